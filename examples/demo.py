@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -45,6 +46,8 @@ PAGES_MIN = 200
 READY_WITHIN_S = 120
 ANSWER_WITHIN_S = 60
 SPANS_WITHIN_S = 60
+LISTED_WITHIN_S = 30
+ORDER_DESK = Path(__file__).with_name("order_desk") / "order_desk.py"
 TRACED = frozenset({"gateway", "router", "executor", "tool-registry", "retrieval"})
 
 HTTP_QUESTION = "What happens when an exception occurs in a with statement's suite?"
@@ -160,6 +163,27 @@ async def ask_on_the_bus(environment: dict[str, str]) -> None:
     await nc.drain()
 
 
+def offer_tools(environment: dict[str, str], directory: Path) -> None:
+    """Run the order desk until its tools are listed, show them, and let it drain."""
+    desk = subprocess.Popen(
+        [sys.executable, str(ORDER_DESK)],
+        env={**environment, "ORDER_DESK_REFUNDS": str(directory / "refunds.txt")},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        for _ in range(LISTED_WITHIN_S * 2):
+            listed = subprocess.run([WAYLINE, "tools"], env=environment, check=True, capture_output=True, text=True)
+            if offered := [line for line in listed.stdout.splitlines() if line.startswith("orders__")]:
+                print("\n".join(offered))
+                return
+            time.sleep(0.5)
+        raise SystemExit(f"the order desk's tools were not listed within {LISTED_WITHIN_S} s")
+    finally:
+        desk.terminate()
+        desk.wait(30)
+
+
 def main() -> None:
     # Commands print between our own lines.
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
@@ -177,6 +201,9 @@ def main() -> None:
         wayline(environment, "run", COMMAND_QUESTION)
         headline(f"Third door, a bare message on the bus: {BUS_QUESTION}")
         asyncio.run(ask_on_the_bus(environment))
+
+        headline("A service of ours offers tools over the bus: examples/order_desk")
+        offer_tools(environment, Path(temporary))
 
         headline("The trace of the first job")
         asyncio.run(wait_for_spans(environment, job_id))

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 import wayline.contracts
 from wayline.chassis import topology
-from wayline.chassis.access.permissions import ANONYMOUS, IDENTITIES
+from wayline.chassis.access.permissions import ANONYMOUS, IDENTITIES, Identity
 from wayline.contracts.base import CATALOGUE, Frozen, Message, Request
 from wayline.contracts.events import AnyEvent
 
@@ -116,9 +116,13 @@ def consumers_of(subject: str) -> list[topology.Consumer]:
     return [c for c in topology.CONSUMERS if c.stream == stream_of(subject) and meets(c.subject, subject)]
 
 
+def _said(identity: Identity) -> tuple[str, ...]:
+    return (*identity.publish, *identity.asks_clients, *identity.tells_clients)
+
+
 def who_says(channel: Channel) -> list[str]:
     """Return the identities that may publish here; the bus itself republishes and schedules."""
-    publishers = [i.name for i in IDENTITIES.values() if any(meets(p, channel.listens) for p in i.publish)]
+    publishers = [i.name for i in IDENTITIES.values() if any(meets(p, channel.listens) for p in _said(i))]
     if any(meets(p, channel.listens) for p in ANONYMOUS.may_publish()):
         publishers.append("client")
     by_bus = {"live.{tenant}.{job_id}": "the bus", "due.{tenant}.{job_id}.{wait_id}": "the bus"}

@@ -62,7 +62,15 @@ JOBS = Row(
             ],
             unit="short",
             kind="bargauge",
-            width=5,
+            width=4,
+        ),
+        Panel(
+            "Waiting for a person",
+            "Approvals and answers to tools' servers that parked jobs wait for. `wayline approvals` lists them.",
+            [Metric("max(wayline_approvals_waiting)", "approvals")],
+            unit="short",
+            kind="stat",
+            width=2,
         ),
         Panel(
             "In flight",
@@ -70,7 +78,7 @@ JOBS = Row(
             [Metric("sum(wayline_jobs_in_flight)", "jobs")],
             unit="short",
             kind="stat",
-            width=3,
+            width=2,
         ),
     ],
 )

@@ -77,7 +77,7 @@ def test_every_command_that_the_code_tells_of_exists():
 @every_page
 def test_every_variable_that_is_named_is_a_setting(page: Path, settings: dict[str, Any]):
     client = {"WAYLINE_URL", "WAYLINE_API_KEY"}
-    others = {"WAYLINE_FAILPOINT", "WAYLINE_BIND", "WAYLINE_SHARED", "WAYLINE_FAULT_SEED", *client}
+    others = {"WAYLINE_FAILPOINT", "WAYLINE_TENANT", "WAYLINE_BIND", "WAYLINE_SHARED", "WAYLINE_FAULT_SEED", *client}
     said = set(re.findall(r"\bWAYLINE_[A-Z0-9_]*[A-Z0-9]\b(?!…)", page.read_text()))
 
     assert said - settings.keys() - others == set()
@@ -85,8 +85,8 @@ def test_every_variable_that_is_named_is_a_setting(page: Path, settings: dict[st
 
 @every_page
 def test_every_make_target_that_is_named_exists(page: Path):
-    targets = set(re.findall(r"^([a-z0-9]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    said = set(re.findall(r"(?:^|`)make ([a-z0-9]+)", page.read_text(), re.MULTILINE))
+    targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    said = set(re.findall(r"(?:^|`)make ([a-z0-9-]+)", page.read_text(), re.MULTILINE))
 
     assert said - targets == set()
 

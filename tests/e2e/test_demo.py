@@ -21,6 +21,7 @@ def test_the_demo_ingests_real_documents_and_answers_through_three_doors():
     assert "[1] pydoc/compound.txt" in http and "__exit__" in http
     assert "pydoc/" in command and "Citations" in command
     assert "global.txt" in bus and "completed" in bus
+    assert "orders__refund" in bus
     for span in ("invoke_agent assistant", "publish jobs.submit.{tenant}", "execute_tool search_knowledge"):
         assert span in traced
     for service in ("gateway", "router", "executor", "tool-registry", "retrieval"):

@@ -17,6 +17,7 @@ from wayline.testkit import until
 from wayline.testkit.processes import ServiceProcess
 
 from .conftest import MakePlatform
+from .kill_points import kill_points
 from .platform import TENANT, FaultPlatform, Reply, encode_plan, says
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
@@ -40,7 +41,17 @@ SECOND = {Failpoint.EXECUTOR_CHILD_BEFORE, Failpoint.EXECUTOR_CHILD_AFTER}
 STOPS = [Failpoint.EXECUTOR_CLAIM_AFTER, Failpoint.EXECUTOR_STOP_CHILD_AFTER, Failpoint.EXECUTOR_END_BEFORE]
 WAKES = {Failpoint.ROUTER_PARENT_BEFORE, Failpoint.ROUTER_PARENT_AFTER}
 """Reached where a parent is parked before its children end."""
+PARKS = {Failpoint.EXECUTOR_PARK_BEFORE, Failpoint.EXECUTOR_PARK_AFTER}
+"""Reached where children take longer than it takes to look whether they have ended."""
 PASSAGES = [(point, nth) for point in POINTS for nth in ((1, 2) if point in SECOND else (1,))]
+QUICK = {
+    Failpoint.EXECUTOR_CHILD_AFTER,
+    Failpoint.EXECUTOR_PARK_BEFORE,
+    Failpoint.EXECUTOR_STOP_CHILD_AFTER,
+    Failpoint.ROUTER_CHILD_AFTER,
+    Failpoint.ROUTER_PARENT_BEFORE,
+}
+"""What `make test` runs of them."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -87,18 +98,21 @@ def waits(job: Job) -> bool:
     return job.life.waiting is not None and bool(job.life.waiting.children)
 
 
-@pytest.mark.parametrize(("point", "nth"), PASSAGES)
+@pytest.mark.parametrize(("point", "nth"), kill_points(PASSAGES, QUICK))
 async def test_a_kill_there_leaves_one_child_for_each_call(platform: FaultPlatform, point: Failpoint, nth: int):
     name = f"{point}-{nth}".replace(".", "-")
     doomed = await arm(platform, point, nth)
-    held = {"hold": name} if point in WAKES else {}
+    held = {"hold": name} if point in WAKES | PARKS else {}
     await platform.submit_plan(name, starts(says("one", **held), says("two")), says("done"), agent="boss")
-    if held:
+    if point in WAKES:
         await platform.wait_until(name, waits, "the parent waits for its children")
         await until(lambda: name in platform.holds, within=60, why="the child's model is asked")
         platform.holds[name].set()
     await platform.until_dead(doomed, name)
     await platform.fleet.start(point.split(".")[0])
+    if point in PARKS:
+        await until(lambda: name in platform.holds, within=60, why="the child's model is asked")
+        platform.holds[name].set()
     await platform.until_ended(name)
     await platform.until_quiet()
 
@@ -113,7 +127,7 @@ async def test_a_kill_there_leaves_one_child_for_each_call(platform: FaultPlatfo
     assert await platform.dead_letters() == []
 
 
-@pytest.mark.parametrize("point", STOPS)
+@pytest.mark.parametrize("point", kill_points(((point,) for point in STOPS), QUICK))
 async def test_a_cancelled_family_ends_after_a_kill_there(platform: FaultPlatform, point: Failpoint):
     name = f"stop-{point}".replace(".", "-")
     await platform.fleet.ensure("router", "executor")

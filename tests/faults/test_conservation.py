@@ -15,7 +15,7 @@ import pytest_asyncio
 from wayline.contracts import events as e
 from wayline.contracts import headers as h
 from wayline.embedded.ports import free_port
-from wayline.executor.run_tickets import CRASH_LOOP
+from wayline.executor.crash_loops import CRASH_LOOP
 from wayline.journal import read_record
 from wayline.testkit import until
 

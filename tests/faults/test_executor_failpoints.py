@@ -11,6 +11,7 @@ from wayline.contracts.models import ModelCard, PutModel, Tier
 from wayline.testkit import until
 
 from .conftest import MakePlatform
+from .kill_points import kill_points
 from .platform import CLOCK, EVERY_EFFECT, IDEMPOTENT, ONCE, READ, TENANT, FaultPlatform, calls, runs, says
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
@@ -41,6 +42,19 @@ CHILDREN = {Failpoint.EXECUTOR_CHILD_BEFORE, Failpoint.EXECUTOR_CHILD_AFTER, Fai
 ELSEWHERE = {*HAND_BACKS, *CHILDREN, Failpoint.EXECUTOR_STEER_BEFORE, Failpoint.EXECUTOR_STEER_AFTER}
 """Points that these jobs do not reach."""
 POINTS = [point for point in Failpoint if point.startswith("executor.") and point not in ELSEWHERE]
+QUICK = {
+    Failpoint.EXECUTOR_CLAIM_AFTER,
+    Failpoint.EXECUTOR_MODEL_AFTER,
+    Failpoint.EXECUTOR_RESULT_BEFORE,
+    Failpoint.EXECUTOR_CODE_INTENT_AFTER,
+    Failpoint.EXECUTOR_SNAPSHOT_AFTER,
+    Failpoint.EXECUTOR_PARK_AFTER,
+    Failpoint.EXECUTOR_APPROVAL_AFTER,
+    Failpoint.EXECUTOR_RESOLVE_AFTER,
+    Failpoint.EXECUTOR_END_AFTER,
+    Failpoint.EXECUTOR_HAND_BACK_BEFORE,
+}
+"""What `make test` runs of them."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -62,7 +76,7 @@ async def platform(make_platform: MakePlatform) -> FaultPlatform:
     return platform
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", kill_points(((point,) for point in POINTS), QUICK))
 async def test_after_a_kill_there_another_executor_ends_every_job_once(platform: FaultPlatform, point: Failpoint):
     name = point.replace(".", "-")
     both, asking, sorted_ = f"{name}-effects", f"{name}-decision", f"{name}-sorted"
@@ -105,7 +119,7 @@ async def test_after_a_kill_there_another_executor_ends_every_job_once(platform:
     assert await platform.dead_letters() == []
 
 
-@pytest.mark.parametrize("point", HAND_BACKS)
+@pytest.mark.parametrize("point", kill_points(((point,) for point in HAND_BACKS), QUICK))
 async def test_a_job_ends_after_its_executor_was_killed_handing_it_back(platform: FaultPlatform, point: Failpoint):
     name = point.replace(".", "-")
     doomed = await platform.fleet.start("executor", point)

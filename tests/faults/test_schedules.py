@@ -14,6 +14,7 @@ from wayline.testkit import until
 from wayline.testkit.processes import ServiceProcess
 
 from .conftest import MakePlatform
+from .kill_points import kill_points
 from .platform import TENANT, FaultPlatform, encode_plan, says
 from .test_service_failpoints import FIRINGS
 
@@ -25,7 +26,7 @@ WAVES_MAX = 40
 QUICK = {Failpoint.ROUTER_FIRING_AFTER, Failpoint.ROUTER_FIRED_AFTER}
 """What `make test` runs of them."""
 WAYS = [
-    *(pytest.param(one, id=str(one), marks=() if one in QUICK else pytest.mark.slow) for one in sorted(FIRINGS)),
+    *kill_points(((one,) for one in sorted(FIRINGS)), QUICK),
     pytest.param(None, id="anywhere", marks=pytest.mark.slow),
 ]
 """At a failpoint, or from outside while it fires."""

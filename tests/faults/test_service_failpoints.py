@@ -18,6 +18,7 @@ from wayline.testkit import until
 from wayline.testkit.processes import ServiceProcess
 
 from .conftest import MakePlatform
+from .kill_points import kill_points
 from .platform import EVERY_EFFECT, ONCE, TENANT, FaultPlatform, calls, says
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
@@ -56,11 +57,8 @@ PASSAGES = 200
 def points(service: str) -> list[Any]:
     """Every failpoint of a service, from the registry; the first three times it is reached."""
     ours = [point for point in Failpoint if point.split(".")[0] == service and point not in ELSEWHERE]
-    return [
-        pytest.param(point, nth, id=f"{point}:{nth}", marks=() if point in QUICK and nth == 1 else pytest.mark.slow)
-        for point in ours
-        for nth in ((1, 2, 3) if service == "tool_registry" else (1,))
-    ]
+    times = (1, 2, 3) if service == "tool_registry" else (1,)
+    return kill_points(((point, nth) for point in ours for nth in times), QUICK)
 
 
 async def test_every_failpoint_belongs_to_a_service_that_is_killed():

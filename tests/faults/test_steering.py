@@ -10,6 +10,7 @@ from wayline.contracts import events as e
 from wayline.testkit import until
 
 from .conftest import MakePlatform
+from .kill_points import kill_points
 from .platform import CLOCK, TENANT, FaultPlatform, calls, encode_plan, says
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
@@ -32,6 +33,13 @@ EXECUTOR = [
     (Failpoint.EXECUTOR_ACK_AFTER, 1),
 ]
 """Each with how often it is reached: the second time is after the words have come, or of the job that brought them."""
+QUICK = {
+    Failpoint.ROUTER_STEER_AFTER,
+    Failpoint.EXECUTOR_INTENT_AFTER,
+    Failpoint.EXECUTOR_STEER_BEFORE,
+    Failpoint.EXECUTOR_END_BEFORE,
+}
+"""What `make test` runs of them."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -67,7 +75,7 @@ async def check(platform: FaultPlatform, running: str, steering: str) -> None:
     assert await platform.dead_letters() == []
 
 
-@pytest.mark.parametrize("point", ROUTER)
+@pytest.mark.parametrize("point", kill_points(((point,) for point in ROUTER), QUICK))
 async def test_a_router_killed_there_loses_and_repeats_no_words(platform: FaultPlatform, point: Failpoint):
     name = point.replace(".", "-")
     await platform.fleet.ensure("router", "executor")
@@ -85,7 +93,7 @@ async def test_a_router_killed_there_loses_and_repeats_no_words(platform: FaultP
     await check(platform, running, steering)
 
 
-@pytest.mark.parametrize(("point", "nth"), EXECUTOR)
+@pytest.mark.parametrize(("point", "nth"), kill_points(EXECUTOR, QUICK))
 async def test_an_executor_killed_there_loses_and_repeats_no_words(platform: FaultPlatform, point: Failpoint, nth: int):
     name = point.replace(".", "-")
     await platform.fleet.stop("executor")

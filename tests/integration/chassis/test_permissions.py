@@ -15,7 +15,7 @@ from nats.aio.client import Client
 from nats.errors import NoRespondersError, TimeoutError
 
 from wayline.chassis import Bus, BusSettings
-from wayline.chassis.access.accounts import render_accounts
+from wayline.chassis.access.accounts import covers, render_accounts
 from wayline.chassis.access.permissions import ANONYMOUS, IDENTITIES
 from wayline.chassis.claim_check.claims import MESSAGE_MAX, PayloadMissing, claimed
 from wayline.chassis.topology import CONSUMERS, declare
@@ -68,8 +68,18 @@ NOBODY_MAY_HEAR = (
     "$SYS.>",
     "_INBOX_admin.>",
 )
-OF_ANOTHER_TENANT = ("jobs.submit.acme", "signals.acme.j1", "approvals.acme.j1")
-HEARD_OF_ANOTHER_TENANT = ("live.acme.>", "deltas.acme.>", "replies.acme.>", "live.>", "live.*.j1", "replies.*.j1")
+OF_ANOTHER_TENANT = ("jobs.submit.acme", "signals.acme.j1", "approvals.acme.j1", "tools.announce.acme.orders")
+HEARD_OF_ANOTHER_TENANT = (
+    "live.acme.>",
+    "deltas.acme.>",
+    "replies.acme.>",
+    "live.>",
+    "live.*.j1",
+    "replies.*.j1",
+    "tools.invoke.>",
+    "tools.invoke.*.orders",
+    "tools.invoke.acme.orders",
+)
 
 
 @dataclass(frozen=True)
@@ -126,17 +136,6 @@ EVERY_SUBJECT = sorted(
     {pattern.replace("*", "x1").replace(">", "x1.x2") for identity in EVERYBODY for pattern in publish_table(identity)}
 )
 EVERY_PATTERN = sorted({pattern for identity in EVERYBODY for pattern in subscribe_table(identity)})
-
-
-def covers(allowed: str, wanted: str) -> bool:
-    """Whether `allowed` allows `wanted`, as NATS reads it: a wildcard that is asked for counts as a word."""
-    mine, theirs = allowed.split("."), wanted.split(".")
-    for place, token in enumerate(mine):
-        if token == ">":
-            return len(theirs) > place
-        if place >= len(theirs) or token not in ("*", theirs[place]):
-            return False
-    return len(mine) == len(theirs)
 
 
 def refused(wanted: Iterable[str], table: Iterable[str]) -> set[str]:
@@ -198,8 +197,20 @@ def test_no_identity_is_granted_a_forbidden_subject():
 
 
 def test_the_anonymous_client_has_what_the_design_lists():
-    assert set(ANONYMOUS.may_publish()) == {"jobs.submit.default", "signals.default.*", "approvals.default.*"}
-    assert set(ANONYMOUS.may_subscribe()) == {"_INBOX.>", "replies.default.>", "live.default.*", "deltas.default.*"}
+    assert set(ANONYMOUS.may_publish()) == {
+        "jobs.submit.default",
+        "signals.default.*",
+        "approvals.default.*",
+        "tools.announce.default.*",
+    }
+    assert set(ANONYMOUS.may_subscribe()) == {
+        "_INBOX.>",
+        "replies.default.>",
+        "live.default.*",
+        "deltas.default.*",
+        "tools.invoke.default.*",
+        "tools.wanted",
+    }
 
 
 async def test_a_bare_client_submits_a_job_and_gets_the_ack(guarded: Guarded):

@@ -19,7 +19,7 @@ from nats.aio.client import Client as Connection
 from nats.aio.msg import Msg
 
 from wayline.chassis import Bus, BusSettings
-from wayline.chassis.access.accounts import render_accounts
+from wayline.chassis.access.accounts import covers, render_accounts
 from wayline.chassis.access.permissions import ANONYMOUS, IDENTITIES, STREAMS_ACCOUNT, Client, Identity
 from wayline.chassis.topology import declare
 from wayline.contracts import headers as h
@@ -28,8 +28,6 @@ from wayline.journal import Head, State
 from wayline.standalone.setup.credentials import ADMIN, Credentials, load_credentials
 from wayline.testkit import until
 from wayline.testkit.fixtures import run
-
-from .test_permissions import covers
 
 ACME = "acme"
 SUBJECTS = (
@@ -167,8 +165,9 @@ async def witnessed(users: BusUsers, but: str) -> AsyncIterator[set[tuple[str, s
     heard: set[tuple[str, str]] = set()
 
     async def listen(nc: Connection, where: str, pattern: str) -> None:
-        async def on_message(_: Msg) -> None:
-            heard.add((where, pattern))
+        async def on_message(message: Msg) -> None:
+            # What a stream delivers has its own subject, wherever it is delivered to.
+            heard.add((where, message.subject if "*" in pattern else pattern))
 
         await nc.subscribe(pattern, cb=on_message)
 

@@ -15,9 +15,9 @@ from wayline.contracts.errors import Unavailable
 from wayline.contracts.jobs import Failure
 from wayline.contracts.tools import Effect, ToolReply, VoidTool
 from wayline.executor import run_tickets
+from wayline.executor.crash_loops import CRASH_LOOP, GIVEN_UP
 from wayline.executor.hold import signals
 from wayline.executor.hold.claim import CLAIMS_MAX, SILENT_MAX
-from wayline.executor.run_tickets import CRASH_LOOP, GIVEN_UP
 from wayline.journal import JobLog, State, folding
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import until

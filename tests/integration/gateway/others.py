@@ -20,8 +20,8 @@ from wayline.contracts import tenant_settings as ts
 from wayline.contracts import tenants as n
 from wayline.contracts import traces as t
 from wayline.contracts.base import Request
-from wayline.contracts.jobs import PlanJob, Planned, Route
-from wayline.contracts.tools import ListTools, ToolDefinition, ToolList
+from wayline.contracts.jobs import GetLatestRun, PlanJob, Planned, Route, RunResult, Status
+from wayline.contracts.tools import FoundTool, FoundTools, ListTools, SearchTools, ToolDefinition, ToolList
 from wayline.telemetry import Telemetry
 from wayline.testkit.guarded import Guarded
 
@@ -91,11 +91,15 @@ ANSWERS: dict[type[Request], Any] = {
     m.PutModel: CARD,
     m.DeleteModel: m.ModelDeleted(deleted=True),
     ListTools: ToolList(tools=(ToolDefinition(name="search_knowledge"),)),
+    SearchTools: FoundTools(tools=(FoundTool(tool=ToolDefinition(name="bank__rate"), score=2.5),), searched=9),
     mcp.PutServer: SERVER,
     mcp.GetServer: SERVER,
     mcp.ListServers: mcp.ServerList(servers=(SERVER,)),
     mcp.DeleteServer: mcp.ServerDeleted(deleted=True),
     mcp.EnableServer: SERVER,
+    mcp.ApproveDefinitions: SERVER,
+    mcp.TryServer: mcp.ServerReport(ok=True, server="bank"),
+    mcp.TrySavedServer: mcp.ServerReport(ok=True, server="bank"),
     k.AcceptDocument: DOCUMENT,
     k.GetDocument: DOCUMENT,
     k.ListDocuments: k.DocumentPage(documents=(DOCUMENT,)),
@@ -107,7 +111,9 @@ ANSWERS: dict[type[Request], Any] = {
     ),
     t.GetSteps: t.StepList(job_id="j1", steps=(t.Step(step=1, status="success"),)),
     t.GetCosts: t.CostTable(rows=()),
+    GetLatestRun: RunResult(agent="critic", user_id="ann", job_id="j1", status=Status.QUEUED),
     t.ListJobs: t.JobPage(jobs=()),
+    t.FindQueuePlaces: t.QueuePlaces(places=()),
     s.ListSessions: s.SessionPage(sessions=(SESSION,)),
     s.GetSession: SESSION,
     ts.GetSettings: ts.SettingsInForce(),

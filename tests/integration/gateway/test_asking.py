@@ -13,7 +13,7 @@ import pytest
 from wayline.chassis import Bus
 from wayline.contracts import headers as h
 from wayline.contracts import traces as t
-from wayline.contracts.agents import DeleteAgent, GetAgent, ListAgents, PutAgent
+from wayline.contracts.agents import Agent, AgentConfig, DeleteAgent, GetAgent, ListAgents, PutAgent
 from wayline.contracts.budgets import BudgetConfig, BudgetList, DeleteBudget, ListBudgets, PutBudget
 from wayline.contracts.errors import NotFound, Reject
 from wayline.contracts.jobs import JobView, Status
@@ -31,8 +31,8 @@ from wayline.contracts.knowledge import (
     SearchResult,
 )
 from wayline.contracts.models import DeleteModel, ListModels, ListProviders, Provider, ProviderList, PutModel
-from wayline.contracts.tools import ListTools
-from wayline.gateway.shapes import Providers
+from wayline.contracts.tools import ListTools, SearchTools
+from wayline.gateway.shapes.models import Providers
 
 from .conftest import Running
 from .others import AGENT, ANSWERS, BUDGET, CARD, Others
@@ -237,6 +237,26 @@ async def test_tools_are_listed(gateway: Running, others: Others):
     await others.answer(ListTools)
 
     assert [tool["name"] for tool in (await gateway.client.get("/v1/tools")).json()["tools"]] == ["search_knowledge"]
+
+
+async def test_tools_are_searched_as_an_agent_would_find_them(gateway: Running, others: Others):
+    await others.answer(SearchTools)
+    config = AgentConfig(tools=("bank__*",), tools_off=("bank__pay",))
+    await others.answer(GetAgent, Agent(name="critic", version=2, config=config))
+
+    anybody = await gateway.client.post("/v1/tools/search", json={"query": "what is a franc worth?"})
+    critic = await gateway.client.post(
+        "/v1/tools/search", json={"query": "what is a franc worth?", "agent": "critic", "max_results": 2}
+    )
+    empty = await gateway.client.post("/v1/tools/search", json={"query": ""})
+
+    assert [one["tool"]["name"] for one in anybody.json()["tools"]] == ["bank__rate"]
+    assert (critic.status_code, empty.status_code) == (200, 422)
+    asked = [one for one in others.asked if isinstance(one, SearchTools)]
+    assert [(one.patterns, one.off, one.max_results) for one in asked] == [
+        (("*",), (), 10),
+        (("bank__*",), ("bank__pay",), 2),
+    ]
 
 
 async def test_traces_steps_costs_and_pages_of_jobs_come_from_tracing(gateway: Running, others: Others):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from wayline.contracts.errors import Conflict
-from wayline.contracts.mcp_servers import MASK, EnableServer, GetServer, PutServer
+from wayline.contracts.mcp_servers import MASK, ApproveDefinitions, EnableServer, GetServer, PutServer, TryServer
 from wayline.gateway.adapters.keys import create_key
 from wayline.testkit import Platform
 
 from .conftest import Running, start_gateway
 from .others import Others
 
+HASH = "a" * 64
 BANK = {"url": "https://bank.example/mcp", "headers": {"Authorization": "Bearer canary-1"}}
 
 
@@ -41,10 +42,13 @@ async def test_only_administrators_change_servers(platform: Platform, others: Ot
         await gateway.client.delete("/v1/mcp/servers/bank", headers=headers),
         await gateway.client.post("/v1/mcp/servers/bank/enable", headers=headers),
         await gateway.client.post("/v1/mcp/servers/bank/disable", headers=headers),
+        await gateway.client.post("/v1/mcp/servers/bank/test", headers=headers),
+        await gateway.client.post("/v1/mcp/servers/test", json=BANK, headers=headers),
+        await gateway.client.post("/v1/mcp/servers/bank/approve", json={"sha256": [HASH]}, headers=headers),
     ]
 
     assert [answer.status_code for answer in read] == [200, 200]
-    assert [answer.status_code for answer in changes] == [403] * 4
+    assert [answer.status_code for answer in changes] == [403] * 7
 
 
 async def test_a_wrong_server_is_refused_without_its_secrets(gateway: Running, others: Others):
@@ -66,3 +70,31 @@ async def test_enabling_and_disabling_ask_for_the_state(gateway: Running, others
         assert (await gateway.client.post(f"/v1/mcp/servers/bank/{verb}")).status_code == 200
 
     assert [one.enabled for one in others.asked if isinstance(one, EnableServer)] == [True, False]
+
+
+async def test_an_unsaved_server_is_tried_with_its_secrets(gateway: Running, others: Others):
+    await others.answer(TryServer)
+
+    report = await gateway.client.post("/v1/mcp/servers/test", json=BANK)
+    of_saved = await gateway.client.post("/v1/mcp/servers/test?name=bank", json=BANK)
+    wrong = await gateway.client.post("/v1/mcp/servers/test", json={**BANK, "command": "npx"})
+
+    asked = [one for one in others.asked if isinstance(one, TryServer)]
+    assert [(one.tenant, one.name) for one in asked] == [("default", None), ("default", "bank")]
+    assert asked[0].config.headers["Authorization"].get_secret_value() == "Bearer canary-1"
+    assert (report.status_code, report.json()["server"], of_saved.status_code) == (200, "bank", 200)
+    assert (wrong.status_code, "canary" in wrong.text) == (422, False)
+
+
+async def test_an_approval_names_hashes_and_may_come_too_late(gateway: Running, others: Others):
+    await others.answer(ApproveDefinitions, Conflict("1 of 1 definitions to approve wait no more"))
+
+    late = await gateway.client.post("/v1/mcp/servers/bank/approve", json={"sha256": [HASH]})
+    wrong = [
+        await gateway.client.post("/v1/mcp/servers/bank/approve", json=body)
+        for body in ({}, {"sha256": []}, {"sha256": ["all"]}, {"sha256": [HASH], "tool": "pay"})
+    ]
+
+    assert [one.sha256 for one in others.asked if isinstance(one, ApproveDefinitions)] == [(HASH,)]
+    assert (late.status_code, late.json()["code"]) == (409, "conflict")
+    assert [answer.status_code for answer in wrong] == [422] * 4

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import orjson
+from prometheus_client import REGISTRY
 
 from wayline.contracts import events as e
 from wayline.contracts.tools import ListTools, ToolList
@@ -13,6 +14,7 @@ from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.simulator.chat_server import ChatServer, Say, turns
 from wayline.testkit import Platform, until
 from wayline.testkit.effects_server import EffectsServer
+from wayline.tracing.settings import Settings as TracingSettings
 
 from .conftest import chatting, with_tools
 
@@ -140,13 +142,31 @@ async def test_arguments_that_the_tool_does_not_take_decide_nothing(platform, ef
         await platform.submit("j1", agent="careful", model="chat/m")
         [asked] = await waiting(platform)
 
-        await platform.decide("j1", asked.approval_id, arguments={"amount": "a lot"})
-        await platform.wait_until("j1", lambda job: job.life.epoch > 1, "it was woken")
+        answer = await platform.client.subscribe("replies.default.approver")
+        await platform.client.jetstream().publish(
+            "approvals.default.j1",
+            orjson.dumps({"approval_id": asked.approval_id, "decision": "approve", "arguments": {"amount": "a lot"}}),
+            headers={"Wayline-Reply-To": "replies.default.approver"},
+        )
+        refused = await answer.next_msg(timeout=30)
+        assert refused.headers is not None and refused.headers["Wayline-Error"] == "invalid_arguments"
+        assert "amount" in orjson.loads(refused.data)["detail"]
+        await until_dead_letter(platform, "invalid_arguments", "amount")
         assert [one.approval_id for one in await waiting(platform)] == [asked.approval_id]
         await platform.decide("j1", asked.approval_id)
 
         await platform.wait_for("j1")
         assert effects.amounts() == [5]
+
+
+async def until_dead_letter(platform: Platform, code: str, about: str) -> None:
+    """Wait until a decision was put aside with this code and a reason that names something."""
+
+    async def put_aside() -> bool:
+        letters = await platform.dead_letters()
+        return any(one["Wayline-Dead-Code"] == code and about in one["Wayline-Dead-Reason"] for one in letters)
+
+    await until(put_aside, why="the decision is a dead letter")
 
 
 async def test_an_approval_of_one_step_is_none_of_the_next(platform, effects):
@@ -391,3 +411,25 @@ async def test_a_tool_that_came_after_the_listing_is_asked_for(platform, effects
         await platform.decide("j1", asked.approval_id)
         await platform.wait_for("j1")
         assert effects.amounts() == [1]
+
+
+def sample(name: str, **labels: str) -> float:
+    return REGISTRY.get_sample_value(name, labels) or 0.0
+
+
+async def test_waiting_and_decided_approvals_are_counted(platform, effects):
+    approved = sample("wayline_approvals_decided_total", outcome="approved")
+    timed = sample("wayline_approval_seconds_count", outcome="approved")
+    async with ChatServer(pays(1)) as chat:
+        await start(platform, effects, chat)
+        await platform.start("tracing", tracing=TracingSettings(http_port=0, gauges_every_s=0.1))
+        await platform.submit("j1", agent="careful", model="chat/m")
+        [asked] = await waiting(platform)
+        await until(lambda: sample("wayline_approvals_waiting") == 1, why="one approval waits")
+
+        await platform.decide("j1", asked.approval_id)
+
+        await platform.wait_for("j1")
+        await until(lambda: sample("wayline_approvals_waiting") == 0, why="none waits any more")
+        assert sample("wayline_approvals_decided_total", outcome="approved") == approved + 1
+        assert sample("wayline_approval_seconds_count", outcome="approved") == timed + 1

@@ -12,7 +12,7 @@ from wayline.client import Address, Client
 from wayline.contracts.agents import Agent, AgentConfig, PutAgent, Routing
 from wayline.contracts.models import ModelCard, Prices, Rates, Tier
 from wayline.gateway.settings import Settings as GatewaySettings
-from wayline.router import handlers
+from wayline.router.handlers import routes
 from wayline.routing import Decision, RoutingInput, choose_route, current_policy
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.standalone.recorded.backtest import backtest, load_policy
@@ -57,7 +57,7 @@ def catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
     def choose(asked: RoutingInput, **facts: Any) -> Decision:
         return choose_route(asked, **{**facts, "cards": CARDS})
 
-    monkeypatch.setattr(handlers, "choose_route", choose)
+    monkeypatch.setattr(routes, "choose_route", choose)
 
 
 async def test_the_current_policy_gives_every_recorded_job_its_route_again(platform, catalogue):

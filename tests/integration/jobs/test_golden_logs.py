@@ -36,9 +36,20 @@ def three_lookups(asked) -> Say:
     return Say(text="a, b, c and d are there")
 
 
+def searched(asked) -> Say:
+    """Find a tool, call it, then answer."""
+    found = sum(turn.role == "tool" for turn in asked.turns)
+    if found == 0:
+        return Say(tools=(("tool_search", {"query": "put something that may be repeated"}),))
+    return Say(text="it is there") if found == 2 else Say(tools=(("effects__put_idempotent", {"key": "d"}),))
+
+
 def corrected(asked) -> Say:
     """Answer with words, and with JSON once that is corrected."""
     return Say(text='{"n": 3}') if "does not fit" in asked.turns[-1].text else Say(text="three")
+
+
+SCRIPTS = {"corrected": corrected, "search": searched}
 
 
 async def file_of(platform: Platform, job_id: str) -> dict:
@@ -48,10 +59,10 @@ async def file_of(platform: Platform, job_id: str) -> dict:
     return export_job([value for record in records for value in record])
 
 
-@pytest.mark.parametrize("name", ["tools", "corrected", "partial"])
+@pytest.mark.parametrize("name", ["tools", "corrected", "partial", "search"])
 async def test_a_job_replays_as_it_ran(platform: Platform, effects: EffectsServer, name):
     await effects.start()
-    simulator = await platform.simulate(corrected if name == "corrected" else three_lookups)
+    simulator = await platform.simulate(SCRIPTS.get(name, three_lookups))
     await platform.start(
         "router",
         "executor",
@@ -61,7 +72,8 @@ async def test_a_job_replays_as_it_ran(platform: Platform, effects: EffectsServe
         tool_registry=with_tools(effects.settings()),
     )
     schema = SCHEMA if name == "corrected" else None
-    await platform.put_agent("golden", tools=("effects__*",), output_schema=schema, instructions="Look, then answer.")
+    tools = {"always": ["effects__look_*"], "deferred": ["effects__*"]} if name == "search" else ("effects__*",)
+    await platform.put_agent("golden", tools=tools, output_schema=schema, instructions="Look, then answer.")
     await platform.submit(name, "What is there?", agent="golden", max_steps=2 if name == "partial" else 10)
     ended = await platform.wait_for(name)
 

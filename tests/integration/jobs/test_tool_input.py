@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
+
 from wayline.contracts import events as e
 from wayline.simulator.chat_server import ChatServer, Say, turns
 from wayline.testkit import Platform, until
 from wayline.testkit.effects_server import EffectsServer
 
 from .conftest import chatting, until_listed, with_tools
-from .test_approvals import answers, waiting
+from .test_approvals import answers, until_dead_letter, waiting
 from .test_code import executor, program
 from .test_code import start as start_coder
 
@@ -59,14 +61,32 @@ async def test_an_answer_that_the_schema_refuses_decides_nothing(platform, effec
         [asked] = await waiting(platform)
 
         await platform.decide("j1", asked.approval_id, arguments={"account": "DE"})
-        await platform.wait_until("j1", lambda job: job.life.epoch > 1, "it was woken")
-        await platform.decide("j1", asked.approval_id)
-        await platform.wait_until("j1", lambda job: job.life.epoch > 2, "it was woken")
+        await until_dead_letter(platform, "invalid_arguments", "account")
         assert [one.approval_id for one in await waiting(platform)] == [asked.approval_id]
         await platform.decide("j1", asked.approval_id, arguments={"account": "DE12"})
 
         assert (await platform.wait_for("j1")).answer == "all done"
     assert effects.count("send_once") == 1
+
+
+async def test_an_answer_without_arguments_is_refused_over_the_bus(platform, effects):
+    async with ChatServer(sends()) as chat:
+        await start(platform, effects, chat)
+        await platform.submit("j1", model="chat/m")
+        [asked] = await waiting(platform)
+        answer = await platform.client.subscribe("replies.default.approver")
+
+        await platform.client.jetstream().publish(
+            "approvals.default.j1",
+            orjson.dumps({"approval_id": asked.approval_id, "decision": "approve"}),
+            headers={"Wayline-Reply-To": "replies.default.approver"},
+        )
+
+        refused = await answer.next_msg(timeout=30)
+        assert refused.headers is not None and refused.headers["Wayline-Error"] == "invalid_arguments"
+        assert "account" in orjson.loads(refused.data)["detail"]
+        await until_dead_letter(platform, "invalid_arguments", "account")
+        assert [one.approval_id for one in await waiting(platform)] == [asked.approval_id]
 
 
 async def test_a_question_that_was_declined_is_told_to_the_model(platform, effects):

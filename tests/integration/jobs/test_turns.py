@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from wayline.contracts import events as e
-from wayline.contracts.errors import Refused
+from wayline.contracts.errors import Refused, Retry
 from wayline.contracts.jobs import TERMINAL, Status, Turn
 from wayline.contracts.sessions import DeleteSession, SessionDeleted
+from wayline.journal import JobLog
+from wayline.router.adapters.turn_upkeep import TurnUpkeep
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator.chat_server import ChatServer
-from wayline.testkit import Platform
+from wayline.testkit import Platform, until
 
 from .conftest import chatting
 from .held_session import Session
@@ -213,6 +216,44 @@ async def test_too_many_waiting_jobs_of_one_session_are_refused(session: Session
     assert refused.error is not None and refused.error.code == "session_full"
     session.gates["j1"].set()
     await session.platform.wait_for("j2")
+
+
+async def test_a_job_whose_submission_was_lost_fails_and_the_next_runs(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+):
+    platform, begin = session.platform, JobLog.begin
+    lost = True
+
+    async def dying(log: JobLog, *args: Any, **more: Any) -> Any:
+        if log.job_id == "j2" and lost:
+            raise Retry("the router is gone", after_s=60)
+        return await begin(log, *args, **more)
+
+    monkeypatch.setattr(JobLog, "begin", dying)
+    await session.submit("j1", held=True)
+    await session.running("j1")
+    await session.submit("j2")
+
+    async def turns() -> bool:
+        return (await session.state()).turns == 2
+
+    await until(turns, why="j2 has its turn")
+    await session.submit("j3")
+    await session.waiting("j3")
+    session.gates["j1"].set()
+    await platform.wait_for("j1")
+    [upkeep] = [part for part in platform.services["router"].parts if isinstance(part, TurnUpkeep)]
+    monkeypatch.setattr(upkeep, "_within_s", 0.0)
+
+    assert await upkeep.end_lost() == 0
+    lost = False
+    await platform.bus.js.purge_stream("SUBMIT")
+    assert await upkeep.end_lost() == 1
+
+    error = (await platform.wait_for("j2")).error
+    assert error is not None and error.code == "submission_lost"
+    assert (await platform.wait_for("j3")).status is Status.COMPLETED
+    assert session.asked == ["j1", "j3"]
 
 
 async def test_a_session_is_shown_over_http_with_what_its_turns_cost(session: Session):

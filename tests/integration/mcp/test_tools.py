@@ -38,7 +38,7 @@ async def names(client: Client) -> set[str]:
 
 async def test_the_scopes_of_a_key_decide_which_tools_it_sees(platform: Platform, effects: EffectsServer):
     door = await with_effects(platform, effects)
-    server = {PAY, PUT, LOOK, "effects__book_reconcile"}
+    server = {PAY, PUT, LOOK, "effects__book_reconcile", "web_fetch"}
 
     async with door.client(await door.key("read")) as reader:
         assert await names(reader) == {*BUILT_IN, "wait_for_job"}
@@ -47,7 +47,7 @@ async def test_the_scopes_of_a_key_decide_which_tools_it_sees(platform: Platform
         with pytest.raises(MCPError, match="no tool is called 'effects__look_read'"):
             await writer.call_tool(LOOK, {})
     async with door.client(await door.key("read", "tools")) as looker:
-        assert await names(looker) == {*BUILT_IN, "wait_for_job", LOOK}
+        assert await names(looker) == {*BUILT_IN, "wait_for_job", "web_fetch", LOOK}
     async with door.client(await door.key()) as everything:
         assert await names(everything) == {*BUILT_IN, "wait_for_job", "run_agent", *server}
 

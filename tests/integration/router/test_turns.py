@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from wayline.contracts.jobs import Turn, WhenBusy
 from wayline.router.adapters.tables import Tables
+from wayline.router.adapters.turn_upkeep import KEPT_DAYS
 from wayline.router.admission import Admitted, Wish
 
 from .conftest import TENANT, Office, Offices
@@ -108,3 +109,17 @@ async def test_a_job_without_a_session_takes_no_lock_or_row(office: Office):
 
     assert await office.store.fetchval(TENANT, "SELECT count(*) FROM session_turns") == 0
     assert await office.store.fetchval(TENANT, "SELECT count(*) FROM sessions") == 0
+
+
+async def test_turns_are_forgotten_with_the_logs_and_not_before(office: Office):
+    for job_id, days in (("old", 32), ("late", 30), ("new", 0)):
+        await take(office, job_id)
+        aged = f"UPDATE session_turns SET taken_at = now() - interval '{days} days' WHERE job_id = $1"
+        await office.store.execute(TENANT, aged, job_id)
+
+    async with office.store.system() as conn:
+        assert await conn.fetchval(office.store.sql.forget_turns, KEPT_DAYS, 10) == 1
+
+    rows = await office.store.fetch(TENANT, "SELECT job_id FROM session_turns ORDER BY number")
+    assert [row["job_id"] for row in rows] == ["late", "new"]
+    assert (await take(office, "next")).turn == Turn(number=4, after="new")

@@ -62,6 +62,10 @@ REFUSED_MESSAGES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a bad tool name": ({"tools": [{**TOOL, "name": "a.b"}]}, "should match pattern"),
     "a tool twice": ({"tools": [TOOL, TOOL]}, "must be unique"),
+    "a deferred tool with a marker": (
+        {"tools": [TOOL, {**TOOL, "name": "b", "defer_loading": True, "cache_control": {"type": "ephemeral"}}]},
+        "tool 'b' cannot have both defer_loading=true and cache_control set",
+    ),
     "only deferred tools": (
         {"tools": [{**TOOL, "defer_loading": True}]},
         "at least one tool must have defer_loading=false",

@@ -32,6 +32,7 @@ READ_COMMANDS = (
     ("agents", "list"),
     ("agents", "show", "assistant"),
     ("tools",),
+    ("tools", "search", "what time is it?"),
     ("documents", "list"),
     ("dead-letters", "list"),
     ("search", "what is a job"),

@@ -38,6 +38,7 @@ async def test_a_listing_names_the_built_in_tools_and_their_effect(platform):
         ("date_calculate", Effect.READ, False),
         ("get_current_time", Effect.READ, False),
         ("search_knowledge", Effect.READ, False),
+        ("web_fetch", Effect.READ, True),
     ]
     assert set(own[3].input_schema["properties"]) == {"query", "top_k", "document_ids"}
 

@@ -14,7 +14,18 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 
 from wayline.contracts.errors import Reject
-from wayline.contracts.mcp_servers import GetServer, ListServers, PutServer, ServerConfig, ServerList, ServerView
+from wayline.contracts.mcp_servers import (
+    GetServer,
+    ListServers,
+    PutServer,
+    ServerConfig,
+    ServerList,
+    ServerReport,
+    ServerView,
+    TrySavedServer,
+    TryServer,
+)
+from wayline.contracts.tools import ListTools, ToolList
 from wayline.testkit import until
 from wayline.testkit.mcp_servers import serving
 
@@ -52,6 +63,15 @@ async def put(platform, name: str, **config) -> ServerView:
 
 async def view(platform, name: str) -> ServerView:
     return await platform.bus.ask(GetServer(tenant=platform.tenant, name=name), ServerView)
+
+
+async def tried(platform, **config) -> ServerReport:
+    ask = TryServer(tenant=platform.tenant, config=ServerConfig(**config))
+    return await platform.bus.ask(ask, ServerReport, timeout_s=30)
+
+
+async def tried_again(platform, name: str) -> ServerReport:
+    return await platform.bus.ask(TrySavedServer(tenant=platform.tenant, name=name), ServerReport, timeout_s=30)
 
 
 async def until_connected(platform, name: str) -> None:
@@ -131,7 +151,7 @@ async def test_a_secret_is_in_no_store_log_span_or_error(platform, caplog, capfd
     heard: list[bytes] = []
 
     async def hear(message) -> None:
-        if not message.subject.startswith("mcp.put."):
+        if not message.subject.startswith(("mcp.put.", "mcp.try.")):
             heard.append(message.data + message.subject.encode() + repr(message.headers).encode())
 
     await platform.bus.nc.subscribe(">", cb=hear)
@@ -141,9 +161,9 @@ async def test_a_secret_is_in_no_store_log_span_or_error(platform, caplog, capfd
         seen = [await put(platform, "leaky", **program(platform, "leaky", LEAKY))]
         seen.append(await put(platform, "dying", **program(platform, "dying", DYING)))
         # A server over HTTP that repeats its key and its query in its errors.
-        bank = MCPServer("bank")
+        bank = MCPServer("bank", instructions=f"You sent {CANARY}-header.")
 
-        @bank.tool()
+        @bank.tool(description=f"Pay with {CANARY}-header.")
         def pay(amount: int) -> str:
             raise ToolError(f"{CANARY}-header was refused")
 
@@ -153,6 +173,8 @@ async def test_a_secret_is_in_no_store_log_span_or_error(platform, caplog, capfd
             seen.append(await put(platform, "gone", url=f"http://127.0.0.1:9/{'x'}?key={CANARY}"))
             await until_connected(platform, "bank")
             await until_connected(platform, "leaky")
+            seen += [await tried(platform, **where), await tried(platform, **program(platform, "dying", DYING))]
+            seen += [await tried_again(platform, name) for name in ("bank", "leaky", "dying", "gone")]
             replies = [
                 await platform.call(platform.ask("bank__pay", {"amount": 1}, job="j1")),
                 await platform.call(platform.ask("bank__pay", {"amount": CANARY[:3]}, job="j2")),
@@ -161,6 +183,7 @@ async def test_a_secret_is_in_no_store_log_span_or_error(platform, caplog, capfd
                 await platform.call(platform.ask("gone__any", job="j5")),
             ]
         seen += (await platform.bus.ask(ListServers(tenant=platform.tenant), ServerList)).servers
+        seen.append(await platform.bus.ask(ListTools(tenant=platform.tenant), ToolList))
         refusals = []
         for wrong in ({"url": f"http://u:{CANARY}@h/mcp"}, {"command": "sh", "env": {"A": CANARY}}):
             with pytest.raises(Reject) as refused:

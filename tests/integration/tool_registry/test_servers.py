@@ -14,7 +14,7 @@ from aiohttp import web
 from wayline.contracts.tools import Effect, ListTools, ToolList
 from wayline.testkit import until
 from wayline.testkit.media import png
-from wayline.tool_registry.adapters import mcp_server
+from wayline.tool_registry.adapters import mcp_server, sessions
 from wayline.tool_registry.adapters.mcp_server import McpServer
 
 STDIO_SERVER = """
@@ -313,7 +313,7 @@ async def test_a_streamed_answer_of_megabytes_is_read_whole(platform):
 
 
 async def test_a_hanging_server_is_left_without_its_farewell(platform, monkeypatch):
-    monkeypatch.setattr(mcp_server, "LEAVE_S", 0.2)
+    monkeypatch.setattr(sessions, "LEAVE_S", 0.2)
     old = OldServer()
     async with old_server(old) as url:
         await platform.registry({"name": "old", "url": url}, connect_timeout_s=1, probe_every_s=0.05)

@@ -232,6 +232,25 @@ async def test_only_the_exact_allowed_command_is_taken(platform):
             await put(platform, "mine", command=command)
 
 
+async def test_a_saved_program_no_longer_allowed_does_not_run(platform):
+    before = await platform.registry(platform.effects.settings(), **ALLOWED)
+    await put(platform, "mine", **program(platform))
+    await until_listed(platform, "mine__environment")
+    await before.stop()
+
+    await platform.registry(platform.effects.settings(), keys=KEYS)
+
+    async def shown() -> ServerView:
+        return await platform.bus.ask(GetServer(tenant=platform.tenant, name="mine"), ServerView)
+
+    async def is_refused() -> bool:
+        return "WAYLINE_TOOL_REGISTRY_COMMANDS" in (await shown()).why
+
+    await until(is_refused, within=10, why="the program is refused")
+    assert (await shown()).state is State.AWAY
+    assert "mine__environment" not in await names(platform)
+
+
 async def test_a_variable_that_decides_what_runs_is_refused(platform):
     await platform.registry(platform.effects.settings(), **ALLOWED)
 

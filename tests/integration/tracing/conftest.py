@@ -17,7 +17,7 @@ from wayline.contracts import headers as h
 from wayline.contracts import ids
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import AssistantMessage, ToolCall
-from wayline.contracts.jobs import Failure, Route, SubmitJob, Waiting
+from wayline.contracts.jobs import Failure, JobOptions, Lane, Route, SubmitJob, Waiting
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import Effect, ToolError
 from wayline.contracts.traces import GetTrace, Span, Trace
@@ -117,8 +117,11 @@ class Log:
         headers = {h.RECORD: head.header(), **({h.CLAIMS: "1"} if claimed else {})}
         await self.bus.store(f"events.{self.tenant}.{self.job_id}", body, headers)
 
-    def submitted(self, *, agent: str = "assistant", caller: str | None = None, user_id: str = "u1") -> e.Event:
-        job = SubmitJob(agent=agent, input="why?", user_id=user_id, session_id="s1")
+    def submitted(
+        self, *, agent: str = "assistant", caller: str | None = None, user_id: str = "u1", lane: Lane = "interactive"
+    ) -> e.Event:
+        options = JobOptions(lane=lane)
+        job = SubmitJob(agent=agent, input="why?", user_id=user_id, session_id="s1", options=options)
         return self._say(e.JobSubmitted, tenant=self.tenant, job=job, content_hash="x", caller=caller)
 
     def routed(self) -> e.Event:

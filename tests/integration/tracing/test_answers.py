@@ -10,11 +10,14 @@ from wayline.contracts.jobs import Status
 from wayline.contracts.money import Usage
 from wayline.contracts.traces import (
     CostTable,
+    FindQueuePlaces,
     GetCosts,
     GetSteps,
     GetTrace,
     JobPage,
     ListJobs,
+    QueuePlace,
+    QueuePlaces,
     StepList,
     Trace,
 )
@@ -80,6 +83,27 @@ async def test_jobs_are_listed_newest_first_page_by_page(platform: TracingPlatfo
     with pytest.raises(Refused) as refused:
         await platform.bus.ask(ListJobs(tenant="acme", cursor="nonsense!"), JobPage)
     assert refused.value.code == "invalid_cursor"
+
+
+async def test_a_place_counts_queued_jobs_of_the_same_tenant_and_lane(platform: TracingPlatform, start: Start):
+    await start()
+    for number, (tenant, lane) in enumerate(
+        [("acme", "interactive"), ("globex", "interactive"), ("acme", "batch"), *[("acme", "interactive")] * 3]
+    ):
+        log = Log(platform.bus, tenant=tenant, job_id=f"j{number}")
+        log.at = log.at.replace(second=number)
+        begun = [log.submitted(lane=lane), log.routed()]
+        await log.append(*begun, *([log.claimed()] if number == 3 else []))
+    await platform.wait_until_read()
+
+    asked = FindQueuePlaces(tenant="acme", job_ids=("j0", "j1", "j2", "j3", "j5"))
+    found = await platform.bus.ask(asked, QueuePlaces)
+
+    assert {place.job_id: place for place in found.places} == {
+        "j0": QueuePlace(job_id="j0", lane="interactive", position=1, queued=3),
+        "j2": QueuePlace(job_id="j2", lane="batch", position=1, queued=1),
+        "j5": QueuePlace(job_id="j5", lane="interactive", position=3, queued=3),
+    }
 
 
 async def test_a_listed_job_is_what_the_fold_says(platform: TracingPlatform, start: Start):

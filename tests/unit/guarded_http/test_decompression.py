@@ -37,7 +37,9 @@ def test_a_body_is_unpacked_as_it_comes(encoding: str, sent: bytes, step: int):
     assert fed(encoding, sent, step=step) == TEXT
 
 
-@pytest.mark.parametrize("sent", [gzip.compress(TEXT)[:-9], b"\x1f\x8bnonsense", b"plain text"])
+@pytest.mark.parametrize(
+    "sent", [gzip.compress(TEXT)[:-9], b"\x1f\x8bnonsense", b"plain text"], ids=["cut", "nonsense", "text"]
+)
 def test_a_damaged_body_is_no_body(sent: bytes):
     with pytest.raises(zlib.error):
         fed("gzip", sent)

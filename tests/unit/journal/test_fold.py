@@ -15,6 +15,7 @@ from wayline.contracts import events as e
 from wayline.contracts.chat import AssistantMessage, ToolCall, ToolImage, ToolMessage
 from wayline.contracts.jobs import Failure, Waiting
 from wayline.contracts.money import Usage
+from wayline.contracts.tools import ToolDefinition
 from wayline.journal import Call, Job, State, encode, evolve, fold, read_record, unknown_types, view
 from wayline.journal.record import decode, progressed, state_after
 from wayline.testkit.jobs import job_with
@@ -55,6 +56,37 @@ def test_a_result_that_no_call_waits_for_counts_for_nothing():
     )
 
     assert evolve(job_with(misread=1), done)._replace(seq=0, at=None) == job_with(misread=1)
+
+
+def test_a_call_of_an_unknown_tool_is_unloaded():
+    trace = e.SpanRef(trace_id="t", span_id="s")
+    calls = [
+        ToolCall(call="1", tool="known"),
+        ToolCall(call="2", tool="far"),
+        ToolCall(call="3", tool="use_tool", arguments={"name": "far", "arguments": {}}),
+        ToolCall(call="4", tool="use_tool", arguments={}),
+    ]
+    said = e.ModelCompleted(
+        job_id="j",
+        seq=2,
+        at=datetime.now(UTC),
+        trace=trace,
+        step=1,
+        attempt=1,
+        attempt_id="a",
+        message=AssistantMessage(tool_calls=tuple(calls)),
+        usage=Usage(),
+        cost_usd=None,
+        stop_reason="tools",
+        duration_ms=1,
+    )
+    few = tuple(ToolDefinition(name=name) for name in ("known", "use_tool"))
+
+    plain = evolve(job_with(offered=few), said)
+    searching = evolve(job_with(offered=(*few, ToolDefinition(name="tool_search"))), said)
+
+    assert [call.unloaded for call in plain.tools.calls] == [False] * 4
+    assert [call.unloaded for call in searching.tools.calls] == [False, True, True, False]
 
 
 def test_a_results_images_are_folded_and_default_to_none():

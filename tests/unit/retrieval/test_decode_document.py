@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from wayline.contracts.knowledge import IndexDocument
+from wayline.documents import characters
 from wayline.retrieval.decode_document import (
     Limits,
     Original,
     decode,
-    decoded,
     header_of,
     media_type_of,
     storable,
@@ -83,7 +83,7 @@ def test_the_header_of_a_table_names_its_columns(table: str, header: str | None)
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
 def test_text_is_read_in_the_encodings_that_editors_write(encoding: str):
-    assert decoded("Grüße aus Köln".encode(encoding)) == "Grüße aus Köln"
+    assert characters("Grüße aus Köln".encode(encoding)) == "Grüße aus Köln"
 
 
 @pytest.mark.parametrize(

@@ -58,3 +58,18 @@ def test_two_servers_of_one_name_are_refused():
 
     with pytest.raises(WrongSetting, match="WAYLINE_TOOL_REGISTRY_SERVERS: .*twice: bank"):
         Settings.model_validate({"servers": [server, server]})
+
+
+@pytest.mark.parametrize(
+    ("values", "hint"),
+    [
+        ({"web_search_provider": "searxng"}, "web_search_url"),
+        ({"web_search_provider": "brave"}, "web_search_key"),
+        ({"web_search_provider": "altavista"}, "searxng"),
+        ({"web_allowed_hosts": ["http://wiki.example"]}, "is no host"),
+        ({"web_user_agent": "a\nb"}, "pattern"),
+    ],
+)
+def test_wrong_web_settings_say_what_to_set(values: dict, hint: str):
+    with pytest.raises(WrongSetting, match=hint):
+        Settings(**values)

@@ -7,7 +7,7 @@ import pytest
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import ToolCall
 from wayline.contracts.tools import RECALL, USE_TOOL, Effect, ToolDefinition
-from wayline.executor.prompt.builtin_tools import RECALLED_CHARS, asked_for, pin, recalled, refusal
+from wayline.executor.prompt.builtin_tools import RECALLED_CHARS, asked_for, may_use, pin, recalled, refusal
 from wayline.journal import Call
 from wayline.testkit.jobs import job_with
 
@@ -58,6 +58,14 @@ def test_a_tool_outside_the_patterns_is_refused_with_the_nearest():
 
 def test_an_unlisted_tool_within_the_patterns_goes_to_the_registry():
     assert refusal(JOB, dispatched(name="book__index", arguments={})) is None
+
+
+@pytest.mark.parametrize(
+    ("patterns", "usable"),
+    [(("*",), False), (("*", "web_search"), True), (("web_*",), True), (("web_fetch",), False)],
+)
+def test_web_tools_are_for_agents_that_name_them(patterns: tuple[str, ...], usable: bool):
+    assert may_use(job_with(config=AgentConfig(tools=patterns)), "web_search") is usable
 
 
 def test_a_newer_definition_counts():

@@ -115,7 +115,8 @@ class Client:
     async def events(self, job_id: str, after: int = 0, *, progress: bool = False) -> AsyncGenerator[dict[str, Any]]:
         """Yield a job's events until its end, each once, over as many connections as it takes.
 
-        Deltas have no `seq`, and neither has `progress`, which comes where it is asked for and may come twice.
+        Deltas have no `seq`, and neither have `progress` and `queue`, which come where they are asked for and may come
+        twice.
         """
         last, failures = after, 0
         while True:
@@ -132,9 +133,11 @@ class Client:
                     raise NotReachable(url=self.address.url, cause=_cause(error)) from None
             await asyncio.sleep(RECONNECT_AFTER_S)
 
-    async def follow(self, job_id: str, *, on_event: Callable[[dict[str, Any]], None] | None = None) -> dict[str, Any]:
+    async def follow(
+        self, job_id: str, *, on_event: Callable[[dict[str, Any]], None] | None = None, progress: bool = False
+    ) -> dict[str, Any]:
         """Follow a job until it has ended or waits for somebody, and return the job; `on_event` gets each event."""
-        async with aclosing(self.events(job_id)) as events:
+        async with aclosing(self.events(job_id, progress=progress)) as events:
             async for event in events:
                 if on_event is not None:
                     on_event(event)

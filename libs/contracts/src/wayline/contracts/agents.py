@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from wayline.contracts.base import Frozen, Request
 from wayline.contracts.chat import Part
@@ -56,6 +56,28 @@ class Routing(Frozen):
     budget_aware: bool = Field(default=True, description="Take a cheaper slot when the budget is nearly used up.")
 
 
+class ToolLoading(Frozen):
+    """Which of an agent's tools are in every prompt, and which it finds with `tool_search`: names or patterns.
+
+    The longest pattern that fits a tool counts; a tool that none fits is found.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    always: tuple[str, ...] = Field(default=(), max_length=1_000)
+    deferred: tuple[str, ...] = Field(default=(), max_length=1_000)
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """Return the patterns of all tools that the agent may use."""
+        return tuple(dict.fromkeys((*self.always, *self.deferred)))
+
+
+_TOOLS_SCHEMA = {
+    "anyOf": [{"items": {"type": "string"}, "type": "array"}, ToolLoading.model_json_schema(mode="validation")]
+}
+
+
 class AgentConfig(Frozen):
     """How an agent behaves; a saved change is a new version, and a job keeps the version it began with."""
 
@@ -85,7 +107,16 @@ class AgentConfig(Frozen):
     output_schema: dict[str, Any] | None = Field(
         default=None, description="JSON Schema of the final answer, which is then JSON."
     )
-    tools: tuple[str, ...] = Field(default=("*",), description="Names or `prefix*` patterns of the tools it may use.")
+    tools: Annotated[tuple[str, ...], WithJsonSchema(_TOOLS_SCHEMA)] = Field(
+        default=("*",),
+        description="Names or `prefix*` patterns of the tools it may use; or `{always, deferred}`, which is kept as "
+        "this list and as `tools_loading`.",
+    )
+    tools_loading: ToolLoading | None = Field(
+        default=None,
+        description="Which of its tools are in every prompt; the others are found with `tool_search`. None: all where "
+        "there are at most 15, else 15 of them (see docs/tools.md).",
+    )
     tools_off: tuple[str, ...] = Field(
         default=(), max_length=100, description="Names or `prefix*` patterns of tools it may not use all the same."
     )
@@ -138,6 +169,16 @@ class AgentConfig(Frozen):
     max_cost_usd: MaxCost | None = Field(
         default=None, description="What a job may spend that says nothing of it; None: the tenant's settings say."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _split_tools(cls, given: Any) -> Any:
+        """Keep `tools: {always, deferred}` as a list and its loading: builds of before read the list."""
+        tools = given.get("tools") if isinstance(given, dict) else None
+        if not isinstance(tools, dict):
+            return given
+        loading = ToolLoading.model_validate(tools)
+        return {**given, "tools": loading.patterns, "tools_loading": loading}
 
 
 class Agent(Frozen):

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model
 
 from wayline.contracts.base import Frozen, Request, Usd
 from wayline.contracts.ids import Name
+from wayline.contracts.jobs.latest import RunResult
 from wayline.contracts.models import MODEL_CHARS_MAX, PROVIDER_CHARS_MAX, TOKENS_MAX, Slot
 from wayline.contracts.money import Dollars
 
@@ -183,6 +184,7 @@ class SettleJob(Request, subject="budgets.settle.{tenant}", replies=Settled):
     has_session: bool = Field(
         default=True, description="False: it is of no session, so no other job waits for its end. True: it may be."
     )
+    result: RunResult | None = Field(default=None, description="What it came to; None: it is no user's own run.")
 
 
 class Extended(Frozen):

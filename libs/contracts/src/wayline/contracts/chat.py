@@ -149,6 +149,13 @@ NO_TEXT = {"images": {"__all__": {"content_base64"}}}
 """What of a message is no text: to be excluded where its size or its tokens are read."""
 
 
+class LoadedTools(Frozen):
+    """The tools whose definitions a result of `tool_search` holds."""
+
+    names: tuple[str, ...] = Field(description="A provider with deferred tools is sent references to them instead.")
+    beside: str = Field(default="", description="What the result says beside the definitions.")
+
+
 class ToolMessage(Frozen):
     """What came of a tool call, as the model is shown it."""
 
@@ -162,6 +169,7 @@ class ToolMessage(Frozen):
     citations: tuple[Citation, ...] = ()
     failed: bool = False
     provider_id: str | None = None
+    loaded: LoadedTools | None = None
 
 
 class Citation(Frozen):

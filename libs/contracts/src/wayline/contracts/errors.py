@@ -4,6 +4,7 @@ WaylineError
 ├── Retry               the same message may succeed later: wait `after_s`, keep the message
 │   ├── Unavailable         a dependency is away
 │   └── Full                a bounded stream takes no more for now (HTTP 429)
+│       └── TenantFull          the tenant stores as much as it may, or has as many jobs unfinished
 ├── Reject              it never will: dead letter on the bus, problem over HTTP
 │   ├── InvalidMessage      the body, its headers or its schema version are wrong
 │   ├── NotFound            no such thing for this tenant
@@ -73,6 +74,15 @@ class Full(Retry):
 
     def __init__(self, what: str, *, after_s: float = 1.0) -> None:
         super().__init__(f"{what} is full; send it again after {after_s:g} s", after_s=after_s)
+
+
+class TenantFull(Full):
+    """The tenant stores as much on the bus as it may, or has as many jobs unfinished."""
+
+    code = "tenant_full"
+
+    def __init__(self, why: str) -> None:
+        Retry.__init__(self, why, after_s=5.0)
 
 
 class Reject(WaylineError):

@@ -18,6 +18,8 @@ SCHEDULE_NAME = "Wayline-Schedule-Name"
 """On a submission: the schedule that fired; the router looks up whether it did."""
 ERROR = "Wayline-Error"
 """On a reply: the error code; the body is then a Problem."""
+HEARTBEAT = "Wayline-Heartbeat"
+"""On an empty message that comes before the reply: the call is still at work."""
 
 RECORD = "Wayline-Record"
 """On every record of a job's log, in one line: what the next decision needs without a fold (`journal.Head`)."""

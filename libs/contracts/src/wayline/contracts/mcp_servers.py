@@ -19,7 +19,7 @@ from pydantic import (
 )
 
 from wayline.contracts.base import Frozen, Message, Request
-from wayline.contracts.tools import Ask, Effect
+from wayline.contracts.tools import Ask, Effect, ToolCharge
 
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 HEADER_VALUE = re.compile(r"[\x20-\x7e\t]{1,8000}")
@@ -50,6 +50,9 @@ class ToolSettings(BaseModel):
     in_order: bool | None = None
     ask: Ask | None = Field(default=None, description="When a person must approve a call of it.")
     untrusted: bool | None = Field(default=None, description="Its results are the words of strangers.")
+    charge: ToolCharge | None = Field(
+        default=None, description="The most that one call of it charges: held for its job before the call is made."
+    )
     retry_after_s: tuple[float, ...] | None = Field(default=None, description="Waits before each repeat of a read.")
     reconcile_tool: str | None = None
 
@@ -147,6 +150,25 @@ class State(StrEnum):
     DISABLED = "disabled"
 
 
+class ValueChange(Frozen):
+    """One place where a definition differs from the approved one; values are JSON, hidden characters escaped."""
+
+    path: str = Field(description="Where in the definition, as a JSON pointer.")
+    before: str | None = Field(default=None, description="As approved; None: it was not there.")
+    after: str | None = Field(default=None, description="As it is now; None: it is not there any more.")
+
+
+class DefinitionChange(Frozen):
+    """A definition that waits for approval: what it describes is not offered and cannot be called."""
+
+    tool: str = Field(description="As its server calls it; empty: the instructions, which hold back every tool.")
+    kind: Literal["changed", "new", "instructions"]
+    sha256: str = Field(description="Of the definition: what an approval names.")
+    approved_sha256: str | None = None
+    since: datetime
+    differences: tuple[ValueChange, ...] = ()
+
+
 class ServerView(Frozen):
     """A server as it is shown: values of secrets are masked."""
 
@@ -158,6 +180,10 @@ class ServerView(Frozen):
     state: State
     why: str = Field(default="", description="Why it is away.")
     tools: int = Field(default=0, description="Tools that can be called.")
+    quarantined: int = Field(default=0, description="Definitions that have changed and wait for approval.")
+    changes: tuple[DefinitionChange, ...] = Field(
+        default=(), description="Those definitions, of one server that was asked for by name; at most 100."
+    )
     config: ServerConfig | None = Field(default=None, description="None: the installation keeps it to itself.")
     saved_at: datetime | None = None
 
@@ -172,6 +198,39 @@ class ServerDeleted(Frozen):
     """Whether there was such a server."""
 
     deleted: bool
+
+
+class OfferedTool(Frozen):
+    """A tool as a server offers it, before anything is known of its calls."""
+
+    name: str
+    description: str = ""
+    effect: Effect = Field(description="What repeating it would do, by the configuration that was tried.")
+
+
+class OfferedCounts(Frozen):
+    """How much a server offers, also where a report lists less of it."""
+
+    tools: int = 0
+    resources: int = 0
+    prompts: int = 0
+
+
+class ServerReport(Frozen):
+    """What a server offers, or why it cannot be connected to."""
+
+    ok: bool
+    why: str = Field(default="", description="Why it could not be connected to.")
+    errors: str = Field(default="", description="The end of what a program wrote on its error stream.")
+    server: str = Field(default="", description="What it calls itself.")
+    version: str = ""
+    protocol: str = Field(default="", description="The version of MCP that it speaks.")
+    instructions: str = ""
+    tools: tuple[OfferedTool, ...] = ()
+    resources: tuple[str, ...] = ()
+    prompts: tuple[str, ...] = ()
+    counts: OfferedCounts = OfferedCounts()
+    took_ms: float = 0
 
 
 class _WithConfig(Request):
@@ -190,6 +249,20 @@ class PutServer(_WithConfig, subject="mcp.put.{tenant}", replies=ServerView):
     """Save a server of the tenant's own; `**********` in place of a secret keeps the stored one."""
 
     name: ServerName
+
+
+class TryServer(_WithConfig, subject="mcp.try.{tenant}", replies=ServerReport):
+    """Connect to a server once and return what it offers; nothing is stored."""
+
+    name: ServerName | None = Field(
+        default=None, description="The saved server whose secrets the masks of `config` stand for."
+    )
+
+
+class TrySavedServer(Request, subject="mcp.trysaved.{tenant}", replies=ServerReport):
+    """Connect to a saved server once more and return what it offers."""
+
+    name: str
 
 
 class ListServers(Request, subject="mcp.list.{tenant}", replies=ServerList):
@@ -213,6 +286,13 @@ class EnableServer(Request, subject="mcp.enable.{tenant}", replies=ServerView):
 
     name: str
     enabled: bool
+
+
+class ApproveDefinitions(Request, subject="mcp.approve.{tenant}", replies=ServerView):
+    """Approve definitions that wait, by their hashes, all or none; refused where the server offers others by now."""
+
+    name: str
+    sha256: tuple[Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")], ...] = Field(min_length=1, max_length=2_001)
 
 
 class ServersChanged(Message, subject="mcp.changed.{tenant}"):

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from wayline.contracts.base import Frozen, Request
+from wayline.contracts.image_models import ImageModel
 
 Tier = Literal["flash", "standard", "premium", "reasoning"]
 """Where a model stands in the catalogue."""
@@ -145,6 +146,10 @@ class ModelCard(Frozen):
     efforts: tuple[Effort, ...] = Field(default=(), max_length=7)
     forced_tools: bool = Field(default=False, description="Can be made to call a tool; for people to know.")
     system_messages: bool = Field(default=False, description="Takes system messages between the others.")
+    tool_references: bool = Field(
+        default=False,
+        description="Takes tools whose loading is deferred, and results that refer to them; any other is sent text.",
+    )
     bound_thinking: bool = Field(
         default=False,
         description="Its thinking is bound to the exact prefix: an edited history is refused; for people to know.",
@@ -181,6 +186,10 @@ class ModelList(Frozen):
     models: tuple[ModelCard, ...] = Field(description="Of two of a tier the first comes first where a tier is meant.")
     usable: tuple[str, ...] = Field(default=(), description="Names of those whose provider is configured.")
     own: tuple[str, ...] = Field(default=(), description="Names of the tenant's own cards.")
+    image_models: tuple[ImageModel, ...] = Field(
+        default=(),
+        description="Models of the tier `image`, whose prices are known: for `image_generate`, never for jobs.",
+    )
 
 
 class ModelDeleted(Frozen):

@@ -18,7 +18,10 @@ ToolPatterns = Annotated[tuple[ToolPattern, ...], Field(max_length=PATTERNS_MAX)
 SWITCHED_TOOLS: dict[str, tuple[str, ...]] = {
     "web_search": ("web_search*", "web_fetch*", "fetch_page*", "*__web_search*", "*__web_fetch*"),
     "memory": ("*memory", "*memories", "memory_*", "remember*", "*__memory_*", "*__remember*"),
-    "images": ("generate_image*", "edit_image*", "create_image*", "*__generate_image*", "*__edit_image*"),
+    "images": (
+        *("image_generate*", "generate_image*", "edit_image*", "create_image*"),
+        *("*__image_generate*", "*__generate_image*", "*__edit_image*"),
+    ),
 }
 """The tools of each switch, as patterns. A server's tools are named `server__tool`, so both forms are listed."""
 

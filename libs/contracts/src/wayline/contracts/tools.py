@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import datetime
+from decimal import Decimal
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import orjson
 from pydantic import Field
@@ -28,6 +31,20 @@ Ask = Literal["always", "writes", "never"]
 """When a person must approve a call: each call, those of tools that do more than read, or none."""
 
 
+class ToolCharge(Frozen):
+    """The most that one call of a tool charges: it is held for the job before the call is made."""
+
+    usd: Usd = Field(ge=0, description="Where the arguments do not say otherwise.")
+    argument: str = Field(default="", description="The argument on which it depends; empty: on none.")
+    by_value: dict[str, Annotated[Usd, Field(ge=0)]] = Field(
+        default_factory=dict, description="The most where that argument has this value."
+    )
+
+    def most(self, arguments: Mapping[str, Any]) -> Decimal:
+        """Return the most that a call with these arguments charges."""
+        return self.by_value.get(str(arguments.get(self.argument)), self.usd) if self.argument else self.usd
+
+
 class ToolDefinition(Frozen):
     """A tool as a model sees it and as the ledger treats it."""
 
@@ -42,6 +59,7 @@ class ToolDefinition(Frozen):
     untrusted: bool = Field(
         default=False, description="Its results are the words of strangers: a job that has read one is tainted."
     )
+    charge: ToolCharge | None = Field(default=None, description="None: it is free, or says only afterwards.")
 
     @property
     def digest(self) -> str:
@@ -51,7 +69,7 @@ class ToolDefinition(Frozen):
         return sha256(orjson.dumps(shown, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
 
 
-BY_NAME = frozenset({"calculator", "date_calculate"})
+BY_NAME = frozenset({"calculator", "date_calculate", "image_generate", "web_fetch", "web_search"})
 """Built-in tools that an agent has only where it names them: with `*` every prompt would pay for them."""
 BUILTIN = "builtin"
 """The server of the tools that Wayline brings itself."""
@@ -69,11 +87,28 @@ RUN_AGENT = "run_agent"
 """Has another agent do a task as a job of its own, and returns its answer."""
 
 
+TOOL_SEARCH = "tool_search"
+"""Finds tools that are not in the prompt, and loads them."""
+
+
+def may_use(name: str, *, patterns: Iterable[str], off: Iterable[str] = ()) -> bool:
+    """Return whether an agent with these `tools` and `tools_off` may use a tool of this name, if there is one."""
+    allowed = any(fnmatchcase(name, pattern) for pattern in patterns if pattern != "*" or name not in BY_NAME)
+    return allowed and not any(fnmatchcase(name, pattern) for pattern in off)
+
+
 class ServerAway(Frozen):
     """A configured server that does not answer; the tools that it had are still listed."""
 
     name: str
     why: str = ""
+
+
+class MissingTool(Frozen):
+    """A built-in tool that this installation is not configured for."""
+
+    name: str
+    why: str = Field(description="Which setting brings it.")
 
 
 class ToolList(Frozen):
@@ -82,6 +117,9 @@ class ToolList(Frozen):
     tools: tuple[ToolDefinition, ...] = Field(description="Sorted by name.")
     away: tuple[ServerAway, ...] = Field(
         default=(), description="Servers that this replica of the registry cannot reach."
+    )
+    missing: tuple[MissingTool, ...] = Field(
+        default=(), description="Built-in tools that this installation is not configured for."
     )
 
 
@@ -137,7 +175,10 @@ class ToolReply(Frozen):
     duration_ms: float = 0
     size_bytes: int = 0
     tokens: int = Field(default=0, description="Estimated tokens of `content`.")
-    cost_usd: Usd | None = Field(default=None, description="What the tool itself charged; None: it is free.")
+    cost_usd: Usd | None = Field(
+        default=None, description="What the tool itself charged; None: it is free, or where it has a `charge`, unknown."
+    )
+    begun: bool = Field(default=True, description="False: the tool was never asked, so that it charged nothing.")
     input: InputRequest | None = Field(
         default=None,
         description="The call ended with a question to a person: the next one, under another key, brings the answer.",
@@ -148,6 +189,33 @@ class ListTools(Request, subject="tools.list.{tenant}", replies=ToolList):
     """Ask for the definitions an agent may use."""
 
     patterns: tuple[str, ...] = ("*",)
+
+
+class FoundTool(Frozen):
+    """A tool that fits a search."""
+
+    tool: ToolDefinition
+    score: float = Field(description="Higher fits better; scores of one search can be compared, no others.")
+
+
+class FoundTools(Frozen):
+    """The tools that fit a search, the best first."""
+
+    tools: tuple[FoundTool, ...] = ()
+    loaded: tuple[str, ...] = Field(default=(), description="What fits as well, and the asker had already.")
+    disabled: tuple[str, ...] = Field(default=(), description="What fits as well, and the agent may not use.")
+    searched: int = Field(default=0, description="How many tools were looked at.")
+    cost_usd: Usd | None = Field(default=None, description="What its embeddings cost; None: nothing.")
+
+
+class SearchTools(Request, subject="tools.search.{tenant}", replies=FoundTools):
+    """Find the tools that fit a task, by their names, descriptions, parameters and servers."""
+
+    query: str = Field(min_length=1, max_length=2_000)
+    max_results: int = Field(default=3, ge=1, le=20)
+    patterns: tuple[str, ...] = Field(default=("*",), description="The agent's `tools`.")
+    off: tuple[str, ...] = Field(default=(), description="The agent's `tools_off`.")
+    loaded: tuple[str, ...] = Field(default=(), description="Tools that the asker has already: named, not found.")
 
 
 class CallTool(Request, subject="tools.call.{tenant}", replies=ToolReply):

@@ -11,7 +11,7 @@ from pydantic import Field
 from wayline.contracts.base import Frozen, Message, Request, Usd
 from wayline.contracts.events.model_calls import Bounds, Purpose
 from wayline.contracts.ids import JobId
-from wayline.contracts.jobs import JobView, Status
+from wayline.contracts.jobs import JobView, Lane, Status
 from wayline.contracts.models import TOKENS_MAX
 from wayline.contracts.money import Usage
 
@@ -135,6 +135,31 @@ class ListJobs(Request, subject="jobs.list.{tenant}", replies=JobPage):
     waiting_for: tuple[str, ...] | None = Field(
         default=None, max_length=10, description="Only parked jobs that wait for one of these, whatever else is asked."
     )
+
+
+class QueuePlace(Frozen):
+    """Where a job that no executor has begun stands among those of its tenant and lane."""
+
+    job_id: str
+    lane: Lane
+    position: int = Field(
+        ge=1,
+        description="From 1: one more than the jobs of its tenant and lane that were accepted before it and have not "
+        "begun either, as far as tracing knows. Jobs of other tenants are not counted.",
+    )
+    queued: int = Field(ge=1, description="All jobs of its tenant and lane that have not begun.")
+
+
+class QueuePlaces(Frozen):
+    """Places of jobs; one that has begun, or is not known yet, is not among them."""
+
+    places: tuple[QueuePlace, ...]
+
+
+class FindQueuePlaces(Request, subject="jobs.queued.{tenant}", replies=QueuePlaces):
+    """Ask where jobs stand that no executor has begun."""
+
+    job_ids: tuple[JobId, ...] = Field(min_length=1, max_length=200)
 
 
 class CostRow(Frozen):

@@ -5,7 +5,7 @@ from wayline.journal.exporting import NotAnExport, export_job, read_export
 from wayline.journal.failures import failure_fingerprint, fingerprint
 from wayline.journal.folding import evolve, fold
 from wayline.journal.folding.conversation import unbound
-from wayline.journal.follow import News, follow
+from wayline.journal.follow import News, Tell, follow
 from wayline.journal.forking import Branch, ForkRefused, branch, prefix_hash
 from wayline.journal.log import Fenced, JobLog, bulk_read, last_record, leader_read, note_foreign, record_read
 from wayline.journal.outcome import send_result
@@ -26,7 +26,7 @@ from wayline.journal.state import (
     Routing,
     Tools,
 )
-from wayline.journal.view import view
+from wayline.journal.view import run_result, view
 
 __all__ = [
     "ALL_OF_TENANT",
@@ -52,6 +52,7 @@ __all__ = [
     "Routing",
     "Shared",
     "State",
+    "Tell",
     "Tools",
     "branch",
     "bulk_read",
@@ -73,6 +74,7 @@ __all__ = [
     "read_export",
     "read_record",
     "record_read",
+    "run_result",
     "send_result",
     "signals_held",
     "unbound",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal
 
 from wayline.contracts.events import Bounds
 from wayline.contracts.money import JobCosts
@@ -16,23 +16,26 @@ def plus(one: Decimal | None, other: Decimal | None) -> Decimal | None:
     return None if one is None or other is None else one + other
 
 
-def spent(costs: JobCosts, kind: Literal["model", "tool", "aux"], name: str, usd: Decimal | None) -> JobCosts:
-    """Return the costs with one more call."""
+def spent(
+    costs: JobCosts,
+    kind: Literal["model", "tool", "aux"],
+    name: str,
+    usd: Decimal | None,
+    *,
+    saved_usd: Decimal | None = None,
+) -> JobCosts:
+    """Return the costs with one more call, and what a prompt cache saved of it, or cost where that is below zero."""
+    changes: dict[str, Any] = {}
     before: dict[str, Decimal | None] = getattr(costs, kind)
     known = before.get(name, _NOTHING)
-    if known is None:
-        # What is unknown stays so, whatever is added.
-        return costs
-    return costs.model_copy(update={kind: {**before, name: plus(known, usd)}})
-
-
-def cached(costs: JobCosts, saved_usd: Decimal | None) -> JobCosts:
-    """Return the costs with what a prompt cache saved, or cost where that is below zero."""
-    if not saved_usd:
-        return costs
-    if saved_usd > 0:
-        return costs.model_copy(update={"saved_usd": costs.saved_usd + saved_usd})
-    return costs.model_copy(update={"lost_usd": costs.lost_usd - saved_usd})
+    # What is unknown stays so, whatever is added.
+    if known is not None:
+        changes[kind] = {**before, name: plus(known, usd)}
+    if saved_usd and saved_usd > 0:
+        changes["saved_usd"] = costs.saved_usd + saved_usd
+    elif saved_usd:
+        changes["lost_usd"] = costs.lost_usd - saved_usd
+    return costs.model_copy(update=changes) if changes else costs
 
 
 def unsettled(costs: JobCosts, bounds: Bounds) -> JobCosts:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TypeAlias
 
 import structlog
@@ -13,6 +13,7 @@ from nats.aio.msg import Msg
 from wayline.chassis import Bus
 from wayline.contracts.events import TERMINAL_TYPES, Event, read_event
 from wayline.contracts.jobs import Delta
+from wayline.contracts.traces import QueuePlace
 from wayline.journal.log import JobLog, bulk_read, leader_read, note_foreign
 from wayline.journal.pieces import Pieces
 from wayline.journal.record import decode, is_record
@@ -24,21 +25,25 @@ IDLE_S = 15.0
 WAITING_MAX = 1_000
 """Live messages held for a reader; past it they are dropped and the log is read instead."""
 
-News: TypeAlias = AsyncGenerator[Event | Delta | None, None]
+News: TypeAlias = AsyncGenerator[Event | Delta | QueuePlace | None, None]
 """What a follower is told: events in their order, pieces of text between them, None where nothing happens for long."""
+Tell: TypeAlias = Callable[[QueuePlace], None]
+Beside: TypeAlias = Callable[[Tell], AbstractContextManager[None]]
+"""Tells a follower, while it is entered, what is in no log."""
 
 
-async def follow(bus: Bus, tenant: str, job_id: str, after_seq: int = 0) -> News:
+async def follow(bus: Bus, tenant: str, job_id: str, after_seq: int = 0, *, beside: Beside | None = None) -> News:
     """Yield every event after `after_seq` once and in order, deltas between them, None now and then when idle.
 
-    A delta of a model call that failed or ended is dropped: deltas travel beside the log and may come late.
+    A delta of a model call that failed or ended is dropped: deltas travel beside the log and may come late. What
+    `beside` tells is yielded as it comes.
     Ends after the terminal event; on a job that has ended it tells what is left of the story and ends. A job without a
     log is waited for.
     """
-    waiting: asyncio.Queue[Msg] = asyncio.Queue(WAITING_MAX)
+    waiting: asyncio.Queue[Msg | QueuePlace] = asyncio.Queue(WAITING_MAX)
     overrun = asyncio.Event()
 
-    async def hold(message: Msg) -> None:
+    def put(message: Msg | QueuePlace) -> None:
         if waiting.full():
             # A slow reader must not hold memory: it gets the events from the log, the deltas are gone.
             while not waiting.empty():
@@ -46,12 +51,16 @@ async def follow(bus: Bus, tenant: str, job_id: str, after_seq: int = 0) -> News
             overrun.set()
         waiting.put_nowait(message)
 
+    async def hold(message: Msg) -> None:
+        put(message)
+
     live = await bus.nc.subscribe(f"live.{tenant}.{job_id}", cb=hold)
     deltas = await bus.nc.subscribe(f"deltas.{tenant}.{job_id}", cb=hold)
     try:
         await bus.settled()
-        async for news in _Follower(bus, tenant, job_id, after_seq).run(waiting, overrun):
-            yield news
+        with beside(put) if beside else nullcontext():
+            async for news in _Follower(bus, tenant, job_id, after_seq).run(waiting, overrun):
+                yield news
     finally:
         for subscription in (live, deltas):
             with suppress(Exception):
@@ -69,7 +78,7 @@ class _Follower:
         self._ended = False
         self._pieces = Pieces()
 
-    async def run(self, waiting: asyncio.Queue[Msg], overrun: asyncio.Event) -> News:
+    async def run(self, waiting: asyncio.Queue[Msg | QueuePlace], overrun: asyncio.Event) -> News:
         async for event in self._refill():
             yield event
         while not self._ended:
@@ -84,6 +93,9 @@ class _Follower:
                 overrun.clear()
                 async for event in self._refill():
                     yield event
+            if isinstance(message, QueuePlace):
+                yield message
+                continue
             if message.subject.startswith("deltas."):
                 delta = Delta.from_wire(message.data, message.subject)
                 if self._pieces.wants(delta):

@@ -11,9 +11,10 @@ from wayline.contracts.jobs import Delta
 from wayline.contracts.observation import joined, observation, tool_state
 from wayline.contracts.progress import Progress, ProgressState
 from wayline.contracts.tools import USE_TOOL
+from wayline.contracts.traces import QueuePlace
 from wayline.journal.follow import News
 
-ProgressNews: TypeAlias = AsyncGenerator[e.Event | Delta | Progress | None, None]
+ProgressNews: TypeAlias = AsyncGenerator[e.Event | Delta | Progress | QueuePlace | None, None]
 
 _MESSAGES: dict[ProgressState, str] = {
     "analyzing": "Reading the task",

@@ -15,7 +15,7 @@ from wayline.contracts.chat import AssistantMessage, Attachment, ChatMessage, To
 from wayline.contracts.jobs import Child, Failure, FiredBy, Origin, Parent, Route, Status, SubmitJob, Turn, Waiting
 from wayline.contracts.models import ModelCard, Slot
 from wayline.contracts.money import JobCosts, Usage
-from wayline.contracts.tools import USE_TOOL, Effect, ToolDefinition
+from wayline.contracts.tools import TOOL_SEARCH, USE_TOOL, Effect, ToolDefinition
 from wayline.contracts.working_context import KnownEntity, WorkingContext
 from wayline.journal.costs import plus
 from wayline.journal.repeats import Repeated, repeated
@@ -159,9 +159,13 @@ class Call(NamedTuple):
     """Set when the outcome is unknown and a human was asked."""
     expires_at: datetime | None = None
     decision: e.DecisionMade | None = None
+    unloaded: bool = False
+    """Whether the model did not know the tool when it called it: such a call is not made, but loads the tool."""
     child_id: str | None = None
     """The job that a call of `run_agent` has become."""
     done: e.ToolCompleted | None = None
+    retried: int = 0
+    """How often a human had it made again because nobody knew what it had done."""
 
     @property
     def meant(self) -> ToolCall:
@@ -180,6 +184,11 @@ class Call(NamedTuple):
         if not isinstance(name, str) or not name or not isinstance(arguments, dict):
             return wanted
         return wanted.model_copy(update={"tool": name, "arguments": arguments})
+
+    @property
+    def retries(self) -> int:
+        """Return how often it will have been made again with its next intent."""
+        return self.retried + (self.decision is not None and self.decision.outcome == "retry")
 
     @property
     def undecided(self) -> bool:
@@ -222,6 +231,18 @@ class Tools(NamedTuple):
     def pending(self) -> tuple[e.ApprovalRequested, ...]:
         """Return the approvals that nobody has decided, of calls that still wait for them."""
         return tuple(one.asked for one in self.approvals if one.decided is None and not one.spent)
+
+    def decision_schema(self, asked: e.ApprovalRequested) -> dict[str, Any]:
+        """Return what an approver's arguments must fit: the tool's schema, or that of the answer its server wants."""
+        if asked.input is not None:
+            return asked.input.input_schema
+        definition = self.definition(asked.tool)
+        return definition.input_schema if definition else {}
+
+    @property
+    def searched(self) -> bool:
+        """Return whether the model finds tools with `tool_search`."""
+        return any(tool.name == TOOL_SEARCH for tool in self.offered or ())
 
     def definition(self, name: str) -> ToolDefinition | None:
         """Return the newest definition of a tool that the model knows."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wayline.contracts import ids
 from wayline.contracts.events import JobCompleted
-from wayline.contracts.jobs import JobView
+from wayline.contracts.jobs import JobView, RunResult
 from wayline.journal.costs import plus
 from wayline.journal.failures import failure_fingerprint
 from wayline.journal.state import Job
@@ -44,3 +44,9 @@ def view(job: Job) -> JobView:
         children=job.family.children,
         fingerprint=failure_fingerprint(job),
     )
+
+
+def run_result(job: Job) -> RunResult | None:
+    """Return what is kept of a job as its user's newest run of its agent; None: it is no user's own."""
+    submitted = job.life.submitted
+    return RunResult.of(view(job)) if submitted and submitted.user_id else None

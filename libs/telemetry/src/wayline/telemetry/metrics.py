@@ -71,6 +71,18 @@ cache_read_tokens = Counter(
 cache_breaks = Counter(
     "wayline_cache_breaks_total", "Prompts that did not continue the one before, by what broke them.", ["cause"]
 )
+approvals_waiting = Gauge(
+    "wayline_approvals_waiting", "Approvals that parked jobs wait for, and answers that tools' servers wait for."
+)
+approvals_decided = Counter(
+    "wayline_approvals_decided_total", "Decisions on approvals: approved, denied, or expired.", ["outcome"]
+)
+approval_seconds = Histogram(
+    "wayline_approval_seconds",
+    "From the question to a person's decision, or to its expiry.",
+    ["outcome"],
+    buckets=(1, 10, 60, 300, 900, 3_600, 14_400, 86_400, 259_200, 604_800),
+)
 programs_resumed = Counter(
     "wayline_programs_resumed_total",
     "Programs that went on after a stop: from a snapshot, or again from their recorded results.",

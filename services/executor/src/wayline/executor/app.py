@@ -17,11 +17,12 @@ from wayline.executor.adapters.sdk_warmup import SdkWarmup
 from wayline.executor.adapters.session_histories import SessionHistories
 from wayline.executor.adapters.snapshots import Snapshots, snapshot_keys
 from wayline.executor.adapters.tool_registry import ToolRegistry
+from wayline.executor.claim_jobs import own_name
 from wayline.executor.decide.children import Limits
 from wayline.executor.perform.follow_up import FollowUp
 from wayline.executor.perform.job_run import RunServices
 from wayline.executor.prompt.notes import Notes, silent
-from wayline.executor.run_tickets import Lane, own_name
+from wayline.executor.run_tickets import Lane
 from wayline.executor.settings import Settings
 from wayline.llm import Model
 from wayline.llm.endpoints import Endpoint

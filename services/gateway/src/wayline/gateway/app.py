@@ -6,12 +6,14 @@ from functools import partial
 from pathlib import Path
 
 from wayline.chassis import BusSettings, Service, connected
+from wayline.chassis.upload_room import UploadRoom
 from wayline.gateway.adapters.http_server import HttpServer
 from wayline.gateway.adapters.keys import Keys
+from wayline.gateway.adapters.prompts import Prompts
+from wayline.gateway.adapters.queue_places import QueueWatch
 from wayline.gateway.adapters.router import RouterAnswers
 from wayline.gateway.adapters.signals import Signals
 from wayline.gateway.adapters.submissions import Submissions
-from wayline.gateway.adapters.uploads import UploadRoom
 from wayline.gateway.application import application
 from wayline.gateway.event_streams import EventStreams
 from wayline.gateway.handlers.dependencies import Gateway
@@ -65,8 +67,10 @@ def _http(settings: Settings, service: Service, store: Store) -> HttpServer:
         submissions=Submissions(store),
         signals=Signals(service.bus, per_tenant_max=service.settings.signals_per_tenant_max),
         keys=keys,
+        prompts=Prompts(store),
         router=RouterAnswers(service.bus),
         streams=streams,
+        queues=QueueWatch(service.bus),
         ready=service.ready,
     )
     return HttpServer(application(gateway), settings, streams, any_key=keys.any)

@@ -7,8 +7,7 @@ Exception
     │   └── NoKeys             it would listen beyond this machine without any API key
     ├── Retry
     │   ├── TooManyStreams     as many clients follow jobs as this process serves
-    │   ├── TooManySignals     the bus holds as many signals of the tenant as it may have (it is Full)
-    │   └── TenantFull         the tenant stores as much as it may, or has as many jobs unfinished (it is Full)
+    │   └── TooManySignals     the bus holds as many signals of the tenant as it may have (it is Full)
     └── Reject
         ├── Unauthorized       no key, or one that is not valid (any more)
         ├── Forbidden          a valid key that may not do this, or a web page of another origin
@@ -184,15 +183,6 @@ class TooManySignals(Full):
             f"{most} signals of tenant {tenant!r} are held for its jobs: try again when some of these have ended, or "
             "raise WAYLINE_SIGNALS_PER_TENANT_MAX",
         )
-
-
-class TenantFull(Full):
-    """The tenant stores as much on the bus as it may, or has as many jobs unfinished."""
-
-    code = "tenant_full"
-
-    def __init__(self, why: str) -> None:
-        Retry.__init__(self, why, after_s=5.0)
 
 
 class WrongContentType(Reject):

@@ -13,6 +13,7 @@ from wayline.contracts.errors import Unavailable
 from wayline.contracts.events import Event
 from wayline.contracts.jobs import Delta
 from wayline.contracts.progress import Progress
+from wayline.contracts.traces import QueuePlace
 from wayline.gateway.errors import TooManyStreams
 from wayline.journal import News, ProgressNews
 from wayline.telemetry import metrics
@@ -84,8 +85,8 @@ class Hold:
         return True
 
 
-def encode(item: Event | Delta | Progress | None) -> bytes:
-    """Return one event with its `seq` as id, a delta or progress without one, or a heartbeat."""
+def encode(item: Event | Delta | Progress | QueuePlace | None) -> bytes:
+    """Return one event with its `seq` as id, a delta, progress or a place in the queue without one, or a heartbeat."""
     if item is None:
         return KEEPALIVE_COMMENT
     data = item.__pydantic_serializer__.to_json(item).decode()
@@ -93,6 +94,8 @@ def encode(item: Event | Delta | Progress | None) -> bytes:
         return format_sse_event(event="delta", data_str=data)
     if isinstance(item, Progress):
         return format_sse_event(event="progress", data_str=data)
+    if isinstance(item, QueuePlace):
+        return format_sse_event(event="queue", data_str=data)
     return format_sse_event(event=item.type, data_str=data, id=str(item.seq))
 
 

@@ -11,11 +11,14 @@ from pydantic import TypeAdapter
 from wayline.contracts.events import AnyEvent
 from wayline.contracts.jobs import Delta
 from wayline.contracts.progress import Progress
+from wayline.contracts.traces import QueuePlace
 from wayline.gateway.problems import MEDIA_TYPE, HttpProblem
 
 EVENT = {"$ref": "#/components/schemas/Event"}
 """An event of a job's log."""
-STREAMED = {"anyOf": [EVENT, {"$ref": "#/components/schemas/Delta"}, {"$ref": "#/components/schemas/Progress"}]}
+STREAMED = {
+    "anyOf": [EVENT, *({"$ref": f"#/components/schemas/{name}"} for name in ("Delta", "Progress", "QueuePlace"))]
+}
 """What an event stream of a job carries."""
 _PROBLEM = {"$ref": "#/components/schemas/HttpProblem"}
 _EVERYWHERE = (401, 403, 422, 500, 503)
@@ -63,6 +66,7 @@ def _add_events(schemas: dict[str, Any]) -> None:
         ("Event", TypeAdapter(AnyEvent)),
         ("Delta", TypeAdapter(Delta)),
         ("Progress", TypeAdapter(Progress)),
+        ("QueuePlace", TypeAdapter(QueuePlace)),
     ):
         described = kind.json_schema(ref_template="#/components/schemas/{model}")
         for part, schema in described.pop("$defs", {}).items():

@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 from fastapi import Path, Query
 
 from wayline.contracts import ids
-from wayline.gateway.shapes import ONE_LINE
+from wayline.gateway.shapes.body import ONE_LINE
 
 JobPath: TypeAlias = Annotated[str, Path(pattern=ids.JOB_ID_PATTERN, examples=["job_1f2e3d4c5b6a79880011"])]
 Wait: TypeAlias = Annotated[

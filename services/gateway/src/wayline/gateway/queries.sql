@@ -93,3 +93,20 @@ INSERT INTO api_keys (id, hash, tenant, name, scopes, expires_at) VALUES ($1, $2
 
 -- name: revoke_key
 UPDATE api_keys SET revoked_at = now() WHERE id = $1 AND tenant = $2 AND revoked_at IS NULL;
+
+-- name: put_prompt
+-- A tenant that has as many as it may can still change one.
+INSERT INTO prompts (tenant, name, prompt)
+SELECT $1, $2, $3
+WHERE (SELECT count(*) FROM prompts WHERE tenant = $1 AND name <> $2) < $4
+ON CONFLICT (tenant, name) DO UPDATE SET prompt = excluded.prompt, saved_at = now()
+RETURNING name, prompt, saved_at;
+
+-- name: get_prompt
+SELECT name, prompt, saved_at FROM prompts WHERE tenant = $1 AND name = $2;
+
+-- name: list_prompts
+SELECT name, prompt, saved_at FROM prompts WHERE tenant = $1 ORDER BY name;
+
+-- name: delete_prompt
+DELETE FROM prompts WHERE tenant = $1 AND name = $2 RETURNING name;

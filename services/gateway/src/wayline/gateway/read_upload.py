@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect
 from wayline.contracts.knowledge import IndexDocument
 from wayline.gateway.errors import Empty, WrongContentType
 from wayline.gateway.problems import InvalidBody
-from wayline.gateway.shapes import DocumentBody, FileFields
+from wayline.gateway.shapes.documents import DocumentBody, FileFields
 
 B = TypeVar("B", bound=BaseModel)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import codecs
 import hashlib
 import math
 import re
@@ -14,9 +13,7 @@ from typing import Any
 from wayline.contracts.chat import IMAGES, PDF
 from wayline.contracts.images import seen
 from wayline.contracts.knowledge import IndexDocument
-from wayline.retrieval.decode_html import html_text
-from wayline.retrieval.decode_pdf import pdf_pages
-from wayline.retrieval.errors import Unreadable
+from wayline.documents import BYTE_ORDER_MARKS, Unreadable, characters, html_text, pdf_pages
 
 BINARY_SHARE = 0.02
 """Text has no control characters but white space; random bytes have over a tenth."""
@@ -26,15 +23,6 @@ NO_TEXT = (
     "found. It is kept as it is, and a job can be given it."
 )
 
-CHARSET_WITHIN = 1_024
-"""Browsers look no further for what a page says of its own encoding."""
-WINDOWS = "cp1252"
-
-# Only what pages were written in before UTF-8: Python knows other codecs, which are no encodings of text.
-_CHARSET = re.compile(
-    rb"""<meta[^>]+charset\s*=\s*["']?\s*((?:windows|cp|iso|koi8|shift|sjis|euc|gb|big5|mac|tis)[a-z0-9_.-]{0,20})""",
-    re.I,
-)
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffd]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _BY_SUFFIX = {
@@ -63,7 +51,6 @@ _PLAIN = frozenset(
     {"application/json", "application/x-ndjson", "application/yaml", "application/xml", "application/toml"}
 )
 _UNSAID = frozenset({"", "application/octet-stream", "binary/octet-stream"})
-_BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +125,12 @@ def _image(content: str | bytes) -> Decoded:
 def _pdf(content: str | bytes, limits: Limits) -> Decoded:
     if isinstance(content, str):
         raise Unreadable("A PDF must be sent as a file (content_base64), not as text.")
-    pages = pdf_pages(content, pages_max=limits.pdf_pages_max, seconds_max=limits.read_seconds_max)
+    pages = pdf_pages(
+        content,
+        pages_max=limits.pdf_pages_max,
+        seconds_max=limits.read_seconds_max,
+        advice="split it, or raise WAYLINE_RETRIEVAL_PDF_PAGES_MAX",
+    )
     found = [Page(storable(text), number=number) for number, text in enumerate(pages, start=1) if text.strip()]
     text_bytes = sum(size_of(page.text) for page in found)
     original = Original(content, PDF, pages=len(pages), text_bytes=text_bytes)
@@ -146,7 +138,7 @@ def _pdf(content: str | bytes, limits: Limits) -> Decoded:
 
 
 def _text(content: str | bytes, media_type: str) -> list[Page]:
-    text = content if isinstance(content, str) else decoded(content, html=media_type in _HTML)
+    text = content if isinstance(content, str) else characters(content, html=media_type in _HTML)
     _refuse_binary(text)
     text = storable(text)
     if media_type in _HTML:
@@ -202,7 +194,7 @@ def _seen_as(content: str | bytes) -> str | None:
 
 def is_text(content: bytes) -> bool:
     """Return whether bytes are text: UTF-8 or with a byte order mark, and hardly a control character in them."""
-    encoding = next((encoding for bom, encoding in _BOMS if content.startswith(bom)), "utf-8")
+    encoding = next((encoding for bom, encoding in BYTE_ORDER_MARKS if content.startswith(bom)), "utf-8")
     try:
         text = content.decode(encoding)
     except UnicodeDecodeError:
@@ -238,21 +230,6 @@ def _content(document: IndexDocument, bytes_max: int) -> str | bytes:
 def size_of(text: str) -> int:
     """Return how many bytes a text takes, also one that no encoding takes as it is."""
     return len(text.encode("utf-8", "surrogatepass"))
-
-
-def decoded(content: bytes, *, html: bool = False) -> str:
-    """Decode bytes by their byte order mark, else as UTF-8, else as a page says, else as old editors wrote."""
-    for bom, encoding in _BOMS:
-        if content.startswith(bom):
-            return content.decode(encoding, "replace")
-    try:
-        return content.decode()
-    except UnicodeDecodeError:
-        named = _CHARSET.search(content[:CHARSET_WITHIN]) if html else None
-    try:
-        return content.decode(named[1].decode() if named else WINDOWS, "replace")
-    except LookupError:
-        return content.decode(WINDOWS, "replace")
 
 
 def _refuse_binary(text: str) -> None:

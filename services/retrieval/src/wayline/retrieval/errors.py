@@ -1,6 +1,6 @@
 """What can go wrong between a document and a passage.
 
-Unreadable                a document cannot become text: its row says why, nothing is retried
+Unreadable                a document cannot become text: its row says why, nothing is retried (of wayline.documents)
 WaylineError
 ├── Reject
 │   ├── EmbedderMismatch      the stored vectors are of another embedding model than the query's would be
@@ -16,10 +16,9 @@ from decimal import Decimal
 
 from wayline.contracts.errors import Reject
 from wayline.contracts.money import dollars
+from wayline.documents import Unreadable
 
-
-class Unreadable(Exception):
-    """A document cannot become text; the sentence says what to do and is shown to whoever sent it."""
+__all__ = ["EmbedderMismatch", "NoBudget", "ProviderRefused", "Unreadable"]
 
 
 class EmbedderMismatch(Reject):

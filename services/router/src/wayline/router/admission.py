@@ -17,7 +17,7 @@ from wayline.contracts import ids
 from wayline.contracts.agents import Agent
 from wayline.contracts.budgets import OWN
 from wayline.contracts.chat import TextPart
-from wayline.contracts.errors import InvalidMessage
+from wayline.contracts.errors import InvalidMessage, Reject
 from wayline.contracts.events import (
     Event,
     JobCancelled,
@@ -63,10 +63,16 @@ class Wish:
     session_id: str | None = None
     when_busy: WhenBusy = "wait"
     """What it does while an earlier job of its session has not ended."""
+    accepted: tuple[int, int] | None = None
+    """When the bus took its submission, and as which message: a user's newest run is the one accepted last. None: it is
+    no run of a user's own."""
 
     @classmethod
-    def of(cls, job: SubmitJob, job_id: str) -> Wish:
-        """Return what a submitted job asks for; one that only shows its route takes no turn in its session."""
+    def of(cls, job: SubmitJob, job_id: str, delivery: Delivery | None = None) -> Wish:
+        """Return what a job asks for; one that only shows its route takes no turn in its session.
+
+        `delivery`: of its submission.
+        """
         options = job.options
         return cls(
             job_id,
@@ -75,6 +81,9 @@ class Wish:
             options.budget_usd,
             session_id=None if options.dry_run else job.session_id,
             when_busy=options.when_busy,
+            accepted=(delivery.stored_ns, delivery.sequence)
+            if delivery and job.user_id and not options.dry_run
+            else None,
         )
 
 
@@ -226,6 +235,11 @@ def without_input(first: JobSubmitted) -> JobSubmitted:
     return first.model_copy(update={"job": first.job.model_copy(update={"input": ""})})
 
 
+def unknown_agent(name: str) -> Reject:
+    """Return the refusal of a job whose agent there is not."""
+    return Reject(f"no agent {name!r}: save it first, or use one of GET /v1/agents", code="unknown_agent", status=404)
+
+
 def turnless(job: SubmitJob, admitted: Admitted) -> Failure | None:
     """Return why a job of a session got no turn; None: it has one, or is of no session."""
     if job.session_id is None or job.options.dry_run or admitted.turn is not None:
@@ -332,6 +346,26 @@ def parked_for_turn(first: JobSubmitted, decided: JobRouted, open_job: str) -> l
 def refused(first: JobSubmitted, error: Failure) -> list[Event]:
     """Return the whole log of a job that is refused: it was asked for, and this is why it will not run."""
     return [first, JobFailed(job_id=first.job_id, seq=2, at=first.at, trace=first.trace, error=error)]
+
+
+def lost(
+    tenant: str, job_id: str, *, agent: str, session_id: str, turn: Turn, at: datetime
+) -> tuple[JobSubmitted, JobFailed]:
+    """Return the whole log of a job of a session that was accepted and whose submission is gone."""
+    job = SubmitJob(tenant=tenant, agent=agent, input="", session_id=session_id)
+    first = JobSubmitted(
+        job_id=job_id,
+        seq=1,
+        at=at,
+        trace=root(tenant, job_id),
+        tenant=tenant,
+        job=job,
+        content_hash=job.content_hash(),
+        turn=turn,
+    )
+    message = "its submission was lost before it began: submit it again under another id"
+    error = Failure(code="submission_lost", message=message)
+    return first, JobFailed(job_id=job_id, seq=2, at=at, trace=first.trace, error=error)
 
 
 def planned(first: JobSubmitted, decided: JobRouted, refusal: Failure | None) -> list[Event]:

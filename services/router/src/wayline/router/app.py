@@ -11,13 +11,15 @@ from wayline.chassis import Ask, Bus, BusSettings, Delivery, Failpoint, Service,
 from wayline.chassis.topology import ADVISORY_ROUTER, APPROVALS_ROUTER, LATER_ROUTER, SIGNALS_ROUTER, SUBMIT_ROUTER
 from wayline.contracts import agents, budgets, models, schedules, sessions, tenant_settings, tenants
 from wayline.contracts.errors import InvalidMessage
-from wayline.contracts.jobs import DecideApproval, Due, PlanJob, Signal, StartChild, SubmitJob
+from wayline.contracts.jobs import DecideApproval, Due, GetLatestRun, PlanJob, Signal, StartChild, SubmitJob
+from wayline.router.adapters.approvals import Approvals
 from wayline.router.adapters.attachments import AttachmentLimits, Attachments
 from wayline.router.adapters.availability import Availability
 from wayline.router.adapters.budgets import Budgets
 from wayline.router.adapters.catalogue import Catalogue
 from wayline.router.adapters.families import Families
 from wayline.router.adapters.firings import Firings
+from wayline.router.adapters.latest_results import LatestResults
 from wayline.router.adapters.schedules import ScheduleLimits, Schedules
 from wayline.router.adapters.sessions import Sessions
 from wayline.router.adapters.shares import ShareLimits, Shares
@@ -26,14 +28,21 @@ from wayline.router.adapters.tables import Tables
 from wayline.router.adapters.tenant_settings import SettingsTable
 from wayline.router.adapters.tenants import Tenants
 from wayline.router.adapters.ticket_lanes import TicketLanes
+from wayline.router.adapters.turn_upkeep import TurnUpkeep
 from wayline.router.adapters.turns import Turns
 from wayline.router.adapters.usage import Usage
 from wayline.router.adapters.waking import Waker
 from wayline.router.admission import job_id_of
 from wayline.router.advisories import Advisory, put_aside
 from wayline.router.bundled import bundled
-from wayline.router.children import Children
-from wayline.router.handlers import Router
+from wayline.router.handlers.agents import AgentHandlers
+from wayline.router.handlers.children import ChildHandlers
+from wayline.router.handlers.first_records import FirstRecords
+from wayline.router.handlers.models import ModelHandlers
+from wayline.router.handlers.routes import Routes
+from wayline.router.handlers.settlements import SettlementHandlers
+from wayline.router.handlers.signals import SignalHandlers
+from wayline.router.handlers.submissions import SubmissionHandlers
 from wayline.router.settings import Settings
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Home, Telemetry
@@ -69,7 +78,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     waker = Waker(bus, store, every_s=settings.budgets_every_s)
     money = Budgets(store, job_budget_usd=settings.job_budget_usd, changed=waker.look_now)
     availability, usage = Availability(bus), Usage(store, every_s=settings.usage_every_s)
-    families = Families(bus, store)
+    families, latest = Families(bus, store), LatestResults(store)
     turns = Turns(bus, store, waiting_max=settings.turns_waiting_max)
     chosen = SettingsTable(store, job_budget_usd=settings.job_budget_usd)
     signal_share = SignalShare(bus, most=shared.signals_per_tenant_max)
@@ -77,22 +86,37 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     planned = Schedules(
         bus, store, firings, ScheduleLimits(settings.schedules_max, settings.schedules_least_interval_s)
     )
-    router = Router(
-        bus,
+    approvals = Approvals(bus)
+    attachments = Attachments(bus, AttachmentLimits(settings.files_max, settings.files_max_bytes))
+    sessions, lanes = Sessions(store), TicketLanes(bus)
+    routes = Routes(
         tables,
         catalogue,
-        money,
-        attachments=Attachments(bus, AttachmentLimits(settings.files_max, settings.files_max_bytes)),
-        sessions=Sessions(store),
-        turns=turns,
-        families=families,
+        attachments=attachments,
+        sessions=sessions,
         availability=availability,
         usage=usage,
-        signal_share=signal_share,
-        shares=shares,
-        ticket_lanes=TicketLanes(bus),
-        firings=firings,
         default_model=settings.default_model,
+    )
+    records = FirstRecords(
+        bus,
+        tables,
+        money,
+        routes=routes,
+        shares=shares,
+        turns=turns,
+        families=families,
+        firings=firings,
+        latest=latest,
+    )
+    submissions = SubmissionHandlers(
+        bus, tables, records, shares=shares, turns=turns, ticket_lanes=lanes, firings=firings, latest=latest
+    )
+    signals = SignalHandlers(
+        bus, money, families=families, signal_share=signal_share, approvals=approvals, ticket_lanes=lanes
+    )
+    settlements = SettlementHandlers(
+        bus, money, usage=usage, sessions=sessions, turns=turns, families=families, ticket_lanes=lanes, latest=latest
     )
     return Service(
         name=NAME,
@@ -100,10 +124,14 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         bus=bus,
         telemetry=Telemetry(NAME, exporter),
         exporter=exporter,
-        work=_work(router, bus, slots=settings.slots),
+        work=_work(submissions, signals, approvals, bus, slots=settings.slots),
         asks=[
-            *_asks_of_router(router),
-            asks(StartChild, Children(bus, router, families).on_start),
+            asks(PlanJob, routes.on_plan),
+            asks(budgets.SettleJob, settlements.on_settle),
+            asks(StartChild, ChildHandlers(bus, records, families, lanes).on_start),
+            *_asks_about_agents(AgentHandlers(tables, catalogue, attachments)),
+            asks(GetLatestRun, latest.on_get),
+            *_asks_about_models(ModelHandlers(tables, catalogue)),
             *_asks_about_money(money),
             *_asks_about_tenants(known),
             *_asks_about_sessions(turns),
@@ -112,7 +140,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
             asks(tenant_settings.ChangeSettings, chosen.on_change),
             asks(tenants.NoteStored, shares.on_stored),
         ],
-        parts=[waker, availability, usage, signal_share, shares, firings],
+        parts=[waker, availability, usage, signal_share, shares, firings, TurnUpkeep(bus, store, records.conclude)],
         reports_stored=False,
         needs={"postgres": store.check},
         close=store.close,
@@ -133,50 +161,56 @@ async def _read_by_index(conn: Any) -> None:
     await conn.execute("SET enable_seqscan = off")
 
 
-def _work(router: Router, bus: Bus, *, slots: int) -> list[Work[Any]]:
+def _work(
+    submissions: SubmissionHandlers, signals: SignalHandlers, approvals: Approvals, bus: Bus, *, slots: int
+) -> list[Work[Any]]:
     """Return what is done with each message of the router's queues."""
     return [
         Work(
             SUBMIT_ROUTER,
             SubmitJob,
-            router.on_submit,
+            submissions.on_submit,
             slots=slots,
             home=_home_of_submission,
-            before_dead=router.on_refused,
+            before_dead=submissions.on_refused,
             after_publish=partial(reach, Failpoint.ROUTER_TICKET_AFTER),
             after_ack=partial(reach, Failpoint.ROUTER_ACK_AFTER),
         ),
         Work(
             SIGNALS_ROUTER,
             Signal,
-            router.on_signal,
+            signals.on_signal,
             home=lambda signal, _: Home.of(signal.tenant, signal.job_id),
             after_publish=partial(reach, Failpoint.ROUTER_WAKE_AFTER),
         ),
         Work(
             APPROVALS_ROUTER,
             DecideApproval,
-            router.on_decide_approval,
+            signals.on_decide_approval,
+            before_dead=approvals.refuse,
             home=lambda decided, _: Home.of(decided.tenant, decided.job_id),
             after_publish=partial(reach, Failpoint.ROUTER_WAKE_AFTER),
         ),
-        Work(LATER_ROUTER, Due, router.on_due, home=lambda due, _: Home.of(due.tenant, due.job_id)),
+        Work(LATER_ROUTER, Due, signals.on_due, home=lambda due, _: Home.of(due.tenant, due.job_id)),
         Work(ADVISORY_ROUTER, Advisory, partial(put_aside, bus)),
     ]
 
 
-def _asks_of_router(router: Router) -> list[Ask[Any]]:
+def _asks_about_agents(saved: AgentHandlers) -> list[Ask[Any]]:
     return [
-        asks(PlanJob, router.on_plan),
-        asks(budgets.SettleJob, router.on_settle),
-        asks(agents.GetAgent, router.on_get_agent),
-        asks(agents.ListAgents, router.on_list_agents),
-        asks(agents.PutAgent, router.on_put_agent),
-        asks(agents.DeleteAgent, router.on_delete_agent),
-        asks(agents.RestoreAgent, router.on_restore_agent),
-        asks(models.ListModels, router.on_list_models),
-        asks(models.PutModel, router.on_put_model),
-        asks(models.DeleteModel, router.on_delete_model),
+        asks(agents.GetAgent, saved.on_get),
+        asks(agents.ListAgents, saved.on_list),
+        asks(agents.PutAgent, saved.on_put),
+        asks(agents.DeleteAgent, saved.on_delete),
+        asks(agents.RestoreAgent, saved.on_restore),
+    ]
+
+
+def _asks_about_models(cards: ModelHandlers) -> list[Ask[Any]]:
+    return [
+        asks(models.ListModels, cards.on_list),
+        asks(models.PutModel, cards.on_put),
+        asks(models.DeleteModel, cards.on_delete),
     ]
 
 

@@ -30,8 +30,12 @@ RETURNING tenant, created_at, disabled_at, disabled_reason;
 -- One row an agent; one a job that some budget of the tenant counts, with the tightest of them; one a job of a session,
 -- with its turn.
 WITH asked AS (
-    SELECT * FROM unnest($2::text[], $3::text[], $4::text[], $5::numeric[], $9::text[], $10::text[])
-        WITH ORDINALITY AS asked (job_id, agent, user_id, budget_usd, session_id, when_busy, place)
+    SELECT *
+    FROM unnest(
+        $2::text[], $3::text[], $4::text[], $5::numeric[], $9::text[], $10::text[], $12::bigint[], $13::bigint[]
+    )
+        WITH ORDINALITY
+        AS asked (job_id, agent, user_id, budget_usd, session_id, when_busy, accepted_ns, accepted_seq, place)
 ), chosen AS (
     SELECT (SELECT settings FROM tenant_settings WHERE tenant = $1) AS settings
 ), agent AS (
@@ -62,6 +66,18 @@ WITH asked AS (
     WHERE $8
     ORDER BY asked.job_id
     ON CONFLICT (tenant, job_id) DO NOTHING
+    RETURNING job_id
+), latest AS (
+    -- Only of a job that has just been admitted: one that comes again may have ended long ago. In one order, so that two
+    -- statements never wait for each other.
+    INSERT INTO latest_results AS known (tenant, user_id, agent, job_id, accepted_ns, accepted_seq, status)
+    SELECT DISTINCT ON (user_id, agent) $1, user_id, agent, job_id, accepted_ns, accepted_seq, 'queued'
+    FROM asked JOIN held USING (job_id) WHERE accepted_ns IS NOT NULL
+    ORDER BY user_id, agent, accepted_ns DESC, accepted_seq DESC
+    ON CONFLICT (tenant, user_id, agent) DO UPDATE SET
+        job_id = excluded.job_id, accepted_ns = excluded.accepted_ns, accepted_seq = excluded.accepted_seq,
+        status = excluded.status, outcome = NULL, plan = NULL, metadata = '{}', ended_at = NULL
+    WHERE (known.accepted_ns, known.accepted_seq) < (excluded.accepted_ns, excluded.accepted_seq)
 ), conversing AS (
     -- Without such a job all of it is null, and no turn is taken.
     SELECT array_agg(job_id ORDER BY place) AS jobs, array_agg(session_id ORDER BY place) AS sessions,
@@ -78,6 +94,16 @@ UNION ALL
 SELECT taken.job_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, turn, turn_after, open_job
 FROM conversing,
     take_turns($1, jobs, sessions, agents, users, busy, $11, coalesce($7::timestamptz, clock_timestamp())) AS taken;
+
+-- name: end_latest_result
+-- Not of a run that a newer one has replaced.
+UPDATE latest_results SET
+    status = $5, outcome = $6::jsonb, plan = $7::jsonb, metadata = $8::jsonb, ended_at = coalesce($9, clock_timestamp())
+WHERE tenant = $1 AND user_id = $2 AND agent = $3 AND job_id = $4 AND ended_at IS NULL;
+
+-- name: latest_result
+SELECT job_id, status, outcome, plan, metadata, accepted_ns, ended_at FROM latest_results
+WHERE tenant = $1 AND user_id = $2 AND agent = $3;
 
 -- name: adopt
 -- A job that another one started may spend what all above it have left, once; returns what it may spend.
@@ -344,6 +370,23 @@ WHERE tenant = $1 AND session_id = $2 AND steers AND steered_at IS NULL AND ende
 
 -- name: steered
 UPDATE session_turns SET steered_at = clock_timestamp() WHERE tenant = $1 AND job_id = $2;
+
+-- name: first_open_turns
+-- Of every session after a place, the first turn that was not marked as ended and was taken long ago.
+SELECT DISTINCT ON (tenant, session_id) tenant, session_id, job_id, number, after, taken_at, reservations.agent
+FROM session_turns JOIN reservations USING (tenant, job_id)
+WHERE ended_at IS NULL AND (tenant, session_id) > ($1, $2) AND taken_at < clock_timestamp() - make_interval(secs => $3)
+ORDER BY tenant, session_id, number LIMIT $4;
+
+-- name: forget_turns
+-- Returns how many there were.
+WITH forgotten AS (
+    DELETE FROM session_turns WHERE (tenant, job_id) IN (
+        SELECT tenant, job_id FROM session_turns
+        WHERE taken_at < clock_timestamp() - make_interval(days => $1) ORDER BY taken_at LIMIT $2 FOR UPDATE SKIP LOCKED
+    ) RETURNING job_id
+)
+SELECT count(*) FROM forgotten;
 
 -- name: get_session
 SELECT session_id, agent, user_id, turns, tail_job, created_at, updated_at FROM sessions

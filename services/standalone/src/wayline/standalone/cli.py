@@ -14,6 +14,7 @@ from wayline.standalone.commands import (
     bus,
     jobs,
     knowledge,
+    mcp,
     models,
     money,
     replaying,
@@ -21,6 +22,7 @@ from wayline.standalone.commands import (
     schedules,
     sessions,
     settings,
+    tools,
 )
 from wayline.standalone.commands.output import AsJson
 from wayline.standalone.commands.run import run
@@ -145,7 +147,8 @@ app.add_typer(knowledge.app, name="documents")
 app.add_typer(administration.agents, name="agents")
 app.add_typer(settings.app, name="settings")
 app.add_typer(models.app, name="models")
-app.command()(administration.tools)
+app.add_typer(tools.app, name="tools")
+app.add_typer(mcp.app, name="mcp")
 app.add_typer(routing.router, name="router")
 app.add_typer(access.tenants, name="tenants")
 app.add_typer(access.keys, name="keys")

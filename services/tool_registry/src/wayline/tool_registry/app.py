@@ -7,8 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from wayline.chassis import Ask, Bus, BusSettings, Periodic, Service, asks, connected, hears
+from wayline.chassis.handling.responder import Responder
+from wayline.chassis.upload_room import UploadRoom
+from wayline.contracts.bus_tools import AnnounceTools
 from wayline.contracts.knowledge import SearchKnowledge, SearchResult
 from wayline.contracts.mcp_servers import (
+    ApproveDefinitions,
     DeleteServer,
     EnableServer,
     GetServer,
@@ -16,22 +20,31 @@ from wayline.contracts.mcp_servers import (
     PutServer,
     ServersChanged,
     ServerSettings,
+    TrySavedServer,
+    TryServer,
 )
-from wayline.contracts.tools import CallTool, CancelTool, ListTools, ResolveTool, VoidTool
+from wayline.contracts.tools import BUILTIN, CallTool, CancelTool, ListTools, ResolveTool, SearchTools, VoidTool
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Telemetry
 from wayline.tool_registry.adapters.builtin_server import BuiltinServer
-from wayline.tool_registry.adapters.builtin_tools import SERVER, builtin_server
+from wayline.tool_registry.adapters.builtin_tools import builtin_server, builtin_settings
+from wayline.tool_registry.adapters.bus_tools import BusServices
+from wayline.tool_registry.adapters.definition_table import DefinitionTable, ServerPins
+from wayline.tool_registry.adapters.image_tools import ImageTools, image_tools
 from wayline.tool_registry.adapters.ledger import PostgresLedger
 from wayline.tool_registry.adapters.mcp_server import McpServer
 from wayline.tool_registry.adapters.mcp_servers import McpServers
 from wayline.tool_registry.adapters.server_table import ServerTable
 from wayline.tool_registry.adapters.tenant_servers import TenantServers
 from wayline.tool_registry.adapters.transport import Confinement
+from wayline.tool_registry.adapters.web_tools import WebTools, web_tools
 from wayline.tool_registry.arguments import Arguments
+from wayline.tool_registry.handlers.announcements import AnnouncementHandlers
 from wayline.tool_registry.handlers.calls import Handlers
+from wayline.tool_registry.handlers.search import SearchHandlers
 from wayline.tool_registry.handlers.servers import ServerHandlers
 from wayline.tool_registry.running_calls import RunningCalls
+from wayline.tool_registry.saved_servers import require_allowed
 from wayline.tool_registry.settings import Settings
 
 NAME = "tool_registry"
@@ -40,6 +53,9 @@ SCHEMA = "tools"
 HERE = Path(__file__).parent
 FORGET_EVERY_S = 3_600.0
 """How often calls that no job can ask for any more are deleted."""
+
+TRIES_MAX = 4
+"""Servers of each kind, saved and not, that are tried at once: each may be a program that is downloaded first."""
 
 
 def migrations() -> Path:
@@ -55,16 +71,29 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     exporter = BusExporter(SPANS_NAME)
     telemetry = Telemetry(SPANS_NAME, exporter)
     arguments = Arguments()
+    web, images = web_tools(settings), image_tools(settings, bus)
+    bus.uploads.require_room = UploadRoom(bus).require
     table = ServerTable(store, settings.secret_keys(), per_tenant_max=settings.servers_per_tenant_max)
-    of_tenants = _of_tenants(settings, table, arguments)
-    servers = _servers(settings, bus, arguments, of_tenants)
+    definitions = DefinitionTable(store)
+    of_tenants = _of_tenants(settings, table, definitions, arguments)
+    on_bus = BusServices(bus, settings, arguments)
+    builtin = _builtin(settings, bus, arguments, web, images)
+    servers = _servers(settings, builtin, arguments, of_tenants=of_tenants, on_bus=on_bus)
     rereading = Periodic("reading tenants' servers", of_tenants.refresh, every_s=settings.reread_every_s)
     sealing = Periodic("encrypting with the newest key", table.seal_again, every_s=FORGET_EVERY_S)
-    administration = ServerHandlers(table, servers, of_tenants, settings, bus.send, rereading.now)
+    administration = ServerHandlers(table, definitions, servers, of_tenants, settings, bus.send, rereading.now)
     ledger = PostgresLedger(store, lease_s=settings.lease_s)
     # In every replica: deleting twice does no harm.
     forget = partial(ledger.forget, after_days=settings.keep_days)
     forgetting = Periodic("forgetting old calls", forget, every_s=FORGET_EVERY_S)
+
+    async def close() -> None:
+        await web.close()
+        if images is not None:
+            await images.close()
+        await store.close()
+
+    announcements = asks(AnnounceTools, AnnouncementHandlers(servers, on_bus).announce, everyone=True)
     running = RunningCalls(servers=servers, ledger=ledger, arguments=arguments, telemetry=telemetry, settings=settings)
     return Service(
         NAME,
@@ -72,10 +101,13 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         bus,
         telemetry,
         exporter,
-        asks=_asks(Handlers(servers, running, ledger), administration, calls_max=settings.calls_max),
-        parts=[running, forgetting, rereading, sealing],
+        asks=_asks(
+            Handlers(servers, running, ledger), SearchHandlers(servers), administration, calls_max=settings.calls_max
+        ),
+        # First, to hear what `running` asks for at its start.
+        parts=[Responder(bus, telemetry, announcements), running, forgetting, rereading, sealing],
         needs={"postgres": store.check},
-        close=store.close,
+        close=close,
     )
 
 
@@ -84,43 +116,68 @@ async def open_store(dsn: str, *, wait_s: float = 0.0) -> Store:
     return await Store.connect(dsn, schema=SCHEMA, queries=HERE / "queries.sql", wait_s=wait_s)
 
 
-def _of_tenants(settings: Settings, table: ServerTable, arguments: Arguments) -> TenantServers:
+def _of_tenants(
+    settings: Settings, table: ServerTable, definitions: DefinitionTable, arguments: Arguments
+) -> TenantServers:
     def connect(tenant: str, server: ServerSettings) -> McpServer:
-        return McpServer(server, settings, arguments, confined=Confinement.by(settings))
+        pins = ServerPins(definitions, tenant, server.name)
+        return McpServer(server, settings, arguments, confined=Confinement.by(settings), pins=pins)
 
     return TenantServers(
         table,
         connect,
-        taken=frozenset({SERVER.name, *(server.name for server in settings.servers)}),
+        require_allowed=partial(require_allowed, settings=settings),
+        taken=frozenset({BUILTIN, *(server.name for server in settings.servers)}),
         read_within_s=settings.list_within_s,
     )
 
 
-def _servers(settings: Settings, bus: Bus, arguments: Arguments, of_tenants: TenantServers) -> McpServers:
-    """Return every MCP server: our own inside this process, those that the settings name, and those of tenants."""
-
+def _builtin(
+    settings: Settings, bus: Bus, arguments: Arguments, web: WebTools, images: ImageTools | None
+) -> BuiltinServer:
     async def search(ask: SearchKnowledge) -> SearchResult:
         return await bus.ask(ask, SearchResult, timeout_s=settings.knowledge_timeout_s)
 
+    listed = builtin_settings(web, images)
+    return BuiltinServer(lambda: builtin_server(search, web, images), listed, settings, arguments)
+
+
+def _servers(
+    settings: Settings,
+    builtin: BuiltinServer,
+    arguments: Arguments,
+    *,
+    of_tenants: TenantServers,
+    on_bus: BusServices,
+) -> McpServers:
+    """Return every server: our own inside this process, those that the settings name, those of tenants, the bus's."""
     return McpServers(
-        BuiltinServer(lambda: builtin_server(search), settings, arguments),
+        builtin,
         [McpServer(server, settings, arguments) for server in settings.servers],
         of_tenants=of_tenants,
+        on_bus=on_bus,
         list_within_s=settings.list_within_s,
+        missing=settings.missing_tools(),
     )
 
 
-def _asks(handlers: Handlers, administration: ServerHandlers, *, calls_max: int) -> list[Ask[Any]]:
+def _asks(
+    handlers: Handlers, search: SearchHandlers, administration: ServerHandlers, *, calls_max: int
+) -> list[Ask[Any]]:
     return [
         asks(ListTools, handlers.list_tools),
+        asks(SearchTools, search.search_tools),
         asks(CallTool, handlers.call_tool, slots=calls_max),
         asks(ResolveTool, handlers.resolve_tool),
         asks(VoidTool, handlers.void_tool, slots=calls_max),
         hears(CancelTool, handlers.cancel_tool),
         asks(PutServer, administration.put),
+        asks(TryServer, administration.try_server, slots=TRIES_MAX),
+        asks(TrySavedServer, administration.try_saved, slots=TRIES_MAX),
         asks(ListServers, administration.list),
         asks(GetServer, administration.get),
         asks(DeleteServer, administration.delete),
         asks(EnableServer, administration.enable),
+        asks(ApproveDefinitions, administration.approve),
         hears(ServersChanged, administration.changed),
     ]

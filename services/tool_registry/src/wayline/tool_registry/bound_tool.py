@@ -12,7 +12,7 @@ from wayline.tool_registry.asked_input import asked_input, is_question
 from wayline.tool_registry.catalogue import Tool
 from wayline.tool_registry.errors import Unusable
 from wayline.tool_registry.results import DIRECT, KEY, RECONCILE, TENANT, failed, reconciled, reply_of
-from wayline.tool_registry.tool_servers import Leaving, ToolRequest, ToolServer
+from wayline.tool_registry.tool_servers import Leaving, NamedServer, ToolRequest
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, InputRequiredResult
@@ -23,7 +23,7 @@ class BoundTool:
     """A tool, its server, and what is needed to call it."""
 
     tool: Tool
-    server: ToolServer
+    server: NamedServer
     telemetry: Telemetry
     max_bytes: int
 
@@ -81,6 +81,7 @@ class BoundTool:
             effect=self.tool.effect is not Effect.READ,
             leaving=leaving,
             answer=ask.answer,
+            asked=ask,
         )
         return await self.server.call(request)
 

@@ -88,12 +88,16 @@ class Tool:
         return digest_of(self.definition.input_schema)
 
 
+def own_name(server: str | None, tool: str) -> str:
+    """Return our name for a server's tool, with the server's before it where one is given."""
+    return _NOT_IN_NAMES.sub("_", tool if server is None else f"{server}{SEPARATOR}{tool}")[:NAME_MAX]
+
+
 def admit(offered: Offered, server: ServerSettings, *, retry_after_s: tuple[float, ...], prefix: bool = True) -> Tool:
     """Take a server's tool in under the settings for it."""
     own = server.tools.get(offered.name, _PLAIN)
-    name = f"{server.name}{SEPARATOR}{offered.name}" if prefix else offered.name
     definition = ToolDefinition(
-        name=_NOT_IN_NAMES.sub("_", name)[:NAME_MAX],
+        name=own_name(server.name if prefix else None, offered.name),
         description=offered.description or "",
         input_schema=offered.input_schema,
         effect=effect_of(offered, server),
@@ -102,6 +106,7 @@ def admit(offered: Offered, server: ServerSettings, *, retry_after_s: tuple[floa
         server=server.name,
         ask=own.ask or server.ask,
         untrusted=server.untrusted if own.untrusted is None else own.untrusted,
+        charge=own.charge,
     )
     return Tool(
         definition=definition,

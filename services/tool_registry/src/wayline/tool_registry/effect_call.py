@@ -196,7 +196,7 @@ class EffectCall:
         effect = bound.tool.effect
         if isinstance(error, NotBegun) and lease.attempt == 1:
             code = "cancelled" if self._stop_reason is StopReason.CANCELLED else "unavailable"
-            return await self._record(lease, failed(code, str(error), effect=effect))
+            return await self._record(lease, failed(code, str(error), begun=False, effect=effect))
         if self._stop_reason is StopReason.FENCED:
             return None
         if effect is Effect.ONCE:

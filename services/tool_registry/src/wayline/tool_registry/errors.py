@@ -7,6 +7,7 @@ CallError
 ├── Overtaken       another process took our lease before the request was sent: nothing happened here
 └── Unusable        the server refused it, or answered with something that is no result
 
+TooMuchOffered      a server offers more definitions than are kept
 LedgerUnavailable   an Unavailable: the ledger did not answer, so the key's state is unknown; ask again
 """
 
@@ -48,3 +49,7 @@ class LedgerUnavailable(Unavailable):
 
     def __init__(self, cause: Exception) -> None:
         super().__init__("the ledger", detail=str(cause) or type(cause).__name__)
+
+
+class TooMuchOffered(Exception):
+    """A server offers more definitions than are kept for one."""

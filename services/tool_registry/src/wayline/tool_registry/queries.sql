@@ -78,7 +78,7 @@ WHERE ended_at < clock_timestamp() - make_interval(days => $1)
     OR ended_at IS NULL AND lease_until < clock_timestamp() - make_interval(days => $1);
 
 -- name: server_revisions
-SELECT tenant, name, revision::text FROM servers WHERE enabled;
+SELECT tenant, name, revision::text, pins::text FROM servers WHERE enabled;
 
 -- name: servers_of
 SELECT tenant, name, config::text, key_id, sealed, enabled, revision::text, saved_at
@@ -114,3 +114,64 @@ FROM servers WHERE key_id <> $1;
 UPDATE servers SET key_id = $4, sealed = $5
 WHERE tenant = $1 AND name = $2 AND sealed = $3
 RETURNING name;
+
+-- name: pins
+-- No row: there is no such server.
+SELECT pinned_at IS NOT NULL AS begun, tool, approved_sha256, waiting_sha256
+FROM servers LEFT JOIN definitions ON definitions.tenant = servers.tenant AND definitions.server = servers.name
+WHERE servers.tenant = $1 AND servers.name = $2;
+
+-- name: pin_first
+-- One replica pins what a server offers first; the others read it.
+WITH first AS (
+    UPDATE servers SET pinned_at = clock_timestamp()
+    WHERE tenant = $1 AND name = $2 AND pinned_at IS NULL
+    RETURNING tenant, name
+),
+pinned AS (
+    INSERT INTO definitions (tenant, server, tool, approved_sha256, approved, approved_at)
+    SELECT first.tenant, first.name, tool, sha256, definition, clock_timestamp()
+    FROM first, unnest($3::text[], $4::text[], $5::text[]) AS offered (tool, sha256, definition)
+)
+SELECT name FROM first;
+
+-- name: hold_definitions
+INSERT INTO definitions (tenant, server, tool, waiting_sha256, waiting, waiting_since)
+SELECT $1, $2, tool, sha256, definition, clock_timestamp()
+FROM unnest($3::text[], $4::text[], $5::text[]) AS offered (tool, sha256, definition)
+ON CONFLICT (tenant, server, tool) DO UPDATE
+SET waiting_sha256 = excluded.waiting_sha256, waiting = excluded.waiting, waiting_since = excluded.waiting_since
+-- It may have been approved since it was compared.
+WHERE definitions.approved_sha256 IS DISTINCT FROM excluded.waiting_sha256;
+
+-- name: release_definitions
+-- What waits is offered no more, or is as it was approved again.
+WITH gone AS (
+    DELETE FROM definitions
+    WHERE tenant = $1 AND server = $2 AND tool = ANY ($3::text[]) AND approved_sha256 IS NULL
+)
+UPDATE definitions SET waiting_sha256 = NULL, waiting = NULL, waiting_since = NULL
+WHERE tenant = $1 AND server = $2 AND tool = ANY ($3::text[]) AND approved_sha256 IS NOT NULL;
+
+-- name: waiting_definitions
+SELECT tool, approved_sha256, approved, waiting_sha256, waiting, waiting_since
+FROM definitions WHERE tenant = $1 AND server = $2 AND waiting_sha256 IS NOT NULL
+ORDER BY tool LIMIT $3;
+
+-- name: waiting_counts
+SELECT server, count(*) AS waiting FROM definitions
+WHERE tenant = $1 AND waiting_sha256 IS NOT NULL GROUP BY server;
+
+-- name: lock_definitions
+SELECT approved_sha256, waiting_sha256 FROM definitions WHERE tenant = $1 AND server = $2 FOR UPDATE;
+
+-- name: approve_definitions
+WITH approved AS (
+    UPDATE definitions
+    SET approved_sha256 = waiting_sha256, approved = waiting, approved_at = clock_timestamp(),
+        waiting_sha256 = NULL, waiting = NULL, waiting_since = NULL
+    WHERE tenant = $1 AND server = $2 AND waiting_sha256 = ANY ($3::text[])
+    RETURNING tool
+)
+UPDATE servers SET pins = gen_random_uuid()
+WHERE tenant = $1 AND name = $2 AND EXISTS (SELECT 1 FROM approved);

@@ -21,7 +21,7 @@ from wayline.tool_registry.read_call import ReadCall
 from wayline.tool_registry.results import failed
 from wayline.tool_registry.settings import Settings
 from wayline.tool_registry.stop_reason import StopReason
-from wayline.tool_registry.tool_servers import ToolServers
+from wayline.tool_registry.tool_servers import NamedServer, ToolServers
 from wayline.tool_registry.void_call import VoidCall
 
 log = structlog.get_logger()
@@ -47,6 +47,8 @@ class Running:
     task: asyncio.Task[ToolReply] | None = None
     work: Work | None = None
     effect: Effect = Effect.ONCE
+    server: NamedServer | None = None
+    """Where it runs; None: the tool is not known yet."""
     waiting: int = 0
     reason: StopReason | None = None
 
@@ -133,6 +135,8 @@ class RunningCalls:
 
     async def _lead(self, ask: CallTool, running: Running) -> ToolReply:
         bound = await self.bind(ask, to_begin=True)
+        if isinstance(bound, BoundTool):
+            self._take_slot(running, bound.server)
         if isinstance(bound, ToolReply) and bound.effect is Effect.READ and _is_refused(bound):
             return bound
         if isinstance(bound, BoundTool) and bound.tool.effect is Effect.READ:
@@ -154,6 +158,14 @@ class RunningCalls:
             work.stop(running.reason)
         return await work.reply()
 
+    def _take_slot(self, running: Running, server: NamedServer) -> None:
+        """Count a call for its server. Raises Unavailable where that runs as many as it may."""
+        most = self._settings.calls_per_server_max
+        taken = sum(one.server is server for one in self._running.values() if one.task and not one.task.done())
+        if taken >= most and not server.inside:
+            raise Unavailable("tool-registry", detail=f"{most} calls of {server.name!r} run already")
+        running.server = server
+
     async def bind(self, ask: CallTool, *, to_begin: bool = False) -> BoundTool | ToolReply:
         """Return the tool with its arguments checked, or why it cannot be called.
 
@@ -163,6 +175,11 @@ class RunningCalls:
         if tool is None and not await server.ready(self._settings.available_within_s):
             return failed("unavailable", f"{ask.tool}: the server {server.name!r} is not connected; try it later")
         tool = tool or server.tools.get(ask.tool)
+        if tool is None and (why := server.held.get(ask.tool)):
+            fix = f"an administrator can approve it: wayline mcp approve {server.name}"
+            return failed("refused", f"{ask.tool} cannot be called now: {why}; {fix}")
+        if tool is None and (why := self._servers.missing.get(ask.tool)) is not None:
+            return failed("unknown_tool", why)
         if tool is None:
             meant = nearest(ask.tool, await self._servers.tools(ask.tenant))
             return failed("unknown_tool", f"no tool {ask.tool!r}{f'; did you mean {meant!r}?' if meant else ''}")

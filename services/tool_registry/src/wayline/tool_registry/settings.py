@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from pydantic import Field, NonNegativeFloat, SecretStr, field_validator
+from decimal import Decimal
+from typing import Literal, Self
+
+from pydantic import Field, NonNegativeFloat, SecretStr, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
-from wayline.chassis.settings import EnvironmentSettings
+from wayline.chassis.settings import EnvironmentSettings, HttpUrl, Port
 from wayline.contracts.mcp_servers import ServerSettings
+from wayline.guarded_http import PORTS, AddressPolicy
+from wayline.tool_registry.image_prices import ImagePrices, known_prices
 from wayline.tool_registry.secret_keys import SecretKeys
 
+OPENAI_URL = "https://api.openai.com/v1"
 SEPARATOR = "__"
 """Between a server's name and its tool's: `github__search_issues`."""
 
@@ -30,11 +36,17 @@ class Settings(EnvironmentSettings):
     )
     attempts_max: int = Field(default=3, ge=1, description="Executions of one key before a person must decide.")
     calls_max: int = Field(default=256, ge=1, description="Calls running at once in this process.")
+    calls_per_server_max: int = Field(
+        default=64, ge=1, description="Of them on one MCP server, so that one that hangs leaves slots to others."
+    )
     retry_after_s: tuple[NonNegativeFloat, ...] = Field(
         default=(1, 2), description="Waits before each repeat of a read."
     )
     knowledge_timeout_s: float = Field(default=20, gt=0, description="How long `search_knowledge` may take.")
     connect_timeout_s: float = Field(default=20, gt=0, description="How long connecting to a server may take.")
+    try_timeout_s: float = Field(
+        default=45, gt=0, description="How long trying a server may take: a program may be downloaded first."
+    )
     available_within_s: float = Field(default=2, gt=0, description="How long a call waits for a server that is away.")
     list_within_s: float = Field(default=4, gt=0, description="How long a listing waits for servers never reached yet.")
     reconnect_wait_max_s: float = Field(default=15, gt=0)
@@ -63,6 +75,95 @@ class Settings(EnvironmentSettings):
     program_memory_mb: int = Field(default=2_048, ge=64, description="Memory of a tenant's program.")
     program_files_max: int = Field(default=1_024, ge=16, description="Files that a tenant's program may hold open.")
     program_file_mb: int = Field(default=1_024, ge=1, description="Size of a file that a tenant's program may write.")
+    web_fetch: bool = Field(default=True, description="Whether there is the built-in tool `web_fetch`.")
+    web_allowed_hosts: tuple[str, ...] = Field(
+        default=(),
+        description="Hosts of the inside that web tools may reach, as JSON: names, addresses or networks, with a port "
+        "where it is not one of `web_ports`.",
+    )
+    web_ports: tuple[Port, ...] = Field(default=PORTS, description="The ports that web tools may reach.")
+    web_user_agent: str = Field(
+        default="Wayline/0.1", pattern=r"^[\x20-\x7e]{1,200}$", description="What web tools call themselves."
+    )
+    web_robots: bool = Field(default=True, description="Whether `web_fetch` does as the robots.txt of a site asks.")
+    web_timeout_s: float = Field(default=20, gt=0, description="How long fetching one page may take.")
+    web_page_max_bytes: int = Field(default=10 * 1024 * 1024, ge=1, description="Of one page, unpacked.")
+    web_cache_s: float = Field(default=900, ge=0, description="How long pages and search results are kept.")
+    web_cache_max_bytes: int = Field(default=32 * 1024 * 1024, ge=0, description="Of the text of pages that are kept.")
+    web_search_provider: Literal["searxng", "brave", "tavily"] | None = Field(
+        default=None, description="`searxng`, `brave` or `tavily`; without one there is no tool `web_search`."
+    )
+    web_search_url: HttpUrl | None = Field(
+        default=None, description="The address of the search provider; SearXNG needs it, the others have one."
+    )
+    web_search_key: SecretStr | None = Field(default=None, description="The key of the search provider.")
+    web_search_cost_usd: Decimal = Field(default=Decimal(0), ge=0, description="What one search costs.")
+    web_searches_per_minute: int = Field(
+        default=30, ge=1, description="Searches of one tenant, in each replica of this service."
+    )
+
+    image_model: str | None = Field(
+        default=None,
+        description="The model of `image_generate`, such as `gpt-image-1.5`; without one there is no such tool.",
+    )
+    image_base_url: HttpUrl = Field(
+        default=OPENAI_URL, description="An images API in the form of OpenAI's: {base}/images/generations is called."
+    )
+    image_key: SecretStr | None = Field(default=None, description="Its key; none: it wants none.")
+    image_usd: Decimal | None = Field(
+        default=None,
+        ge=0,
+        description="What one image costs; none: what the catalogue says of the model. 0: it is free.",
+    )
+    image_timeout_s: float = Field(default=180, gt=0, description="How long making one image may take.")
+    image_max_bytes: int = Field(default=10 * 1024 * 1024, ge=1, description="Of one image.")
+    images_per_minute: int = Field(default=10, ge=1, description="Of one tenant, in each replica of this service.")
+
+    @field_validator("web_allowed_hosts")
+    @classmethod
+    def _hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
+        AddressPolicy.of(hosts)
+        return hosts
+
+    @model_validator(mode="after")
+    def _can_search(self) -> Self:
+        if self.web_search_provider == "searxng" and self.web_search_url is None:
+            raise ValueError("web_search_provider searxng needs web_search_url, the address of your SearXNG")
+        if self.web_search_provider in ("brave", "tavily") and self.web_search_key is None:
+            raise ValueError(
+                f"web_search_provider {self.web_search_provider} needs web_search_key, the key it gave you"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _can_make_images(self) -> Self:
+        if self.image_model is None:
+            return self
+        if self.image_base_url == OPENAI_URL and self.image_key is None:
+            raise ValueError(
+                "image_model needs image_key, OpenAI's key, or image_base_url, the address of your own server"
+            )
+        if self.image_prices() is None:
+            raise ValueError(
+                f"nobody has said what an image of {self.image_model} costs: set image_usd, dollars per image; 0 where "
+                "it is free"
+            )
+        return self
+
+    def image_prices(self) -> ImagePrices | None:
+        """Return what images cost: as the settings say, else as the catalogue does; None: nobody says."""
+        if self.image_usd is not None:
+            return ImagePrices.flat(self.image_usd)
+        return known_prices(self.image_model) if self.image_model is not None else None
+
+    def missing_tools(self) -> dict[str, str]:
+        """Return why each built-in tool that is not configured is not there, by name."""
+        why = {
+            "web_fetch": None if self.web_fetch else "WAYLINE_TOOL_REGISTRY_WEB_FETCH switches it off",
+            "web_search": None if self.web_search_provider else "set WAYLINE_TOOL_REGISTRY_WEB_SEARCH_PROVIDER",
+            "image_generate": None if self.image_model else "set WAYLINE_TOOL_REGISTRY_IMAGE_MODEL",
+        }
+        return {name: f"this installation has no {name}: {reason}" for name, reason in why.items() if reason}
 
     @field_validator("servers")
     @classmethod

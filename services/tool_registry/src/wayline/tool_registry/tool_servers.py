@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from wayline.contracts.tools import InputAnswer
+from wayline.contracts.tools import CallTool, InputAnswer
 from wayline.tool_registry.catalogue import Tool
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ class ToolRequest:
     leaving: Leaving | None = None
     answer: InputAnswer | None = None
     """What a person answered to the question with which the call before ended."""
+    asked: CallTool | None = None
+    """The call that it is sent for."""
 
     async def stopped(self) -> Exception | None:
         """Return the error that stops the request just before it is sent; None: it may be sent."""
@@ -56,17 +58,25 @@ class NamedServer(ToolServer, Protocol):
     @property
     def tools(self) -> dict[str, Tool]: ...
 
+    @property
+    def held(self) -> dict[str, str]: ...
+
     async def ready(self, within_s: float) -> bool: ...
 
 
 class ToolServers(Protocol):
     """All servers of the registry together."""
 
+    @property
+    def missing(self) -> Mapping[str, str]: ...
+
     async def start(self) -> None: ...
 
     async def stop(self) -> None: ...
 
     async def tools(self, tenant: str) -> dict[str, Tool]: ...
+
+    async def instructions(self, tenant: str) -> dict[str, str]: ...
 
     def away(self, tenant: str) -> dict[str, str]: ...
 

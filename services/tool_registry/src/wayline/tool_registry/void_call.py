@@ -17,7 +17,7 @@ class VoidCall(EffectCall):
     """
 
     async def _begin(self) -> Lease | ToolReply | None:
-        never = failed("cancelled", "it had not begun")
+        never = failed("cancelled", "it had not begun", begun=False)
         return never if await self._ledger.void(self._ask, never) else None
 
     async def _by(self, row: Row) -> ToolReply | Lease | None:
@@ -35,4 +35,6 @@ class VoidCall(EffectCall):
 
     async def _execute(self, bound: BoundTool, lease: Lease, *, again: bool) -> ToolReply | None:
         outcome = await self._run(bound.ask_outcome(self._ask, attempt=lease.attempt))
-        return outcome or failed("cancelled", "it had no effect", effect=bound.tool.effect, attempts=lease.attempt)
+        return outcome or failed(
+            "cancelled", "it had no effect", begun=False, effect=bound.tool.effect, attempts=lease.attempt
+        )

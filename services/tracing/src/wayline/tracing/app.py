@@ -8,7 +8,7 @@ from typing import Any
 
 from wayline.chassis import Ask, Bus, BusSettings, Part, Periodic, Service, asks, connected
 from wayline.chassis.topology import EVENTS_TRACING, TELEMETRY_TRACING
-from wayline.contracts.traces import GetCosts, GetSteps, GetTrace, ListJobs, RecordSpending
+from wayline.contracts.traces import FindQueuePlaces, GetCosts, GetSteps, GetTrace, ListJobs, RecordSpending
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Telemetry
 from wayline.tracing.adapters.collector import Collector
@@ -62,6 +62,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         records,
         spans,
         periodic("queue gauges", gauges.read_queues, every_s=settings.gauges_every_s),
+        periodic("approval gauge", gauges.read_approvals, every_s=settings.gauges_every_s),
         periodic("ledger gauges", gauges.read_ledger, every_s=settings.gauges_every_s),
         periodic("drift check", _drift_check(settings, bus, tables, collector).check, every_s=settings.drift_every_s),
     ]
@@ -117,5 +118,6 @@ def _asks(answers: Answers) -> list[Ask[Any]]:
         asks(GetTrace, answers.get_trace),
         asks(GetSteps, answers.get_steps),
         asks(ListJobs, answers.list_jobs),
+        asks(FindQueuePlaces, answers.find_queue_places),
         asks(GetCosts, answers.get_costs),
     ]

@@ -31,6 +31,11 @@ class Gauges:
             metrics.stream_messages.labels(stream.name).set(state.messages)
             metrics.stream_bytes.labels(stream.name).set(state.bytes)
 
+    async def read_approvals(self) -> None:
+        """Read how many approvals the parked jobs of all tenants wait for."""
+        async with self._store.system() as conn:
+            metrics.approvals_waiting.set(await conn.fetchval(self._store.sql.approvals_waiting))
+
     async def read_ledger(self) -> None:
         """Read what was spent, saved and left open by model and agent."""
         async with self._store.system() as conn:

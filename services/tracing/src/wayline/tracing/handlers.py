@@ -7,11 +7,14 @@ import asyncpg
 from wayline.contracts.errors import InvalidMessage, NotFound
 from wayline.contracts.traces import (
     CostTable,
+    FindQueuePlaces,
     GetCosts,
     GetSteps,
     GetTrace,
     JobPage,
     ListJobs,
+    QueuePlace,
+    QueuePlaces,
     StepList,
     Totals,
     Trace,
@@ -36,21 +39,24 @@ class Answers:
         """Return the one tree of a trace, whatever became of the processes that made its spans."""
         if (asked.job_id is None) == (asked.trace_id is None):
             raise InvalidMessage(schema=GetTrace.schema_id(), reason="give either job_id or trace_id")
-        sql, job, totals = self._store.sql, None, None
+        sql = self._store.sql
         async with self._store.tenant(asked.tenant) as conn:
             if asked.job_id is not None:
                 job = await conn.fetchrow(sql.job, asked.tenant, asked.job_id)
             else:
                 job = await conn.fetchrow(sql.job_of_trace, asked.tenant, asked.trace_id)
-            if job is not None:
-                totals = await conn.fetchrow(sql.job_totals, asked.tenant, job["job_id"])
         trace_id = job["trace_id"] if job else asked.trace_id
         if trace_id is None:
             raise NotFound("job", asked.job_id or "")
         nodes = await self._nodes(trace_id, asked.tenant, is_job=job is not None)
         if not nodes and job is None:
             raise NotFound("trace", trace_id)
-        return _trace(trace_id, nodes, job, totals)
+        root = _root_of(nodes, job)
+        totals = None
+        if job is not None:
+            jobs = trace_tree.jobs_below(root) | {job["job_id"]}
+            totals = await self._store.fetchrow(asked.tenant, sql.job_totals, asked.tenant, sorted(jobs))
+        return _trace(trace_id, nodes, root, job, totals)
 
     async def _nodes(self, trace_id: str, tenant: str, *, is_job: bool) -> list[trace_tree.Node]:
         # The trace is this tenant's job, so what nobody claimed in it is the tenant's too.
@@ -96,6 +102,12 @@ class Answers:
             next_cursor=views.cursor(page[-1]["created_at"], page[-1]["job_id"]) if more else None,
         )
 
+    async def find_queue_places(self, asked: FindQueuePlaces) -> QueuePlaces:
+        """Return where those jobs stand that no executor has begun."""
+        sql = self._store.sql.queue_places
+        rows = await self._store.fetch(asked.tenant, sql, asked.tenant, list(asked.job_ids))
+        return QueuePlaces(places=tuple(QueuePlace(**dict(row)) for row in rows))
+
     async def get_costs(self, asked: GetCosts) -> CostTable:
         """Sum what was spent, grouped, with the total of all groups. Raises UnknownTimeZone."""
         arguments = (list(asked.group_by), asked.since, COST_ROWS_MAX, asked.tz)
@@ -113,19 +125,26 @@ class Answers:
         )
 
 
-def _trace(trace_id: str, nodes: list[trace_tree.Node], job: Record | None, spent: Record | None) -> Trace:
+def _root_of(nodes: list[trace_tree.Node], job: Record | None) -> trace_tree.Node:
+    """Grow the tree of a trace, and return its root, or of a job that another one started its place in there."""
+    if job is None:
+        return trace_tree.grow(nodes, trace_tree.first_of(nodes))
+    made = views.root_of(job)
+    root = next((node for node in nodes if node.span_id == made.span_id), made)
+    top = trace_tree.first_of(nodes) if root.parent is not None else root
+    trace_tree.grow(nodes, top)
+    return root
+
+
+def _trace(
+    trace_id: str, nodes: list[trace_tree.Node], root: trace_tree.Node, job: Record | None, spent: Record | None
+) -> Trace:
     """Build the answer; its totals are the ledger's, never sums over spans."""
-    if job is not None:
-        made = views.root_of(job)
-        root = next((node for node in nodes if node.span_id == made.span_id), made)
-    else:
-        root = trace_tree.first_of(nodes)
-    trace_tree.grow(nodes, root)
     totals = Totals(
         duration_ms=root.duration_ms,
         tokens=spent["tokens"] if spent else 0,
         cost_usd=None if spent is None or spent["unknown"] else spent["cost_usd"],
-        spans=len(nodes),
+        spans=len(nodes) if root.parent is None else trace_tree.size(root),
         missing=trace_tree.missing(nodes, root) if len(nodes) < SPANS_MAX else 0,
         calls_unsettled=spent["unsettled"] if spent else 0,
     )

@@ -31,6 +31,13 @@ class ToolEnded(NamedTuple):
     seconds: float
 
 
+class ApprovalEnded(NamedTuple):
+    """Somebody decided on an approval, or nobody did in time."""
+
+    outcome: str
+    seconds: float
+
+
 class JobEnded(NamedTuple):
     """A job is over."""
 
@@ -42,7 +49,7 @@ class JobEnded(NamedTuple):
     """Of what was predicted; None: nothing was, or nobody knows what it cost."""
 
 
-Fact = ModelEnded | ToolEnded | JobEnded
+Fact = ModelEnded | ToolEnded | ApprovalEnded | JobEnded
 
 
 def predicted(end: JobCompleted | JobFailed | JobCancelled, route: Route | None) -> tuple[str | None, float | None]:
@@ -64,6 +71,8 @@ class JobMetrics:
         self._cost_ratio = cache(metrics.cost_ratio.labels)
         self._tool_calls = cache(metrics.tool_calls.labels)
         self._tool_seconds = cache(metrics.tool_seconds.labels)
+        self._approvals_decided = cache(metrics.approvals_decided.labels)
+        self._approval_seconds = cache(metrics.approval_seconds.labels)
         self._model_seconds = cache(metrics.gen_ai_seconds.labels)
         self._model_tokens = cache(metrics.gen_ai_tokens.labels)
         self._cache_read_tokens = cache(metrics.cache_read_tokens.labels)
@@ -72,6 +81,9 @@ class JobMetrics:
         for fact in facts:
             if isinstance(fact, JobEnded):
                 self._count_job(fact)
+            elif isinstance(fact, ApprovalEnded):
+                self._approvals_decided(fact.outcome).inc()
+                self._approval_seconds(fact.outcome).observe(fact.seconds)
             elif isinstance(fact, ModelEnded):
                 self._count_model(fact, provider_label(fact.provider), self._label(fact.model))
             else:

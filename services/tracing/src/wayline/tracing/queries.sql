@@ -2,14 +2,15 @@
 INSERT INTO jobs AS old (
     tenant, job_id, seq, trace_id, status, agent, agent_version, session_id, user_id, provider, model, tier,
     route_reason, estimated_cost_usd, steps, usage, tokens, cost_usd, costs, answer, partial, reason, citations,
-    error_code, error_message, waiting_for, created_at, ended_at, input, fingerprint, schedule
+    error_code, error_message, waiting_for, created_at, ended_at, input, fingerprint, schedule,
+    lane
 )
 SELECT
     tenant, job_id, seq, trace_id, status, agent, agent_version, session_id, user_id, provider, model, tier,
     route_reason, estimated_cost_usd, steps, usage::jsonb, tokens, cost_usd, costs::jsonb, answer, partial, reason,
     citations::jsonb, error_code, error_message, waiting_for::jsonb, created_at, ended_at, input,
-    fingerprint, schedule::jsonb
-FROM unnest($1::job_row_4[])
+    fingerprint, schedule::jsonb, lane
+FROM unnest($1::job_row_5[])
 ON CONFLICT (tenant, job_id) DO UPDATE SET
     seq = excluded.seq, status = excluded.status, agent = excluded.agent, agent_version = excluded.agent_version,
     session_id = excluded.session_id, user_id = excluded.user_id, provider = excluded.provider,
@@ -19,7 +20,7 @@ ON CONFLICT (tenant, job_id) DO UPDATE SET
     partial = excluded.partial, reason = excluded.reason, citations = excluded.citations,
     error_code = excluded.error_code, error_message = excluded.error_message, waiting_for = excluded.waiting_for,
     created_at = excluded.created_at, ended_at = excluded.ended_at, input = excluded.input,
-    fingerprint = excluded.fingerprint, schedule = excluded.schedule
+    fingerprint = excluded.fingerprint, schedule = excluded.schedule, lane = excluded.lane
 WHERE old.seq < excluded.seq
 RETURNING tenant, job_id
 
@@ -84,7 +85,8 @@ FROM unnest($1::text[]) AS asked (trace_id)
 SELECT * FROM jobs WHERE tenant = $1 AND job_id = $2
 
 -- name: job_of_trace
-SELECT * FROM jobs WHERE tenant = $1 AND trace_id = $2
+-- Jobs that others started are of the same trace: the first of them is its root.
+SELECT * FROM jobs WHERE tenant = $1 AND trace_id = $2 ORDER BY created_at, job_id LIMIT 1
 
 -- name: job_totals
 SELECT
@@ -94,7 +96,7 @@ SELECT
     bool_or(settled AND cost_usd IS NULL) AS unknown,
     count(*) FILTER (WHERE NOT settled) AS unsettled
 FROM ledger
-WHERE tenant = $1 AND job_id = $2 AND NOT open
+WHERE tenant = $1 AND job_id = ANY ($2) AND NOT open
 
 -- name: spans_of_trace
 -- A job's leaves may have come before its log did: they are nobody's ('-') until somebody asks who owns the trace.
@@ -129,6 +131,15 @@ WHERE tenant = $1
     AND ($3::timestamptz IS NULL OR (created_at, job_id) < ($3, $4::text))
 ORDER BY created_at DESC, job_id DESC
 LIMIT $5
+
+-- name: queue_places
+SELECT job_id, lane, position, queued
+FROM (
+    SELECT job_id, lane, row_number() OVER (PARTITION BY lane ORDER BY created_at, job_id) AS position,
+        count(*) OVER (PARTITION BY lane) AS queued
+    FROM jobs WHERE tenant = $1 AND status = 'queued'
+) AS waiting
+WHERE job_id = ANY ($2::text[])
 
 -- name: costs
 -- The first row is the total of all groups, also of those that are cut off.
@@ -184,6 +195,12 @@ UNION ALL
 (SELECT false, 1, * FROM groups ORDER BY cost_usd DESC, calls DESC LIMIT $4)
 ORDER BY is_total DESC, cost_usd DESC, calls DESC
 
+-- name: approvals_waiting
+SELECT coalesce(sum(jsonb_array_length(waiting_for -> 'approvals')), 0)::bigint
+FROM jobs
+WHERE status = 'parked'
+    AND jsonb_typeof(waiting_for -> 'approvals') = 'array';
+
 -- name: spent
 SELECT coalesce(model, 'tool ' || tool) AS model, CASE WHEN model IS NULL THEN tool END AS tool, agent,
     coalesce(sum(cost_usd), 0)::float8 AS cost_usd,
@@ -219,7 +236,10 @@ DELETE FROM steps WHERE tenant = $1 AND job_id = $2 AND seq <= $3
 DELETE FROM ledger WHERE tenant = $1 AND job_id = $2 AND seq <= $3
 
 -- name: clear_spans
-DELETE FROM spans WHERE trace_id = $1 AND seq BETWEEN 1 AND $2
+-- Those that are made anew, and where no other job is of this trace, also those that are not made any more.
+DELETE FROM spans WHERE trace_id = $1 AND seq BETWEEN 1 AND $2 AND (
+    span_id = ANY ($3) OR NOT EXISTS (SELECT FROM jobs WHERE tenant = $4 AND trace_id = $1 AND job_id <> $5)
+)
 
 -- name: drifted
 -- A job that has gone on since its log was looked at is not behind; its sums are those of its own row.

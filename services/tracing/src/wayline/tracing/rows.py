@@ -50,6 +50,7 @@ class JobRow(NamedTuple):
     input: str | None
     fingerprint: str | None
     schedule: Json
+    lane: str
 
 
 class StepRow(NamedTuple):

@@ -86,6 +86,23 @@ def _reached(start: Node) -> set[str]:
     return found
 
 
+def size(root: Node) -> int:
+    """Count the spans of a grown tree."""
+    return len(_reached(root))
+
+
+def jobs_below(root: Node) -> set[str]:
+    """Return the jobs whose spans are in a grown tree."""
+    found: set[str] = set()
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if job_id := node.attributes.get(names.JOB):
+            found.add(job_id)
+        waiting.extend(node.children)
+    return found
+
+
 def first_of(nodes: Sequence[Node]) -> Node:
     """Return the root of a trace that is no job's: its earliest span without a parent."""
     ids = {node.span_id for node in nodes}

@@ -15,6 +15,7 @@ from typing import Any
 from wayline.chassis.access.permissions import (
     ANONYMOUS,
     ANSWERS_MAX,
+    ANSWERS_OF_CLIENTS_MAX,
     ANSWERS_WITHIN,
     IDENTITIES,
     OWN_API,
@@ -31,6 +32,8 @@ MANY_ANSWERS = (f"{OWN_API}.CONSUMER.MSG.NEXT.", f"{OWN_API}.DIRECT.GET.", "mode
 """Requests with more than one answer: a pull, a bulk read, a question to every replica."""
 PULL_WITHIN = "1m"
 """How long the server remembers whose a pull or a bulk read was; a pull waits at most a third of that."""
+SILENT_WITHIN = "1m"
+"""How long the server remembers who called a client's tool, after the last heartbeat of the call."""
 
 Values = dict[str, Any]
 
@@ -52,7 +55,7 @@ def render_accounts(
     known = [*clients, *([ANONYMOUS] if client else [])]
     accounts: dict[str, Values] = {STREAMS_ACCOUNT: _streams_account(public_keys, admin_key)}
     for identity in _outside():
-        accounts[identity.account] = _service_account(identity, public_keys[identity.name])
+        accounts[identity.account] = _service_account(identity, public_keys[identity.name], known)
     for tenant in tenants_of(known):
         accounts[tenant_account(tenant)] = _tenant_account(tenant, [one for one in known if one.tenant == tenant])
     if system_key is not None:
@@ -86,7 +89,7 @@ def _streams_account(public_keys: Mapping[str, str], admin_key: str) -> Values:
     }
 
 
-def _service_account(identity: Identity, public_key: str) -> Values:
+def _service_account(identity: Identity, public_key: str, clients: list[Client]) -> Values:
     imports = [
         _import(exporter, subject, to=identity.named_here(subject))
         for subject in identity.uses()
@@ -94,28 +97,70 @@ def _service_account(identity: Identity, public_key: str) -> Values:
     ]
     return {
         "users": [_service_user(identity, public_key)],
-        "exports": [_service(subject) for subject in identity.answers],
-        "imports": imports + [_stream_import(subject) for subject in identity.subscribe],
+        "exports": [
+            *(_service(subject) for subject in identity.answers),
+            *({"stream": subject} for subject in identity.tells_clients),
+        ],
+        "imports": [
+            *imports,
+            *(_stream_import(subject) for subject in identity.subscribe),
+            *(_import(tenant_account(tenant), subject) for tenant, subject in _answered(clients, identity)),
+        ],
     }
+
+
+def _answered(clients: list[Client], identity: Identity) -> dict[tuple[str, str], None]:
+    """Return the tenants whose clients answer what an identity asks clients, each with the subject."""
+    return dict.fromkeys(
+        (client.tenant, subject)
+        for client in clients
+        for subject in client.answers()
+        if any(covers(asked, subject) for asked in identity.asks_clients)
+    )
 
 
 def _tenant_account(tenant: str, clients: list[Client]) -> Values:
     published = dict.fromkeys(subject for client in clients for subject in client.may_publish())
     subscribed = dict.fromkeys(subject for client in clients for subject in client.may_subscribe())
+    answered = dict.fromkeys(subject for client in clients for subject in client.answers())
     return {
         "users": [_client_user(client) for client in clients],
+        "exports": [_service_of_clients(subject) for subject in answered],
         "imports": [
-            *(_import(STREAMS_ACCOUNT, subject) for subject in published),
+            *(_import(_exporter(subject), subject) for subject in published),
             # Each tenant has inboxes of its own: services put the tenant into the subject.
             {"stream": {"account": STREAMS_ACCOUNT, "subject": f"inbox.{tenant}.>"}, "to": "_INBOX.>"},
-            *(_stream_import(subject) for subject in subscribed if not subject.startswith("_INBOX.")),
+            *(
+                _stream_import(subject, account=_teller(subject))
+                for subject in subscribed
+                if not subject.startswith("_INBOX.") and subject not in answered
+            ),
         ],
     }
 
 
 def _exporter(subject: str) -> str:
     """Return the account whose users, or whose streams, get what is published on a subject of the table."""
-    return next((one.account for one in IDENTITIES.values() if subject in one.answers), STREAMS_ACCOUNT)
+    return next(
+        (one.account for one in IDENTITIES.values() if any(covers(answered, subject) for answered in one.answers)),
+        STREAMS_ACCOUNT,
+    )
+
+
+def _teller(subject: str) -> str:
+    """Return the account from which clients hear a subject."""
+    return next((one.account for one in IDENTITIES.values() if subject in one.tells_clients), STREAMS_ACCOUNT)
+
+
+def covers(allowed: str, wanted: str) -> bool:
+    """Return whether a pattern allows another, as NATS reads it: a wildcard that is asked for counts as a word."""
+    mine, theirs = allowed.split("."), wanted.split(".")
+    for place, token in enumerate(mine):
+        if token == ">":
+            return len(theirs) > place
+        if place >= len(theirs) or token not in ("*", theirs[place]):
+            return False
+    return len(mine) == len(theirs)
 
 
 def _service(subject: str) -> Values:
@@ -124,13 +169,17 @@ def _service(subject: str) -> Values:
     return {"service": subject, "response_threshold": ANSWERS_WITHIN}
 
 
+def _service_of_clients(subject: str) -> Values:
+    return {"service": subject, "response_type": "stream", "response_threshold": SILENT_WITHIN}
+
+
 def _import(account: str, subject: str, *, to: str | None = None) -> Values:
     imported: Values = {"service": {"account": account, "subject": subject}}
     return imported if to is None or to == subject else {**imported, "to": to}
 
 
-def _stream_import(subject: str) -> Values:
-    return {"stream": {"account": STREAMS_ACCOUNT, "subject": subject}}
+def _stream_import(subject: str, *, account: str = STREAMS_ACCOUNT) -> Values:
+    return {"stream": {"account": account, "subject": subject}}
 
 
 def _service_user(identity: Identity, public_key: str) -> Values:
@@ -148,4 +197,7 @@ def _client_user(client: Client) -> Values:
     who = {"nkey": client.public_key} if client.public_key else {"user": ANONYMOUS_USER, "password": ANONYMOUS_USER}
     # An empty list would allow everything.
     publish = {"allow": client.may_publish()} if client.may_publish() else {"deny": ">"}
-    return {"permissions": {"publish": publish, "subscribe": {"allow": client.may_subscribe()}}, **who}
+    permissions: Values = {"publish": publish, "subscribe": {"allow": client.may_subscribe()}}
+    if client.answers():
+        permissions["allow_responses"] = {"max": ANSWERS_OF_CLIENTS_MAX, "expires": ANSWERS_WITHIN}
+    return {"permissions": permissions, **who}

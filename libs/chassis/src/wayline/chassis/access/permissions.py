@@ -32,8 +32,13 @@ UPLOAD_READ = (UPLOAD_FIND, f"{OWN_API}.DIRECT.GET.OBJ_{UPLOADS}")
 # Letters without a tenant are of the version before.
 COMMON = ("telemetry.traces", "dead.*.*.*", "dead.*.*", *OBJECT_WRITE)
 TELL_STORED = "tenants.stored.*"
+AGENT_VERBS = ("get", "list", "put", "delete", "restore", "latest")
 SCHEDULE_VERBS = ("put", "enable", "get", "list", "delete", "run")
 SERVERS_CHANGED = "mcp.changed.*"
+SERVER_VERBS = ("put", "list", "get", "delete", "enable", "try", "trysaved", "approve")
+ANNOUNCE_TOOLS = "tools.announce.*.*"
+INVOKE_TOOL = "tools.invoke.*.*"
+WANT_TOOLS = "tools.wanted"
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,10 @@ class Identity:
     """The subjects of the requests that it answers."""
     subscribe: tuple[str, ...] = ()
     """The other subjects that it subscribes to."""
+    asks_clients: tuple[str, ...] = ()
+    """The subjects of requests that clients answer; the third word is their tenant."""
+    tells_clients: tuple[str, ...] = ()
+    """The subjects of what clients of every tenant hear of it."""
     writes_logs: bool = False
 
     @property
@@ -74,7 +83,7 @@ class Identity:
         return list(dict.fromkeys(subjects))
 
     def may_publish(self) -> list[str]:
-        return [self.named_here(subject) for subject in self.uses()]
+        return [*(self.named_here(subject) for subject in self.uses()), *self.asks_clients, *self.tells_clients]
 
     def may_subscribe(self) -> list[str]:
         return [f"{self.inbox}.>", *self.answers, *self.subscribe]
@@ -98,21 +107,21 @@ IDENTITIES = {
                 "signals.*.*",
                 "approvals.*.*",
                 "documents.index.*",
-                *(f"documents.{verb}.*" for verb in ("accept", "get", "list", "delete", "reserve", "text")),
+                *(f"documents.{verb}.*" for verb in ("accept", "get", "list", "delete", "reserve", "text", "read")),
                 "retrieval.search.*",
-                *(f"agents.{verb}.*" for verb in ("get", "list", "put", "delete", "restore")),
+                *(f"agents.{verb}.*" for verb in AGENT_VERBS),
                 *(f"tenants.{verb}.*" for verb in ("create", "get", "list", "disable", "enable")),
                 *(f"models.{verb}.*" for verb in ("list", "put", "delete", "providers")),
                 *(f"budgets.{verb}.*" for verb in ("list", "put", "delete")),
                 *(f"sessions.{verb}.*" for verb in ("list", "get", "delete")),
                 *(f"schedules.{verb}.*" for verb in SCHEDULE_VERBS),
                 *(f"settings.{verb}.*" for verb in ("get", "change")),
-                *(f"mcp.{verb}.*" for verb in ("put", "list", "get", "delete", "enable")),
-                *(f"tools.{verb}.*" for verb in ("list", "call", "cancel")),
+                *(f"mcp.{verb}.*" for verb in SERVER_VERBS),
+                *(f"tools.{verb}.*" for verb in ("list", "call", "cancel", "search")),
                 "budgets.charge.*",
                 "costs.record.*",
                 *(f"traces.{verb}.*" for verb in ("get", "steps")),
-                "jobs.list.*",
+                *(f"jobs.{verb}.*" for verb in ("list", "queued")),
                 "costs.get.*",
                 LEADER_READ_EVENTS,
                 DIRECT_READ_EVENTS,
@@ -142,13 +151,16 @@ IDENTITIES = {
                     for verb in ("GET", "DELETE")
                     for stream in ("INDEX", "TELEMETRY", "SUBMIT", "RUN")
                 ),
-                *(f"{OWN_API}.STREAM.INFO.{stream}" for stream in ("EVENTS", "RUN", "SIGNALS", f"OBJ_{PAYLOADS}")),
+                *(
+                    f"{OWN_API}.STREAM.INFO.{stream}"
+                    for stream in ("EVENTS", "RUN", "SIGNALS", "SUBMIT", f"OBJ_{PAYLOADS}")
+                ),
                 f"{OWN_API}.STREAM.PURGE.SIGNALS",
                 "documents.describe.*",
                 f"{OWN_API}.STREAM.MSG.GET.KV_{PROVIDERS}",
             ),
             answers=(
-                *(f"agents.{verb}.*" for verb in ("get", "list", "put", "delete", "restore")),
+                *(f"agents.{verb}.*" for verb in AGENT_VERBS),
                 *(f"tenants.{verb}.*" for verb in ("create", "get", "list", "disable", "enable")),
                 TELL_STORED,
                 *(f"models.{verb}.*" for verb in ("list", "put", "delete")),
@@ -176,7 +188,7 @@ IDENTITIES = {
                 "later.>",
                 "replies.*.>",
                 "inbox.*.>",
-                *(f"tools.{verb}.*" for verb in ("call", "cancel", "list", "resolve", "void")),
+                *(f"tools.{verb}.*" for verb in ("call", "cancel", "list", "resolve", "search", "void")),
                 *(f"budgets.{verb}.*" for verb in ("settle", "extend", "release")),
                 "jobs.start.*",
                 "documents.read.*",
@@ -212,12 +224,24 @@ IDENTITIES = {
         ),
         Identity(
             "tool_registry",
-            publish=(*COMMON, TELL_STORED, "retrieval.search.*", SERVERS_CHANGED),
-            answers=(
-                *(f"tools.{verb}.*" for verb in ("call", "cancel", "list", "resolve", "void")),
-                *(f"mcp.{verb}.*" for verb in ("put", "list", "get", "delete", "enable")),
+            publish=(
+                *COMMON,
+                TELL_STORED,
+                *UPLOAD_WRITE,
+                "retrieval.search.*",
                 SERVERS_CHANGED,
+                # Images that its tools make are documents.
+                "documents.index.*",
+                *(f"documents.{verb}.*" for verb in ("accept", "reserve")),
             ),
+            answers=(
+                *(f"tools.{verb}.*" for verb in ("call", "cancel", "list", "resolve", "search", "void")),
+                *(f"mcp.{verb}.*" for verb in SERVER_VERBS),
+                SERVERS_CHANGED,
+                ANNOUNCE_TOOLS,
+            ),
+            asks_clients=(INVOKE_TOOL,),
+            tells_clients=(WANT_TOOLS,),
         ),
         Identity(
             "tracing",
@@ -228,13 +252,19 @@ IDENTITIES = {
                 *(f"{OWN_API}.CONSUMER.INFO.{c.stream}.{c.name}" for c in CONSUMERS),
                 *(f"{OWN_API}.STREAM.INFO.{stream.name}" for stream in STREAMS),
             ),
-            answers=("traces.get.*", "traces.steps.*", "jobs.list.*", "costs.get.*", "costs.record.*"),
+            answers=(
+                *(f"traces.{verb}.*" for verb in ("get", "steps")),
+                *(f"jobs.{verb}.*" for verb in ("list", "queued")),
+                *(f"costs.{verb}.*" for verb in ("get", "record")),
+            ),
         ),
     )
 }
 
 ANSWERS_MAX = 1
 ANSWERS_WITHIN = "15m"
+ANSWERS_OF_CLIENTS_MAX = -1
+"""A call of a tool is answered by any number of heartbeats and one result; -1 is no limit."""
 DEFAULT_TENANT = "default"
 
 
@@ -245,6 +275,7 @@ class Scope(StrEnum):
     SIGNAL = "signal"
     APPROVE = "approve"
     FOLLOW = "follow"
+    TOOLS = "tools"
 
 
 @dataclass(frozen=True)
@@ -265,12 +296,18 @@ class Client:
             Scope.SUBMIT: f"jobs.submit.{self.tenant}",
             Scope.SIGNAL: f"signals.{self.tenant}.*",
             Scope.APPROVE: f"approvals.{self.tenant}.*",
+            Scope.TOOLS: _of_tenant(ANNOUNCE_TOOLS, self.tenant),
         }
         return [subject for scope, subject in published.items() if scope in self.scopes]
 
     def may_subscribe(self) -> list[str]:
         followed = [f"live.{self.tenant}.*", f"deltas.{self.tenant}.*"] if Scope.FOLLOW in self.scopes else []
-        return ["_INBOX.>", f"replies.{self.tenant}.>", *followed]
+        heard = [WANT_TOOLS] if Scope.TOOLS in self.scopes else []
+        return ["_INBOX.>", f"replies.{self.tenant}.>", *followed, *self.answers(), *heard]
+
+    def answers(self) -> list[str]:
+        """Return the subjects of the requests that it answers."""
+        return [_of_tenant(INVOKE_TOOL, self.tenant)] if Scope.TOOLS in self.scopes else []
 
 
 ANONYMOUS = Client(DEFAULT_TENANT)
@@ -280,6 +317,12 @@ ANONYMOUS = Client(DEFAULT_TENANT)
 def tenant_account(tenant: str) -> str:
     """Return the name of a tenant's account."""
     return f"TENANT_{tenant}"
+
+
+def _of_tenant(pattern: str, tenant: str) -> str:
+    """Return a pattern for one tenant: the third word of it."""
+    first, second, _, rest = pattern.split(".", 3)
+    return f"{first}.{second}.{tenant}.{rest}"
 
 
 def tenants_of(clients: Iterable[Client]) -> list[str]:

@@ -73,7 +73,7 @@ class Answers:
         waiting, _ = self._waiting.get(message.subject.rpartition(".")[2], (None, 0))
         if waiting is None or waiting.done():
             return
-        if _has_no_responders(message):
+        if has_no_responders(message):
             waiting.set_exception(nats_errors.NoRespondersError())
         else:
             waiting.set_result(message)
@@ -112,7 +112,7 @@ async def ask_everyone(
                 found.append(await subscription.next_msg(timeout=QUIET_S if found else timeout_s))
             except nats_errors.TimeoutError:
                 break
-            if _has_no_responders(found[0]):
+            if has_no_responders(found[0]):
                 raise nats_errors.NoRespondersError
     finally:
         await subscription.unsubscribe()
@@ -121,5 +121,6 @@ async def ask_everyone(
     return found
 
 
-def _has_no_responders(answer: Msg) -> bool:
+def has_no_responders(answer: Msg) -> bool:
+    """Return whether an answer is the server's word that nobody listens."""
     return not answer.data and answer.headers is not None and answer.headers.get("Status") == NO_RESPONDERS

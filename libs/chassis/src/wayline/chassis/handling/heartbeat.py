@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 
 from nats import errors as nats_errors
@@ -36,6 +36,14 @@ class Heartbeat:
     def end(self, message: Msg) -> None:
         """Stop beating for a message."""
         self._in_hand.pop(message.reply, None)
+
+    async def during(self, message: Msg, doing: Awaitable[None]) -> None:
+        """Do what may take long with a message, which must not come again meanwhile, a slot each time."""
+        self.begin(message)
+        try:
+            await doing
+        finally:
+            self.end(message)
 
     def stop(self) -> None:
         """Stop beating for all messages."""

@@ -8,8 +8,9 @@ from typing import Any, Literal
 from pydantic import Field
 
 from wayline.contracts.base import Frozen, Usd
-from wayline.contracts.chat import Citation, ToolImage
+from wayline.contracts.chat import Citation, LoadedTools, ToolImage
 from wayline.contracts.events.event import Event
+from wayline.contracts.events.model_calls import Bounds
 from wayline.contracts.jobs import ApprovalCause, Status
 from wayline.contracts.tools import Effect, InputRequest, ToolDefinition, ToolError
 from wayline.contracts.working_context import Entity
@@ -20,6 +21,9 @@ class ToolsDiscovered(Event):
 
     type: Literal["tools.discovered"] = "tools.discovered"
     tools: tuple[ToolDefinition, ...]
+    call: str | None = Field(
+        default=None, description="The call that loaded them, as `step/call`; None: a listing had them."
+    )
 
 
 class ToolRequested(Event):
@@ -76,10 +80,14 @@ class ToolCompleted(Event):
     size_bytes: int = 0
     tokens: int = 0
     cost_usd: Usd | None = None
+    unsettled: Bounds | None = Field(
+        default=None, description="Between what it may have charged beside `cost_usd`, where nobody knows what it did."
+    )
     repeat_of: str | None = Field(
         default=None,
         description="The identical call, as `step/call`, whose result this is: the tool was not asked again.",
     )
+    loaded: LoadedTools | None = Field(default=None, description="The definitions in `content`, of `tool_search`.")
     child: ChildEnd | None = Field(default=None, description="The job whose end this is, of a call of `run_agent`.")
 
 

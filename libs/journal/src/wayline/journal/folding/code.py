@@ -19,8 +19,9 @@ def _requested(job: Job, event: e.ToolRequested) -> Changes:
     if event.program is None:
         return _begun(event) if event.tool == RUN_CODE else {}
     intent = {"key": event.key, "span": event.trace, "effect": event.effect}
-    if job.code.call(event.call) is not None:
-        return {"program_calls": _with(job, event.call, **intent, decision_id=None, decision=None)}
+    if (known := job.code.call(event.call)) is not None:
+        anew = {"decision_id": None, "decision": None, "retried": known.retries}
+        return {"program_calls": _with(job, event.call, **intent, **anew)}
     wanted = ToolCall(call=event.call, tool=event.tool, arguments=event.arguments)
     return {"program_calls": (*job.code.program_calls, Call(wanted, **intent))}
 

@@ -106,6 +106,8 @@ def unbound(message: ChatMessage) -> ChatMessage:
 
 
 def _tool_completed(job: Job, event: e.ToolCompleted) -> Changes:
+    if any(call.done is None and call.wanted.call != event.call for call in job.tools.calls):
+        return {}
     calls = calls_after(job, event)
     if not calls or not all(call.done for call in calls):
         return {}
@@ -123,6 +125,7 @@ def _shown(call: Call) -> ToolMessage:
         citations=call.done.citations,
         failed=call.done.status != "success",
         provider_id=call.wanted.provider_id,
+        loaded=call.done.loaded,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from wayline.contracts import events as e
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import RUN_AGENT
-from wayline.journal.costs import cached, plus, spent, unsettled
+from wayline.journal.costs import plus, spent, unsettled
 from wayline.journal.state import Changes, Job, ModelTotals
 
 
@@ -37,8 +37,8 @@ def _tool_requested(job: Job, event: e.ToolRequested) -> Changes:
 def _model_completed(job: Job, event: e.ModelCompleted) -> Changes:
     if event.unsettled is not None:
         return _unsettled(job, event.unsettled)
-    paid = _paid(job, event.usage, "model", _called(job), event.cost_usd)
-    return paid | {"used": _used(job, event.usage.output), "costs": cached(paid["costs"], event.saved_usd)}
+    paid = _paid(job, event.usage, "model", _called(job), event.cost_usd, saved_usd=event.saved_usd)
+    return paid | {"used": _used(job, event.usage.output)}
 
 
 def _model_failed(job: Job, event: e.ModelFailed) -> Changes:
@@ -54,18 +54,27 @@ def _aux_ended(job: Job, event: e.AuxiliaryCompleted | e.AuxiliaryFailed) -> Cha
 
 
 def _tool_completed(job: Job, event: e.ToolCompleted) -> Changes:
-    return {} if event.cost_usd is None else _paid(job, None, "tool", event.tool, event.cost_usd)
+    paid = {} if event.cost_usd is None else _paid(job, None, "tool", event.tool, event.cost_usd)
+    if event.unsettled is None:
+        return paid
+    return paid | {"costs": unsettled(paid.get("costs", job.money.costs), event.unsettled)}
 
 
 def _paid(
-    job: Job, usage: Usage | None, kind: Literal["model", "tool", "aux"], name: str, usd: Decimal | None
+    job: Job,
+    usage: Usage | None,
+    kind: Literal["model", "tool", "aux"],
+    name: str,
+    usd: Decimal | None,
+    *,
+    saved_usd: Decimal | None = None,
 ) -> Changes:
     """Add a call of a known cost; None: its price is unknown."""
     money = job.money
     return {
         "usage": money.usage if usage is None else money.usage + usage,
         "cost_usd": plus(money.cost_usd, usd),
-        "costs": spent(money.costs, kind, name, usd),
+        "costs": spent(money.costs, kind, name, usd, saved_usd=saved_usd),
     }
 
 

@@ -43,7 +43,10 @@ def _aux_asked(job: Job, event: e.AuxiliaryRequested | e.AuxiliaryFailed) -> Cha
 
 
 def _asked(job: Job, event: e.ModelCompleted) -> Changes:
-    return {"calls": tuple(Call(wanted=wanted) for wanted in event.message.tool_calls), "approvals": ()}
+    calls = tuple(Call(wanted=wanted) for wanted in event.message.tool_calls)
+    if job.tools.searched:
+        calls = tuple(call._replace(unloaded=job.tools.definition(call.meant.tool) is None) for call in calls)
+    return {"calls": calls, "approvals": ()}
 
 
 def _discovered(job: Job, event: e.ToolsDiscovered) -> Changes:
@@ -57,7 +60,8 @@ def _continued(job: Job, event: e.SessionContinued) -> Changes:
 
 def _requested(job: Job, event: e.ToolRequested) -> Changes:
     intent = {"key": event.key, "span": event.trace, "effect": event.effect}
-    calls = _with(job, event.call, **intent, decision_id=None, decision=None)
+    retried = next((call.retries for call in job.tools.calls if call.wanted.call == event.call), 0)
+    calls = _with(job, event.call, **intent, decision_id=None, decision=None, retried=retried)
     return {"calls": calls, "approvals": _spent(job, event.call)}
 
 
@@ -92,13 +96,11 @@ def _unknown(job: Job, event: e.ToolUnknown) -> Changes:
 
 def _completed(job: Job, event: e.ToolCompleted) -> Changes:
     calls = calls_after(job, event)
-    changes = (
-        {"calls": calls, "approvals": _spent_at_end(job, event.call)}
-        | _counted(job, event)
-        | _ran(job, event)
-        | _tainted(job, event)
-        | _shortened(job, event)
-    )
+    changes: Changes = {"calls": calls}
+    if job.tools.approvals:
+        changes["approvals"] = _spent_at_end(job, event.call)
+    for change in (_counted, _ran, _tainted, _shortened):
+        changes.update(change(job, event))
     if not calls or not all(call.done for call in calls):
         return changes
     misread = all(call.done and call.done.error and call.done.error.code in _MISREAD for call in calls)

@@ -19,6 +19,7 @@ from wayline.contracts.chat import (
     Verbatim,
 )
 from wayline.contracts.models import Effort
+from wayline.contracts.tools import ToolDefinition
 from wayline.llm import inputs, knobs, media, schemas, structured
 from wayline.llm.model import ModelRequest
 from wayline.llm.turns import NO_ANSWER, NO_RESULT, Answer, Input, Other, Result, asides, label, orphan_result, turns
@@ -65,6 +66,8 @@ def build_body(request: ModelRequest) -> tuple[Json, tuple[str, ...]]:
     spoken = _spoken(request)
     system, tools = _system(request), _tools(request)
     _mark(request, system, tools, spoken)
+    # Behind the marker: no deferred tool may bear one, and none is part of the prefix.
+    tools += _deferred(request)
     max_tokens = knobs.output_tokens(request, notes)
     thinking, output = _thinking(request, spoken, max_tokens, notes)
     temperature = knobs.temperature(request, notes, thinking=thinking is not None)
@@ -104,10 +107,28 @@ def _system(request: ModelRequest) -> list[Json]:
 
 
 def _tools(request: ModelRequest) -> list[Json]:
-    return [
-        {"name": tool.name, "description": tool.description, "input_schema": schemas.arguments(tool.input_schema)}
-        for tool in sorted(request.tools, key=lambda tool: tool.name)
-    ]
+    return [_tool(tool) for tool in sorted(request.tools, key=lambda tool: tool.name)]
+
+
+def _tool(tool: ToolDefinition) -> Json:
+    return {"name": tool.name, "description": tool.description, "input_schema": schemas.arguments(tool.input_schema)}
+
+
+def _deferred(request: ModelRequest) -> list[Json]:
+    """Return the tools that results refer to: a reference to any other is refused."""
+    if not request.deferred:
+        return []
+    results = (message for message in request.messages if message.role == "tool")
+    named = {name for result in results for name in _references(result, request)}
+    return [{**_tool(tool), "defer_loading": True} for tool in request.deferred if tool.name in named]
+
+
+def _references(result: ToolMessage, request: ModelRequest) -> tuple[str, ...]:
+    """Return the tools that a result refers to; none where it says their definitions as text."""
+    if result.loaded is None or not request.card.tool_references:
+        return ()
+    names = result.loaded.names
+    return names if set(names) <= {tool.name for tool in request.deferred} else ()
 
 
 def _spoken(request: ModelRequest) -> list[Spoken]:
@@ -138,7 +159,8 @@ def _echo(verbatim: Verbatim | None, request: ModelRequest) -> list[Json]:
 def _input(turn: Input, request: ModelRequest, images: Images) -> list[Spoken]:
     closing = turn.closing if request.card.system_messages else []
     others = turn.others[: len(turn.others) - len(closing)]
-    user = [_result(each, images.get(each.index, ())) for each in turn.results]
+    user = [_result(each, images.get(each.index, ()), request) for each in turn.results]
+    user += [block for each in turn.results for block in _beside(each, request)]
     user += [block for other in others for block in _other(other, request)]
     spoken = [Spoken("user", user)] if user else []
     if closing:
@@ -146,14 +168,26 @@ def _input(turn: Input, request: ModelRequest, images: Images) -> list[Spoken]:
     return spoken
 
 
-def _result(result: Result, images: Sequence[ToolImage]) -> Block:
+def _result(result: Result, images: Sequence[ToolImage], request: ModelRequest) -> Block:
     block: Json = {"type": "tool_result", "tool_use_id": result.id}
     if result.message is None:
         return Block(result.index, {**block, "content": NO_RESULT, "is_error": True})
+    if names := _references(result.message, request):
+        return Block(
+            result.index, {**block, "content": [{"type": "tool_reference", "tool_name": name} for name in names]}
+        )
     failed = {"is_error": True} if result.message.failed else {}
     text = result.message.content
     content = [*([_text(text)] if text.strip() else []), *map(_tool_image, images)] if images else text
     return Block(result.index, {**block, "content": content, **failed})
+
+
+def _beside(result: Result, request: ModelRequest) -> list[Block]:
+    """Return what a result with references says beside them; in the result itself only references may stand."""
+    if result.message is None or result.message.loaded is None or not _references(result.message, request):
+        return []
+    beside = result.message.loaded.beside
+    return [Block(result.index, _text(beside))] if beside else []
 
 
 def _tool_image(image: ToolImage) -> Json:

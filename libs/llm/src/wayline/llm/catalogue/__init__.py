@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import TypeAdapter
 
+from wayline.contracts.image_models import ImageModel
 from wayline.contracts.models import ModelCard, Prices
 from wayline.llm.prices import LOCAL
 
@@ -28,6 +29,17 @@ def bundled() -> tuple[ModelCard, ...]:
 def known_prices() -> Mapping[str, Prices]:
     """Return the prices looked up when this version was made, by `provider/model`."""
     return TypeAdapter(dict[str, Prices]).validate_json(_read("prices.json"))
+
+
+@cache
+def image_models() -> tuple[ImageModel, ...]:
+    """Return the models that make images, with their prices."""
+    tables = tomllib.loads(_read("images.toml"))["models"]
+    named = ((name.partition("/"), fields) for name, fields in tables.items())
+    return tuple(
+        ImageModel.model_validate({"provider": provider, "model": model, **fields}, extra="forbid")
+        for (provider, _, model), fields in named
+    )
 
 
 def facts() -> Iterator[tuple[str, str, dict[str, Any]]]:

@@ -54,6 +54,10 @@ def _check_tools(body: Body, facts: Facts) -> None:
         raise Refusal("tools: Tool names must be unique.")
     if tools and all(tool.get("defer_loading") for tool in tools):
         raise Refusal("At least one tool must have defer_loading=false.")
+    for tool in tools:
+        if tool.get("defer_loading") and tool.get("cache_control"):
+            rule = "Tools with defer_loading cannot use prompt caching."
+            raise Refusal(f"Tool '{tool['name']}' cannot have both defer_loading=true and cache_control set. {rule}")
     for at, tool in enumerate(tools):
         if not tool.get("type") and (tool.get("input_schema") or {}).get("type") != "object":
             raise Refusal(f"tools.{at}.custom.input_schema.type: Input should be 'object'")

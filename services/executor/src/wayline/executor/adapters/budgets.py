@@ -18,7 +18,7 @@ from wayline.contracts.budgets import (
 )
 from wayline.contracts.models import TOKENS_MAX
 from wayline.executor.decide.prompt_cache import left_warm
-from wayline.journal import Job, ModelTotals
+from wayline.journal import Job, ModelTotals, run_result
 from wayline.llm.prices import LOCAL
 
 
@@ -59,6 +59,7 @@ class Budgets:
             unsettled_usd=unsure or Decimal(0),
             left_warm=left_warm(job),
             used=used(job),
+            result=run_result(job),
             has_session=job.life.submitted is None or job.life.submitted.session_id is not None,
         )
         # While the router is away the ticket stays ours, or another executor settles from the same record.

@@ -16,8 +16,10 @@ from wayline.contracts.tools import (
     CallTool,
     CancelTool,
     Effect,
+    FoundTools,
     ListTools,
     ResolveTool,
+    SearchTools,
     ToolDefinition,
     ToolError,
     ToolList,
@@ -42,6 +44,7 @@ SETTLE_LEDGER_S = 960.0
 SETTLE_UNKNOWN_S = 5.0
 """The same for a call whose outcome the ledger called unknown before: it cannot begin, whether the ledger answers or
 not."""
+SEARCH_TRIES = 5
 LISTINGS_MAX = 1_024
 NOBODY_KNOWS = "nobody knows whether it took effect"
 
@@ -102,6 +105,25 @@ class ToolRegistry:
         asking = ListTools(tenant=job.tenant, patterns=(name,))
         listed = await keep_trying("list tools", lambda: self._bus.ask(asking, ToolList))
         return next((tool for tool in listed.tools if tool.name == name), None)
+
+    async def search(self, job: Job, query: str, *, at_most: int) -> FoundTools | None:
+        """Return the tools that fit, of those that the model does not know; None: the registry does not answer."""
+        assert job.routing.config is not None
+        known = (*(job.tools.offered or ()), *job.tools.discovered)
+        asking = SearchTools(
+            tenant=job.tenant,
+            query=query,
+            max_results=at_most,
+            patterns=job.routing.config.tools,
+            off=job.routing.config.tools_off,
+            loaded=tuple(dict.fromkeys(tool.name for tool in known)),
+        )
+        for _ in range(SEARCH_TRIES):
+            try:
+                return await self._bus.ask(asking, FoundTools, timeout_s=self._wait_s)
+            except Retry as error:
+                await asyncio.sleep(max(ASK_AGAIN_S, error.after_s))
+        return None
 
     async def call(self, job: Job, call: Call, *, timeout_s: float) -> ToolReply:
         """Run a tool call to its end, asking again with the same key while nobody answers: the ledger knows."""

@@ -61,6 +61,9 @@ def stands(job: Job, call: Call) -> Standing:
     """
     if call.undecided:
         return Standing.WAITING
+    if call.unloaded:
+        # It is not made, whatever is known of its tool by now.
+        return Standing.FREE
     if not needs_new_intent(job, call):
         return Standing.FREE
     return standing(job, call.meant, arguments_of(job, call))
@@ -187,9 +190,9 @@ def approval_id(job: Job, number: str, bound_to: str) -> str:
 
 def decision_problem(job: Job, asked: ApprovalRequested, arguments: dict[str, Any] | None) -> str | None:
     """Return what is wrong with what an approver gives: other arguments, or the answer to a server; None: nothing."""
-    if asked.input is not None:
-        return value_problem(asked.input.input_schema, arguments or {})
-    return None if arguments is None else arguments_problem(job.tools.definition(asked.tool), arguments)
+    if arguments is None and asked.input is None:
+        return None
+    return value_problem(job.tools.decision_schema(asked), arguments or {})
 
 
 def arguments_problem(definition: ToolDefinition | None, arguments: dict[str, Any]) -> str | None:

@@ -79,5 +79,5 @@ def lost_note(why: str, context: WorkingContext) -> NoteMessage:
 def _agent(job: Job) -> tuple[object, ...]:
     """Return what two jobs have in common whose prompts begin alike; settings may change between them."""
     submitted, config = job.life.submitted, job.routing.config
-    chosen = (config.style, config.tools, config.tools_off) if config else ()
+    chosen = (config.style, config.tools, config.tools_off, config.tools_loading) if config else ()
     return submitted.agent if submitted else "", job.routing.agent_version, *chosen

@@ -102,7 +102,7 @@ class LogWriter:
     async def shown_result(self, step: int, call: str) -> dict[str, Any] | None:
         """Return what the model was shown of a tool call, read from the log as fields of `ToolCompleted`."""
         event = await self._ended_call(step, call)
-        shown = ("status", "content", "error", "citations")
+        shown = ("status", "content", "error", "citations", "loaded")
         return None if event is None else {name: event[name] for name in shown if event.get(name) is not None}
 
     async def _ended_call(self, step: int, call: str) -> dict[str, Any] | None:

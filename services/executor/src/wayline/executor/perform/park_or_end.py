@@ -9,6 +9,7 @@ from wayline.chassis import Failpoint
 from wayline.contracts import events as e
 from wayline.contracts.jobs import SECONDS_MAX, Waiting
 from wayline.executor.decide.actions import Cancel, Complete, Fail, Park
+from wayline.executor.decide.paid_tools import kept_usd
 from wayline.executor.hold.log_writer import Draft
 from wayline.executor.perform.job_run import JobRun
 
@@ -17,7 +18,7 @@ async def park(run: JobRun, action: Park) -> tuple[Draft, ...]:
     """Leave the job to whoever answers: all that the wait needs exists before the record says that it waits."""
     await run.writer.append(Failpoint.EXECUTOR_RESULT_BEFORE, Failpoint.EXECUTOR_RESULT_AFTER)
     await run.services.follow_up.schedule(run.writer.job, _waits(action.waiting))
-    kept, writer = None if run.writer.job.money.held_usd is None else run.writer.job.money.spent_usd, run.writer
+    kept, writer = kept_usd(run.writer.job), run.writer
     last = run.writer.note(e.JobParked, waiting=action.waiting, signals_seen=writer.signals_seen, kept_usd=kept)
     await run.writer.append(Failpoint.EXECUTOR_PARK_BEFORE, Failpoint.EXECUTOR_PARK_AFTER)
     await run.services.follow_up.parked(run.writer.job.tenant, writer.head, last, run.held.message)

@@ -16,10 +16,10 @@ from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.tools import Effect, ToolReply
 from wayline.executor.decide.actions import RunProgram, SettleCalls
 from wayline.executor.decide.approvals import MAY_RUN, Standing, needs_new_intent, stands
-from wayline.executor.decide.next_action import begun_calls, in_order
+from wayline.executor.decide.open_calls import begun_calls, in_order
 from wayline.executor.hold.held_job import Cancelled, HandBack
 from wayline.executor.hold.log_writer import Draft, draft
-from wayline.executor.perform.approvals import Changed, denied, failed, requested
+from wayline.executor.perform.approvals import denied, failed, requested
 from wayline.executor.perform.job_run import JobRun
 from wayline.executor.perform.tool_calls import Again, call_tool, came_to, ended, intend, next_key, settle_calls
 from wayline.executor.prompt.programs import (
@@ -158,7 +158,8 @@ class _Running:
 
     async def _made(self, call: Call) -> ToolReply | Again:
         came = await call_tool(self._run, call)
-        return refused(CHANGED) if isinstance(came, Changed) else came
+        # Its functions are the tools that the model knows: none of them can be one that has to be found.
+        return came if isinstance(came, ToolReply | Again) else refused(CHANGED)
 
     def _waiting(self, turn: Suspended) -> list[tuple[Call, Standing]]:
         """Return the calls that the program waits for and that are not under way, and how each stands."""

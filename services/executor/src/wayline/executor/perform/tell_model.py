@@ -12,6 +12,7 @@ from wayline.executor.prompt.assemble import PromptHashes
 from wayline.executor.prompt.builtin_tools import pin
 from wayline.executor.prompt.cache_guard import cache_break
 from wayline.executor.prompt.notes import Notes, forgotten, found, guidance, known, reminder
+from wayline.executor.prompt.tool_loading import always_loaded
 from wayline.executor.prompt.working_context import update
 from wayline.journal import Job
 from wayline.llm import ModelRequest
@@ -39,12 +40,14 @@ def note_news(writer: LogWriter, listed: Sequence[ToolDefinition], notes: Notes)
 
 def offered(job: Job, listed: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
     """Return a call's tools: those of the job's first call for good, because they are the head of every prefix."""
-    assert job.routing.config is not None
-    return (
-        pin(job.routing.config.tools, listed, code=job.routing.config.code, agents=job.routing.agents)
-        if job.tools.offered is None
-        else job.tools.offered
-    )
+    if job.tools.offered is not None:
+        return job.tools.offered
+    config, submitted = job.routing.config, job.life.submitted
+    assert config is not None and submitted is not None
+    loaded = always_loaded(config, listed, required=submitted.options.required_tools)
+    names = {tool.name for tool in loaded}
+    deferred = [tool for tool in listed if tool.name not in names] if len(loaded) < len(listed) else ()
+    return pin(config.tools, loaded, code=config.code, agents=job.routing.agents, deferred=deferred)
 
 
 def compared(job: Job, request: ModelRequest, prefix: tuple[e.Segment, ...], hashes: PromptHashes) -> dict[str, Any]:

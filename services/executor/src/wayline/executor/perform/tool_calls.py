@@ -9,19 +9,24 @@ from typing import Any, Literal, NamedTuple
 from wayline.chassis import Failpoint, stopped
 from wayline.contracts import events as e
 from wayline.contracts import ids
-from wayline.contracts.tools import RECALL, RUN_CODE, Effect, ToolError, ToolReply
+from wayline.contracts.errors import Reject
+from wayline.contracts.tools import RECALL, RUN_CODE, TOOL_SEARCH, Effect, ToolError, ToolReply
+from wayline.executor.decide import paid_tools
 from wayline.executor.decide.actions import Resolve, RunTools, SettleCalls
 from wayline.executor.decide.approvals import arguments_of, needs_new_intent
-from wayline.executor.decide.next_action import begun_calls
+from wayline.executor.decide.open_calls import begun_calls
 from wayline.executor.decide.repeated_calls import answered_before, repeat_note
+from wayline.executor.decide.worst_case import no_room
 from wayline.executor.hold.held_job import Cancelled
 from wayline.executor.hold.log_writer import Draft, draft
 from wayline.executor.perform.approvals import Changed, ask_again, ask_input
 from wayline.executor.perform.job_run import JobRun
 from wayline.executor.perform.park_or_end import expiry
+from wayline.executor.perform.tool_search import Found, find_tools, found, load_tool
 from wayline.executor.prompt.builtin_tools import asked_for, recalled, refusal
 from wayline.executor.prompt.context_budget import result_room
 from wayline.executor.prompt.shorten import shown
+from wayline.executor.prompt.tool_loading import is_search
 from wayline.journal import Call, Job, Repeated
 from wayline.llm.broken_json.arguments import UNREADABLE
 
@@ -115,7 +120,7 @@ async def _finish(run: JobRun, calls: list[Call]) -> None:
                 run.writer.note_all(came_to(run, step, call, task.result()))
 
 
-async def call_tool(run: JobRun, call: Call) -> ToolReply | Again | Changed:
+async def call_tool(run: JobRun, call: Call) -> ToolReply | Again | Changed | Found:
     """Answer a call from what the job knows already, or perform it here or through the registry."""
     job = run.writer.job
     if (same := answered_before(job, call)) and (again := await run.writer.shown_result(same.step, same.number)):
@@ -126,12 +131,42 @@ async def call_tool(run: JobRun, call: Call) -> ToolReply | Again | Changed:
         return ToolReply(status="failed", error=ToolError(code="invalid_arguments", message=message))
     if call.meant.tool == RECALL:
         return await _recall(run, call)
+    if is_search(job, call.meant):
+        return await find_tools(run, call)
     if refused := refusal(job, call.meant):
         return refused
+    if call.unloaded:
+        return await load_tool(run, call)
+    if (instead := await _hold(run, call)) is not None:
+        return instead
     reply = await run.services.tools.call(job, call, timeout_s=_timeout_s(job, call))
     if reply.error is not None and reply.error.code == "definition_changed":
         return Changed(await run.services.tools.definition_now(job, call.meant.tool))
     return reply
+
+
+async def _hold(run: JobRun, call: Call) -> ToolReply | Changed | None:
+    """Have what a call can charge held for the job; return what becomes of the call instead where that is refused."""
+    job, tools, tool = run.writer.job, run.services.tools, call.meant.tool
+    if job.money.held_usd is not None and job.tools.definition(tool) is None:
+        # The job was never told of it, so nobody knows yet what it charges.
+        now = await tools.definition_now(job, tool)
+        return Changed(now) if now is not None and now.charge is not None else None
+    if (need := paid_tools.need(job, call)) is None:
+        return None
+    assert call.key is not None
+    try:
+        extended = await run.services.budgets.extend(job, attempt_id=call.key, total_usd=need.total_usd, waits=False)
+        if extended.granted:
+            return None
+        why = no_room(job, extended, paid_tools.most_usd(job, call))
+    except Reject as error:
+        why = str(error)
+    # An earlier holder may have made the call: only the ledger knows, and then its result and its cost count.
+    reply = await tools.settle(job, call, timeout_s=_timeout_s(job, call))
+    if reply.begun:
+        return reply
+    return reply.model_copy(update={"error": ToolError(code="refused", message=f"{tool} was not called: {why}")})
 
 
 def _timeout_s(job: Job, call: Call) -> float:
@@ -153,11 +188,13 @@ async def _recall(run: JobRun, call: Call) -> ToolReply:
 
 
 def came_to(
-    run: JobRun, step: int, call: Call, came: ToolReply | Again | Changed, *, program: str | None = None
+    run: JobRun, step: int, call: Call, came: ToolReply | Again | Changed | Found, *, program: str | None = None
 ) -> list[Draft]:
     """Return what a call came to: its end, another question whether it may be made, or one of its server."""
     if isinstance(came, Changed):
         return ask_again(run, call, came)
+    if isinstance(came, Found):
+        return found(run, step, call, came)
     if isinstance(came, ToolReply) and came.input is not None:
         return [ask_input(run, call, came.input, program=program)]
     return [ended(run, step, call, came)]
@@ -184,7 +221,7 @@ def ended(run: JobRun, step: int, call: Call, reply: ToolReply | Again) -> Draft
         duration_ms=reply.duration_ms,
         size_bytes=reply.size_bytes,
         tokens=reply.tokens,
-        cost_usd=reply.cost_usd,
+        **paid_tools.charged(run.writer.job, call, reply),
     )
 
 
@@ -218,9 +255,9 @@ async def _settled(run: JobRun, call: Call, why: Literal["cancelled", "timeout",
     job = run.writer.job
     message = STOPPED_BECAUSE[why]
     code = "timeout" if why == "timeout" else "cancelled"
-    own = UNREADABLE in call.meant.arguments or call.meant.tool in (RECALL, RUN_CODE)
+    own = UNREADABLE in call.meant.arguments or call.unloaded or call.meant.tool in (RECALL, RUN_CODE, TOOL_SEARCH)
     if own or answered_before(job, call) or refusal(job, call.meant):
-        return ToolReply(status="failed", error=ToolError(code=code, message=message))
+        return ToolReply(status="failed", error=ToolError(code=code, message=message), begun=False)
     reply = await run.services.tools.settle(job, call, timeout_s=_timeout_s(job, call))
     if reply.input is not None:
         return ToolReply(status="failed", error=ToolError(code=code, message=f"{message}; it waited for input"))

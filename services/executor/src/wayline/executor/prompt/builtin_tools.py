@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from fnmatch import fnmatchcase
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+from wayline.contracts import tools
 from wayline.contracts.chat import ToolCall
 from wayline.contracts.events import StartableAgent
 from wayline.contracts.tools import (
-    BY_NAME,
     RECALL,
     RUN_AGENT,
     RUN_CODE,
+    TOOL_SEARCH,
     USE_TOOL,
     Effect,
     ToolDefinition,
@@ -22,6 +22,7 @@ from wayline.contracts.tools import (
     ToolReply,
 )
 from wayline.executor.prompt.shorten import cut
+from wayline.executor.prompt.tool_loading import tool_search
 from wayline.journal import Job
 from wayline.llm.broken_json.arguments import nearest
 from wayline.llm.tokens import estimate
@@ -73,7 +74,7 @@ _RUN_CODE = ToolDefinition(
     in_order=True,
 )
 _RUN_AGENT_SAYS = (files("wayline.executor.prompt") / "run_agent.md").read_text(encoding="utf-8").strip()
-OWN = frozenset({USE_TOOL, RECALL, RUN_CODE, RUN_AGENT})
+OWN = frozenset({USE_TOOL, RECALL, RUN_CODE, RUN_AGENT, TOOL_SEARCH})
 
 
 def run_agent(agents: Sequence[StartableAgent]) -> ToolDefinition:
@@ -100,16 +101,19 @@ def pin(
     *,
     code: bool = False,
     agents: Sequence[StartableAgent] = (),
+    deferred: Sequence[ToolDefinition] = (),
 ) -> tuple[ToolDefinition, ...]:
     """Return the tools of all prompts of a job, sorted by name: those listed at its first call, and our own.
 
     `use_tool` where more could come: providers keep tools at the head of the prefix, so none is ever added there.
+    `deferred` tools are left to `tool_search`.
     """
     names = {tool.name for tool in listed}
-    complete = all(pattern in names for pattern in patterns)
+    complete = not deferred and all(pattern in names for pattern in patterns)
     own = ([] if complete else [_USE_TOOL]) + ([_RECALL] if listed or not complete else [])
     own += [_RUN_CODE] if code else []
     own += [run_agent(agents)] if agents else []
+    own += [tool_search(deferred)] if deferred else []
     return tuple(sorted([*listed, *own], key=lambda tool: tool.name))
 
 
@@ -132,8 +136,7 @@ def may_use(job: Job, tool: str) -> bool:
     """Return whether the job's agent may use a tool of this name, whether there is one or not."""
     config = job.routing.config
     assert config is not None
-    allowed = any(fnmatchcase(tool, pattern) for pattern in config.tools if pattern != "*" or tool not in BY_NAME)
-    return allowed and not any(fnmatchcase(tool, pattern) for pattern in config.tools_off)
+    return tools.may_use(tool, patterns=config.tools, off=config.tools_off)
 
 
 class Recalled(NamedTuple):

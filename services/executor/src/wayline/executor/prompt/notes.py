@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import orjson
 
-from wayline.contracts.chat import AssistantMessage, NoteMessage
-from wayline.contracts.tools import USE_TOOL, ToolDefinition
+from wayline.contracts.chat import AssistantMessage, NoteMessage, ToolMessage
+from wayline.contracts.tools import TOOL_SEARCH, USE_TOOL, ToolDefinition
 from wayline.journal import Job
 
 Notes = Callable[[Job], Iterable[NoteMessage]]
@@ -28,12 +28,16 @@ def silent(_: Job) -> tuple[NoteMessage, ...]:
 
 
 def found(job: Job, listed: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
-    """Return what a listing has that the model was never told of: new tools, and known names with a new definition.
+    """Return what a listing has that the model was not told of: new tools, and known names with a new definition.
 
     Each definition counts once, however often its server comes and goes. What is missing from the listing is no news:
     it stays in the prompt, and a call of it says that it is away.
     """
     pinned = {tool.name: tool for tool in job.tools.offered or ()}
+    if TOOL_SEARCH in pinned:
+        # Others are found when they are searched for.
+        known = pinned.keys() | {tool.name for tool in job.tools.discovered}
+        listed = [tool for tool in listed if tool.name in known]
     new = [tool for tool in listed if not _told(tool, pinned.get(tool.name), job.tools.discovered)]
     if not new:
         return ()
@@ -48,13 +52,19 @@ def _told(tool: ToolDefinition, pinned: ToolDefinition | None, discovered: Seque
 def guidance(job: Job, tools: Sequence[ToolDefinition]) -> NoteMessage:
     """Explain how to call tools that were found after the first call: their definitions as text."""
     pinned = {tool.name for tool in job.tools.offered or ()}
+    said = [(tool, CHANGED if tool.name in pinned else f"new, call it through {USE_TOOL}") for tool in tools]
+    return NoteMessage(label=GUIDANCE, text=definitions(said))
+
+
+def definitions(tools: Iterable[tuple[ToolDefinition, str]]) -> str:
+    """Return definitions as text, each with how its tool is called; where there is no room for all, lines."""
     parts: list[str] = []
     left = GUIDANCE_CHARS_MAX
-    for tool in tools:
-        text = _definition(tool, CHANGED if tool.name in pinned else f"new, call it through {USE_TOOL}")
+    for tool, how in tools:
+        text = _definition(tool, how)
         left -= len(text)
         parts.append(text if left >= 0 else _line(tool))
-    return NoteMessage(label=GUIDANCE, text="\n\n".join(parts))
+    return "\n\n".join(parts)
 
 
 def forgotten(job: Job, listed: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
@@ -107,6 +117,8 @@ def known(job: Job, note: NoteMessage) -> bool:
 
 
 def _names_tools(message: object) -> bool:
+    if isinstance(message, ToolMessage):
+        return message.loaded is not None
     return isinstance(message, NoteMessage) and message.label in (GUIDANCE, "AVAILABLE TOOLS")
 
 

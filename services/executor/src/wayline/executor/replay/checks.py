@@ -13,11 +13,13 @@ from wayline.contracts.tools import RECALL
 from wayline.executor.decide import actions as a
 from wayline.executor.decide.approvals import arguments_of
 from wayline.executor.decide.children import Task, task_of
-from wayline.executor.decide.next_action import decide, is_program
+from wayline.executor.decide.next_action import decide
+from wayline.executor.decide.open_calls import is_program
 from wayline.executor.prompt.assemble import PromptHashes, assemble
 from wayline.executor.prompt.builtin_tools import refusal
 from wayline.executor.prompt.cache_guard import cache_break
 from wayline.executor.prompt.notes import GUIDANCE, guidance, reminder
+from wayline.executor.prompt.tool_loading import is_search
 from wayline.executor.prompt.working_context import update
 from wayline.journal import Job
 
@@ -178,7 +180,7 @@ def tool_completed(place: Place, event: e.ToolCompleted) -> Difference | None:
     call = next((call for call in place.job.tools.calls if call.wanted.call == event.call and not call.done), None)
     if call is None or place.job.routing.config is None:
         return None
-    if call.meant.tool == RECALL or is_program(place.job, call):
+    if call.meant.tool == RECALL or is_program(place.job, call) or is_search(place.job, call.meant):
         # The executor answers these by itself, whatever tools the agent may use.
         return None
     refused = refusal(place.job, call.meant)

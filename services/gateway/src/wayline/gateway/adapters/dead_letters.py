@@ -13,7 +13,13 @@ from wayline.chassis import Bus
 from wayline.chassis.connection.bus import AWAY
 from wayline.contracts import headers as h
 from wayline.contracts.errors import NotFound, Unavailable
-from wayline.gateway.shapes import DeadLetter, DeadLetterBody, DeadLetterPage, DismissedLetter, DismissedLetterList
+from wayline.gateway.shapes.dead_letters import (
+    DeadLetter,
+    DeadLetterBody,
+    DeadLetterPage,
+    DismissedLetter,
+    DismissedLetterList,
+)
 from wayline.journal import fingerprint
 from wayline.store import Store
 

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from wayline.contracts.errors import Conflict
 from wayline.gateway.errors import Unauthorized
 from wayline.gateway.keys import SCOPES, Caller, Scope, StoredKey, digest, key_id, mint, opens
-from wayline.gateway.shapes import Key, KeyCreated
+from wayline.gateway.shapes.keys import Key, KeyCreated
 from wayline.store import PostgresUnavailable, Record, Store
 
 FRESH_S = 5.0

@@ -9,11 +9,11 @@ from typing import Any
 from wayline.chassis import Bus
 from wayline.contracts.agents import Agent, GetAgent
 from wayline.contracts.chat import TextPart
-from wayline.contracts.errors import NotFound, Refused, Reject, Retry
+from wayline.contracts.errors import NotFound, Refused, Reject, Retry, TenantFull
 from wayline.contracts.jobs import PlanJob, Planned, SubmitJob
 from wayline.contracts.sessions import GetSession, SessionTurns
 from wayline.contracts.tenants import GetTenant, Tenant
-from wayline.gateway.errors import SessionBusy, TenantDisabled, TenantFull, UnknownTenant
+from wayline.gateway.errors import SessionBusy, TenantDisabled, UnknownTenant
 
 FRESH_S = 5.0
 """How long a good answer is believed without asking again."""

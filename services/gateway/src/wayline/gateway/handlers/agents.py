@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, TypeAlias
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Query
 
 from wayline.contracts import ids
 from wayline.contracts.agents import (
@@ -18,10 +18,13 @@ from wayline.contracts.agents import (
     PutAgent,
     RestoreAgent,
 )
-from wayline.contracts.errors import WaylineError
+from wayline.contracts.errors import NotFound, WaylineError
+from wayline.contracts.jobs import GetLatestRun, RunResult
 from wayline.contracts.tools import ListTools, ToolList
-from wayline.gateway.handlers.dependencies import Admin, GatewayDependency, Reader
+from wayline.gateway.handlers.dependencies import Admin, Gateway, GatewayDependency, Reader
+from wayline.gateway.handlers.read_job import read_job
 from wayline.gateway.openapi import fails
+from wayline.gateway.shapes.jobs import links
 from wayline.gateway.strict_json import StrictRoute
 from wayline.gateway.tool_warnings import unknown_tools
 
@@ -40,6 +43,32 @@ async def list_agents(gateway: GatewayDependency, caller: Reader) -> AgentList:
 async def get_agent(name: AgentPath, gateway: GatewayDependency, caller: Reader) -> Agent:
     """Return the newest version of an agent."""
     return await gateway.bus.ask(GetAgent(tenant=caller.tenant, name=name), Agent)
+
+
+@router.get("/agents/{name}/latest", responses=fails(404))
+async def get_latest_run(
+    name: AgentPath,
+    gateway: GatewayDependency,
+    caller: Reader,
+    user_id: Annotated[str, Query(min_length=1, max_length=128, description="As its jobs name their user.")],
+) -> RunResult:
+    """Return a user's newest run of an agent: what became of it, or how far it is.
+
+    The newest is the one that was accepted last. Jobs that other jobs started, and dry runs, do not count.
+    """
+    kept = await gateway.bus.ask(GetLatestRun(tenant=caller.tenant, agent=name, user_id=user_id), RunResult)
+    if kept.ended_at is None:
+        kept = await _as_it_is(gateway, caller.tenant, kept)
+    return kept.model_copy(update={"links": links(kept.job_id)})
+
+
+async def _as_it_is(gateway: Gateway, tenant: str, kept: RunResult) -> RunResult:
+    """Return a run that has not ended as its log has it; one that is settled in this moment may have ended there."""
+    try:
+        found = RunResult.of(await read_job(gateway, tenant, kept.job_id))
+    except NotFound:
+        return kept
+    return kept if found is None else found.model_copy(update={"accepted_at": kept.accepted_at})
 
 
 @router.put("/agents/{name}", responses=fails(400, 409, 413))

@@ -14,7 +14,9 @@ from wayline.gateway.errors import ArgumentsRefused, Ended, NotAsked
 from wayline.gateway.handlers.dependencies import Approver, Gateway, GatewayDependency, Reader
 from wayline.gateway.openapi import fails
 from wayline.gateway.parameters import Cursor, JobPath
-from wayline.gateway.shapes import ONE_LINE, ApprovalBody, Signalled, Wait, WaitPage, links
+from wayline.gateway.shapes.approvals import ApprovalBody, Wait, WaitPage
+from wayline.gateway.shapes.body import ONE_LINE
+from wayline.gateway.shapes.jobs import Signalled, links
 from wayline.gateway.strict_json import StrictRoute
 from wayline.journal import Job, JobLog, fold
 
@@ -116,16 +118,11 @@ async def _read_state(gateway: Gateway, tenant: str, job_id: str) -> Job:
 
 def _check_arguments(job: Job, asked: ApprovalRequested, arguments: dict[str, Any] | None) -> None:
     """Pass for arguments that the tool takes, or an answer that its server takes. Raises ArgumentsRefused."""
-    definition = job.tools.definition(asked.tool)
-    if asked.input is not None:
-        schema, arguments = asked.input.input_schema, arguments or {}
-    else:
-        schema = definition.input_schema if definition else None
-    if schema is None or arguments is None:
+    if arguments is None and asked.input is None:
         return
     # Late: few requests need it, and it loads the schema library.
     from wayline.llm.structured import value_problem
 
-    problem = value_problem(schema, arguments)
+    problem = value_problem(job.tools.decision_schema(asked), arguments or {})
     if problem is not None:
         raise ArgumentsRefused(tool=asked.tool, problem=problem)

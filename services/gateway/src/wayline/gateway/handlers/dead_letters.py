@@ -11,17 +11,14 @@ from wayline.gateway.handlers.dependencies import Admin, Gateway, GatewayDepende
 from wayline.gateway.handlers.redrives import Redrives
 from wayline.gateway.keys import Caller
 from wayline.gateway.openapi import fails
-from wayline.gateway.shapes import (
+from wayline.gateway.shapes.dead_letters import (
     DeadLetterBody,
     DeadLetterPage,
     DismissedLetter,
     DismissedLetterList,
     DismissLetterBody,
-    FailureGroupList,
-    Redrive,
-    RedriveBody,
-    RedriveList,
 )
+from wayline.gateway.shapes.redrives import FailureGroupList, Redrive, RedriveBody, RedriveList
 from wayline.gateway.strict_json import StrictRoute
 
 router = APIRouter(prefix="/v1/dead-letters", tags=["dead letters"], route_class=StrictRoute)

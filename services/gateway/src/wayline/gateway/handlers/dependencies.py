@@ -14,6 +14,8 @@ from opentelemetry import trace
 from wayline.chassis import Bus
 from wayline.chassis.claim_check.claims import MESSAGE_MAX
 from wayline.gateway.adapters.keys import Keys
+from wayline.gateway.adapters.prompts import Prompts
+from wayline.gateway.adapters.queue_places import QueueWatch
 from wayline.gateway.adapters.router import RouterAnswers
 from wayline.gateway.adapters.signals import Signals
 from wayline.gateway.adapters.submissions import Submissions
@@ -38,8 +40,10 @@ class Gateway:
     submissions: Submissions
     signals: Signals
     keys: Keys
+    prompts: Prompts
     router: RouterAnswers
     streams: EventStreams
+    queues: QueueWatch
     ready: Callable[[], Awaitable[dict[str, str]]]
 
 

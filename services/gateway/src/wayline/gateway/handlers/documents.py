@@ -31,7 +31,8 @@ from wayline.gateway.handlers.dependencies import Gateway, GatewayDependency, Re
 from wayline.gateway.openapi import fails
 from wayline.gateway.parameters import Cursor, Wait
 from wayline.gateway.read_upload import content_sha256, index_id, read_document, size_bytes
-from wayline.gateway.shapes import ONE_LINE, DocumentBody, FileFields, SearchBody
+from wayline.gateway.shapes.body import ONE_LINE
+from wayline.gateway.shapes.documents import DocumentBody, FileFields, SearchBody
 from wayline.gateway.strict_json import StrictRoute
 
 router = APIRouter(prefix="/v1", tags=["knowledge"], route_class=StrictRoute)

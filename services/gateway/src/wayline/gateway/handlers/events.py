@@ -13,9 +13,10 @@ from wayline.gateway.handlers.dependencies import GatewayDependency, Reader
 from wayline.gateway.handlers.read_job import find_log
 from wayline.gateway.openapi import EVENT, STREAMED, fails
 from wayline.gateway.parameters import JobPath
+from wayline.gateway.queue_news import while_queued
 from wayline.gateway.reasoning import ReasoningView
 from wayline.gateway.strict_json import StrictRoute
-from wayline.journal import JobLog, State, follow, with_progress
+from wayline.journal import Head, JobLog, State, follow, with_progress
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=StrictRoute)
 
@@ -24,7 +25,7 @@ UNBUFFERED = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The events; `data` of each is JSON: an `Event`, a `Delta` where the event "
-        "is `delta`, and a `Progress` where it is `progress`",
+        "is `delta`, a `Progress` where it is `progress`, and a `QueuePlace` where it is `queue`",
         "content": {
             "text/event-stream": {
                 "schema": {"type": "string", "contentMediaType": "application/json", "contentSchema": STREAMED},
@@ -58,7 +59,8 @@ async def get_events(
     of the model call that writes it. `model.failed` takes back all text of its `step` and `attempt` (`retracted_chars`
     of it): show a call's text under its step and attempt, drop it at that event, and nothing is shown twice.
     With `progress=true` there are `progress` events too, without an id, each before the event that it is derived from:
-    a state that begins or is over, the step, its tools, and what they came to in one line.
+    a state that begins or is over, the step, its tools, and what they came to in one line. While the job waits for an
+    executor for more than a second, `queue` events say its place when it has changed, at most one every two seconds.
     `Accept: application/json` gives the events so far as a list.
     What a model let us read of its thinking is left out, unless `show_reasoning` is on for the job.
     """
@@ -74,7 +76,17 @@ async def get_events(
         # An EventSource comes back after every end; only 204 tells it that nothing will follow.
         return Response(status_code=204, headers={**UNBUFFERED, "Content-Type": EventSourceResponse.media_type})
     gateway.streams.require_room()
-    # What a job does follows from all its events, also from those that this client has seen.
-    news = follow(gateway.bus, caller.tenant, job_id, 0 if progress else after)
-    feed = gateway.streams.events(view.followed(with_progress(news, after) if progress else news))
-    return EventSourceResponse(feed, headers=UNBUFFERED)
+    if progress:
+        # What a job does follows from all its events, also from those that this client has seen.
+        watch = gateway.queues.watch(caller.tenant, job_id) if is_queued(head) else None
+        news = follow(gateway.bus, caller.tenant, job_id, beside=watch.telling if watch else None)
+        news = with_progress(news, after)
+        news = while_queued(news, watch) if watch else news
+    else:
+        news = follow(gateway.bus, caller.tenant, job_id, after)
+    return EventSourceResponse(gateway.streams.events(view.followed(news)), headers=UNBUFFERED)
+
+
+def is_queued(head: Head | None) -> bool:
+    """Return whether no executor has begun a job, as its last record says; None: it has no log yet."""
+    return head is None or head.state is State.NEW

@@ -19,8 +19,8 @@ from wayline.gateway.handlers.read_job import find_log, has_ended, read_job, wai
 from wayline.gateway.handlers.submit_job import submit
 from wayline.gateway.openapi import fails
 from wayline.gateway.parameters import Cursor, JobPath, Wait
-from wayline.gateway.shapes import (
-    ONE_LINE,
+from wayline.gateway.shapes.body import ONE_LINE
+from wayline.gateway.shapes.jobs import (
     Accepted,
     AnswerBody,
     BudgetBody,

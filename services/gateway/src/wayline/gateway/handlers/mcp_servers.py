@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, TypeAlias
 
-from fastapi import APIRouter, Body, Path
+from fastapi import APIRouter, Body, Path, Query
+from pydantic import BaseModel, ConfigDict, Field
 
 from wayline.contracts.mcp_servers import (
+    ApproveDefinitions,
     DeleteServer,
     EnableServer,
     GetServer,
@@ -15,7 +17,10 @@ from wayline.contracts.mcp_servers import (
     ServerConfig,
     ServerDeleted,
     ServerList,
+    ServerReport,
     ServerView,
+    TrySavedServer,
+    TryServer,
 )
 from wayline.gateway.handlers.dependencies import Admin, GatewayDependency, Reader
 from wayline.gateway.openapi import fails
@@ -32,6 +37,27 @@ EXAMPLE = {
 NamePath: TypeAlias = Annotated[
     str, Path(pattern=r"^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$", max_length=32, examples=["bank"])
 ]
+NameQuery: TypeAlias = Annotated[
+    str | None,
+    Query(
+        pattern=r"^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$",
+        description="A saved server: `**********` in the body stands for its secrets.",
+    ),
+]
+TRY_WITHIN_S = 65.0
+"""Longer than the registry tries: a program may be downloaded first."""
+
+
+class Approval(BaseModel):
+    """Which definitions of a server are approved."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    sha256: tuple[Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")], ...] = Field(
+        min_length=1, max_length=2_001, description="Of the definitions, as they were shown."
+    )
+
+
 ConfigBody: TypeAlias = Annotated[ServerConfig, Body(examples=[EXAMPLE])]
 
 
@@ -41,9 +67,25 @@ async def list_servers(gateway: GatewayDependency, caller: Reader) -> ServerList
     return await gateway.bus.ask(ListServers(tenant=caller.tenant), ServerList)
 
 
+@router.post("/servers/test", responses=fails(400, 409, 413))
+async def test_configuration(
+    config: ConfigBody, gateway: GatewayDependency, caller: Admin, name: NameQuery = None
+) -> ServerReport:
+    """Connect to a server that is not saved, and return what it offers or why it cannot be reached."""
+    request = TryServer(tenant=caller.tenant, name=name, config=config)
+    return await gateway.bus.ask(request, ServerReport, timeout_s=TRY_WITHIN_S)
+
+
+@router.post("/servers/{name}/test", responses=fails(404, 409))
+async def test_server(name: NamePath, gateway: GatewayDependency, caller: Admin) -> ServerReport:
+    """Connect to a saved server once more, and return what it offers or why it cannot be reached."""
+    request = TrySavedServer(tenant=caller.tenant, name=name)
+    return await gateway.bus.ask(request, ServerReport, timeout_s=TRY_WITHIN_S)
+
+
 @router.get("/servers/{name}", responses=fails(404))
 async def get_server(name: NamePath, gateway: GatewayDependency, caller: Reader) -> ServerView:
-    """Return one server; values of secrets are masked."""
+    """Return one server with the definitions that wait for approval; values of secrets are masked."""
     return await gateway.bus.ask(GetServer(tenant=caller.tenant, name=name), ServerView)
 
 
@@ -69,3 +111,12 @@ async def enable_server(name: NamePath, gateway: GatewayDependency, caller: Admi
 async def disable_server(name: NamePath, gateway: GatewayDependency, caller: Admin) -> ServerView:
     """Take a server's tools away and keep its configuration with its secrets."""
     return await gateway.bus.ask(EnableServer(tenant=caller.tenant, name=name, enabled=False), ServerView)
+
+
+@router.post("/servers/{name}/approve", responses=fails(404, 409))
+async def approve_definitions(
+    name: NamePath, approval: Approval, gateway: GatewayDependency, caller: Admin
+) -> ServerView:
+    """Approve changed definitions by their hashes, all or none; 409 where the server offers others by now."""
+    request = ApproveDefinitions(tenant=caller.tenant, name=name, sha256=approval.sha256)
+    return await gateway.bus.ask(request, ServerView)

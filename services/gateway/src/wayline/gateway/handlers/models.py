@@ -25,7 +25,7 @@ from wayline.contracts.models import (
 from wayline.gateway.handlers.dependencies import Admin, GatewayDependency, Reader
 from wayline.gateway.openapi import fails
 from wayline.gateway.problems import InvalidBody
-from wayline.gateway.shapes import Providers
+from wayline.gateway.shapes.models import Providers
 from wayline.gateway.strict_json import StrictRoute
 
 router = APIRouter(prefix="/v1", tags=["models"], route_class=StrictRoute)

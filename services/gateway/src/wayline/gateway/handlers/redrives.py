@@ -15,15 +15,15 @@ from wayline.gateway.handlers.dependencies import Gateway
 from wayline.gateway.handlers.submit_job import submit
 from wayline.gateway.handlers.time_travel import forked, read_values
 from wayline.gateway.keys import Caller
-from wayline.gateway.shapes import (
+from wayline.gateway.shapes.redrives import (
     FailureGroup,
     FailureGroupList,
-    ForkBody,
     Redrive,
     RedriveBody,
     RedriveList,
     RedrivenJob,
 )
+from wayline.gateway.shapes.time_travel import ForkBody
 from wayline.journal import JobLog, branch
 
 PAGE = 200

@@ -26,7 +26,7 @@ from wayline.contracts.schedules import (
 from wayline.gateway.handlers.dependencies import Admin, GatewayDependency, Reader, Writer
 from wayline.gateway.handlers.jobs import IdempotencyKey
 from wayline.gateway.openapi import fails
-from wayline.gateway.shapes import Accepted, links
+from wayline.gateway.shapes.jobs import Accepted, links
 from wayline.gateway.strict_json import StrictRoute
 
 router = APIRouter(prefix="/v1/schedules", tags=["schedules"], route_class=StrictRoute)

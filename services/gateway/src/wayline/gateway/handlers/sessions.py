@@ -22,7 +22,9 @@ from wayline.gateway.handlers.dependencies import Gateway, GatewayDependency, Re
 from wayline.gateway.handlers.read_job import read_job
 from wayline.gateway.openapi import fails
 from wayline.gateway.parameters import Cursor
-from wayline.gateway.shapes import ONE_LINE, SessionView, TurnView, linked
+from wayline.gateway.shapes.body import ONE_LINE
+from wayline.gateway.shapes.jobs import linked
+from wayline.gateway.shapes.sessions import SessionView, TurnView
 from wayline.gateway.strict_json import StrictRoute
 from wayline.journal import JobLog, fold
 

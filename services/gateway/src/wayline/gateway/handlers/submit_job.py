@@ -11,9 +11,9 @@ from opentelemetry.trace import SpanKind
 
 from wayline.chassis import Failpoint, reach
 from wayline.contracts import headers as h
-from wayline.contracts.errors import Reject, Unavailable
+from wayline.contracts.errors import Reject, TenantFull, Unavailable
 from wayline.contracts.jobs import SubmitJob
-from wayline.gateway.errors import JobIdConflict, KeyReused, TenantFull
+from wayline.gateway.errors import JobIdConflict, KeyReused
 from wayline.gateway.handlers.dependencies import Gateway
 from wayline.journal import JobLog
 from wayline.store import PostgresUnavailable

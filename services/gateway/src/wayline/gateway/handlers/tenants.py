@@ -20,7 +20,7 @@ from wayline.contracts.tenants import (
 )
 from wayline.gateway.handlers.dependencies import GatewayDependency, Operator, Reader
 from wayline.gateway.openapi import fails
-from wayline.gateway.shapes import DisableBody, TenantBody
+from wayline.gateway.shapes.tenants import DisableBody, TenantBody
 from wayline.gateway.strict_json import StrictRoute
 
 router = APIRouter(prefix="/v1/tenants", tags=["tenants"], route_class=StrictRoute)

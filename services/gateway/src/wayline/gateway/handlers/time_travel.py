@@ -16,7 +16,8 @@ from wayline.gateway.handlers.read_job import find_log
 from wayline.gateway.handlers.submit_job import submit
 from wayline.gateway.openapi import fails
 from wayline.gateway.parameters import JobPath, Wait
-from wayline.gateway.shapes import Accepted, ExportedJob, ForkBody
+from wayline.gateway.shapes.jobs import Accepted
+from wayline.gateway.shapes.time_travel import ExportedJob, ForkBody
 from wayline.gateway.strict_json import StrictRoute
 from wayline.journal import JobLog, branch, export_job
 

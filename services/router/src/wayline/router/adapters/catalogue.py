@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from wayline.chassis.concurrency.single_flight import SingleFlight
 from wayline.contracts.errors import Reject
 from wayline.contracts.models import ModelCard, ModelList, Prices
-from wayline.llm.catalogue import PROVIDERS, bundled, overlay, usable
+from wayline.llm.catalogue import PROVIDERS, bundled, image_models, overlay, usable
 from wayline.llm.prices import prices_at
 from wayline.store import Store
 
@@ -127,6 +127,7 @@ class Catalogue:
             models=cards,
             usable=tuple(card.name for card in can_be_called),
             own=tuple(card.name for card in own),
+            image_models=image_models(),
         )
         return _View(time.monotonic() + self._fresh_s, models, can_be_called)
 

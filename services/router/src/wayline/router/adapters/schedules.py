@@ -31,6 +31,7 @@ from wayline.contracts.schedules import (
 )
 from wayline.journal import Head, JobLog, State
 from wayline.router.adapters.firings import Firings, read_config, submission
+from wayline.router.admission import unknown_agent
 from wayline.router.firing import first_moment, moments
 from wayline.store import Connection, Record, Store
 
@@ -62,11 +63,7 @@ class Schedules:
         if not await self._store.fetchval(tenant, self._store.sql.is_tenant, tenant):
             raise NotFound("tenant", tenant)
         if await self._store.fetchrow(tenant, self._store.sql.get_agent, tenant, config.job.agent) is None:
-            raise Reject(
-                f"no agent {config.job.agent!r}: save it first, or use one of GET /v1/agents",
-                code="unknown_agent",
-                status=404,
-            )
+            raise unknown_agent(config.job.agent)
         while True:
             try:
                 async with self._store.tenant(tenant) as conn:

@@ -89,7 +89,8 @@ class Tables:
     async def admit(self, tenant: str, wish: Wish) -> Admitted | None:
         """Read an agent's newest version and what the job may spend, begin its reservation and take its turn.
 
-        All in one statement. A reservation is begun once for a job id, and a turn taken once, whoever asks how often.
+        It becomes its user's newest run, too. All in one statement. A reservation is begun once for a job id, and a
+        turn taken once, whoever asks how often.
         None: there is no such agent.
         """
         return await self._admissions.ask(tenant, wish)
@@ -100,9 +101,13 @@ class Tables:
         return admitted
 
     async def _admit(self, tenant: str, asked: Sequence[Wish], *, begin: bool = True) -> list[Admitted | None]:
-        columns = [(w.job_id, w.agent, w.user_id, w.budget_usd, w.session_id, w.when_busy) for w in asked]
-        ids, names, users, usd, sessions, busy = map(list, zip(*columns, strict=True))
-        before, after = (ids, names, users, usd, self._job_budget_usd), (sessions, busy, self._turns_waiting_max)
+        columns = [
+            (w.job_id, w.agent, w.user_id, w.budget_usd, w.session_id, w.when_busy, *(w.accepted or (None, None)))
+            for w in asked
+        ]
+        ids, names, users, usd, sessions, busy, *accepted = map(list, zip(*columns, strict=True))
+        before = ids, names, users, usd, self._job_budget_usd
+        after = sessions, busy, self._turns_waiting_max, *accepted
         rows = await self._store.fetch(tenant, self._store.sql.admit, tenant, *before, None, begin, *after)
         agents = {row["name"]: _agent(row["name"], row) for row in rows if row["job_id"] is None}
         of_jobs = [row for row in rows if row["job_id"] is not None]

@@ -10,6 +10,7 @@ import structlog
 from wayline.chassis import Bus
 from wayline.chassis.connection.bus import AWAY
 from wayline.contracts.jobs import RunJob, backlog_of
+from wayline.journal import Head
 
 log = structlog.get_logger()
 
@@ -53,6 +54,12 @@ class TicketLanes:
         tickets.by_lane[lane] = before + 1
         tickets.queued_at[lane] = time.monotonic()
         return ticket.model_copy(update={"lane": backlog_of(lane)}) if before else ticket
+
+    async def queue_first(self, tenant: str, job_id: str, head: Head) -> RunJob:
+        """Return the first ticket of a job as it is to be queued, with the record that it begins with."""
+        return await self.queue(
+            RunJob(tenant=tenant, lane=head.lane, job=job_id, at=head.sequence, record=head.carried())
+        )
 
     def note_end(self, tenant: str) -> None:
         """Count an ended job no longer."""

@@ -1,4 +1,4 @@
-"""The commands `wayline agents`, `wayline tools` and `wayline dead-letters`."""
+"""The commands `wayline agents` and `wayline dead-letters`."""
 
 from __future__ import annotations
 
@@ -29,6 +29,18 @@ def list_agents(as_json: AsJson = False) -> None:
 def show_agent(name: str, as_json: AsJson = False) -> None:
     """Show an agent's whole configuration."""
     answer(lambda client: client.get(f"/v1/agents/{name}"), as_json=as_json, draw=_as_json_text)
+
+
+@agents.command("latest")
+def latest_run(
+    name: str,
+    user: Annotated[str, typer.Option("--user", help="As its jobs name their user.")],
+    as_json: AsJson = False,
+) -> None:
+    """Show a user's newest run of an agent, and what became of it."""
+    from wayline.standalone.terminal.job_views import run_result
+
+    answer(lambda client: client.get(f"/v1/agents/{name}/latest", user_id=user), as_json=as_json, draw=run_result)
 
 
 @agents.command("put")
@@ -70,13 +82,6 @@ def restore_agent(name: str, as_json: AsJson = False) -> None:
         as_json=as_json,
         draw=lambda agent: f"{agent['name']} is back as version {agent['version']}",
     )
-
-
-def tools(as_json: AsJson = False) -> None:
-    """List the tools that agents may use."""
-    from wayline.standalone.terminal.list_views import tools_table
-
-    answer(lambda client: client.get("/v1/tools"), as_json=as_json, draw=tools_table)
 
 
 @dead_letters.command("list")

@@ -165,7 +165,7 @@ async def _show(client: Client, job_id: str) -> dict[str, Any]:
     screen.print(f"[bold]{job_id}[/bold]")
     try:
         with Progress(screen) as progress:
-            return await client.follow(job_id, on_event=progress.show)
+            return await client.follow(job_id, on_event=progress.show, progress=True)
     except BaseException:
         screen.print(
             f"The job goes on: `wayline jobs tail {job_id}` follows it, `wayline jobs cancel {job_id}` stops it."

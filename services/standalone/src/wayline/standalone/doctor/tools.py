@@ -22,6 +22,6 @@ async def examine_tools(settings: Settings, installation: Installation) -> Findi
         return
     for server in listed.get("away", ()):
         text = f"the MCP server {server['name']!r} does not answer: {server['why']}"
-        yield problem("tools", text, "start it, or take it out of WAYLINE_TOOL_REGISTRY_SERVERS")
+        yield problem("tools", text, "start it, or disable it: `wayline mcp disable`, or WAYLINE_TOOL_REGISTRY_SERVERS")
     if not listed.get("away"):
         yield ok("tools", f"{len(listed['tools'])} tools, every MCP server answers")

@@ -44,6 +44,9 @@ class Progress:
         if event["type"] == "delta":
             self._add(event)
             return
+        if event["type"] == "progress":
+            # The lines say more of it.
+            return
         self._text = ""
         printed = self._lines.line(event)
         if printed is not None:
@@ -142,6 +145,8 @@ def _activity(event: dict[str, Any]) -> str:
         case "tool.requested":
             arguments = json.dumps(event["arguments"], ensure_ascii=False)
             return f"step {event['step']}  {event['tool']} {arguments[:ARGUMENTS_MAX]} …"
+        case "queue":
+            return f"number {event['position']} of {event['queued']} in the queue …"
         case "job.completed" | "job.failed" | "job.cancelled" | "job.parked":
             return ""
         case _:

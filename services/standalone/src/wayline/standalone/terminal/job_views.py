@@ -127,6 +127,30 @@ def job_details(job: dict[str, Any], steps: Sequence[dict[str, Any]] = ()) -> Re
     return Group(details((name, value) for name, value in rows if value), *map(Text, came_to), job_end(job))
 
 
+def run_result(run: dict[str, Any]) -> RenderableType:
+    """Draw a user's newest run of an agent, and what became of it."""
+    outcome, plan, known = run["outcome"] or {}, run["plan"] or {}, run["metadata"]
+    rows = [
+        ("job", run["job_id"]),
+        ("status", status(run["status"])),
+        ("agent", f"{escape(run['agent'])}{' v' + str(known['agent_version']) if known['agent_version'] else ''}"),
+        ("user", escape(run["user_id"])),
+        ("session", escape(known["session_id"] or "")),
+        ("model", f"{plan['provider']}/{plan['model']}: {escape(plan['reason'])}" if plan else None),
+        ("accepted", run["accepted_at"]),
+        ("ended", run["ended_at"]),
+        ("took", f"{known['steps']} steps, {known['tokens']} tokens, {usd(known['cost_usd'])}"),
+        ("reason", escape(outcome.get("reason") or "")),
+    ]
+    parts: list[RenderableType] = [details((name, value) for name, value in rows if value)]
+    if outcome.get("answer"):
+        more = f"\n… the whole answer: wayline jobs show {run['job_id']}" if outcome["cut"] else ""
+        parts += [Text(""), Text(outcome["answer"] + more)]
+    if error := outcome.get("error"):
+        parts += [Text(""), Text(f"{error['code']}: {error['message']}", style="red")]
+    return Group(*parts)
+
+
 def _waiting(job: dict[str, Any]) -> str:
     waiting = job["waiting_for"]
     if waiting["why"] == "turn":

@@ -73,6 +73,25 @@ def tools_table(tools: dict[str, Any]) -> RenderableType:
     )
 
 
+def found_tools(found: dict[str, Any]) -> RenderableType:
+    """Draw the tools that fit a search, the best first, and what an agent has or may not use."""
+    rows = table(
+        ("tool", "score", "server", "what it does"),
+        (
+            (
+                escape(one["tool"]["name"]),
+                f"{one['score']:.2f}",
+                escape(one["tool"]["server"]),
+                escape(one["tool"]["description"].split("\n")[0]),
+            )
+            for one in found["tools"]
+        ),
+        nothing=f"none of {found['searched']} tools fits",
+    )
+    disabled = f"Fits too, but the agent may not use it: {', '.join(found['disabled'])}" if found["disabled"] else ""
+    return Group(rows, Text(disabled, style="dim")) if disabled else rows
+
+
 def tenants_table(page: dict[str, Any]) -> RenderableType:
     """Draw one row for each tenant."""
     return table(

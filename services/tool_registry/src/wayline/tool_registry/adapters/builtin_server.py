@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import structlog
 
-from wayline.tool_registry.adapters.builtin_tools import SERVER, call_meta
+from wayline.contracts.mcp_servers import ServerSettings
+from wayline.tool_registry.adapters.builtin_tools import call_meta
 from wayline.tool_registry.adapters.failures import call_error
 from wayline.tool_registry.adapters.mcp_library import load
 from wayline.tool_registry.adapters.server_task import ServerTask
@@ -36,9 +37,12 @@ class BuiltinServer(ServerTask):
     inside = True
     problem = None
 
-    def __init__(self, make: Callable[[], MCPServer], settings: Settings, arguments: Arguments) -> None:
-        super().__init__(SERVER.name)
+    def __init__(
+        self, make: Callable[[], MCPServer], server: ServerSettings, settings: Settings, arguments: Arguments
+    ) -> None:
+        super().__init__(server.name)
         self._make = make
+        self._as_listed = server
         self._settings = settings
         self._arguments = arguments
         self._server: MCPServer | None = None
@@ -57,7 +61,7 @@ class BuiltinServer(ServerTask):
         self._context = Context(mcp_server=self._server)
         offered = await self._server.list_tools()
         retry_after_s = self._settings.retry_after_s
-        self.tools = admit_all(offered, SERVER, self._arguments, retry_after_s=retry_after_s, prefix=False)
+        self.tools = admit_all(offered, self._as_listed, self._arguments, retry_after_s=retry_after_s, prefix=False)
         self._usable.set()
         self.tried.set()
 

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import random
-import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import structlog
 
 from wayline.contracts.mcp_servers import ServerSettings
+from wayline.tool_registry.adapters.definition_table import ServerPins
 from wayline.tool_registry.adapters.failures import call_error, is_lost, reason
 from wayline.tool_registry.adapters.mcp_input import Elicitations, send_call
 from wayline.tool_registry.adapters.mcp_library import load
+from wayline.tool_registry.adapters.offered_tools import TakenTool, offered_tools, taken_in
 from wayline.tool_registry.adapters.server_task import ServerTask
+from wayline.tool_registry.adapters.sessions import another, entered
 from wayline.tool_registry.adapters.transport import Confinement, Transport
 from wayline.tool_registry.arguments import Arguments
-from wayline.tool_registry.catalogue import admit_all
-from wayline.tool_registry.errors import NotBegun, TimedOut
+from wayline.tool_registry.catalogue import admit_all, own_name
+from wayline.tool_registry.definitions import INSTRUCTIONS, Definition, instructions_of
+from wayline.tool_registry.errors import Cut, NotBegun, TimedOut
 from wayline.tool_registry.settings import Settings
 from wayline.tool_registry.tool_servers import ToolRequest
 
@@ -32,11 +35,8 @@ log = structlog.get_logger()
 RECONNECT_FIRST_S = 0.2
 OVERTIME_S = 5.0
 """How long after a tool's timeout its connection may still hold a call up."""
-LEAVE_S = 15.0
-"""How long leaving a server may take: one that hangs does not answer a farewell either."""
-PAGES_MAX = 100
-
-
+INSTRUCTIONS_MAX_CHARS = 4_000
+"""Of what a server says of itself; it is read by the search of tools alone."""
 PROBLEM_MAX = 300
 """The most characters of a server's error that are reported."""
 
@@ -61,12 +61,16 @@ class McpServer(ServerTask):
         arguments: Arguments,
         *,
         confined: Confinement | None = None,
+        pins: ServerPins | None = None,
     ) -> None:
         super().__init__(server.name)
         self._server = server
         self._settings = settings
         self._arguments = arguments
-        self._lost = asyncio.Event()
+        self._pins = pins
+        self._lost = False
+        self._woken = asyncio.Event()
+        """Set where the connection is of no use any more, or the tools are to be asked for at once."""
         self._client: Client | None = None
         self._transport = Transport(server, connections_max=settings.calls_max, confined=confined)
         self._problem = "it is being connected"
@@ -85,6 +89,10 @@ class McpServer(ServerTask):
     def hide(self, text: str) -> str:
         """Return a text without the secrets that the server is sent."""
         return self._transport.hide(text)
+
+    def learn_again(self) -> None:
+        """Ask for the tools at once: what was approved has changed."""
+        self._woken.set()
 
     async def retire(self, grace_s: float) -> None:
         """Stop once the calls under way have ended, or the grace is over; nobody finds this server any more."""
@@ -123,11 +131,13 @@ class McpServer(ServerTask):
         except Exception as error:
             # Whatever a transport raises: it becomes one of our four, or the outcome would be guessed at.
             failure = call_error(error, timeout_s=timeout_s, hide=self.hide)
+            if isinstance(failure, Cut) and self._transport.ended:
+                failure = Cut(f"{self.name}: {self._transport.ended}")
             self._silent = isinstance(failure, TimedOut)
             if is_lost(error) and (
                 isinstance(failure, NotBegun) or not self._has_sessions_of_their_own(request.effect)
             ):
-                self._lost.set()
+                self._lose()
             # Not `from error`: its text may repeat what the server was sent.
             raise failure from None
         finally:
@@ -143,7 +153,7 @@ class McpServer(ServerTask):
             yield client.session
         elif self._has_sessions_of_their_own(effect):
             # One broken connection ends every call on it: an effect's outcome must not hang on a neighbour's.
-            async with _another(client, self._transport.target(), self._elicitations) as session:
+            async with another(client, self._transport.target(), self._elicitations) as session:
                 yield session
         else:
             await self._prove(client, within_s=timeout_s)
@@ -166,7 +176,7 @@ class McpServer(ServerTask):
             self._silent = True
             raise NotBegun(f"the server {self.name!r} has not answered anything within {within_s:g} s") from None
         except Exception as error:
-            self._lost.set()
+            self._lose()
             raise NotBegun(f"the server {self.name!r} does not answer: {reason(error)}") from None
 
     async def _run(self) -> None:
@@ -174,7 +184,8 @@ class McpServer(ServerTask):
         async with self._transport.opened():
             wait_s = RECONNECT_FIRST_S
             while not self._closing:
-                self._lost.clear()
+                self._lost = False
+                self._woken.clear()
                 try:
                     await self._stay_connected()
                 except Exception as error:
@@ -194,15 +205,16 @@ class McpServer(ServerTask):
         from mcp import Client
 
         client = Client(self._transport.target(), cache=None, elicitation_callback=self._elicitations.decline)
-        async with _entered(client, within_s=self._settings.connect_timeout_s):
+        async with entered(client, within_s=self._settings.connect_timeout_s):
             await self._learn(client)
             self._client = client
             self._usable.set()
             self.tried.set()
             log.info("mcp server is connected", server=self.name, tools=len(self.tools))
             while not await self._is_lost(within_s=self._settings.probe_every_s):
+                self._woken.clear()
                 await self._probe(client)
-        self._problem = "its connection broke"
+        self._problem = self._transport.ended or "its connection broke"
 
     async def _probe(self, client: Client) -> None:
         """Ask for the tools again; no answer is the end of a connection, unless the server is busy with a call.
@@ -219,53 +231,25 @@ class McpServer(ServerTask):
 
     async def _is_lost(self, *, within_s: float) -> bool:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._lost.wait(), within_s)
-        return self._lost.is_set()
+            await asyncio.wait_for(self._woken.wait(), within_s)
+        return self._lost
+
+    def _lose(self) -> None:
+        self._lost = True
+        self._woken.set()
 
     async def _learn(self, client: Client) -> None:
-        """Ask for the server's tools, page by page."""
-        offered: list[Any] = []
-        cursor: str | None = None
+        """Ask for the server's tools, page by page, and take in those that are as they were approved."""
         async with asyncio.timeout(self._settings.connect_timeout_s):
-            for _ in range(PAGES_MAX):
-                page = await client.list_tools(cursor=cursor)
-                offered += page.tools
-                cursor = page.next_cursor
-                if cursor is None:
-                    break
-        self.tools = admit_all(offered, self._server, self._arguments, retry_after_s=self._settings.retry_after_s)
+            offered = await offered_tools(client)
+        taken = taken_in(offered, self._transport.without_secrets)
+        told = self._transport.without_secrets(client.instructions or "")
+        held = await self._not_approved(taken, instructions_of(client.instructions, shown=told))
+        allowed = [one.tool for one in taken if one.tool.name not in held]
+        self.tools = admit_all(allowed, self._server, self._arguments, retry_after_s=self._settings.retry_after_s)
+        self.instructions = "" if INSTRUCTIONS in held else told[:INSTRUCTIONS_MAX_CHARS]
+        self.held = {own_name(self.name, name): why for name, why in held.items()}
 
-
-@asynccontextmanager
-async def _entered(client: Client, *, within_s: float) -> AsyncIterator[None]:
-    """Connect within a time limit that ends when the connection stands, and leave within another."""
-    try:
-        async with asyncio.timeout(within_s):
-            await client.__aenter__()
-    except TimeoutError:
-        raise NotBegun(f"no connection within {within_s:g} s") from None
-    try:
-        yield
-    except BaseException:
-        async with asyncio.timeout(LEAVE_S):
-            if not await client.__aexit__(*sys.exc_info()):
-                raise
-    else:
-        async with asyncio.timeout(LEAVE_S):
-            await client.__aexit__(None, None, None)
-
-
-@asynccontextmanager
-async def _another(client: Client, target: Any, elicitations: Elicitations) -> AsyncIterator[ClientSession]:
-    """Open a second session with the same server, by what the first one has found out."""
-    from mcp import Client
-
-    discovered = client.session.discover_result
-    async with Client(
-        target,
-        mode=client.protocol_version,
-        prior_discover=discovered,
-        cache=None,
-        elicitation_callback=elicitations.decline,
-    ) as fresh:
-        yield fresh.session
+    async def _not_approved(self, taken: Sequence[TakenTool], instructions: Definition) -> dict[str, str]:
+        """Return why definitions must not be used that were not approved, by their server's name for them."""
+        return {} if self._pins is None else await self._pins.held([*(one.definition for one in taken), instructions])

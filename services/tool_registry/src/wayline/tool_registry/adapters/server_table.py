@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import structlog
 
 from wayline.contracts.errors import Conflict
@@ -11,6 +13,14 @@ from wayline.tool_registry.saved_servers import SavedServer, Secrets, filled
 from wayline.tool_registry.secret_keys import CannotOpen, Sealed, SecretKeys
 
 log = structlog.get_logger()
+
+
+class Revision(NamedTuple):
+    """What of a server is read again when it has changed."""
+
+    config: str
+    pins: str
+    """Of its approved definitions."""
 
 
 class ServerTable:
@@ -27,11 +37,11 @@ class ServerTable:
         """Return the id of the key that encrypts; None: there is no key."""
         return self._keys.newest
 
-    async def revisions(self) -> dict[tuple[str, str], str]:
+    async def revisions(self) -> dict[tuple[str, str], Revision]:
         """Return the revision of every enabled server of every tenant, by tenant and name."""
         async with self._store.system() as conn:
             rows = await conn.fetch(self._sql.server_revisions)
-        return {(row["tenant"], row["name"]): row["revision"] for row in rows}
+        return {(row["tenant"], row["name"]): Revision(row["revision"], row["pins"]) for row in rows}
 
     async def of(self, tenant: str) -> list[SavedServer]:
         """Return a tenant's servers by name."""

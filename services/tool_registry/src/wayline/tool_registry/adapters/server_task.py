@@ -16,6 +16,10 @@ class ServerTask:
     def __init__(self, name: str) -> None:
         self.name = name
         self.tools: dict[str, Tool] = {}
+        self.instructions = ""
+        """What the server says of itself and of how to use its tools."""
+        self.held: dict[str, str] = {}
+        """Why each tool that the server offers must not be used, by our name for it."""
         self.tried = asyncio.Event()
         """Set once the server could be called, or could not be reached."""
         self._usable = asyncio.Event()

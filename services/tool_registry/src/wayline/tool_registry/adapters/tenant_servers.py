@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
-from wayline.contracts.mcp_servers import ServerSettings
+from wayline.contracts.errors import Reject
+from wayline.contracts.mcp_servers import ServerConfig, ServerSettings
 from wayline.tool_registry.adapters.mcp_server import McpServer
 from wayline.tool_registry.adapters.server_table import ServerTable
 from wayline.tool_registry.secret_keys import CannotOpen
@@ -27,6 +28,8 @@ class Running:
     """A server of one revision: connected, or with the reason why it cannot even be tried."""
 
     revision: str
+    pins: str
+    """Of the definitions that were approved when its tools were asked for last."""
     server: McpServer | None
     problem: str | None = None
 
@@ -39,11 +42,13 @@ class TenantServers:
         table: ServerTable,
         connect: Callable[[str, ServerSettings], McpServer],
         *,
+        require_allowed: Callable[[ServerConfig], None],
         taken: frozenset[str],
         read_within_s: float,
     ) -> None:
         self._table = table
         self._connect = connect
+        self._require_allowed = require_allowed
         self.taken = taken
         """Names of the installation's servers: they count for every tenant."""
         self._read_within_s = read_within_s
@@ -59,10 +64,16 @@ class TenantServers:
             if self._stopping:
                 return
             wanted = await self._table.revisions()
-            for key in [key for key, one in self._running.items() if wanted.get(key) != one.revision]:
+            configs = {key: revision.config for key, revision in wanted.items()}
+            for key in [key for key, one in self._running.items() if configs.get(key) != one.revision]:
                 self._leave(self._running.pop(key))
+            for key, one in list(self._running.items()):
+                if one.pins != wanted[key].pins:
+                    self._running[key] = replace(one, pins=wanted[key].pins)
+                    if one.server is not None:
+                        one.server.learn_again()
             for tenant, name in wanted.keys() - self._running.keys():
-                await self._begin(tenant, name)
+                await self._begin(tenant, name, wanted[tenant, name].pins)
             self._read.set()
 
     async def of(self, tenant: str) -> Mapping[str, McpServer]:
@@ -102,25 +113,27 @@ class TenantServers:
         servers = [one.server for one in self._running.values() if one.server is not None]
         await asyncio.gather(*(server.stop() for server in servers), *self._leaving, return_exceptions=True)
 
-    async def _begin(self, tenant: str, name: str) -> None:
+    async def _begin(self, tenant: str, name: str, pins: str) -> None:
         saved = await self._table.find(tenant, name)
         if saved is None or not saved.enabled:
             return
         key = (tenant, name)
         if name in self.taken:
             problem = "a server of this installation has the same name: save this one under another"
-            self._running[key] = Running(saved.revision, None, problem)
+            self._running[key] = Running(saved.revision, pins, None, problem)
             return
         try:
             config = self._table.whole(saved)
-        except CannotOpen as error:
+            # Again: what was allowed when it was saved may not be any more.
+            self._require_allowed(config)
+        except (CannotOpen, Reject) as error:
             log.error("a server cannot be used", tenant=tenant, server=name, why=str(error))
-            self._running[key] = Running(saved.revision, None, str(error))
+            self._running[key] = Running(saved.revision, pins, None, str(error))
             return
         settings = ServerSettings.model_construct(**dict(config), name=name)
         server = self._connect(tenant, settings)
         server.start()
-        self._running[key] = Running(saved.revision, server)
+        self._running[key] = Running(saved.revision, pins, server)
 
     def _leave(self, one: Running) -> None:
         if one.server is None:

@@ -28,6 +28,8 @@ lost, after the effect."""
 HIDDEN_CHARS_MIN = 4
 """A shorter value is no secret, and would take words out of every error."""
 
+LONG_CHARS_MIN = 12
+
 
 @dataclass(frozen=True)
 class Confinement:
@@ -66,6 +68,9 @@ class Transport:
         self._http: AsyncClient | None = None
         self._scratch: str | None = None
         self._hidden = _secrets_of(server)
+        self._long = tuple(secret for secret in self._hidden if len(secret) >= LONG_CHARS_MIN)
+        self.ended = ""
+        """Why the last connection with a program was ended here."""
 
     @property
     def over_http(self) -> bool:
@@ -104,21 +109,38 @@ class Transport:
             text = text.replace(secret, "***")
         return text
 
-    def _program(self, command: str) -> Any:
-        from mcp import StdioServerParameters, stdio_client
+    def without_secrets(self, value: Any) -> Any:
+        """Return a JSON value without the server's longer secrets; a short one may be a word of its descriptions."""
+        if isinstance(value, str):
+            for secret in self._long:
+                value = value.replace(secret, "***")
+            return value
+        if isinstance(value, list):
+            return [self.without_secrets(one) for one in value]
+        if isinstance(value, dict):
+            return {self.without_secrets(key): self.without_secrets(one) for key, one in value.items()}
+        return value
 
-        args = list(self._server.args)
-        env = _plain(self._server.env) or None
-        if self._confined is None:
-            return StdioServerParameters(command=command, args=args, env=env)
+    def _program(self, command: str) -> Any:
+        args, env = list(self._server.args), _plain(self._server.env)
         found = shutil.which(command)
         if found is None:
             raise NotBegun(f"there is no program {command!r} where the tool-registry runs")
-        argv = [found, *args] if sys.platform == "win32" else self._limited(found, args)
-        return stdio_client(
-            StdioServerParameters(command=argv[0], args=argv[1:], env=env, cwd=self._scratch),
-            errlog=self._errors_to or sys.stderr,
-        )
+        if sys.platform == "win32":
+            from mcp import StdioServerParameters, stdio_client
+
+            return stdio_client(
+                StdioServerParameters(command=found, args=args, env=env or None, cwd=self._scratch),
+                errlog=self._errors_to or sys.stderr,
+            )
+        from wayline.tool_registry.adapters.program_streams import program_streams
+
+        argv = [found, *args] if self._confined is None else self._limited(found, args)
+        self.ended = ""
+        return program_streams(argv, env=env, cwd=self._scratch, errors_to=self._errors_to, ended=self._note_end)
+
+    def _note_end(self, why: str) -> None:
+        self.ended = why
 
     def _limited(self, program: str, args: list[str]) -> list[str]:
         assert self._confined is not None

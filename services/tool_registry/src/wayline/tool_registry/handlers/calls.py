@@ -9,6 +9,7 @@ from wayline.contracts.tools import (
     CallTool,
     CancelTool,
     ListTools,
+    MissingTool,
     ResolveTool,
     ServerAway,
     ToolError,
@@ -38,7 +39,8 @@ class Handlers:
         """Say which tools there are."""
         tools = select(await self.servers.tools(ask.tenant), ask.patterns)
         away = tuple(ServerAway(name=name, why=why) for name, why in self.servers.away(ask.tenant).items())
-        return ToolList(tools=tools, away=away)
+        missing = tuple(MissingTool(name=name, why=why) for name, why in self.servers.missing.items())
+        return ToolList(tools=tools, away=away, missing=missing)
 
     async def call_tool(self, ask: CallTool) -> ToolReply:
         """Run a tool, once for its key."""

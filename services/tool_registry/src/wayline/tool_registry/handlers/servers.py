@@ -8,20 +8,28 @@ from dataclasses import dataclass
 from wayline.contracts.base import Message
 from wayline.contracts.errors import Conflict, NotFound
 from wayline.contracts.mcp_servers import (
+    ApproveDefinitions,
     DeleteServer,
     EnableServer,
     GetServer,
     ListServers,
     PutServer,
+    ServerConfig,
     ServerDeleted,
     ServerList,
+    ServerReport,
     ServersChanged,
+    ServerSettings,
     ServerView,
     State,
+    TrySavedServer,
+    TryServer,
 )
+from wayline.tool_registry.adapters.definition_table import DefinitionTable
 from wayline.tool_registry.adapters.mcp_servers import McpServers
 from wayline.tool_registry.adapters.server_table import ServerTable
 from wayline.tool_registry.adapters.tenant_servers import TenantServers
+from wayline.tool_registry.adapters.try_connection import try_connection
 from wayline.tool_registry.saved_servers import (
     SavedServer,
     filled,
@@ -33,12 +41,15 @@ from wayline.tool_registry.saved_servers import (
 from wayline.tool_registry.secret_keys import CannotOpen
 from wayline.tool_registry.settings import Settings
 
+UNNAMED = "unsaved"
+
 
 @dataclass(frozen=True)
 class ServerHandlers:
     """One coroutine a message."""
 
     table: ServerTable
+    definitions: DefinitionTable
     servers: McpServers
     of_tenants: TenantServers
     settings: Settings
@@ -49,26 +60,38 @@ class ServerHandlers:
 
     async def put(self, ask: PutServer) -> ServerView:
         """Save a server and connect to it."""
-        require_name(ask.name, self.of_tenants.taken)
-        stored = await self.table.find(ask.tenant, ask.name)
-        try:
-            config = filled(ask.config, {} if stored is None else self.table.secrets(stored))
-        except CannotOpen as error:
-            raise Conflict(f"{error}; send every value of `headers` and `env` anew") from None
-        require_allowed(config, self.settings)
+        config = await self._complete(ask.tenant, ask.name, ask.config)
         masked, secrets = split(config)
         require_key(secrets, self.table.newest_key)
         await self.table.put(ask.tenant, ask.name, masked, secrets)
         await self._changed(ask.tenant)
         return await self._view(ask.tenant, ask.name)
 
+    async def try_server(self, ask: TryServer) -> ServerReport:
+        """Connect to a server that is not saved."""
+        config = await self._complete(ask.tenant, ask.name, ask.config)
+        return await try_connection(_named(config, ask.name or UNNAMED), self.settings)
+
+    async def try_saved(self, ask: TrySavedServer) -> ServerReport:
+        """Connect to a saved server once more."""
+        stored = await self.table.find(ask.tenant, ask.name)
+        if stored is None:
+            raise NotFound("server", ask.name)
+        try:
+            config = self.table.whole(stored)
+        except CannotOpen as error:
+            return ServerReport(ok=False, why=str(error))
+        require_allowed(config, self.settings)
+        return await try_connection(_named(config, ask.name), self.settings)
+
     async def list(self, ask: ListServers) -> ServerList:
         """Return the installation's servers and the tenant's own."""
-        own = [self._shown(saved) for saved in await self.table.of(ask.tenant)]
+        waiting = await self.definitions.waiting(ask.tenant)
+        own = [self._shown(saved, waiting.get(saved.name, 0)) for saved in await self.table.of(ask.tenant)]
         return ServerList(servers=tuple(sorted([*self._of_installation(), *own], key=lambda one: one.name)))
 
     async def get(self, ask: GetServer) -> ServerView:
-        """Return one server."""
+        """Return one server with the definitions that wait for approval."""
         for view in self._of_installation():
             if view.name == ask.name:
                 return view
@@ -90,9 +113,31 @@ class ServerHandlers:
         await self._changed(ask.tenant)
         return await self._view(ask.tenant, ask.name)
 
+    async def approve(self, ask: ApproveDefinitions) -> ServerView:
+        """Approve definitions that wait, and have every replica use them."""
+        require_name(ask.name, self.of_tenants.taken)
+        if await self.table.find(ask.tenant, ask.name) is None:
+            raise NotFound("server", ask.name)
+        await self.definitions.approve(ask.tenant, ask.name, ask.sha256)
+        await self._changed(ask.tenant)
+        return await self._view(ask.tenant, ask.name)
+
     async def changed(self, _: ServersChanged) -> None:
         """Read tenants' servers again."""
         self.reread()
+
+    async def _complete(self, tenant: str, name: str | None, config: ServerConfig) -> ServerConfig:
+        """Return a configuration with its stored secrets, where the tenant may use it. Raises Reject."""
+        stored = None
+        if name is not None:
+            require_name(name, self.of_tenants.taken)
+            stored = await self.table.find(tenant, name)
+        try:
+            config = filled(config, {} if stored is None else self.table.secrets(stored))
+        except CannotOpen as error:
+            raise Conflict(f"{error}; send every value of `headers` and `env` anew") from None
+        require_allowed(config, self.settings)
+        return config
 
     async def _changed(self, tenant: str) -> None:
         # Here at once, for the answer; the others hear of it.
@@ -103,9 +148,11 @@ class ServerHandlers:
         saved = await self.table.find(tenant, name)
         if saved is None:
             raise NotFound("server", name)
-        return self._shown(saved)
+        waiting = (await self.definitions.waiting(tenant)).get(name, 0)
+        changes = await self.definitions.changes(tenant, name) if waiting else ()
+        return self._shown(saved, waiting).model_copy(update={"changes": changes})
 
-    def _shown(self, saved: SavedServer) -> ServerView:
+    def _shown(self, saved: SavedServer, waiting: int) -> ServerView:
         running = self.of_tenants.running(saved.tenant, saved.name)
         why = self.of_tenants.problem(saved.tenant, saved.name) if saved.enabled else None
         state = State.DISABLED if not saved.enabled else State.CONNECTED if why is None else State.AWAY
@@ -115,6 +162,7 @@ class ServerHandlers:
             state=state,
             why=why or "",
             tools=0 if running is None else len(running.tools),
+            quarantined=waiting,
             config=saved.config,
             saved_at=saved.saved_at,
         )
@@ -130,3 +178,7 @@ class ServerHandlers:
             )
             for name, one in self.servers.of_installation.items()
         ]
+
+
+def _named(config: ServerConfig, name: str) -> ServerSettings:
+    return ServerSettings.model_construct(**dict(config), name=name)

@@ -99,7 +99,8 @@ class PostgresTables:
             # Jobs first, as everywhere: whoever writes this job at the same time waits here.
             for statement in (sql.clear_job, sql.clear_steps, sql.clear_ledger):
                 await conn.execute(statement, *key, seq)
-            await conn.execute(sql.clear_spans, trace_id, seq)
+            span_ids = [span.span_id for span in rows.spans]
+            await conn.execute(sql.clear_spans, trace_id, seq, span_ids, *key)
             await self._put_all(conn, rows)
 
     async def drifted(self, heads: Mapping[Key, int]) -> dict[Key, Drift]:

@@ -117,6 +117,7 @@ class JobProjection:
             input=clean(submitted.beginning()) if submitted else None,
             fingerprint=failure_fingerprint(job),
             schedule=as_json(job.life.schedule.model_dump(mode="json")) if job.life.schedule else None,
+            lane=submitted.options.lane if submitted else "interactive",
         )
 
 

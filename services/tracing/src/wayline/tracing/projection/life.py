@@ -15,8 +15,11 @@ from wayline.tracing.projection.model_calls import interrupt
 
 
 def submitted(drafts: JobDrafts, event: e.JobSubmitted, _: Job) -> None:
-    """Name the job's agent and its schedule, and link the caller's span."""
+    """Name the job's agent and its schedule, and link the caller; a child stands under the call that started it."""
     genai.name_agent(drafts.root, event.job)
+    if event.parent is not None:
+        above = event.parent
+        drafts.root.parent = ids.tool_span(drafts.tenant, above.job_id, above.step, above.call)
     caller = remote({TRACEPARENT: event.caller}) if event.caller else None
     if caller:
         drafts.root.links.append({"trace_id": f"{caller.trace_id:032x}", "span_id": f"{caller.span_id:016x}"})

@@ -8,7 +8,7 @@ from wayline.contracts.money import Usage
 from wayline.contracts.tools import RUN_CODE
 from wayline.journal import Job
 from wayline.telemetry import names
-from wayline.tracing.job_metrics import ToolEnded
+from wayline.tracing.job_metrics import ApprovalEnded, ToolEnded
 from wayline.tracing.projection import genai
 from wayline.tracing.projection.drafts import CallDraft, LedgerDraft, SpanDraft, StepDraft, millis
 from wayline.tracing.projection.job_drafts import JobDrafts
@@ -64,6 +64,7 @@ def approval_decided(drafts: JobDrafts, event: e.ApprovalDecided, job: Job) -> N
         span.attributes[names.APPROVAL_BY] = event.by
     span.note("approval decided", event.at, approval_id=event.approval_id, decision=event.decision, by=event.by)
     drafts.change_span(span, event)
+    drafts.facts.append(ApprovalEnded(event.decision, waited_ms / 1_000))
 
 
 CallEvent = e.ToolRequested | e.ToolCompleted | e.ApprovalRequested
@@ -85,11 +86,15 @@ def _call(drafts: JobDrafts, event: CallEvent, step: StepDraft) -> tuple[CallDra
 
 def _price(drafts: JobDrafts, event: e.ToolCompleted, span: SpanDraft) -> None:
     """Enter what a call cost, where it cost something."""
-    if event.cost_usd is None:
-        return
-    span.cost_usd = event.cost_usd
-    span.attributes[names.COST] = str(event.cost_usd)
-    key = ids.tool_key(drafts.tenant, drafts.job_id, event.step, event.call)
-    entry = LedgerDraft(clean(key), event.step, "tool", event.at, tool=clean(event.tool))
-    entry.settle(Usage(), event.cost_usd)
-    drafts.change_entry(entry, event)
+    key = clean(ids.tool_key(drafts.tenant, drafts.job_id, event.step, event.call))
+    if event.cost_usd is not None:
+        span.cost_usd = event.cost_usd
+        span.attributes[names.COST] = str(event.cost_usd)
+        entry = LedgerDraft(key, event.step, "tool", event.at, tool=clean(event.tool))
+        entry.settle(Usage(), event.cost_usd)
+        drafts.change_entry(entry, event)
+    if event.unsettled is not None:
+        # Beside what is known: a call that was made again has both.
+        entry = LedgerDraft(f"{key}/unsettled", event.step, "tool", event.at, tool=clean(event.tool))
+        entry.leave(event.unsettled)
+        drafts.change_entry(entry, event)

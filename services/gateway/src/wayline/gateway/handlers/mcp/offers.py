@@ -69,7 +69,7 @@ class Offers:
 
 
 def is_offered(tool: ToolDefinition, caller: Caller) -> bool:
-    """Return whether a key may call a tool: built-in ones with `read`, those of servers with `tools`.
+    """Return whether a key may call a tool: built-in ones with `read`, other, web and paid ones with `tools`.
 
     What does more than read needs `write` as well.
     """
@@ -77,7 +77,7 @@ def is_offered(tool: ToolDefinition, caller: Caller) -> bool:
         return False
     if tool.effect is not Effect.READ and "write" not in caller.scopes:
         return False
-    return tool.server == BUILTIN or "tools" in caller.scopes
+    return (tool.server == BUILTIN and not tool.untrusted and tool.charge is None) or "tools" in caller.scopes
 
 
 def needs_approval(tool: ToolDefinition) -> bool:

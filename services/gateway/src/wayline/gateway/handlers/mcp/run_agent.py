@@ -23,7 +23,7 @@ from wayline.gateway.handlers.mcp.exchange import cancel_job
 from wayline.gateway.handlers.mcp.requests import McpRequest
 from wayline.gateway.handlers.read_job import find_log, has_ended, read_job
 from wayline.gateway.handlers.submit_job import submit
-from wayline.gateway.shapes import ONE_LINE, Label
+from wayline.gateway.shapes.body import ONE_LINE, Label
 from wayline.journal import fold, follow, view, with_progress
 
 WAIT_FOR_JOB: Final = "wait_for_job"

@@ -15,6 +15,11 @@ from mcp_types import (
     INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
+    CompleteRequestParams,
+    CompleteResult,
+    GetPromptRequestParams,
+    GetPromptResult,
+    ListPromptsResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
     ListToolsResult,
@@ -29,6 +34,7 @@ from wayline.gateway.handlers.dependencies import Gateway
 from wayline.gateway.handlers.mcp.call_tool import ToolCalls
 from wayline.gateway.handlers.mcp.exchange import CallIds, session_of
 from wayline.gateway.handlers.mcp.offers import AGENT_TOOLS, Offers
+from wayline.gateway.handlers.mcp.prompts import PromptTemplates
 from wayline.gateway.handlers.mcp.requests import IDEMPOTENCY_KEY, KEY_MAX, McpRequest
 from wayline.gateway.handlers.mcp.resources import Resources
 from wayline.gateway.handlers.mcp.results import refusal
@@ -60,6 +66,9 @@ def make_server(gateway: Gateway) -> Server[Any]:
         on_list_resources=methods.list_resources,
         on_list_resource_templates=methods.list_resource_templates,
         on_read_resource=methods.read_resource,
+        on_list_prompts=methods.list_prompts,
+        on_get_prompt=methods.get_prompt,
+        on_completion=methods.complete,
     )
     # In place of the library's own: that one makes the client's trace the parent of our spans.
     server.middleware = [described]
@@ -74,6 +83,7 @@ class Methods:
         self._tools = ToolCalls(gateway)
         self._agents = AgentRuns(gateway)
         self._resources = Resources(gateway)
+        self._prompts = PromptTemplates(gateway, self._resources)
 
     async def list_tools(self, ctx: ServerRequestContext[Any], _: PaginatedRequestParams | None) -> ListToolsResult:
         """List the tools that the key may use."""
@@ -115,6 +125,18 @@ class Methods:
     ) -> ReadResourceResult:
         """Read a resource by its URI."""
         return await self._resources.read(as_request(ctx), params.uri)
+
+    async def list_prompts(self, ctx: ServerRequestContext[Any], _: PaginatedRequestParams | None) -> ListPromptsResult:
+        """List the tenant's prompts."""
+        return await self._prompts.listed(as_request(ctx))
+
+    async def get_prompt(self, ctx: ServerRequestContext[Any], params: GetPromptRequestParams) -> GetPromptResult:
+        """Return a prompt, completed with the values of its arguments."""
+        return await self._prompts.get(as_request(ctx), params.name, params.arguments or {})
+
+    async def complete(self, ctx: ServerRequestContext[Any], params: CompleteRequestParams) -> CompleteResult:
+        """Propose values of a prompt's argument."""
+        return CompleteResult(completion=await self._prompts.completion(as_request(ctx), params))
 
 
 async def described(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:

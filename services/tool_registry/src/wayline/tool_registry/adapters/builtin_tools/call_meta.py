@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from wayline.tool_registry.results import DIRECT, TENANT
+from wayline.tool_registry.results import DIRECT, KEY, TENANT
 
 _meta_of_call: ContextVar[Mapping[str, Any]] = ContextVar("what the registry says of the call under way")
 
@@ -25,6 +25,11 @@ def call_meta(meta: Mapping[str, Any]) -> Iterator[None]:
 def tenant_of_call() -> str:
     """Return the tenant whose job called the tool that is running."""
     return str(_meta_of_call.get()[TENANT])
+
+
+def key_of_call() -> str:
+    """Return the key of the call that is running: its name in the ledger."""
+    return str(_meta_of_call.get()[KEY])
 
 
 def is_direct_call() -> bool:

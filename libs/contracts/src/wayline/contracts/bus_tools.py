@@ -1,0 +1,108 @@
+"""Tools over the bus: how a tenant's own service announces its tools, and how one of them is called."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Self
+
+import orjson
+from pydantic import Field, model_validator
+
+from wayline.contracts.base import Frozen, Message, Request, Usd
+from wayline.contracts.mcp_servers import ServerName
+from wayline.contracts.tools import Ask, Effect
+
+TOOLS_MAX = 100
+"""Tools of one service."""
+DESCRIPTION_MAX_CHARS = 8_000
+SCHEMA_MAX_BYTES = 32 * 1024
+INSTRUCTIONS_MAX_CHARS = 4_000
+TIMEOUT_MAX_S = 600.0
+BODY_MAX = 768 * 1024
+"""Bytes of a call, and of its result: the bus takes a megabyte, and clients cannot move fields out of a message."""
+
+ANNOUNCE_EVERY_S = 3.0
+ANNOUNCED_FOR_S = 10.0
+"""How long an announcement counts: three may be lost."""
+HEARTBEAT_EVERY_S = 2.0
+SILENT_MAX_S = 15.0
+"""How long a call may bring neither a heartbeat nor its result before it counts as cut."""
+
+
+class BusTool(Frozen):
+    """A tool as its service announces it."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")
+    description: str = Field(default="", max_length=DESCRIPTION_MAX_CHARS)
+    input_schema: dict[str, Any] = Field(default_factory=lambda: {"type": "object"})
+    effect: Effect = Effect.ONCE
+    timeout_s: float = Field(default=60, gt=0, le=TIMEOUT_MAX_S)
+    in_order: bool = Field(default=False, description="Never run beside another call of the same step.")
+    ask: Ask = Field(default="never", description="When a person must approve a call, whatever the agent says.")
+    untrusted: bool = Field(default=False, description="Its results are the words of strangers.")
+
+    @model_validator(mode="after")
+    def _schema_is_bounded(self) -> Self:
+        size = len(orjson.dumps(self.input_schema, default=str))
+        if size > SCHEMA_MAX_BYTES:
+            raise ValueError(f"input_schema takes {size} bytes; at most {SCHEMA_MAX_BYTES} are kept")
+        return self
+
+
+class Announced(Frozen):
+    """What the registry made of an announcement."""
+
+    left_out: dict[str, str] = Field(default_factory=dict, description="Tools that cannot be offered, and why.")
+
+
+class AnnounceTools(Request, subject="tools.announce.{tenant}.{service}", replies=Announced):
+    """Offer the tools of a service, for the next seconds; every replica of the registry hears it."""
+
+    from_clients = True
+
+    service: ServerName = Field(default="", exclude=True)
+    instance: str = Field(min_length=1, max_length=64, description="Of the processes that share the service's calls.")
+    started_at: datetime = Field(description="Of this instance: the tools of the newest one count.")
+    leaving: bool = Field(default=False, description="This instance takes no more calls.")
+    instructions: str = Field(default="", max_length=INSTRUCTIONS_MAX_CHARS)
+    tools: tuple[BusTool, ...] = Field(default=(), max_length=TOOLS_MAX)
+
+    @classmethod
+    def owner_of(cls, body: bytes, subject: str) -> str:
+        """Return an owner that nothing has: no field of an announcement can be in the object store."""
+        return "~"
+
+
+class WantTools(Message, subject="tools.wanted"):
+    """Have every service on the bus announce its tools now: a registry has just started."""
+
+
+class InvokeResult(Frozen):
+    """What a tool answered."""
+
+    text: str = ""
+    structured: dict[str, Any] | None = None
+    cost_usd: Usd | None = Field(default=None, description="What the tool itself charged; None: it is free.")
+    error: str | None = Field(default=None, description="Why the tool failed, for the model.")
+
+
+class InvokeTool(Request, subject="tools.invoke.{tenant}.{service}", replies=InvokeResult):
+    """Run a tool of a service, in one of its instances.
+
+    While it runs, empty messages with the header `Wayline-Heartbeat` come on the reply subject. A Problem with status
+    503 means that the call has not begun and never will.
+    """
+
+    body_max = BODY_MAX
+
+    service: ServerName = Field(default="", exclude=True)
+    tool: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    key: str = Field(description="The same at each repeat of one call.")
+    job_id: str = ""
+    step: int = 0
+    call: str = ""
+    user_id: str | None = None
+    timeout_s: float = Field(gt=0, description="How long the caller waits for the result.")
+    deadline: datetime = Field(description="Past it the tool must not begin.")
+    reconcile: bool = Field(default=False, description="Only say what became of the key; do nothing.")

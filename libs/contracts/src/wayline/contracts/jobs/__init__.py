@@ -1,0 +1,87 @@
+"""A job from the outside: how it is asked for, steered, and seen."""
+
+from wayline.contracts.jobs.children import PARENT_CANCELLED, PARENT_LATE, Child, ChildState, Parent, StartChild
+from wayline.contracts.jobs.latest import GetLatestRun, Outcome, RunMetadata, RunResult
+from wayline.contracts.jobs.routes import Complexity, PlanJob, Planned, Route
+from wayline.contracts.jobs.signals import (
+    Answer,
+    Cancel,
+    DecideApproval,
+    Due,
+    Expire,
+    RaiseBudget,
+    Signal,
+    Signalled,
+    Steer,
+    WakeLater,
+)
+from wayline.contracts.jobs.status import TERMINAL, Failure, Status
+from wayline.contracts.jobs.submission import (
+    INPUT_SHOWN_MAX,
+    SECONDS_MAX,
+    FiredBy,
+    Fork,
+    ForkedResult,
+    JobOptions,
+    Lane,
+    Origin,
+    SubmitJob,
+    Turn,
+    WhenBusy,
+)
+from wayline.contracts.jobs.tickets import Carried, RunJob, backlog_of
+from wayline.contracts.jobs.view import REPLY_TO_MAX, Delta, JobResult, JobView, may_reply_to
+from wayline.contracts.jobs.waiting import TURN, ApprovalCause, PendingApproval, Waiting
+
+__all__ = [
+    "INPUT_SHOWN_MAX",
+    "PARENT_CANCELLED",
+    "PARENT_LATE",
+    "REPLY_TO_MAX",
+    "SECONDS_MAX",
+    "TERMINAL",
+    "TURN",
+    "Answer",
+    "ApprovalCause",
+    "Cancel",
+    "Carried",
+    "Child",
+    "ChildState",
+    "Complexity",
+    "DecideApproval",
+    "Delta",
+    "Due",
+    "Expire",
+    "Failure",
+    "FiredBy",
+    "Fork",
+    "ForkedResult",
+    "GetLatestRun",
+    "JobOptions",
+    "JobResult",
+    "JobView",
+    "Lane",
+    "Origin",
+    "Outcome",
+    "Parent",
+    "PendingApproval",
+    "PlanJob",
+    "Planned",
+    "RaiseBudget",
+    "Route",
+    "RunJob",
+    "RunMetadata",
+    "RunResult",
+    "Signal",
+    "Signalled",
+    "StartChild",
+    "Status",
+    "Steer",
+    "SubmitJob",
+    "Turn",
+    "Waiting",
+    "WakeLater",
+    "WhenBusy",
+    "backlog_of",
+    "may_reply_to",
+]

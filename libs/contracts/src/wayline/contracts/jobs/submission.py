@@ -1,0 +1,152 @@
+"""How a job is asked for: its input, its options, what it branches off, what submitted it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from hashlib import sha256
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field
+
+from wayline.contracts.agents import Instructions
+from wayline.contracts.base import Frozen, Message
+from wayline.contracts.chat import Part, TextPart
+from wayline.contracts.ids import JobId, NewJobId
+from wayline.contracts.money import Dollars
+
+SECONDS_MAX = 14 * 86_400
+"""A job ends within 14 days: the log keeps its records for 30, so no live log loses its head."""
+
+
+Lane = Literal["interactive", "batch"]
+
+
+WhenBusy = Literal["wait", "refuse", "interrupt", "steer"]
+
+
+class JobOptions(Frozen):
+    """What one job may ask for beyond its agent's configuration; an unknown option is refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str | None = Field(default=None, description="`provider/model`, instead of the router's choice.")
+    task_type: str | None = Field(default=None, max_length=64)
+    style: str | None = Field(
+        default=None, max_length=200, description="How to answer; said to the model beside the input."
+    )
+    max_steps: int | None = Field(default=None, ge=1, le=1_000)
+    max_output_tokens: int | None = Field(default=None, ge=1)
+    max_seconds: float | None = Field(default=None, gt=0, le=SECONDS_MAX)
+    budget_usd: Dollars | None = Field(
+        default=None, description="What the job may spend; else what a budget for each job says, else the default."
+    )
+    at_cap: Literal["partial", "park"] = "partial"
+    required_tools: tuple[str, ...] = Field(
+        default=(),
+        description="Refuse the job when one of these is missing; an answer before all of them ran is sent back once.",
+    )
+    lane: Lane = "interactive"
+    when_busy: WhenBusy = Field(
+        default="wait",
+        description="What to do while an earlier job of the session has not ended: wait for its end, be refused "
+        "(`session_busy`), cancel it and go on, or hand the input to it and end.",
+    )
+    dry_run: bool = Field(default=False, description="Decide the route and its predicted cost; run nothing.")
+
+
+INPUT_SHOWN_MAX = 200
+"""Characters of a job's input that lists and details show; its log has the whole."""
+
+
+class ForkedResult(Frozen):
+    """What a tool shall have returned."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    content: str
+    failed: bool = False
+
+
+class Fork(Frozen):
+    """Where a job branches off another one, and what is different from there on."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    job_id: JobId = Field(description="The job that it branches off.")
+    after: int | None = Field(
+        default=None, ge=1, description="The last event that they share; None: before the step that failed."
+    )
+    prompt: Instructions | None = Field(default=None, description="Another system prompt.")
+    arguments: dict[str, dict[str, Any]] | None = Field(
+        default=None, description="Other arguments of calls of the `model.completed` at `after`, by call."
+    )
+    tool_result: ForkedResult | None = Field(
+        default=None, description="In the place of the result of the `tool.completed` at `after`."
+    )
+
+
+class Origin(Frozen):
+    """What a fork shares with the job that it branched off."""
+
+    job_id: str
+    seq: int = Field(description="The last event that they share.")
+    hash: str = Field(description="Of that job's events up to there.")
+
+
+class SubmitJob(Message, subject="jobs.submit.{tenant}"):
+    """Ask for a job: `{"agent": "assistant", "input": "…"}` is enough."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    terse = True
+    from_clients = True
+    body_max = 112 * 1024
+
+    agent: str = Field(min_length=1, max_length=64)
+    input: str | tuple[Part, ...] = Field(description="Text, or parts: text, image, file by document id.")
+    job_id: NewJobId | None = Field(default=None, description="The client's own id; the same id is the same job.")
+    session_id: str | None = Field(default=None, max_length=128)
+    user_id: str | None = Field(default=None, max_length=128)
+    options: JobOptions = JobOptions()
+    fork: Fork | None = Field(
+        default=None,
+        description="It branches off another job: same agent, and the same input unless nothing is shared.",
+    )
+
+    def content_hash(self) -> str:
+        """Hash what makes two submissions the same job: everything but the id."""
+        # An option that is younger than stored hashes counts only where it is set.
+        younger = {"when_busy"} if self.options.when_busy == "wait" else set[str]()
+        beside = {"job_id": True, "options": younger} | ({"fork": True} if self.fork is None else {})
+        content = self.model_dump_json(exclude=beside)
+        return sha256(content.encode()).hexdigest()[:32]
+
+    def parts(self) -> tuple[Part, ...]:
+        """Return the input as parts, whichever way it was written."""
+        return (TextPart(text=self.input),) if isinstance(self.input, str) else self.input
+
+    def beginning(self) -> str:
+        """Return the beginning of the input on one line; an image or a file stands as its kind and its document."""
+        shown = self.parts()[:INPUT_SHOWN_MAX]
+        # No more than can be shown is read: an input may have a million characters of white space.
+        texts = (
+            part.text[: 4 * INPUT_SHOWN_MAX] if isinstance(part, TextPart) else f"[{part.type} {part.document_id}]"
+            for part in shown
+        )
+        line = " ".join(" ".join(texts).split())
+        return line if len(line) <= INPUT_SHOWN_MAX else f"{line[: INPUT_SHOWN_MAX - 1]}…"
+
+
+class Turn(Frozen):
+    """A job's place in its session: they run one at a time, in this order."""
+
+    number: int = Field(ge=1)
+    after: str | None = Field(default=None, description="The job before it, whatever became of that; None: the first.")
+
+
+class FiredBy(Frozen):
+    """The schedule that a job was submitted by, and the moment that it was submitted for."""
+
+    schedule: str
+    version: int
+    due_at: datetime
+    missed: int = Field(default=0, description="Earlier moments that passed without a job.")

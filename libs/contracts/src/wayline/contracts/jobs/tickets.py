@@ -1,0 +1,35 @@
+"""Tickets to run a job."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from wayline.contracts.base import Frozen, Message
+
+
+class Carried(Frozen):
+    """A record of a job's log as it stands there."""
+
+    said: str = Field(description="Its header, for instance `state=new seq=2 …`.")
+    body: str
+
+
+def backlog_of(lane: str) -> str:
+    """Return the name of a lane's backlog, as its tickets and their consumer have it."""
+    return f"{lane}_backlog"
+
+
+class RunJob(Message, subject="jobs.run.{lane}.{tenant}"):
+    """A run ticket: the job may go on from the record at stream sequence `at`."""
+
+    lane: str = Field(default="interactive", exclude=True)
+    job: str
+    at: int
+    record: Carried | None = Field(
+        default=None, description="The record at `at`, where it is small: whoever claims the job need not read it."
+    )
+
+    @property
+    def msg_id(self) -> str:
+        """Return the id of the ticket: the same for everyone who queues the job from the same record."""
+        return f"{self.tenant}/{self.job}:{self.at}"

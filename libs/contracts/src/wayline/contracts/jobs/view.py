@@ -1,0 +1,95 @@
+"""A job as it is shown, and its result as it is sent."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from decimal import Decimal
+
+from pydantic import Field
+
+from wayline.contracts.base import Frozen, Message, Usd
+from wayline.contracts.chat import Citation
+from wayline.contracts.jobs.children import Child, Parent
+from wayline.contracts.jobs.routes import Route
+from wayline.contracts.jobs.status import Failure, Status
+from wayline.contracts.jobs.submission import FiredBy, Origin
+from wayline.contracts.jobs.waiting import Waiting
+from wayline.contracts.money import JobCosts, Usage
+
+
+class Delta(Message, subject="deltas.{tenant}.{job_id}"):
+    """A piece of text as a model produces it; not stored, carries no id."""
+
+    job_id: str = Field(default="", exclude=True)
+    step: int
+    attempt: int
+    text: str
+
+
+class JobView(Frozen):
+    """A job as HTTP, the reply subject and the command line show it."""
+
+    job_id: str
+    status: Status
+    agent: str
+    agent_version: int | None = None
+    session_id: str | None = None
+    user_id: str | None = None
+    input: str | None = Field(
+        default=None, description="The beginning of its input, on one line; null where nobody has it (yet)."
+    )
+    route: Route | None = None
+    steps: int = 0
+    usage: Usage = Usage()
+    cost_usd: Usd | None = Field(default=Decimal(0), description="USD; null when a call's price is unknown.")
+    costs: JobCosts | None = Field(default=None, description="What the cost is made of.")
+    total_cost_usd: Usd | None = Field(
+        default=None,
+        description="With what the jobs cost that it started; null: a price is unknown, or this is a list.",
+    )
+    answer: str | None = None
+    partial: bool = Field(default=False, description="A limit was reached: the answer is what there was until then.")
+    reason: str | None = Field(
+        default=None,
+        description="Which limit, where the answer is partial; why it is not all that was asked for; or why it was "
+        "cancelled.",
+    )
+    citations: tuple[Citation, ...] = ()
+    error: Failure | None = None
+    waiting_for: Waiting | None = None
+    created_at: datetime | None = None
+    ended_at: datetime | None = None
+    trace_id: str | None = None
+    origin: Origin | None = Field(default=None, description="Where it branched off another job.")
+    schedule: FiredBy | None = Field(default=None, description="The schedule that submitted it; None: none did.")
+    handed_to: str | None = Field(
+        default=None, description="The running job of its session that took its input; it did nothing itself."
+    )
+    parent: Parent | None = Field(default=None, description="The job that started it.")
+    children: tuple[Child, ...] = Field(default=(), description="The jobs that it started, in that order.")
+    fingerprint: str | None = Field(
+        default=None, description="Of a failed job: the same for all that failed of one cause."
+    )
+    links: dict[str, str] = Field(default_factory=dict)
+
+
+REPLY_TO_MAX = 255
+"""Characters of a reply subject."""
+
+
+_LITERAL = re.compile(r"[!-)+,/-=?-~-]+(\.[!-)+,/-=?-~-]+)+")
+"""A subject of printable ASCII without white space, wildcards or empty parts."""
+
+
+def may_reply_to(tenant: str, subject: str) -> bool:
+    """Return whether a result may be sent there: to an inbox or to the tenant's own replies, in plain characters."""
+    literal = len(subject) <= REPLY_TO_MAX and _LITERAL.fullmatch(subject) is not None
+    return literal and subject.startswith(("_INBOX.", f"replies.{tenant}."))
+
+
+class JobResult(Message, subject="replies.{tenant}.{job_id}"):
+    """The end of a job, sent to its `Wayline-Reply-To` at least once."""
+
+    job_id: str = Field(default="", exclude=True)
+    job: JobView

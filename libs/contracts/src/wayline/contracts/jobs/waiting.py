@@ -1,0 +1,57 @@
+"""What a parked job waits for."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import Field
+
+from wayline.contracts.base import Frozen
+
+TURN = "turn"
+"""The `wait_id` of a job that waits for its turn in its session."""
+
+
+ApprovalCause = Literal["tool", "agent", "tainted"]
+"""Who asks for it: the tool's own definition, the agent's policy, or untrusted content that the job has read."""
+
+
+class PendingApproval(Frozen):
+    """A tool call that waits for a person's approval."""
+
+    approval_id: str
+    call: str
+    tool: str
+    arguments: dict[str, Any]
+    why: ApprovalCause
+    reason: str = ""
+    expires_at: datetime
+    input_schema: dict[str, Any] | None = Field(
+        default=None,
+        description="Of the answer that the tool's server wants from a person, who is asked `reason`; None: whether "
+        "the call may be made.",
+    )
+
+
+class Waiting(Frozen):
+    """What a parked job waits for."""
+
+    why: Literal["needs_decision", "budget", "turn", "approval", "children"]
+    wait_id: str
+    after: str | None = Field(
+        default=None, description="The job of its session before it, where it waits for its turn."
+    )
+    into: str | None = Field(
+        default=None, description="The running job that shall take its words, where it waits only until that is known."
+    )
+    question: str = ""
+    tool: str | None = None
+    arguments: dict[str, Any] | None = None
+    expires_at: datetime | None = None
+    approvals: tuple[PendingApproval, ...] = Field(
+        default=(), description="Every call of the step that waits for an approval, each with its id."
+    )
+    children: tuple[str, ...] = Field(
+        default=(), description="The jobs that it started and that had not ended; it goes on when all of them have."
+    )

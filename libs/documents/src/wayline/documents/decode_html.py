@@ -1,0 +1,83 @@
+"""Readable text out of HTML."""
+
+from __future__ import annotations
+
+import html as entities
+import re
+from dataclasses import dataclass
+from html.parser import HTMLParser
+
+from wayline.documents.characters import characters
+
+_SILENT = frozenset({"script", "style", "template", "noscript", "svg", "head"})
+_BLOCK = frozenset(
+    "address article aside blockquote br dd div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header "
+    "hr li main nav ol p pre section table td th tr ul".split()
+)
+TITLE_CHARS_MAX = 300
+
+_TITLE = re.compile(r"<title[^>]{0,200}>(.{0,2000}?)</title>", re.I | re.S)
+_SPACES = re.compile(r"[ \t\f\v]+")
+_BLANKS = re.compile(r"\s*\n\s*\n\s*")
+
+
+def html_text(html: str) -> str:
+    """Return the article of a page without its menus as Markdown-like text, or all its text where there is none."""
+    # Takes over half a second to import, and most documents are not HTML.
+    import trafilatura
+
+    found = trafilatura.extract(html, output_format="txt", include_comments=False, include_tables=True)
+    return found if found and found.strip() else _all_text(html)
+
+
+@dataclass(frozen=True, slots=True)
+class HtmlPage:
+    """A page as a reader needs it."""
+
+    title: str
+    markdown: str
+
+
+def html_page(content: bytes, *, charset: str = "", url: str = "") -> HtmlPage:
+    """Return the article of a page as Markdown with its links, or all its text where there is none. Blocking."""
+    import trafilatura
+
+    html = characters(content, html=True, charset=charset)
+    found = trafilatura.extract(
+        html, url=url or None, output_format="markdown", include_comments=False, include_tables=True, include_links=True
+    )
+    title = _TITLE.search(html)
+    name = " ".join(entities.unescape(title[1]).split())[:TITLE_CHARS_MAX] if title else ""
+    return HtmlPage(name, found.strip() if found and found.strip() else _all_text(html))
+
+
+class _Words(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.parts: list[str] = []
+        self._silent: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in _SILENT:
+            self._silent.append(tag)
+        elif tag in _BLOCK:
+            self.parts.append("\n\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self._silent:
+            while self._silent.pop() != tag:
+                pass
+        elif tag in _BLOCK:
+            self.parts.append("\n\n")
+
+    def handle_data(self, data: str) -> None:
+        if not self._silent:
+            self.parts.append(data)
+
+
+def _all_text(html: str) -> str:
+    words = _Words()
+    words.feed(html)
+    words.close()
+    text = _SPACES.sub(" ", "".join(words.parts))
+    return _BLANKS.sub("\n\n", text).strip()

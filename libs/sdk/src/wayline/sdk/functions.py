@@ -1,0 +1,99 @@
+"""A function as a tool: its schema from its signature, its arguments checked, its result as an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic_core import to_jsonable_python
+
+from wayline.contracts.base import explain
+from wayline.contracts.bus_tools import BODY_MAX, BusTool, InvokeResult
+from wayline.sdk.call import Call, ToolFailed
+
+Outcome = Callable[[Call], Awaitable[str | None]]
+"""Returns what became of a call's key; None: nothing has begun under it, and nothing will."""
+
+
+@dataclass(frozen=True)
+class ToolFunction:
+    """A function that is offered as a tool."""
+
+    offered: BusTool
+    function: Callable[..., Any]
+    arguments: type[BaseModel]
+    call_parameters: tuple[str, ...] = field(default=())
+    outcome: Outcome | None = None
+
+    @classmethod
+    def of(
+        cls, function: Callable[..., Any], *, name: str | None, outcome: Outcome | None, **offered: Any
+    ) -> ToolFunction:
+        """Read a function's signature and docstring. Raises TypeError where it can be no tool."""
+        tool = name or function.__name__
+        hints = get_type_hints(function, include_extras=True)
+        fields: dict[str, Any] = {}
+        calls: list[str] = []
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+                raise TypeError(f"the tool {tool}: a model gives its arguments by name, so {parameter} cannot be one")
+            if parameter.name not in hints:
+                raise TypeError(f"the tool {tool}: its parameter {parameter.name} needs a type, which models are told")
+            if hints[parameter.name] is Call:
+                calls.append(parameter.name)
+            else:
+                default = ... if parameter.default is parameter.empty else parameter.default
+                fields[parameter.name] = (hints[parameter.name], default)
+        arguments = create_model(tool, __config__=ConfigDict(extra="forbid"), **fields)
+        schema = {"type": "object", **arguments.model_json_schema()}
+        schema.pop("title", None)
+        description = inspect.getdoc(function) or ""
+        shown = BusTool(name=tool, description=description, input_schema=schema, **offered)
+        return cls(shown, function, arguments, tuple(calls), outcome)
+
+    async def run(self, arguments: dict[str, Any], call: Call) -> InvokeResult:
+        """Run the function and return its answer; ToolFailed and wrong arguments are answers."""
+        try:
+            values = self.arguments.model_validate(arguments)
+        except ValidationError as error:
+            return InvokeResult(error=f"wrong arguments: {explain(error)}")
+        given = {name: getattr(values, name) for name in self.arguments.model_fields}
+        given |= dict.fromkeys(self.call_parameters, call)
+        try:
+            if inspect.iscoroutinefunction(self.function):
+                result = await self.function(**given)
+            else:
+                result = await asyncio.to_thread(self.function, **given)
+        except ToolFailed as error:
+            return InvokeResult(error=str(error) or "the tool failed without saying why")
+        return _bounded(as_result(result))
+
+    async def reconcile(self, call: Call) -> InvokeResult:
+        """Say what became of a call's key."""
+        assert self.outcome is not None
+        content = await self.outcome(call)
+        return _bounded(InvokeResult(structured={"found": content is not None, "content": content}))
+
+
+def as_result(value: Any) -> InvokeResult:
+    """Return a function's value as the answer of its tool: text as it is, objects as structured content."""
+    if isinstance(value, InvokeResult):
+        return value
+    if value is None or isinstance(value, str):
+        return InvokeResult(text=value or "")
+    plain = to_jsonable_python(value)
+    if isinstance(plain, dict):
+        return InvokeResult(structured=plain)
+    return InvokeResult(text=json.dumps(plain, ensure_ascii=False))
+
+
+def _bounded(result: InvokeResult) -> InvokeResult:
+    size = len(result.model_dump_json())
+    if size <= BODY_MAX:
+        return result
+    return InvokeResult(error=f"the tool's answer of {size} bytes is above {BODY_MAX}; ask it for less")

@@ -1,0 +1,174 @@
+"""What the open tool calls of a step need: a person, a job of their own, or to be run. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from wayline.contracts.jobs import PendingApproval, Waiting
+from wayline.contracts.tools import RUN_CODE
+from wayline.executor.decide.actions import (
+    Action,
+    AskApproval,
+    AwaitChildren,
+    EndDenied,
+    Park,
+    Resolve,
+    RunProgram,
+    RunTools,
+    SettleCalls,
+    StartChildren,
+    StopChildren,
+)
+from wayline.executor.decide.approvals import MAY_RUN, Standing, pending_approval, stands
+from wayline.executor.decide.children import begun_children, is_child_call, under_way
+from wayline.executor.decide.limits import is_out_of_time, time_over
+from wayline.executor.decide.repeated_calls import end_loop, is_looping
+from wayline.journal import Call, Job
+
+
+def go_on_with_calls(job: Job) -> Action | None:
+    """Return what the step's open calls need; None: none is open, or those that are need nothing now."""
+    if not any(call.done is None for call in job.tools.calls):
+        return None
+    return resolve_call(job) or end_loop(job) or run_calls(job) or await_children(job) or park_for_decision(job)
+
+
+def resolve_call(job: Job) -> Action | None:
+    """Write down what a human has decided on a call, unless it is to run again."""
+    decided = (call for call in _open_everywhere(job) if call.decision is not None and call.decision.outcome != "retry")
+    call = next(decided, None)
+    return Resolve(call) if call else None
+
+
+def run_calls(job: Job) -> Action | None:
+    """Run the calls that wait for no human; first ask for the approvals that others need."""
+    calls = [(call, stands(job, call)) for call in _open(job) if not _waits(job, call) and not is_looping(job, call)]
+    runnable = [call for call, how in calls if how in MAY_RUN]
+    needed = tuple(call for call, how in calls if how is Standing.NEEDED)
+    denied = tuple(call for call, how in calls if how is Standing.DENIED)
+    if not (runnable or needed or denied):
+        return None
+    if is_out_of_time(job):
+        # What has begun is brought to an end; nothing is begun for which nobody will wait.
+        return _stop_begun(job) or time_over(job)
+    if needed:
+        return AskApproval(needed)
+    if denied:
+        return EndDenied(denied)
+    return _run(job, runnable)
+
+
+def _run(job: Job, runnable: list[Call]) -> Action | None:
+    """Choose which of the calls run now, and how; None: an earlier call has to end first."""
+    if _must_wait_for_the_first(job) or (under_way(job) and in_order(job, runnable)):
+        return None
+    beside = _beside(job, runnable)
+    if children := tuple(call for call in beside if is_child_call(job, call)):
+        return StartChildren(children)
+    return RunProgram(beside[0]) if is_program(job, beside[0]) else RunTools(beside)
+
+
+def _stop_begun(job: Job) -> Action | None:
+    """Bring to an end what was begun of a job whose time is over; None: nothing was."""
+    if children := begun_children(job):
+        return StopChildren(children, "timeout")
+    begun = begun_calls(job)
+    return SettleCalls(begun, "timeout") if begun else None
+
+
+def await_children(job: Job) -> Action | None:
+    """Wait for the jobs that the calls of this step have become; stop them where the job's time is over."""
+    calls = under_way(job)
+    if not calls:
+        return None
+    if is_out_of_time(job) or job.family.overdue:
+        return StopChildren(calls, "timeout")
+    people = park_for_decision(job)
+    return AwaitChildren(calls, people.waiting if isinstance(people, Park) else None)
+
+
+def park_for_decision(job: Job) -> Action | None:
+    """Park a job whose calls all wait for a human."""
+    approvals = tuple(pending_approval(asked) for asked in job.tools.pending)
+    call = next((call for call in _open_everywhere(job) if call.undecided), None)
+    if call is None:
+        return Park(_for_approval(approvals)) if approvals else None
+    assert call.decision_id is not None
+    return Park(
+        Waiting(
+            why="needs_decision",
+            wait_id=call.decision_id,
+            question=f"Nobody knows whether {call.meant.tool} did its work: did it?",
+            tool=call.meant.tool,
+            arguments=call.meant.arguments,
+            expires_at=call.expires_at,
+            approvals=approvals,
+        )
+    )
+
+
+def _for_approval(approvals: tuple[PendingApproval, ...]) -> Waiting:
+    """Return the wait for approvals; what stands outside of their list is of the first."""
+    first = approvals[0]
+    return Waiting(
+        why="approval",
+        wait_id=first.approval_id,
+        question=first.reason if first.input_schema else f"May {first.tool} be called with these arguments?",
+        tool=first.tool,
+        arguments=first.arguments,
+        expires_at=first.expires_at,
+        approvals=approvals,
+    )
+
+
+def _open(job: Job) -> list[Call]:
+    return [call for call in job.tools.calls if call.done is None]
+
+
+def _open_everywhere(job: Job) -> list[Call]:
+    """Return the open calls of the model, and before them those of its program."""
+    return [*(call for call in job.code.program_calls if call.done is None), *_open(job)]
+
+
+def begun_calls(job: Job) -> tuple[Call, ...]:
+    """Return the calls whose intent is in the log and whose end is not, whichever holder asked for them.
+
+    Those of a program come first: the end of its own call ends it. Calls that are jobs of their own are not among them.
+    """
+    return tuple(call for call in _open_everywhere(job) if call.key is not None and not is_child_call(job, call))
+
+
+def is_program(job: Job, call: Call) -> bool:
+    """Return whether a call is one of `run_code` by an agent that may use it."""
+    return call.meant.tool == RUN_CODE and job.routing.config is not None and job.routing.config.code
+
+
+def _waits(job: Job, call: Call) -> bool:
+    """Return whether a call has become a job of its own, or its program waits for nothing but people."""
+    if call.child_id is not None:
+        return True
+    open_calls = [one for one in job.code.program_calls if one.done is None]
+    return (
+        call.wanted.call == job.code.program
+        and bool(open_calls)
+        and all(stands(job, one) is Standing.WAITING for one in open_calls)
+    )
+
+
+def _must_wait_for_the_first(job: Job) -> bool:
+    """Return whether the agent wants order and the first open call waits for a human."""
+    assert job.routing.config is not None
+    return job.routing.config.tools_in_order and stands(job, _open(job)[0]) not in MAY_RUN
+
+
+def _beside(job: Job, runnable: list[Call]) -> tuple[Call, ...]:
+    """Return all of them, unless the agent or one of the tools asks for order."""
+    assert job.routing.config is not None
+    return (runnable[0],) if in_order(job, runnable) else tuple(runnable)
+
+
+def in_order(job: Job, calls: Iterable[Call]) -> bool:
+    """Return whether the agent or the tool of one of these calls asks for order."""
+    assert job.routing.config is not None
+    alone = {tool.name for tool in (*(job.tools.offered or ()), *job.tools.discovered) if tool.in_order}
+    return job.routing.config.tools_in_order or any(call.meant.tool in alone for call in calls)

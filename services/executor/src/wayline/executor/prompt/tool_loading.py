@@ -1,0 +1,175 @@
+"""Which of an agent's tools are in every prompt, and how the model is told of the others when it finds them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from importlib.resources import files
+from typing import NamedTuple
+
+from wayline.contracts.agents import AgentConfig, ToolLoading
+from wayline.contracts.chat import LoadedTools, ToolCall
+from wayline.contracts.tools import (
+    BUILTIN,
+    TOOL_SEARCH,
+    USE_TOOL,
+    Effect,
+    FoundTools,
+    ToolDefinition,
+    ToolError,
+    ToolReply,
+    may_use,
+)
+from wayline.executor.prompt.notes import definitions
+from wayline.journal import Job
+from wayline.llm.broken_json.arguments import nearest
+
+ALWAYS_MAX = 15
+"""Tools in every prompt of an agent that does not say which."""
+RESULTS, RESULTS_MAX = 3, 10
+QUERY_CHARS_MAX = 2_000
+SERVERS_NAMED_MAX = 20
+HEADS_MAX = 256
+
+_SAYS = (files("wayline.executor.prompt") / "tool_search.md").read_text(encoding="utf-8").strip()
+_THROUGH = f"call it through {USE_TOOL}"
+_ENABLE = "An administrator of this agent can change that"
+
+
+def always_loaded(
+    config: AgentConfig, listed: Sequence[ToolDefinition], *, required: Sequence[str] = ()
+) -> Sequence[ToolDefinition]:
+    """Return the tools of every prompt, in the order of the listing; all the others are found with `tool_search`.
+
+    Without a word on it from the agent: all where there are few, else those that the job requires and that the agent
+    names in full, in its order; then built-in ones; then others by name.
+    """
+    if config.tools_loading is not None:
+        loading = config.tools_loading
+        return [tool for tool in listed if tool.name in required or _is_always(tool.name, loading)]
+    if len(listed) <= ALWAYS_MAX:
+        return listed
+    named = {name: at for at, name in reversed([*enumerate((*required, *config.tools))])}
+    first = sorted(listed, key=lambda tool: (named.get(tool.name, len(named)), tool.server != BUILTIN, tool.name))
+    chosen = {tool.name for tool in first[: max(ALWAYS_MAX, len(required))]}
+    return [tool for tool in listed if tool.name in chosen]
+
+
+def _is_always(name: str, loading: ToolLoading) -> bool:
+    return _longest(name, loading.always) >= max(1, _longest(name, loading.deferred))
+
+
+def _longest(name: str, patterns: Sequence[str]) -> int:
+    """Return the length of the longest pattern that fits; 0: none does."""
+    return max((len(pattern) for pattern in patterns if fnmatchcase(name, pattern)), default=0)
+
+
+def tool_search(deferred: Sequence[ToolDefinition]) -> ToolDefinition:
+    """Return the tool that finds these."""
+    return _tool_search(tuple(sorted({tool.server for tool in deferred} - {BUILTIN, ""})))
+
+
+@lru_cache(HEADS_MAX)
+def _tool_search(servers: tuple[str, ...]) -> ToolDefinition:
+    """Return the same object for the same servers: prompts that begin alike are hashed once."""
+    more = f" and {len(servers) - SERVERS_NAMED_MAX} more" if len(servers) > SERVERS_NAMED_MAX else ""
+    of = f" There are tools of {', '.join(servers[:SERVERS_NAMED_MAX])}{more}." if servers else ""
+    return ToolDefinition(
+        name=TOOL_SEARCH,
+        description=_SAYS + of,
+        input_schema={
+            "type": "object",
+            "properties": {
+                "query": {"type": "string"},
+                "max_results": {"type": "integer", "minimum": 1, "maximum": RESULTS_MAX, "default": RESULTS},
+            },
+            "required": ["query"],
+        },
+        effect=Effect.READ,
+    )
+
+
+def is_search(job: Job, call: ToolCall) -> bool:
+    """Return whether a call is one of `tool_search` by a job that has it."""
+    return call.tool == TOOL_SEARCH and job.tools.searched
+
+
+class Search(NamedTuple):
+    """What the model looks for."""
+
+    query: str
+    at_most: int
+
+
+def search_of(call: ToolCall) -> Search | ToolReply:
+    """Return what a call of `tool_search` looks for, or what is wrong with it."""
+    query, at_most = call.arguments.get("query"), call.arguments.get("max_results", RESULTS)
+    if not isinstance(query, str) or not query.strip():
+        return _failed("invalid_arguments", f"{TOOL_SEARCH} takes `query`, words on what the tool should do")
+    if isinstance(at_most, bool) or not isinstance(at_most, int):
+        return _failed("invalid_arguments", f"`max_results` is a number from 1 to {RESULTS_MAX}")
+    return Search(query.strip()[:QUERY_CHARS_MAX], min(max(1, at_most), RESULTS_MAX))
+
+
+class Told(NamedTuple):
+    """What the model is told of a search, and which tools it knows from then on."""
+
+    content: str
+    tools: tuple[ToolDefinition, ...]
+    loaded: LoadedTools | None
+
+
+def tell_found(job: Job, found: FoundTools) -> Told:
+    """Return a search's result, without the tools that the model has come to know meanwhile."""
+    new = tuple(one.tool for one in found.tools if job.tools.definition(one.tool.name) is None)
+    known = (*found.loaded, *(one.tool.name for one in found.tools if one.tool not in new))
+    beside = "\n".join(_beside(job, known, found.disabled))
+    if not new:
+        nothing = (
+            "" if known else f"None of {found.searched} tools fits: try other words for what it should do or return."
+        )
+        return Told("\n".join(filter(None, (nothing, beside))), (), None)
+    text = definitions((tool, _THROUGH) for tool in new)
+    loaded = LoadedTools(names=tuple(tool.name for tool in new), beside=beside)
+    return Told("\n\n".join(filter(None, (text, beside))), new, loaded)
+
+
+def _beside(job: Job, known: Sequence[str], disabled: Sequence[str]) -> list[str]:
+    lines = [f"You have already: {', '.join(known)}."] if known else []
+    config = job.routing.config
+    for name in disabled:
+        off = config is not None and may_use(name, patterns=config.tools)
+        why = "is switched off for this agent (`tools_off`, `web_search` …)" if off else "is not among its `tools`"
+        lines.append(f"{name} fits too, but {why}: it cannot be called here. {_ENABLE}.")
+    return lines
+
+
+def tell_unloaded(tool: ToolDefinition) -> str:
+    """Return what a model is told that called a tool before it knew the definition."""
+    return f"{tool.name} was not called, because it had not been loaded. It is now; call it again:\n\n" + definitions(
+        [(tool, _THROUGH)]
+    )
+
+
+def tell_unknown(name: str, listed: Sequence[ToolDefinition]) -> ToolReply:
+    """Return the answer to a call of a tool that nobody knows."""
+    near = nearest(name, [tool.name for tool in listed])
+    hint = f"; did you mean {near!r}?" if near else ""
+    return _failed("unknown_tool", f"there is no tool {name!r} here{hint} {TOOL_SEARCH} finds tools by what they do")
+
+
+def loaded_since(job: Job) -> tuple[ToolDefinition, ...]:
+    """Return the tools that the model came to know after its first call, each as it was first told of it.
+
+    A provider that expands a reference does so in its place: another definition would change the prefix.
+    """
+    pinned = {tool.name for tool in job.tools.offered or ()}
+    first: dict[str, ToolDefinition] = {}
+    for tool in job.tools.discovered:
+        first.setdefault(tool.name, tool)
+    return tuple(tool for name, tool in first.items() if name not in pinned)
+
+
+def _failed(code: str, message: str) -> ToolReply:
+    return ToolReply(status="failed", error=ToolError.model_validate({"code": code, "message": message}))

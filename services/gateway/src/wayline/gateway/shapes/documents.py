@@ -1,0 +1,72 @@
+"""Bodies about documents and searches."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import orjson
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
+
+from wayline.contracts import ids
+from wayline.contracts.knowledge import Filter
+from wayline.gateway.shapes.body import ONE_LINE, TEXT_WITHOUT_NUL, Body, Label, Metadata
+
+
+class DocumentBody(Body):
+    """A document as text."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"name": "tides.md", "text": "# Tides\n\nThe moon pulls the sea."}]}
+    )
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=ONE_LINE)]
+    text: str
+    metadata: Metadata = Field(default_factory=dict)
+    document_id: ids.JobId | None = Field(default=None, description="Your own id; the same id again replaces it.")
+    media_type: Annotated[str, StringConstraints(pattern=r"^text/[a-z0-9.+-]{1,60}$")] | None = Field(
+        default=None, description="`text/markdown`, `text/html` …; guessed from the name when left out."
+    )
+
+
+def _decoded(value: Any) -> Any:
+    """Decode metadata, which comes as a JSON object in a form's text."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return orjson.loads(value or "{}")
+    except orjson.JSONDecodeError as error:
+        raise ValueError(f"this is not JSON: {error}") from None
+
+
+class FileFields(Body):
+    """What a multipart upload may say beside its `file`."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=ONE_LINE)]
+    metadata: Annotated[Metadata, BeforeValidator(_decoded)] = Field(default_factory=dict)
+    document_id: ids.JobId | None = None
+
+
+class SearchFilter(Filter):
+    """Which passages may be found at all."""
+
+    metadata: Metadata = Field(default_factory=dict, description="Every pair must be equal in the chunk.")
+    document_ids: tuple[Label, ...] = ()
+
+
+class SearchBody(Body):
+    """A question to the knowledge base."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"query": "what moves the sea?", "top_k": 3}]})
+
+    query: Annotated[str, StringConstraints(min_length=1, max_length=10_000, pattern=TEXT_WITHOUT_NUL)]
+    mode: Literal["hybrid", "keyword", "vector"] = "hybrid"
+    top_k: int = Field(default=10, ge=1, le=200)
+    vector_weight: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="The vector leg's share in hybrid: 0 is words alone. null: what the embedding model is worth, 0.5 "
+        "for one that understands meaning, less for the lexical one.",
+    )
+    min_score: float | None = None
+    filter: SearchFilter = SearchFilter()

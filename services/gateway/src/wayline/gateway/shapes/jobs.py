@@ -1,0 +1,110 @@
+"""Bodies about jobs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from wayline.contracts import ids
+from wayline.contracts.chat import Part
+from wayline.contracts.jobs import JobOptions, JobView, Status
+from wayline.contracts.money import Dollars
+from wayline.gateway.shapes.body import ONE_LINE, TEXT_WITHOUT_NUL, Body, Label
+
+
+class SubmitBody(Body):
+    """A job to run."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"agent": "assistant", "input": "How does Wayline survive a crash?"},
+                {
+                    "agent": "assistant",
+                    "input": [{"type": "text", "text": "Summarise this."}],
+                    "session_id": "s-1",
+                    "options": {"max_steps": 3, "budget_usd": "0.05"},
+                },
+            ]
+        }
+    )
+
+    agent: Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=ONE_LINE)]
+    input: str | tuple[Part, ...] = Field(description="Text, or parts: text, image, file by document id.")
+    job_id: ids.NewJobId | None = Field(default=None, description="Your own id; the same id is the same job.")
+    session_id: Label | None = None
+    user_id: Label | None = None
+    options: JobOptions = JobOptions()
+
+
+class Accepted(BaseModel):
+    """A job that the bus has stored: it will run, whatever happens to this process."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "job_id": "job_1f2e3d4c5b6a79880011",
+                    "status": "queued",
+                    "links": {"self": "/v1/jobs/job_1f2e3d4c5b6a79880011"},
+                }
+            ]
+        }
+    )
+
+    job_id: str
+    status: Status
+    links: dict[str, str]
+
+
+class CancelBody(Body):
+    """Why a job shall stop."""
+
+    reason: Annotated[str, StringConstraints(max_length=1_000, pattern=TEXT_WITHOUT_NUL)] = ""
+
+
+class AnswerBody(Body):
+    """The outcome of a tool call that could not be learned."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"outcome": "succeeded", "content": "The mail was sent."}]}
+    )
+
+    outcome: Literal["succeeded", "failed", "retry"]
+    content: Annotated[str, StringConstraints(max_length=100_000, pattern=TEXT_WITHOUT_NUL)] = Field(
+        default="", description="What the tool would have returned, where it succeeded."
+    )
+
+
+class BudgetBody(Body):
+    """What a job may spend from now on."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"budget_usd": "0.50"}]})
+
+    budget_usd: Dollars
+
+
+class Signalled(BaseModel):
+    """A signal that the bus has stored: the job's executor turns it into an event."""
+
+    job_id: str
+    signal: Literal["cancel", "answer", "budget", "approval"]
+    links: dict[str, str]
+
+
+def links(job_id: str) -> dict[str, str]:
+    """Return where everything about a job is."""
+    here = f"/v1/jobs/{job_id}"
+    return {
+        "self": here,
+        "events": f"{here}/events",
+        "trace": f"{here}/trace",
+        "steps": f"{here}/steps",
+        "cancel": f"{here}/cancel",
+    }
+
+
+def linked(job: JobView) -> JobView:
+    """Return a job with its links."""
+    return job.model_copy(update={"links": links(job.job_id)})

@@ -1,0 +1,72 @@
+"""Bodies about API keys."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from wayline.contracts import ids
+from wayline.gateway.keys import SCOPES, Scope
+from wayline.gateway.shapes.body import Body, Label
+
+
+def _in_the_future(moment: datetime) -> datetime:
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    if moment <= datetime.now(UTC):
+        raise ValueError("this moment is over; leave it out for a key that does not expire")
+    return moment
+
+
+class KeyBody(Body):
+    """An API key to create."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"name": "ci", "tenant": "acme", "scopes": ["read", "write"]}]}
+    )
+
+    name: Label = Field(description="Whose or what it is for; jobs and signals say it.")
+    tenant: ids.Tenant | None = Field(default=None, description="Left out: the caller's own.")
+    scopes: Annotated[tuple[Scope, ...], Field(min_length=1, max_length=len(SCOPES))] = Field(
+        default=("read", "write"),
+        description="`read`; `write`: jobs and documents; `tools`: the tools of MCP servers over /mcp; `approve`: tool "
+        "calls that wait for a person; `admin`: the tenant's agents, models, schedules, budgets, dead letters and "
+        "keys; `operator`: all tenants and their keys.",
+    )
+    expires_at: Annotated[datetime, AfterValidator(_in_the_future)] | None = Field(
+        default=None, description="When it stops working; null: when it is revoked."
+    )
+
+
+class Key(BaseModel):
+    """What may be shown of an API key."""
+
+    id: str
+    prefix: str = Field(description="How the key begins: enough to recognise it.")
+    tenant: str
+    name: str
+    scopes: tuple[Scope, ...]
+    created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None = Field(description="To the minute.")
+    revoked_at: datetime | None
+
+
+class KeyCreated(Key):
+    """A key that was just created."""
+
+    key: str = Field(description="The whole key. Nothing can show it again.")
+
+
+class KeyList(BaseModel):
+    """API keys, newest first."""
+
+    keys: tuple[Key, ...]
+
+
+class KeyRevoked(BaseModel):
+    """Whether a key was valid until now."""
+
+    id: str
+    revoked: bool

@@ -1,0 +1,121 @@
+"""Accepts submitted jobs: reserve, first record, ticket, ack."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from wayline.chassis import Bus, Delivery
+from wayline.contracts.base import Message
+from wayline.contracts.errors import Conflict
+from wayline.contracts.events import JobSubmitted
+from wayline.contracts.jobs import Failure, SubmitJob
+from wayline.journal import Fenced, JobLog, State, fold, run_result, send_result
+from wayline.router import admission
+from wayline.router.adapters.firings import Firings
+from wayline.router.adapters.latest_results import LatestResults
+from wayline.router.adapters.shares import TENANT_FULL, Shares
+from wayline.router.adapters.tables import Tables
+from wayline.router.adapters.ticket_lanes import TicketLanes
+from wayline.router.adapters.turns import Turns
+from wayline.router.handlers.first_records import FirstRecords
+
+
+class SubmissionHandlers:
+    """Answers what clients and schedules submit."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        tables: Tables,
+        records: FirstRecords,
+        *,
+        shares: Shares,
+        turns: Turns,
+        ticket_lanes: TicketLanes,
+        firings: Firings,
+        latest: LatestResults,
+    ) -> None:
+        self._bus = bus
+        self._tables = tables
+        self._records = records
+        self._shares = shares
+        self._turns = turns
+        self._ticket_lanes = ticket_lanes
+        self._firings = firings
+        self._latest = latest
+
+    async def on_submit(self, job: SubmitJob, delivery: Delivery) -> list[Message]:
+        """Give a job its log and its first ticket, once, however often it is submitted."""
+        await self._tables.require_tenant(job.tenant)
+        job_id = admission.job_id_of(job.job_id, delivery)
+        admission.reply_to_of(job.tenant, delivery)
+        admission.require_text(job)
+        log = JobLog(self._bus, job.tenant, job_id)
+        # A message that comes for the first time is nearly always of a new job, and where it is not the append says so.
+        head = await log.last() if delivery.deliveries > 1 else None
+        if head is None:
+            head = await self._records.begin(log, job, job_id, delivery)
+        if head.content_hash != job.content_hash():
+            raise Conflict(f"job {job_id!r} is already another job", code="job_id_conflict")
+        messages: list[Message] = []
+        if head.state is State.NEW:
+            messages.append(await self._ticket_lanes.queue_first(job.tenant, job_id, head))
+        if job.options.when_busy == "steer" and job.session_id is not None:
+            await self._turns.steer(job.tenant, job.session_id)
+        if head.state is State.ENDED and head.epoch == 0:
+            await self._records.conclude(log, [event async for event in log.read()])
+        elif head.state is State.PARKED and head.epoch == 0:
+            await self._queue_for_turn(job, job_id)
+        return messages
+
+    async def _queue_for_turn(self, job: SubmitJob, job_id: str) -> None:
+        """Do what follows the first record of a job that waits for its turn: the jobs before it may have ended by now.
+
+        Each part may be repeated.
+        """
+        if job.session_id is None:
+            return
+        if job.options.when_busy == "interrupt" and (turn := await self._turns.turn_of(job.tenant, job_id)):
+            await self._turns.interrupt(job.tenant, job.session_id, turn, by=job_id)
+        await self._turns.wake_next(job.tenant, job.session_id)
+
+    async def on_refused(self, delivery: Delivery, code: str, reason: str) -> None:
+        """Write the log of a job that will not run, release what was reserved for it, and tell whoever asked.
+
+        A submission that gets no log is answered all the same, where it says to whom.
+        """
+        found = admission.salvaged(delivery)
+        job = found.job
+        turn = None
+        if found.has_log and job.session_id is not None:
+            turn = await self._turns.turn_of(job.tenant, found.job_id)
+        await self._firings.note_refused(job.tenant, found.job_id, delivery, f"{code}: {reason}")
+        schedule = await self._firings.fired_by(job.tenant, found.job_id, delivery)
+        first = admission.submitted(job, found.job_id, delivery, datetime.now(UTC), turn=turn, schedule=schedule)
+        record = admission.refused(first, Failure(code=code, message=reason))
+        if code == TENANT_FULL:
+            record = admission.refused(admission.without_input(first), Failure(code=code, message=reason))
+        known = found.has_log and await self._tables.is_tenant(job.tenant)
+        if not known or not await self._shares.may_store(job.tenant):
+            job_ended = fold(record)
+            await send_result(self._bus, job_ended)
+            await self._latest.end(job.tenant, run_result(job_ended))
+            if turn is not None:
+                # It has no log that could say so, and the next job of its session is not to wait for it.
+                await self._turns.end(job.tenant, found.job_id)
+            return None
+        log = JobLog(self._bus, job.tenant, found.job_id)
+        try:
+            await log.begin(record, content_hash=first.content_hash, lane=job.options.lane)
+        except Fenced:
+            # The job exists: a conflicting or broken second submission changes nothing about it, unless the log is
+            # our own refusal, whose last steps may be missing.
+            head = await log.last()
+            if head is not None and head.content_hash != first.content_hash:
+                return await send_result(self._bus, fold(record))
+            if head is None or head.state is not State.ENDED:
+                return
+            record = [event async for event in log.read()]
+            if len(record) != 2 or not isinstance(record[0], JobSubmitted):
+                return
+        await self._records.conclude(log, record)

@@ -1,0 +1,213 @@
+"""The commands `wayline mcp`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from wayline.standalone.commands import server_config
+from wayline.standalone.commands.arguments import fail, read_json
+from wayline.standalone.commands.output import AsJson, answer, console, conversation, print_json
+
+app = typer.Typer(help="MCP servers, whose tools agents use.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="As `wayline mcp list` shows it.")]
+
+
+@app.command("list")
+def list_servers(as_json: AsJson = False) -> None:
+    """List the servers with their state."""
+    from wayline.standalone.terminal.server_views import servers_table
+
+    answer(lambda client: client.get("/v1/mcp/servers"), as_json=as_json, draw=servers_table)
+
+
+@app.command()
+def add(
+    name: Annotated[str | None, typer.Argument(help="Small letters, digits and -; its tools are NAME__TOOL.")] = None,
+    command: Annotated[
+        list[str] | None, typer.Argument(help="A program with its arguments, after --: -- npx -y PACKAGE.")
+    ] = None,
+    *,
+    url: Annotated[str | None, typer.Option(help="Or where it is over HTTP.")] = None,
+    sse: Annotated[bool, typer.Option("--sse", help="The URL speaks the older transport, HTTP with SSE.")] = False,
+    header: Annotated[
+        list[str] | None, typer.Option(metavar="NAME:VALUE", help="Sent to the URL; kept as a secret.")
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME[=VALUE]", help="For the program, kept as a secret; without a value: our own."),
+    ] = None,
+    effect: Annotated[
+        list[str] | None, typer.Option(metavar="TOOL=EFFECT", help="read, idempotent, reconcile or once (the default).")
+    ] = None,
+    ask: Annotated[str | None, typer.Option(help="When a person approves calls: always, writes or never.")] = None,
+    trusted: Annotated[bool, typer.Option("--trusted", help="Believe the server's own hints of effects.")] = False,
+    untrusted: Annotated[bool, typer.Option("--untrusted", help="Its results are the words of strangers.")] = False,
+    timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="How long a call may take.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Save it also when it cannot be connected to.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Try a server, show what it offers, and save it; without arguments, answer questions."""
+    given = {
+        "url": url,
+        "sse": sse,
+        "headers": dict(map(server_config.header, header or ())),
+        "command": command[0] if command else None,
+        "args": command[1:] if command else None,
+        "env": dict(map(server_config.variable, env or ())),
+        "effects": dict(map(server_config.effect, effect or ())),
+        "ask": ask,
+        "trusted": trusted,
+        "untrusted": untrusted,
+        "timeout_s": timeout,
+    }
+    asking = name is None
+    if name is None:
+        if as_json or not sys.stdin.isatty():
+            fail("give the server's name and its --url, or its command after --")
+        name, given = server_config.asked()
+    config = {field: value for field, value in given.items() if value}
+    report = _tried(name, config, as_json=as_json)
+    if not report["ok"] and not force and not (asking and typer.confirm("Save it all the same?", default=False)):
+        if not as_json:
+            fail(f"{name} is not saved; --force saves it all the same")
+        print_json({"report": report, "server": None})
+        raise typer.Exit(1)
+    if asking and report["ok"] and not typer.confirm("Save it?", default=True):
+        raise typer.Exit(1)
+    server = conversation(lambda client: client.put(f"/v1/mcp/servers/{name}", config), as_json=as_json)
+    if as_json:
+        print_json({"report": report, "server": server})
+    else:
+        print(f"{name} is saved: its tools are {name}__…")
+
+
+@app.command("import")
+def import_servers(
+    file: Annotated[str, typer.Argument(help="JSON with `mcpServers`, as desktop clients keep it; - reads the input.")],
+    replace: Annotated[bool, typer.Option("--replace", help="Also those whose name is saved already.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Save every server of a desktop client's configuration. Exit code 1: not all could be."""
+    content = read_json(file)
+    servers = content.get("mcpServers", content.get("servers")) if isinstance(content, dict) else None
+    if not isinstance(servers, dict) or not all(isinstance(server, dict) for server in servers.values()):
+        fail(f'{file} has no servers: it needs {{"mcpServers": {{"NAME": {{"command": "…", "args": […]}}}}}}')
+    done = conversation(lambda client: _import_all(client, servers, replace=replace), as_json=as_json)
+    if as_json:
+        print_json({"servers": done})
+    else:
+        from wayline.standalone.terminal.server_views import import_line
+
+        for one in done:
+            console().print(import_line(one), soft_wrap=True)
+    if any(not one["saved"] for one in done):
+        raise typer.Exit(1)
+
+
+@app.command()
+def test(name: Name, as_json: AsJson = False) -> None:
+    """Connect to a server once more, and show what it offers. Exit code 1: no connection."""
+    from wayline.standalone.terminal.server_views import report
+
+    found = answer(lambda client: client.post(f"/v1/mcp/servers/{name}/test"), as_json=as_json, draw=report)
+    if not found["ok"]:
+        raise typer.Exit(1)
+
+
+@app.command()
+def enable(name: Name, as_json: AsJson = False) -> None:
+    """Connect to a server again that was disabled."""
+    _switch(name, "enable", as_json=as_json)
+
+
+@app.command()
+def disable(name: Name, as_json: AsJson = False) -> None:
+    """Take a server's tools away; its configuration and its secrets stay."""
+    _switch(name, "disable", as_json=as_json)
+
+
+@app.command()
+def approve(
+    name: Name,
+    tool: Annotated[list[str] | None, typer.Option(help="Only this tool; several may be given.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Approve what is shown without asking.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show definitions that have changed since they were approved, and approve them."""
+    from wayline.standalone.terminal.server_views import changed_definitions
+
+    changes = conversation(lambda client: client.get(f"/v1/mcp/servers/{name}"), as_json=as_json)["changes"]
+    changes = [change for change in changes if not tool or change["tool"] in tool]
+    if as_json and not yes:
+        print_json({"changes": changes})
+        return
+    if not changes:
+        fail(f"no definition of {name} waits for approval" + (" under that name" if tool else ""))
+    if not as_json:
+        console().print(changed_definitions(changes), soft_wrap=True)
+    if not yes:
+        if not sys.stdin.isatty():
+            fail("nothing is approved: --yes approves what is shown")
+        typer.confirm(f"Approve {len(changes)}?", abort=True)
+    # By their hashes: what the server offers by now may be something else than what was shown.
+    body = {"sha256": [change["sha256"] for change in changes]}
+    server = conversation(lambda client: client.post(f"/v1/mcp/servers/{name}/approve", body), as_json=as_json)
+    if as_json:
+        print_json(server)
+    else:
+        left = f"; {server['quarantined']} still wait" if server["quarantined"] else ""
+        print(f"{len(changes)} approved{left}")
+
+
+@app.command()
+def remove(name: Name, as_json: AsJson = False) -> None:
+    """Remove a server with its secrets."""
+    answer(
+        lambda client: client.delete(f"/v1/mcp/servers/{name}"),
+        as_json=as_json,
+        draw=lambda reply: f"{name} is removed" if reply["deleted"] else f"there is no server {name} of your own",
+    )
+
+
+def _tried(name: str, config: dict[str, Any], *, as_json: bool) -> dict[str, Any]:
+    """Try a server that is not saved, and show what it offers."""
+    found = conversation(
+        lambda client: client.post("/v1/mcp/servers/test", config, params={"name": name}), as_json=as_json
+    )
+    if not as_json:
+        from wayline.standalone.terminal.server_views import report
+
+        console().print(report(found), soft_wrap=True)
+    return found
+
+
+async def _import_all(client: Any, servers: dict[str, Any], *, replace: bool) -> list[dict[str, Any]]:
+    from wayline.client import ApiError
+
+    saved = {server["name"] for server in (await client.get("/v1/mcp/servers"))["servers"]}
+    done: list[dict[str, Any]] = []
+    names: set[str] = set()
+    for given, server in servers.items():
+        name, why = server_config.plain_name(given), ""
+        try:
+            if name in names or (name in saved and not replace):
+                raise server_config.CannotImport(f"{name} is saved already; --replace saves it anew")
+            await client.put(f"/v1/mcp/servers/{name}", server_config.imported(server, os.environ))
+            names.add(name)
+            if server.get("disabled"):
+                await client.post(f"/v1/mcp/servers/{name}/disable")
+        except (ApiError, server_config.CannotImport) as error:
+            why = str(error)
+        done.append({"given": given, "name": name, "saved": name in names and not why, "why": why})
+    return done
+
+
+def _switch(name: str, verb: str, *, as_json: bool) -> None:
+    from wayline.standalone.terminal.server_views import server_line
+
+    answer(lambda client: client.post(f"/v1/mcp/servers/{name}/{verb}"), as_json=as_json, draw=server_line)

@@ -1,0 +1,117 @@
+"""An MCP server's configuration, from options, from answers on a terminal, or from a desktop client's file."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+import typer
+
+from wayline.standalone.commands.arguments import fail
+
+EFFECTS = ("read", "idempotent", "reconcile", "once")
+_PLACEHOLDER = re.compile(r"\$\{(?P<kind>env:)?(?P<name>[^}]*)\}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class CannotImport(Exception):
+    """A desktop client's server that cannot be saved here; the text says why."""
+
+
+def plain_name(given: str) -> str:
+    """Return the name that a server has here: `My Files` is `my-files`."""
+    return re.sub(r"[^a-z0-9]+", "-", given.lower()).strip("-")[:32].strip("-") or "server"
+
+
+def imported(server: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
+    """Return a desktop client's server as it is saved here, `${VARIABLE}` replaced. Raises CannotImport."""
+    kind = str(server.get("type") or server.get("transport") or "").lower()
+    config = {
+        "url": server.get("url") or server.get("serverUrl") or server.get("httpUrl"),
+        "sse": kind == "sse" or None,
+        "headers": server.get("headers"),
+        "command": server.get("command"),
+        "args": server.get("args"),
+        "env": server.get("env"),
+    }
+    return {field: _replaced(value, environment) for field, value in config.items() if value}
+
+
+def _replaced(value: Any, environment: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        return _PLACEHOLDER.sub(lambda found: _value_of(found, environment), value)
+    if isinstance(value, list):
+        return [_replaced(one, environment) for one in value]
+    if isinstance(value, dict):
+        return {name: _replaced(one, environment) for name, one in value.items()}
+    return value
+
+
+def _value_of(found: re.Match[str], environment: Mapping[str, str]) -> str:
+    name, _, default = found["name"].partition(":-")
+    if not _VARIABLE.fullmatch(name):
+        raise CannotImport(f"{found[0]} is filled in by the client that wrote the file: put the value in its place")
+    value = environment.get(name) or default
+    if not value:
+        raise CannotImport(f"it needs {found[0]}: set the variable {name}, and import again")
+    return value
+
+
+def asked() -> tuple[str, dict[str, Any]]:
+    """Ask for a server on the terminal."""
+    name = plain_name(typer.prompt("Name"))
+    where = typer.prompt("URL, or the command that starts it")
+    config: dict[str, Any] = {}
+    if where.startswith(("http://", "https://")):
+        config["url"] = where
+        secret = typer.prompt("Authorization header (empty: none)", default="", show_default=False, hide_input=True)
+        if secret:
+            config["headers"] = {"Authorization": secret}
+    else:
+        config["command"], *config["args"] = _words(where)
+        env: dict[str, str] = {}
+        while variable := typer.prompt("Variable that it needs (empty: no more)", default="", show_default=False):
+            env[variable] = typer.prompt(f"Value of {variable}", hide_input=True)
+        config["env"] = env
+    config["trusted"] = typer.confirm("Believe its own hints of which tools only read?", default=False)
+    config["untrusted"] = typer.confirm("Are its results words of strangers, such as web pages?", default=False)
+    return name, config
+
+
+def _words(command: str) -> list[str]:
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        fail(f"the command cannot be read: {error}")
+    if not words:
+        fail("give a URL or a command")
+    return words
+
+
+def header(text: str) -> tuple[str, str]:
+    """Read `NAME:VALUE`."""
+    name, colon, value = text.partition(":")
+    if not colon:
+        fail(f"--header {name} needs a value: --header '{name}: VALUE'")
+    return name.strip(), value.strip()
+
+
+def variable(text: str) -> tuple[str, str]:
+    """Read `NAME=VALUE`, or the value of our own variable `NAME`."""
+    name, given, value = text.partition("=")
+    if given:
+        return name, value
+    if name not in os.environ:
+        fail(f"--env {name} has no value, and there is no variable {name} here")
+    return name, os.environ[name]
+
+
+def effect(text: str) -> tuple[str, str]:
+    """Read `TOOL=EFFECT`."""
+    tool, _, named = text.partition("=")
+    if named not in EFFECTS:
+        fail(f"--effect {text} is not of the form TOOL=EFFECT, with one of {', '.join(EFFECTS)}")
+    return tool, named

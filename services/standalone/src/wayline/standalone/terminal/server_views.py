@@ -1,0 +1,101 @@
+"""MCP servers, drawn for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+
+from wayline.standalone.terminal.job_views import shortened
+from wayline.standalone.terminal.table import details, table
+
+STYLES = {"connected": "green", "away": "red", "disabled": "dim"}
+
+
+def servers_table(page: dict[str, Any]) -> RenderableType:
+    """Draw one row a server."""
+    return table(
+        ("server", "of", "state", "tools", "to approve", "where", "why"),
+        (
+            (
+                server["name"],
+                server["of"],
+                _state(server["state"]),
+                str(server["tools"]),
+                str(server["quarantined"] or ""),
+                escape(shortened(_where(server["config"]))),
+                escape(shortened(server["why"])),
+            )
+            for server in page["servers"]
+        ),
+        nothing="no servers",
+    )
+
+
+def import_line(done: dict[str, Any]) -> str:
+    """Draw in one line what became of a server that was imported."""
+    name = done["name"] if done["given"] == done["name"] else f"{done['given']} as {done['name']}"
+    return escape(f"{name}: {'saved' if done['saved'] else 'not saved: ' + done['why']}")
+
+
+def server_line(server: dict[str, Any]) -> str:
+    """Draw a server's state in one line."""
+    why = f": {server['why']}" if server["why"] else ""
+    return f"{server['name']} is {server['state']}{escape(why)}"
+
+
+def changed_definitions(changes: list[dict[str, Any]]) -> RenderableType:
+    """Draw the definitions that wait for approval, each with what differs from the approved one."""
+    return Group(*(Group(f"[bold]{escape(_title(change))}[/bold]", *_lines(change), "") for change in changes))
+
+
+def _title(change: dict[str, Any]) -> str:
+    if change["kind"] == "instructions":
+        return "the server's instructions have changed: all its tools are held back"
+    return f"{change['tool']} {'is new' if change['kind'] == 'new' else 'has changed'}"
+
+
+def _lines(change: dict[str, Any]) -> Iterator[str]:
+    for difference in change["differences"]:
+        yield f"  {escape(difference['path'])}"
+        for sign, colour, value in (("-", "red", difference["before"]), ("+", "green", difference["after"])):
+            if value is not None:
+                yield f"  [{colour}]{sign} {escape(value)}[/{colour}]"
+    if not change["differences"]:
+        yield "  the difference is in what is hidden as a secret"
+
+
+def report(found: dict[str, Any]) -> RenderableType:
+    """Draw what a server offers, or why it cannot be reached."""
+    if not found["ok"]:
+        written = found["errors"] and f"\n\nIt wrote:\n{escape(found['errors'])}"
+        return f"[red]no connection[/red] after {_seconds(found)}: {escape(found['why'])}{written}"
+    about = (
+        ("server", escape(" ".join(filter(None, (found["server"], found["version"]))))),
+        ("protocol", escape(found["protocol"])),
+        ("took", _seconds(found)),
+        ("resources", escape(", ".join(found["resources"]))),
+        ("prompts", escape(", ".join(found["prompts"]))),
+    )
+    tools = table(
+        ("tool", "effect", "what it does"),
+        ((escape(tool["name"]), tool["effect"], escape(tool["description"].split("\n")[0])) for tool in found["tools"]),
+        nothing="no tools",
+    )
+    return Group(details((name, value) for name, value in about if value), tools)
+
+
+def _state(state: str) -> str:
+    return f"[{STYLES[state]}]{state}[/{STYLES[state]}]"
+
+
+def _where(config: dict[str, Any] | None) -> str:
+    if config is None:
+        return ""
+    return config["url"] or " ".join((config["command"], *config["args"]))
+
+
+def _seconds(found: dict[str, Any]) -> str:
+    return f"{found['took_ms'] / 1000:.1f} s"

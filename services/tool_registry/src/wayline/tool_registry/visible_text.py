@@ -1,0 +1,45 @@
+"""Write what cannot be seen in a text as escapes: a server's words may hide some from whoever reads them."""
+
+from __future__ import annotations
+
+import unicodedata
+
+KEPT = frozenset("\n\t ")
+UNSEEN_CATEGORIES = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
+"""Controls, formats such as bidirectional marks, what no font has, and spaces that look like the plain one."""
+UNSEEN_RANGES = (
+    (0x034F, 0x034F),
+    (0x115F, 0x1160),
+    (0x17B4, 0x17B5),
+    (0x180B, 0x180F),
+    (0x2800, 0x2800),
+    (0x3164, 0x3164),
+    (0xFE00, 0xFE0F),
+    (0xFFA0, 0xFFA0),
+    (0xE0100, 0xE01EF),
+)
+"""Joiners, fillers, blanks and variation selectors, which Unicode counts as letters or marks."""
+SHORT_MAX = 0xFFFF
+
+
+def visible(text: str) -> str:
+    """Return a text with each character that cannot be seen as `\\u202e`; line ends and tabs stay."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(char if _is_seen(char) else _escaped(ord(char)) for char in text)
+
+
+def _is_seen(char: str) -> bool:
+    if char in KEPT:
+        return True
+    point = ord(char)
+    hidden = unicodedata.category(char) in UNSEEN_CATEGORIES or any(low <= point <= high for low, high in UNSEEN_RANGES)
+    return not hidden
+
+
+def _escaped(point: int) -> str:
+    """Return a character's escape as JSON has it: two halves beyond the first plane."""
+    if point <= SHORT_MAX:
+        return f"\\u{point:04x}"
+    high, low = divmod(point - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"

@@ -1,0 +1,106 @@
+"""Many jobs parked on approvals cost no executor memory, outlive a restart of everything, and end once each."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import shutil
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from wayline.contracts.agents import Agent, AgentConfig, PutAgent
+from wayline.embedded import PostgresServer
+from wayline.testkit import until
+from wayline.testkit.databases import make_template
+from wayline.testkit.fixtures import FAST
+from wayline.testkit.processes import ServiceProcess
+
+from .conftest import MakePlatform
+from .platform import ONCE, TENANT, FaultPlatform, calls, says
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+
+SERVICES = ("router", "tool_registry", "executor")
+GROWTH_MAX = 1.25
+"""Of an executor's memory over that of one that has taken fifty jobs already."""
+WARM = 50
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def postgres(server_dir: Path) -> AsyncIterator[PostgresServer]:
+    """A Postgres of our own, to kill."""
+    server = PostgresServer(server_dir / secrets.token_hex(4) / "postgres", settings=FAST)
+    await server.start()
+    await make_template(server)
+    yield server
+    await server.kill()
+    shutil.rmtree(server.data_dir, ignore_errors=True)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def platform(make_platform: MakePlatform, postgres: PostgresServer) -> FaultPlatform:
+    platform = await make_platform(postgres=postgres, delay_ms=1)
+    await platform.fleet.ensure(*SERVICES)
+    await platform.bus.ask(PutAgent(tenant=TENANT, name="careful", config=AgentConfig(ask="writes")), Agent)
+    return platform
+
+
+def resident_kb(process: ServiceProcess) -> int:
+    """Return the memory that a process has now."""
+    lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+
+
+async def park(platform: FaultPlatform, name: str, count: int) -> list[str]:
+    """Submit jobs that pay, and wait until each of them waits for its approval and no executor holds one."""
+    jobs = [f"{name}-{n}" for n in range(count)]
+    for job_id in jobs:
+        await platform.submit_plan(job_id, calls(ONCE), says("done"), agent="careful")
+
+    async def handed_out() -> bool:
+        return await platform.count("SUBMIT") == 0 and await platform.count("RUN") == 0
+
+    await until(handed_out, within=60 + count, why="no ticket is left")
+    waiting = [(await platform.job(job_id)).life.waiting for job_id in jobs]
+    assert all(one is not None and one.why == "approval" for one in waiting)
+    return jobs
+
+
+async def restart_everything(platform: FaultPlatform, postgres: PostgresServer) -> None:
+    for process in [process for name in SERVICES for process in platform.fleet.running(name)]:
+        process.kill()
+    await platform.nats.server.kill()
+    await postgres.kill()
+    await postgres.start()
+    await platform.nats.server.start()
+    await until(lambda: platform.bus.nc.is_connected, within=30, why="the test's own connection is back")
+    await platform.fleet.ensure(*SERVICES)
+
+
+@pytest.mark.parametrize("count", [50, pytest.param(1_000, marks=pytest.mark.slow)])
+async def test_parked_approvals_outlive_a_restart_of_everything(
+    platform: FaultPlatform, postgres: PostgresServer, count: int
+):
+    warm = await park(platform, f"warm{count}", WARM)
+    [executor] = platform.fleet.running("executor")
+    before_kb = resident_kb(executor)
+    jobs = warm + await park(platform, f"parked{count}", count)
+    growth = resident_kb(executor) / before_kb
+    print(f"{count} parked jobs: an executor of {before_kb} kB grew by the factor {growth:.3f}")
+    assert growth < GROWTH_MAX
+
+    await restart_everything(platform, postgres)
+    asked = [(job_id, (await platform.job(job_id)).tools.pending) for job_id in jobs]
+    assert [len(pending) for _, pending in asked] == [1] * len(jobs)
+    await asyncio.gather(*(platform.decide(job_id, pending[0]) for job_id, pending in asked))
+
+    await platform.until_ended(*jobs, within=60 + count)
+    await platform.until_quiet()
+    await platform.check(*jobs)
+    paid = Counter(key for _, key in platform.effects.calls())
+    assert {paid[f"{TENANT}/{job_id}/1/1"] for job_id in jobs} == {1}
+    assert await platform.dead_letters() == []

@@ -1,0 +1,374 @@
+"""Functions of a service as tools on the bus: with a real registry, a real bus, and its accounts."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from pydantic import BaseModel
+
+from wayline.contracts import ids
+from wayline.contracts.errors import Retry
+from wayline.contracts.tools import CallTool, Effect, ListTools, ToolList, ToolReply
+from wayline.embedded.process import spawn
+from wayline.sdk import Call, Jobs, Result, ToolFailed, Tools, ToolsRefused, bus_broker
+from wayline.sdk import tools as sdk_tools
+from wayline.testkit import Platform, until
+from wayline.tool_registry.adapters.bus_tools import bus_service
+
+TENANT = "default"
+ORDER_DESK = Path(__file__).parents[3] / "examples" / "order_desk" / "order_desk.py"
+
+
+class Desk:
+    """A service in this process, and what it was called with."""
+
+    def __init__(self, platform: Platform, stack: AsyncExitStack, **options: Any) -> None:
+        self.tools = Tools("orders", broker=bus_broker(platform.nats.url), **options)
+        self._stack = stack
+        self.calls: list[Call] = []
+
+    async def start(self) -> None:
+        app = self.tools.application()
+        await app.start()
+        self._stack.push_async_callback(app.stop)
+
+
+@pytest.fixture
+async def stack() -> AsyncIterator[AsyncExitStack]:
+    async with AsyncExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+async def registry(platform: Platform) -> Platform:
+    await platform.start("tool_registry")
+    return platform
+
+
+def call_of(tool: str, arguments: dict[str, Any] | None = None, *, call: str = "1") -> CallTool:
+    return CallTool(
+        tenant=TENANT,
+        key=ids.tool_key(TENANT, "j1", 1, call),
+        job_id="j1",
+        step=1,
+        call=call,
+        tool=f"orders__{tool}",
+        arguments=arguments or {},
+        deadline=datetime.now(UTC) + timedelta(seconds=60),
+        user_id="ada",
+    )
+
+
+async def called(platform: Platform, ask: CallTool) -> ToolReply:
+    """Ask as the executor does: again with the same key until somebody knows."""
+    while True:
+        try:
+            reply = await platform.bus.ask(ask, ToolReply, timeout_s=10)
+        except Retry:
+            await asyncio.sleep(0.05)
+            continue
+        if reply.status != "in_progress":
+            return reply
+
+
+async def listed(platform: Platform) -> ToolList:
+    return await platform.bus.ask(ListTools(tenant=TENANT, patterns=("orders__*",)), ToolList)
+
+
+async def test_a_function_is_listed_with_its_schema_and_called(registry: Platform, stack: AsyncExitStack):
+    desk = Desk(registry, stack)
+
+    @desk.tools.tool(effect="idempotent", timeout_s=12, ask="never")
+    async def refund(number: str, call: Call, cents: int = 5) -> str:
+        """Pay an order back."""
+        desk.calls.append(call)
+        return f"{cents} for {number}"
+
+    await desk.start()
+    (tool,) = (await listed(registry)).tools
+    ask = call_of("refund", {"number": "A-1"})
+    reply = await called(registry, ask)
+
+    assert (tool.name, tool.description, tool.effect, tool.timeout_s) == (
+        "orders__refund",
+        "Pay an order back.",
+        Effect.IDEMPOTENT,
+        12,
+    )
+    assert set(tool.input_schema["properties"]) == {"number", "cents"}
+    assert tool.input_schema["required"] == ["number"]
+    assert tool.input_schema["additionalProperties"] is False
+    assert (reply.status, reply.content) == ("success", "5 for A-1")
+    (call,) = desk.calls
+    assert (call.key, call.tenant, call.job_id, call.step, call.user_id) == (ask.key, TENANT, "j1", 1, "ada")
+
+
+class Order(BaseModel):
+    number: str
+    cents: int
+
+
+async def test_results_and_errors_reach_the_caller_as_they_are(registry: Platform, stack: AsyncExitStack):
+    desk = Desk(registry, stack)
+
+    @desk.tools.tool(effect="read")
+    async def order(number: str) -> Order:
+        return Order(number=number, cents=7)
+
+    @desk.tools.tool(effect="read")
+    def cents() -> list[int]:
+        return [1, 2]
+
+    @desk.tools.tool(effect="read")
+    async def paid() -> Result:
+        return Result(text="paid", structured={"entities": [{"type": "order", "id": "A-1"}]})
+
+    @desk.tools.tool()
+    async def refuse() -> None:
+        raise ToolFailed("it was paid back already")
+
+    @desk.tools.tool()
+    async def fail() -> None:
+        raise ValueError("secret")
+
+    await desk.start()
+    replies = {
+        name: await called(registry, call_of(name, {"number": "A-1"} if name == "order" else {}, call=name))
+        for name in ("order", "cents", "paid", "refuse", "fail")
+    }
+
+    assert replies["order"].content == '{"number": "A-1", "cents": 7}'
+    assert replies["cents"].content == "[1, 2]"
+    assert [entity.id for entity in replies["paid"].entities] == ["A-1"]
+    errors = {name: (one.error.code, one.error.message) for name, one in replies.items() if one.error}
+    assert errors == {
+        "refuse": ("tool_failed", "it was paid back already"),
+        "fail": ("tool_failed", "the tool failed (ValueError)"),
+    }
+
+
+async def test_a_long_call_sends_heartbeats(registry: Platform, stack: AsyncExitStack, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(bus_service, "SILENT_MAX_S", 1.0)
+    monkeypatch.setattr(sdk_tools, "HEARTBEAT_EVERY_S", 0.1)
+    desk = Desk(registry, stack)
+
+    @desk.tools.tool()
+    async def refund() -> str:
+        await asyncio.sleep(2.5)
+        return "done"
+
+    await desk.start()
+
+    assert (await called(registry, call_of("refund"))).content == "done"
+
+
+async def test_calls_run_beside_each_other_and_too_many_have_not_begun(registry: Platform, stack: AsyncExitStack):
+    desk = Desk(registry, stack, calls_max=2)
+    begun, go = [], asyncio.Event()
+
+    @desk.tools.tool()
+    async def refund(call: Call) -> str:
+        begun.append(call.key)
+        await go.wait()
+        return "done"
+
+    await desk.start()
+    first = [asyncio.create_task(called(registry, call_of("refund", call=str(n)))) for n in range(2)]
+    await until(lambda: len(begun) == 2, why="both run")
+    refused = await called(registry, call_of("refund", call="third"))
+    go.set()
+
+    assert refused.error is not None and refused.error.code == "unavailable"
+    assert [(await one).content for one in first] == ["done", "done"]
+
+
+async def test_a_drain_takes_no_more_calls_and_ends_those_that_run(registry: Platform, stack: AsyncExitStack):
+    desk = Desk(registry, stack)
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    @desk.tools.tool()
+    async def refund() -> str:
+        begun.set()
+        await go.wait()
+        return "done"
+
+    await desk.start()
+    running = asyncio.create_task(called(registry, call_of("refund")))
+    await begun.wait()
+    draining = asyncio.create_task(desk.tools.drain())
+
+    async def away() -> bool:
+        return not (await listed(registry)).tools
+
+    await until(away, why="the service has left")
+    late = await called(registry, call_of("refund", call="2"))
+    go.set()
+    await draining
+
+    assert late.error is not None and late.error.code == "unavailable"
+    assert (await running).content == "done"
+
+
+async def test_a_reconcile_tool_says_what_became_of_its_key(
+    registry: Platform, stack: AsyncExitStack, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(bus_service, "SILENT_MAX_S", 0.3)
+    desk = Desk(registry, stack)
+    booked: list[str] = []
+
+    async def outcome(call: Call) -> str | None:
+        return "booked" if call.key in booked else None
+
+    @desk.tools.tool(effect="reconcile", outcome=outcome)
+    async def book(call: Call) -> str:
+        booked.append(call.key)
+        await asyncio.sleep(3600)
+        return "never said"
+
+    await desk.start()
+    reply = await called(registry, call_of("book"))
+
+    assert (reply.status, reply.content, len(booked)) == ("success", "booked", 1)
+
+
+async def test_tools_that_the_registry_does_not_offer_end_the_start(registry: Platform, stack: AsyncExitStack):
+    desk = Desk(registry, stack)
+
+    @desk.tools.tool()
+    async def refund() -> str:
+        """Pay\u200b back."""
+        return "done"
+
+    with pytest.raises(ToolsRefused, match="the tool refund: its description holds characters"):
+        await desk.start()
+    await desk.tools.broker.stop()
+
+
+async def test_a_registry_that_comes_later_is_told(platform: Platform, stack: AsyncExitStack):
+    desk = Desk(platform, stack)
+
+    @desk.tools.tool()
+    async def refund() -> str:
+        return "done"
+
+    await desk.start()
+    await platform.start("tool_registry")
+
+    assert (await called(platform, call_of("refund"))).content == "done"
+
+
+@pytest.mark.parametrize("wrong", ["untyped", "star", "twice", "no outcome"])
+def test_a_function_that_cannot_be_a_tool_is_refused(wrong: str):
+    tools = Tools("orders")
+
+    def untyped(number) -> None: ...
+
+    def star(*numbers: str) -> None: ...
+
+    def twice() -> None: ...
+
+    with pytest.raises(TypeError):
+        if wrong == "no outcome":
+            tools.tool(effect="reconcile")(twice)
+        tools.tool()({"untyped": untyped, "star": star, "twice": twice}[wrong])
+        tools.tool()(twice)
+
+
+async def test_a_tool_runs_under_the_trace_of_its_job(registry: Platform, stack: AsyncExitStack):
+    desk = Desk(registry, stack)
+    traces: list[int] = []
+
+    @desk.tools.tool()
+    async def refund() -> str:
+        traces.append(trace.get_current_span().get_span_context().trace_id)
+        return "done"
+
+    await desk.start()
+    await called(registry, call_of("refund"))
+
+    assert traces[0] != 0
+
+
+async def test_a_job_is_submitted_followed_and_awaited(platform: Platform, stack: AsyncExitStack):
+    await platform.simulate()
+    await platform.start("router", "executor", "tool_registry")
+    broker = bus_broker(platform.nats.url)
+    await broker.start()
+    stack.push_async_callback(broker.stop)
+    jobs = Jobs(broker)
+
+    async def types() -> list[str]:
+        return [event["type"] async for event in jobs.follow("j1")]
+
+    following = asyncio.create_task(types())
+    await asyncio.sleep(0)
+    ended = await jobs.run("assistant", "hello", job_id="j1", timeout_s=30)
+
+    assert (ended.job_id, ended.status) == ("j1", "completed")
+    assert (await following)[-1] == "job.completed"
+
+
+def desk_process(platform: Platform, tmp_path: Path, *, work_s: float) -> Any:
+    env = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("WAYLINE_")},
+        "WAYLINE_NATS_URL": platform.nats.url,
+        "ORDER_DESK_REFUNDS": str(tmp_path / "refunds.txt"),
+        "ORDER_DESK_WORK_S": str(work_s),
+    }
+    return spawn(
+        [sys.executable, str(ORDER_DESK)],
+        cwd=tmp_path,
+        log=tmp_path / f"desk-{work_s:g}.log",
+        death_signal=signal.SIGKILL,
+        env=env,
+    )
+
+
+def refunds(tmp_path: Path) -> list[str]:
+    path = tmp_path / "refunds.txt"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+async def offers(platform: Platform) -> bool:
+    return bool((await listed(platform)).tools)
+
+
+async def test_a_desk_killed_in_mid_call_never_refunds_twice(registry: Platform, tmp_path: Path):
+    desk = desk_process(registry, tmp_path, work_s=60)
+    await until(lambda: offers(registry), within=30, why="the desk offers its tools")
+    ask = call_of("refund", {"number": "A-1001"})
+    running = asyncio.create_task(called(registry, ask))
+    await until(lambda: len(refunds(tmp_path)) == 1, why="the refund has begun")
+
+    desk.process.kill()
+    again = desk_process(registry, tmp_path, work_s=0)
+    reply = await asyncio.wait_for(running, 60)
+    await until(lambda: offers(registry), within=30, why="the desk is back")
+    repeated = await called(registry, ask)
+
+    assert (reply.status, repeated.status) == ("unknown", "unknown")
+    assert len(refunds(tmp_path)) == 1
+    again.process.kill()
+
+
+async def test_sigterm_lets_a_refund_end_and_then_the_desk(registry: Platform, tmp_path: Path):
+    desk = desk_process(registry, tmp_path, work_s=1)
+    await until(lambda: offers(registry), within=30, why="the desk offers its tools")
+    running = asyncio.create_task(called(registry, call_of("refund", {"number": "A-1001"})))
+    await until(lambda: len(refunds(tmp_path)) == 1, why="the refund has begun")
+
+    desk.process.send_signal(signal.SIGTERM)
+
+    assert (await asyncio.wait_for(running, 30)).content == "42.00 paid back for A-1001"
+    await until(lambda: desk.exited, within=30, why="the desk ends")
+    assert desk.process.returncode == 0

@@ -1,0 +1,303 @@
+"""Tenants' programs that hang, crash, write nonsense or do not end: the call fails clearly, no other server notices."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wayline.chassis.topology import Limits, declare
+from wayline.contracts.errors import Retry
+from wayline.contracts.mcp_servers import (
+    ApproveDefinitions,
+    EnableServer,
+    GetServer,
+    PutServer,
+    ServerConfig,
+    ServerView,
+    State,
+    ToolSettings,
+)
+from wayline.contracts.tools import Effect, ListTools, ToolList, ToolReply
+from wayline.testkit import until
+from wayline.tool_registry.adapters import program_streams
+from wayline.tool_registry.running_calls import RunningCalls
+
+PROGRAM = Path(__file__).with_name("hostile_program.py")
+QUICKLY: dict[str, Any] = {"connect_timeout_s": 5, "probe_every_s": 0.2, "reconnect_wait_max_s": 0.1}
+
+
+class Hostile:
+    """A tenant's misbehaving program beside a healthy one, each with the ids of its processes."""
+
+    def __init__(self, platform, mode: str) -> None:
+        self._platform = platform
+        self._mode = mode
+
+    async def start(self, **settings: Any) -> None:
+        """Start a registry and save both programs."""
+        allowed = {"commands": [sys.executable], **QUICKLY, **settings}
+        self.registry = await self._platform.registry(self._platform.effects.settings(), **allowed)
+        await self.save("good", "good")
+        await self.save("bad", self._mode)
+        await self.connected("good")
+
+    async def save(self, name: str, mode: str) -> None:
+        args = (str(PROGRAM), mode, str(self._file(name)))
+        config = ServerConfig(
+            command=sys.executable,
+            args=args,
+            effects={"act": Effect.READ, "look": Effect.READ},
+            tools={"act": ToolSettings(timeout_s=0.5 if mode == "hang" else None)},
+        )
+        put = PutServer(tenant=self._platform.tenant, name=name, config=config)
+        await self._platform.bus.ask(put, ServerView)
+
+    async def view(self, name: str) -> ServerView:
+        return await self._platform.bus.ask(GetServer(tenant=self._platform.tenant, name=name), ServerView)
+
+    async def approve(self) -> None:
+        """Approve what the bad program has changed."""
+        hashes = tuple(change.sha256 for change in (await self.view("bad")).changes)
+        ask = ApproveDefinitions(tenant=self._platform.tenant, name="bad", sha256=hashes)
+        await self._platform.bus.ask(ask, ServerView)
+
+    async def connected(self, name: str) -> None:
+        async def is_connected() -> bool:
+            return (await self.view(name)).state is State.CONNECTED
+
+        await until(is_connected, why=f"{name} is connected")
+
+    async def call(self, tool: str, job: str = "j1", **more: Any) -> ToolReply:
+        return await self._platform.call(self._platform.ask(tool, job=job, **more))
+
+    def pids(self, name: str) -> list[int]:
+        """Return the ids of all processes that a program ever had."""
+        file = self._file(name)
+        return [int(line) for line in file.read_text().split()] if file.exists() else []
+
+    async def gone(self, name: str) -> None:
+        """Wait until none of a program's processes is left."""
+        await until(lambda: not any(map(is_alive, self.pids(name))), why=f"no process of {name} is left")
+
+    async def works_again(self) -> None:
+        """Wait until the misbehaving program was started anew and answers."""
+        tried: list[ToolReply] = []
+
+        async def answers() -> bool:
+            tried.append(await self.call("bad__look", job=f"again-{len(tried)}"))
+            return tried[-1].status == "success"
+
+        await until(answers, why="the program runs again")
+
+    async def neighbour_is_untouched(self) -> None:
+        """Check that the healthy program is the process that it was, and nothing is left of either at the end."""
+        reply = await self.call("good__look", job="neighbour")
+        assert [int(reply.content)] == self.pids("good")
+        await self.registry.stop()
+        await self.gone("good")
+        await self.gone("bad")
+
+    def _file(self, name: str) -> Path:
+        return self._platform.tmp_path / f"{name}.pids"
+
+
+def is_alive(pid: int) -> bool:
+    """Return whether a process runs; one that has ended and was not waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize(("mode", "code"), [("hang", "timeout"), ("crash", "unavailable")])
+async def test_a_call_that_hangs_or_crashes_its_program_fails(platform, mode: str, code: str):
+    bad = Hostile(platform, mode)
+    await bad.start(retry_after_s=[], connect_timeout_s=1)
+    await bad.connected("bad")
+
+    reply = await bad.call("bad__act")
+
+    assert (reply.status, reply.error.code if reply.error else None) == ("failed", code)
+    await bad.works_again()
+    await bad.neighbour_is_untouched()
+
+
+async def test_nonsense_between_messages_is_passed_over(platform):
+    bad = Hostile(platform, "garbage")
+    await bad.start()
+    await bad.connected("bad")
+
+    replies = [await bad.call("bad__act", job=f"j{n}") for n in range(3)]
+
+    assert [[int(reply.content)] for reply in replies] == [bad.pids("bad")] * 3
+    await bad.neighbour_is_untouched()
+
+
+async def test_a_program_that_only_writes_nonsense_is_left(platform):
+    bad = Hostile(platform, "flood")
+    await bad.start(retry_after_s=[])
+    await bad.connected("bad")
+
+    reply = await bad.call("bad__act")
+
+    assert reply.status == "failed"
+    assert reply.error is not None
+    assert "no MCP message" in reply.error.message
+    await bad.works_again()
+    await bad.neighbour_is_untouched()
+
+
+async def test_a_line_of_fifty_megabytes_fails_its_call_alone(platform):
+    bad = Hostile(platform, "line")
+    await bad.start(retry_after_s=[])
+    await bad.connected("bad")
+
+    reply = await bad.call("bad__act")
+    after = await bad.call("bad__look", job="j2")
+
+    assert reply.error is not None
+    assert "50000000 bytes is above the limit" in reply.error.message
+    assert [int(after.content)] == bad.pids("bad")
+    await bad.neighbour_is_untouched()
+
+
+async def test_a_line_without_end_is_cut_off(platform, monkeypatch):
+    monkeypatch.setattr(program_streams, "LINE_MAX_BYTES", 10_000_000)
+    bad = Hostile(platform, "endless")
+    await bad.start(retry_after_s=[])
+    await bad.connected("bad")
+
+    reply = await bad.call("bad__act")
+
+    assert reply.status == "failed"
+    assert reply.error is not None
+    assert "a line above 10000000 bytes" in reply.error.message
+    await bad.works_again()
+    await bad.neighbour_is_untouched()
+
+
+async def test_a_program_that_never_answers_is_away_and_says_so(platform):
+    bad = Hostile(platform, "silent")
+    await bad.start(connect_timeout_s=0.5)
+
+    async def is_away() -> bool:
+        view = await bad.view("bad")
+        return view.state is State.AWAY and "no connection within 0.5 s" in view.why
+
+    await until(is_away, why="the program is away")
+    reply = await bad.call("bad__act")
+
+    assert (reply.status, reply.error.code if reply.error else None) == ("failed", "unavailable")
+    await bad.neighbour_is_untouched()
+
+
+async def test_a_program_deaf_to_signals_is_killed_with_its_children(platform):
+    bad = Hostile(platform, "deaf")
+    await bad.start()
+    await bad.connected("bad")
+    await until(lambda: len(bad.pids("bad")) == 2, why="the program has a child")
+
+    await platform.bus.ask(EnableServer(tenant=platform.tenant, name="bad", enabled=False), ServerView)
+
+    await bad.gone("bad")
+    await bad.neighbour_is_untouched()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
+async def test_a_killed_registry_leaves_no_program(platform):
+    bad = Hostile(platform, "deaf alone")
+    process = await platform.process(commands=[sys.executable])
+    await bad.save("bad", "deaf alone")
+    await bad.connected("bad")
+
+    process.send_signal(signal.SIGKILL)
+    await process.wait()
+
+    await bad.gone("bad")
+
+
+async def test_tools_that_change_can_be_called_once_approved(platform):
+    bad = Hostile(platform, "changing")
+    await bad.start()
+    await bad.connected("bad")
+    before = await names(platform)
+
+    await bad.call("bad__act")
+
+    async def is_held() -> bool:
+        return (await bad.view("bad")).quarantined == 1
+
+    await until(is_held, why="the new tool waits for approval")
+    old, new = await bad.call("bad__act", job="j2"), await bad.call("bad__new", job="j3")
+    await bad.approve()
+
+    async def is_listed() -> bool:
+        return await names(platform) == {"bad__look", "bad__new"}
+
+    await until(is_listed, why="the approved tool is listed")
+    approved = await bad.call("bad__new", job="j4")
+    assert before == {"bad__look", "bad__act"}
+    assert old.error is not None and new.error is not None
+    assert (old.error.code, new.error.code, approved.status) == ("unknown_tool", "refused", "success")
+    await bad.neighbour_is_untouched()
+
+
+async def test_a_server_of_a_thousand_tools_is_listed_and_called(platform):
+    # Their list is larger than a message.
+    async for _ in declare(platform.bus.js, Limits(memory=True)):
+        pass
+    bad = Hostile(platform, "many")
+    await bad.start()
+    await bad.connected("bad")
+
+    reply = await bad.call("bad__tool_997")
+
+    assert (len(await names(platform)), reply.status) == (1_000, "success")
+    await bad.neighbour_is_untouched()
+
+
+async def test_calls_that_hang_leave_slots_to_other_servers(platform):
+    bad = Hostile(platform, "stuck")
+    await bad.start(calls_max=8, calls_per_server_max=4)
+    await bad.connected("bad")
+    stuck = [asyncio.create_task(bad.call("bad__act", job=f"stuck-{n}")) for n in range(4)]
+    running = next(part for part in bad.registry.service.parts if isinstance(part, RunningCalls))._running
+    await until(lambda: len(running) == 4, why="the calls hang")
+
+    with pytest.raises(Retry, match="4 calls of 'bad' run already"):
+        await platform.once(platform.ask("bad__act", job="one-more"))
+
+    assert (await bad.call("good__look")).status == "success"
+    for task in stuck:
+        task.cancel()
+    await bad.neighbour_is_untouched()
+
+
+async def test_a_server_saved_while_calls_run_disturbs_none(platform):
+    bad = Hostile(platform, "good")
+    await bad.start()
+    await bad.connected("bad")
+    calls = [
+        asyncio.create_task(platform.call(platform.ask(tool, job=f"{tool}-{n}")))
+        for n in range(50)
+        for tool in ("effects__look_read", "good__look")
+    ]
+
+    await bad.save("late", "good")
+    await bad.connected("late")
+    late = await bad.call("late__look", job="late")
+
+    assert {reply.status for reply in await asyncio.gather(*calls)} == {"success"}
+    assert [int(late.content)] == bad.pids("late")
+    await bad.neighbour_is_untouched()
+
+
+async def names(platform) -> set[str]:
+    """Return the tools of the program that misbehaves."""
+    listed = await platform.bus.ask(ListTools(tenant=platform.tenant, patterns=("bad__*",)), ToolList, timeout_s=10)
+    return {tool.name for tool in listed.tools}

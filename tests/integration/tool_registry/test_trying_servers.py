@@ -1,0 +1,227 @@
+"""Trying a server's configuration: what it offers is reported, nothing is stored, and the guards are a saved one's."""
+
+from __future__ import annotations
+
+import os
+import sys
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.server import MCPServer
+
+from wayline.contracts.errors import Reject
+from wayline.contracts.mcp_servers import (
+    MASK,
+    EnableServer,
+    OfferedCounts,
+    PutServer,
+    ServerConfig,
+    ServerReport,
+    ServerView,
+    TrySavedServer,
+    TryServer,
+)
+from wayline.contracts.tools import Effect
+from wayline.testkit import until
+from wayline.testkit.mcp_servers import serving
+
+CANARY = "canary-77ab01"
+KEYS = f"k1:{b64encode(bytes(range(32))).decode()}"
+ALLOWED: dict[str, Any] = {"keys": KEYS, "commands": [sys.executable], "private_servers": True}
+NOTES = """
+import os, sys
+from pathlib import Path
+from mcp.server import MCPServer
+Path(sys.argv[1]).write_text(f"{os.getpid()} {os.getcwd()}")
+print("started with", os.environ.get("TOKEN"), file=sys.stderr, flush=True)
+if "silent" in sys.argv:
+    sys.stdin.read()
+if "dies" in sys.argv:
+    sys.exit("no key " + os.environ.get("TOKEN", "") + chr(27) + "[31m")
+server = MCPServer("notes", instructions="Keep notes.")
+
+@server.tool()
+def note(text: str) -> str:
+    return text
+
+server.run()
+"""
+
+
+def program(platform, *args: str, **more: Any) -> dict[str, Any]:
+    """A server that is a program; it writes its process and directory to `trace`."""
+    file = platform.tmp_path / "notes.py"
+    file.write_text(NOTES)
+    return {"command": sys.executable, "args": [str(file), str(trace(platform)), *args], **more}
+
+
+def trace(platform) -> Path:
+    return platform.tmp_path / "trace"
+
+
+async def tried(platform, name: str | None = None, **config: Any) -> ServerReport:
+    ask = TryServer(tenant=platform.tenant, name=name, config=ServerConfig(**config))
+    return await platform.bus.ask(ask, ServerReport, timeout_s=30)
+
+
+async def tried_again(platform, name: str) -> ServerReport:
+    return await platform.bus.ask(TrySavedServer(tenant=platform.tenant, name=name), ServerReport, timeout_s=30)
+
+
+async def put(platform, name: str, **config: Any) -> None:
+    await platform.bus.ask(PutServer(tenant=platform.tenant, name=name, config=ServerConfig(**config)), ServerView)
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def is_deleted(directory: str) -> bool:
+    return not Path(directory).exists()
+
+
+def bank() -> MCPServer:
+    server = MCPServer("bank", version="3.1", instructions="Pays bills.\u202e")
+
+    @server.tool()
+    def pay(amount: int) -> str:
+        """Pay a bill.\x1b[2K"""
+        return str(amount)
+
+    @server.tool()
+    def rate() -> str:
+        """Tell a rate."""
+        return "1"
+
+    @server.resource("bank://terms")
+    def terms() -> str:
+        return "none"
+
+    @server.prompt()
+    def remind() -> str:
+        return "Remind them."
+
+    return server
+
+
+async def test_a_report_names_server_tools_resources_and_prompts(platform):
+    await platform.registry(platform.effects.settings(), **ALLOWED)
+
+    async with serving(bank()) as url:
+        report = await tried(platform, url=url, effects={"rate": "read"})
+
+    assert report.ok, report.why
+    assert (report.server, report.version, report.instructions) == ("bank", "3.1", "Pays bills.\\u202e")
+    assert [(tool.name, tool.description, tool.effect) for tool in report.tools] == [
+        ("pay", "Pay a bill.\\u001b[2K", Effect.ONCE),
+        ("rate", "Tell a rate.", Effect.READ),
+    ]
+    assert (report.resources, report.prompts) == (("bank://terms",), ("remind",))
+    assert report.counts == OfferedCounts(tools=2, resources=1, prompts=1)
+    assert report.protocol >= "2025-11-25"
+    assert report.took_ms > 0
+
+
+async def test_a_tried_program_is_confined_and_leaves_nothing(platform):
+    await platform.registry(platform.effects.settings(), **ALLOWED)
+
+    report = await tried(platform, **program(platform, env={"TOKEN": CANARY}))
+
+    pid, directory = trace(platform).read_text().split()
+    assert [tool.name for tool in report.tools] == ["note"]
+    assert is_gone(int(pid))
+    assert directory != os.getcwd()
+    assert is_deleted(directory)
+    assert not await platform.ledger.fetch(platform.tenant, "SELECT name FROM servers")
+
+
+async def test_a_program_that_never_answers_is_given_up_and_ended(platform):
+    await platform.registry(platform.effects.settings(), **ALLOWED, try_timeout_s=3)
+
+    report = await tried(platform, **program(platform, "silent", env={"TOKEN": CANARY}))
+
+    assert (report.ok, "within 3 s" in report.why) == (False, True)
+    assert "started with ***" in report.errors
+    await until(lambda: is_gone(int(trace(platform).read_text().split()[0])), why="the program has ended")
+
+
+async def test_a_program_that_dies_is_reported_without_its_secret(platform):
+    await platform.registry(platform.effects.settings(), **ALLOWED)
+
+    report = await tried(platform, **program(platform, "dies", env={"TOKEN": CANARY}))
+
+    assert not report.ok
+    assert report.errors.endswith("no key ***\\u001b[31m")
+    assert CANARY not in report.model_dump_json()
+
+
+async def test_a_program_that_is_not_allowed_is_not_tried(platform):
+    await platform.registry(platform.effects.settings(), keys=KEYS)
+
+    with pytest.raises(Reject, match="WAYLINE_TOOL_REGISTRY_COMMANDS"):
+        await tried(platform, **program(platform))
+
+    assert not trace(platform).exists()
+
+
+async def test_a_variable_that_decides_what_runs_is_not_tried(platform):
+    await platform.registry(platform.effects.settings(), **ALLOWED)
+
+    with pytest.raises(Reject, match="decides which program runs"):
+        await tried(platform, **program(platform, env={"LD_PRELOAD": "/tmp/evil.so"}))
+
+    assert not trace(platform).exists()
+
+
+async def test_a_private_address_is_not_tried(platform):
+    await platform.registry(platform.effects.settings(), keys=KEYS)
+
+    for host in ("127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "169.254.169.254"):
+        report = await tried(platform, url=f"http://{host}:{platform.effects.port}/mcp?key={CANARY}")
+
+        assert (report.ok, "PRIVATE_SERVERS" in report.why) == (False, True), report.why
+        assert CANARY not in report.why
+
+
+async def test_masks_stand_for_a_saved_servers_secrets(platform):
+    await platform.registry(platform.effects.settings(), **ALLOWED)
+    await put(platform, "notes", **program(platform, "dies", env={"TOKEN": CANARY}))
+    masked = program(platform, "dies", env={"TOKEN": MASK})
+
+    report = await tried(platform, name="notes", **masked)
+
+    assert report.errors.endswith("no key ***\\u001b[31m")
+    with pytest.raises(Reject, match="none is stored"):
+        await tried(platform, **masked)
+
+
+async def test_a_disabled_server_can_be_tried_again(platform):
+    await platform.registry(platform.effects.settings(), **ALLOWED)
+    async with serving(bank()) as url:
+        await put(platform, "bank", url=url)
+        await platform.bus.ask(EnableServer(tenant=platform.tenant, name="bank", enabled=False), ServerView)
+
+        report = await tried_again(platform, "bank")
+
+    assert report.counts.tools == 2
+
+
+async def test_a_saved_program_no_longer_allowed_is_not_tried(platform):
+    before = await platform.registry(platform.effects.settings(), **ALLOWED)
+    await put(platform, "notes", **program(platform))
+    await before.stop()
+    trace(platform).unlink(missing_ok=True)
+    await platform.registry(platform.effects.settings(), keys=KEYS)
+
+    with pytest.raises(Reject, match="WAYLINE_TOOL_REGISTRY_COMMANDS"):
+        await tried_again(platform, "notes")
+    with pytest.raises(Reject, match="no server 'none'"):
+        await tried_again(platform, "none")
+
+    assert not trace(platform).exists()

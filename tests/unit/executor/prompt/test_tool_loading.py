@@ -1,0 +1,178 @@
+"""Which tools are in every prompt, and what a model is told of those that it finds."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from wayline.contracts.agents import AgentConfig, ToolLoading
+from wayline.contracts.chat import LoadedTools, NoteMessage, ToolCall, ToolMessage, UserMessage
+from wayline.contracts.tools import BUILTIN, TOOL_SEARCH, USE_TOOL, FoundTool, FoundTools, ToolDefinition
+from wayline.executor.prompt.builtin_tools import pin
+from wayline.executor.prompt.notes import REMIND_AFTER_MESSAGES, found, reminder
+from wayline.executor.prompt.tool_loading import (
+    ALWAYS_MAX,
+    QUERY_CHARS_MAX,
+    Search,
+    always_loaded,
+    loaded_since,
+    search_of,
+    tell_found,
+    tell_unknown,
+    tell_unloaded,
+    tool_search,
+)
+from wayline.testkit.jobs import job_with
+
+MANY = tuple(ToolDefinition(name=f"crm__{number:02}", server="crm") for number in range(30))
+CLOCK = ToolDefinition(name="get_current_time", server=BUILTIN)
+PAGE = ToolDefinition(name="book__page", description="Read a page.", input_schema={"properties": {"n": {}}})
+OFFERED = (ToolDefinition(name="crm__00"), ToolDefinition(name=TOOL_SEARCH), ToolDefinition(name=USE_TOOL))
+JOB = job_with(config=AgentConfig(tools=("*", "late"), tools_off=("web__*",)), offered=OFFERED)
+
+
+def names(tools) -> list[str]:
+    return [tool.name for tool in tools]
+
+
+def test_few_tools_are_all_loaded_and_no_search_is_offered():
+    listed = MANY[:ALWAYS_MAX]
+
+    assert always_loaded(AgentConfig(), listed) is listed
+    assert TOOL_SEARCH not in names(pin(("*",), listed))
+
+
+def test_of_many_tools_named_and_built_in_ones_come_first():
+    listed = sorted([*MANY, CLOCK], key=lambda tool: tool.name)
+    config = AgentConfig(tools=("crm__29", "*", "crm__28", "nobody"))
+
+    loaded = names(always_loaded(config, listed, required=("crm__27",)))
+
+    first = ["crm__27", "crm__28", "crm__29", "get_current_time"]
+    assert loaded == sorted([*first, *(f"crm__{number:02}" for number in range(ALWAYS_MAX - len(first)))])
+
+
+@pytest.mark.parametrize(
+    ("always", "deferred", "loaded"),
+    [
+        (("crm__0*",), ("*",), [f"crm__{n:02}" for n in range(10)]),
+        (("*",), ("crm__*",), ["get_current_time"]),
+        (("*",), ("crm__1*", "crm__2*"), [*(f"crm__{n:02}" for n in range(10)), "get_current_time"]),
+        (("crm__00",), ("crm__00",), ["crm__00"]),
+        ((), ("*",), []),
+    ],
+)
+def test_the_longest_pattern_decides_how_a_tool_is_loaded(always, deferred, loaded):
+    config = AgentConfig.model_validate({"tools": {"always": always, "deferred": deferred}})
+
+    assert names(always_loaded(config, [*MANY, CLOCK])) == loaded
+
+
+def test_required_tools_are_loaded_whatever_the_agent_defers():
+    config = AgentConfig.model_validate({"tools": {"deferred": ["*"]}})
+
+    assert names(always_loaded(config, MANY, required=("crm__07",))) == ["crm__07"]
+
+
+def test_the_loading_of_tools_is_kept_beside_their_list():
+    config = AgentConfig.model_validate({"tools": {"always": ["a", "b"], "deferred": ["b", "c*"]}})
+
+    assert (config.tools, config.tools_loading) == (
+        ("a", "b", "c*"),
+        ToolLoading(always=("a", "b"), deferred=("b", "c*")),
+    )
+    assert AgentConfig.model_validate(config.model_dump(mode="json")) == config
+    assert AgentConfig(tools=("a",)).tools_loading is None
+    with pytest.raises(ValidationError, match=r"(?s)sometimes.*not permitted"):
+        AgentConfig.model_validate({"tools": {"sometimes": ["a"]}})
+
+
+def test_the_search_names_the_servers_and_is_one_object_for_them():
+    deferred = [*MANY, CLOCK, ToolDefinition(name="a__b", server="a")]
+
+    search = tool_search(deferred)
+
+    assert search.description.endswith("There are tools of a, crm.")
+    assert search is tool_search(list(reversed(deferred)))
+    pinned = pin(("crm__00",), [MANY[0]], deferred=deferred)
+    assert names(pinned) == ["crm__00", "recall_details", TOOL_SEARCH, USE_TOOL]
+
+
+def test_a_search_is_read_with_its_limits():
+    asked = [search_of(ToolCall(call="1", tool=TOOL_SEARCH, arguments=arguments)) for arguments in (
+        {"query": " pay "},
+        {"query": "x" * 9_999, "max_results": 99},
+        {"query": "pay", "max_results": 0},
+    )]  # fmt: skip
+
+    assert asked == [Search("pay", 3), Search("x" * QUERY_CHARS_MAX, 10), Search("pay", 1)]
+
+
+@pytest.mark.parametrize("arguments", [{}, {"query": ""}, {"query": 7}, {"query": "a", "max_results": "3"}])
+def test_an_unreadable_search_is_answered_with_what_is_wrong(arguments):
+    refused = search_of(ToolCall(call="1", tool=TOOL_SEARCH, arguments=arguments))
+
+    assert not isinstance(refused, Search) and refused.error is not None
+    assert refused.error.code == "invalid_arguments"
+
+
+def test_found_tools_are_told_with_definitions_and_others_by_name():
+    there = FoundTools(
+        tools=(FoundTool(tool=PAGE, score=2), FoundTool(tool=OFFERED[0], score=1)),
+        loaded=("crm__01",),
+        disabled=("web__get", "bank__pay"),
+        searched=9,
+    )
+
+    told = tell_found(JOB, there)
+    narrow = tell_found(job_with(JOB, config=AgentConfig(tools=("book__*",))), there)
+
+    assert told.tools == (PAGE,)
+    definition, _, beside = told.content.partition("\n\n")
+    assert definition == 'book__page (call it through use_tool): Read a page.\nArguments: {"properties":{"n":{}}}'
+    assert told.loaded == LoadedTools(names=("book__page",), beside=beside)
+    assert beside.splitlines()[0] == "You have already: crm__01, crm__00."
+    assert "web__get fits too, but is switched off" in beside
+    assert "bank__pay fits too, but is not among its `tools`" in narrow.content
+
+
+def test_a_search_without_result_says_how_many_were_looked_at():
+    told = tell_found(JOB, FoundTools(searched=30))
+
+    assert (told.tools, told.loaded) == ((), None)
+    assert told.content == "None of 30 tools fits: try other words for what it should do or return."
+
+
+def test_an_unloaded_tool_is_told_and_an_unknown_one_refused():
+    refused = tell_unknown("book__pag", [PAGE])
+
+    assert tell_unloaded(PAGE).endswith(
+        'book__page (call it through use_tool): Read a page.\nArguments: {"properties":{"n":{}}}'
+    )
+    assert refused.error is not None and "did you mean 'book__page'?" in refused.error.message
+
+
+def test_a_job_that_searches_hears_of_changed_tools_alone():
+    changed = PAGE.model_copy(update={"description": "Read two pages."})
+    known = job_with(JOB, discovered=(PAGE,))
+
+    assert found(JOB, [*OFFERED, *MANY[1:], PAGE]) == ()
+    assert found(known, [PAGE, *MANY[1:]]) == ()
+    assert found(known, [changed, *MANY[1:]]) == (changed,)
+
+
+def test_a_search_result_reminds_of_the_tools_it_names():
+    go = UserMessage(parts=())
+    result = ToolMessage(call="1", tool=TOOL_SEARCH, content="…", loaded=LoadedTools(names=("book__page",)))
+    later = tuple(NoteMessage(label="CONTEXT", text="…") for _ in range(REMIND_AFTER_MESSAGES))
+    job = job_with(JOB, discovered=(PAGE,))
+
+    assert reminder(job_with(job, messages=(go, result))) is None
+    assert reminder(job_with(job, messages=(go, result, *later))) is not None
+
+
+def test_each_tool_is_kept_as_it_was_first_told():
+    newer = PAGE.model_copy(update={"description": "Read two pages."})
+    pinned = OFFERED[0].model_copy(update={"description": "Changed."})
+
+    assert loaded_since(job_with(JOB, discovered=(PAGE, pinned, newer))) == (PAGE,)

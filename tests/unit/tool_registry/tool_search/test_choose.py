@@ -1,0 +1,43 @@
+"""What a search returns: tools that the asker lacks and may use; others that fit are named."""
+
+from wayline.contracts.tools import SearchTools, ToolDefinition
+from wayline.tool_registry.tool_search import Match, choose
+
+
+def ranked(*scored: tuple[str, float]) -> list[Match]:
+    return [Match(ToolDefinition(name=name), score) for name, score in scored]
+
+
+def ask(**fields) -> SearchTools:
+    return SearchTools(tenant="t", query="q", **fields)
+
+
+def test_tools_that_are_loaded_or_not_allowed_are_named_alone():
+    matches = ranked(("web__get", 9), ("a__have", 8), ("a__off", 7), ("a__new", 6), ("a__more", 5))
+
+    found = choose(matches, ask(patterns=("a__*",), off=("a__off",), loaded=("a__have",)), searched=5)
+
+    assert [(one.tool.name, one.score) for one in found.tools] == [("a__new", 6), ("a__more", 5)]
+    assert (found.loaded, found.disabled, found.searched) == (("a__have",), ("web__get", "a__off"), 5)
+
+
+def test_what_fits_worse_than_the_last_result_is_not_named():
+    found = choose(ranked(("a", 9), ("b", 8), ("off", 7)), ask(max_results=2, off=("off",)), searched=3)
+
+    assert ([one.tool.name for one in found.tools], found.disabled) == (["a", "b"], ())
+
+
+def test_a_tool_far_below_the_best_score_is_left_out():
+    found = choose(ranked(("a", 10), ("b", 2), ("c", 1.9)), ask(), searched=3)
+
+    assert [one.tool.name for one in found.tools] == ["a", "b"]
+
+
+def test_a_tool_that_must_be_named_is_disabled_under_a_star():
+    found = choose(ranked(("calculator", 3)), ask(), searched=1)
+
+    assert (found.tools, found.disabled) == ((), ("calculator",))
+
+
+def test_nothing_ranked_is_nothing_found():
+    assert choose([], ask(), searched=4).model_dump(exclude_defaults=True) == {"searched": 4}
