@@ -111,11 +111,15 @@ async def test_a_stopping_gateway_lets_the_job_go_on(platform: Platform):
     async with ChatServer(lambda _: Say(text="one two", hold=go_on)) as chat:
         door = await with_helper(platform, chat)
         async with door.client() as client:
+            # The client reads a tool's output schema before it returns a result; afterwards the gateway is gone.
+            await client.list_tools()
             running = asyncio.create_task(run(client))
             await until(lambda: bool(chat.calls), why="the model was asked")
-            await platform.stop("gateway", 5)
-            answer = await running
-        go_on.set()
+            try:
+                await platform.stop("gateway", 5)
+                answer = await running
+            finally:
+                go_on.set()
         job = await platform.wait_for(job_of(chat))
 
     assert answer.structured_content["status"] == "running"
