@@ -49,7 +49,9 @@ CHILDREN = {
     Failpoint.ROUTER_PARENT_AFTER,
 }
 """Reached by jobs that start others alone: `test_children.py`."""
-ELSEWHERE = FIRINGS | STEERING | CHILDREN
+REDRIVES = {point for point in Failpoint if point.startswith("gateway.redrive")}
+"""Reached where failed jobs go on: `test_redrives.py`."""
+ELSEWHERE = FIRINGS | STEERING | CHILDREN | REDRIVES
 OTHERS = ("router", "tool_registry", "executor")
 PASSAGES = 200
 

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from mcp.server import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
 
 from wayline.contracts import events as e
 from wayline.simulator.chat_server import ChatServer, Say
@@ -40,7 +41,7 @@ class Desk:
         def ship(number: int) -> str:
             """Ship it."""
             if self.broken:
-                raise RuntimeError(f"printer {number} is on fire")
+                raise ToolError(f"printer {number} is on fire")
             self.shipped += 1
             return "shipped"
 
@@ -112,3 +113,32 @@ async def test_twenty_jobs_of_one_broken_tool_finish_after_one_redrive(platform:
         assert len(await platform.events_of(forks[0], e.JobForked)) == 1
         missing = await http.post("/v1/dead-letters/redrive", json={"fingerprint": "0" * 16})
         assert missing.status_code == 404
+
+
+async def test_a_redrive_goes_on_behind_the_jobs_already_redriven(platform: Platform):
+    desk = Desk()
+    async with desk.open() as url, ChatServer(clerk) as chat:
+        server = {"name": "desk", "url": url, "effects": {"look": "read", "ship": "once"}}
+        settings = {"executor": chatting(chat), "tool_registry": with_tools(server), "tracing": TracingSettings()}
+        await platform.start("router", "executor", "tool_registry", "tracing", "gateway", **settings)
+        await platform.put_agent("clerk", tools=("desk__*",), output_schema=SCHEMA, max_steps=20)
+        for number in range(3):
+            await platform.submit(f"j{number}", f"order {number}", agent="clerk", model="chat/m")
+        [fingerprint] = {(await platform.wait_for(f"j{number}")).fingerprint for number in range(3)}
+        http = await platform.http()
+
+        async def listed() -> bool:
+            page = (await http.get("/v1/jobs", params={"fingerprint": fingerprint})).json()
+            return len(page["jobs"]) == 3
+
+        await until(listed, why="all failed jobs are listed")
+        desk.broken = False
+        body, seen = {"fingerprint": fingerprint, "limit": 2}, []
+        for _ in range(2):
+            redriven = (await http.post("/v1/dead-letters/redrive", json=body)).json()
+            seen.append(([one["outcome"] for one in redriven["jobs"]], redriven["more"]))
+            for one in redriven["jobs"]:
+                await platform.wait_for(one["fork_id"])
+
+        assert seen == [(["forked", "forked"], True), (["already", "already", "forked"], False)]
+        assert desk.shipped == 3

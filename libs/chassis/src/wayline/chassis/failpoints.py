@@ -16,6 +16,10 @@ class Failpoint(StrEnum):
 
     GATEWAY_SUBMIT_BEFORE = "gateway.submit.before"
     GATEWAY_SUBMIT_AFTER = "gateway.submit.after"
+    GATEWAY_REDRIVE_BEFORE = "gateway.redrive.before"
+    GATEWAY_REDRIVE_AFTER = "gateway.redrive.after"
+    GATEWAY_REDRIVEN_BEFORE = "gateway.redriven.before"
+    GATEWAY_REDRIVEN_AFTER = "gateway.redriven.after"
 
     ROUTER_RESERVE_BEFORE = "router.reserve.before"
     ROUTER_RESERVE_AFTER = "router.reserve.after"

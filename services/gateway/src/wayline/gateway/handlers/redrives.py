@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from hashlib import sha256
 
+from wayline.chassis import Failpoint, reach
 from wayline.contracts import ids
 from wayline.contracts.errors import NotFound, Reject, Retry
 from wayline.contracts.jobs import Fork, JobView, Status, SubmitJob
@@ -29,6 +30,8 @@ from wayline.journal import JobLog, branch
 PAGE = 200
 GROUPED_MAX = 2_000
 """Of the newest failed jobs: older ones are in no group."""
+LOOKED_AT_MAX = 5_000
+"""Failed jobs of one cause, the newest first, that one redrive looks at."""
 
 
 @dataclass(frozen=True)
@@ -66,27 +69,31 @@ class Redrives:
     async def redrive(self, body: RedriveBody) -> Redrive:
         """Let every job that failed of one cause go on from its failed step, as a fork whose id follows from its own.
 
-        A job that was redriven before is not redriven again. Who asked is written down before the first fork begins.
+        A job that was redriven before is not redriven again, and does not count against the limit: so the same redrive
+        again reaches the jobs behind it. Who asked is written down before the first fork begins.
         """
-        jobs = [job async for job in self._failed(body.fingerprint, most=body.limit + 1)]
-        if not jobs:
+        failed = [job.job_id async for job in self._failed(body.fingerprint, most=LOOKED_AT_MAX)]
+        if not failed:
             raise NotFound("failed job with fingerprint", body.fingerprint)
-        number = None if body.dry_run else await self._begin(body.fingerprint, len(jobs[: body.limit]))
+        number = None if body.dry_run else await self._begin(body.fingerprint, len(failed))
         outcomes: list[RedrivenJob] = []
-        stopped: str | None = None
-        for job in jobs[: body.limit]:
+        stopped, left = None, body.limit
+        for job_id in failed:
+            if left == 0:
+                break
             try:
-                outcomes.append(await self._redriven(job, dry_run=body.dry_run))
+                outcomes.append(await self._redriven(job_id, dry_run=body.dry_run))
             except Retry as error:
                 stopped = str(error)
                 break
+            left -= outcomes[-1].outcome == "forked"
         if number is not None:
             await self._finish(number, outcomes)
         return Redrive(
             fingerprint=body.fingerprint,
             dry_run=body.dry_run,
             jobs=tuple(outcomes),
-            more=len(jobs) > body.limit or stopped is not None,
+            more=len(failed) > len(outcomes) or len(failed) == LOOKED_AT_MAX,
             stopped=stopped,
         )
 
@@ -113,20 +120,22 @@ class Redrives:
             if cursor is None:
                 return
 
-    async def _redriven(self, failed: JobView, *, dry_run: bool) -> RedrivenJob:
+    async def _redriven(self, job_id: str, *, dry_run: bool) -> RedrivenJob:
         """Fork one job. Raises Retry where no more can be submitted now."""
-        tenant, fork_id = self.caller.tenant, redrive_id(self.caller.tenant, failed.job_id)
+        tenant, fork_id = self.caller.tenant, redrive_id(self.caller.tenant, job_id)
         if await JobLog(self.gateway.bus, tenant, fork_id).last() is not None:
-            return RedrivenJob(job_id=failed.job_id, fork_id=fork_id, outcome="already")
+            return RedrivenJob(job_id=job_id, fork_id=fork_id, outcome="already")
         try:
-            values = await read_values(self.gateway, tenant, failed.job_id)
-            job = self._fork(values, failed.job_id, fork_id)
-            after = branch(values, Fork(job_id=failed.job_id)).origin.seq
+            values = await read_values(self.gateway, tenant, job_id)
+            job = self._fork(values, job_id, fork_id)
+            after = branch(values, Fork(job_id=job_id)).origin.seq
             if not dry_run:
+                reach(Failpoint.GATEWAY_REDRIVE_BEFORE)
                 await submit(self.gateway, job, own_id=True, key=None, caller=None)
+                reach(Failpoint.GATEWAY_REDRIVE_AFTER)
         except Reject as error:
-            return RedrivenJob(job_id=failed.job_id, outcome="refused", reason=str(error))
-        return RedrivenJob(job_id=failed.job_id, fork_id=fork_id, after=after, outcome="forked")
+            return RedrivenJob(job_id=job_id, outcome="refused", reason=str(error))
+        return RedrivenJob(job_id=job_id, fork_id=fork_id, after=after, outcome="forked")
 
     def _fork(self, values: list[dict[str, object]], job_id: str, fork_id: str) -> SubmitJob:
         return forked(values, Fork(job_id=job_id), tenant=self.caller.tenant, body=ForkBody(job_id=fork_id))
@@ -147,7 +156,9 @@ class Redrives:
     async def _finish(self, number: str, outcomes: list[RedrivenJob]) -> None:
         store = self.gateway.store
         counts = [sum(one.outcome == outcome for one in outcomes) for outcome in ("forked", "already", "refused")]
+        reach(Failpoint.GATEWAY_REDRIVEN_BEFORE)
         await store.execute(self.caller.tenant, store.sql.finish_redrive, self.caller.tenant, number, *counts)
+        reach(Failpoint.GATEWAY_REDRIVEN_AFTER)
 
 
 def redrive_id(tenant: str, job_id: str) -> str:

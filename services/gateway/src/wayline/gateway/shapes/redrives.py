@@ -36,7 +36,12 @@ class RedriveBody(Body):
 
     fingerprint: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
     dry_run: bool = Field(default=False, description="Say what would become of each job; begin nothing.")
-    limit: int = Field(default=100, ge=1, le=1_000, description="Of the newest jobs.")
+    limit: int = Field(
+        default=100,
+        ge=1,
+        le=1_000,
+        description="How many go on at most, the newest first; those redriven before not counted.",
+    )
 
 
 class RedrivenJob(BaseModel):

@@ -141,7 +141,7 @@ def redrive(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would become of each job; begin nothing.")
     ] = False,
-    limit: Annotated[int, typer.Option(min=1, max=1_000, help="Of the newest jobs.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="How many go on at most, the newest first.")] = 100,
     as_json: AsJson = False,
 ) -> None:
     """Let all jobs that failed of one cause go on from their failed step; a second time begins nothing twice."""
