@@ -65,6 +65,9 @@ golden: $(VENV)/.ready ## Write the golden logs anew: after a deliberate change 
 evals: $(VENV)/.ready ## Measure against recorded and public data in WAYLINE_SHARED or ../shared (about two minutes)
 	$(BIN)/python -m pytest -q tests/evals
 
+tool-search: $(VENV)/.ready ## Measure tool search on public sets; writes the tables in docs/tools.md (about two minutes)
+	$(BIN)/python -m tests.evals.tool_search --write docs/tools.md
+
 faults: $(VENV)/.ready ## Kill every service at every failpoint and at random (about ten minutes)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "slow or not slow" tests/faults
 
@@ -104,4 +107,4 @@ demo: $(VENV)/.ready ## Ingest 300 pages, ask three questions through three door
 clean: ## Remove the virtual environment and this checkout's data
 	rm -rf $(VENV) .wayline build dist
 
-.PHONY: help setup lock format check test test-failed proto dashboards e2e bench golden evals faults conservation mcp-conformance mcp-servers run demo clean
+.PHONY: help setup lock format check test test-failed proto dashboards e2e bench golden evals tool-search faults conservation mcp-conformance mcp-servers run demo clean

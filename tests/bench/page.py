@@ -85,9 +85,9 @@ def machine(load_before: float) -> str:
     )
 
 
-def write(path: Path, part: str, text: str) -> None:
+def write(path: Path, part: str, text: str, *, by: str = "make bench") -> None:
     """Put a part between its markers; what is around them stays."""
-    begin, end = (f"<!-- made by `make bench`, {part}: {edge} -->" for edge in ("begin", "end"))
+    begin, end = (f"<!-- made by `{by}`, {part}: {edge} -->" for edge in ("begin", "end"))
     before, found, rest = path.read_text().partition(begin)
     if not found or end not in rest:
         raise SystemExit(f"{path} has no place for {part!r}: it needs the lines {begin} and {end}")

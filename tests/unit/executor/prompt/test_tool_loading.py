@@ -42,14 +42,25 @@ def test_few_tools_are_all_loaded_and_no_search_is_offered():
     assert TOOL_SEARCH not in names(pin(("*",), listed))
 
 
-def test_of_many_tools_named_and_built_in_ones_come_first():
+def test_of_many_tools_required_named_and_built_in_ones_are_loaded():
     listed = sorted([*MANY, CLOCK], key=lambda tool: tool.name)
     config = AgentConfig(tools=("crm__29", "*", "crm__28", "nobody"))
 
     loaded = names(always_loaded(config, listed, required=("crm__27",)))
 
-    first = ["crm__27", "crm__28", "crm__29", "get_current_time"]
-    assert loaded == sorted([*first, *(f"crm__{number:02}" for number in range(ALWAYS_MAX - len(first)))])
+    assert loaded == ["crm__27", "crm__28", "crm__29", "get_current_time"]
+
+
+def test_a_list_of_names_alone_prefers_none_of_them():
+    config = AgentConfig(tools=(*names(MANY), CLOCK.name))
+
+    assert names(always_loaded(config, [*MANY, CLOCK])) == ["get_current_time"]
+
+
+def test_no_more_than_the_most_are_loaded_beside_patterns():
+    config = AgentConfig(tools=("*", *names(MANY)))
+
+    assert names(always_loaded(config, [*MANY, CLOCK])) == names(MANY[:ALWAYS_MAX])
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import string
+from collections.abc import Iterable
 from fractions import Fraction
 
 from wayline.contracts.chat import NO_TEXT
+from wayline.contracts.tools import ToolDefinition
 from wayline.llm.model import ModelRequest
 
 BYTES_PER_TOKEN = 4
@@ -17,6 +19,8 @@ DENSEST = Fraction(8, 3)
 for an estimate counts those half as much again; and one for each byte and a half of words."""
 DENSE_LEADS = bytes(range(0xE3, 0xEE))
 """The first bytes of characters of Chinese, Japanese and Korean (U+3000 to U+DFFF): about 0.6 of them are a token."""
+DEFINITION = {"name", "description", "input_schema"}
+"""What providers are sent of a tool."""
 WIRE_TOKENS_MAX = 16
 """What a provider's own format adds to a message or a tool."""
 
@@ -48,6 +52,11 @@ def most(estimated: int, *, pieces: int) -> int:
     """Return the most tokens that a prompt of so many messages and tools can turn out to have."""
     # Rounded up in integers: a `Fraction` of its own for each call costs ten times as much.
     return -(-estimated * DENSEST.numerator // DENSEST.denominator) + pieces * WIRE_TOKENS_MAX
+
+
+def estimate_definitions(tools: Iterable[ToolDefinition]) -> int:
+    """Estimate the tokens of definitions as a provider is sent them: name, description and schema."""
+    return sum(estimate(tool.model_dump_json(include=DEFINITION)) for tool in tools)
 
 
 def estimate_request(request: ModelRequest) -> int:

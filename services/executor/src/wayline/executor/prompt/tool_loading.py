@@ -26,7 +26,8 @@ from wayline.journal import Job
 from wayline.llm.broken_json.arguments import nearest
 
 ALWAYS_MAX = 15
-"""Tools in every prompt of an agent that does not say which."""
+"""Tools in every prompt of an agent that does not say which; with more, most are found."""
+WILDCARDS = frozenset("*?[")
 RESULTS, RESULTS_MAX = 3, 10
 QUERY_CHARS_MAX = 2_000
 SERVERS_NAMED_MAX = 20
@@ -42,17 +43,20 @@ def always_loaded(
 ) -> Sequence[ToolDefinition]:
     """Return the tools of every prompt, in the order of the listing; all the others are found with `tool_search`.
 
-    Without a word on it from the agent: all where there are few, else those that the job requires and that the agent
-    names in full, in its order; then built-in ones; then others by name.
+    Without a word on it from the agent: all where there are few, else those that the job requires, those that the agent
+    names in full beside patterns, and built-in ones. Of others nothing is known that would make them worth their tokens.
     """
     if config.tools_loading is not None:
         loading = config.tools_loading
         return [tool for tool in listed if tool.name in required or _is_always(tool.name, loading)]
     if len(listed) <= ALWAYS_MAX:
         return listed
-    named = {name: at for at, name in reversed([*enumerate((*required, *config.tools))])}
-    first = sorted(listed, key=lambda tool: (named.get(tool.name, len(named)), tool.server != BUILTIN, tool.name))
-    chosen = {tool.name for tool in first[: max(ALWAYS_MAX, len(required))]}
+    # A list of nothing but names says which tools the agent has, not which of them it needs most.
+    named = config.tools if any(WILDCARDS & set(pattern) for pattern in config.tools) else ()
+    builtin = [tool.name for tool in listed if tool.server == BUILTIN]
+    names = {tool.name for tool in listed}
+    first = [name for name in dict.fromkeys((*required, *named, *builtin)) if name in names]
+    chosen = frozenset(first[: max(ALWAYS_MAX, len(required))])
     return [tool for tool in listed if tool.name in chosen]
 
 

@@ -1,0 +1,128 @@
+"""What tool search is measured by: recall, definition tokens of a prompt, and the tool that a scripted model picks."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import fmean
+
+from wayline.contracts.agents import AgentConfig
+from wayline.contracts.tools import SearchTools, ToolDefinition
+from wayline.executor.prompt.builtin_tools import pin
+from wayline.executor.prompt.tool_loading import QUERY_CHARS_MAX, RESULTS, always_loaded
+from wayline.llm.tokens import estimate_definitions
+from wayline.tool_registry.tool_search import CANDIDATES_MAX, Entry, ToolIndex, choose
+from wayline.tool_registry.tool_search.words import stem, words
+
+from ..calls.function_sets import cases
+from .tool_sets import CALLS, CUTS, ToolSet, id_of, load
+
+CATALOGUES = 10
+"""Drawn of each set and size, always the same ones."""
+Ranking = Callable[[str], Sequence[ToolDefinition]]
+"""The tools that fit a task, the best first."""
+
+
+def recall(judged: ToolSet, ranked: Ranking) -> dict[int, float]:
+    """Return the mean share of a task's right tools among the first ones, by how many are looked at."""
+    found: dict[int, list[float]] = {cut: [] for cut in CUTS}
+    for task, text in judged.tasks.items():
+        names, right = [id_of(tool) for tool in ranked(text)], judged.right[task]
+        for cut in CUTS:
+            found[cut].append(len(right & set(names[:cut])) / len(right))
+    return {cut: fmean(shares) for cut, shares in found.items()}
+
+
+def found_by_words(judged: ToolSet) -> dict[int, float]:
+    """Return the recall of the search as it is without an embedder."""
+    index = ToolIndex(Entry(tool) for tool in judged.tools)
+    return recall(judged, lambda task: [match.tool for match in index.search(task, at_most=max(CUTS))])
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A catalogue as a model is offered it by default: all of it, and what its prompts have with search."""
+
+    all: tuple[ToolDefinition, ...]
+    loaded: tuple[ToolDefinition, ...]
+    catalogue: tuple[ToolDefinition, ...]
+
+    @property
+    def saved(self) -> float:
+        """Return the share of a call's definition tokens that deferring saves, with our own tools counted in both."""
+        return 1 - estimate_definitions(self.loaded) / estimate_definitions(self.all)
+
+
+def saved_shares(name: str, size: int) -> list[float]:
+    """Return what deferring saves of catalogues of a size, or of the whole set where it is smaller."""
+    tools = _functions() if name == CALLS else load(name).tools
+    draw = random.Random(size)
+    return [_offer(draw.sample(tools, min(size, len(tools)))).saved for _ in range(CATALOGUES)]
+
+
+def _functions() -> Sequence[ToolDefinition]:
+    return tuple({tool.name: tool for case in cases() for tool in case.tools}.values())
+
+
+def _offer(tools: Sequence[ToolDefinition]) -> Offer:
+    catalogue = tuple(sorted(tools, key=lambda tool: tool.name))
+    loaded = always_loaded(AgentConfig(), catalogue)
+    deferred = [tool for tool in catalogue if tool not in loaded]
+    return Offer(pin(("*",), catalogue), pin(("*",), loaded, deferred=deferred), catalogue)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The shares of tasks for which a scripted model picks the right tool: shown all, and with search."""
+
+    tasks: int
+    of_all: float
+    with_search: float
+
+
+def choice(judged: ToolSet, size: int) -> Choice:
+    """Let the same script pick among a whole catalogue and among what a search with the task's words shows.
+
+    Half of a catalogue are tools that tasks need.
+    """
+    size = min(size, len(judged.tools))
+    draw = random.Random(size)
+    needed = sorted({next(iter(right)) for right in judged.right.values() if len(right) == 1})
+    tools = {id_of(tool): tool for tool in judged.tools}
+    of_all: list[bool] = []
+    with_search: list[bool] = []
+    for _ in range(CATALOGUES):
+        names = set(draw.sample(needed, min(size // 2, len(needed))))
+        names |= set(draw.sample(sorted(tools.keys() - names), size - len(names)))
+        offer = _offer([tools[name] for name in names])
+        index = ToolIndex(Entry(tool) for tool in offer.catalogue)
+        for task, text in judged.tasks.items():
+            if judged.right[task] <= names:
+                of_all.append(_pick(text, offer.catalogue) in judged.right[task])
+                with_search.append(_pick(text, _shown(text, offer, index)) in judged.right[task])
+    return Choice(len(of_all), fmean(of_all), fmean(with_search))
+
+
+def _shown(task: str, offer: Offer, index: ToolIndex) -> list[ToolDefinition]:
+    """Return the tools that a model has seen after one search."""
+    ask = SearchTools(tenant="t", query=task[:QUERY_CHARS_MAX], max_results=RESULTS)
+    found = choose(index.search(ask.query, at_most=CANDIDATES_MAX), ask, searched=len(index))
+    return [*(tool for tool in offer.loaded if tool in offer.catalogue), *(one.tool for one in found.tools)]
+
+
+def _pick(task: str, shown: Sequence[ToolDefinition]) -> str | None:
+    """Pick the tool that shares the most words with a task, for its length; of equal ones the first shown."""
+    asked = _stems(task)
+
+    def shared(tool: ToolDefinition) -> float:
+        own = _stems(f"{tool.name.partition('__')[2]} {tool.description}")
+        return len(asked & own) / (len(own) or 1) ** 0.5
+
+    return id_of(max(shown, key=shared)) if shown else None
+
+
+@lru_cache(50_000)
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(map(stem, words(text)))
