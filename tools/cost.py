@@ -176,10 +176,12 @@ BUDGETS = Row(
         ),
         Panel(
             "Dearest jobs",
-            f"The {SHOWN_MAX} jobs that cost most in this window, and what they were expected to cost.",
+            f"The {SHOWN_MAX} jobs that cost most in this window, what they were expected to cost, and the definition "
+            "tokens that deferred tools spared their prompts.",
             [
                 Sql(f"""SELECT tenant, job_id AS job, agent, model, cost_usd::float8 AS cost,
-                        estimated_cost_usd::float8 AS expected, steps
+                        estimated_cost_usd::float8 AS expected, steps,
+                        coalesce((costs ->> 'tool_tokens_saved')::bigint, 0) AS "tool tokens saved"
                     FROM tracing.jobs WHERE $__timeFilter(created_at)
                     ORDER BY cost_usd DESC NULLS LAST LIMIT {SHOWN_MAX}""")
             ],

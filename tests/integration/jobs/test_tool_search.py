@@ -106,6 +106,9 @@ async def test_a_found_tool_is_called_and_no_prompt_is_rewritten(platform: Platf
     (discovered,) = [event for event in events if isinstance(event, e.ToolsDiscovered)]
     assert (discovered.tools[0].name, discovered.call) == ("bank__rate", "1/1")
     assert not [event for event in events if isinstance(event, e.ContextInjected)]
+    spared = [event.deferred_tokens for event in asked]
+    assert spared[0] > spared[1] == spared[2] > 500
+    assert ended.costs is not None and ended.costs.tool_tokens_saved == sum(spared)
 
 
 async def test_the_next_job_of_a_session_knows_the_found_tools(platform: Platform):
@@ -129,6 +132,10 @@ async def test_the_next_job_of_a_session_knows_the_found_tools(platform: Platfor
     assert all(rules(before, after) for before, after in pairwise(bodies))
     (continued,) = [event for event in await platform.events("j2") if isinstance(event, e.SessionContinued)]
     assert "bank__rate" in continued.context.tools_discovered
+    # A prompt with the tools of the job before is spared as much.
+    first, second = [await platform.events(job_id) for job_id in ("j1", "j2")]
+    spared = [[one.deferred_tokens for one in told if isinstance(one, e.ModelRequested)] for told in (first, second)]
+    assert spared[1] == [spared[0][-1]] * 2
 
 
 async def test_a_tool_that_was_not_loaded_is_not_called_but_loaded(platform: Platform):

@@ -29,6 +29,7 @@ REF = e.SpanRef(trace_id="0" * 32, span_id="0" * 16)
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 CITED = Citation(document="d", quote="q")
 RATIO = "wayline_job_cost_to_predicted_ratio"
+SPARED = "wayline_job_tool_tokens_saved_total"
 
 
 class Hand:
@@ -470,6 +471,27 @@ def test_wherever_a_job_ends_no_call_beside_its_conversation_stays_open(kept: in
 
     assert all(row.status != "open" for row in tables["spans"].values())
     assert [(row.open, row.settled) for row in tables["ledger"].values()] in ([], [(False, kept > 4)])
+
+
+def test_answered_calls_count_the_definitions_they_were_spared():
+    hand, projection = Hand(), JobProjection("acme", "j")
+    hand.begin()
+    for step, spared in ((1, 900), (2, 700)):
+        named = {"step": step, "attempt": 1, "attempt_id": ids.attempt_id("acme", "j", step, 1)}
+        hand.say(e.ModelRequested, **named, provider="p", model="m", deferred_tokens=spared)
+        if step == 1:
+            hand.answer(1, "1")
+            hand.result(1, "1")
+    hand.say(e.JobCompleted, answer="so", steps=1)
+    for event in hand.events:
+        projection.apply(event)
+    before = REGISTRY.get_sample_value(SPARED, {"agent": "assistant"}) or 0
+    changes = projection.take_changes()
+
+    JobMetrics(ModelLabels()).count(changes.facts)
+
+    assert (REGISTRY.get_sample_value(SPARED, {"agent": "assistant"}) or 0) - before == 900
+    assert orjson.loads(changes.rows.jobs[-1].costs or "{}")["tool_tokens_saved"] == 900
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from wayline.executor.prompt.tool_loading import (
     QUERY_CHARS_MAX,
     Search,
     always_loaded,
+    deferred_tokens,
     loaded_since,
     search_of,
     tell_found,
@@ -22,6 +23,7 @@ from wayline.executor.prompt.tool_loading import (
     tell_unloaded,
     tool_search,
 )
+from wayline.llm.tokens import estimate_definitions
 from wayline.testkit.jobs import job_with
 
 MANY = tuple(ToolDefinition(name=f"crm__{number:02}", server="crm") for number in range(30))
@@ -180,6 +182,17 @@ def test_a_search_result_reminds_of_the_tools_it_names():
 
     assert reminder(job_with(job, messages=(go, result))) is None
     assert reminder(job_with(job, messages=(go, result, *later))) is not None
+
+
+def test_a_prompt_is_spared_deferred_definitions_less_search_and_found_ones():
+    sent = pin(("*",), [], deferred=MANY)
+    search = [tool for tool in sent if tool.name == TOOL_SEARCH]
+    spared = estimate_definitions(MANY) - estimate_definitions(search)
+    later = job_with(JOB, deferred_tokens=spared, discovered=(MANY[3],))
+
+    assert deferred_tokens(job_with(JOB, offered=None), sent, MANY) == spared > 0
+    assert deferred_tokens(later, sent, ()) == spared - estimate_definitions([MANY[3]])
+    assert deferred_tokens(job_with(JOB, offered=None), pin(("*",), MANY), MANY) == 0
 
 
 def test_each_tool_is_kept_as_it_was_first_told():

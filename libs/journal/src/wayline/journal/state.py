@@ -203,6 +203,8 @@ class Tools(NamedTuple):
     """The tools of every prompt, as they were at the first call."""
     discovered: tuple[ToolDefinition, ...] = ()
     """Tools that the model was told of later, oldest first; a name may come again with another definition."""
+    deferred_tokens: int = 0
+    """Estimated tokens of the definitions that `offered` leaves to be found."""
     calls: tuple[Call, ...] = ()
     approvals: tuple[Approval, ...] = ()
     """Every approval that was asked for in this step, oldest first; of one call the newest counts."""

@@ -99,6 +99,11 @@ cost_ratio = Histogram(
     ["tier"],
     buckets=(0.1, 0.25, 0.5, 0.75, 0.9, 1.1, 1.25, 1.5, 2, 4, 10),
 )
+tool_tokens_saved = Counter(
+    "wayline_job_tool_tokens_saved_total",
+    "Estimated definition tokens that deferred tools spared the calls of ended jobs.",
+    ["agent"],
+)
 cost_usd = Gauge("wayline_ledger_cost_usd", "Dollars in the ledger, from Postgres at each scrape.", ["model", "agent"])
 calls_unpriced = Gauge(
     "wayline_ledger_unpriced_calls", "Calls in the ledger whose price nobody knows.", ["model", "agent"]

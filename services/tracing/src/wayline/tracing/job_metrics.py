@@ -47,6 +47,7 @@ class JobEnded(NamedTuple):
     tier: str | None = None
     cost_ratio: float | None = None
     """Of what was predicted; None: nothing was, or nobody knows what it cost."""
+    tool_tokens_saved: int = 0
 
 
 Fact = ModelEnded | ToolEnded | ApprovalEnded | JobEnded
@@ -69,6 +70,7 @@ class JobMetrics:
         self._jobs_ended = cache(metrics.jobs_ended.labels)
         self._job_seconds = cache(metrics.job_seconds.labels)
         self._cost_ratio = cache(metrics.cost_ratio.labels)
+        self._tool_tokens_saved = cache(metrics.tool_tokens_saved.labels)
         self._tool_calls = cache(metrics.tool_calls.labels)
         self._tool_seconds = cache(metrics.tool_seconds.labels)
         self._approvals_decided = cache(metrics.approvals_decided.labels)
@@ -95,6 +97,8 @@ class JobMetrics:
         self._job_seconds(fact.outcome).observe(fact.seconds)
         if fact.tier is not None and fact.cost_ratio is not None:
             self._cost_ratio(fact.tier).observe(fact.cost_ratio)
+        if fact.tool_tokens_saved:
+            self._tool_tokens_saved(fact.agent).inc(fact.tool_tokens_saved)
 
     def _count_model(self, fact: ModelEnded, provider: str, model: str) -> None:
         self._model_seconds(provider, model).observe(fact.seconds)

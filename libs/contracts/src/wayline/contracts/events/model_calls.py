@@ -52,6 +52,10 @@ class ModelRequested(Event):
     tools: tuple[ToolDefinition, ...] | None = Field(
         default=None, description="The tools offered; None: the same as in the request before."
     )
+    deferred_tokens: int = Field(
+        default=0,
+        description="Estimated tokens of definitions that its prompt is spared, because tools are found when needed.",
+    )
     prefix: tuple[Segment, ...] = Field(default=(), description="What the prompt is made of, in order.")
     cache_break: CacheBreak | None = Field(
         default=None, description="Why the prompt does not continue the one before; None: it does, or it is the first."

@@ -49,6 +49,9 @@ class SessionContinued(Event):
         default=None, description="The tools of every prompt, as they were; None: they are listed anew."
     )
     discovered: tuple[ToolDefinition, ...] = ()
+    deferred_tokens: int = Field(
+        default=0, description="Estimated tokens of the definitions that `tools` leaves to be found."
+    )
     context: WorkingContext = Field(
         default=WorkingContext(), description="What the conversation is about; there also where its history is lost."
     )

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from wayline.contracts import events as e
-from wayline.contracts.money import Usage
+from wayline.contracts.money import JobCosts, Usage
 from wayline.contracts.tools import RUN_AGENT
 from wayline.journal.costs import plus, spent, unsettled
 from wayline.journal.state import Changes, Job, ModelTotals
@@ -36,9 +36,18 @@ def _tool_requested(job: Job, event: e.ToolRequested) -> Changes:
 
 def _model_completed(job: Job, event: e.ModelCompleted) -> Changes:
     if event.unsettled is not None:
-        return _unsettled(job, event.unsettled)
+        return _spared(job, _unsettled(job, event.unsettled))
     paid = _paid(job, event.usage, "model", _called(job), event.cost_usd, saved_usd=event.saved_usd)
-    return paid | {"used": _used(job, event.usage.output)}
+    return _spared(job, paid) | {"used": _used(job, event.usage.output)}
+
+
+def _spared(job: Job, paid: Changes) -> Changes:
+    """Add the definitions that the answered call's prompt did not have."""
+    tokens = job.model.open.deferred_tokens if job.model.open else 0
+    if not tokens:
+        return paid
+    costs: JobCosts = paid["costs"]
+    return paid | {"costs": costs.model_copy(update={"tool_tokens_saved": costs.tool_tokens_saved + tokens})}
 
 
 def _model_failed(job: Job, event: e.ModelFailed) -> Changes:

@@ -29,7 +29,8 @@ def _rerouted(job: Job, _: e.JobRerouted) -> Changes:
 
 
 def _model_requested(job: Job, event: e.ModelRequested) -> Changes:
-    offered: Changes = {} if event.tools is None else {"offered": event.tools}
+    first = {"offered": event.tools, "deferred_tokens": event.deferred_tokens}
+    offered: Changes = {} if event.tools is None else first
     # What a prompt has held is never another one later.
     return offered | {"shortened": ()} if job.tools.shortened else offered
 
@@ -54,7 +55,8 @@ def _discovered(job: Job, event: e.ToolsDiscovered) -> Changes:
 
 
 def _continued(job: Job, event: e.SessionContinued) -> Changes:
-    tools = {} if event.tools is None else {"offered": event.tools, "discovered": event.discovered}
+    pinned = {"offered": event.tools, "discovered": event.discovered, "deferred_tokens": event.deferred_tokens}
+    tools: Changes = {} if event.tools is None else pinned
     return tools | ({"tainted_by": event.tainted_by} if event.tainted_by is not None else {})
 
 

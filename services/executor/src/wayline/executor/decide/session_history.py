@@ -56,6 +56,7 @@ def continues(job: Job, tail: Job, history: Sequence[ChatMessage]) -> dict[str, 
         "agent_changed": changed,
         "tools": None if changed else tail.tools.offered,
         "discovered": () if changed else tail.tools.discovered,
+        "deferred_tokens": 0 if changed else tail.tools.deferred_tokens,
         "attachments": tail.conversation.attachments,
         **carried(tail),
     }

@@ -141,7 +141,7 @@ async def _intend(
         attempt_id=request.attempt_id,
         provider=request.card.provider,
         model=request.card.model,
-        **compared(job, request, prefix, hashes),
+        **compared(job, request, prefix, hashes, listed=listed),
         worst_usd=worst_usd,
         held_usd=extended.held_usd if extended else None,
         room_tokens=request.max_output_tokens if request.max_output_tokens < wanted else None,

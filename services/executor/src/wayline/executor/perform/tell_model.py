@@ -12,7 +12,7 @@ from wayline.executor.prompt.assemble import PromptHashes
 from wayline.executor.prompt.builtin_tools import pin
 from wayline.executor.prompt.cache_guard import cache_break
 from wayline.executor.prompt.notes import Notes, forgotten, found, guidance, known, reminder
-from wayline.executor.prompt.tool_loading import always_loaded
+from wayline.executor.prompt.tool_loading import always_loaded, deferred_tokens
 from wayline.executor.prompt.working_context import update
 from wayline.journal import Job
 from wayline.llm import ModelRequest
@@ -50,12 +50,26 @@ def offered(job: Job, listed: Sequence[ToolDefinition]) -> tuple[ToolDefinition,
     return pin(config.tools, loaded, code=config.code, agents=job.routing.agents, deferred=deferred)
 
 
-def compared(job: Job, request: ModelRequest, prefix: tuple[e.Segment, ...], hashes: PromptHashes) -> dict[str, Any]:
+def compared(
+    job: Job,
+    request: ModelRequest,
+    prefix: tuple[e.Segment, ...],
+    hashes: PromptHashes,
+    *,
+    listed: Sequence[ToolDefinition] = (),
+) -> dict[str, Any]:
     """Return what the log says of a prompt whose segments `hashes` has just made, beside the call before it.
+
+    `listed` are all tools that the job may use, also those that it has to find.
 
     As fields of `ModelRequested`.
     """
     broken = cache_break(job, prefix, hashes)
     if broken:
         metrics.cache_breaks.labels(broken).inc()
-    return {"tools": request.tools if job.tools.offered is None else None, "prefix": prefix, "cache_break": broken}
+    return {
+        "tools": request.tools if job.tools.offered is None else None,
+        "deferred_tokens": deferred_tokens(job, request.tools, listed),
+        "prefix": prefix,
+        "cache_break": broken,
+    }

@@ -24,6 +24,7 @@ from wayline.contracts.tools import (
 from wayline.executor.prompt.notes import definitions
 from wayline.journal import Job
 from wayline.llm.broken_json.arguments import nearest
+from wayline.llm.tokens import estimate_definitions
 
 ALWAYS_MAX = 15
 """Tools in every prompt of an agent that does not say which; with more, most are found."""
@@ -173,6 +174,22 @@ def loaded_since(job: Job) -> tuple[ToolDefinition, ...]:
     for tool in job.tools.discovered:
         first.setdefault(tool.name, tool)
     return tuple(tool for name, tool in first.items() if name not in pinned)
+
+
+def deferred_tokens(job: Job, sent: Sequence[ToolDefinition], listed: Sequence[ToolDefinition]) -> int:
+    """Estimate the tokens that a prompt is spared, because the tools of the listing that it lacks are to be found.
+
+    `tool_search` itself and what was found already are paid for, and taken off.
+    """
+    search = [tool for tool in sent if tool.name == TOOL_SEARCH]
+    if not search:
+        return 0
+    if job.tools.offered is None:
+        names = {tool.name for tool in sent}
+        spared = estimate_definitions(tool for tool in listed if tool.name not in names) - estimate_definitions(search)
+    else:
+        spared = job.tools.deferred_tokens
+    return max(0, spared - estimate_definitions(loaded_since(job)))
 
 
 def _failed(code: str, message: str) -> ToolReply:

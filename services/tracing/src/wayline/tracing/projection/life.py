@@ -114,5 +114,11 @@ def ended(drafts: JobDrafts, event: e.JobCompleted | e.JobFailed | e.JobCancelle
     # An agent that was never found is a word of the client's, not a label.
     agent = job.life.submitted.agent if job.life.submitted and job.routing.config else "-"
     drafts.facts.append(
-        JobEnded(outcome, agent, millis(root.start, event.at) / 1_000, *predicted(event, job.routing.route))
+        JobEnded(
+            outcome,
+            agent,
+            millis(root.start, event.at) / 1_000,
+            *predicted(event, job.routing.route),
+            tool_tokens_saved=job.money.costs.tool_tokens_saved,
+        )
     )
