@@ -45,7 +45,7 @@ def always_loaded(
     """Return the tools of every prompt, in the order of the listing; all the others are found with `tool_search`.
 
     Without a word on it from the agent: all where there are few, else those that the job requires, those that the agent
-    names in full beside patterns, and built-in ones. Of others nothing is known that would make them worth their tokens.
+    names in full beside patterns, and built-in ones. Nothing says that a job will need one of the others.
     """
     if config.tools_loading is not None:
         loading = config.tools_loading
