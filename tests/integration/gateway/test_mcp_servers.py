@@ -36,7 +36,8 @@ async def test_only_administrators_change_servers(platform: Platform, others: Ot
     gateway = await start_gateway(platform)
     headers = {"Authorization": f"Bearer {reader}"}
 
-    read = [await gateway.client.get(f"/v1/mcp/servers{path}", headers=headers) for path in ("", "/bank")]
+    paths = ("", "/bank", "/bank/impact")
+    read = [await gateway.client.get(f"/v1/mcp/servers{path}", headers=headers) for path in paths]
     changes = [
         await gateway.client.put("/v1/mcp/servers/bank", json=BANK, headers=headers),
         await gateway.client.delete("/v1/mcp/servers/bank", headers=headers),
@@ -45,10 +46,11 @@ async def test_only_administrators_change_servers(platform: Platform, others: Ot
         await gateway.client.post("/v1/mcp/servers/bank/test", headers=headers),
         await gateway.client.post("/v1/mcp/servers/test", json=BANK, headers=headers),
         await gateway.client.post("/v1/mcp/servers/bank/approve", json={"sha256": [HASH]}, headers=headers),
+        await gateway.client.post("/v1/mcp/servers/bank/impact", json=BANK, headers=headers),
     ]
 
-    assert [answer.status_code for answer in read] == [200, 200]
-    assert [answer.status_code for answer in changes] == [403] * 7
+    assert [answer.status_code for answer in read] == [200] * 3
+    assert [answer.status_code for answer in changes] == [403] * 8
 
 
 async def test_a_wrong_server_is_refused_without_its_secrets(gateway: Running, others: Others):

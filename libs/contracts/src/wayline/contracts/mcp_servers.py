@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from wayline.contracts.base import Frozen, Message, Request
+from wayline.contracts.tool_use import AgentVersion, ParkedJob
 from wayline.contracts.tools import Ask, Effect, ToolCharge
 
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
@@ -233,16 +234,61 @@ class ServerReport(Frozen):
     took_ms: float = 0
 
 
-class _WithConfig(Request):
-    """A request that carries a server with its secrets; it is never stored."""
+class ToolImpact(Frozen):
+    """What a change does to one tool and its recorded calls."""
+
+    tool: str = Field(description="Our name for it.")
+    change: Literal["unchanged", "changed", "new", "gone"] = Field(
+        description="Against the approved definition; `gone`: the server offers it no more."
+    )
+    calls: int = Field(default=0, description="Recorded calls.")
+    would_fail: int = Field(default=0, description="Those that the changed definition would refuse.")
+    unchecked: int = Field(default=0, description="Those whose arguments were not compared with it.")
+
+
+class FailingCall(Frozen):
+    """A recorded call that a changed definition would refuse."""
+
+    job_id: str
+    step: int
+    call: str
+    tool: str
+    why: str
+
+
+class ServerImpact(Frozen):
+    """Who uses a server's tools, and which recorded calls would fail after a change."""
+
+    name: str
+    since: datetime = Field(description="Calls of jobs are counted from here on.")
+    tools: tuple[ToolImpact, ...]
+    agents_total: int = Field(description="Agents whose current version may use a tool of it.")
+    agents: tuple[AgentVersion, ...] = Field(description="The first of them by name, at most 100.")
+    parked_total: int = Field(
+        description="Parked jobs that wait because of a call of its tools, or whose agent may use one."
+    )
+    parked: tuple[ParkedJob, ...] = Field(description="The newest of them, at most 100.")
+    calls: int = Field(description="Recorded calls of all its tools.")
+    jobs: int = Field(description="Jobs that made them.")
+    would_fail: int
+    unchecked: int
+    failing: tuple[FailingCall, ...] = Field(description="The newest calls that would fail, at most 100.")
+
+
+class _CarriesSecrets(Request):
+    """A request with secrets in it; it is never stored."""
 
     terse = True
-
-    config: ServerConfig
 
     def to_wire(self) -> bytes:
         """Encode the JSON body with the secrets: only this message hands them on."""
         return self.__pydantic_serializer__.to_json(self, context=_WITH_SECRETS, exclude_unset=True)
+
+
+class _WithConfig(_CarriesSecrets):
+    """A request that carries a server with its secrets."""
+
+    config: ServerConfig
 
 
 class PutServer(_WithConfig, subject="mcp.put.{tenant}", replies=ServerView):
@@ -256,6 +302,15 @@ class TryServer(_WithConfig, subject="mcp.try.{tenant}", replies=ServerReport):
 
     name: ServerName | None = Field(
         default=None, description="The saved server whose secrets the masks of `config` stand for."
+    )
+
+
+class GetImpact(_CarriesSecrets, subject="mcp.impact.{tenant}", replies=ServerImpact):
+    """Ask what a change of a server touches: its definitions that wait, or what it would offer if saved so."""
+
+    name: ServerName
+    config: ServerConfig | None = Field(
+        default=None, description="An unsaved configuration to connect to; None: the server as it is saved."
     )
 
 

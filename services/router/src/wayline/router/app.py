@@ -12,6 +12,7 @@ from wayline.chassis.topology import ADVISORY_ROUTER, APPROVALS_ROUTER, LATER_RO
 from wayline.contracts import agents, budgets, models, schedules, sessions, tenant_settings, tenants
 from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.jobs import DecideApproval, Due, GetLatestRun, PlanJob, Signal, StartChild, SubmitJob
+from wayline.contracts.tool_use import FindAgentsUsing
 from wayline.router.adapters.approvals import Approvals
 from wayline.router.adapters.attachments import AttachmentLimits, Attachments
 from wayline.router.adapters.availability import Availability
@@ -203,6 +204,7 @@ def _asks_about_agents(saved: AgentHandlers) -> list[Ask[Any]]:
         asks(agents.PutAgent, saved.on_put),
         asks(agents.DeleteAgent, saved.on_delete),
         asks(agents.RestoreAgent, saved.on_restore),
+        asks(FindAgentsUsing, saved.on_find_using),
     ]
 
 

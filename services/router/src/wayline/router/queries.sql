@@ -226,6 +226,20 @@ FROM agents
 WHERE tenant = $1 AND retired_at IS NULL
 ORDER BY name, version DESC;
 
+-- name: page_of_agents
+SELECT DISTINCT ON (name) name, version, config, inherits,
+    (SELECT settings FROM tenant_settings WHERE tenant = $1) AS settings
+FROM agents
+WHERE tenant = $1 AND retired_at IS NULL AND name > $2
+ORDER BY name, version DESC
+LIMIT $3;
+
+-- name: agent_versions
+-- Also retired ones: jobs that began with them go on.
+SELECT name, version, config, inherits, (SELECT settings FROM tenant_settings WHERE tenant = $1) AS settings
+FROM agents
+WHERE tenant = $1 AND (name, version) IN (SELECT * FROM unnest($2::text[], $3::integer[]));
+
 -- name: put_agent
 -- What an older version saved has no list of what it inherits: $5 is what it meant.
 WITH newest AS (

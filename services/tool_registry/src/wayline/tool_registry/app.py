@@ -15,6 +15,7 @@ from wayline.contracts.mcp_servers import (
     ApproveDefinitions,
     DeleteServer,
     EnableServer,
+    GetImpact,
     GetServer,
     ListServers,
     PutServer,
@@ -41,6 +42,7 @@ from wayline.tool_registry.adapters.web_tools import WebTools, web_tools
 from wayline.tool_registry.arguments import Arguments
 from wayline.tool_registry.handlers.announcements import AnnouncementHandlers
 from wayline.tool_registry.handlers.calls import Handlers
+from wayline.tool_registry.handlers.impact import ImpactHandlers
 from wayline.tool_registry.handlers.search import SearchHandlers
 from wayline.tool_registry.handlers.servers import ServerHandlers
 from wayline.tool_registry.running_calls import RunningCalls
@@ -82,6 +84,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     rereading = Periodic("reading tenants' servers", of_tenants.refresh, every_s=settings.reread_every_s)
     sealing = Periodic("encrypting with the newest key", table.seal_again, every_s=FORGET_EVERY_S)
     administration = ServerHandlers(table, definitions, servers, of_tenants, settings, bus.send, rereading.now)
+    impact = ImpactHandlers(bus, administration, definitions, servers, of_tenants, arguments, settings)
     ledger = PostgresLedger(store, lease_s=settings.lease_s)
     # In every replica: deleting twice does no harm.
     forget = partial(ledger.forget, after_days=settings.keep_days)
@@ -101,9 +104,10 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         bus,
         telemetry,
         exporter,
-        asks=_asks(
-            Handlers(servers, running, ledger), SearchHandlers(servers), administration, calls_max=settings.calls_max
-        ),
+        asks=[
+            *_asks(Handlers(servers, running, ledger), SearchHandlers(servers), calls_max=settings.calls_max),
+            *_asks_about_servers(administration, impact),
+        ],
         # First, to hear what `running` asks for at its start.
         parts=[Responder(bus, telemetry, announcements), running, forgetting, rereading, sealing],
         needs={"postgres": store.check},
@@ -161,9 +165,7 @@ def _servers(
     )
 
 
-def _asks(
-    handlers: Handlers, search: SearchHandlers, administration: ServerHandlers, *, calls_max: int
-) -> list[Ask[Any]]:
+def _asks(handlers: Handlers, search: SearchHandlers, *, calls_max: int) -> list[Ask[Any]]:
     return [
         asks(ListTools, handlers.list_tools),
         asks(SearchTools, search.search_tools),
@@ -171,6 +173,12 @@ def _asks(
         asks(ResolveTool, handlers.resolve_tool),
         asks(VoidTool, handlers.void_tool, slots=calls_max),
         hears(CancelTool, handlers.cancel_tool),
+    ]
+
+
+def _asks_about_servers(administration: ServerHandlers, impact: ImpactHandlers) -> list[Ask[Any]]:
+    return [
+        asks(GetImpact, impact.impact, slots=TRIES_MAX),
         asks(PutServer, administration.put),
         asks(TryServer, administration.try_server, slots=TRIES_MAX),
         asks(TrySavedServer, administration.try_saved, slots=TRIES_MAX),

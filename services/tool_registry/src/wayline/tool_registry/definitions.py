@@ -33,6 +33,11 @@ class Definition:
     text: str = field(repr=False)
     """The object as JSON, without the server's secrets."""
 
+    @property
+    def schema(self) -> dict[str, Any]:
+        """Return the schema of a tool's arguments."""
+        return schema_of(self.text)
+
 
 @dataclass(frozen=True)
 class Pins:
@@ -42,6 +47,22 @@ class Pins:
     """Whether the server was ever reached."""
     approved: Mapping[str, str]
     waiting: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class PinnedTool:
+    """A tool as it was approved and as it waits, by fingerprints."""
+
+    name: str
+    approved: str | None
+    waiting: str | None
+    text: str | None = field(repr=False)
+    """The definition that waits."""
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """Return the schema of the definition that waits."""
+        return schema_of(self.text or "{}")
 
 
 @dataclass(frozen=True)
@@ -74,6 +95,12 @@ def fingerprint(value: Mapping[str, Any]) -> str:
 def canonical(value: Any) -> str:
     """Return JSON that is the same for the same value."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def schema_of(definition: str) -> dict[str, Any]:
+    """Return the schema of arguments in a tool's definition; without one, what takes anything."""
+    schema = json.loads(definition).get("inputSchema")
+    return schema if isinstance(schema, dict) else {}
 
 
 def can_be_kept(name: str) -> bool:

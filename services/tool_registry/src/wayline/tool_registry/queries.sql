@@ -158,6 +158,10 @@ SELECT tool, approved_sha256, approved, waiting_sha256, waiting, waiting_since
 FROM definitions WHERE tenant = $1 AND server = $2 AND waiting_sha256 IS NOT NULL
 ORDER BY tool LIMIT $3;
 
+-- name: pinned_tools
+SELECT tool, approved_sha256, waiting_sha256, waiting
+FROM definitions WHERE tenant = $1 AND server = $2 AND tool <> '' ORDER BY tool;
+
 -- name: waiting_counts
 SELECT server, count(*) AS waiting FROM definitions
 WHERE tenant = $1 AND waiting_sha256 IS NOT NULL GROUP BY server;

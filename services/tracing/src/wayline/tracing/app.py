@@ -8,6 +8,7 @@ from typing import Any
 
 from wayline.chassis import Ask, Bus, BusSettings, Part, Periodic, Service, asks, connected
 from wayline.chassis.topology import EVENTS_TRACING, TELEMETRY_TRACING
+from wayline.contracts.tool_use import FindParkedJobs, GetToolUse, ListRecordedCalls
 from wayline.contracts.traces import FindQueuePlaces, GetCosts, GetSteps, GetTrace, ListJobs, RecordSpending
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Telemetry
@@ -24,6 +25,7 @@ from wayline.tracing.record_spending import SpendingRecorder
 from wayline.tracing.retention import REST_FACTOR, Retention
 from wayline.tracing.settings import Settings
 from wayline.tracing.tables import Tables
+from wayline.tracing.tool_use import ToolUseAnswers
 from wayline.tracing.trace_tenants import TraceTenants
 
 NAME = "tracing"
@@ -78,7 +80,11 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         bus,
         telemetry,
         exporter,
-        asks=[*_asks(Answers(store)), asks(RecordSpending, SpendingRecorder(tables).on_record)],
+        asks=[
+            *_asks(Answers(store)),
+            *_asks_about_tools(ToolUseAnswers(store)),
+            asks(RecordSpending, SpendingRecorder(tables).on_record),
+        ],
         parts=parts,
         needs={"postgres": store.check, "records": records.check, "spans": spans.check},
         close=close,
@@ -120,4 +126,12 @@ def _asks(answers: Answers) -> list[Ask[Any]]:
         asks(ListJobs, answers.list_jobs),
         asks(FindQueuePlaces, answers.find_queue_places),
         asks(GetCosts, answers.get_costs),
+    ]
+
+
+def _asks_about_tools(answers: ToolUseAnswers) -> list[Ask[Any]]:
+    return [
+        asks(GetToolUse, answers.get_tool_use),
+        asks(FindParkedJobs, answers.find_parked_jobs),
+        asks(ListRecordedCalls, answers.list_recorded_calls),
     ]

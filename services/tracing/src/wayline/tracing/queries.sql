@@ -132,6 +132,58 @@ WHERE tenant = $1
 ORDER BY created_at DESC, job_id DESC
 LIMIT $5
 
+-- name: tool_call_counts
+-- The row without a tool counts the jobs of all of them.
+SELECT called ->> 'tool' AS tool, count(*) AS calls, count(DISTINCT job_id) AS jobs
+FROM steps, jsonb_array_elements(calls) AS called
+WHERE tenant = $1 AND started_at >= $3 AND called ->> 'tool' = ANY ($2::text[])
+GROUP BY GROUPING SETS ((called ->> 'tool'), ())
+ORDER BY 1
+
+-- name: parked_agents
+SELECT DISTINCT agent, agent_version FROM jobs
+WHERE tenant = $1 AND status = 'parked' AND agent_version IS NOT NULL
+ORDER BY agent, agent_version
+LIMIT $2
+
+-- name: parked_jobs
+SELECT job_id, agent, agent_version, waiting_for ->> 'why' AS why, waits_for_tool, count(*) OVER () AS total
+FROM (
+    SELECT *, coalesce(
+        waiting_for ->> 'tool' = ANY ($2::text[]) OR EXISTS (
+            SELECT FROM jsonb_path_query(waiting_for, '$.approvals[*].tool') AS asked (tool)
+            WHERE asked.tool #>> '{}' = ANY ($2)
+        ), false) AS waits_for_tool
+    FROM jobs WHERE tenant = $1 AND status = 'parked'
+) AS parked
+WHERE waits_for_tool
+    OR (agent, agent_version) IN (SELECT * FROM unnest($3::text[], $4::integer[]))
+ORDER BY created_at DESC, job_id DESC
+LIMIT $5
+
+-- name: recorded_calls
+-- The first call of a page is in it whatever its size. The comparison without `number` is what the index answers.
+SELECT started_at, job_id, step, number, call, tool, arguments, more
+FROM (
+    SELECT *, sum(octet_length(arguments)) OVER place - octet_length(arguments) AS bytes_before,
+        lead(true, 1, false) OVER place OR count(*) OVER () = $8 AS more
+    FROM (
+        SELECT started_at, job_id, step, number, called ->> 'call' AS call, called ->> 'tool' AS tool,
+            (called -> 'input')::text AS arguments
+        FROM steps, jsonb_array_elements(calls) WITH ORDINALITY AS each_call (called, number)
+        WHERE tenant = $1 AND started_at >= $3 AND called ->> 'tool' = ANY ($2::text[])
+            AND ($4::timestamptz IS NULL OR (
+                (started_at, job_id, step) <= ($4, $5::text, $6::integer)
+                AND (started_at, job_id, step, number) < ($4, $5, $6, $7::bigint)
+            ))
+        ORDER BY started_at DESC, job_id DESC, step DESC, number DESC
+        LIMIT $8
+    ) AS newest
+    WINDOW place AS (ORDER BY started_at DESC, job_id DESC, step DESC, number DESC)
+) AS measured
+WHERE bytes_before < $9
+ORDER BY started_at DESC, job_id DESC, step DESC, number DESC
+
 -- name: queue_places
 SELECT job_id, lane, position, queued
 FROM (

@@ -35,7 +35,9 @@ TELL_STORED = "tenants.stored.*"
 AGENT_VERBS = ("get", "list", "put", "delete", "restore", "latest")
 SCHEDULE_VERBS = ("put", "enable", "get", "list", "delete", "run")
 SERVERS_CHANGED = "mcp.changed.*"
-SERVER_VERBS = ("put", "list", "get", "delete", "enable", "try", "trysaved", "approve")
+SERVER_VERBS = ("put", "list", "get", "delete", "enable", "try", "trysaved", "approve", "impact")
+AGENTS_USING = "agents.using.*"
+TOOL_USE = ("traces.tooluse.*", "traces.toolcalls.*", "jobs.parked.*")
 ANNOUNCE_TOOLS = "tools.announce.*.*"
 INVOKE_TOOL = "tools.invoke.*.*"
 WANT_TOOLS = "tools.wanted"
@@ -173,6 +175,7 @@ IDENTITIES = {
                 *(f"settings.{verb}.*" for verb in ("get", "change")),
                 "jobs.plan.*",
                 "jobs.start.*",
+                AGENTS_USING,
             ),
             subscribe=(f"$KV.{PROVIDERS}.>",),
             writes_logs=True,
@@ -230,6 +233,8 @@ IDENTITIES = {
                 *UPLOAD_WRITE,
                 "retrieval.search.*",
                 SERVERS_CHANGED,
+                AGENTS_USING,
+                *TOOL_USE,
                 # Images that its tools make are documents.
                 "documents.index.*",
                 *(f"documents.{verb}.*" for verb in ("accept", "reserve")),
@@ -256,6 +261,7 @@ IDENTITIES = {
                 *(f"traces.{verb}.*" for verb in ("get", "steps")),
                 *(f"jobs.{verb}.*" for verb in ("list", "queued")),
                 *(f"costs.{verb}.*" for verb in ("get", "record")),
+                *TOOL_USE,
             ),
         ),
     )

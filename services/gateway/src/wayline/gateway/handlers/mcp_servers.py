@@ -11,11 +11,13 @@ from wayline.contracts.mcp_servers import (
     ApproveDefinitions,
     DeleteServer,
     EnableServer,
+    GetImpact,
     GetServer,
     ListServers,
     PutServer,
     ServerConfig,
     ServerDeleted,
+    ServerImpact,
     ServerList,
     ServerReport,
     ServerView,
@@ -46,6 +48,8 @@ NameQuery: TypeAlias = Annotated[
 ]
 TRY_WITHIN_S = 65.0
 """Longer than the registry tries: a program may be downloaded first."""
+IMPACT_WITHIN_S = 150.0
+"""A server may be connected to first, and a month of calls compared."""
 
 
 class Approval(BaseModel):
@@ -87,6 +91,22 @@ async def test_server(name: NamePath, gateway: GatewayDependency, caller: Admin)
 async def get_server(name: NamePath, gateway: GatewayDependency, caller: Reader) -> ServerView:
     """Return one server with the definitions that wait for approval; values of secrets are masked."""
     return await gateway.bus.ask(GetServer(tenant=caller.tenant, name=name), ServerView)
+
+
+@router.get("/servers/{name}/impact", responses=fails(404))
+async def get_impact(name: NamePath, gateway: GatewayDependency, caller: Reader) -> ServerImpact:
+    """Return who uses a server's tools, and which calls of 30 days the definitions that wait would refuse."""
+    request = GetImpact(tenant=caller.tenant, name=name)
+    return await gateway.bus.ask(request, ServerImpact, timeout_s=IMPACT_WITHIN_S)
+
+
+@router.post("/servers/{name}/impact", responses=fails(400, 409, 413))
+async def get_impact_of_configuration(
+    name: NamePath, config: ConfigBody, gateway: GatewayDependency, caller: Admin
+) -> ServerImpact:
+    """Connect to a server that is not saved so, and return what saving it would touch."""
+    request = GetImpact(tenant=caller.tenant, name=name, config=config)
+    return await gateway.bus.ask(request, ServerImpact, timeout_s=IMPACT_WITHIN_S)
 
 
 @router.put("/servers/{name}", responses=fails(400, 409, 413))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from decimal import Decimal
 
 import asyncpg
@@ -13,6 +13,7 @@ from wayline.contracts.agents import Agent, AgentConfig, AgentList
 from wayline.contracts.errors import NotFound, Reject
 from wayline.contracts.jobs import Turn
 from wayline.contracts.tenant_settings import INHERITED
+from wayline.contracts.tool_use import AgentVersion
 from wayline.router.admission import Admitted, Wish
 from wayline.router.tenant_settings import inherited_by, inherited_by_default, read_settings, resolved
 from wayline.store import Batcher, Record, Store, TenantInvalid
@@ -22,6 +23,7 @@ ADMISSIONS_APART_S = 0.01
 
 TURNS_WAITING_MAX = 1_000
 """Jobs of one session that have not ended."""
+AGENTS_A_PAGE = 100
 KNOWN_MAX = 10_000
 """Tenants remembered at once."""
 
@@ -147,6 +149,21 @@ class Tables:
         """Return the newest version of each agent."""
         rows = await self._store.fetch(tenant, self._store.sql.list_agents, tenant)
         return AgentList(agents=tuple(_agent(row["name"], row) for row in rows))
+
+    async def pages_of_agents(self, tenant: str) -> AsyncIterator[list[Agent]]:
+        """Yield the newest version of each agent by name, page by page."""
+        after = ""
+        while rows := await self._store.fetch(tenant, self._store.sql.page_of_agents, tenant, after, AGENTS_A_PAGE):
+            yield [_agent(row["name"], row) for row in rows]
+            after = rows[-1]["name"]
+
+    async def agent_versions(self, tenant: str, wanted: Sequence[AgentVersion]) -> AsyncIterator[list[Agent]]:
+        """Yield versions of agents that are still known, page by page."""
+        for start in range(0, len(wanted), AGENTS_A_PAGE):
+            page = wanted[start : start + AGENTS_A_PAGE]
+            names, versions = [one.name for one in page], [one.version for one in page]
+            rows = await self._store.fetch(tenant, self._store.sql.agent_versions, tenant, names, versions)
+            yield [_agent(row["name"], row) for row in rows]
 
     async def put_agent(
         self, tenant: str, name: str, config: AgentConfig, *, inherits: Sequence[str] | None = None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+
 from wayline.contracts.agents import (
     Agent,
     AgentList,
@@ -13,6 +16,8 @@ from wayline.contracts.agents import (
     RestoreAgent,
 )
 from wayline.contracts.errors import NotFound
+from wayline.contracts.tool_use import SHOWN_MAX, AgentsUsing, AgentVersion, FindAgentsUsing
+from wayline.contracts.tools import may_use
 from wayline.router.adapters.attachments import Attachments, fixed
 from wayline.router.adapters.catalogue import Catalogue
 from wayline.router.adapters.tables import Tables
@@ -51,8 +56,32 @@ class AgentHandlers:
         """Retire an agent."""
         return Deleted(deleted=await self._tables.delete_agent(request.tenant, request.name))
 
+    async def on_find_using(self, request: FindAgentsUsing) -> AgentsUsing:
+        """Find the agents that may use at least one of some tools, among the current and among named versions."""
+        total, shown = 0, list[AgentVersion]()
+        async for page in self._tables.pages_of_agents(request.tenant):
+            using = await asyncio.to_thread(_using, page, request.tools)
+            total += len(using)
+            shown += [_version(agent) for agent in using[: SHOWN_MAX - len(shown)]]
+        versions = list[AgentVersion]()
+        async for page in self._tables.agent_versions(request.tenant, request.versions):
+            versions += map(_version, await asyncio.to_thread(_using, page, request.tools))
+        return AgentsUsing(total=total, agents=tuple(shown), versions=tuple(versions))
+
     async def on_restore(self, request: RestoreAgent) -> Agent:
         """Bring an agent back that was removed or changed."""
         if not await self._tables.is_tenant(request.tenant):
             raise NotFound("tenant", request.tenant)
         return await self._tables.restore_agent(request.tenant, request.name, bundled().get(request.name))
+
+
+def _using(agents: Sequence[Agent], tools: Sequence[str]) -> list[Agent]:
+    return [
+        agent
+        for agent in agents
+        if any(may_use(name, patterns=agent.config.tools, off=agent.config.tools_off) for name in tools)
+    ]
+
+
+def _version(agent: Agent) -> AgentVersion:
+    return AgentVersion(name=agent.name, version=agent.version)

@@ -165,6 +165,28 @@ def approve(
 
 
 @app.command()
+def impact(
+    name: Name,
+    config: Annotated[
+        str | None, typer.Option(metavar="FILE", help="JSON of a server that is not saved so; - reads the input.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show which agents, parked jobs and recorded calls a change of a server touches. Exit code 1: calls would fail."""
+    from wayline.standalone.terminal.server_views import impact_view
+
+    path = f"/v1/mcp/servers/{name}/impact"
+    given = None if config is None else read_json(config)
+    found = answer(
+        lambda client: client.get(path) if given is None else client.post(path, given),
+        as_json=as_json,
+        draw=impact_view,
+    )
+    if found["would_fail"]:
+        raise typer.Exit(1)
+
+
+@app.command()
 def remove(name: Name, as_json: AsJson = False) -> None:
     """Remove a server with its secrets."""
     answer(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -65,6 +65,38 @@ def _lines(change: dict[str, Any]) -> Iterator[str]:
                 yield f"  [{colour}]{sign} {escape(value)}[/{colour}]"
     if not change["differences"]:
         yield "  the difference is in what is hidden as a secret"
+
+
+def impact_view(found: dict[str, Any]) -> RenderableType:
+    """Draw what a change of a server touches."""
+    about = (
+        ("agents", _counted(found["agents_total"], (f"{one['name']} v{one['version']}" for one in found["agents"]))),
+        ("parked jobs", _counted(found["parked_total"], (one["job_id"] for one in found["parked"]))),
+        ("calls", f"{found['calls']} of {found['jobs']} jobs since {found['since'][:10]}"),
+        ("would fail", str(found["would_fail"])),
+        ("not compared", str(found["unchecked"] or "")),
+    )
+    tools = table(
+        ("tool", "change", "calls", "would fail"),
+        ((escape(one["tool"]), one["change"], str(one["calls"]), str(one["would_fail"])) for one in found["tools"]),
+        nothing="no tools",
+    )
+    failing = table(
+        ("job", "step", "tool", "why it would fail"),
+        (
+            (one["job_id"], str(one["step"]), escape(one["tool"]), escape(shortened(one["why"])))
+            for one in found["failing"]
+        ),
+        nothing="",
+    )
+    shown = [details((name, value) for name, value in about if value), tools]
+    return Group(*shown, failing) if found["failing"] else Group(*shown)
+
+
+def _counted(total: int, shown: Iterable[str]) -> str:
+    names = list(shown)
+    more = ", …" if total > len(names) else ""
+    return f"{total}: {escape(', '.join(names))}{more}" if names else str(total)
 
 
 def report(found: dict[str, Any]) -> RenderableType:

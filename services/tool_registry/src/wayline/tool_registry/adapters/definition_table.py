@@ -12,6 +12,7 @@ from wayline.store import PostgresUnavailable, Record, Store
 from wayline.tool_registry.definitions import (
     INSTRUCTIONS,
     Definition,
+    PinnedTool,
     Pins,
     differences,
     require_moderate,
@@ -75,6 +76,11 @@ class DefinitionTable:
         """Return the definitions of a server that wait for approval, each with its differences."""
         rows = await self._store.fetch(tenant, self._sql.waiting_definitions, tenant, server, CHANGES_SHOWN_MAX)
         return tuple(_change(row) for row in rows)
+
+    async def of(self, tenant: str, server: str) -> list[PinnedTool]:
+        """Return a server's tools as they were approved and as they wait."""
+        rows = await self._store.fetch(tenant, self._sql.pinned_tools, tenant, server)
+        return [PinnedTool(row["tool"], row["approved_sha256"], row["waiting_sha256"], row["waiting"]) for row in rows]
 
     async def waiting(self, tenant: str) -> dict[str, int]:
         """Return how many definitions wait for approval, by server."""

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, TextIO, cast
 from wayline.contracts.mcp_servers import CONFIG_MAX_BYTES, OfferedCounts, OfferedTool, ServerReport, ServerSettings
 from wayline.tool_registry.adapters.failures import reason
 from wayline.tool_registry.adapters.mcp_library import load
-from wayline.tool_registry.adapters.offered_tools import every_page, offered_tools
+from wayline.tool_registry.adapters.offered_tools import OfferedTool as OfferedByServer
+from wayline.tool_registry.adapters.offered_tools import every_page, offered_tools, taken_in
 from wayline.tool_registry.adapters.sessions import entered
 from wayline.tool_registry.adapters.transport import Confinement, Transport
 from wayline.tool_registry.catalogue import effect_of
+from wayline.tool_registry.definitions import Definition
 from wayline.tool_registry.settings import Settings
 from wayline.tool_registry.visible_text import visible
 
@@ -36,35 +38,52 @@ LISTED_MAX = 1_000
 
 async def try_connection(server: ServerSettings, settings: Settings) -> ServerReport:
     """Return what a server offers, or why it cannot be connected to; secrets are in neither."""
+    report, _ = await offered_definitions(server, settings)
+    return report
+
+
+async def offered_definitions(
+    server: ServerSettings, settings: Settings
+) -> tuple[ServerReport, tuple[Definition, ...]]:
+    """Return the same report, and the definitions of the server's tools."""
     await load()
+    offered: list[OfferedByServer] = []
     started = time.perf_counter()
     with _error_stream() as errors:
         confined = Confinement.by(settings)
         transport = Transport(server, connections_max=CONNECTIONS, confined=confined, errors_to=errors)
         try:
-            report = await _report(transport, server, within_s=settings.try_timeout_s)
+            report = await _report(transport, server, offered, within_s=settings.try_timeout_s)
+            taken = taken_in(offered, transport.without_secrets)
         except Exception as error:
             # A server is foreign code: whatever it does is what is to be reported.
             late = isinstance(error, TimeoutError)
             why = f"no answer within {settings.try_timeout_s:g} s" if late else transport.hide(reason(error))
             written = visible(transport.hide(_end_of(errors))[-ERRORS_CHARS:])
-            report = ServerReport(ok=False, why=visible(why[:WHY_CHARS]), errors=written)
-    return report.model_copy(update={"took_ms": (time.perf_counter() - started) * 1000})
+            report, taken = ServerReport(ok=False, why=visible(why[:WHY_CHARS]), errors=written), []
+    report = report.model_copy(update={"took_ms": (time.perf_counter() - started) * 1000})
+    return report, tuple(one.definition for one in taken)
 
 
-async def _report(transport: Transport, server: ServerSettings, *, within_s: float) -> ServerReport:
+async def _report(
+    transport: Transport, server: ServerSettings, offered: list[OfferedByServer], *, within_s: float
+) -> ServerReport:
+    """Return the report, and put the server's tools into `offered`."""
     from mcp import Client
 
     until = asyncio.get_running_loop().time() + within_s
     async with transport.opened():
         client = Client(transport.target(), cache=None)
         async with entered(client, within_s=within_s), asyncio.timeout_at(until):
-            return await _offer(client, server, lambda text: visible(transport.hide(text)))
+            if client.server_capabilities.tools:
+                offered += await offered_tools(client)
+            return await _offer(client, server, offered, lambda text: visible(transport.hide(text)))
 
 
-async def _offer(client: Client, server: ServerSettings, shown: Callable[[str], str]) -> ServerReport:
+async def _offer(
+    client: Client, server: ServerSettings, tools: list[OfferedByServer], shown: Callable[[str], str]
+) -> ServerReport:
     can, about = client.server_capabilities, client.server_info
-    tools = await offered_tools(client) if can.tools else []
     resources = await every_page(client.list_resources, "resources") if can.resources else []
     prompts = await every_page(client.list_prompts, "prompts") if can.prompts else []
     listed = [

@@ -72,6 +72,10 @@ class ServerHandlers:
         config = await self._complete(ask.tenant, ask.name, ask.config)
         return await try_connection(_named(config, ask.name or UNNAMED), self.settings)
 
+    async def complete(self, tenant: str, name: str, config: ServerConfig) -> ServerSettings:
+        """Return a server as it would be saved, with its stored secrets. Raises Reject."""
+        return _named(await self._complete(tenant, name, config), name)
+
     async def try_saved(self, ask: TrySavedServer) -> ServerReport:
         """Connect to a saved server once more."""
         stored = await self.table.find(ask.tenant, ask.name)

@@ -1,0 +1,129 @@
+"""What a change of a server touches: agents, parked jobs and recorded calls, each asked of the service that owns it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from wayline.chassis import Bus
+from wayline.contracts.errors import Conflict, NotFound
+from wayline.contracts.mcp_servers import GetImpact, ServerConfig, ServerImpact
+from wayline.contracts.tool_use import (
+    AgentsUsing,
+    FindAgentsUsing,
+    FindParkedJobs,
+    GetToolUse,
+    ListRecordedCalls,
+    ParkedJobs,
+    RecordedCalls,
+    ToolUse,
+)
+from wayline.tool_registry.adapters.definition_table import DefinitionTable
+from wayline.tool_registry.adapters.mcp_servers import McpServers
+from wayline.tool_registry.adapters.tenant_servers import TenantServers
+from wayline.tool_registry.adapters.try_connection import offered_definitions
+from wayline.tool_registry.arguments import Arguments
+from wayline.tool_registry.catalogue import own_name
+from wayline.tool_registry.handlers.servers import ServerHandlers
+from wayline.tool_registry.impact import CallCheck, ToolChange, compared
+from wayline.tool_registry.settings import Settings
+
+RECORDED_DAYS = 30
+CALLS_CHECKED_MAX = 50_000
+"""Of recorded calls, the newest ones; the answer counts the others as unchecked."""
+ASK_S = 20.0
+
+
+@dataclass(frozen=True)
+class ImpactHandlers:
+    """Answers what a change touches."""
+
+    bus: Bus
+    administration: ServerHandlers
+    definitions: DefinitionTable
+    servers: McpServers
+    of_tenants: TenantServers
+    arguments: Arguments
+    settings: Settings
+
+    async def impact(self, ask: GetImpact) -> ServerImpact:
+        """Return who uses a server's tools, and which recorded calls would fail. Raises NotFound or Conflict."""
+        found = await self._changes(ask)
+        changes = {own_name(ask.name, name): one for name, one in found.items()}
+        tools, since = tuple(changes), datetime.now(UTC) - timedelta(days=RECORDED_DAYS)
+        use = await self._ask(GetToolUse(tenant=ask.tenant, tools=tools, since=since), ToolUse)
+        using = await self._ask(FindAgentsUsing(tenant=ask.tenant, tools=tools, versions=use.parked), AgentsUsing)
+        parked = await self._ask(FindParkedJobs(tenant=ask.tenant, tools=tools, agents=using.versions), ParkedJobs)
+        check = CallCheck(changes, self.arguments)
+        await self._check(ask.tenant, check, since)
+        judged = check.impact({one.tool: one.calls for one in use.counts})
+        return ServerImpact(
+            name=ask.name,
+            since=since,
+            tools=judged,
+            agents_total=using.total,
+            agents=using.agents,
+            parked_total=parked.total,
+            parked=parked.jobs,
+            calls=sum(one.calls for one in judged),
+            jobs=use.jobs,
+            would_fail=sum(one.would_fail for one in judged),
+            unchecked=sum(one.unchecked for one in judged),
+            failing=tuple(check.failing),
+        )
+
+    async def _check(self, tenant: str, check: CallCheck, since: datetime) -> None:
+        """Compare recorded calls page by page, up to a limit."""
+        if not check.tools:
+            return
+        taken, cursor = 0, None
+        while taken < CALLS_CHECKED_MAX:
+            ask = ListRecordedCalls(tenant=tenant, tools=tuple(check.tools), since=since, cursor=cursor)
+            page = await self._ask(ask, RecordedCalls)
+            check.take(page.calls)
+            taken, cursor = taken + len(page.calls), page.next_cursor
+            if cursor is None:
+                return
+
+    async def _changes(self, ask: GetImpact) -> Mapping[str, ToolChange]:
+        """Return how each tool of a server differs from what was approved, by the server's name for it."""
+        if ask.config is not None:
+            return await self._of_configuration(ask.tenant, ask.name, ask.config)
+        one = self.servers.of_installation.get(ask.name)
+        if one is not None:
+            return {tool.offered_as: ToolChange("unchanged") for tool in one.tools.values()}
+        if not await self.administration.table.find(ask.tenant, ask.name):
+            raise NotFound("server", ask.name)
+        pinned = await self.definitions.of(ask.tenant, ask.name)
+        approved = {tool.name: tool.approved for tool in pinned if tool.approved is not None}
+        offered = {tool.name: tool.waiting or tool.approved or "" for tool in pinned}
+        for name in self._not_offered(ask.tenant, ask.name, approved):
+            del offered[name]
+        return compared(approved, offered, {tool.name: tool.schema for tool in pinned})
+
+    def _not_offered(self, tenant: str, name: str, approved: Mapping[str, Any]) -> list[str]:
+        """Return approved tools that a connected server does not offer."""
+        running = self.of_tenants.running(tenant, name)
+        if running is None or running.problem is not None:
+            return []
+        offered = {tool.offered_as for tool in running.tools.values()}
+        return [tool for tool in approved if tool not in offered and own_name(name, tool) not in running.held]
+
+    async def _of_configuration(self, tenant: str, name: str, config: ServerConfig) -> Mapping[str, ToolChange]:
+        """Connect to a server as it would be saved, and compare what it offers. Raises Conflict."""
+        server = await self.administration.complete(tenant, name, config)
+        report, offered = await offered_definitions(server, self.settings)
+        if not report.ok:
+            raise Conflict(f"{name} cannot be reached as it would be saved, so nothing can be compared: {report.why}")
+        pins = await self.definitions.pins(tenant, name)
+        approved = {} if pins is None else {tool: sha256 for tool, sha256 in pins.approved.items() if tool}
+        return compared(
+            approved,
+            {one.name: one.sha256 for one in offered},
+            {one.name: one.schema for one in offered},
+        )
+
+    async def _ask(self, request: Any, reply: Any) -> Any:
+        return await self.bus.ask(request, reply, timeout_s=ASK_S)

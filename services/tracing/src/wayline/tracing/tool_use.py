@@ -1,0 +1,111 @@
+"""Which recorded calls and parked jobs use some tools."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error as NotBase64
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from wayline.contracts.tool_use import (
+    SHOWN_MAX,
+    VERSIONS_MAX,
+    AgentVersion,
+    FindParkedJobs,
+    GetToolUse,
+    ListRecordedCalls,
+    ParkedJob,
+    ParkedJobs,
+    RecordedCall,
+    RecordedCalls,
+    ToolCallCount,
+    ToolUse,
+)
+from wayline.store import Record, Store
+from wayline.tracing.errors import BadCursor
+
+PAGE_CALLS_MAX = 500
+PAGE_BYTES_MAX = 128 * 1024
+"""Of the arguments of one page: an answer has to fit into one message of the bus."""
+
+Place = tuple[datetime, str, int, int]
+"""When a call's step began, its job, its step, and its number in the step."""
+
+
+class ToolUseAnswers:
+    """Reads for one tenant at a time."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def get_tool_use(self, asked: GetToolUse) -> ToolUse:
+        """Count the recorded calls of tools, and name the agents of parked jobs."""
+        sql, tenant = self._store.sql, asked.tenant
+        async with self._store.tenant(tenant) as conn:
+            counts = await conn.fetch(sql.tool_call_counts, tenant, list(asked.tools), asked.since)
+            parked = await conn.fetch(sql.parked_agents, tenant, VERSIONS_MAX)
+        total = next((row for row in counts if row["tool"] is None), None)
+        return ToolUse(
+            counts=tuple(ToolCallCount(tool=row["tool"], calls=row["calls"]) for row in counts if row["tool"]),
+            jobs=0 if total is None else total["jobs"],
+            parked=tuple(AgentVersion(name=row["agent"], version=row["agent_version"]) for row in parked),
+        )
+
+    async def find_parked_jobs(self, asked: FindParkedJobs) -> ParkedJobs:
+        """Return parked jobs that wait because of a call of one of the tools, or belong to one of the agents."""
+        names = [agent.name for agent in asked.agents]
+        versions = [agent.version for agent in asked.agents]
+        rows = await self._store.fetch(
+            asked.tenant, self._store.sql.parked_jobs, asked.tenant, list(asked.tools), names, versions, SHOWN_MAX
+        )
+        jobs = tuple(ParkedJob(**{name: row[name] for name in ParkedJob.model_fields}) for row in rows)
+        return ParkedJobs(total=rows[0]["total"] if rows else 0, jobs=jobs)
+
+    async def list_recorded_calls(self, asked: ListRecordedCalls) -> RecordedCalls:
+        """Return a page of recorded calls, newest first."""
+        after = _read_place(asked.cursor) if asked.cursor else (None, None, None, None)
+        rows = await self._store.fetch(
+            asked.tenant,
+            self._store.sql.recorded_calls,
+            asked.tenant,
+            list(asked.tools),
+            asked.since,
+            *after,
+            PAGE_CALLS_MAX,
+            PAGE_BYTES_MAX,
+        )
+        last = rows[-1] if rows else None
+        return RecordedCalls(
+            calls=tuple(_recorded(row) for row in rows),
+            next_cursor=_place(last) if last is not None and last["more"] else None,
+        )
+
+
+def _recorded(row: Record) -> RecordedCall:
+    given: Any = orjson.loads(row["arguments"])
+    return RecordedCall(
+        job_id=row["job_id"],
+        step=row["step"],
+        call=row["call"],
+        tool=row["tool"],
+        # Arguments that are too long are kept as cut text.
+        arguments=given if isinstance(given, dict) else None,
+    )
+
+
+def _place(row: Record) -> str:
+    place = [row["started_at"].isoformat(), row["job_id"], row["step"], row["number"]]
+    return urlsafe_b64encode(orjson.dumps(place)).decode()
+
+
+def _read_place(cursor: str) -> Place:
+    try:
+        at, job_id, step, number = orjson.loads(urlsafe_b64decode(cursor.encode()))
+        place = datetime.fromisoformat(at), str(job_id), int(step), int(number)
+    except (ValueError, TypeError, NotBase64):
+        raise BadCursor(cursor) from None
+    if place[0].tzinfo is None:
+        raise BadCursor(cursor)
+    return place

@@ -1,0 +1,203 @@
+"""What a change of an MCP server touches: agents, parked jobs and recorded calls of its own tenant, counted exactly."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import mcp_types as types
+import pytest
+from mcp.server.lowlevel import Server
+
+from wayline.contracts.agents import Agent, AgentConfig, PutAgent
+from wayline.contracts.errors import Reject
+from wayline.contracts.mcp_servers import GetImpact, GetServer, PutServer, ServerConfig, ServerImpact, ServerView
+from wayline.contracts.tenants import CreateTenant, Tenant
+from wayline.contracts.tool_use import AgentVersion, GetToolUse, ToolUse
+from wayline.contracts.tools import ListTools, ToolList
+from wayline.simulator.chat_server import ChatServer, Say, turns
+from wayline.testkit import until
+from wayline.testkit.mcp_servers import serving
+from wayline.tracing.settings import Settings as TracingSettings
+
+from .conftest import chatting, with_tools
+
+AMOUNT = {"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}
+SMALL = {"type": "object", "properties": {"amount": {"type": "integer", "maximum": 5}}, "required": ["amount"]}
+
+
+class Bank:
+    """A server whose tools a test changes."""
+
+    def __init__(self) -> None:
+        self.tools = {"pay": AMOUNT, "rate": {"type": "object"}}
+        self.server: Server[Any] = Server("bank", on_list_tools=self._list, on_call_tool=self._call)
+
+    async def _list(self, *_: object) -> types.ListToolsResult:
+        return types.ListToolsResult(
+            tools=[types.Tool(name=name, description=name, input_schema=schema) for name, schema in self.tools.items()]
+        )
+
+    async def _call(self, *_: object) -> types.CallToolResult:
+        return types.CallToolResult(content=[types.TextContent(type="text", text="done")])
+
+
+def pays(*amounts: int) -> Any:
+    """A model that pays these amounts beside each other, looks up a rate, then answers."""
+    return turns(
+        Say(tools=tuple(("bank__pay", {"amount": amount}) for amount in amounts)),
+        Say(tools=(("bank__rate", {}),)),
+        Say(text="done"),
+    )
+
+
+def plan(text: str) -> Any:
+    return {"two": pays(3, 9), "one": pays(4), "ask": pays(1), "other": pays(100, 200, 300)}[text]
+
+
+def by_input(body: Any) -> Any:
+    asked = next(message["content"] for message in reversed(body["messages"]) if message["role"] == "user")
+    return plan(asked.partition("\n")[0])(body)
+
+
+@asynccontextmanager
+async def used(platform) -> AsyncIterator[tuple[Bank, str]]:
+    """Two tenants that have the same bank: `default` paid 3, 9 and 4 and waits to pay 1, `acme` paid three times."""
+    bank = Bank()
+    async with ChatServer(by_input) as chat, serving(bank.server) as url:
+        await platform.start(
+            *("router", "executor", "tool_registry", "tracing"),
+            executor=chatting(chat),
+            tool_registry=with_tools(private_servers=True, probe_every_s=0.1),
+            tracing=TracingSettings(linger_ms=5),
+        )
+        await platform.bus.ask(CreateTenant(tenant="acme"), Tenant)
+        for tenant in ("default", "acme"):
+            await put_server(platform, tenant, url)
+            await put_agent(platform, tenant, "payer", tools=("bank__pay", "bank__rate"))
+        await put_agent(platform, "default", "careful", tools=("bank__*",), ask="always")
+        await put_agent(platform, "default", "idle", tools=("calculator",))
+        for job, text in (("j1", "two"), ("j2", "one")):
+            await platform.submit(job, text, agent="payer", model="chat/m")
+            await platform.wait_for(job)
+        await platform.publish(
+            {"agent": "payer", "input": "other", "job_id": "j1", "options": {"model": "chat/m"}}, tenant="acme"
+        )
+        await platform.wait_for("j1", "acme")
+        await platform.submit("j3", "ask", agent="careful", model="chat/m")
+        await platform.wait_until_parked("j3")
+        await until_traced(platform, "default", calls=6)
+        await until_traced(platform, "acme", calls=4)
+        yield bank, url
+
+
+async def put_server(platform, tenant: str, url: str) -> None:
+    config = ServerConfig(url=url, effects={"pay": "once", "rate": "read"})
+    await platform.bus.ask(PutServer(tenant=tenant, name="bank", config=config), ServerView)
+
+    async def listed() -> bool:
+        found = await platform.bus.ask(ListTools(tenant=tenant, patterns=("bank__*",)), ToolList)
+        return len(found.tools) == 2
+
+    await until(listed, within=20, why="the bank's tools are listed")
+
+
+async def put_agent(platform, tenant: str, name: str, **fields: Any) -> None:
+    ask = PutAgent(tenant=tenant, name=name, config=AgentConfig(**fields))
+    await platform.bus.ask(ask, Agent)
+
+
+async def until_traced(platform, tenant: str, *, calls: int) -> None:
+    """Wait until tracing has this many calls of the bank, and the parked job where there is one."""
+
+    async def traced() -> bool:
+        ask = GetToolUse(tenant=tenant, tools=("bank__pay", "bank__rate"), since="2020-01-01T00:00:00Z")
+        use = await platform.bus.ask(ask, ToolUse)
+        return sum(one.calls for one in use.counts) == calls and len(use.parked) == (tenant == "default")
+
+    await until(traced, within=20, why=f"tracing has {calls} calls of {tenant}")
+
+
+async def impact(platform, tenant: str = "default", config: ServerConfig | None = None) -> ServerImpact:
+    ask = GetImpact(tenant=tenant, name="bank", **({} if config is None else {"config": config}))
+    return await platform.bus.ask(ask, ServerImpact, timeout_s=30)
+
+
+async def test_impact_counts_exactly_what_the_tenant_uses(platform):
+    async with used(platform):
+        mine, theirs = await impact(platform), await impact(platform, "acme")
+
+    assert [(one.tool, one.change, one.calls) for one in mine.tools] == [
+        ("bank__pay", "unchanged", 4),
+        ("bank__rate", "unchanged", 2),
+    ]
+    assert (mine.calls, mine.jobs, mine.would_fail, mine.unchecked) == (6, 3, 0, 0)
+    # The bundled agent may use every tool; `idle` may not use the bank's.
+    assert {one.name for one in mine.agents} == {"assistant", "careful", "payer"}
+    assert mine.agents_total == 3
+    assert [(one.job_id, one.agent, one.waits_for_tool) for one in mine.parked] == [("j3", "careful", True)]
+    assert mine.parked_total == 1
+    assert [one.calls for one in theirs.tools] == [3, 1]
+    assert (theirs.jobs, theirs.agents_total, theirs.parked_total) == (1, 2, 0)
+    assert AgentVersion(name="careful", version=1) not in theirs.agents
+
+
+async def test_recorded_calls_that_the_waiting_schema_refuses_are_named(platform):
+    async with used(platform) as (bank, _):
+        bank.tools["pay"] = SMALL
+        del bank.tools["rate"]
+        await until_seen(platform, tools=0, quarantined=1)
+
+        found = await impact(platform)
+        theirs = await impact(platform, "acme")
+
+    assert {one.tool: (one.change, one.calls, one.would_fail) for one in found.tools} == {
+        "bank__pay": ("changed", 4, 1),
+        "bank__rate": ("gone", 2, 2),
+    }
+    assert (found.would_fail, found.unchecked) == (3, 0)
+    assert {(one.job_id, one.tool, one.why) for one in found.failing} == {
+        ("j1", "bank__pay", "amount: 9 is greater than the maximum of 5"),
+        ("j1", "bank__rate", "the server offers it no more"),
+        ("j2", "bank__rate", "the server offers it no more"),
+    }
+    assert theirs.tools[0].would_fail == 3
+
+
+async def until_seen(platform, *, tools: int, quarantined: int) -> None:
+    for tenant in ("default", "acme"):
+
+        async def is_so(tenant: str = tenant) -> bool:
+            view = await platform.bus.ask(GetServer(tenant=tenant, name="bank"), ServerView)
+            return (view.tools, view.quarantined) == (tools, quarantined)
+
+        await until(is_so, within=20, why="the change is seen")
+
+
+async def test_an_unsaved_configuration_is_compared_and_nothing_is_stored(platform):
+    async with used(platform):
+        other = Bank()
+        other.tools = {"pay": SMALL, "refund": AMOUNT}
+        async with serving(other.server) as url:
+            found = await impact(platform, config=ServerConfig(url=url))
+        with pytest.raises(Reject, match="cannot be reached"):
+            await impact(platform, config=ServerConfig(url="http://127.0.0.1:9/mcp"))
+        saved = await platform.bus.ask(GetServer(tenant="default", name="bank"), ServerView)
+
+    assert {one.tool: (one.change, one.calls, one.would_fail) for one in found.tools} == {
+        "bank__pay": ("changed", 4, 1),
+        "bank__rate": ("gone", 2, 2),
+        "bank__refund": ("new", 0, 0),
+    }
+    assert (saved.tools, saved.quarantined) == (2, 0)
+
+
+async def test_a_parked_job_counts_by_its_own_agent_version(platform):
+    async with used(platform):
+        await put_agent(platform, "default", "careful", tools=("calculator",))
+
+        found = await impact(platform)
+
+    assert {one.name for one in found.agents} == {"assistant", "payer"}
+    assert [(one.job_id, one.agent_version) for one in found.parked] == [("j3", 1)]
