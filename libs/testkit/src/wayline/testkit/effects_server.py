@@ -30,7 +30,7 @@ EFFECTS = {
     "book_reconcile": "reconcile",
     "look_read": "read",
 }
-START_WITHIN_S = 30.0
+START_WITHIN_S = 90.0
 
 
 @dataclass
