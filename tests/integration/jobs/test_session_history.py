@@ -11,7 +11,9 @@ import pytest
 
 from wayline.contracts import events as e
 from wayline.contracts.models import ModelCard, PutModel
+from wayline.executor.replay import replay
 from wayline.executor.settings import Settings as ExecutorSettings
+from wayline.journal import read_export, read_exported_history
 from wayline.llm.catalogue import bundled
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator import Asked, Charge, Say, Simulator
@@ -106,6 +108,25 @@ async def test_the_log_of_a_turn_does_not_grow_with_its_session(talk: Conversati
         events = await talk.platform.events(job_id)
         sizes.append(sum(len(event.model_dump_json()) for event in events))
     assert max(sizes[1:]) - min(sizes[1:]) < len(LONG)
+
+
+async def test_a_fork_of_a_later_turn_begins_with_its_history(talk: Conversation):
+    await talk.say("hello")
+    second = await talk.say("time please")
+    [result] = await talk.platform.events_of(second, e.ToolCompleted)
+    body = {"agent": "talker", "input": "time please", "job_id": "fork", "options": {"model": talk.model}}
+
+    await talk.platform.publish({**body, "fork": {"job_id": second, "after": result.seq}})
+
+    assert (await talk.platform.wait_for("fork")).status == "completed"
+    [asked] = await talk.asked("fork")
+    _, answered = await talk.asked(second)
+    assert (asked.prefix, asked.cache_break) == (answered.prefix, None)
+    assert talk.simulator.requests[-1].turns == talk.simulator.requests[-2].turns
+    await talk.platform.start("gateway")
+    file = (await (await talk.platform.http()).get("/v1/jobs/fork/export")).json()
+    replayed = replay(read_export(file), history=read_exported_history(file))
+    assert (replayed.divergence, replayed.is_history_compared) == (None, True)
 
 
 async def test_another_executor_reads_the_same_history_from_the_logs(talk: Conversation):

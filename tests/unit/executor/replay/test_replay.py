@@ -13,7 +13,7 @@ from wayline.contracts import events as e
 from wayline.contracts.models import ModelCard
 from wayline.executor.decide import accept_answer
 from wayline.executor.replay import replay, with_config, with_model, with_prompt
-from wayline.journal import NotAnExport, export_job, read_export
+from wayline.journal import NotAnExport, export_job, read_export, read_exported_history
 
 _path = Path(__file__).parents[2] / "journal" / "histories.py"
 _spec = util.spec_from_file_location("histories", _path)
@@ -44,11 +44,13 @@ def test_every_history_replays_identically(environment):
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
 def test_golden_logs_replay_identically(path):
-    events = read_export(orjson.loads(path.read_bytes()))
+    file = orjson.loads(path.read_bytes())
+    events = read_export(file)
 
-    replayed = replay(events)
+    replayed = replay(events, history=read_exported_history(file))
 
     assert replayed.divergence is None
+    assert replayed.is_history_compared
     assert replayed.steps > 0
     assert replayed.cost.difference_usd == 0
 
@@ -71,6 +73,61 @@ def test_an_edited_message_is_caught_at_the_step_that_sends_it():
     assert divergence is not None
     assert (divergence.step, divergence.what) == (3, "prompt")
     assert divergence.recorded.startswith("messages ")
+
+
+def session_turn() -> tuple[dict, list[e.Event]]:
+    """Return the golden log of a session's second turn, which has two steps."""
+    file = orjson.loads((Path(__file__).parent / "golden" / "session.json").read_bytes())
+    return file, read_export(file)
+
+
+def test_an_edited_message_in_a_session_is_caught_at_its_step():
+    file, events = session_turn()
+    at = next(n for n, event in enumerate(events) if isinstance(event, e.ToolCompleted))
+    events[at] = events[at].model_copy(update={"content": "something else"})
+
+    divergence = replay(events, history=read_exported_history(file)).divergence
+
+    assert divergence is not None
+    assert (divergence.step, divergence.what) == (2, "prompt")
+    assert divergence.recorded.startswith("messages ")
+
+
+def test_another_prompt_in_a_session_is_caught_at_its_first_step():
+    file, events = session_turn()
+
+    divergence = replay(with_prompt(events, "Be brief."), history=read_exported_history(file)).divergence
+
+    assert divergence is not None
+    assert (divergence.step, divergence.what, divergence.event) == (1, "prompt", "model.requested")
+
+
+def test_a_history_sent_in_other_words_is_caught_at_the_first_step():
+    file, events = session_turn()
+    history = read_exported_history(file)
+    assert history is not None
+
+    divergence = replay(events, history=(*history[:-1], history[-1].model_copy(update={"text": "No."}))).divergence
+
+    assert divergence is not None
+    assert (divergence.step, divergence.what) == (1, "prompt")
+    assert divergence.recorded.startswith("messages ")
+
+
+def test_a_file_whose_history_was_edited_is_refused():
+    file, _ = session_turn()
+    file["history"][-1]["text"] = "It is not."
+
+    with pytest.raises(NotAnExport, match="not the one that the job began with"):
+        read_exported_history(file)
+
+
+def test_a_replay_without_the_history_says_that_it_compared_none():
+    _, events = session_turn()
+
+    replayed = replay(events)
+
+    assert (replayed.divergence, replayed.is_history_compared) == (None, False)
 
 
 def test_changed_words_of_a_correction_are_caught_where_they_are_said(monkeypatch):

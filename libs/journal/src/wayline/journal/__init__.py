@@ -1,12 +1,25 @@
 """A job's event log on JetStream, and the state it folds to."""
 
 from wayline.journal.ends import have_ended
-from wayline.journal.exporting import NotAnExport, export_job, read_export
+from wayline.journal.exporting import NotAnExport, export_job, pinned_end, read_export, read_exported_history
 from wayline.journal.failures import failure_fingerprint, fingerprint
 from wayline.journal.folding import evolve, fold
 from wayline.journal.folding.conversation import unbound
 from wayline.journal.follow import News, Tell, follow
 from wayline.journal.forking import Branch, ForkRefused, branch, prefix_hash
+from wayline.journal.histories import (
+    CHAIN_MAX,
+    History,
+    HistoryLost,
+    as_sent,
+    bounded,
+    folded,
+    handed_on,
+    history_bytes,
+    history_hash,
+    read_history,
+    with_history,
+)
 from wayline.journal.log import Fenced, JobLog, bulk_read, last_record, leader_read, note_foreign, record_read
 from wayline.journal.outcome import send_result
 from wayline.journal.progress import ProgressNews, ProgressReader, with_progress
@@ -30,6 +43,7 @@ from wayline.journal.view import run_result, view
 
 __all__ = [
     "ALL_OF_TENANT",
+    "CHAIN_MAX",
     "SIGNALS",
     "Approval",
     "Branch",
@@ -38,6 +52,8 @@ __all__ = [
     "Fenced",
     "ForkRefused",
     "Head",
+    "History",
+    "HistoryLost",
     "Job",
     "JobLog",
     "Life",
@@ -54,6 +70,8 @@ __all__ = [
     "State",
     "Tell",
     "Tools",
+    "as_sent",
+    "bounded",
     "branch",
     "bulk_read",
     "decode",
@@ -63,15 +81,22 @@ __all__ = [
     "failure_fingerprint",
     "fingerprint",
     "fold",
+    "folded",
     "follow",
+    "handed_on",
     "have_ended",
     "header_fields",
+    "history_bytes",
+    "history_hash",
     "is_record",
     "last_record",
     "leader_read",
     "note_foreign",
+    "pinned_end",
     "prefix_hash",
     "read_export",
+    "read_exported_history",
+    "read_history",
     "read_record",
     "record_read",
     "run_result",
@@ -80,5 +105,6 @@ __all__ = [
     "unbound",
     "unknown_types",
     "view",
+    "with_history",
     "with_progress",
 ]

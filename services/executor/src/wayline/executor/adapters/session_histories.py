@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import structlog
 
 from wayline.chassis import Bus
 from wayline.contracts.chat import ChatMessage
-from wayline.contracts.errors import Retry
-from wayline.contracts.events import HistoryEnd, read_event
-from wayline.executor.decide.session_history import as_sent, carried, continues, handed_on, history_hash
+from wayline.contracts.events import HistoryEnd
+from wayline.executor.decide.session_history import carried, continues
 from wayline.executor.prompt.builtin_tools import ended_call, whole_result
-from wayline.journal import Head, Job, JobLog, State, fold, unknown_types
+from wayline.journal import (
+    CHAIN_MAX,
+    HistoryLost,
+    Job,
+    JobLog,
+    State,
+    as_sent,
+    bounded,
+    folded,
+    handed_on,
+    history_bytes,
+    read_history,
+    with_history,
+)
 
 log = structlog.get_logger()
-
-CHAIN_MAX = 1_000
-"""Jobs of one session that are read for a history, or passed over because they said nothing."""
-HISTORY_MAX_BYTES = 32 * 1024 * 1024
-"""Of one history, as JSON: a longer one is given up."""
-NEWER_RETRY_S = 5.0
-"""How soon a job is offered again whose history has events of a newer build."""
 
 Key = tuple[str, str, int]
 
@@ -37,10 +41,6 @@ class Past(NamedTuple):
     """The job that has said its words: it goes on with nothing."""
 
 
-class Lost(Exception):
-    """A history that cannot be read any more, and why."""
-
-
 class SessionHistories:
     """Finds what a job's prompts begin with. A history is the same whoever reads it: it is pinned by its hash."""
 
@@ -53,9 +53,9 @@ class SessionHistories:
     async def past(self, job: Job) -> Past | None:
         """Return what a claimed job goes on with; None: nothing, or its turn has not come. Raises Retry."""
         turn, continued = job.session.turn, job.session.continued
-        if turn is None or turn.after is None:
-            return None
         if continued is None:
+            if turn is None or turn.after is None:
+                return None
             # A holder that knew no histories has begun without one.
             return await self._before_first(job, turn.after) if job.model.asked is None else None
         end = job.session.history_end
@@ -63,7 +63,7 @@ class SessionHistories:
             return None
         try:
             history = await self._read(job.tenant, end)
-        except Lost as error:
+        except HistoryLost as error:
             return Past({"lost": str(error), **carried(job)})
         return Past(None, as_sent(history, is_unbound=continued.unbound))
 
@@ -71,7 +71,7 @@ class SessionHistories:
         """Return whether every job of a session up to `after` has ended, as far as their logs are there."""
         try:
             return await self._last_speaker(tenant, after) is not _RUNNING
-        except Lost:
+        except HistoryLost:
             return True
 
     async def result(self, job: Job, of: str, step: int, call: str) -> str | None:
@@ -90,7 +90,7 @@ class SessionHistories:
             if end.job_id == of:
                 event = ended_call(await jobs.records(head.sequence), step, call)
                 return None if event is None else whole_result(event)
-            end = (await self._folded(jobs, head)).session.history_end
+            end = (await folded(jobs, head)).session.history_end
         return None
 
     def remember(self, job: Job) -> None:
@@ -113,7 +113,7 @@ class SessionHistories:
         """Return the jobs whose words another one has said by now; its log says it, and once it has ended for good."""
         jobs = JobLog(self._bus, tenant, job_id)
         head = await jobs.last()
-        return () if head is None else (await self._folded(jobs, head)).session.steered_by
+        return () if head is None else (await folded(jobs, head)).session.steered_by
 
     async def _first(self, job: Job, after: str) -> Past | None:
         tail: Job | None = None
@@ -124,7 +124,7 @@ class SessionHistories:
             if tail is None:
                 return Past({})
             history = await self._handed_on(tail)
-        except Lost as error:
+        except HistoryLost as error:
             return Past({"lost": str(error), **(carried(tail) if tail is not None else {})})
         pinned = continues(job, tail, history)
         return Past(pinned, as_sent(history, is_unbound=pinned["unbound"]))
@@ -132,7 +132,7 @@ class SessionHistories:
     async def _last_speaker(self, tenant: str, after: str) -> Job | None:
         """Return the last job before that called a model, _RUNNING where one of those since has not ended.
 
-        None: none did. Raises Lost.
+        None: none did. Raises HistoryLost.
         """
         job_id: str | None = after
         for _ in range(CHAIN_MAX):
@@ -141,14 +141,14 @@ class SessionHistories:
             jobs = JobLog(self._bus, tenant, job_id)
             head = await jobs.last()
             if head is None:
-                raise Lost(f"the log of job {job_id} is gone")
+                raise HistoryLost(f"the log of job {job_id} is gone")
             if head.state is not State.ENDED:
                 return _RUNNING
-            job = await self._folded(jobs, head)
+            job = await folded(jobs, head)
             if job.model.asked is not None:
                 return job
             job_id = job.session.turn.after if job.session.turn else None
-        raise Lost(f"none of the last {CHAIN_MAX} jobs said anything")
+        raise HistoryLost(f"none of the last {CHAIN_MAX} jobs said anything")
 
     async def _handed_on(self, tail: Job) -> tuple[ChatMessage, ...]:
         """Return what an ended job hands on, its own history included."""
@@ -158,46 +158,16 @@ class SessionHistories:
             return kept
         end, continued = tail.session.history_end, tail.session.continued
         if end is not None and continued is not None:
-            before = as_sent(await self._read(tail.tenant, end), is_unbound=continued.unbound)
-            tail = tail._replace(conversation=tail.conversation._replace(history=before))
-        messages = _bounded(handed_on(tail))
+            tail = with_history(tail, await self._read(tail.tenant, end), is_unbound=continued.unbound)
+        messages = bounded(handed_on(tail))
         self._keep(key, messages, instead_of=end)
         return messages
 
     async def _read(self, tenant: str, end: HistoryEnd) -> tuple[ChatMessage, ...]:
-        """Return a pinned history. Raises Lost where it cannot be read, or is another one."""
-        chain: list[Job] = []
-        messages: tuple[ChatMessage, ...] = ()
-        at: HistoryEnd | None = end
-        while at is not None:
-            if len(chain) >= CHAIN_MAX:
-                raise Lost(f"it is longer than {CHAIN_MAX} jobs")
-            kept = self._recall((tenant, at.job_id, at.seq))
-            if kept is not None:
-                messages = kept
-                break
-            jobs = JobLog(self._bus, tenant, at.job_id)
-            head = await jobs.last()
-            if head is None or head.seq != at.seq:
-                raise Lost(f"the log of job {at.job_id} is gone")
-            chain.append(await self._folded(jobs, head))
-            at = chain[-1].session.history_end
-        for job in reversed(chain):
-            continued = job.session.continued
-            before = as_sent(messages, is_unbound=continued is not None and continued.unbound)
-            messages = _bounded(handed_on(job._replace(conversation=job.conversation._replace(history=before))))
-        if history_hash(messages) != end.hash:
-            raise Lost(f"the log of job {end.job_id} says something else now")
+        """Return a pinned history. Raises HistoryLost where it cannot be read, or is another one."""
+        messages = await read_history(self._bus, tenant, end, kept=lambda at: self._recall((tenant, at.job_id, at.seq)))
         self._keep((tenant, end.job_id, end.seq), messages)
         return messages
-
-    async def _folded(self, jobs: JobLog, head: Head) -> Job:
-        """Fold a log up to a record of it. Raises Retry where a newer build has to read it."""
-        values = [value for record in await jobs.records(head.sequence) for value in record]
-        unknown = unknown_types(values)
-        if unknown:
-            raise Retry(f"job {jobs.job_id} has events of types {sorted(unknown)}", after_s=NEWER_RETRY_S)
-        return fold(read_event(value) for value in values)
 
     def _recall(self, key: Key) -> tuple[ChatMessage, ...] | None:
         kept = self._kept.pop(key, None)
@@ -208,7 +178,7 @@ class SessionHistories:
 
     def _keep(self, key: Key, messages: tuple[ChatMessage, ...], *, instead_of: HistoryEnd | None = None) -> None:
         """Keep a history, in the place of the shorter one that it goes on from."""
-        size = _size(messages)
+        size = history_bytes(messages)
         for old in (key, (key[0], instead_of.job_id, instead_of.seq) if instead_of else key):
             self._bytes -= self._kept.pop(old, ((), 0))[1]
         self._kept[key] = messages, size
@@ -219,14 +189,3 @@ class SessionHistories:
 
 _RUNNING = Job(job_id="running")
 """Stands for a job that has not ended."""
-
-
-def _bounded(messages: tuple[ChatMessage, ...]) -> tuple[ChatMessage, ...]:
-    """Return a history that is not too long. Raises Lost."""
-    if _size(messages) > HISTORY_MAX_BYTES:
-        raise Lost(f"it has more than {HISTORY_MAX_BYTES} bytes")
-    return messages
-
-
-def _size(messages: Sequence[ChatMessage]) -> int:
-    return sum(len(message.__pydantic_serializer__.to_json(message, exclude_defaults=True)) for message in messages)

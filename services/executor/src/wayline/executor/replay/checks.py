@@ -68,8 +68,7 @@ def _prompt(place: Place, event: e.ModelRequested) -> Difference | None:
         return None
     job = place.job
     prefix = place.hashes.segments(assemble(job, event.tools or job.tools.offered))
-    # The messages before the job are in the logs of its session's other jobs.
-    elsewhere = job.session.history_end is not None and not job.conversation.history
+    elsewhere = _history_is_elsewhere(job)
     for recorded, now in zip(event.prefix, prefix, strict=True):
         if elsewhere and recorded.part == "messages":
             continue
@@ -82,6 +81,11 @@ def _prompt(place: Place, event: e.ModelRequested) -> Difference | None:
     return None
 
 
+def _history_is_elsewhere(job: Job) -> bool:
+    """Return whether the messages before the job are in the logs of its session's other jobs, and not at hand."""
+    return job.session.history_end is not None and not job.conversation.history
+
+
 def _segment(segment: e.Segment) -> str:
     return f"{segment.hash} of {segment.count}"
 
@@ -90,7 +94,7 @@ def aux_requested(place: Place, event: e.AuxiliaryRequested) -> Difference | Non
     """Compare a question beside the conversation: which, and to whom."""
     action = decide(place.job)
     expected = {"classification": a.Classify, "compaction": a.Compact, "summary": a.Summarize}.get(event.purpose)
-    if expected is None or (event.purpose == "compaction" and place.job.session.history_end is not None):
+    if expected is None or (event.purpose == "compaction" and _history_is_elsewhere(place.job)):
         return None
     if not isinstance(action, a.Classify | a.Compact | a.Summarize) or not isinstance(action, expected):
         return decided(event, action)

@@ -10,7 +10,7 @@ from typing import Any
 from wayline.contracts import events as e
 from wayline.contracts.models import ModelCard
 from wayline.executor.replay.checks import CHECKS, Difference, Place, What
-from wayline.journal import Job, evolve
+from wayline.journal import History, Job, evolve, with_history
 from wayline.llm import cost
 
 EVERYTHING: frozenset[What] = frozenset({"decision", "prompt", "note", "arguments", "result"})
@@ -52,6 +52,8 @@ class Replay:
     steps: int
     divergence: Divergence | None
     cost: Cost
+    is_history_compared: bool = True
+    """False: it goes on from a session's history that is not at hand: hashes of messages were not compared."""
 
     @property
     def is_identical(self) -> bool:
@@ -59,11 +61,15 @@ class Replay:
         return self.divergence is None
 
 
-def replay(events: Sequence[e.Event], *, compare: Collection[What] = EVERYTHING) -> Replay:
+def replay(
+    events: Sequence[e.Event], *, history: History | None = None, compare: Collection[What] = EVERYTHING
+) -> Replay:
     """Run the executor's decisions and prompts over a log with its recorded results.
 
-    `compare`: which differences count. A log that has not ended is replayed as far as it goes.
+    `history`: what its session's jobs before it said, as it was pinned. `compare`: which differences count. A log
+    that has not ended is replayed as far as it goes.
     """
+    is_compared = True
     place, divergence = Place(), None
     heard_after: Job | None = None
     for event in events:
@@ -76,7 +82,16 @@ def replay(events: Sequence[e.Event], *, compare: Collection[What] = EVERYTHING)
             heard_after = None
         place.discovered = event if isinstance(event, e.ToolsDiscovered) else None
         place.job = evolve(place.job, event)
-    return Replay(place.job.job_id, len(events), place.job.model.step, divergence, _cost(events, place.job))
+        continued = place.job.session.continued
+        if (
+            isinstance(event, e.SessionContinued | e.JobForked)
+            and continued is not None
+            and continued.after is not None
+        ):
+            is_compared = history is not None
+            place.job = with_history(place.job, history or (), is_unbound=continued.unbound)
+    job = place.job
+    return Replay(job.job_id, len(events), job.model.step, divergence, _cost(events, job), is_compared)
 
 
 _CHECKED = {kind.model_fields["type"].default: check for kind, check in CHECKS.items()}

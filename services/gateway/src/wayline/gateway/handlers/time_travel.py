@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import structlog
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
@@ -19,18 +20,21 @@ from wayline.gateway.parameters import JobPath, Wait
 from wayline.gateway.shapes.jobs import Accepted
 from wayline.gateway.shapes.time_travel import ExportedJob, ForkBody
 from wayline.gateway.strict_json import StrictRoute
-from wayline.journal import JobLog, branch, export_job
+from wayline.journal import History, HistoryLost, JobLog, branch, export_job, pinned_end, read_history
+
+log = structlog.get_logger()
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=StrictRoute)
 
 
 @router.get("/{job_id}/export", responses=fails(404, 409))
 async def get_export(job_id: JobPath, gateway: GatewayDependency, caller: Reader) -> ExportedJob:
-    """Return a job as one self-contained file: its log so far, its agent and the cards of the models it called.
+    """Return a job as one self-contained file: its log so far, what its session had said before, its agent and models.
 
     `wayline jobs replay` and `wayline test` read it.
     """
-    return ExportedJob.model_validate(export_job(await read_values(gateway, caller.tenant, job_id)))
+    values = await read_values(gateway, caller.tenant, job_id)
+    return ExportedJob.model_validate(export_job(values, await _history(gateway, caller.tenant, values)))
 
 
 @router.post(
@@ -69,6 +73,16 @@ async def read_values(gateway: Gateway, tenant: str, job_id: str) -> list[dict[s
     if head is None:
         raise Conflict(f"job {job_id!r} is queued and has no log yet: try again once it runs", code="no_log_yet")
     return [value async for value in JobLog(gateway.bus, tenant, job_id).values(head.sequence)]
+
+
+async def _history(gateway: Gateway, tenant: str, values: list[dict[str, Any]]) -> History | None:
+    """Return what a job's session had said before it; None: nothing, or it cannot be read any more."""
+    end = pinned_end(values)
+    try:
+        return None if end is None else await read_history(gateway.bus, tenant, end)
+    except HistoryLost as error:
+        log.info("a job is exported without its history", job_id=values[0]["job_id"], error=str(error))
+        return None
 
 
 def forked(values: list[dict[str, Any]], fork: Fork, *, tenant: str, body: ForkBody) -> SubmitJob:

@@ -61,4 +61,9 @@ class ExportedJob(BaseModel):
     job_id: str
     agent: ExportedAgent
     models: list[dict[str, Any]] = Field(description="Cards of the models that it called, with their prices then.")
+    history: list[dict[str, Any]] | None = Field(
+        default=None,
+        description="The messages of its session before it, which its prompts begin with. None: it has none, or they"
+        " cannot be read any more.",
+    )
     events: list[dict[str, Any]] = Field(description="The log from its first event, every payload in place.")

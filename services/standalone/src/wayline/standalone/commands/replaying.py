@@ -48,10 +48,10 @@ def replay(
 
     try:
         if Path(job).is_file():
-            events = replaying.read_file(Path(job))
+            recorded = replaying.read_file(Path(job))
         else:
-            events = conversation(lambda client: replaying.read_job(client, job), as_json=as_json)
-        found = replaying.replayed(replaying.changed(events, model=model, prompt=prompt), decisions_only=decisions)
+            recorded = conversation(lambda client: replaying.read_job(client, job), as_json=as_json)
+        found = replaying.replayed(replaying.changed(recorded, model=model, prompt=prompt), decisions_only=decisions)
     except ValueError as error:
         _cannot(str(error))
     if as_json:
@@ -80,10 +80,10 @@ def test(
         found: list[dict[str, Any]] = []
         for path in files:
             try:
-                events = replaying.read_file(path)
+                job = replaying.read_file(path)
                 if client is not None:
-                    events = await replaying.with_todays_agent(client, events)
-                one = replaying.replayed(events, decisions_only=decisions)
+                    job = await replaying.with_todays_agent(client, job)
+                one = replaying.replayed(job, decisions_only=decisions)
             except ValueError as error:
                 one = {"identical": False, "error": str(error)}
             found.append({"file": str(path), **one})

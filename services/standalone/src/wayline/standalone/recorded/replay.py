@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
@@ -15,7 +15,7 @@ from wayline.contracts.events import Event, JobRouted, JobSubmitted
 from wayline.contracts.models import ModelCard
 from wayline.executor.replay import Replay, replay, with_config, with_model, with_prompt
 from wayline.executor.replay.run import EVERYTHING
-from wayline.journal import NotAnExport, read_export
+from wayline.journal import History, NotAnExport, read_export, read_exported_history
 from wayline.llm.catalogue import bundled
 
 if TYPE_CHECKING:
@@ -30,27 +30,39 @@ class CannotReplay(ValueError):
     """What was asked for cannot be replayed, and what to do about it."""
 
 
-def read_file(path: Path) -> list[Event]:
+class RecordedJob(NamedTuple):
+    """An exported job: its log, and what its session had said before it."""
+
+    events: list[Event]
+    history: History | None = None
+
+
+def read_file(path: Path) -> RecordedJob:
     """Read an exported job. Raises CannotReplay."""
     try:
-        return read_export(orjson.loads(path.read_bytes()))
+        return _read(orjson.loads(path.read_bytes()))
     except (OSError, orjson.JSONDecodeError, NotAnExport) as error:
         raise CannotReplay(f"{path}: {error}") from None
 
 
-async def read_job(client: Client, job_id: str) -> list[Event]:
+async def read_job(client: Client, job_id: str) -> RecordedJob:
     """Read a job's log from the gateway. Raises CannotReplay."""
-    return read_export(await client.get(f"/v1/jobs/{job_id}/export"))
+    return _read(await client.get(f"/v1/jobs/{job_id}/export"))
 
 
-def changed(events: Sequence[Event], *, model: str | None, prompt: Path | None) -> list[Event]:
-    """Return a log with the changes that somebody wants to see the effect of. Raises CannotReplay."""
+def _read(file: Any) -> RecordedJob:
+    return RecordedJob(read_export(file), read_exported_history(file))
+
+
+def changed(job: RecordedJob, *, model: str | None, prompt: Path | None) -> RecordedJob:
+    """Return a job with the changes that somebody wants to see the effect of. Raises CannotReplay."""
+    events = job.events
     if prompt is not None:
         try:
             events = with_prompt(events, prompt.read_text())
         except (OSError, UnicodeDecodeError) as error:
             raise CannotReplay(f"{prompt}: {error}") from None
-    return with_model(events, _card(events, model)) if model is not None else list(events)
+    return job._replace(events=with_model(events, _card(events, model)) if model is not None else events)
 
 
 def _card(events: Sequence[Event], name: str) -> ModelCard:
@@ -64,11 +76,11 @@ def _card(events: Sequence[Event], name: str) -> ModelCard:
     return known
 
 
-async def with_todays_agent(client: Client, events: Sequence[Event]) -> list[Event]:
-    """Return a log whose agent is configured as the gateway has it now. Raises CannotReplay."""
+async def with_todays_agent(client: Client, job: RecordedJob) -> RecordedJob:
+    """Return a job whose agent is configured as the gateway has it now. Raises CannotReplay."""
     from wayline.client import ApiError
 
-    submitted = events[0]
+    submitted = job.events[0]
     if not isinstance(submitted, JobSubmitted):
         raise CannotReplay("the log does not begin with its submission")
     try:
@@ -77,7 +89,7 @@ async def with_todays_agent(client: Client, events: Sequence[Event]) -> list[Eve
         if error.status == GONE:
             raise CannotReplay(f"there is no agent {submitted.job.agent!r} any more") from None
         raise
-    return with_config(events, AgentConfig.model_validate(agent["config"], extra="ignore"))
+    return job._replace(events=with_config(job.events, AgentConfig.model_validate(agent["config"], extra="ignore")))
 
 
 def result(replayed: Replay) -> dict[str, Any]:
@@ -88,6 +100,7 @@ def result(replayed: Replay) -> dict[str, Any]:
         "identical": replayed.is_identical,
         "events": replayed.events,
         "steps": replayed.steps,
+        "history_compared": replayed.is_history_compared,
         "divergence": asdict(replayed.divergence) if replayed.divergence else None,
         "recorded_usd": _usd(cost.recorded_usd),
         "now_usd": _usd(cost.now_usd),
@@ -99,6 +112,6 @@ def _usd(amount: Decimal | None) -> str | None:
     return None if amount is None else f"{amount:f}"
 
 
-def replayed(events: Sequence[Event], *, decisions_only: bool = False) -> dict[str, Any]:
-    """Replay a log and return what came of it."""
-    return result(replay(events, compare=DECISIONS if decisions_only else EVERYTHING))
+def replayed(job: RecordedJob, *, decisions_only: bool = False) -> dict[str, Any]:
+    """Replay a job and return what came of it."""
+    return result(replay(job.events, history=job.history, compare=DECISIONS if decisions_only else EVERYTHING))

@@ -11,6 +11,8 @@ from rich.text import Text
 from wayline.standalone.terminal.money_views import usd
 from wayline.standalone.terminal.table import table
 
+_NO_HISTORY = "what its session said before it is not at hand"
+
 
 def replay_lines(replay: dict[str, Any]) -> RenderableType:
     """Draw whether a replay was identical, else where it diverged, and what the job costs now."""
@@ -24,6 +26,8 @@ def replay_lines(replay: dict[str, Any]) -> RenderableType:
         where = f"step {at['step']}, event {at['seq']} ({at['event']})"
         lines.append(Text(f"{replay['job_id']}: diverges at {where}: another {at['what']}", style="red"))
         lines += [Text(f"  recorded: {at['recorded']}"), Text(f"  now:      {at['now']}")]
+    if not replay["history_compared"]:
+        lines.append(Text(f"  {_NO_HISTORY}: messages were not compared", style="yellow"))
     cost = f"{usd(replay['recorded_usd'])} then, {usd(replay['now_usd'])} now"
     return Group(*lines, Text(cost + _difference(replay["difference_usd"])))
 
@@ -45,7 +49,7 @@ def _outcome(one: dict[str, Any]) -> list[str]:
         return ["[red]cannot be replayed[/red]", "", escape(one["error"]), ""]
     at = one["divergence"]
     if at is None:
-        return ["[green]identical[/green]", f"{one['steps']} steps", "", ""]
+        return ["[green]identical[/green]", f"{one['steps']} steps", "" if one["history_compared"] else _NO_HISTORY, ""]
     return ["[red]diverges[/red]", f"step {at['step']}: {at['what']}", escape(at["recorded"]), escape(at["now"])]
 
 
