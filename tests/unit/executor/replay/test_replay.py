@@ -102,7 +102,7 @@ def test_another_prompt_in_a_session_is_caught_at_its_first_step():
     assert (divergence.step, divergence.what, divergence.event) == (1, "prompt", "model.requested")
 
 
-def test_a_history_sent_in_other_words_is_caught_at_the_first_step():
+def test_a_history_in_other_words_is_caught_at_once():
     file, events = session_turn()
     history = read_exported_history(file)
     assert history is not None
