@@ -7,11 +7,13 @@ from decimal import Decimal
 
 import pytest
 
+from wayline.client import Address, Client
 from wayline.contracts.budgets import Budget, BudgetConfig, BudgetList, ListBudgets, PutBudget
 from wayline.contracts.jobs import Status
 from wayline.contracts.models import ModelCard, Prices, PutModel, Rates
 from wayline.contracts.money import cost_sum
 from wayline.router.settings import Settings as RouterSettings
+from wayline.standalone.terminal.family_views import read_family
 from wayline.testkit import Platform, until
 
 from .families import ChatServer, Family, Model, ask, calls, child, executor_settings, put_agents, says
@@ -76,6 +78,27 @@ async def test_a_jobs_total_is_its_own_cost_and_its_childrens(family: Family):
     assert job.total_cost_usd == cost_sum(costs) == budget.spent_usd
     [named] = job.children
     assert named.cost_usd == Decimal("0.01501")
+
+
+async def test_a_family_is_read_as_a_tree_with_its_cost(family: Family):
+    inner = calls(ask("worker", says("42")))
+    await family.submit("j1", calls(ask("boss", inner, says("a")), ask("worker", says("b"))), says("done"))
+    await family.platform.wait_for("j1")
+    await family.platform.start("gateway")
+
+    async with Client(Address(f"http://127.0.0.1:{family.platform.http_port}")) as client:
+        job = await client.job("j1")
+        tree = await read_family(client, job)
+
+    boss, worker = tree.children
+    assert [one.job["job_id"] for one in tree] == [
+        "j1",
+        child("j1"),
+        child(child("j1")),
+        child("j1", call=2),
+    ]
+    assert ([len(one.children) for one in (boss, worker)], boss.job["status"]) == ([1, 0], "completed")
+    assert Decimal(job["total_cost_usd"]) == sum(Decimal(one.job["cost_usd"]) for one in tree) > 0
 
 
 async def test_the_parents_cap_stops_a_childs_call(family: Family):

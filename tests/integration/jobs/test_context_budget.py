@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
+import orjson
 import pytest
 from mcp.server import MCPServer
 
@@ -20,6 +22,8 @@ from .conftest import with_tools
 
 CLAUDE, GPT = "anthropic/claude-sonnet-5-5", "openai/gpt-6.1-terra"
 STEPS = 50
+THOUGHTS = ("thinking", "redacted_thinking", "reasoning")
+"""What providers call the blocks that are bound to the prompt before them."""
 RECALLING = 45
 BUDGET_TOKENS = 30_000
 PAGE = "The tide comes in and goes out again, as it did yesterday. " * 200
@@ -57,6 +61,45 @@ def reads(asked: Asked) -> Say:
     return Say(text=f"Page {step}.", tools=(("book__page", {"number": step}),), thinking=f"On, after {step}.")
 
 
+def items(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what a prompt is made of, in its order: the items of Responses, the blocks of Messages."""
+    if "input" in body:
+        return body["input"]
+    messages = [message["content"] for message in body["messages"]]
+    return [block for content in messages if isinstance(content, list) for block in content]
+
+
+def assert_pairs_are_whole(body: dict[str, Any]) -> None:
+    """Check that a prompt holds each call before its one result, and no result of a call that it does not hold."""
+    calls: list[str] = []
+    results: list[str] = []
+    for item in items(body):
+        match item["type"]:
+            case "tool_use":
+                calls.append(item["id"])
+            case "function_call":
+                calls.append(item["call_id"])
+            case "tool_result" | "function_call_output":
+                results.append(item.get("tool_use_id") or item["call_id"])
+                assert results[-1] in calls
+            case _:
+                pass
+    assert results == calls
+    assert len(set(calls)) == len(calls)
+
+
+def thoughts_of(body: dict[str, Any]) -> list[bytes]:
+    """Return the blocks of thinking that a prompt holds, byte for byte."""
+    return [orjson.dumps(item, option=orjson.OPT_SORT_KEYS) for item in items(body) if item["type"] in THOUGHTS]
+
+
+def verbatim_thoughts(events: list[e.Event]) -> list[bytes]:
+    """Return the blocks of thinking that the provider sent, as the log holds them."""
+    answers = [event.message.verbatim for event in events if isinstance(event, e.ModelCompleted)]
+    blocks = [block for verbatim in answers if verbatim is not None for block in verbatim.blocks]
+    return [orjson.dumps(block, option=orjson.OPT_SORT_KEYS) for block in blocks if block["type"] in THOUGHTS]
+
+
 async def read_book(platform: Platform, provider: Simulator, model: str) -> list[e.Event]:
     urls = {"anthropic_base_url": provider.url, "openai_base_url": provider.openai_url}
     router, executor = RouterSettings(**urls), ExecutorSettings(**urls, tool_wait_s=2.0)
@@ -76,14 +119,24 @@ async def test_a_budgeted_job_stays_below_its_budget_and_recalls(platform: Platf
     async with Simulator(reads) as simulator:
         events = await read_book(platform, simulator, model)
 
+    sent = [asked.body for asked in simulator.requests if not aside(asked)]
+    assert len(sent) == STEPS
+    for body in sent:
+        assert_pairs_are_whole(body)
+    received = verbatim_thoughts(events)
+    assert len(received) == STEPS
+    for step, held in enumerate(map(thoughts_of, sent)):
+        # The last ones, whole and in their order: a summary takes those before it away, and never some between.
+        assert held == received[step - len(held) : step]
+    compacted = [event for event in events if isinstance(event, e.ContextCompacted)]
+    assert sum(not thoughts_of(body) for body in sent[1:]) <= len(compacted)
     job = await platform.job("j1")
-    # The simulator refuses a call without its result and an edited block of thinking.
     assert (job.life.status, job.life.error) == ("completed", None)
     assert [event for event in events if isinstance(event, e.ModelFailed)] == []
     answered = [event for event in events if isinstance(event, e.ModelCompleted)]
     assert len(answered) == STEPS
     assert max(event.usage.input + event.usage.output for event in answered) <= BUDGET_TOKENS
-    assert len([event for event in events if isinstance(event, e.ContextCompacted)]) >= 5
+    assert len(compacted) >= 5
     results = {event.step: event for event in events if isinstance(event, e.ToolCompleted)}
     assert results[5].full is not None and "pearl5" not in results[5].content
     assert "pearl5" in results[RECALLING].content

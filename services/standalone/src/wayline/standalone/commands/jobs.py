@@ -40,9 +40,9 @@ def list_jobs(
 
 @app.command()
 def show(job: JobId, as_json: AsJson = False) -> None:
-    """Show everything about one job."""
+    """Show everything about one job, and the jobs that it started."""
     from wayline.client import ApiError
-    from wayline.standalone.terminal.job_views import job_details
+    from wayline.standalone.terminal.family_views import job_with_family, read_family
 
     async def steps(client: Client) -> Any:
         try:
@@ -53,9 +53,9 @@ def show(job: JobId, as_json: AsJson = False) -> None:
 
     async def work(client: Client) -> Any:
         found = await client.job(job)
-        return found if as_json else (found, await steps(client))
+        return found if as_json else (found, await steps(client), await read_family(client, found))
 
-    answer(work, as_json=as_json, draw=lambda found: job_details(*found))
+    answer(work, as_json=as_json, draw=lambda found: job_with_family(*found))
 
 
 @app.command()
