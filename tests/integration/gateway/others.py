@@ -98,6 +98,9 @@ ANSWERS: dict[type[Request], Any] = {
     mcp.DeleteServer: mcp.ServerDeleted(deleted=True),
     mcp.EnableServer: SERVER,
     mcp.ApproveDefinitions: SERVER,
+    mcp.AuthorizeServer: mcp.AuthorizationUrl(url="https://login.example/authorize"),
+    mcp.FinishAuthorization: mcp.ServerAuthorized(name="bank"),
+    mcp.ForgetAuthorization: mcp.AuthorizationForgotten(forgotten=True),
     mcp.GetImpact: mcp.ServerImpact(
         name="bank",
         since=datetime(2026, 5, 1, tzinfo=UTC),

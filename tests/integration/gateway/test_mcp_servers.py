@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from wayline.contracts.errors import Conflict
-from wayline.contracts.mcp_servers import MASK, ApproveDefinitions, EnableServer, GetServer, PutServer, TryServer
+from wayline.contracts.mcp_servers import (
+    MASK,
+    ApproveDefinitions,
+    AuthorizeServer,
+    EnableServer,
+    FinishAuthorization,
+    GetServer,
+    PutServer,
+    TryServer,
+)
 from wayline.gateway.adapters.keys import create_key
 from wayline.testkit import Platform
 
@@ -47,10 +56,12 @@ async def test_only_administrators_change_servers(platform: Platform, others: Ot
         await gateway.client.post("/v1/mcp/servers/test", json=BANK, headers=headers),
         await gateway.client.post("/v1/mcp/servers/bank/approve", json={"sha256": [HASH]}, headers=headers),
         await gateway.client.post("/v1/mcp/servers/bank/impact", json=BANK, headers=headers),
+        await gateway.client.post("/v1/mcp/servers/bank/authorize", headers=headers),
+        await gateway.client.delete("/v1/mcp/servers/bank/authorization", headers=headers),
     ]
 
     assert [answer.status_code for answer in read] == [200] * 3
-    assert [answer.status_code for answer in changes] == [403] * 8
+    assert [answer.status_code for answer in changes] == [403] * 10
 
 
 async def test_a_wrong_server_is_refused_without_its_secrets(gateway: Running, others: Others):
@@ -100,3 +111,31 @@ async def test_an_approval_names_hashes_and_may_come_too_late(gateway: Running, 
     assert [one.sha256 for one in others.asked if isinstance(one, ApproveDefinitions)] == [(HASH,)]
     assert (late.status_code, late.json()["code"]) == (409, "conflict")
     assert [answer.status_code for answer in wrong] == [422] * 4
+
+
+async def test_a_browser_finishes_a_login_for_the_tenant_of_its_state(platform: Platform, others: Others):
+    await others.answer_everything()
+    store = await platform.store("gateway")
+    await create_key(store, "acme", "desktop", scopes=("read",))
+    await store.close()
+    gateway = await start_gateway(platform)
+
+    done = await gateway.client.get("/v1/mcp/oauth/callback?state=acme.s1&code=c1&iss=https://login.example")
+    wrong = await gateway.client.get("/v1/mcp/oauth/callback?state=*.s1&code=c1")
+
+    [asked] = [one for one in others.asked if isinstance(one, FinishAuthorization)]
+    assert (asked.tenant, asked.state, asked.code, asked.iss) == ("acme", "acme.s1", "c1", "https://login.example")
+    assert (done.status_code, wrong.status_code) == (200, 400)
+    assert "tenant acme" in done.text.lower()
+    assert done.headers["cache-control"] == "no-store"
+
+
+async def test_a_login_comes_back_to_the_settings_address_not_the_hosts(gateway: Running, others: Others):
+    await others.answer(AuthorizeServer)
+
+    begun = await gateway.client.post("/v1/mcp/servers/bank/authorize", headers={"X-Forwarded-Host": "evil.example"})
+
+    [asked] = [one for one in others.asked if isinstance(one, AuthorizeServer)]
+    assert begun.json() == {"url": "https://login.example/authorize"}
+    assert asked.redirect_uri.startswith("http://127.0.0.1:")
+    assert asked.redirect_uri.endswith("/v1/mcp/oauth/callback")

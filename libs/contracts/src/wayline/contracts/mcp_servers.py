@@ -58,6 +58,17 @@ class ToolSettings(BaseModel):
     reconcile_tool: str | None = None
 
 
+class ServerOAuth(BaseModel):
+    """How people log in to a server over HTTP."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    client_id: str | None = Field(
+        default=None, max_length=2_000, description="Of a public client that exists already; None: one is registered."
+    )
+    scope: str | None = Field(default=None, max_length=2_000, description="None: what the server asks for.")
+
+
 class ServerConfig(BaseModel):
     """An MCP server: how it is reached and how far its tools are trusted."""
 
@@ -68,6 +79,9 @@ class ServerConfig(BaseModel):
     sse: bool = Field(default=False, description="`url` speaks the older transport of HTTP with server-sent events.")
     headers: dict[str, Secret] = Field(
         default_factory=dict, description="Sent with every request to `url`, such as `Authorization`; never logged."
+    )
+    oauth: ServerOAuth | None = Field(
+        default=None, description="Whoever administers the tenant logs in to `url` once, for all of it; `{}` is enough."
     )
     command: str | None = Field(default=None, description="Or a program that speaks MCP on its standard streams.")
     args: tuple[str, ...] = ()
@@ -97,6 +111,10 @@ class ServerConfig(BaseModel):
             raise ValueError("a server needs either `url` or `command`")
         if self.headers and self.url is None:
             raise ValueError("it has `headers`, and no `url` to send them to: a program takes `env`")
+        if self.oauth is not None and self.url is None:
+            raise ValueError("`oauth` is a way of logging in to a `url`")
+        if self.oauth is not None and any(name.lower() == "authorization" for name in self.headers):
+            raise ValueError("a server has either `oauth` or a header `Authorization`")
         if self.sse and self.url is None:
             raise ValueError("`sse` is a way of speaking to a `url`")
         if len(self.with_secrets()) > CONFIG_MAX_BYTES:
@@ -148,6 +166,7 @@ class State(StrEnum):
 
     CONNECTED = "connected"
     AWAY = "away"
+    NEEDS_AUTHORIZATION = "needs_authorization"
     DISABLED = "disabled"
 
 
@@ -348,6 +367,46 @@ class ApproveDefinitions(Request, subject="mcp.approve.{tenant}", replies=Server
 
     name: str
     sha256: tuple[Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")], ...] = Field(min_length=1, max_length=2_001)
+
+
+class AuthorizationUrl(Frozen):
+    """Where a person logs in to a server."""
+
+    url: str = Field(description="To be opened in a browser within ten minutes.")
+
+
+class AuthorizeServer(Request, subject="mcp.authorize.{tenant}", replies=AuthorizationUrl):
+    """Begin a login to a server that needs OAuth."""
+
+    name: ServerName
+    redirect_uri: str = Field(max_length=2_000, description="Where the browser comes back to.")
+
+
+class ServerAuthorized(Frozen):
+    """A server that was logged in to."""
+
+    name: str
+
+
+class FinishAuthorization(Request, subject="mcp.finish.{tenant}", replies=ServerAuthorized):
+    """Finish a login with what the browser brought back; a state counts once."""
+
+    state: str = Field(max_length=500)
+    code: str | None = Field(default=None, max_length=8_000)
+    iss: str | None = Field(default=None, max_length=2_000)
+
+
+class AuthorizationForgotten(Frozen):
+    """Whether there were tokens, and whether they are revoked."""
+
+    forgotten: bool
+    revoked: bool = False
+
+
+class ForgetAuthorization(Request, subject="mcp.forget.{tenant}", replies=AuthorizationForgotten):
+    """Forget the tokens of a server."""
+
+    name: str
 
 
 class ServersChanged(Message, subject="mcp.changed.{tenant}"):

@@ -7,7 +7,7 @@ from ipaddress import ip_address
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
-from wayline.chassis.settings import EnvironmentSettings
+from wayline.chassis.settings import EnvironmentSettings, HttpUrl
 
 MIB = 1024 * 1024
 
@@ -19,6 +19,11 @@ class Settings(EnvironmentSettings):
 
     http_host: str = Field(default="127.0.0.1", validation_alias="WAYLINE_HTTP_HOST")
     http_port: int = Field(default=8080, ge=0, le=65_535, validation_alias="WAYLINE_HTTP_PORT")
+    public_url: HttpUrl | None = Field(
+        default=None,
+        description="Where browsers reach this gateway, such as `https://wayline.example`: they come back there from a "
+        "login to an MCP server. None: `http://127.0.0.1:` with the port.",
+    )
     body_max_bytes: int = Field(default=8 * MIB, ge=1, description="A larger request body is refused with 413.")
     document_max_bytes: int = Field(default=64 * MIB, ge=1, description="The same for an uploaded document.")
     wait_max_s: float = Field(default=60.0, gt=0, description="The longest `?wait=` that is honoured.")
@@ -33,6 +38,11 @@ class Settings(EnvironmentSettings):
     )
     keys_max: int = Field(default=1_000, ge=1, description="Valid API keys of one tenant.")
     postgres_wait_s: float = Field(default=30.0, ge=0, description="How long a start waits for Postgres.")
+
+    @property
+    def reached_at(self) -> str:
+        """Return where browsers reach this gateway, without a slash at the end."""
+        return (str(self.public_url) if self.public_url else f"http://127.0.0.1:{self.http_port}").rstrip("/")
 
     @property
     def loopback(self) -> bool:

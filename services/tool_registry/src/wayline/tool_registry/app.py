@@ -13,8 +13,11 @@ from wayline.contracts.bus_tools import AnnounceTools
 from wayline.contracts.knowledge import SearchKnowledge, SearchResult
 from wayline.contracts.mcp_servers import (
     ApproveDefinitions,
+    AuthorizeServer,
     DeleteServer,
     EnableServer,
+    FinishAuthorization,
+    ForgetAuthorization,
     GetImpact,
     GetServer,
     ListServers,
@@ -27,6 +30,8 @@ from wayline.contracts.mcp_servers import (
 from wayline.contracts.tools import BUILTIN, CallTool, CancelTool, ListTools, ResolveTool, SearchTools, VoidTool
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Telemetry
+from wayline.tool_registry.adapters.authorization_table import AuthorizationTable
+from wayline.tool_registry.adapters.authorizing import Authorizing
 from wayline.tool_registry.adapters.builtin_server import BuiltinServer
 from wayline.tool_registry.adapters.builtin_tools import builtin_server, builtin_settings
 from wayline.tool_registry.adapters.bus_tools import BusServices
@@ -41,6 +46,7 @@ from wayline.tool_registry.adapters.transport import Confinement
 from wayline.tool_registry.adapters.web_tools import WebTools, web_tools
 from wayline.tool_registry.arguments import Arguments
 from wayline.tool_registry.handlers.announcements import AnnouncementHandlers
+from wayline.tool_registry.handlers.authorizations import AuthorizationHandlers
 from wayline.tool_registry.handlers.calls import Handlers
 from wayline.tool_registry.handlers.impact import ImpactHandlers
 from wayline.tool_registry.handlers.search import SearchHandlers
@@ -77,18 +83,29 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     bus.uploads.require_room = UploadRoom(bus).require
     table = ServerTable(store, settings.secret_keys(), per_tenant_max=settings.servers_per_tenant_max)
     definitions = DefinitionTable(store)
-    of_tenants = _of_tenants(settings, table, definitions, arguments)
+    authorizations = AuthorizationTable(store, settings.secret_keys())
+    authorizing = Authorizing(authorizations, settings)
+    of_tenants = _of_tenants(settings, table, definitions, arguments, authorizing)
     on_bus = BusServices(bus, settings, arguments)
     builtin = _builtin(settings, bus, arguments, web, images)
     servers = _servers(settings, builtin, arguments, of_tenants=of_tenants, on_bus=on_bus)
     rereading = Periodic("reading tenants' servers", of_tenants.refresh, every_s=settings.reread_every_s)
-    sealing = Periodic("encrypting with the newest key", table.seal_again, every_s=FORGET_EVERY_S)
-    administration = ServerHandlers(table, definitions, servers, of_tenants, settings, bus.send, rereading.now)
+    administration = ServerHandlers(
+        *(table, definitions, servers, of_tenants, settings, bus.send),
+        *(authorizing.of, rereading.now),
+    )
+    logins = AuthorizationHandlers(table, authorizations, authorizing.client, administration.announce)
     impact = ImpactHandlers(bus, administration, definitions, servers, of_tenants, arguments, settings)
     ledger = PostgresLedger(store, lease_s=settings.lease_s)
     # In every replica: deleting twice does no harm.
     forget = partial(ledger.forget, after_days=settings.keep_days)
     forgetting = Periodic("forgetting old calls", forget, every_s=FORGET_EVERY_S)
+
+    async def seal_again() -> None:
+        await table.seal_again()
+        await authorizations.seal_again()
+
+    sealing = Periodic("encrypting with the newest key", seal_again, every_s=FORGET_EVERY_S)
 
     async def close() -> None:
         await web.close()
@@ -107,6 +124,9 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         asks=[
             *_asks(Handlers(servers, running, ledger), SearchHandlers(servers), calls_max=settings.calls_max),
             *_asks_about_servers(administration, impact),
+            asks(AuthorizeServer, logins.authorize, slots=TRIES_MAX),
+            asks(FinishAuthorization, logins.finish, slots=TRIES_MAX),
+            asks(ForgetAuthorization, logins.forget, slots=TRIES_MAX),
         ],
         # First, to hear what `running` asks for at its start.
         parts=[Responder(bus, telemetry, announcements), running, forgetting, rereading, sealing],
@@ -121,11 +141,21 @@ async def open_store(dsn: str, *, wait_s: float = 0.0) -> Store:
 
 
 def _of_tenants(
-    settings: Settings, table: ServerTable, definitions: DefinitionTable, arguments: Arguments
+    settings: Settings,
+    table: ServerTable,
+    definitions: DefinitionTable,
+    arguments: Arguments,
+    authorizing: Authorizing,
 ) -> TenantServers:
     def connect(tenant: str, server: ServerSettings) -> McpServer:
-        pins = ServerPins(definitions, tenant, server.name)
-        return McpServer(server, settings, arguments, confined=Confinement.by(settings), pins=pins)
+        return McpServer(
+            server,
+            settings,
+            arguments,
+            confined=Confinement.by(settings),
+            pins=ServerPins(definitions, tenant, server.name),
+            authorize=authorizing.of(tenant, server, server.name),
+        )
 
     return TenantServers(
         table,

@@ -179,3 +179,60 @@ WITH approved AS (
 )
 UPDATE servers SET pins = gen_random_uuid()
 WHERE tenant = $1 AND name = $2 AND EXISTS (SELECT 1 FROM approved);
+
+-- name: begin_login
+-- Of one server a few logins may be open at once; those that nobody came back from go with the next one.
+WITH gone AS (
+    DELETE FROM logins WHERE tenant = $1 AND expires_at <= clock_timestamp()
+)
+INSERT INTO logins (tenant, state_sha256, server, key_id, sealed, expires_at)
+SELECT $1, $2, $3, $4, $5, clock_timestamp() + make_interval(secs => $6)
+WHERE (SELECT count(*) FROM logins WHERE tenant = $1 AND expires_at > clock_timestamp()) < $7
+RETURNING server;
+
+-- name: take_login
+-- Once: whoever comes with the same state again finds nothing.
+DELETE FROM logins WHERE tenant = $1 AND state_sha256 = $2
+RETURNING server, key_id, sealed, expires_at > clock_timestamp() AS valid;
+
+-- name: put_authorization
+-- Replicas connect again with the new tokens.
+WITH put AS (
+    INSERT INTO authorizations (tenant, server, key_id, sealed) VALUES ($1, $2, $3, $4)
+    ON CONFLICT (tenant, server) DO UPDATE
+    SET key_id = excluded.key_id, sealed = excluded.sealed, refused_at = NULL, saved_at = clock_timestamp()
+    RETURNING server
+)
+UPDATE servers SET revision = gen_random_uuid() WHERE tenant = $1 AND name = (SELECT server FROM put)
+RETURNING name;
+
+-- name: authorization
+SELECT key_id, sealed, refused_at IS NOT NULL AS refused FROM authorizations WHERE tenant = $1 AND server = $2;
+
+-- name: lock_authorization
+-- One refresh at a time, whichever replica makes it.
+SELECT key_id, sealed, refused_at IS NOT NULL AS refused FROM authorizations WHERE tenant = $1 AND server = $2
+FOR UPDATE;
+
+-- name: renew_authorization
+UPDATE authorizations SET key_id = $3, sealed = $4, saved_at = clock_timestamp() WHERE tenant = $1 AND server = $2;
+
+-- name: refuse_authorization
+UPDATE authorizations SET refused_at = clock_timestamp() WHERE tenant = $1 AND server = $2;
+
+-- name: delete_authorization
+WITH deleted AS (
+    DELETE FROM authorizations WHERE tenant = $1 AND server = $2 RETURNING tenant, server, key_id, sealed
+),
+changed AS (
+    UPDATE servers SET revision = gen_random_uuid() FROM deleted
+    WHERE servers.tenant = deleted.tenant AND servers.name = deleted.server
+)
+SELECT key_id, sealed FROM deleted;
+
+-- name: authorizations_of_older_keys
+SELECT tenant, server, key_id, sealed FROM authorizations WHERE key_id <> $1;
+
+-- name: seal_authorization
+UPDATE authorizations SET key_id = $4, sealed = $5 WHERE tenant = $1 AND server = $2 AND sealed = $3
+RETURNING server;

@@ -21,7 +21,7 @@ from wayline.tool_registry.read_call import ReadCall
 from wayline.tool_registry.results import failed
 from wayline.tool_registry.settings import Settings
 from wayline.tool_registry.stop_reason import StopReason
-from wayline.tool_registry.tool_servers import NamedServer, ToolServers
+from wayline.tool_registry.tool_servers import NEEDS_LOGIN, NamedServer, ToolServers
 from wayline.tool_registry.void_call import VoidCall
 
 log = structlog.get_logger()
@@ -173,7 +173,9 @@ class RunningCalls:
         """
         tool, server = await self._servers.find(ask.tool, tenant=ask.tenant)
         if tool is None and not await server.ready(self._settings.available_within_s):
-            return failed("unavailable", f"{ask.tool}: the server {server.name!r} is not connected; try it later")
+            why = self._servers.away(ask.tenant).get(server.name, "")
+            then = why if why.startswith(NEEDS_LOGIN) else "try it later"
+            return failed("unavailable", f"{ask.tool}: the server {server.name!r} is not connected; {then}")
         tool = tool or server.tools.get(ask.tool)
         if tool is None and (why := server.held.get(ask.tool)):
             fix = f"an administrator can approve it: wayline mcp approve {server.name}"

@@ -15,6 +15,14 @@ if TYPE_CHECKING:
 Leaving = Callable[[], Awaitable[Exception | None]]
 """Called last before a request is sent: None lets it go, an error is raised instead of sending it."""
 
+NEEDS_LOGIN = "it needs authorization"
+"""Begins why a server cannot be used that nobody is logged in to."""
+
+
+def needs_login(server: str) -> str:
+    """Return what to do about a server that nobody is logged in to."""
+    return f"{NEEDS_LOGIN}: log in with `wayline mcp login {server}`"
+
 
 @dataclass(frozen=True, slots=True)
 class ToolRequest:

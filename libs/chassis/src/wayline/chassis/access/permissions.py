@@ -35,7 +35,10 @@ TELL_STORED = "tenants.stored.*"
 AGENT_VERBS = ("get", "list", "put", "delete", "restore", "latest")
 SCHEDULE_VERBS = ("put", "enable", "get", "list", "delete", "run")
 SERVERS_CHANGED = "mcp.changed.*"
-SERVER_VERBS = ("put", "list", "get", "delete", "enable", "try", "trysaved", "approve", "impact")
+SERVER_VERBS = (
+    *("put", "list", "get", "delete", "enable", "try", "trysaved", "approve", "impact"),
+    *("authorize", "finish", "forget"),
+)
 AGENTS_USING = "agents.using.*"
 TOOL_USE = ("traces.tooluse.*", "traces.toolcalls.*", "jobs.parked.*")
 ANNOUNCE_TOOLS = "tools.announce.*.*"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from typing import Annotated, Any
@@ -13,6 +14,9 @@ from wayline.standalone.commands.arguments import fail, read_json
 from wayline.standalone.commands.output import AsJson, answer, console, conversation, print_json
 
 app = typer.Typer(help="MCP servers, whose tools agents use.", no_args_is_help=True)
+
+LOGIN_POLL_S = 2.0
+LOGIN_POLLS = 300
 
 Name = Annotated[str, typer.Argument(help="As `wayline mcp list` shows it.")]
 
@@ -37,6 +41,7 @@ def add(
     header: Annotated[
         list[str] | None, typer.Option(metavar="NAME:VALUE", help="Sent to the URL; kept as a secret.")
     ] = None,
+    oauth: Annotated[bool, typer.Option("--oauth", help="The URL needs a login: `wayline mcp login NAME`.")] = False,
     env: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME[=VALUE]", help="For the program, kept as a secret; without a value: our own."),
@@ -56,6 +61,7 @@ def add(
         "url": url,
         "sse": sse,
         "headers": dict(map(server_config.header, header or ())),
+        "oauth": {} if oauth else None,
         "command": command[0] if command else None,
         "args": command[1:] if command else None,
         "env": dict(map(server_config.variable, env or ())),
@@ -70,8 +76,9 @@ def add(
         if as_json or not sys.stdin.isatty():
             fail("give the server's name and its --url, or its command after --")
         name, given = server_config.asked()
-    config = {field: value for field, value in given.items() if value}
-    report = _tried(name, config, as_json=as_json)
+    config = {field: value for field, value in given.items() if value or (value == {} and field == "oauth")}
+    # Nobody is logged in yet, so it could not be connected to.
+    report = {"ok": True} if oauth else _tried(name, config, as_json=as_json)
     if not report["ok"] and not force and not (asking and typer.confirm("Save it all the same?", default=False)):
         if not as_json:
             fail(f"{name} is not saved; --force saves it all the same")
@@ -84,6 +91,8 @@ def add(
         print_json({"report": report, "server": server})
     else:
         print(f"{name} is saved: its tools are {name}__…")
+        if oauth:
+            print(f"log in with: wayline mcp login {name}")
 
 
 @app.command("import")
@@ -162,6 +171,48 @@ def approve(
     else:
         left = f"; {server['quarantined']} still wait" if server["quarantined"] else ""
         print(f"{len(changes)} approved{left}")
+
+
+@app.command()
+def login(
+    name: Name,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page here.")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Log in to a server with OAuth: open its page, and wait until it is connected. Exit code 1: it is not."""
+    begun = conversation(lambda client: client.post(f"/v1/mcp/servers/{name}/authorize"), as_json=as_json)
+    if as_json:
+        print_json(begun)
+        return
+    print(f"Open this page within ten minutes:\n{begun['url']}")
+    if browser:
+        typer.launch(begun["url"])
+    server = conversation(lambda client: _logged_in(client, name), as_json=as_json)
+    from wayline.standalone.terminal.server_views import server_line
+
+    console().print(server_line(server), soft_wrap=True)
+    if server["state"] != "connected":
+        raise typer.Exit(1)
+
+
+@app.command()
+def logout(name: Name, as_json: AsJson = False) -> None:
+    """Forget a server's tokens."""
+    answer(
+        lambda client: client.delete(f"/v1/mcp/servers/{name}/authorization"),
+        as_json=as_json,
+        draw=lambda reply: f"{name} is logged out" if reply["forgotten"] else f"nobody was logged in to {name}",
+    )
+
+
+async def _logged_in(client: Any, name: str) -> dict[str, Any]:
+    """Return a server once it is connected, or when the time for a login is over."""
+    for _ in range(LOGIN_POLLS):
+        server = await client.get(f"/v1/mcp/servers/{name}")
+        if server["state"] == "connected":
+            return server
+        await asyncio.sleep(LOGIN_POLL_S)
+    return await client.get(f"/v1/mcp/servers/{name}")
 
 
 @app.command()

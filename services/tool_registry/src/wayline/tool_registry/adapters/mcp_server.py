@@ -18,7 +18,7 @@ from wayline.tool_registry.adapters.mcp_library import load
 from wayline.tool_registry.adapters.offered_tools import TakenTool, offered_tools, taken_in
 from wayline.tool_registry.adapters.server_task import ServerTask
 from wayline.tool_registry.adapters.sessions import another, entered
-from wayline.tool_registry.adapters.transport import Confinement, Transport
+from wayline.tool_registry.adapters.transport import Authorize, Confinement, Transport
 from wayline.tool_registry.arguments import Arguments
 from wayline.tool_registry.catalogue import admit_all, own_name
 from wayline.tool_registry.definitions import INSTRUCTIONS, Definition, instructions_of
@@ -62,6 +62,7 @@ class McpServer(ServerTask):
         *,
         confined: Confinement | None = None,
         pins: ServerPins | None = None,
+        authorize: Authorize | None = None,
     ) -> None:
         super().__init__(server.name)
         self._server = server
@@ -72,7 +73,7 @@ class McpServer(ServerTask):
         self._woken = asyncio.Event()
         """Set where the connection is of no use any more, or the tools are to be asked for at once."""
         self._client: Client | None = None
-        self._transport = Transport(server, connections_max=settings.calls_max, confined=confined)
+        self._transport = Transport(server, connections_max=settings.calls_max, confined=confined, authorize=authorize)
         self._problem = "it is being connected"
         self._under_way = 0
         self._elicitations = Elicitations()

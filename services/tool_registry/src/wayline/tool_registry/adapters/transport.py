@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from wayline.contracts.mcp_servers import ServerConfig
 from wayline.tool_registry import limited_program
@@ -18,7 +18,7 @@ from wayline.tool_registry.errors import NotBegun
 from wayline.tool_registry.settings import Settings
 
 if TYPE_CHECKING:
-    from httpx2 import AsyncClient
+    from httpx2 import AsyncClient, Auth
     from pydantic import SecretStr
 
 CONNECT_S = 10.0
@@ -29,6 +29,12 @@ HIDDEN_CHARS_MIN = 4
 """A shorter value is no secret, and would take words out of every error."""
 
 LONG_CHARS_MIN = 12
+HIDDEN_MAX = 1_000
+"""Tokens come and go: of more the oldest are forgotten."""
+
+Learn: TypeAlias = Callable[[str], None]
+Authorize: TypeAlias = "Callable[[Learn], Auth]"
+"""Makes what authenticates requests, which says each token that it uses."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +66,9 @@ class Transport:
         connections_max: int,
         confined: Confinement | None,
         errors_to: TextIO | None = None,
+        authorize: Authorize | None = None,
     ) -> None:
+        self._authorize = authorize
         self._server = server
         self._connections_max = connections_max
         self._confined = confined
@@ -71,6 +79,12 @@ class Transport:
         self._long = tuple(secret for secret in self._hidden if len(secret) >= LONG_CHARS_MIN)
         self.ended = ""
         """Why the last connection with a program was ended here."""
+
+    def learn(self, secret: str) -> None:
+        """Hide one more text, such as a token."""
+        if secret not in self._hidden:
+            self._hidden = (secret, *self._hidden[: HIDDEN_MAX - 1])
+            self._long = tuple(known for known in self._hidden if len(known) >= LONG_CHARS_MIN)
 
     @property
     def over_http(self) -> bool:
@@ -153,20 +167,38 @@ class Transport:
         return self._http_client()
 
     def _http_client(self) -> AsyncClient:
-        from httpx2 import AsyncClient, Limits, Timeout
+        return http_client(
+            self._confined,
+            connections_max=self._connections_max,
+            headers=_plain(self._server.headers),
+            auth=None if self._authorize is None else self._authorize(self.learn),
+        )
 
-        options: dict[str, Any] = {
-            "timeout": Timeout(CONNECT_S, read=None),
-            "headers": _plain(self._server.headers),
-            # A redirect is not followed: it could lead to a server that must not see the headers.
-            "follow_redirects": False,
-        }
-        if self._confined is not None and not self._confined.private:
-            from wayline.tool_registry.adapters.tenant_http import TenantTransport
 
-            return AsyncClient(transport=TenantTransport(connections_max=self._connections_max), **options)
-        limits = Limits(max_connections=self._connections_max, max_keepalive_connections=20)
-        return AsyncClient(limits=limits, **options)
+def http_client(
+    confined: Confinement | None,
+    *,
+    connections_max: int,
+    headers: Mapping[str, str] | None = None,
+    auth: Auth | None = None,
+    answer_within_s: float | None = None,
+) -> AsyncClient:
+    """Return a client that reaches what a tenant's server may be; without confinement, everything."""
+    from httpx2 import AsyncClient, Limits, Timeout
+
+    options: dict[str, Any] = {
+        "timeout": Timeout(CONNECT_S, read=answer_within_s),
+        "headers": headers,
+        "auth": auth,
+        # A redirect is not followed: it could lead to a server that must not see the headers.
+        "follow_redirects": False,
+    }
+    if confined is not None and not confined.private:
+        from wayline.tool_registry.adapters.tenant_http import TenantTransport
+
+        return AsyncClient(transport=TenantTransport(connections_max=connections_max), **options)
+    limits = Limits(max_connections=connections_max, max_keepalive_connections=20)
+    return AsyncClient(limits=limits, **options)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from wayline.tool_registry.adapters.mcp_library import load
 from wayline.tool_registry.adapters.offered_tools import OfferedTool as OfferedByServer
 from wayline.tool_registry.adapters.offered_tools import every_page, offered_tools, taken_in
 from wayline.tool_registry.adapters.sessions import entered
-from wayline.tool_registry.adapters.transport import Confinement, Transport
+from wayline.tool_registry.adapters.transport import Authorize, Confinement, Transport
 from wayline.tool_registry.catalogue import effect_of
 from wayline.tool_registry.definitions import Definition
 from wayline.tool_registry.settings import Settings
@@ -36,14 +36,16 @@ LISTED_MAX = 1_000
 """Of tools, of resources and of prompts, each."""
 
 
-async def try_connection(server: ServerSettings, settings: Settings) -> ServerReport:
+async def try_connection(
+    server: ServerSettings, settings: Settings, *, authorize: Authorize | None = None
+) -> ServerReport:
     """Return what a server offers, or why it cannot be connected to; secrets are in neither."""
-    report, _ = await offered_definitions(server, settings)
+    report, _ = await offered_definitions(server, settings, authorize=authorize)
     return report
 
 
 async def offered_definitions(
-    server: ServerSettings, settings: Settings
+    server: ServerSettings, settings: Settings, *, authorize: Authorize | None = None
 ) -> tuple[ServerReport, tuple[Definition, ...]]:
     """Return the same report, and the definitions of the server's tools."""
     await load()
@@ -51,7 +53,9 @@ async def offered_definitions(
     started = time.perf_counter()
     with _error_stream() as errors:
         confined = Confinement.by(settings)
-        transport = Transport(server, connections_max=CONNECTIONS, confined=confined, errors_to=errors)
+        transport = Transport(
+            server, connections_max=CONNECTIONS, confined=confined, errors_to=errors, authorize=authorize
+        )
         try:
             report = await _report(transport, server, offered, within_s=settings.try_timeout_s)
             taken = taken_in(offered, transport.without_secrets)

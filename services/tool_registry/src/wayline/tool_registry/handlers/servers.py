@@ -29,6 +29,7 @@ from wayline.tool_registry.adapters.definition_table import DefinitionTable
 from wayline.tool_registry.adapters.mcp_servers import McpServers
 from wayline.tool_registry.adapters.server_table import ServerTable
 from wayline.tool_registry.adapters.tenant_servers import TenantServers
+from wayline.tool_registry.adapters.transport import Authorize
 from wayline.tool_registry.adapters.try_connection import try_connection
 from wayline.tool_registry.saved_servers import (
     SavedServer,
@@ -40,6 +41,7 @@ from wayline.tool_registry.saved_servers import (
 )
 from wayline.tool_registry.secret_keys import CannotOpen
 from wayline.tool_registry.settings import Settings
+from wayline.tool_registry.tool_servers import NEEDS_LOGIN
 
 UNNAMED = "unsaved"
 
@@ -55,6 +57,8 @@ class ServerHandlers:
     settings: Settings
     tell: Callable[[Message], Awaitable[None]]
     """Publishes what every replica hears."""
+    authorize: Callable[[str, ServerConfig, str], Authorize | None]
+    """Returns how the requests to a saved server are authenticated, by its tenant and name."""
     reread: Callable[[], None]
     """Has tenants' servers read again soon."""
 
@@ -86,7 +90,8 @@ class ServerHandlers:
         except CannotOpen as error:
             return ServerReport(ok=False, why=str(error))
         require_allowed(config, self.settings)
-        return await try_connection(_named(config, ask.name), self.settings)
+        authorize = self.authorize(ask.tenant, config, ask.name)
+        return await try_connection(_named(config, ask.name), self.settings, authorize=authorize)
 
     async def list(self, ask: ListServers) -> ServerList:
         """Return the installation's servers and the tenant's own."""
@@ -143,6 +148,10 @@ class ServerHandlers:
         require_allowed(config, self.settings)
         return config
 
+    async def announce(self, tenant: str) -> None:
+        """Read the tenant's servers again here, and have every other replica do so."""
+        await self._changed(tenant)
+
     async def _changed(self, tenant: str) -> None:
         # Here at once, for the answer; the others hear of it.
         await self.of_tenants.refresh()
@@ -160,6 +169,8 @@ class ServerHandlers:
         running = self.of_tenants.running(saved.tenant, saved.name)
         why = self.of_tenants.problem(saved.tenant, saved.name) if saved.enabled else None
         state = State.DISABLED if not saved.enabled else State.CONNECTED if why is None else State.AWAY
+        if state is State.AWAY and NEEDS_LOGIN in (why or ""):
+            state = State.NEEDS_AUTHORIZATION
         return ServerView(
             name=saved.name,
             enabled=saved.enabled,

@@ -1,0 +1,268 @@
+"""Logins to servers with OAuth: bound to one tenant and one server, made once, and their tokens seen nowhere."""
+
+from __future__ import annotations
+
+import logging
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from wayline.contracts.errors import Reject
+from wayline.contracts.mcp_servers import (
+    AuthorizationForgotten,
+    AuthorizationUrl,
+    AuthorizeServer,
+    FinishAuthorization,
+    ForgetAuthorization,
+    GetServer,
+    PutServer,
+    ServerAuthorized,
+    ServerConfig,
+    ServerOAuth,
+    ServerView,
+)
+from wayline.contracts.tools import Effect
+from wayline.testkit import until
+from wayline.testkit.mcp_servers import serving
+
+from .oauth_server import Protected
+from .test_secrets_of_servers import dump
+
+KEY, NEW_KEY = (f"{name}:{b64encode(bytes([byte]) * 32).decode()}" for name, byte in (("k", 1), ("n", 2)))
+CALLBACK = "http://127.0.0.1:8080/v1/mcp/oauth/callback"
+SETTINGS = {"keys": KEY, "private_servers": True, "reread_every_s": 0.2}
+
+
+@asynccontextmanager
+async def protected(platform, *, replicas: int = 1, expires_in: int = 3_600) -> AsyncIterator[Protected]:
+    """A server that needs a login, and a tenant that has saved it."""
+    for _ in range(replicas):
+        await platform.registry(platform.effects.settings(), **SETTINGS)
+    bank = Protected(expires_in=expires_in)
+    async with serving(bank) as bank.url:
+        await save(platform, bank.url)
+        yield bank
+
+
+async def save(platform, url: str, *, name: str = "bank", tenant: str | None = None) -> None:
+    config = ServerConfig(url=url, oauth=ServerOAuth(), effects={"pay": Effect.ONCE})
+    await platform.bus.ask(PutServer(tenant=tenant or platform.tenant, name=name, config=config), ServerView)
+
+
+async def begin(platform, *, name: str = "bank", tenant: str | None = None) -> str:
+    ask = AuthorizeServer(tenant=tenant or platform.tenant, name=name, redirect_uri=CALLBACK)
+    return (await platform.bus.ask(ask, AuthorizationUrl, timeout_s=30)).url
+
+
+async def finish(platform, back: dict[str, str], *, tenant: str | None = None) -> ServerAuthorized:
+    ask = FinishAuthorization(tenant=tenant or platform.tenant, **back)
+    return await platform.bus.ask(ask, ServerAuthorized, timeout_s=30)
+
+
+async def log_in(platform, bank: Protected) -> None:
+    await finish(platform, await bank.open(await begin(platform)))
+    await until_state(platform, "connected")
+
+
+async def view(platform) -> ServerView:
+    return await platform.bus.ask(GetServer(tenant=platform.tenant, name="bank"), ServerView)
+
+
+async def until_state(platform, state: str) -> None:
+    async def is_so() -> bool:
+        return (await view(platform)).state == state
+
+    await until(is_so, within=30, why=f"the bank is {state}")
+
+
+async def pay(platform, job: str = "j1"):
+    return await platform.call(platform.ask("bank__pay", {"amount": 1}, job=job))
+
+
+async def test_a_login_makes_the_tools_callable(platform):
+    async with protected(platform) as bank:
+        await until_state(platform, "needs_authorization")
+        before = await pay(platform, "j0")
+
+        await log_in(platform, bank)
+
+        reply = await pay(platform)
+
+    assert before.status == "failed"
+    assert "wayline mcp login bank" in before.error.message
+    assert (reply.status, reply.content, bank.paid) == ("success", "paid", 1)
+
+
+async def test_a_callback_counts_once(platform):
+    async with protected(platform) as bank:
+        back = await bank.open(await begin(platform))
+        await finish(platform, back)
+
+        with pytest.raises(Reject, match="finished before"):
+            await finish(platform, back)
+
+
+async def test_an_expired_state_is_refused(platform):
+    async with protected(platform) as bank:
+        back = await bank.open(await begin(platform))
+        late = "UPDATE logins SET expires_at = clock_timestamp()"
+        await platform.ledger.execute(platform.tenant, late)
+
+        with pytest.raises(Reject, match="is unknown, over"):
+            await finish(platform, back)
+
+
+async def test_a_state_of_another_tenant_is_refused(platform):
+    async with protected(platform) as bank:
+        other = f"{platform.tenant}-x"
+        await save(platform, bank.url, tenant=other)
+        mine = await bank.open(await begin(platform))
+        theirs = await bank.open(await begin(platform, tenant=other))
+
+        for tenant, back in ((other, mine), (platform.tenant, theirs)):
+            with pytest.raises(Reject, match="is unknown"):
+                await finish(platform, back, tenant=tenant)
+
+        assert await platform.ledger.fetch(platform.tenant, "SELECT * FROM authorizations") == []
+
+
+async def test_a_code_of_another_login_fails_pkce(platform):
+    async with protected(platform) as bank:
+        first = await bank.open(await begin(platform))
+        second = await bank.open(await begin(platform))
+
+        with pytest.raises(Reject, match="refused the code"):
+            await finish(platform, {**first, "code": second["code"]})
+
+
+async def test_an_answer_of_another_issuer_is_refused(platform):
+    async with protected(platform) as bank:
+        for iss in ({"iss": "http://evil.example"}, {}):
+            back = await bank.open(await begin(platform))
+            back.pop("iss")
+            with pytest.raises(Reject, match="another authorization server"):
+                await finish(platform, {**back, **iss})
+        bank.issuer = "http://evil.example"
+
+        with pytest.raises(Reject, match="names another issuer"):
+            await begin(platform)
+
+    assert bank.given == []
+
+
+async def test_an_authorization_server_inside_is_not_asked(platform):
+    bank = Protected()
+    async with serving(bank) as url:
+        # The guard is on: this machine's own address is one of the inside.
+        await platform.registry(platform.effects.settings(), **{**SETTINGS, "private_servers": False})
+        await save(platform, url)
+
+        with pytest.raises(Reject, match="cannot be asked"):
+            await begin(platform)
+
+
+async def test_tokens_are_renewed_once_for_all_replicas(platform):
+    async with protected(platform, replicas=2) as bank:
+        await log_in(platform, bank)
+        bank.valid = set()
+
+        replies = [await pay(platform, f"j{n}") for n in range(6)]
+
+    assert [reply.status for reply in replies] == ["success"] * 6
+    assert bank.refreshed == 1
+
+
+async def test_a_refused_refresh_asks_for_a_login(platform):
+    async with protected(platform) as bank:
+        await log_in(platform, bank)
+        bank.valid, bank.refresh_tokens = set(), set()
+
+        reply = await pay(platform)
+        await until_state(platform, "needs_authorization")
+
+        assert (reply.status, reply.begun) == ("failed", False)
+        assert "wayline mcp login bank" in reply.error.message
+        await log_in(platform, bank)
+        assert (await pay(platform, "j2")).status == "success"
+
+
+async def test_tokens_never_go_to_another_url(platform):
+    thief = Protected()
+    async with protected(platform) as bank, serving(thief) as url:
+        await log_in(platform, bank)
+        sent: list[str] = []
+        answer = thief._answer
+
+        async def noting(request):
+            sent.append(request.headers.get("authorization", ""))
+            return await answer(request)
+
+        thief._answer = noting
+        await save(platform, url)
+        reply = await pay(platform)
+
+    assert "wayline mcp login bank" in reply.error.message
+    assert not any(sent)
+
+
+async def test_forgotten_tokens_are_revoked(platform):
+    async with protected(platform) as bank:
+        await log_in(platform, bank)
+
+        ask = ForgetAuthorization(tenant=platform.tenant, name="bank")
+        done = await platform.bus.ask(ask, AuthorizationForgotten, timeout_s=30)
+
+        await until_state(platform, "needs_authorization")
+        assert done == AuthorizationForgotten(forgotten=True, revoked=True)
+        assert bank.revoked == [bank.given[1]]
+
+
+async def test_tokens_are_sealed_with_a_new_key(platform):
+    async with protected(platform) as bank:
+        await log_in(platform, bank)
+        [first] = platform.running[:1]
+        platform.running.remove(first)
+        await first.stop(5)
+
+        await platform.registry(platform.effects.settings(), **{**SETTINGS, "keys": f"{NEW_KEY},{KEY}"})
+
+        async def rotated() -> bool:
+            rows = await platform.ledger.fetch(platform.tenant, "SELECT key_id FROM authorizations")
+            return [row["key_id"] for row in rows] == ["n"]
+
+        await until(rotated, why="the tokens are encrypted with the new key")
+        assert (await pay(platform)).status == "success"
+
+
+async def test_a_token_is_in_no_store_log_span_or_error(platform, caplog, capfd):
+    caplog.set_level(logging.DEBUG)
+    heard: list[bytes] = []
+
+    async def hear(message) -> None:
+        heard.append(message.data + repr(message.headers).encode())
+
+    await platform.bus.nc.subscribe(">", cb=hear)
+    registry = await platform.registry(platform.effects.settings(), **SETTINGS)
+    bank = Protected()
+    async with serving(bank) as url:
+        await save(platform, url)
+        await log_in(platform, bank)
+        replies = [await pay(platform)]
+        bank.valid = set()
+        replies.append(await pay(platform, "j2"))
+        bank.valid, bank.refresh_tokens = set(), set()
+        replies.append(await pay(platform, "j3"))
+        shown = await view(platform)
+
+    told = {
+        "views": shown.model_dump_json() + "".join(reply.model_dump_json() for reply in replies),
+        "logs": "".join(line.getMessage() for line in caplog.records) + "".join(capfd.readouterr()),
+        "spans": "".join(span.to_json() for span in registry.spans.get_finished_spans()),
+        "bus": b"".join(heard).decode(errors="replace"),
+        "database": await dump(platform.database.dsn),
+    }
+    assert {where for where, text in told.items() if "canary-" in text} == set()
+    assert [reply.status for reply in replies] == ["success", "success", "failed"]
+    assert len(bank.given) == 4
