@@ -80,6 +80,7 @@ async def platform(make_platform: MakePlatform) -> FaultPlatform:
 async def test_after_a_kill_there_another_executor_ends_every_job_once(platform: FaultPlatform, point: Failpoint):
     name = point.replace(".", "-")
     both, asking, sorted_ = f"{name}-effects", f"{name}-decision", f"{name}-sorted"
+    reading = f"{name}-reading"
     approving, coded, paying = f"{name}-approval", f"{name}-coded", f"{name}-paying"
     # Two unknown outcomes: the second decision is written by a holder that holds the job already.
     for call in ("1", "2"):
@@ -90,18 +91,19 @@ async def test_after_a_kill_there_another_executor_ends_every_job_once(platform:
     await platform.submit_plan(both, calls(CLOCK, *EVERY_EFFECT), calls(IDEMPOTENT), says("done"))
     await platform.submit_plan(asking, calls(ONCE, ONCE), says("decided"))
     await platform.submit_plan(sorted_, says("negotiation"), agent="sorter", model=None)
+    await platform.submit_plan(reading, calls(CLOCK, READ), calls(READ), says("done"))
     await platform.submit_plan(approving, calls(ONCE, ONCE, READ), says("done"), agent="careful")
     await platform.submit_plan(coded, runs(PROGRAM), says("done"), agent="coder")
     await platform.submit_plan(paying, runs(PAYING), says("done"), agent="careful-coder")
     await platform.until_dead(doomed, both, asking, approving, coded, paying)
 
     fresh = await platform.fleet.start("executor")
-    await platform.until_ended(both, asking, sorted_, approving, coded, paying)
+    await platform.until_ended(both, asking, sorted_, reading, approving, coded, paying)
     await platform.until_quiet()
     await platform.fleet.stop("executor")
 
     assert not fresh.log.read_text().count("Traceback"), fresh.tail
-    await platform.check(both, asking, sorted_, approving, coded, paying)
+    await platform.check(both, asking, sorted_, reading, approving, coded, paying)
     for tool in ("pay_once", "put_idempotent", "book_reconcile"):
         # The registry lived on, and the next executor was told what the ledger knew.
         for job in (both, coded):

@@ -67,7 +67,7 @@ PERFORM: dict[type[a.Action], Callable[[JobRun, Any], Awaitable[Outcome]]] = {
     a.Fail: park_or_end.end,
     a.Cancel: park_or_end.end,
 }
-"""Who performs which action. A performer appends its intent itself, before the effect; what came of it, it returns."""
+"""Who performs which action. A performer appends its intent itself, before any effect; what came of it, it returns."""
 
 
 async def run_job(services: RunServices, held: HeldJob) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from wayline.contracts.jobs import PendingApproval, Waiting
-from wayline.contracts.tools import RUN_CODE
+from wayline.contracts.tools import RUN_CODE, Effect
 from wayline.executor.decide.actions import (
     Action,
     AskApproval,
@@ -136,6 +136,16 @@ def begun_calls(job: Job) -> tuple[Call, ...]:
     Those of a program come first: the end of its own call ends it. Calls that are jobs of their own are not among them.
     """
     return tuple(call for call in _open_everywhere(job) if call.key is not None and not is_child_call(job, call))
+
+
+def only_read(job: Job, calls: Sequence[Call]) -> bool:
+    """Return whether calls that have their intents change nothing, cost nothing and need nobody's approval.
+
+    What such a call does may be done again, or by a holder that has lost the job.
+    """
+    definitions = [job.tools.definition(call.meant.tool) for call in calls if call.effect is Effect.READ]
+    free = all(known is not None and known.charge is None for known in definitions)
+    return free and len(definitions) == len(calls) and not job.tools.approvals
 
 
 def is_program(job: Job, call: Call) -> bool:

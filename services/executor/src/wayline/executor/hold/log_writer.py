@@ -42,7 +42,7 @@ class ClaimLost(Exception):
 class LogWriter:
     """The one writer of a job while its holder holds it.
 
-    What is noted is folded at once and appended with the next intent, end or hand-back: nothing touches the world
+    What is noted is folded at once and appended with the next intent, end or hand-back: nothing changes the world
     before the record that says so is in, and a result shares its record with what follows from it.
     """
 

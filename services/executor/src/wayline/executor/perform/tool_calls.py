@@ -14,7 +14,7 @@ from wayline.contracts.tools import RECALL, RUN_CODE, TOOL_SEARCH, Effect, ToolE
 from wayline.executor.decide import paid_tools
 from wayline.executor.decide.actions import Resolve, RunTools, SettleCalls
 from wayline.executor.decide.approvals import arguments_of, needs_new_intent
-from wayline.executor.decide.open_calls import begun_calls
+from wayline.executor.decide.open_calls import begun_calls, only_read
 from wayline.executor.decide.repeated_calls import answered_before, repeat_note
 from wayline.executor.decide.worst_case import no_room
 from wayline.executor.hold.held_job import Cancelled
@@ -32,6 +32,10 @@ from wayline.llm.broken_json.arguments import UNREADABLE
 
 TOOL_TIMEOUT_S = 60.0
 """For a call of a tool that was never listed: the registry will refuse it anyway."""
+LATE_S = 0.05
+"""How long the intents of calls that only read wait for the ends of the calls, to share one record with them and with
+the next model call. Killed meanwhile, a job asks its model again, as it would have a moment earlier while the model
+still wrote."""
 STOPPED_BECAUSE = {
     "cancelled": "the job was cancelled while the tool was running",
     "timeout": "the job's time was over while the tool was running",
@@ -56,11 +60,16 @@ class Again(NamedTuple):
 
 
 async def run_tools(run: JobRun, action: RunTools) -> Iterable[Draft]:
-    """Write every intent, run the calls beside each other, note each result as it comes."""
+    """Write every intent, run the calls beside each other, note each result as it comes.
+
+    The intents of calls that act are in the log before the first of them begins.
+    """
     calls = [intend(run, call) for call in action.calls]
-    await run.writer.append(Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
+    late = run.writer.claimed and only_read(run.writer.job, calls)
+    if not late:
+        await run.writer.append(Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
     try:
-        await run.held.listening(_finish(run, calls), seconds=run.held.seconds_left)
+        await run.held.listening(_finish(run, calls, late=late), seconds=run.held.seconds_left)
     except Cancelled:
         # What is still open is settled next.
         return ()
@@ -96,28 +105,35 @@ def next_key(key: str) -> str:
     return "/".join([*parts[:4], str(int(parts[4]) + 1 if len(parts) == 5 else 2)])
 
 
-async def _finish(run: JobRun, calls: list[Call]) -> None:
+async def _finish(run: JobRun, calls: list[Call], *, late: bool) -> None:
     """Append each result as it ends; the last one is left noted, to share its record with what follows from it."""
     step = run.writer.job.model.step
-    if len(calls) == 1:
+    if len(calls) == 1 and not late:
         reply = await call_tool(run, calls[0])
         return run.writer.note_all(came_to(run, step, calls[0], reply))
     running = {asyncio.ensure_future(call_tool(run, call)): call for call in calls}
     try:
+        if late:
+            _, slow = await asyncio.wait(running, timeout=LATE_S)
+            if slow:
+                await _append(run, Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
         while running:
             done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
+            for task in [task for task in running if task in done]:
                 run.writer.note_all(came_to(run, step, running.pop(task), task.result()))
             if running:
-                # A cancel may end this step, but not half an append: whether the record is in must be known.
-                append = run.writer.append(Failpoint.EXECUTOR_RESULT_BEFORE, Failpoint.EXECUTOR_RESULT_AFTER)
-                await asyncio.shield(append)
+                await _append(run, Failpoint.EXECUTOR_RESULT_BEFORE, Failpoint.EXECUTOR_RESULT_AFTER)
     finally:
         await stopped(*running)
         # We may be stopped between an answer and its note: what it says and what it cost is known all the same.
         for task, call in running.items():
             if not task.cancelled() and task.exception() is None:
                 run.writer.note_all(came_to(run, step, call, task.result()))
+
+
+async def _append(run: JobRun, before: Failpoint, after: Failpoint) -> None:
+    """Append while calls run. A cancel may end their step, but not half an append: whether it is in must be known."""
+    await asyncio.shield(run.writer.append(before, after))
 
 
 async def call_tool(run: JobRun, call: Call) -> ToolReply | Again | Changed | Found:
