@@ -47,7 +47,7 @@ TEXT, BINARY = "test://static-text", "test://static-binary"
 _TEMPLATE = re.compile(r"test://template/([^/]+)/data")
 
 
-def make_fixture(_: Any) -> Server[Any]:
+def make_fixture(*_: Any) -> Server[Any]:
     """Return the server; it goes where `make_server` puts Wayline's own."""
     server = Server[Any](
         "wayline-conformance",

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx2
 import pytest
+from mcp_types import Tool
 
+from wayline.contracts.bus_tools import AnnounceTools, BusTool
 from wayline.contracts.tenants import CreateTenant, Tenant
+from wayline.contracts.tools import Effect
 from wayline.gateway.adapters import keys as remembered
 from wayline.gateway.adapters.keys import revoke_key
+from wayline.gateway.handlers.mcp.offers import Offers
+from wayline.gateway.keys import Caller
 from wayline.testkit import Platform
 
 from ..jobs.conftest import index_document
@@ -18,6 +24,11 @@ from .conftest import Door, open_another, open_door
 ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 LATEST = "2026-07-28"
+ABOUT = {
+    "io.modelcontextprotocol/protocolVersion": LATEST,
+    "io.modelcontextprotocol/clientInfo": {"name": "a test", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
 
 
 async def post(door: Door, message: Any, key: str | None = None, **headers: str) -> httpx2.Response:
@@ -160,3 +171,24 @@ async def test_a_protocol_that_nobody_speaks_is_refused_with_those_we_do(platfor
 
     assert refused.status_code == 400
     assert LATEST in refused.json()["error"]["data"]["supported"]
+
+
+async def test_a_header_that_differs_from_its_argument_is_refused(platform: Platform, monkeypatch: pytest.MonkeyPatch):
+    door = await open_door(platform)
+    region = {"type": "string", "x-mcp-header": "Region"}
+    tool = BusTool(name="ship", effect=Effect.READ, input_schema={"type": "object", "properties": {"region": region}})
+    said = AnnounceTools(tenant="default", service="shop", instance="one", started_at=datetime.now(UTC), tools=(tool,))
+    await platform.client.request(said.subject, said.to_wire(), timeout=5)
+
+    async def never(self: Offers, caller: Caller) -> list[Tool]:
+        raise AssertionError("a call lists all tools")
+
+    monkeypatch.setattr(Offers, "listed", never)
+    params = {"name": "shop__ship", "arguments": {"region": "north"}, "_meta": ABOUT}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    spoken = {"MCP-Protocol-Version": LATEST, "Mcp-Method": "tools/call", "Mcp-Name": "shop__ship"}
+    wrong = await post(door, call, **spoken, **{"Mcp-Param-Region": "south"})
+    right = await post(door, call, **spoken, **{"Mcp-Param-Region": "north"})
+
+    assert (wrong.status_code, "Mcp-Param-Region" in wrong.text) == (400, True)
+    assert right.status_code == 200, right.text

@@ -1,9 +1,21 @@
-"""For your own services on Wayline's bus: offer functions as tools, submit jobs, await their results."""
+"""For your own services on Wayline's bus: offer functions as tools, submit jobs, react to finished ones."""
 
 from wayline.contracts.bus_tools import InvokeResult as Result
+from wayline.contracts.finished_jobs import FinishedJob
 from wayline.sdk.call import Call, ToolFailed, ToolsRefused
 from wayline.sdk.connection import bus_broker
+from wayline.sdk.finished import FinishedJobs
 from wayline.sdk.jobs import Jobs
 from wayline.sdk.tools import Tools
 
-__all__ = ["Call", "Jobs", "Result", "ToolFailed", "Tools", "ToolsRefused", "bus_broker"]
+__all__ = [
+    "Call",
+    "FinishedJob",
+    "FinishedJobs",
+    "Jobs",
+    "Result",
+    "ToolFailed",
+    "Tools",
+    "ToolsRefused",
+    "bus_broker",
+]

@@ -8,6 +8,7 @@ from typing import Any
 
 from wayline.chassis import Ask, Bus, BusSettings, Part, Periodic, Service, asks, connected
 from wayline.chassis.topology import EVENTS_TRACING, TELEMETRY_TRACING
+from wayline.contracts.finished_jobs import TakeFinished
 from wayline.contracts.tool_use import FindParkedJobs, GetToolUse, ListRecordedCalls
 from wayline.contracts.traces import FindQueuePlaces, GetCosts, GetSteps, GetTrace, ListJobs, RecordSpending
 from wayline.store import Store
@@ -18,6 +19,7 @@ from wayline.tracing.adapters.tables import PostgresTables
 from wayline.tracing.batches import Batches
 from wayline.tracing.drift import DriftCheck
 from wayline.tracing.exported_spans import Export, ExportedSpans
+from wayline.tracing.finished_jobs import Followers
 from wayline.tracing.gauges import Gauges
 from wayline.tracing.handlers import Answers
 from wayline.tracing.projector import Projector, Record
@@ -84,6 +86,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
             *_asks(Answers(store)),
             *_asks_about_tools(ToolUseAnswers(store)),
             asks(RecordSpending, SpendingRecorder(tables).on_record),
+            asks(TakeFinished, Followers(store, bus.put_aside).take),
         ],
         parts=parts,
         needs={"postgres": store.check, "records": records.check, "spans": spans.check},

@@ -24,6 +24,13 @@ ON CONFLICT (tenant, job_id) DO UPDATE SET
 WHERE old.seq < excluded.seq
 RETURNING tenant, job_id
 
+-- name: note_finished
+INSERT INTO deliveries (tenant, follower, job_id)
+SELECT followers.tenant, followers.name, ended.job_id
+FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS ended (tenant, job_id, at)
+JOIN followers ON followers.tenant = ended.tenant AND followers.since <= ended.at
+ON CONFLICT DO NOTHING
+
 -- name: put_steps
 INSERT INTO steps AS old (
     tenant, job_id, step, seq, started_at, thought, tool, input, output, calls, duration_ms, status
@@ -278,6 +285,12 @@ DELETE FROM steps WHERE started_at < $1
 -- name: forget_ledger
 DELETE FROM ledger WHERE at < $1
 
+-- name: forget_deliveries
+DELETE FROM deliveries WHERE noted_at < $1
+
+-- name: forget_followers
+DELETE FROM followers WHERE seen_at < $1
+
 -- name: clear_job
 DELETE FROM jobs WHERE tenant = $1 AND job_id = $2 AND seq <= $3
 
@@ -316,3 +329,60 @@ FROM (
     ) AS jobs ON true
 ) AS found
 WHERE drift IS NOT NULL
+
+-- name: see_follower
+UPDATE followers SET seen_at = clock_timestamp() WHERE tenant = $1 AND name = $2 RETURNING name
+
+-- name: count_followers
+SELECT count(*) FROM followers WHERE tenant = $1
+
+-- name: add_follower
+INSERT INTO followers (tenant, name) VALUES ($1, $2) ON CONFLICT DO NOTHING
+
+-- name: end_deliveries
+UPDATE deliveries SET state = 'done' WHERE tenant = $1 AND follower = $2 AND job_id = ANY ($3) AND state = 'waiting'
+
+-- name: fail_deliveries
+-- The first wait is $5 seconds, and each one is twice as long as the one before, up to $6.
+UPDATE deliveries
+SET reason = failed.reason,
+    due_at = clock_timestamp() + make_interval(secs => least($6, $5 * 2 ^ least(deliveries - 1, 20)))
+FROM unnest($3::text[], $4::text[]) AS failed (job_id, reason)
+WHERE tenant = $1 AND follower = $2 AND deliveries.job_id = failed.job_id AND state = 'waiting' AND deliveries > 0
+
+-- name: used_up_deliveries
+SELECT id, job_id, deliveries, reason
+FROM deliveries
+WHERE tenant = $1 AND follower = $2 AND state = 'waiting' AND deliveries >= $3
+    AND (reason IS NOT NULL OR due_at <= clock_timestamp())
+ORDER BY id
+LIMIT $4
+FOR UPDATE SKIP LOCKED
+
+-- name: put_deliveries_aside
+UPDATE deliveries SET state = 'aside' WHERE tenant = $1 AND follower = $2 AND job_id = ANY ($3)
+
+-- name: take_deliveries
+WITH due AS (
+    SELECT job_id
+    FROM deliveries
+    WHERE tenant = $1 AND follower = $2 AND state = 'waiting' AND due_at <= clock_timestamp() AND deliveries < $3
+    ORDER BY due_at, id
+    LIMIT $4
+    FOR UPDATE SKIP LOCKED
+), taken AS (
+    -- The reason is of the delivery before.
+    UPDATE deliveries
+    SET deliveries = deliveries + 1, due_at = clock_timestamp() + make_interval(secs => $5), reason = NULL
+    FROM due
+    WHERE tenant = $1 AND follower = $2 AND deliveries.job_id = due.job_id
+    RETURNING deliveries.job_id, deliveries AS delivery
+)
+SELECT
+    job_id, status, agent, user_id, session_id, left(answer, $6) AS answer,
+    coalesce(length(answer) > $6, false) AS cut, partial, error_code, left(error_message, $6) AS error_message, steps,
+    cost_usd, created_at, ended_at, delivery
+FROM taken
+JOIN jobs USING (job_id)
+WHERE jobs.tenant = $1
+ORDER BY ended_at, job_id

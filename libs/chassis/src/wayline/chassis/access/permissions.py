@@ -44,6 +44,7 @@ TOOL_USE = ("traces.tooluse.*", "traces.toolcalls.*", "jobs.parked.*")
 ANNOUNCE_TOOLS = "tools.announce.*.*"
 INVOKE_TOOL = "tools.invoke.*.*"
 WANT_TOOLS = "tools.wanted"
+TAKE_FINISHED = "jobs.finished.*"
 
 
 @dataclass(frozen=True)
@@ -265,6 +266,7 @@ IDENTITIES = {
                 *(f"jobs.{verb}.*" for verb in ("list", "queued")),
                 *(f"costs.{verb}.*" for verb in ("get", "record")),
                 *TOOL_USE,
+                TAKE_FINISHED,
             ),
         ),
     )
@@ -306,6 +308,7 @@ class Client:
             Scope.SIGNAL: f"signals.{self.tenant}.*",
             Scope.APPROVE: f"approvals.{self.tenant}.*",
             Scope.TOOLS: _of_tenant(ANNOUNCE_TOOLS, self.tenant),
+            Scope.FOLLOW: _of_tenant(TAKE_FINISHED, self.tenant),
         }
         return [subject for scope, subject in published.items() if scope in self.scopes]
 
@@ -330,8 +333,8 @@ def tenant_account(tenant: str) -> str:
 
 def _of_tenant(pattern: str, tenant: str) -> str:
     """Return a pattern for one tenant: the third word of it."""
-    first, second, _, rest = pattern.split(".", 3)
-    return f"{first}.{second}.{tenant}.{rest}"
+    first, second, _, *rest = pattern.split(".")
+    return ".".join((first, second, tenant, *rest))
 
 
 def tenants_of(clients: Iterable[Client]) -> list[str]:

@@ -20,7 +20,7 @@ def create_credential(
     scopes: Annotated[
         str,
         typer.Option(
-            help="Comma-separated: submit (jobs), signal (cancel, answer), approve (tool calls), follow (events, text)."
+            help="Comma-separated: submit (jobs), signal (cancel, answer), approve (tool calls), follow (events, ends)."
         ),
     ] = "submit,follow",
     as_json: AsJson = False,

@@ -32,11 +32,14 @@ class PostgresTables:
         self._first, self._last = row["first_day"], row["last_day"]
 
     async def forget(self, *, days: int) -> int:
-        """Delete jobs, steps and ledger entries older than `days`; returns how many rows."""
+        """Delete jobs, steps, ledger entries and deliveries older than `days`; returns how many rows."""
         sql, before = self._store.sql, datetime.now(UTC) - timedelta(days=days)
         gone = 0
         async with self._store.system() as conn:
-            for statement in (sql.forget_jobs, sql.forget_steps, sql.forget_ledger):
+            for statement in (
+                *(sql.forget_jobs, sql.forget_steps, sql.forget_ledger),
+                *(sql.forget_deliveries, sql.forget_followers),
+            ):
                 gone += int((await conn.execute(statement, before)).rpartition(" ")[2])
         return gone
 
@@ -73,6 +76,9 @@ class PostgresTables:
         # In one order everywhere, so that two replicas never wait for each other.
         spans = sorted(self._storable(rows.spans), key=lambda row: row[:3])
         moved = await _put(conn, sql.put_jobs, sorted(rows.jobs, key=lambda row: row[:2]))
+        if ended := sorted((row.tenant, row.job_id, row.ended_at) for row in rows.jobs if row.ended_at is not None):
+            # In one transaction with the job: a follower is told of every end, or the batch comes again.
+            await conn.execute(sql.note_finished, *map(list, zip(*ended, strict=True)))
         await _put(conn, sql.put_steps, sorted(rows.steps, key=lambda row: row[:3]))
         await _put(conn, sql.put_ledger, sorted(rows.ledger, key=lambda row: row[:3]))
         await _put(conn, sql.put_spans, spans)

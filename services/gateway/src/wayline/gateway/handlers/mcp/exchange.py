@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
@@ -31,6 +32,10 @@ SESSION_HEADER: Final = "mcp-session-id"
 SESSION_MAX: Final = 128
 CANCELLED_BY: Final = "its MCP client"
 _DIGITS: Final = 20
+
+SchemaOf = Callable[[Caller, str], Awaitable[Mapping[str, Any] | None]]
+SCHEMA: ContextVar[Mapping[str, Any] | None] = ContextVar("the input schema of the tool that is called", default=None)
+"""The library asks for it by the tool's name alone, and two tenants may have tools of one name."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +77,10 @@ class CallIds:
 class Exchanges:
     """Answers MCP messages with a server."""
 
-    def __init__(self, gateway: Gateway, server: Server[Any]) -> None:
+    def __init__(self, gateway: Gateway, server: Server[Any], schema_of: SchemaOf) -> None:
         self._gateway = gateway
         self._server = server
+        self._schema_of = schema_of
 
     async def answer(self, request: Request, caller: Caller, body: bytes, message: Any) -> Response:
         """Return the answer to one message, which is written while the message is handled."""
@@ -82,9 +88,20 @@ class Exchanges:
         if method == "notifications/cancelled" and "write" in caller.scopes:
             await self._cancel(caller, session_of(request), message.get("params"))
         request.scope["state"]["identity"] = caller
+        if method == "tools/call":
+            SCHEMA.set(await self._schema(caller, message.get("params")))
         # A client that begins with a handshake is given a session id: it tells its requests from those of others.
         session = secrets.token_hex(16) if method == "initialize" else None
         return _Exchange(self._server, body, session=session, most=self._gateway.settings.body_max_bytes)
+
+    async def _schema(self, caller: Caller, params: Any) -> Mapping[str, Any] | None:
+        """Return the input schema of the tool that is called, where the caller has such a tool."""
+        name = params.get("name") if isinstance(params, Mapping) else None
+        try:
+            return await self._schema_of(caller, name) if isinstance(name, str) else None
+        except WaylineError:
+            # The call itself says what is wrong.
+            return None
 
     async def _cancel(self, caller: Caller, session: str | None, params: Any) -> None:
         """Stop what a request began, whichever replica serves it. A request that has ended is not looked for."""

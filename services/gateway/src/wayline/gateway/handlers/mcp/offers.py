@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
@@ -66,6 +66,11 @@ class Offers:
         """Find a tool of the registry that a key may use."""
         tools = (await self._tools.of(caller.tenant)).tools
         return next((tool for tool in tools if tool.name == name and is_offered(tool, caller)), None)
+
+    async def schema_of(self, caller: Caller, name: str) -> Mapping[str, Any] | None:
+        """Return the input schema of a tool of the registry that a key may use; those of agents name no headers."""
+        tool = await self.find(caller, name)
+        return None if tool is None else tool.input_schema
 
 
 def is_offered(tool: ToolDefinition, caller: Caller) -> bool:

@@ -37,9 +37,11 @@ class McpDoor:
             if self._exchanges is None:
                 # On a thread: other requests go on meanwhile.
                 await asyncio.to_thread(import_module, "wayline.gateway.handlers.mcp.server")
-                from wayline.gateway.handlers.mcp import exchange, server
+                from wayline.gateway.handlers.mcp import exchange, offers, server
 
-                self._exchanges = exchange.Exchanges(self._gateway, server.make_server(self._gateway))
+                known = offers.Offers(self._gateway.bus)
+                made = server.make_server(self._gateway, known)
+                self._exchanges = exchange.Exchanges(self._gateway, made, known.schema_of)
             return self._exchanges
 
 

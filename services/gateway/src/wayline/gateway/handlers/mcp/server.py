@@ -32,7 +32,7 @@ from opentelemetry import trace
 from wayline.contracts.errors import Bug, Retry, WaylineError
 from wayline.gateway.handlers.dependencies import Gateway
 from wayline.gateway.handlers.mcp.call_tool import ToolCalls
-from wayline.gateway.handlers.mcp.exchange import CallIds, session_of
+from wayline.gateway.handlers.mcp.exchange import SCHEMA, CallIds, session_of
 from wayline.gateway.handlers.mcp.offers import AGENT_TOOLS, Offers
 from wayline.gateway.handlers.mcp.prompts import PromptTemplates
 from wayline.gateway.handlers.mcp.requests import IDEMPOTENCY_KEY, KEY_MAX, McpRequest
@@ -53,14 +53,16 @@ INSTRUCTIONS = (
 logging.getLogger("mcp.server.streamable_http_manager").setLevel(logging.WARNING)
 
 
-def make_server(gateway: Gateway) -> Server[Any]:
+def make_server(gateway: Gateway, offers: Offers) -> Server[Any]:
     """Return the server, which keeps nothing of a client between two messages."""
-    methods = Methods(gateway)
+    methods = Methods(gateway, offers)
     server = Server[Any](
         NAME,
         version=version("wayline-gateway"),
         title="Wayline",
         instructions=INSTRUCTIONS,
+        # Without it the library lists all tools before each call, to look at the schema of one.
+        get_tool_input_schema=lambda _: SCHEMA.get(),
         on_list_tools=methods.list_tools,
         on_call_tool=methods.call_tool,
         on_list_resources=methods.list_resources,
@@ -78,8 +80,8 @@ def make_server(gateway: Gateway) -> Server[Any]:
 class Methods:
     """One coroutine for each method."""
 
-    def __init__(self, gateway: Gateway) -> None:
-        self._offers = Offers(gateway.bus)
+    def __init__(self, gateway: Gateway, offers: Offers) -> None:
+        self._offers = offers
         self._tools = ToolCalls(gateway)
         self._agents = AgentRuns(gateway)
         self._resources = Resources(gateway)

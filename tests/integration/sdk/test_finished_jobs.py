@@ -1,0 +1,166 @@
+"""A durable subscriber to finished jobs: with a real bus and its accounts, real services, and restarts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import pytest
+
+from wayline.contracts import headers as h
+from wayline.contracts.errors import Refused, Reject
+from wayline.contracts.finished_jobs import FinishedBatch, TakeFinished
+from wayline.contracts.tenants import CreateTenant, Tenant
+from wayline.sdk import FinishedJob, FinishedJobs, bus_broker
+from wayline.testkit import Platform, until
+from wayline.tracing import finished_jobs
+from wayline.tracing.settings import Settings as TracingSettings
+
+QUICK = TracingSettings(linger_ms=5)
+
+
+class Follower:
+    """A service that notes the jobs it is given; some of them it cannot handle."""
+
+    def __init__(self, platform: Platform, *, durable: str = "billing", **options: float | int) -> None:
+        self.jobs: list[FinishedJob] = []
+        self.refuses: set[str] = set()
+        self.hangs: set[str] = set()
+        self.finished = FinishedJobs(durable, broker=bus_broker(platform.nats.url), **options)  # type: ignore[arg-type]
+        self.finished.handler(self._on_finished)
+        self._app = self.finished.application()
+
+    async def _on_finished(self, job: FinishedJob) -> None:
+        self.jobs.append(job)
+        if job.job_id in self.hangs:
+            await asyncio.Event().wait()
+        if job.job_id in self.refuses:
+            raise ValueError(f"no invoice for {job.job_id}")
+
+    async def start(self) -> None:
+        await self._app.start()
+
+    async def stop(self) -> None:
+        await self._app.stop()
+
+    async def crash(self) -> None:
+        """End as a killed process does: nothing more is said."""
+        assert self.finished._following is not None  # pyright: ignore[reportPrivateUsage]
+        self.finished._following.cancel()  # pyright: ignore[reportPrivateUsage]
+        await self.finished.broker.stop()
+
+    async def given(self, *job_ids: str) -> None:
+        wanted = sorted(job_ids)
+        await until(lambda: sorted(job.job_id for job in self.jobs) == wanted, why=f"{wanted} were handed out")
+
+
+@pytest.fixture
+async def stack() -> AsyncIterator[AsyncExitStack]:
+    async with AsyncExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+async def served(platform: Platform) -> Platform:
+    await platform.simulate()
+    await platform.start("router", "executor", "tool_registry", "tracing", tracing=QUICK)
+    return platform
+
+
+async def started(stack: AsyncExitStack, follower: Follower) -> Follower:
+    await follower.start()
+    stack.push_async_callback(follower.stop)
+    return follower
+
+
+async def test_each_finished_job_is_handled_once_across_a_restart(served: Platform, stack: AsyncExitStack):
+    first = Follower(served)
+    await first.start()
+    await served.submit("j1", "hello")
+    await first.given("j1")
+    await first.stop()
+
+    await served.submit("j2", "hello")
+    await served.wait_for("j2")
+    second = await started(stack, Follower(served))
+    await second.given("j2")
+    await served.submit("j3", "hello")
+    await second.given("j2", "j3")
+
+    (job,) = first.jobs
+    assert (job.job_id, job.status, job.agent, job.delivery, job.cut) == ("j1", "completed", "assistant", 1, False)
+    assert job.answer
+
+
+async def test_a_job_whose_follower_crashed_comes_again(served: Platform, stack: AsyncExitStack):
+    first = Follower(served, ack_wait_s=0.5)
+    first.hangs.add("j1")
+    await first.start()
+    await served.submit("j1", "hello")
+    await first.given("j1")
+    await first.crash()
+
+    second = await started(stack, Follower(served, ack_wait_s=0.5))
+    await second.given("j1")
+
+    assert [job.delivery for job in second.jobs] == [2]
+
+
+async def test_a_refused_job_comes_again_then_is_put_aside(
+    served: Platform, stack: AsyncExitStack, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(finished_jobs, "RETRY_FIRST_S", 0.05)
+    follower = Follower(served, deliveries_max=2)
+    follower.refuses.add("j1")
+    await started(stack, follower)
+    await served.submit("j1", "hello")
+
+    async def is_aside() -> bool:
+        return bool(await served.dead_letters())
+
+    await until(is_aside, why="the job is put aside")
+    await served.submit("j2", "hello")
+    await follower.given("j1", "j1", "j2")
+
+    (letter,) = await served.dead_letters()
+    assert [job.delivery for job in follower.jobs] == [1, 2, 1]
+    assert (letter[h.DEAD_CONSUMER], letter[h.DEAD_DELIVERIES]) == ("billing", "2")
+    assert letter[h.DEAD_REASON] == "ValueError: no invoice for j1"
+
+
+async def test_two_followers_each_get_every_job_and_share_within(served: Platform, stack: AsyncExitStack):
+    billing = [await started(stack, Follower(served)) for _ in range(2)]
+    audit = await started(stack, Follower(served, durable="audit"))
+    jobs = [f"j{n}" for n in range(6)]
+    for job_id in jobs:
+        await served.submit(job_id, "hello")
+
+    await audit.given(*jobs)
+    await until(lambda: sum(len(one.jobs) for one in billing) >= len(jobs), why="billing has all of them")
+
+    assert sorted(job.job_id for one in billing for job in one.jobs) == jobs
+
+
+async def test_jobs_that_ended_before_and_of_others_are_not_handed_out(served: Platform, stack: AsyncExitStack):
+    await served.submit("before", "hello")
+    await served.wait_for("before")
+    await served.bus.ask(CreateTenant(tenant="acme"), Tenant)
+    follower = await started(stack, Follower(served))
+    await served.publish({"agent": "assistant", "input": "hello", "job_id": "theirs"}, tenant="acme")
+    await served.wait_for("theirs", tenant="acme")
+    await served.submit("after", "hello")
+
+    await follower.given("after")
+
+
+async def test_a_tenant_has_a_bounded_number_of_followers(platform: Platform, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(finished_jobs, "FOLLOWERS_MAX", 1)
+    await platform.start("tracing", tracing=QUICK)
+    await platform.bus.ask(TakeFinished(tenant="default", follower="one"), FinishedBatch)
+
+    with pytest.raises(Reject) as refused:
+        await platform.bus.ask(TakeFinished(tenant="default", follower="two"), FinishedBatch)
+
+    assert isinstance(refused.value, Refused)
+    assert refused.value.code == "too_many"
