@@ -63,3 +63,11 @@ def test_a_row_without_a_test_is_refused():
 
     with pytest.raises(ValueError, match="a thing"):
         read_rows(page)
+
+
+def test_every_test_of_the_security_page_is_in_its_file():
+    page = ROOT / "docs/security.md"
+    named = re.findall(r"\[`(test_\w+)`\]\((\S+)\)", page.read_text())
+
+    assert len(named) > 20
+    assert [test for test, file in named if f"def {test}(" not in (page.parent / file).read_text()] == []

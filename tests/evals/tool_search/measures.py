@@ -13,10 +13,11 @@ from wayline.contracts.tools import SearchTools, ToolDefinition
 from wayline.executor.prompt.builtin_tools import pin
 from wayline.executor.prompt.tool_loading import QUERY_CHARS_MAX, RESULTS, always_loaded
 from wayline.llm.tokens import estimate_definitions
-from wayline.tool_registry.tool_search import CANDIDATES_MAX, Entry, ToolIndex, choose
+from wayline.tool_registry.tool_search import CANDIDATES_MAX, Entry, ToolIndex, choose, fuse
 from wayline.tool_registry.tool_search.words import stem, words
 
 from ..calls.function_sets import cases
+from .meaning import Latent
 from .tool_sets import CALLS, CUTS, ToolSet, id_of, load
 
 CATALOGUES = 10
@@ -39,6 +40,18 @@ def found_by_words(judged: ToolSet) -> dict[int, float]:
     """Return the recall of the search as it is without an embedder."""
     index = ToolIndex(Entry(tool) for tool in judged.tools)
     return recall(judged, lambda task: [match.tool for match in index.search(task, at_most=max(CUTS))])
+
+
+def found_with_meaning(judged: ToolSet) -> dict[int, float]:
+    """Return the recall of words fused with vectors that understand little."""
+    index = ToolIndex(Entry(tool) for tool in judged.tools)
+    latent = Latent(index)
+
+    def fused(task: str) -> list[ToolDefinition]:
+        ranked = fuse(index.search(task, at_most=CANDIDATES_MAX), latent.similar(task), index)
+        return [match.tool for match in ranked[: max(CUTS)]]
+
+    return recall(judged, fused)
 
 
 @dataclass(frozen=True)

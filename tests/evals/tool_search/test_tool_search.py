@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from .measures import choice, found_by_words, saved_shares
+from .measures import choice, found_by_words, found_with_meaning, saved_shares
 from .tool_sets import BEST_BM25, CALLS, CUTS, load
 
 SAVED_MIN = {20: 0.70, 200: 0.90}
@@ -23,6 +23,15 @@ def test_more_right_tools_are_found_than_by_bm25(name: str, tell: Tell):
     found = found_by_words(load(name))
 
     tell(f"{name}: recall {_rounded(found)}, BM25 {BEST_BM25[name]}")
+    assert all(found[cut] > BEST_BM25[name][cut] for cut in CUTS)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", BEST_BM25)
+def test_weak_vectors_leave_search_better_than_bm25(name: str, tell: Tell):
+    found = found_with_meaning(load(name))
+
+    tell(f"{name}: recall {_rounded(found)} with latent semantic analysis, BM25 {BEST_BM25[name]}")
     assert all(found[cut] > BEST_BM25[name][cut] for cut in CUTS)
 
 

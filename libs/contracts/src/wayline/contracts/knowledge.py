@@ -173,6 +173,10 @@ class ReadAttachment(Request, subject="documents.read.{tenant}", replies=Attachm
     length: int = Field(default=PIECE_MAX_BYTES, ge=0, le=PIECE_MAX_BYTES)
 
 
+EMBEDDED_AT_ONCE_MAX = 16
+"""Texts of one request: vectors of 4,096 numbers each still fit an answer."""
+
+
 class Filter(Frozen):
     """Which chunks may be found at all."""
 
@@ -235,4 +239,28 @@ class SearchKnowledge(Request, subject="retrieval.search.{tenant}", replies=Sear
     caller_pays: bool = Field(
         default=False,
         description="The caller reports what it costs, as a job's log does. Else it is spent outside of any job.",
+    )
+
+
+class EmbeddedTexts(Frozen):
+    """The vectors of texts."""
+
+    model: str | None = Field(
+        default=None, description="None: this installation's embedder compares words alone, and there are no vectors."
+    )
+    vectors: tuple[str, ...] = Field(
+        default=(), description="In the order of the texts: base64 of little-endian 32-bit floats, of length 1."
+    )
+
+
+class EmbedTexts(Request, subject="retrieval.embed.{tenant}", replies=EmbeddedTexts):
+    """Turn texts into vectors with the installation's embedder; what it costs is the tenant's, outside of any job."""
+
+    terse = True
+
+    texts: tuple[Annotated[str, Field(min_length=1, max_length=10_000)], ...] = Field(
+        min_length=1, max_length=EMBEDDED_AT_ONCE_MAX
+    )
+    holds: bool = Field(
+        default=False, description="Embed only what every hard budget has room for, as documents are. Else as queries."
     )

@@ -15,6 +15,7 @@ from wayline.contracts.knowledge import (
     AcceptDocument,
     DeleteDocument,
     DescribeAttachments,
+    EmbedTexts,
     GetDocument,
     IndexDocument,
     ListDocuments,
@@ -167,4 +168,5 @@ def _asks(handlers: Handlers, *, search_slots: int) -> list[Ask[Any]]:
         asks(ReadDocument, handlers.on_text),
         asks(ReserveUpload, handlers.on_reserve),
         asks(SearchKnowledge, handlers.on_search, slots=search_slots),
+        asks(EmbedTexts, handlers.on_embed, slots=search_slots),
     ]

@@ -29,6 +29,8 @@ from wayline.contracts.knowledge import (
     DocumentDeleted,
     DocumentPage,
     DocumentText,
+    EmbeddedTexts,
+    EmbedTexts,
     GetDocument,
     IndexDocument,
     ListDocuments,
@@ -179,6 +181,10 @@ class Handlers:
     async def on_search(self, asked: SearchKnowledge) -> SearchResult:
         """Find the best passages."""
         return await self.searcher.search(asked)
+
+    async def on_embed(self, asked: EmbedTexts) -> EmbeddedTexts:
+        """Turn texts into vectors."""
+        return await self.searcher.embed(asked)
 
 
 def cursor_after(document: Document) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wayline.contracts.knowledge import COVERED, Hit, SearchKnowledge, SearchResult
+from wayline.contracts.knowledge import COVERED, EmbeddedTexts, EmbedTexts, Hit, SearchKnowledge, SearchResult
 from wayline.retrieval.decode_document import storable, storable_json
 from wayline.retrieval.embedding import Embedder
 from wayline.retrieval.embedding_payments import Account, Accounts, Free
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from wayline.retrieval.embedding import Vectors
 
 DATA_SOURCE = "knowledge"
+MEANING_MIN = 0.1
+"""What vectors have to be worth beside words where an embedder understands meaning."""
 NOTHING_STORED = "Nothing has been ingested yet."
 NO_WORDS = "No word of the query can be searched for: they are too common to tell passages apart, or in none of them."
 SQL_SPAN = {names.DB_SYSTEM: "postgresql", names.DB_OPERATION: "SELECT", names.DB_COLLECTION: "retrieval.chunks"}
@@ -49,6 +52,16 @@ class Searcher:
             if account is None or not asked.caller_pays:
                 return found
             return found.model_copy(update={"cost_usd": await account.hand_over()})
+
+    async def embed(self, asked: EmbedTexts) -> EmbeddedTexts:
+        """Return the vectors of texts, or none where they would only compare words. Raises Retry, and NoBudget."""
+        if self.embedder.vector_weight < MEANING_MIN:
+            return EmbeddedTexts()
+        account = self.payments.account(asked.tenant, holds=asked.holds)
+        with embedding_span(self.telemetry, self.embedder):
+            vectors = await self.embedder.embed([storable(text) for text in asked.texts], payer=account)
+        encoded = (base64.b64encode(vector.astype("<f4").tobytes()).decode() for vector in vectors)
+        return EmbeddedTexts(model=self.embedder.model, vectors=tuple(encoded))
 
     async def _search(self, asked: SearchKnowledge, account: Account | None) -> SearchResult:
         by_words = asked.mode == "keyword" or (asked.mode == "hybrid" and asked.vector_weight != 1)

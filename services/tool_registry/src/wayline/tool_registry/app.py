@@ -10,7 +10,7 @@ from wayline.chassis import Ask, Bus, BusSettings, Periodic, Service, asks, conn
 from wayline.chassis.handling.responder import Responder
 from wayline.chassis.upload_room import UploadRoom
 from wayline.contracts.bus_tools import AnnounceTools
-from wayline.contracts.knowledge import SearchKnowledge, SearchResult
+from wayline.contracts.knowledge import EmbeddedTexts, EmbedTexts, SearchKnowledge, SearchResult
 from wayline.contracts.mcp_servers import (
     ApproveDefinitions,
     AuthorizeServer,
@@ -42,6 +42,7 @@ from wayline.tool_registry.adapters.mcp_server import McpServer
 from wayline.tool_registry.adapters.mcp_servers import McpServers
 from wayline.tool_registry.adapters.server_table import ServerTable
 from wayline.tool_registry.adapters.tenant_servers import TenantServers
+from wayline.tool_registry.adapters.tool_embeddings import ToolEmbeddings
 from wayline.tool_registry.adapters.transport import Confinement
 from wayline.tool_registry.adapters.web_tools import WebTools, web_tools
 from wayline.tool_registry.arguments import Arguments
@@ -90,6 +91,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     builtin = _builtin(settings, bus, arguments, web, images)
     servers = _servers(settings, builtin, arguments, of_tenants=of_tenants, on_bus=on_bus)
     rereading = Periodic("reading tenants' servers", of_tenants.refresh, every_s=settings.reread_every_s)
+    embeddings = _embeddings(settings, bus)
     administration = ServerHandlers(
         *(table, definitions, servers, of_tenants, settings, bus.send),
         *(authorizing.of, rereading.now),
@@ -108,6 +110,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     sealing = Periodic("encrypting with the newest key", seal_again, every_s=FORGET_EVERY_S)
 
     async def close() -> None:
+        await embeddings.close()
         await web.close()
         if images is not None:
             await images.close()
@@ -122,7 +125,9 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         telemetry,
         exporter,
         asks=[
-            *_asks(Handlers(servers, running, ledger), SearchHandlers(servers), calls_max=settings.calls_max),
+            *_asks(
+                Handlers(servers, running, ledger), SearchHandlers(servers, embeddings), calls_max=settings.calls_max
+            ),
             *_asks_about_servers(administration, impact),
             asks(AuthorizeServer, logins.authorize, slots=TRIES_MAX),
             asks(FinishAuthorization, logins.finish, slots=TRIES_MAX),
@@ -174,6 +179,13 @@ def _builtin(
 
     listed = builtin_settings(web, images)
     return BuiltinServer(lambda: builtin_server(search, web, images), listed, settings, arguments)
+
+
+def _embeddings(settings: Settings, bus: Bus) -> ToolEmbeddings:
+    async def embed(ask: EmbedTexts) -> EmbeddedTexts:
+        return await bus.ask(ask, EmbeddedTexts, timeout_s=settings.knowledge_timeout_s)
+
+    return ToolEmbeddings(embed, wait_s=settings.search_embedding_wait_s)
 
 
 def _servers(

@@ -75,6 +75,11 @@ class Settings(EnvironmentSettings):
     program_memory_mb: int = Field(default=2_048, ge=64, description="Memory of a tenant's program.")
     program_files_max: int = Field(default=1_024, ge=16, description="Files that a tenant's program may hold open.")
     program_file_mb: int = Field(default=1_024, ge=1, description="Size of a file that a tenant's program may write.")
+    search_embedding_wait_s: float = Field(
+        default=1.0,
+        gt=0,
+        description="How long a search of tools waits for retrieval's embedder; after that it is by words alone.",
+    )
     web_fetch: bool = Field(default=True, description="Whether there is the built-in tool `web_fetch`.")
     web_allowed_hosts: tuple[str, ...] = Field(
         default=(),

@@ -227,6 +227,7 @@ IDENTITIES = {
                     for verb in ("accept", "get", "list", "delete", "describe", "read", "reserve", "text")
                 ),
                 "retrieval.search.*",
+                "retrieval.embed.*",
             ),
         ),
         Identity(
@@ -236,6 +237,7 @@ IDENTITIES = {
                 TELL_STORED,
                 *UPLOAD_WRITE,
                 "retrieval.search.*",
+                "retrieval.embed.*",
                 SERVERS_CHANGED,
                 AGENTS_USING,
                 *TOOL_USE,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from wayline.contracts.tools import FoundTools, SearchTools
-from wayline.tool_registry.tool_search import CANDIDATES_MAX, Entry, ToolIndexes, choose
+from wayline.tool_registry.adapters.tool_embeddings import ToolEmbeddings
+from wayline.tool_registry.tool_search import CANDIDATES_MAX, Entry, ToolIndexes, choose, fuse
 from wayline.tool_registry.tool_servers import ToolServers
 
 
@@ -14,6 +15,7 @@ class SearchHandlers:
     """One coroutine a message."""
 
     servers: ToolServers
+    embeddings: ToolEmbeddings
     indexes: ToolIndexes = field(default_factory=ToolIndexes)
 
     async def search_tools(self, ask: SearchTools) -> FoundTools:
@@ -22,4 +24,6 @@ class SearchHandlers:
         about = await self.servers.instructions(ask.tenant)
         entries = [Entry(tool.definition, about.get(tool.definition.server, "")) for _, tool in sorted(tools.items())]
         index = await self.indexes.of(ask.tenant, entries)
-        return choose(index.search(ask.query, at_most=CANDIDATES_MAX), ask, searched=len(index))
+        by_words = index.search(ask.query, at_most=CANDIDATES_MAX)
+        similar = await self.embeddings.similar(ask.tenant, ask.query, index)
+        return choose(fuse(by_words, similar, index), ask, searched=len(index))

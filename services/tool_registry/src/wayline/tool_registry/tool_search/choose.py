@@ -20,7 +20,7 @@ def choose(ranked: Sequence[Match], ask: SearchTools, *, searched: int) -> Found
     found: list[FoundTool] = []
     loaded: list[str] = []
     disabled: list[str] = []
-    for tool, score in ranked:
+    for tool, score, _ in ranked:
         if len(found) == ask.max_results or score < SCORE_SHARE_MIN * ranked[0].score:
             break
         if not may_use(tool.name, patterns=ask.patterns, off=ask.off):

@@ -6,6 +6,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
 from heapq import nsmallest
 from itertools import pairwise
 from math import log
@@ -26,6 +28,7 @@ NAME_COVERAGE, TEXT_COVERAGE = 0.5, 0.5
 SERVER_WORDS_MAX = 200
 PARAMETERS_DEPTH_MAX = 4
 PARAMETERS_MAX = 200
+TEXT_CHARS_MAX = 2_000
 
 _PREFIX = re.compile(r"^[a-z0-9-]+__")
 
@@ -43,6 +46,16 @@ class Match(NamedTuple):
 
     tool: ToolDefinition
     score: float
+    at: int = 0
+    """Its place in the index."""
+
+
+class ToolText(NamedTuple):
+    """What an embedder is given of a tool."""
+
+    key: str
+    """The hash of the text."""
+    text: str
 
 
 class _Posting(NamedTuple):
@@ -71,11 +84,21 @@ class ToolIndex:
     def __len__(self) -> int:
         return len(self._tools)
 
+    @cached_property
+    def tools(self) -> Sequence[ToolDefinition]:
+        """Return the tools in the order of the index."""
+        return tuple(self._tools)
+
+    @cached_property
+    def texts(self) -> Sequence[ToolText]:
+        """Return, in the order of the index, what an embedder is given of each tool."""
+        return tuple(map(_text_of, self._tools))
+
     def search(self, query: str, *, at_most: int) -> list[Match]:
         """Return the tools that fit a query, the best first; of equal ones in the order of the index."""
         scores = self._scores(words(query))
         best = nsmallest(at_most, scores, key=lambda at: (-scores[at], at))
-        return [Match(self._tools[at], scores[at]) for at in best]
+        return [Match(self._tools[at], scores[at], at) for at in best]
 
     def _scores(self, asked: Sequence[str]) -> dict[int, float]:
         # Each term once, however often it is said: a task that names two tools would else find only the longer named.
@@ -105,6 +128,13 @@ class _Words(NamedTuple):
     terms: Mapping[str, float]
     name: tuple[str, ...]
     text: tuple[str, ...]
+
+
+def _text_of(tool: ToolDefinition) -> ToolText:
+    name = " ".join(words(_PREFIX.sub("", tool.name)))
+    parameters = ", ".join(parameter for parameter, _ in _parameters(tool.input_schema))
+    text = f"{name}: {tool.description}\n{parameters}"[:TEXT_CHARS_MAX]
+    return ToolText(sha256(text.encode(errors="replace")).hexdigest(), text)
 
 
 def _words_of(entry: Entry) -> _Words:
