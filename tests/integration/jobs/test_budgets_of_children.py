@@ -12,6 +12,9 @@ from wayline.contracts.budgets import Budget, BudgetConfig, BudgetList, ListBudg
 from wayline.contracts.jobs import Status
 from wayline.contracts.models import ModelCard, Prices, PutModel, Rates
 from wayline.contracts.money import cost_sum
+from wayline.executor.adapters.children import Children
+from wayline.executor.perform import children
+from wayline.router.adapters.families import Families
 from wayline.router.settings import Settings as RouterSettings
 from wayline.standalone.terminal.family_views import read_family
 from wayline.testkit import Platform, until
@@ -147,3 +150,32 @@ async def test_a_child_may_spend_what_its_parent_may(family: Family):
     job = await family.platform.wait_for("j1")
 
     assert [one.status for one in job.children] == [Status.COMPLETED]
+
+
+async def test_a_child_that_outlives_its_parent_makes_no_more_calls(family: Family, monkeypatch: pytest.MonkeyPatch):
+    """Its parent was cancelled and settled while it did not stop: its call is counted, and no other is granted."""
+    monkeypatch.setattr(children, "STOP_WAIT_S", 0.5)
+
+    async def nothing(*_: object, **__: object) -> dict[str, object]:
+        return {}
+
+    for lost in ("stop", "ended", "have_ended"):
+        monkeypatch.setattr(Children, lost, nothing)
+    monkeypatch.setattr(Families, "stop", nothing)
+    inner = {**calls(ask("worker", words(100))), "text": "one moment", "hold": "work"}
+    await family.submit("j1", calls(ask("boss", inner, words(200))), says("done"), budget_usd="0.10")
+    await family.model.until_asked("work")
+    await family.until_parked("j1")
+    await family.platform.signal("j1", type="cancel", reason="enough")
+    parent = await family.platform.wait_for("j1")
+    assert (parent.status, parent.total_cost_usd) == (Status.CANCELLED, None)
+
+    monkeypatch.undo()
+    family.model.holds["work"].set()
+
+    below = await family.platform.wait_for(child("j1"))
+    assert (below.status, below.partial) == (Status.COMPLETED, True)
+    budget = await settled(family)
+    costs = [(await family.platform.job(job_id)).money.cost_usd for job_id in ("j1", child("j1"), child(child("j1")))]
+    assert costs == [Decimal("0.00001"), Decimal("0.00002"), 0]
+    assert budget.spent_usd == cost_sum(costs)

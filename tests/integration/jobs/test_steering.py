@@ -211,6 +211,26 @@ async def test_a_cancelled_running_job_leaves_unsaid_words_to_a_turn(session: St
     assert session.asked == ["j1", "j2"]
 
 
+async def test_a_job_cancelled_after_taking_words_names_their_jobs(session: Steered):
+    await session.submit("j1", held=True)
+    await session.running("j1")
+    await session.steer("j2", held=True)
+    await session.heard("j2")
+    session.gates["j1"].set()
+    await session.running("j2")
+
+    await session.platform.signal("j1", type="cancel", reason="enough")
+
+    job = await session.platform.wait_for("j1")
+    assert (job.status, job.reason) == (
+        Status.CANCELLED,
+        "enough; it had taken what these jobs said, and did not answer: j2",
+    )
+    assert (await session.platform.wait_for("j2")).handed_to == "j1"
+    assert session.prompts("j2") == []
+    assert await replays(session.platform, "j1") and await replays(session.platform, "j2")
+
+
 async def test_a_cancelled_steering_job_says_nothing(session: Steered, late: asyncio.Event):
     await session.submit("j1", held=True)
     await session.running("j1")

@@ -65,11 +65,13 @@ def cancel(job: Job) -> Action | None:
 
 
 def _cancel_reason(job: Job) -> str:
-    """Return why the job was cancelled; children that were not waited for any longer are named."""
+    """Return why the job was cancelled; children that were not waited for, and jobs whose words it took, are named."""
     assert job.life.cancel is not None
     left = [child.job_id for child in job.family.children if child.status is None]
     named = f"told to stop, and had not ended: {', '.join(left)}" if left else ""
-    return "; ".join(filter(None, (job.life.cancel.reason, named)))
+    taken = ", ".join(job.session.steered_by)
+    unanswered = f"it had taken what these jobs said, and did not answer: {taken}" if taken else ""
+    return "; ".join(filter(None, (job.life.cancel.reason, named, unanswered)))
 
 
 def fail_unrouted(job: Job) -> Action | None:
