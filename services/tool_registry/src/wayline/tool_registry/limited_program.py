@@ -7,11 +7,15 @@ must not be our process with its threads.
 import ctypes
 import os
 import resource
+import select
 import signal
 import sys
+import time
 
 MEGABYTE = 1024 * 1024
 PR_SET_PDEATHSIG = 1
+GRACE_S = 5.0
+"""Longer than a registry takes to end a program."""
 
 
 def main(memory_mb: str, files_max: str, file_mb: str, program: str, *arguments: str) -> None:
@@ -22,6 +26,7 @@ def main(memory_mb: str, files_max: str, file_mb: str, program: str, *arguments:
     limit(resource.RLIMIT_FSIZE, int(file_mb) * MEGABYTE)
     limit(resource.RLIMIT_CORE, 0)
     die_with_parent()
+    end_group_with_registry()
     os.execv(program, [program, *arguments])
 
 
@@ -32,6 +37,32 @@ def die_with_parent() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         sys.exit("the tool-registry has ended")
+
+
+def end_group_with_registry() -> None:
+    """Leave a process that kills the whole group once the registry has ended, with all that the program started.
+
+    The program's input tells: its other end is the registry's alone, and is closed by whatever ends the registry.
+    """
+    first = os.fork()
+    if first != 0:
+        # Not a child of the program, which may wait for every child that it has.
+        os.waitpid(first, 0)
+        return
+    if os.fork() != 0:
+        os._exit(0)
+    for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(name, signal.SIG_IGN)
+    # It must not hold the program's output open: its end tells that the program has ended.
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    watched = select.poll()
+    watched.register(0, 0)
+    watched.poll()
+    # A registry that lives has closed the input to end the program, and kills what is left of the group sooner.
+    time.sleep(GRACE_S)
+    os.killpg(0, signal.SIGKILL)
 
 
 def limit(kind: int, most: int) -> None:
