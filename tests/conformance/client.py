@@ -10,26 +10,87 @@ import asyncio
 import json
 import os
 import sys
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import parse_qsl, urlsplit
 
-from wayline.contracts.mcp_servers import ServerSettings
+from wayline.contracts.mcp_servers import ServerOAuth, ServerSettings
 from wayline.contracts.tools import InputAnswer
+from wayline.tool_registry.adapters.authorization_table import AuthorizationTable, Secrets
+from wayline.tool_registry.adapters.mcp_library import load
 from wayline.tool_registry.adapters.mcp_server import McpServer
+from wayline.tool_registry.adapters.transport import http_client
 from wayline.tool_registry.arguments import Arguments
 from wayline.tool_registry.asked_input import is_question
 from wayline.tool_registry.catalogue import Tool
 from wayline.tool_registry.settings import Settings
 from wayline.tool_registry.tool_servers import ToolRequest
 
+if TYPE_CHECKING:
+    from httpx2 import AsyncClient
+
+CALLBACK = "http://127.0.0.1:8080/v1/mcp/oauth/callback"
 READY_S = 25.0
 CALL_S = 10.0
 VALUES: dict[str, Any] = {"string": "a", "number": 1, "integer": 1, "boolean": True, "object": {}, "array": []}
 ECHO = "json_schema_echo"
 
 
+class Tokens:
+    """What the registry's table does, for one server and in memory."""
+
+    def __init__(self) -> None:
+        self.held: Secrets | None = None
+
+    async def find(self, tenant: str, server: str) -> Secrets | None:
+        """Return the tokens of the server."""
+        return self.held
+
+    async def renew(
+        self, tenant: str, server: str, refresh: Callable[[Secrets], Awaitable[Secrets | None]]
+    ) -> Secrets | None:
+        """Renew the tokens."""
+        self.held = None if self.held is None else await refresh(self.held)
+        return self.held
+
+
+async def log_in(url: str, tokens: Tokens) -> None:
+    """Log in as a person does, whom the suite's authorization server sends back at once."""
+    from wayline.tool_registry.adapters import oauth_flow
+
+    context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
+    chosen = ServerOAuth(client_id=context.get("client_id"))
+    async with http_client(None, connections_max=4, answer_within_s=CALL_S) as http:
+        page, state, login = await oauth_flow.begin(http, url, chosen, redirect_uri=CALLBACK, tenant="suite")
+        answer = await http.get(page)
+        back = dict(parse_qsl(urlsplit(answer.headers["location"]).query))
+        if back["state"] != state:
+            raise SystemExit("the suite's authorization server answered with another state")
+        tokens.held = await oauth_flow.finish(http, login, code=back["code"], iss=back.get("iss"))
+
+
+def connection(url: str, tokens: Tokens) -> McpServer:
+    """Return the scenario's server, with a login where there are tokens."""
+    from wayline.tool_registry.adapters.server_auth import ServerAuth
+
+    def authorize(learn: Callable[[str], None]) -> ServerAuth:
+        def client() -> AsyncClient:
+            return http_client(None, connections_max=4, answer_within_s=CALL_S)
+
+        table = cast("AuthorizationTable", tokens)
+        return ServerAuth(table, "suite", "suite", url, http=client, learn=learn)
+
+    server = ServerSettings(name="suite", url=url)
+    return McpServer(server, Settings(), Arguments(), authorize=authorize if tokens.held else None)
+
+
 async def main(url: str) -> None:
     """Connect to the scenario's server, and call its tools."""
-    server = McpServer(ServerSettings(name="suite", url=url), Settings(), Arguments())
+    await load()
+    tokens = Tokens()
+    if os.environ.get("MCP_CONFORMANCE_SCENARIO", "").startswith("auth/"):
+        await log_in(url, tokens)
+    server = connection(url, tokens)
     server.start()
     try:
         await asyncio.wait_for(server.tried.wait(), READY_S)
