@@ -7,12 +7,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from wayline.contracts.tool_use import (
+    AgentsToolUse,
+    GetAgentsToolUse,
     GetToolUse,
     ListRecordedCalls,
     RecordedCall,
     RecordedCalls,
     ToolCallCount,
     ToolUse,
+    UsedTool,
 )
 from wayline.tracing import tool_use
 
@@ -75,3 +78,24 @@ async def test_pages_hold_every_call_once(
     assert sorted((call.job_id, call.call, call.arguments["q"]) for page in found for call in page) == [
         (job_id, call, call) for job_id in ("j1", "j2") for call in CALLS
     ]
+
+
+async def test_tools_of_most_jobs_of_an_agent_are_proposed(platform: TracingPlatform, start: Start):
+    await start()
+    for number in range(tool_use.JOBS_MIN):
+        log = Log(platform.bus, f"j{number}", "acme")
+        calls = ("1",) if number < 6 else ()
+        ended = [log.tool_answered(1, call="1")] if calls else []
+        await log.append(log.submitted(), log.routed(), log.claimed(), log.asked_model(1))
+        await log.append(log.model_answered(1, calls=calls), *ended, log.completed(steps=1))
+    await write(platform, "open")
+    await write(platform, "j1", tenant="other")
+    await platform.wait_until_read()
+
+    used = await platform.bus.ask(GetAgentsToolUse(tenant="acme", since=SINCE), AgentsToolUse)
+    [mine] = used.agents
+    nobodys = await platform.bus.ask(GetAgentsToolUse(tenant="acme", agent="gone", since=SINCE), AgentsToolUse)
+    theirs = await platform.bus.ask(GetAgentsToolUse(tenant="other", since=SINCE), AgentsToolUse)
+
+    assert (mine.jobs, mine.tools, mine.always) == (10, (UsedTool(tool="search", jobs=6),), ("search",))
+    assert (nobodys.agents, theirs.agents) == ((), ())

@@ -110,3 +110,34 @@ class ListRecordedCalls(Request, subject="traces.toolcalls.{tenant}", replies=Re
     tools: ToolNames
     since: datetime
     cursor: str | None = None
+
+
+class UsedTool(Frozen):
+    """In how many jobs of an agent a tool was called."""
+
+    tool: str
+    jobs: int = Field(ge=1)
+
+
+class AgentToolUse(Frozen):
+    """The tools that the newest jobs of one agent called."""
+
+    agent: str
+    jobs: int = Field(ge=1, description="Ended jobs that were looked at: the newest ones, at most 1,000.")
+    tools: tuple[UsedTool, ...] = Field(description="The most used ones first.")
+    always: tuple[str, ...] = Field(
+        default=(), description="Tools that were called in more than half of at least 10 jobs: worth loading always."
+    )
+
+
+class AgentsToolUse(Frozen):
+    """What agents call, by name."""
+
+    agents: tuple[AgentToolUse, ...]
+
+
+class GetAgentsToolUse(Request, subject="traces.usage.{tenant}", replies=AgentsToolUse):
+    """Ask which tools the jobs of agents called since a moment."""
+
+    agent: str | None = Field(default=None, description="None: all agents.")
+    since: datetime

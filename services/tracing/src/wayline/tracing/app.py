@@ -9,7 +9,7 @@ from typing import Any
 from wayline.chassis import Ask, Bus, BusSettings, Part, Periodic, Service, asks, connected
 from wayline.chassis.topology import EVENTS_TRACING, TELEMETRY_TRACING
 from wayline.contracts.finished_jobs import TakeFinished
-from wayline.contracts.tool_use import FindParkedJobs, GetToolUse, ListRecordedCalls
+from wayline.contracts.tool_use import FindParkedJobs, GetAgentsToolUse, GetToolUse, ListRecordedCalls
 from wayline.contracts.traces import FindQueuePlaces, GetCosts, GetSteps, GetTrace, ListJobs, RecordSpending
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Telemetry
@@ -135,6 +135,7 @@ def _asks(answers: Answers) -> list[Ask[Any]]:
 def _asks_about_tools(answers: ToolUseAnswers) -> list[Ask[Any]]:
     return [
         asks(GetToolUse, answers.get_tool_use),
+        asks(GetAgentsToolUse, answers.get_agents_tool_use),
         asks(FindParkedJobs, answers.find_parked_jobs),
         asks(ListRecordedCalls, answers.list_recorded_calls),
     ]

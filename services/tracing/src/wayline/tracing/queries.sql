@@ -147,6 +147,31 @@ WHERE tenant = $1 AND started_at >= $3 AND called ->> 'tool' = ANY ($2::text[])
 GROUP BY GROUPING SETS ((called ->> 'tool'), ())
 ORDER BY 1
 
+-- name: tools_of_agents
+-- A row without a tool counts the jobs that were looked at. A call through `use_tool` is one of the tool that it names.
+WITH looked AS MATERIALIZED (
+    SELECT agent, job_id
+    FROM (
+        SELECT agent, job_id, row_number() OVER (PARTITION BY agent ORDER BY created_at DESC, job_id DESC) AS place
+        FROM jobs
+        WHERE tenant = $1 AND created_at >= $3 AND ended_at IS NOT NULL AND steps > 0
+            AND ($2::text IS NULL OR agent = $2)
+    ) AS ranked
+    WHERE place <= $4
+)
+SELECT agent, NULL AS tool, count(*) AS jobs FROM looked GROUP BY agent
+UNION ALL
+SELECT agent, tool, count(DISTINCT job_id) AS jobs
+FROM (
+    SELECT looked.agent, looked.job_id, CASE WHEN called ->> 'tool' = 'use_tool' THEN called #>> '{input,name}'
+        ELSE called ->> 'tool' END AS tool
+    FROM looked
+    JOIN steps ON steps.tenant = $1 AND steps.job_id = looked.job_id, jsonb_array_elements(calls) AS called
+) AS used
+WHERE tool IS NOT NULL
+GROUP BY agent, tool
+ORDER BY agent, jobs DESC, tool NULLS FIRST
+
 -- name: parked_agents
 SELECT DISTINCT agent, agent_version FROM jobs
 WHERE tenant = $1 AND status = 'parked' AND agent_version IS NOT NULL

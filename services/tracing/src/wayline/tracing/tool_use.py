@@ -12,8 +12,11 @@ import orjson
 from wayline.contracts.tool_use import (
     SHOWN_MAX,
     VERSIONS_MAX,
+    AgentsToolUse,
+    AgentToolUse,
     AgentVersion,
     FindParkedJobs,
+    GetAgentsToolUse,
     GetToolUse,
     ListRecordedCalls,
     ParkedJob,
@@ -22,13 +25,23 @@ from wayline.contracts.tool_use import (
     RecordedCalls,
     ToolCallCount,
     ToolUse,
+    UsedTool,
 )
+from wayline.contracts.tools import RECALL, RUN_CODE, TOOL_SEARCH, USE_TOOL
 from wayline.store import Record, Store
 from wayline.tracing.errors import BadCursor
 
 PAGE_CALLS_MAX = 500
 PAGE_BYTES_MAX = 128 * 1024
 """Of the arguments of one page: an answer has to fit into one message of the bus."""
+
+JOBS_MAX = 1_000
+"""Of an agent: the newest ones say what it needs now."""
+JOBS_MIN = 10
+"""What fewer jobs have in common proposes nothing."""
+OFTEN = 0.5
+OWN = frozenset({RECALL, RUN_CODE, TOOL_SEARCH, USE_TOOL})
+"""Tools of the executor, which are there wherever they are needed."""
 
 Place = tuple[datetime, str, int, int]
 """When a call's step began, its job, its step, and its number in the step."""
@@ -51,6 +64,23 @@ class ToolUseAnswers:
             counts=tuple(ToolCallCount(tool=row["tool"], calls=row["calls"]) for row in counts if row["tool"]),
             jobs=0 if total is None else total["jobs"],
             parked=tuple(AgentVersion(name=row["agent"], version=row["agent_version"]) for row in parked),
+        )
+
+    async def get_agents_tool_use(self, asked: GetAgentsToolUse) -> AgentsToolUse:
+        """Return which tools the newest jobs of agents called, and which of them are worth loading always."""
+        rows = await self._store.fetch(
+            asked.tenant, self._store.sql.tools_of_agents, asked.tenant, asked.agent, asked.since, JOBS_MAX
+        )
+        jobs = {row["agent"]: row["jobs"] for row in rows if row["tool"] is None}
+        used: dict[str, list[UsedTool]] = {agent: [] for agent in jobs}
+        for row in rows:
+            if row["tool"] is not None and row["tool"] not in OWN:
+                used[row["agent"]].append(UsedTool(tool=row["tool"], jobs=row["jobs"]))
+        return AgentsToolUse(
+            agents=tuple(
+                AgentToolUse(agent=agent, jobs=jobs[agent], tools=tuple(tools), always=_often(tools, jobs[agent]))
+                for agent, tools in used.items()
+            )
         )
 
     async def find_parked_jobs(self, asked: FindParkedJobs) -> ParkedJobs:
@@ -81,6 +111,10 @@ class ToolUseAnswers:
             calls=tuple(_recorded(row) for row in rows),
             next_cursor=_place(last) if last is not None and last["more"] else None,
         )
+
+
+def _often(tools: list[UsedTool], jobs: int) -> tuple[str, ...]:
+    return tuple(one.tool for one in tools if jobs >= JOBS_MIN and one.jobs > OFTEN * jobs)
 
 
 def _recorded(row: Record) -> RecordedCall:

@@ -129,6 +129,7 @@ IDENTITIES = {
                 *(f"traces.{verb}.*" for verb in ("get", "steps")),
                 *(f"jobs.{verb}.*" for verb in ("list", "queued")),
                 "costs.get.*",
+                "traces.usage.*",
                 LEADER_READ_EVENTS,
                 DIRECT_READ_EVENTS,
                 f"{OWN_API}.STREAM.MSG.GET.DEAD",
@@ -264,7 +265,7 @@ IDENTITIES = {
                 *(f"{OWN_API}.STREAM.INFO.{stream.name}" for stream in STREAMS),
             ),
             answers=(
-                *(f"traces.{verb}.*" for verb in ("get", "steps")),
+                *(f"traces.{verb}.*" for verb in ("get", "steps", "usage")),
                 *(f"jobs.{verb}.*" for verb in ("list", "queued")),
                 *(f"costs.{verb}.*" for verb in ("get", "record")),
                 *TOOL_USE,

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
-from fastapi import APIRouter
-from pydantic import ConfigDict, Field, StringConstraints
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from wayline.contracts.agents import Agent, GetAgent
+from wayline.contracts.errors import NotFound
 from wayline.contracts.ids import Name
+from wayline.contracts.tool_use import AgentsToolUse, AgentToolUse, GetAgentsToolUse
 from wayline.contracts.tools import FoundTools, SearchTools
 from wayline.gateway.handlers.dependencies import GatewayDependency, Reader
 from wayline.gateway.openapi import fails
 from wayline.gateway.shapes.body import TEXT_WITHOUT_NUL, Body
 from wayline.gateway.strict_json import StrictRoute
+
+DAYS, DAYS_MAX = 30, 400
 
 router = APIRouter(prefix="/v1", tags=["agents"], route_class=StrictRoute)
 
@@ -38,3 +44,49 @@ async def search_tools(body: ToolSearchBody, gateway: GatewayDependency, caller:
         agent = await gateway.bus.ask(GetAgent(tenant=caller.tenant, name=body.agent), Agent)
         ask = ask.model_copy(update={"patterns": agent.config.tools, "off": agent.config.tools_off})
     return await gateway.bus.ask(ask, FoundTools)
+
+
+class ProposedTools(BaseModel):
+    """An agent's `tools`, with those always loaded that its jobs often call."""
+
+    always: tuple[str, ...]
+    deferred: tuple[str, ...]
+
+
+class AgentUsage(AgentToolUse):
+    """The tools that the newest jobs of one agent called."""
+
+    tools_proposed: ProposedTools | None = Field(
+        default=None, description="To be saved as the agent's `tools`. Null: nothing is proposed, or it is gone."
+    )
+
+
+class ToolUsage(BaseModel):
+    """What agents call, by name."""
+
+    agents: tuple[AgentUsage, ...]
+
+
+@router.get("/tools/usage", responses=fails(400))
+async def tool_usage(
+    gateway: GatewayDependency,
+    caller: Reader,
+    agent: Name | None = None,
+    days: Annotated[int, Query(ge=1, le=DAYS_MAX, description="How far back jobs are looked at.")] = DAYS,
+) -> ToolUsage:
+    """Return which tools the jobs of agents call, and which of them are worth loading always."""
+    since = datetime.now(UTC) - timedelta(days=days)
+    ask = GetAgentsToolUse(tenant=caller.tenant, agent=agent, since=since)
+    used = await gateway.bus.ask(ask, AgentsToolUse)
+
+    async def with_proposal(one: AgentToolUse) -> AgentUsage:
+        if not one.always:
+            return AgentUsage(**dict(one))
+        try:
+            saved = await gateway.bus.ask(GetAgent(tenant=caller.tenant, name=one.agent), Agent)
+        except NotFound:
+            return AgentUsage(**dict(one))
+        deferred = tuple(name for name in saved.config.tools if name not in one.always)
+        return AgentUsage(**dict(one), tools_proposed=ProposedTools(always=one.always, deferred=deferred))
+
+    return ToolUsage(agents=tuple(await asyncio.gather(*map(with_proposal, used.agents))))

@@ -33,3 +33,16 @@ def search_tools(
 
     body = {"query": query, "agent": agent, "max_results": max_results}
     answer(lambda client: client.post("/v1/tools/search", body), as_json=as_json, draw=found_tools)
+
+
+@app.command("usage")
+def tool_usage(
+    agent: Annotated[str | None, typer.Argument(help="Only this agent's jobs.")] = None,
+    days: Annotated[int, typer.Option(min=1, max=400, help="How far back jobs are looked at.")] = 30,
+    as_json: AsJson = False,
+) -> None:
+    """Show which tools the jobs of agents call, and propose which to load always."""
+    from wayline.standalone.terminal.list_views import tool_usage_table
+
+    asked = {"days": days, **({"agent": agent} if agent else {})}
+    answer(lambda client: client.get("/v1/tools/usage", params=asked), as_json=as_json, draw=tool_usage_table)

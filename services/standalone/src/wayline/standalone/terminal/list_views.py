@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -90,6 +91,25 @@ def found_tools(found: dict[str, Any]) -> RenderableType:
     )
     disabled = f"Fits too, but the agent may not use it: {', '.join(found['disabled'])}" if found["disabled"] else ""
     return Group(rows, Text(disabled, style="dim")) if disabled else rows
+
+
+def tool_usage_table(found: dict[str, Any]) -> RenderableType:
+    """Draw in how many of an agent's jobs each tool was called, and what to save as the agent's `tools`."""
+    rows = table(
+        ("agent", "tool", "jobs", "of"),
+        (
+            (escape(one["agent"]), escape(tool["tool"]), str(tool["jobs"]), str(one["jobs"]))
+            for one in found["agents"]
+            for tool in one["tools"]
+        ),
+        nothing="no job has called a tool",
+    )
+    proposals = [
+        Text(f'{one["agent"]}: "tools": {json.dumps(one["tools_proposed"])}')
+        for one in found["agents"]
+        if one.get("tools_proposed")
+    ]
+    return Group(rows, *proposals) if proposals else rows
 
 
 def tenants_table(page: dict[str, Any]) -> RenderableType:
