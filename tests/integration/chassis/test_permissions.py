@@ -202,6 +202,7 @@ def test_the_anonymous_client_has_what_the_design_lists():
         "signals.default.*",
         "approvals.default.*",
         "tools.announce.default.*",
+        "jobs.finished.default",
     }
     assert set(ANONYMOUS.may_subscribe()) == {
         "_INBOX.>",

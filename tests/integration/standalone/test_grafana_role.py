@@ -29,7 +29,9 @@ ORDER BY 1
 """
 RELATIONS = f"""
 SELECT format('%I.%I', namespace.nspname, relname) AS name, namespace.nspname AS schema, relkind::text AS kind,
-    (SELECT quote_ident(attname) FROM pg_attribute WHERE attrelid = pg_class.oid AND attnum = 1) AS first
+    -- Nobody may set an identity: what is refused then says nothing about the role.
+    (SELECT quote_ident(attname) FROM pg_attribute
+        WHERE attrelid = pg_class.oid AND attnum > 0 AND attidentity = '' ORDER BY attnum LIMIT 1) AS first
 FROM pg_class JOIN pg_namespace AS namespace ON namespace.oid = relnamespace
 WHERE relkind IN ('r', 'p', 'S', 'v', 'm') AND {OURS.format(oid="pg_class.oid")}
 ORDER BY 1
