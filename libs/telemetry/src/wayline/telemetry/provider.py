@@ -8,7 +8,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import SpanLimits, SpanProcessor, TracerProvider
-from opentelemetry.sdk.trace.sampling import DEFAULT_ON, Decision, Sampler, SamplingResult
+from opentelemetry.sdk.trace.sampling import DEFAULT_ON, Sampler, SamplingResult
 from opentelemetry.trace import Link, SpanContext, SpanKind
 from opentelemetry.trace.span import TraceState
 from opentelemetry.util.types import Attributes
@@ -62,14 +62,15 @@ class JobSampler(Sampler):
         trace_state: TraceState | None = None,
     ) -> SamplingResult:
         parent = trace.get_current_span(parent_context).get_span_context()
-        if self._takes_all and (parent.trace_flags.sampled or not parent.is_valid):
-            # What the default would say of nearly every span, without its three looks at the parent.
-            return SamplingResult(Decision.RECORD_AND_SAMPLE, attributes, parent.trace_state)
         if not is_made_from_log(parent):
             return self._configured.should_sample(parent_context, trace_id, name, kind, attributes, links)
         result = self._configured.should_sample(ROOT, trace_id, name, kind, attributes, links)
         result.trace_state = parent.trace_state
         return result
+
+    def takes_under(self, parent: SpanContext) -> bool:
+        """Say, as the SDK's default would, that a span under such a parent is taken."""
+        return self._takes_all and parent.is_valid and parent.trace_flags.sampled
 
     def get_description(self) -> str:
         return f"JobSampler{{{self._configured.get_description()}}}"

@@ -12,12 +12,13 @@ from typing import Any
 
 from opentelemetry import context, trace
 from opentelemetry.sdk.trace import SpanProcessor
-from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind, StatusCode, TraceFlags, TraceState
+from opentelemetry.trace import Span, SpanContext, SpanKind, StatusCode, TraceFlags, TraceState
 
 from wayline.contracts import ids
 from wayline.contracts.headers import TRACEPARENT, TRACESTATE
 from wayline.telemetry import names
 from wayline.telemetry.provider import make_provider
+from wayline.telemetry.tracer import JobTracer
 
 SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 SCOPE = "wayline"
@@ -130,7 +131,7 @@ class Telemetry:
         self.service = service
         self.provider = make_provider(service, processors)
         self.add_processor = self.provider.add_span_processor
-        self._tracer = self.provider.get_tracer(SCOPE)
+        self._tracer = JobTracer(self.provider, SCOPE)
 
     def span(
         self,
@@ -142,8 +143,7 @@ class Telemetry:
         links: tuple[SpanContext, ...] = (),
     ) -> AbstractContextManager[Span]:
         """Run a block under a span; an exception marks it as an error and passes on."""
-        above = None if parent is None else trace.set_span_in_context(NonRecordingSpan(parent))
-        return _Under(self._tracer.start_span(name, above, kind, attributes, [Link(link) for link in links]))
+        return _Under(self._tracer.start(name, kind, attributes, parent=parent, links=links))
 
     def handling(
         self,
