@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
 from typing import Any
 
 import structlog
@@ -111,10 +110,12 @@ async def _go(run: JobRun) -> None:
 
 async def _perform(run: JobRun, action: a.Action) -> a.Action | None:
     """Perform an action and note what came of it, or return what the job needs instead."""
-    async with AsyncExitStack() as run.step:
+    try:
         outcome = await PERFORM[type(action)](run, action)
         if isinstance(outcome, Instead):
             return outcome.action
         # Nothing is awaited between an effect and its note: a stop would lose what is paid for.
         run.writer.note_all(outcome)
+    finally:
+        await run.end_step()
     return None

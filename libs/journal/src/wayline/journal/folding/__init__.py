@@ -65,7 +65,7 @@ def evolve(job: Job, event: e.Event) -> Job:
     if type(event) is e.JobForked:
         return _forked(job, event)
     values: list[Any] = list(job)
-    values[2:4] = event.seq, event.at
+    values[2], values[3] = event.seq, event.at
     kind: type[Any] = type(event)
     if kind is e.JobSubmitted:
         values[:2] = event.job_id, event.tenant  # pyright: ignore[reportAttributeAccessIssue]

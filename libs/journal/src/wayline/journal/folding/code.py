@@ -10,9 +10,11 @@ from wayline.contracts.chat import ToolCall
 from wayline.contracts.tools import RUN_CODE
 from wayline.journal.state import Call, Changes, Code, Job
 
+NO_PROGRAM = Code()
+
 
 def _answered(job: Job, _: e.ModelCompleted) -> Changes:
-    return Code()._asdict() if job.code != Code() else {}
+    return {} if job.code == NO_PROGRAM else NO_PROGRAM._asdict()
 
 
 def _requested(job: Job, event: e.ToolRequested) -> Changes:
@@ -50,6 +52,8 @@ def _decided(job: Job, event: e.DecisionMade) -> Changes:
 
 
 def _completed(job: Job, event: e.ToolCompleted) -> Changes:
+    if job.code.program is None:
+        return {}
     if event.call == job.code.program:
         return Code(earlier=job.code.earlier + len(job.code.program_calls))._asdict()
     if job.code.call(event.call) is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from wayline.contracts import events as e
 from wayline.contracts.chat import AssistantMessage, ChatMessage, ToolMessage, UserMessage
-from wayline.journal.folding.tools import calls_after
+from wayline.journal.folding.tools import is_last
 from wayline.journal.state import Call, Changes, Job
 
 DENSITY_MIN, DENSITY_MAX = 0.5, 3.0
@@ -106,26 +106,23 @@ def unbound(message: ChatMessage) -> ChatMessage:
 
 
 def _tool_completed(job: Job, event: e.ToolCompleted) -> Changes:
-    if any(call.done is None and call.wanted.call != event.call for call in job.tools.calls):
-        return {}
-    calls = calls_after(job, event)
-    if not calls or not all(call.done for call in calls):
+    calls = job.tools.calls
+    if not calls or not is_last(job, event):
         return {}
     # The model is shown the results in the order it asked for them, whichever ended first.
-    return {"messages": (*job.conversation.messages, *map(_shown, calls))}
+    return {"messages": (*job.conversation.messages, *(_shown(call, call.done or event) for call in calls))}
 
 
-def _shown(call: Call) -> ToolMessage:
-    assert call.done is not None
+def _shown(call: Call, done: e.ToolCompleted) -> ToolMessage:
     return ToolMessage(
         call=call.wanted.call,
         tool=call.wanted.tool,
-        content=call.done.content if call.done.error is None else call.done.error.message,
-        images=call.done.images,
-        citations=call.done.citations,
-        failed=call.done.status != "success",
+        content=done.content if done.error is None else done.error.message,
+        images=done.images,
+        citations=done.citations,
+        failed=done.status != "success",
         provider_id=call.wanted.provider_id,
-        loaded=call.done.loaded,
+        loaded=done.loaded,
     )
 
 

@@ -99,7 +99,7 @@ def _used(job: Job, output_tokens: int) -> tuple[ModelTotals, ...]:
     now = ModelTotals(_called(job), job.routing.route.slot)
     others: list[ModelTotals] = []
     for one in job.money.used:
-        if (one.model, one.slot) == (now.model, now.slot):
+        if one.model == now.model and one.slot == now.slot:
             now = one
         else:
             others.append(one)

@@ -64,7 +64,7 @@ def _requested(job: Job, event: e.ToolRequested) -> Changes:
     intent = {"key": event.key, "span": event.trace, "effect": event.effect}
     retried = next((call.retries for call in job.tools.calls if call.wanted.call == event.call), 0)
     calls = _with(job, event.call, **intent, decision_id=None, decision=None, retried=retried)
-    return {"calls": calls, "approvals": _spent(job, event.call)}
+    return {"calls": calls, "approvals": _spent(job, event.call) if job.tools.approvals else ()}
 
 
 def _spent(job: Job, number: str) -> tuple[Approval, ...]:
@@ -97,16 +97,27 @@ def _unknown(job: Job, event: e.ToolUnknown) -> Changes:
 
 
 def _completed(job: Job, event: e.ToolCompleted) -> Changes:
-    calls = calls_after(job, event)
-    changes: Changes = {"calls": calls}
+    changes: Changes = {}
     if job.tools.approvals:
         changes["approvals"] = _spent_at_end(job, event.call)
-    for change in (_counted, _ran, _tainted, _shortened):
+    for change in (_counted, _ran, _tainted, _shortened, _ended):
         changes.update(change(job, event))
-    if not calls or not all(call.done for call in calls):
-        return changes
-    misread = all(call.done and call.done.error and call.done.error.code in _MISREAD for call in calls)
-    return changes | {"calls": (), "misread": job.tools.misread + 1 if misread else 0}
+    return changes
+
+
+def _ended(job: Job, event: e.ToolCompleted) -> Changes:
+    """Note the end of a call; with the last one the step has no calls any more."""
+    calls = job.tools.calls
+    if not calls or not is_last(job, event):
+        return {"calls": _with(job, event.call, done=event)}
+    errors = [(call.done or event).error for call in calls]
+    misread = all(error is not None and error.code in _MISREAD for error in errors)
+    return {"calls": (), "misread": job.tools.misread + 1 if misread else 0}
+
+
+def is_last(job: Job, event: e.ToolCompleted) -> bool:
+    """Return whether no call of the step is open once this one has ended."""
+    return all(call.done is not None or call.wanted.call == event.call for call in job.tools.calls)
 
 
 def _shortened(job: Job, event: e.ToolCompleted) -> Changes:
@@ -146,13 +157,12 @@ def _tainted(job: Job, event: e.ToolCompleted) -> Changes:
     return {"tainted_by": event.tool} if definition is not None and definition.untrusted else {}
 
 
-def calls_after(job: Job, event: e.ToolCompleted) -> tuple[Call, ...]:
-    """Return the step's calls once one of them has ended."""
-    return _with(job, event.call, done=event)
-
-
 def _with(job: Job, number: str, **changes: Any) -> tuple[Call, ...]:
-    return tuple(c._replace(**changes) if c.wanted.call == number else c for c in job.tools.calls)
+    calls = list(job.tools.calls)
+    for at, call in enumerate(calls):
+        if call.wanted.call == number:
+            calls[at] = call._replace(**changes)
+    return tuple(calls)
 
 
 def _decided(job: Job, event: e.DecisionMade) -> Changes:

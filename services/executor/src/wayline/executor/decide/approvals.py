@@ -23,6 +23,9 @@ RULES_VERSION = "1"
 """Of the rules in this file: approvals that were asked for by others are asked for again."""
 
 
+_UNASKED = OWN - {RUN_AGENT}
+
+
 class Standing(StrEnum):
     """What an approval, or the need of one, allows a call that has not begun."""
 
@@ -66,7 +69,11 @@ def stands(job: Job, call: Call) -> Standing:
         return Standing.FREE
     if not needs_new_intent(job, call):
         return Standing.FREE
-    return standing(job, call.meant, arguments_of(job, call))
+    wanted = call.meant
+    if not job.tools.approvals and cause(job, job.tools.definition(wanted.tool)) is None:
+        # Nobody is asked, whatever it is made with.
+        return Standing.FREE
+    return standing(job, wanted, arguments_of(job, call))
 
 
 def arguments_of(job: Job, call: Call) -> dict[str, Any]:
@@ -136,7 +143,7 @@ def needs_new_intent(job: Job, call: Call) -> bool:
 def cause(job: Job, definition: ToolDefinition | None) -> ApprovalCause | None:
     """Return why a call of a tool needs an approval; None: it needs none."""
     config = job.routing.config
-    if definition is None or config is None or definition.name in OWN - {RUN_AGENT}:
+    if definition is None or config is None or definition.name in _UNASKED:
         # The registry makes no call of a tool that asks for approvals without the digest that was approved.
         return None
     if _asks(definition.ask, definition.effect):

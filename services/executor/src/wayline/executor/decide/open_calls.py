@@ -28,7 +28,7 @@ from wayline.journal import Call, Job
 
 def go_on_with_calls(job: Job) -> Action | None:
     """Return what the step's open calls need; None: none is open, or those that are need nothing now."""
-    if not any(call.done is None for call in job.tools.calls):
+    if not _open(job):
         return None
     return resolve_call(job) or end_loop(job) or run_calls(job) or await_children(job) or park_for_decision(job)
 
@@ -155,14 +155,10 @@ def is_program(job: Job, call: Call) -> bool:
 
 def _waits(job: Job, call: Call) -> bool:
     """Return whether a call has become a job of its own, or its program waits for nothing but people."""
-    if call.child_id is not None:
-        return True
+    if call.child_id is not None or call.wanted.call != job.code.program:
+        return call.child_id is not None
     open_calls = [one for one in job.code.program_calls if one.done is None]
-    return (
-        call.wanted.call == job.code.program
-        and bool(open_calls)
-        and all(stands(job, one) is Standing.WAITING for one in open_calls)
-    )
+    return bool(open_calls) and all(stands(job, one) is Standing.WAITING for one in open_calls)
 
 
 def _must_wait_for_the_first(job: Job) -> bool:
@@ -180,5 +176,7 @@ def _beside(job: Job, runnable: list[Call]) -> tuple[Call, ...]:
 def in_order(job: Job, calls: Iterable[Call]) -> bool:
     """Return whether the agent or the tool of one of these calls asks for order."""
     assert job.routing.config is not None
-    alone = {tool.name for tool in (*(job.tools.offered or ()), *job.tools.discovered) if tool.in_order}
-    return job.routing.config.tools_in_order or any(call.meant.tool in alone for call in calls)
+    if job.routing.config.tools_in_order:
+        return True
+    alone = [tool.name for tool in (*(job.tools.offered or ()), *job.tools.discovered) if tool.in_order]
+    return bool(alone) and any(call.meant.tool in alone for call in calls)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from wayline.executor.adapters.attachments import Attachments
 from wayline.executor.adapters.budgets import Budgets
@@ -62,5 +62,17 @@ class JobRun:
     services: RunServices
     held: HeldJob
     writer: LogWriter
-    step: AsyncExitStack = field(default_factory=AsyncExitStack)
-    """What is to be done and given back once the events of the action under way are noted, or it has failed."""
+    _step: AsyncExitStack | None = None
+
+    @property
+    def step(self) -> AsyncExitStack:
+        """Return what is to be done and given back once the events of the action under way are noted, or it failed."""
+        if self._step is None:
+            self._step = AsyncExitStack()
+        return self._step
+
+    async def end_step(self) -> None:
+        """Give back what the action under way has borrowed."""
+        if self._step is not None:
+            step, self._step = self._step, None
+            await step.aclose()
