@@ -23,17 +23,26 @@ from wayline.tool_registry.adapters.transport import http_client
 from wayline.tool_registry.arguments import Arguments
 from wayline.tool_registry.asked_input import is_question
 from wayline.tool_registry.catalogue import Tool
+from wayline.tool_registry.errors import NeedsLogin
 from wayline.tool_registry.settings import Settings
-from wayline.tool_registry.tool_servers import ToolRequest
+from wayline.tool_registry.token_owner import TokenOwner
+from wayline.tool_registry.tool_servers import NEEDS_LOGIN, ToolRequest
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient
 
 CALLBACK = "http://127.0.0.1:8080/v1/mcp/oauth/callback"
 READY_S = 25.0
+DOCUMENT = "https://conformance-test.local/client-metadata.json"
+"""What the suite takes for the document of a client."""
+LOGINS_MAX = 3
+"""A person who is asked to log in again and again gives up."""
 CALL_S = 10.0
 VALUES: dict[str, Any] = {"string": "a", "number": 1, "integer": 1, "boolean": True, "object": {}, "array": []}
 ECHO = "json_schema_echo"
+
+
+SUITE = TokenOwner("suite", "suite")
 
 
 class Tokens:
@@ -41,16 +50,16 @@ class Tokens:
 
     def __init__(self) -> None:
         self.held: Secrets | None = None
+        self.wanted_scope: str | None = None
 
-    async def find(self, tenant: str, server: str) -> Secrets | None:
+    async def find(self, owner: TokenOwner) -> Secrets | None:
         """Return the tokens of the server."""
         return self.held
 
-    async def renew(
-        self, tenant: str, server: str, refresh: Callable[[Secrets], Awaitable[Secrets | None]]
-    ) -> Secrets | None:
+    async def renew(self, owner: TokenOwner, refresh: Callable[[Secrets], Awaitable[Secrets | None]]) -> Secrets | None:
         """Renew the tokens."""
         self.held = None if self.held is None else await refresh(self.held)
+        self.wanted_scope = self.held and self.held.get("wanted_scope")
         return self.held
 
 
@@ -59,9 +68,17 @@ async def log_in(url: str, tokens: Tokens) -> None:
     from wayline.tool_registry.adapters import oauth_flow
 
     context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
-    chosen = ServerOAuth(client_id=context.get("client_id"))
+    known = {name: context[name] for name in ("client_id", "client_secret", "issuer") if name in context}
     async with http_client(None, connections_max=4, answer_within_s=CALL_S) as http:
-        page, state, login = await oauth_flow.begin(http, url, chosen, redirect_uri=CALLBACK, tenant="suite")
+        asked = oauth_flow.LoginRequest(
+            tenant=SUITE.tenant,
+            url=url,
+            oauth=ServerOAuth.model_validate(known if "issuer" in known else {}),
+            redirect_uri=CALLBACK,
+            client_metadata_url=DOCUMENT,
+            wanted_scope=tokens.wanted_scope,
+        )
+        page, state, login = await oauth_flow.begin(http, asked)
         answer = await http.get(page)
         back = dict(parse_qsl(urlsplit(answer.headers["location"]).query))
         if back["state"] != state:
@@ -78,7 +95,7 @@ def connection(url: str, tokens: Tokens) -> McpServer:
             return http_client(None, connections_max=4, answer_within_s=CALL_S)
 
         table = cast("AuthorizationTable", tokens)
-        return ServerAuth(table, "suite", "suite", url, http=client, learn=learn)
+        return ServerAuth(table, SUITE, url, http=client, learn=learn)
 
     server = ServerSettings(name="suite", url=url)
     return McpServer(server, Settings(), Arguments(), authorize=authorize if tokens.held else None)
@@ -88,12 +105,28 @@ async def main(url: str) -> None:
     """Connect to the scenario's server, and call its tools."""
     await load()
     tokens = Tokens()
-    if os.environ.get("MCP_CONFORMANCE_SCENARIO", "").startswith("auth/"):
+    if not os.environ.get("MCP_CONFORMANCE_SCENARIO", "").startswith("auth/"):
+        await use(url, tokens)
+        return
+    for _ in range(LOGINS_MAX):
         await log_in(url, tokens)
+        try:
+            await use(url, tokens)
+        except NeedsLogin as error:
+            print(error, file=sys.stderr)
+        else:
+            return
+    raise SystemExit("the suite's server wants yet another login")
+
+
+async def use(url: str, tokens: Tokens) -> None:
+    """Connect with a login where there is one, and call the tools. Raises NeedsLogin."""
     server = connection(url, tokens)
     server.start()
     try:
         await asyncio.wait_for(server.tried.wait(), READY_S)
+        if server.problem is not None and NEEDS_LOGIN in server.problem:
+            raise NeedsLogin(server.problem)
         if server.problem is not None:
             raise SystemExit(f"the suite's server cannot be used: {server.problem}")
         tools = {tool.offered_as: tool for tool in server.tools.values()}

@@ -100,6 +100,10 @@ ANSWERS: dict[type[Request], Any] = {
     mcp.ApproveDefinitions: SERVER,
     mcp.AuthorizeServer: mcp.AuthorizationUrl(url="https://login.example/authorize"),
     mcp.FinishAuthorization: mcp.ServerAuthorized(name="bank"),
+    mcp.ForgetUser: mcp.UserForgotten(servers=("bank",)),
+    mcp.ListLogins: mcp.LoginPage(
+        logins=(mcp.ServerLogin(user_id="alice", logged_in_at=datetime(2026, 5, 1, tzinfo=UTC)),)
+    ),
     mcp.ForgetAuthorization: mcp.AuthorizationForgotten(forgotten=True),
     mcp.GetImpact: mcp.ServerImpact(
         name="bank",

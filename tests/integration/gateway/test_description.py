@@ -23,8 +23,9 @@ CHECKS = (
     "unsupported_method,allow_header_conformance"
 )
 STATUSES = {"401", "403", "422", "500", "503"}
-WITHOUT_KEY = {"GET /v1/mcp/oauth/callback"}
-"""Where a browser comes back to from a login: the state that it brings counts once, and says for whom."""
+WITHOUT_KEY = {"GET /v1/mcp/oauth/callback", "GET /v1/mcp/oauth/client.json"}
+"""Where a browser comes back to from a login: the state that it brings counts once, and says for whom. And what an
+authorization server reads of the client, which is no secret."""
 
 
 async def test_every_operation_names_its_problems_and_has_an_example(gateway: Running):

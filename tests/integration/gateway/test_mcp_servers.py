@@ -9,6 +9,8 @@ from wayline.contracts.mcp_servers import (
     AuthorizeServer,
     EnableServer,
     FinishAuthorization,
+    ForgetAuthorization,
+    ForgetUser,
     GetServer,
     PutServer,
     TryServer,
@@ -139,3 +141,71 @@ async def test_a_login_comes_back_to_the_settings_address_not_the_hosts(gateway:
     assert begun.json() == {"url": "https://login.example/authorize"}
     assert asked.redirect_uri.startswith("http://127.0.0.1:")
     assert asked.redirect_uri.endswith("/v1/mcp/oauth/callback")
+
+
+async def test_users_log_in_with_keys_that_submit_their_jobs(platform: Platform, others: Others):
+    await others.answer_everything()
+    store = await platform.store("gateway")
+    keys = {scope: await create_key(store, "acme", scope, scopes=("read", scope)) for scope in ("write", "tools")}
+    await store.close()
+    gateway = await start_gateway(platform)
+
+    async def answers(scope: str) -> list[int]:
+        headers, path = {"Authorization": f"Bearer {keys[scope]}"}, "/v1/mcp/servers/bank/logins"
+        done = [
+            await gateway.client.post(path, json={"user_id": "alice"}, headers=headers),
+            await gateway.client.delete(f"{path}?user_id=alice", headers=headers),
+            await gateway.client.delete("/v1/mcp/logins?user_id=alice", headers=headers),
+            await gateway.client.get(path, headers=headers),
+        ]
+        return [answer.status_code for answer in done]
+
+    assert await answers("write") == [200] * 4
+    assert await answers("tools") == [403] * 3 + [200]
+    [begun] = [one for one in others.asked if isinstance(one, AuthorizeServer)]
+    forgotten = [one.user_id for one in others.asked if isinstance(one, ForgetAuthorization | ForgetUser)]
+    assert (begun.tenant, begun.user_id, forgotten) == ("acme", "alice", ["alice", "alice"])
+
+
+async def test_a_login_without_its_user_is_the_tenants_alone(gateway: Running, others: Others):
+    await others.answer_everything()
+
+    wrong = [
+        await gateway.client.post("/v1/mcp/servers/bank/logins", json=body)
+        for body in ({}, {"user_id": ""}, {"user_id": 1})
+    ]
+    wrong.append(await gateway.client.delete("/v1/mcp/servers/bank/logins"))
+    wrong.append(await gateway.client.delete("/v1/mcp/logins?user_id="))
+
+    assert [answer.status_code for answer in wrong] == [422] * 5
+    assert others.asked == []
+
+
+async def test_the_clients_document_is_named_over_https_only(platform: Platform, others: Others):
+    await others.answer(AuthorizeServer)
+    inside = await start_gateway(platform)
+    await inside.client.post("/v1/mcp/servers/bank/authorize")
+    outside = await start_gateway(platform, public_url="https://wayline.example")
+    await outside.client.post("/v1/mcp/servers/bank/authorize")
+
+    document = (await outside.client.get("/v1/mcp/oauth/client.json")).json()
+
+    asked = [one for one in others.asked if isinstance(one, AuthorizeServer)]
+    url = "https://wayline.example/v1/mcp/oauth/client.json"
+    assert [one.client_metadata_url for one in asked] == [None, url]
+    assert (document["client_id"], document["redirect_uris"]) == (url, [asked[1].redirect_uri])
+
+
+async def test_a_wrong_client_is_refused_without_its_secret(gateway: Running, others: Others):
+    await others.answer(PutServer)
+
+    oauth = {"client_id": "shop", "client_secret": "canary-3"}
+    wrong = await gateway.client.put("/v1/mcp/servers/bank", json={"url": BANK["url"], "oauth": oauth})
+    right = {**oauth, "issuer": "https://login.example"}
+    saved = await gateway.client.put("/v1/mcp/servers/bank", json={"url": BANK["url"], "oauth": right})
+
+    [asked] = [one for one in others.asked if isinstance(one, PutServer)]
+    assert (wrong.status_code, saved.status_code) == (422, 200)
+    assert "`client_secret` needs" in wrong.text
+    assert asked.config.oauth.client_secret.get_secret_value() == "canary-3"
+    assert "canary" not in wrong.text + saved.text

@@ -87,6 +87,18 @@ async def test_the_same_key_again_is_the_same_call(platform: Platform, effects: 
     assert effects.amounts() == [3, 4]
 
 
+async def test_a_key_of_another_user_is_another_call(platform: Platform, effects: EffectsServer):
+    door = await with_effects(platform, effects)
+
+    async with door.client() as client:
+        for user in ("alice", "bob", "alice"):
+            await client.call_tool(PAY, {"amount": 3}, meta={"wayline/key": "order 8", "wayline/user": user})
+        with pytest.raises(MCPError, match="wayline/user"):
+            await client.call_tool(PAY, {"amount": 3}, meta={"wayline/user": "a\nb"})
+
+    assert effects.amounts() == [3, 3]
+
+
 async def test_what_a_tool_charged_is_in_budgets_and_costs(platform: Platform, effects: EffectsServer):
     door = await with_effects(platform, effects, "tracing")
     budget = PutBudget(tenant="default", name="month", config=BudgetConfig(limit_usd=Decimal(5)))

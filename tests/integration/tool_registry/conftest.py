@@ -81,7 +81,10 @@ class RegistryPlatform(Platform):
 
     async def process(self, failpoint: Failpoint | None = None, **settings: Any) -> asyncio.subprocess.Process:
         """Start a registry as a process; it hears when this returns."""
-        knobs = {f"WAYLINE_TOOL_REGISTRY_{k.upper()}": json.dumps(v) for k, v in self.settings(**settings).items()}
+        knobs = {
+            f"WAYLINE_TOOL_REGISTRY_{name.upper()}": value if isinstance(value, str) else json.dumps(value)
+            for name, value in self.settings(**settings).items()
+        }
         env = {
             **os.environ,
             **knobs,

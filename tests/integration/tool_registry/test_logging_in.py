@@ -36,23 +36,25 @@ SETTINGS = {"keys": KEY, "private_servers": True, "reread_every_s": 0.2}
 
 
 @asynccontextmanager
-async def protected(platform, *, replicas: int = 1, expires_in: int = 3_600) -> AsyncIterator[Protected]:
+async def protected(
+    platform, *, replicas: int = 1, expires_in: int = 3_600, settings=None, **oauth
+) -> AsyncIterator[Protected]:
     """A server that needs a login, and a tenant that has saved it."""
     for _ in range(replicas):
-        await platform.registry(platform.effects.settings(), **SETTINGS)
+        await platform.registry(platform.effects.settings(), **SETTINGS, **(settings or {}))
     bank = Protected(expires_in=expires_in)
     async with serving(bank) as bank.url:
-        await save(platform, bank.url)
+        await save(platform, bank.url, **oauth)
         yield bank
 
 
-async def save(platform, url: str, *, name: str = "bank", tenant: str | None = None) -> None:
-    config = ServerConfig(url=url, oauth=ServerOAuth(), effects={"pay": Effect.ONCE})
+async def save(platform, url: str, *, name: str = "bank", tenant: str | None = None, **oauth) -> None:
+    config = ServerConfig(url=url, oauth=ServerOAuth(**oauth), effects={"pay": Effect.ONCE})
     await platform.bus.ask(PutServer(tenant=tenant or platform.tenant, name=name, config=config), ServerView)
 
 
-async def begin(platform, *, name: str = "bank", tenant: str | None = None) -> str:
-    ask = AuthorizeServer(tenant=tenant or platform.tenant, name=name, redirect_uri=CALLBACK)
+async def begin(platform, *, name: str = "bank", tenant: str | None = None, **more) -> str:
+    ask = AuthorizeServer(tenant=tenant or platform.tenant, name=name, redirect_uri=CALLBACK, **more)
     return (await platform.bus.ask(ask, AuthorizationUrl, timeout_s=30)).url
 
 
@@ -77,8 +79,8 @@ async def until_state(platform, state: str) -> None:
     await until(is_so, within=30, why=f"the bank is {state}")
 
 
-async def pay(platform, job: str = "j1"):
-    return await platform.call(platform.ask("bank__pay", {"amount": 1}, job=job))
+async def pay(platform, job: str = "j1", **more):
+    return await platform.call(platform.ask("bank__pay", {"amount": 1}, job=job, **more))
 
 
 async def test_a_login_makes_the_tools_callable(platform):

@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from wayline.contracts.base import Frozen, Message, Request
+from wayline.contracts.budgets import ONE_LINE
 from wayline.contracts.tool_use import AgentVersion, ParkedJob
 from wayline.contracts.tools import Ask, Effect, ToolCharge
 
@@ -28,6 +29,7 @@ PROTOCOL_HEADERS = frozenset({"accept", "connection", "content-length", "content
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 CONFIG_MAX_BYTES = 64 * 1024
 """Of one server with its secrets: a larger message would leave its fields, secrets too, in the object store."""
+CLIENT_SECRET_MAX_CHARS = 2_000
 MASK = "**********"
 """What is shown in place of a secret; sent back, it means the value that is stored."""
 _WITH_SECRETS = {"secrets": True}
@@ -39,6 +41,7 @@ def _shown(value: SecretStr, info: SerializationInfo) -> str:
 
 
 Secret: TypeAlias = Annotated[SecretStr, PlainSerializer(_shown, return_type=str, when_used="json")]
+UserId: TypeAlias = Annotated[str, Field(min_length=1, max_length=128, pattern=ONE_LINE)]
 ServerName: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$")]
 
 
@@ -61,12 +64,36 @@ class ToolSettings(BaseModel):
 class ServerOAuth(BaseModel):
     """How people log in to a server over HTTP."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    client_id: str | None = Field(
-        default=None, max_length=2_000, description="Of a public client that exists already; None: one is registered."
+    credentials: Literal["tenant", "user"] = Field(
+        default="tenant",
+        description="Whose login calls are made with: `tenant`, one for all, or `user`, that of the job's user alone; "
+        "then the tenant's login only lists the tools.",
     )
-    scope: str | None = Field(default=None, max_length=2_000, description="None: what the server asks for.")
+    client_id: str | None = Field(
+        default=None, max_length=2_000, description="Of a client that exists already; None: one is registered."
+    )
+    client_secret: Secret | None = Field(default=None, description="Of that client, where it has one; never logged.")
+    issuer: str | None = Field(
+        default=None,
+        max_length=2_000,
+        description="The only authorization server that is used; a `client_secret` needs it, so that no server can "
+        "have it sent elsewhere.",
+    )
+    scope: str | None = Field(
+        default=None, max_length=2_000, description="All that is ever asked for; None: what the server asks for."
+    )
+
+    @model_validator(mode="after")
+    def _keeps_its_secret(self) -> Self:
+        if self.client_secret is None:
+            return self
+        if self.client_id is None or self.issuer is None:
+            raise ValueError("`client_secret` needs `client_id`, and `issuer`: the authorization server that gave it")
+        if not 0 < len(self.client_secret.get_secret_value()) <= CLIENT_SECRET_MAX_CHARS:
+            raise ValueError(f"`client_secret` is empty, or longer than {CLIENT_SECRET_MAX_CHARS} characters")
+        return self
 
 
 class ServerConfig(BaseModel):
@@ -81,7 +108,8 @@ class ServerConfig(BaseModel):
         default_factory=dict, description="Sent with every request to `url`, such as `Authorization`; never logged."
     )
     oauth: ServerOAuth | None = Field(
-        default=None, description="Whoever administers the tenant logs in to `url` once, for all of it; `{}` is enough."
+        default=None,
+        description="Whoever administers the tenant logs in to `url`, and with `credentials` each user; `{}` may do.",
     )
     command: str | None = Field(default=None, description="Or a program that speaks MCP on its standard streams.")
     args: tuple[str, ...] = ()
@@ -380,12 +408,17 @@ class AuthorizeServer(Request, subject="mcp.authorize.{tenant}", replies=Authori
 
     name: ServerName
     redirect_uri: str = Field(max_length=2_000, description="Where the browser comes back to.")
+    user_id: UserId | None = Field(default=None, description="Who logs in for their own jobs; None: the tenant.")
+    client_metadata_url: str | None = Field(
+        default=None, max_length=2_000, description="Where an authorization server can read who its client is."
+    )
 
 
 class ServerAuthorized(Frozen):
     """A server that was logged in to."""
 
     name: str
+    user_id: str | None = None
 
 
 class FinishAuthorization(Request, subject="mcp.finish.{tenant}", replies=ServerAuthorized):
@@ -404,9 +437,47 @@ class AuthorizationForgotten(Frozen):
 
 
 class ForgetAuthorization(Request, subject="mcp.forget.{tenant}", replies=AuthorizationForgotten):
-    """Forget the tokens of a server."""
+    """Forget the tokens of a server: the tenant's, or one user's."""
 
     name: str
+    user_id: UserId | None = None
+
+
+class UserForgotten(Frozen):
+    """The servers that a user was logged in to."""
+
+    servers: tuple[str, ...]
+    revoked: tuple[str, ...] = Field(default=(), description="Those whose authorization server revoked the tokens.")
+
+
+class ForgetUser(Request, subject="mcp.forgetuser.{tenant}", replies=UserForgotten):
+    """Forget a user's tokens of every server, and the logins that the user has begun."""
+
+    user_id: UserId
+
+
+class ServerLogin(Frozen):
+    """A user who is logged in to a server; tokens are never shown."""
+
+    user_id: str
+    logged_in_at: datetime
+    refused: bool = Field(default=False, description="The tokens are renewed no more: the user has to log in again.")
+
+
+class LoginPage(Frozen):
+    """Users who are logged in to a server, by their ids."""
+
+    logins: tuple[ServerLogin, ...]
+    next_cursor: str | None = Field(default=None, description="For the next page; None: there is no more.")
+
+
+class ListLogins(Request, subject="mcp.logins.{tenant}", replies=LoginPage):
+    """Ask which users are logged in to a server."""
+
+    name: str
+    user_id: UserId | None = Field(default=None, description="Only this one.")
+    limit: int = Field(default=100, ge=1, le=1_000)
+    cursor: UserId | None = None
 
 
 class ServersChanged(Message, subject="mcp.changed.{tenant}"):

@@ -136,6 +136,7 @@ class ToolError(Frozen):
         "refused",
         "denied",
         "definition_changed",
+        "needs_authorization",
     ]
     message: str
 
@@ -228,7 +229,9 @@ class CallTool(Request, subject="tools.call.{tenant}", replies=ToolReply):
     tool: str
     arguments: dict[str, Any] = Field(default_factory=dict)
     deadline: datetime = Field(description="Past it the registry refuses to begin.")
-    user_id: str | None = None
+    user_id: str | None = Field(
+        default=None, description="Whom it is for: a server with logins of single users is called with that user's."
+    )
     definition: str | None = Field(
         default=None,
         description="The digest of the definition that a person approved: of a tool that has another one now the call "
@@ -260,6 +263,7 @@ class VoidTool(Request, subject="tools.void.{tenant}", replies=ToolReply):
     tool: str
     arguments: dict[str, Any] = Field(default_factory=dict, description="For a tool that is asked what became of it.")
     deadline: datetime = Field(description="Past it the tool is not asked any more.")
+    user_id: str | None = Field(default=None, description="With whose login the tool is asked.")
 
 
 class ResolveTool(Request, subject="tools.resolve.{tenant}", replies=ToolReply):

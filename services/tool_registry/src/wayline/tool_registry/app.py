@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,10 @@ from wayline.contracts.mcp_servers import (
     EnableServer,
     FinishAuthorization,
     ForgetAuthorization,
+    ForgetUser,
     GetImpact,
     GetServer,
+    ListLogins,
     ListServers,
     PutServer,
     ServersChanged,
@@ -44,6 +47,8 @@ from wayline.tool_registry.adapters.server_table import ServerTable
 from wayline.tool_registry.adapters.tenant_servers import TenantServers
 from wayline.tool_registry.adapters.tool_embeddings import ToolEmbeddings
 from wayline.tool_registry.adapters.transport import Confinement
+from wayline.tool_registry.adapters.user_connections import UserConnections
+from wayline.tool_registry.adapters.user_server import UserServer
 from wayline.tool_registry.adapters.web_tools import WebTools, web_tools
 from wayline.tool_registry.arguments import Arguments
 from wayline.tool_registry.handlers.announcements import AnnouncementHandlers
@@ -55,6 +60,7 @@ from wayline.tool_registry.handlers.servers import ServerHandlers
 from wayline.tool_registry.running_calls import RunningCalls
 from wayline.tool_registry.saved_servers import require_allowed
 from wayline.tool_registry.settings import Settings
+from wayline.tool_registry.token_owner import TokenOwner
 
 NAME = "tool_registry"
 SPANS_NAME = "tool-registry"
@@ -132,6 +138,8 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
             asks(AuthorizeServer, logins.authorize, slots=TRIES_MAX),
             asks(FinishAuthorization, logins.finish, slots=TRIES_MAX),
             asks(ForgetAuthorization, logins.forget, slots=TRIES_MAX),
+            asks(ForgetUser, logins.forget_user, slots=TRIES_MAX),
+            asks(ListLogins, logins.list),
         ],
         # First, to hear what `running` asks for at its start.
         parts=[Responder(bus, telemetry, announcements), running, forgetting, rereading, sealing],
@@ -152,15 +160,25 @@ def _of_tenants(
     arguments: Arguments,
     authorizing: Authorizing,
 ) -> TenantServers:
+    confined = Confinement.by(settings)
+
     def connect(tenant: str, server: ServerSettings) -> McpServer:
-        return McpServer(
-            server,
-            settings,
-            arguments,
-            confined=Confinement.by(settings),
-            pins=ServerPins(definitions, tenant, server.name),
-            authorize=authorizing.of(tenant, server, server.name),
-        )
+        pins = ServerPins(definitions, tenant, server.name)
+        more = {"confined": confined, "pins": pins, "authorize": authorizing.of(tenant, server, server.name)}
+        if server.oauth is None or server.oauth.credentials == "tenant":
+            return McpServer(server, settings, arguments, **more)
+        return UserServer(server, settings, arguments, users=users(tenant, server), **more)
+
+    def users(tenant: str, server: ServerSettings) -> UserConnections:
+        def connect_user(user_id: str) -> McpServer:
+            # Without pins: what is called is what the tenant's own connection offers.
+            authorize = authorizing.of(tenant, server, server.name, user_id)
+            return McpServer(server, settings, arguments, confined=confined, authorize=authorize)
+
+        async def logged_in_at(user_id: str) -> datetime | None:
+            return await authorizing.table.logged_in_at(TokenOwner(tenant, server.name, user_id))
+
+        return UserConnections(server.name, settings, logged_in_at=logged_in_at, connect=connect_user)
 
     return TenantServers(
         table,

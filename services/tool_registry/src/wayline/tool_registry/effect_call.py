@@ -195,7 +195,7 @@ class EffectCall:
         """Decide what a missing answer means: nothing happened, or the outcome is unknown."""
         effect = bound.tool.effect
         if isinstance(error, NotBegun) and lease.attempt == 1:
-            code = "cancelled" if self._stop_reason is StopReason.CANCELLED else "unavailable"
+            code = "cancelled" if self._stop_reason is StopReason.CANCELLED else error.code
             return await self._record(lease, failed(code, str(error), begun=False, effect=effect))
         if self._stop_reason is StopReason.FENCED:
             return None

@@ -2,6 +2,7 @@
 
 CallError
 ├── NotBegun        the request never reached the tool: nothing happened
+│   └── NeedsLogin      because somebody has to log in to its server first
 ├── Cut             it was sent, no answer came: the outcome is unknown
 │   └── TimedOut        because the tool took too long
 ├── Overtaken       another process took our lease before the request was sent: nothing happened here
@@ -10,6 +11,8 @@ CallError
 TooMuchOffered      a server offers more definitions than are kept
 LedgerUnavailable   an Unavailable: the ledger did not answer, so the key's state is unknown; ask again
 """
+
+from typing import ClassVar
 
 from wayline.contracts.errors import Unavailable
 
@@ -20,6 +23,15 @@ class CallError(Exception):
 
 class NotBegun(CallError):
     """The request never reached the tool."""
+
+    code: ClassVar[str] = "unavailable"
+    """Of the reply to a call that ends with this."""
+
+
+class NeedsLogin(NotBegun):
+    """Somebody has to log in to the server first."""
+
+    code: ClassVar[str] = "needs_authorization"
 
 
 class Overtaken(CallError):

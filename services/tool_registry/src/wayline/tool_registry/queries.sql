@@ -185,54 +185,79 @@ WHERE tenant = $1 AND name = $2 AND EXISTS (SELECT 1 FROM approved);
 WITH gone AS (
     DELETE FROM logins WHERE tenant = $1 AND expires_at <= clock_timestamp()
 )
-INSERT INTO logins (tenant, state_sha256, server, key_id, sealed, expires_at)
-SELECT $1, $2, $3, $4, $5, clock_timestamp() + make_interval(secs => $6)
-WHERE (SELECT count(*) FROM logins WHERE tenant = $1 AND expires_at > clock_timestamp()) < $7
+INSERT INTO logins (tenant, state_sha256, server, user_id, key_id, sealed, expires_at)
+SELECT $1, $2, $3, $4, $5, $6, clock_timestamp() + make_interval(secs => $7)
+WHERE (SELECT count(*) FROM logins WHERE tenant = $1 AND expires_at > clock_timestamp()) < $8
 RETURNING server;
+
+-- name: logged_in_users
+SELECT count(*) FROM authorizations WHERE tenant = $1 AND server = $2 AND user_id <> $3;
 
 -- name: take_login
 -- Once: whoever comes with the same state again finds nothing.
 DELETE FROM logins WHERE tenant = $1 AND state_sha256 = $2
-RETURNING server, key_id, sealed, expires_at > clock_timestamp() AS valid;
+RETURNING server, user_id, key_id, sealed, expires_at > clock_timestamp() AS valid;
 
 -- name: put_authorization
--- Replicas connect again with the new tokens.
+-- Replicas connect again with new tokens of the tenant; those of a user are looked at before each call.
 WITH put AS (
-    INSERT INTO authorizations (tenant, server, key_id, sealed) VALUES ($1, $2, $3, $4)
-    ON CONFLICT (tenant, server) DO UPDATE
-    SET key_id = excluded.key_id, sealed = excluded.sealed, refused_at = NULL, saved_at = clock_timestamp()
-    RETURNING server
+    INSERT INTO authorizations (tenant, server, user_id, key_id, sealed) VALUES ($1, $2, $3, $4, $5)
+    ON CONFLICT (tenant, server, user_id) DO UPDATE
+    SET key_id = excluded.key_id, sealed = excluded.sealed, refused_at = NULL,
+        saved_at = clock_timestamp(), logged_in_at = clock_timestamp()
+    RETURNING server, user_id
 )
-UPDATE servers SET revision = gen_random_uuid() WHERE tenant = $1 AND name = (SELECT server FROM put)
+UPDATE servers SET revision = gen_random_uuid()
+WHERE tenant = $1 AND name = (SELECT server FROM put WHERE user_id = '')
 RETURNING name;
 
 -- name: authorization
-SELECT key_id, sealed, refused_at IS NOT NULL AS refused FROM authorizations WHERE tenant = $1 AND server = $2;
+SELECT key_id, sealed, refused_at IS NOT NULL AS refused FROM authorizations
+WHERE tenant = $1 AND server = $2 AND user_id = $3;
+
+-- name: logged_in_at
+SELECT logged_in_at FROM authorizations
+WHERE tenant = $1 AND server = $2 AND user_id = $3 AND refused_at IS NULL;
+
+-- name: logins_of_server
+SELECT user_id, logged_in_at, refused_at IS NOT NULL AS refused FROM authorizations
+WHERE tenant = $1 AND server = $2 AND user_id > $3 AND ($4::text IS NULL OR user_id = $4)
+ORDER BY user_id LIMIT $5;
 
 -- name: lock_authorization
 -- One refresh at a time, whichever replica makes it.
-SELECT key_id, sealed, refused_at IS NOT NULL AS refused FROM authorizations WHERE tenant = $1 AND server = $2
+SELECT key_id, sealed, refused_at IS NOT NULL AS refused FROM authorizations
+WHERE tenant = $1 AND server = $2 AND user_id = $3
 FOR UPDATE;
 
 -- name: renew_authorization
-UPDATE authorizations SET key_id = $3, sealed = $4, saved_at = clock_timestamp() WHERE tenant = $1 AND server = $2;
+UPDATE authorizations SET key_id = $4, sealed = $5, saved_at = clock_timestamp()
+WHERE tenant = $1 AND server = $2 AND user_id = $3;
 
 -- name: refuse_authorization
-UPDATE authorizations SET refused_at = clock_timestamp() WHERE tenant = $1 AND server = $2;
+UPDATE authorizations SET refused_at = clock_timestamp() WHERE tenant = $1 AND server = $2 AND user_id = $3;
 
 -- name: delete_authorization
 WITH deleted AS (
-    DELETE FROM authorizations WHERE tenant = $1 AND server = $2 RETURNING tenant, server, key_id, sealed
+    DELETE FROM authorizations WHERE tenant = $1 AND server = $2 AND user_id = $3
+    RETURNING tenant, server, user_id, key_id, sealed
 ),
 changed AS (
     UPDATE servers SET revision = gen_random_uuid() FROM deleted
-    WHERE servers.tenant = deleted.tenant AND servers.name = deleted.server
+    WHERE servers.tenant = deleted.tenant AND servers.name = deleted.server AND deleted.user_id = ''
 )
 SELECT key_id, sealed FROM deleted;
 
+-- name: delete_authorizations_of_user
+WITH begun AS (
+    DELETE FROM logins WHERE tenant = $1 AND user_id = $2
+)
+DELETE FROM authorizations WHERE tenant = $1 AND user_id = $2 RETURNING server, key_id, sealed;
+
 -- name: authorizations_of_older_keys
-SELECT tenant, server, key_id, sealed FROM authorizations WHERE key_id <> $1;
+SELECT tenant, server, user_id, key_id, sealed FROM authorizations WHERE key_id <> $1;
 
 -- name: seal_authorization
-UPDATE authorizations SET key_id = $4, sealed = $5 WHERE tenant = $1 AND server = $2 AND sealed = $3
+UPDATE authorizations SET key_id = $5, sealed = $6
+WHERE tenant = $1 AND server = $2 AND user_id = $3 AND sealed = $4
 RETURNING server;

@@ -11,7 +11,7 @@ from wayline.chassis import Failpoint, reach
 from wayline.contracts.errors import Unavailable
 from wayline.contracts.tools import CallTool, Effect, ToolReply
 from wayline.tool_registry.bound_tool import BoundTool
-from wayline.tool_registry.errors import Cut, NotBegun, TimedOut
+from wayline.tool_registry.errors import Cut, NeedsLogin, NotBegun, TimedOut
 from wayline.tool_registry.results import failed
 from wayline.tool_registry.stop_reason import StopReason
 
@@ -54,12 +54,18 @@ class ReadCall:
                 reach(Failpoint.REGISTRY_EFFECT_AFTER)
                 return reply
             except (NotBegun, Cut) as error:
-                if attempt > len(waits_s) or self._late():
-                    code = "timeout" if isinstance(error, TimedOut) else "unavailable"
-                    return failed(code, f"{self._ask.tool}: {error}", effect=Effect.READ, attempts=attempt)
+                if attempt > len(waits_s) or self._late() or isinstance(error, NeedsLogin):
+                    return self._given_up(error, attempts=attempt)
                 # Jitter: the calls that failed together do not come back together.
                 await asyncio.sleep(waits_s[attempt - 1] * random.uniform(0.75, 1.25))
         raise AssertionError("the last attempt returns")
+
+    def _given_up(self, error: NotBegun | Cut, *, attempts: int) -> ToolReply:
+        code = (
+            "timeout" if isinstance(error, TimedOut) else error.code if isinstance(error, NotBegun) else "unavailable"
+        )
+        begun = not isinstance(error, NeedsLogin)
+        return failed(code, f"{self._ask.tool}: {error}", effect=Effect.READ, attempts=attempts, begun=begun)
 
     def _late(self) -> bool:
         return datetime.now(UTC) >= self._ask.deadline

@@ -173,9 +173,7 @@ class RunningCalls:
         """
         tool, server = await self._servers.find(ask.tool, tenant=ask.tenant)
         if tool is None and not await server.ready(self._settings.available_within_s):
-            why = self._servers.away(ask.tenant).get(server.name, "")
-            then = why if why.startswith(NEEDS_LOGIN) else "try it later"
-            return failed("unavailable", f"{ask.tool}: the server {server.name!r} is not connected; {then}")
+            return self._away(ask, server)
         tool = tool or server.tools.get(ask.tool)
         if tool is None and (why := server.held.get(ask.tool)):
             fix = f"an administrator can approve it: wayline mcp approve {server.name}"
@@ -191,6 +189,12 @@ class RunningCalls:
         if problem := self._arguments.problem(schema, ask.arguments, digest=digest):
             return failed("invalid_arguments", f"{ask.tool}: {problem}", effect=tool.effect)
         return BoundTool(tool, server, self._telemetry, self._settings.result_max_bytes)
+
+    def _away(self, ask: CallTool, server: NamedServer) -> ToolReply:
+        why = self._servers.away(ask.tenant).get(server.name, "")
+        waits = why.startswith(NEEDS_LOGIN)
+        message = f"{ask.tool}: the server {server.name!r} is not connected; {why if waits else 'try it later'}"
+        return failed("needs_authorization" if waits else "unavailable", message, begun=not waits)
 
     def _ended(self, key: str, running: Running, task: asyncio.Task[ToolReply]) -> None:
         error = None if task.cancelled() else task.exception()

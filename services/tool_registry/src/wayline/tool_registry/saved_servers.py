@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from wayline.contracts.errors import Conflict, Reject
-from wayline.contracts.mcp_servers import MASK, ServerConfig
+from wayline.contracts.mcp_servers import MASK, ServerConfig, ServerOAuth
 from wayline.tool_registry.secret_keys import VARIABLE, Sealed
 from wayline.tool_registry.settings import Settings
 
 Secrets: TypeAlias = dict[str, dict[str, str]]
-"""The values of `headers` and `env` by name, and the query of `url`, which often holds a key."""
+"""The values of `headers` and `env` by name, the query of `url`, which often holds a key, and `oauth.client_secret`."""
 
 LOADER_VARIABLES = ("PATH", "LD_", "DYLD_")
 """They decide which program runs, and what is loaded into it."""
@@ -46,11 +46,16 @@ def split(config: ServerConfig) -> tuple[ServerConfig, Secrets]:
     base, mark, query = (config.url or "").partition("?")
     if query:
         secrets["url"] = {"query": query}
+    oauth = config.oauth
+    if oauth is not None and oauth.client_secret is not None:
+        secrets["oauth"] = {"client_secret": oauth.client_secret.get_secret_value()}
+        oauth = oauth.model_copy(update={"client_secret": SecretStr(MASK)})
     masked = config.model_copy(
         update={
             "headers": dict.fromkeys(config.headers, SecretStr(MASK)),
             "env": dict.fromkeys(config.env, SecretStr(MASK)),
             "url": f"{base}{mark}{MASK}" if query else config.url,
+            **({} if oauth is config.oauth else {"oauth": oauth}),
         }
     )
     return masked, {kind: held for kind, held in secrets.items() if held}
@@ -66,8 +71,16 @@ def filled(config: ServerConfig, stored: Secrets) -> ServerConfig:
             "headers": _filled(config.headers, stored, "headers"),
             "env": _filled(config.env, stored, "env"),
             "url": f"{base}?{query}" if query else config.url,
+            **_oauth_filled(config.oauth, stored),
         }
     )
+
+
+def _oauth_filled(oauth: ServerOAuth | None, stored: Secrets) -> dict[str, ServerOAuth]:
+    if oauth is None or oauth.client_secret is None or oauth.client_secret.get_secret_value() != MASK:
+        return {}
+    secret = _stored(stored, "oauth", "client_secret", shown="oauth.client_secret")
+    return {"oauth": oauth.model_copy(update={"client_secret": SecretStr(secret)})}
 
 
 def _filled(shown: Mapping[str, SecretStr], stored: Secrets, kind: str) -> dict[str, SecretStr]:

@@ -72,6 +72,12 @@ class Settings(EnvironmentSettings):
         gt=0,
         description="How often tenants' servers are read again, should the notice of a change have been lost.",
     )
+    user_connections_max: int = Field(
+        default=100, ge=1, description="Users whose own connections to one server may be open at once."
+    )
+    user_idle_s: float = Field(
+        default=300, gt=0, description="How long a user's connection to a server is kept after the last call."
+    )
     program_memory_mb: int = Field(default=2_048, ge=64, description="Memory of a tenant's program.")
     program_files_max: int = Field(default=1_024, ge=16, description="Files that a tenant's program may hold open.")
     program_file_mb: int = Field(default=1_024, ge=1, description="Size of a file that a tenant's program may write.")

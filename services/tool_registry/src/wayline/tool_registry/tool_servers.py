@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Protocol
 
 from wayline.contracts.tools import CallTool, InputAnswer
@@ -19,9 +20,32 @@ NEEDS_LOGIN = "it needs authorization"
 """Begins why a server cannot be used that nobody is logged in to."""
 
 
-def needs_login(server: str) -> str:
-    """Return what to do about a server that nobody is logged in to."""
-    return f"{NEEDS_LOGIN}: log in with `wayline mcp login {server}`"
+def needs_login(server: str, user_id: str | None = None) -> str:
+    """Return what to do about a server that nobody, or a user, is not logged in to."""
+    if user_id is None:
+        return f"{NEEDS_LOGIN}: log in with `{_login_command(server, None)}`"
+    return (
+        f"{NEEDS_LOGIN}: user {user_id!r} is not logged in to {server!r}; log in with "
+        f"`{_login_command(server, user_id)}` or POST /v1/mcp/servers/{server}/logins"
+    )
+
+
+def needs_user(server: str) -> str:
+    """Return what to do about a call of no user, of a server with logins of single users."""
+    return f"{NEEDS_LOGIN}: {server!r} is called with the login of a job's user, and this call has no `user_id`"
+
+
+def needs_scope(server: str, user_id: str | None, *, fixed: bool) -> str:
+    """Return what to do about a server that wants a token for more than it was given for."""
+    first = "add what is missing to `oauth.scope` of the server, then log" if fixed else "log"
+    return (
+        f"{NEEDS_LOGIN}: the login to {server!r} was given too little (insufficient_scope); {first} in again with "
+        f"`{_login_command(server, user_id)}`"
+    )
+
+
+def _login_command(server: str, user_id: str | None) -> str:
+    return f"wayline mcp login {server}" + ("" if user_id is None else f" --user {quote(user_id)}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ SCHEDULE_VERBS = ("put", "enable", "get", "list", "delete", "run")
 SERVERS_CHANGED = "mcp.changed.*"
 SERVER_VERBS = (
     *("put", "list", "get", "delete", "enable", "try", "trysaved", "approve", "impact"),
-    *("authorize", "finish", "forget"),
+    *("authorize", "finish", "forget", "forgetuser", "logins"),
 )
 AGENTS_USING = "agents.using.*"
 TOOL_USE = ("traces.tooluse.*", "traces.toolcalls.*", "jobs.parked.*")

@@ -128,12 +128,9 @@ class ToolRegistry:
     async def call(self, job: Job, call: Call, *, timeout_s: float) -> ToolReply:
         """Run a tool call to its end, asking again with the same key while nobody answers: the ledger knows."""
         assert call.key is not None and call.span is not None
-        user_id = job.life.submitted.user_id if job.life.submitted else None
         approved = digest_to_call(job, call.wanted.call, call.meant.tool)
         answer = answer_to_call(job, call.wanted.call)
-        request = CallTool(
-            **_call_fields(job, call, within_s=timeout_s), user_id=user_id, definition=approved, answer=answer
-        )
+        request = CallTool(**_call_fields(job, call, within_s=timeout_s), definition=approved, answer=answer)
         headers = Home(call.span.trace_id, call.span.span_id).headers()
         while True:
             try:
@@ -219,6 +216,7 @@ def _call_fields(job: Job, call: Call, *, within_s: float) -> dict[str, Any]:
         "tool": call.meant.tool,
         "arguments": arguments_of(job, call),
         "deadline": datetime.now(UTC) + timedelta(seconds=within_s),
+        "user_id": job.life.submitted.user_id if job.life.submitted else None,
     }
 
 

@@ -5,25 +5,16 @@ from __future__ import annotations
 from typing import Annotated, TypeAlias
 
 from fastapi import APIRouter, Body, Path, Query
-from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from wayline.contracts import ids
-from wayline.contracts.errors import Reject
 from wayline.contracts.mcp_servers import (
     ApproveDefinitions,
-    AuthorizationForgotten,
-    AuthorizationUrl,
-    AuthorizeServer,
     DeleteServer,
     EnableServer,
-    FinishAuthorization,
-    ForgetAuthorization,
     GetImpact,
     GetServer,
     ListServers,
     PutServer,
-    ServerAuthorized,
     ServerConfig,
     ServerDeleted,
     ServerImpact,
@@ -57,8 +48,6 @@ NameQuery: TypeAlias = Annotated[
 ]
 TRY_WITHIN_S = 65.0
 """Longer than the registry tries: a program may be downloaded first."""
-CALLBACK = "/v1/mcp/oauth/callback"
-LOGIN_WITHIN_S = 65.0
 IMPACT_WITHIN_S = 150.0
 """A server may be connected to first, and a month of calls compared."""
 
@@ -151,36 +140,3 @@ async def approve_definitions(
     """Approve changed definitions by their hashes, all or none; 409 where the server offers others by now."""
     request = ApproveDefinitions(tenant=caller.tenant, name=name, sha256=approval.sha256)
     return await gateway.bus.ask(request, ServerView)
-
-
-@router.post("/servers/{name}/authorize", responses=fails(404, 409))
-async def authorize_server(name: NamePath, gateway: GatewayDependency, caller: Admin) -> AuthorizationUrl:
-    """Begin a login to a server with `oauth`, and return the URL to open in a browser within ten minutes."""
-    redirect_uri = f"{gateway.settings.reached_at}{CALLBACK}"
-    request = AuthorizeServer(tenant=caller.tenant, name=name, redirect_uri=redirect_uri)
-    return await gateway.bus.ask(request, AuthorizationUrl, timeout_s=LOGIN_WITHIN_S)
-
-
-@router.delete("/servers/{name}/authorization", responses=fails())
-async def forget_authorization(name: NamePath, gateway: GatewayDependency, caller: Admin) -> AuthorizationForgotten:
-    """Forget the tokens of a server, and revoke them where its authorization server can."""
-    request = ForgetAuthorization(tenant=caller.tenant, name=name)
-    return await gateway.bus.ask(request, AuthorizationForgotten, timeout_s=LOGIN_WITHIN_S)
-
-
-@router.get("/oauth/callback", response_class=PlainTextResponse, responses=fails(400, 409))
-async def finish_authorization(
-    gateway: GatewayDependency,
-    state: Annotated[str, Query(max_length=500)],
-    code: Annotated[str | None, Query(max_length=8_000)] = None,
-    iss: Annotated[str | None, Query(max_length=2_000)] = None,
-) -> PlainTextResponse:
-    """Finish a login: a browser comes here without a key, and its state, which counts once, says for whom."""
-    tenant = state.partition(".")[0]
-    if not ids.is_tenant(tenant):
-        raise Reject("this login is unknown: begin it again", code="invalid_state", status=400)
-    request = FinishAuthorization(tenant=tenant, state=state, code=code, iss=iss)
-    done = await gateway.bus.ask(request, ServerAuthorized, timeout_s=LOGIN_WITHIN_S)
-    headers = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
-    text = f"Tenant {tenant} is logged in to the MCP server {done.name}. You can close this page.\n"
-    return PlainTextResponse(text, headers=headers)

@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 import typer
 
@@ -42,6 +43,13 @@ def add(
         list[str] | None, typer.Option(metavar="NAME:VALUE", help="Sent to the URL; kept as a secret.")
     ] = None,
     oauth: Annotated[bool, typer.Option("--oauth", help="The URL needs a login: `wayline mcp login NAME`.")] = False,
+    users: Annotated[bool, typer.Option("--users", help="With --oauth: each user calls with a login of their own.")] = (
+        False
+    ),
+    client: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="With --oauth: JSON with client_id, client_secret, issuer, scope."),
+    ] = None,
     env: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME[=VALUE]", help="For the program, kept as a secret; without a value: our own."),
@@ -61,7 +69,7 @@ def add(
         "url": url,
         "sse": sse,
         "headers": dict(map(server_config.header, header or ())),
-        "oauth": {} if oauth else None,
+        "oauth": server_config.oauth(client, users=users) if oauth else None,
         "command": command[0] if command else None,
         "args": command[1:] if command else None,
         "env": dict(map(server_config.variable, env or ())),
@@ -176,17 +184,28 @@ def approve(
 @app.command()
 def login(
     name: Name,
+    user: Annotated[str | None, typer.Option(metavar="ID", help="Log in this user, for their own jobs.")] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page here.")] = True,
     as_json: AsJson = False,
 ) -> None:
     """Log in to a server with OAuth: open its page, and wait until it is connected. Exit code 1: it is not."""
-    begun = conversation(lambda client: client.post(f"/v1/mcp/servers/{name}/authorize"), as_json=as_json)
+    path, body = f"/v1/mcp/servers/{name}", {"user_id": user}
+    before = None if user is None else conversation(lambda client: _login_of(client, name, user), as_json=as_json)
+    begun = conversation(
+        lambda client: client.post(f"{path}/authorize") if user is None else client.post(f"{path}/logins", body),
+        as_json=as_json,
+    )
     if as_json:
         print_json(begun)
         return
     print(f"Open this page within ten minutes:\n{begun['url']}")
     if browser:
         typer.launch(begun["url"])
+    if user is not None:
+        if not conversation(lambda client: _user_logged_in(client, name, user, before), as_json=as_json):
+            fail(f"{user} is not logged in to {name}: nobody came back from the page")
+        print(f"{user} is logged in to {name}")
+        return
     server = conversation(lambda client: _logged_in(client, name), as_json=as_json)
     from wayline.standalone.terminal.server_views import server_line
 
@@ -196,13 +215,62 @@ def login(
 
 
 @app.command()
-def logout(name: Name, as_json: AsJson = False) -> None:
-    """Forget a server's tokens."""
+def logout(
+    name: Annotated[str | None, typer.Argument(help="As `wayline mcp list` shows it.")] = None,
+    user: Annotated[str | None, typer.Option(metavar="ID", help="This user's; without a server: of every one.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Forget a server's tokens: the tenant's, or a user's."""
+    if name is None:
+        if user is None:
+            fail("give the server's name, or --user for a user's tokens of every server")
+        answer(
+            lambda client: client.delete(f"/v1/mcp/logins?{urlencode({'user_id': user})}"),
+            as_json=as_json,
+            draw=lambda reply: f"{user} is logged out of: {', '.join(reply['servers']) or 'no server'}",
+        )
+        return
+    path = "authorization" if user is None else f"logins?{urlencode({'user_id': user})}"
+    who = "" if user is None else f" for {user}"
     answer(
-        lambda client: client.delete(f"/v1/mcp/servers/{name}/authorization"),
+        lambda client: client.delete(f"/v1/mcp/servers/{name}/{path}"),
         as_json=as_json,
-        draw=lambda reply: f"{name} is logged out" if reply["forgotten"] else f"nobody was logged in to {name}",
+        draw=lambda reply: (
+            f"{name} is logged out{who}" if reply["forgotten"] else f"nobody was logged in to {name}{who}"
+        ),
     )
+
+
+@app.command()
+def logins(name: Name, as_json: AsJson = False) -> None:
+    """List the users who are logged in to a server."""
+    from wayline.standalone.terminal.server_views import logins_table
+
+    found = conversation(lambda client: _all_logins(client, name), as_json=as_json)
+    if as_json:
+        print_json({"logins": found})
+    else:
+        console().print(logins_table(found), soft_wrap=True)
+
+
+async def _all_logins(client: Any, name: str) -> list[dict[str, Any]]:
+    pages = client.pages(f"/v1/mcp/servers/{name}/logins")
+    return [login async for page in pages for login in page["logins"]]
+
+
+async def _login_of(client: Any, name: str, user: str) -> dict[str, Any] | None:
+    page = await client.get(f"/v1/mcp/servers/{name}/logins", user_id=user)
+    return next(iter(page["logins"]), None)
+
+
+async def _user_logged_in(client: Any, name: str, user: str, before: dict[str, Any] | None) -> bool:
+    """Return whether a user logged in anew before the time for that was over."""
+    for _ in range(LOGIN_POLLS):
+        now = await _login_of(client, name, user)
+        if now is not None and (before is None or now["logged_in_at"] != before["logged_in_at"]):
+            return True
+        await asyncio.sleep(LOGIN_POLL_S)
+    return False
 
 
 async def _logged_in(client: Any, name: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from wayline.standalone.commands.arguments import fail
+from wayline.standalone.commands.arguments import fail, read_json
 
 EFFECTS = ("read", "idempotent", "reconcile", "once")
 _PLACEHOLDER = re.compile(r"\$\{(?P<kind>env:)?(?P<name>[^}]*)\}")
@@ -89,6 +89,14 @@ def _words(command: str) -> list[str]:
     if not words:
         fail("give a URL or a command")
     return words
+
+
+def oauth(file: str | None, *, users: bool) -> dict[str, Any]:
+    """Read how people log in; the client comes from a file, because a command line is no place for a secret."""
+    client = {} if file is None else read_json(file)
+    if not isinstance(client, dict):
+        fail(f'{file} is not of the form {{"client_id": "…", "client_secret": "…", "issuer": "https://…"}}')
+    return {**client, "credentials": "user"} if users else client
 
 
 def header(text: str) -> tuple[str, str]:

@@ -34,6 +34,18 @@ def servers_table(page: dict[str, Any]) -> RenderableType:
     )
 
 
+def logins_table(logins: list[dict[str, Any]]) -> RenderableType:
+    """Draw one row a user who is logged in to a server."""
+    return table(
+        ("user", "logged in", "state"),
+        (
+            (escape(one["user_id"]), one["logged_in_at"], "has to log in again" if one["refused"] else "logged in")
+            for one in logins
+        ),
+        nothing="nobody is logged in",
+    )
+
+
 def import_line(done: dict[str, Any]) -> str:
     """Draw in one line what became of a server that was imported."""
     name = done["name"] if done["given"] == done["name"] else f"{done['given']} as {done['name']}"

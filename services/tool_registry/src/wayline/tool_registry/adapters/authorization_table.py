@@ -3,83 +3,112 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
 import structlog
 
 from wayline.contracts.errors import Conflict, Reject
+from wayline.contracts.mcp_servers import ServerLogin
 from wayline.store import Record, Store
 from wayline.tool_registry.secret_keys import CannotOpen, Sealed, SecretKeys
+from wayline.tool_registry.token_owner import TokenOwner
 
 log = structlog.get_logger()
 
 LOGIN_S = 600.0
-LOGINS_MAX = 50
+LOGINS_MAX = 1_000
 """Of one tenant, under way."""
+USERS_MAX = 10_000
+"""Who may be logged in to one server."""
 
 Secrets = dict[str, Any]
 
 
 class AuthorizationTable:
-    """One row a server that somebody has logged in to, and one a login under way."""
+    """One row an owner of tokens of a server, and one a login under way."""
 
     def __init__(self, store: Store, keys: SecretKeys) -> None:
         self._store = store
         self._sql = store.sql
         self._keys = keys
 
-    async def begin(self, tenant: str, server: str, state: str, login: Secrets) -> None:
+    async def begin(self, owner: TokenOwner, state: str, login: Secrets) -> None:
         """Keep a login until its state comes back, which is stored as a hash. Raises Conflict."""
-        hashed = _hash(state)
-        sealed = self._keys.seal(login, tenant=tenant, server=f"{server}/login/{hashed}")
-        row = (tenant, hashed, server, sealed.key_id, sealed.data, LOGIN_S, LOGINS_MAX)
+        tenant, hashed = owner.tenant, _hash(state)
+        if owner.user_id and await self._store.fetchval(tenant, self._sql.logged_in_users, *owner.row) >= USERS_MAX:
+            raise Conflict(f"{USERS_MAX} users are logged in to {owner.server}: forget those that have gone")
+        sealed = self._keys.seal(login, tenant=tenant, server=owner.login_bound_to(hashed))
+        row = (tenant, hashed, owner.server, owner.user_id, sealed.key_id, sealed.data, LOGIN_S, LOGINS_MAX)
         if await self._store.fetchval(tenant, self._sql.begin_login, *row) is None:
             raise Conflict(f"{LOGINS_MAX} logins of this tenant are under way: finish one, or wait ten minutes")
 
-    async def take(self, tenant: str, state: str) -> tuple[str, Secrets]:
-        """Return the server and the login that a state belongs to, once. Raises Reject."""
+    async def take(self, tenant: str, state: str) -> tuple[TokenOwner, Secrets]:
+        """Return the owner and the login that a state belongs to, once. Raises Reject."""
         hashed = _hash(state)
         row = await self._store.fetchrow(tenant, self._sql.take_login, tenant, hashed)
         if row is None or not row["valid"]:
             raise Reject(
                 "this login is unknown, over, or was finished before: begin it again", code="invalid_state", status=400
             )
+        owner = TokenOwner(tenant, row["server"], row["user_id"])
         sealed = Sealed(row["key_id"], row["sealed"])
-        return row["server"], self._open(sealed, tenant, f"{row['server']}/login/{hashed}")
+        return owner, self._keys.open(sealed, tenant=tenant, server=owner.login_bound_to(hashed))
 
-    async def put(self, tenant: str, server: str, held: Secrets) -> None:
+    async def put(self, owner: TokenOwner, held: Secrets) -> None:
         """Keep tokens, and have every replica connect with them."""
-        sealed = self._seal(tenant, server, held)
-        await self._store.fetchval(tenant, self._sql.put_authorization, tenant, server, sealed.key_id, sealed.data)
+        sealed = self._seal(owner, held)
+        row = (*owner.row, sealed.key_id, sealed.data)
+        await self._store.fetchval(owner.tenant, self._sql.put_authorization, *row)
 
-    async def find(self, tenant: str, server: str) -> Secrets | None:
-        """Return the tokens of a server; None: there are none, or they are refused. Raises CannotOpen."""
-        return self._usable(tenant, server, await self._store.fetchrow(tenant, self._sql.authorization, tenant, server))
+    async def find(self, owner: TokenOwner) -> Secrets | None:
+        """Return an owner's tokens; None: there are none, or they are refused. Raises CannotOpen."""
+        return self._usable(owner, await self._store.fetchrow(owner.tenant, self._sql.authorization, *owner.row))
 
-    async def renew(
-        self, tenant: str, server: str, refresh: Callable[[Secrets], Awaitable[Secrets | None]]
-    ) -> Secrets | None:
+    async def asked_scope(self, owner: TokenOwner) -> str | None:
+        """Return the scope that an owner's next login is to ask for; None: what the server says."""
+        row = await self._store.fetchrow(owner.tenant, self._sql.authorization, *owner.row)
+        try:
+            held = None if row is None else self._open(owner, row)
+        except CannotOpen:
+            return None
+        return None if held is None else held.get("wanted_scope")
+
+    async def logged_in_at(self, owner: TokenOwner) -> datetime | None:
+        """Return when an owner logged in; None: nobody is, or the tokens are renewed no more."""
+        return await self._store.fetchval(owner.tenant, self._sql.logged_in_at, *owner.row)
+
+    async def logins(
+        self, tenant: str, server: str, *, user_id: str | None, after: str, limit: int
+    ) -> list[ServerLogin]:
+        """Return the users who are logged in to a server, by their ids."""
+        row = (tenant, server, after, user_id, limit)
+        return [ServerLogin(**one) for one in await self._store.fetch(tenant, self._sql.logins_of_server, *row)]
+
+    async def renew(self, owner: TokenOwner, refresh: Callable[[Secrets], Awaitable[Secrets | None]]) -> Secrets | None:
         """Renew tokens by `refresh`, one at a time across replicas; what it returns None for is refused for good."""
-        async with self._store.tenant(tenant) as conn:
-            held = self._usable(tenant, server, await conn.fetchrow(self._sql.lock_authorization, tenant, server))
+        async with self._store.tenant(owner.tenant) as conn:
+            held = self._usable(owner, await conn.fetchrow(self._sql.lock_authorization, *owner.row))
             if held is None:
                 return None
             fresh = await refresh(held)
             if fresh is None:
-                await conn.execute(self._sql.refuse_authorization, tenant, server)
+                await conn.execute(self._sql.refuse_authorization, *owner.row)
             elif fresh is not held:
-                sealed = self._seal(tenant, server, fresh)
-                await conn.execute(self._sql.renew_authorization, tenant, server, sealed.key_id, sealed.data)
+                sealed = self._seal(owner, fresh)
+                await conn.execute(self._sql.renew_authorization, *owner.row, sealed.key_id, sealed.data)
             return fresh
 
-    async def delete(self, tenant: str, server: str) -> Secrets | None:
+    async def delete(self, owner: TokenOwner) -> Secrets | None:
         """Forget tokens and return them; None: there are none that could be read."""
-        row = await self._store.fetchrow(tenant, self._sql.delete_authorization, tenant, server)
-        try:
-            return None if row is None else self._usable(tenant, server, {**row, "refused": False})
-        except CannotOpen:
-            return None
+        row = await self._store.fetchrow(owner.tenant, self._sql.delete_authorization, *owner.row)
+        return None if row is None else self._readable(owner, row)
+
+    async def delete_user(self, tenant: str, user_id: str) -> dict[str, Secrets | None]:
+        """Forget a user's tokens of every server and return them by server; None: they cannot be read."""
+        rows = await self._store.fetch(tenant, self._sql.delete_authorizations_of_user, tenant, user_id)
+        return {row["server"]: self._readable(TokenOwner(tenant, row["server"], user_id), row) for row in rows}
 
     async def seal_again(self) -> int:
         """Encrypt with the newest key what an older one encrypted, and return how many tokens that were."""
@@ -89,28 +118,30 @@ class AuthorizationTable:
             rows = await conn.fetch(self._sql.authorizations_of_older_keys, newest)
         sealed = 0
         for row in rows:
-            tenant, server = row["tenant"], row["server"]
+            owner = TokenOwner(row["tenant"], row["server"], row["user_id"])
             try:
-                fresh = self._seal(
-                    tenant, server, self._open(Sealed(row["key_id"], row["sealed"]), tenant, f"{server}/tokens")
-                )
+                fresh = self._seal(owner, self._open(owner, row))
             except CannotOpen as error:
-                log.warning("tokens stay under their key", tenant=tenant, server=server, why=str(error))
+                log.warning("tokens stay under their key", tenant=owner.tenant, server=owner.server, why=str(error))
                 continue
-            values = (tenant, server, row["sealed"], fresh.key_id, fresh.data)
-            sealed += await self._store.fetchval(tenant, self._sql.seal_authorization, *values) is not None
+            values = (*owner.row, row["sealed"], fresh.key_id, fresh.data)
+            sealed += await self._store.fetchval(owner.tenant, self._sql.seal_authorization, *values) is not None
         return sealed
 
-    def _usable(self, tenant: str, server: str, row: Record | dict[str, Any] | None) -> Secrets | None:
-        if row is None or row["refused"]:
+    def _usable(self, owner: TokenOwner, row: Record | None) -> Secrets | None:
+        return None if row is None or row["refused"] else self._open(owner, row)
+
+    def _readable(self, owner: TokenOwner, row: Record) -> Secrets | None:
+        try:
+            return self._open(owner, row)
+        except CannotOpen:
             return None
-        return self._open(Sealed(row["key_id"], row["sealed"]), tenant, f"{server}/tokens")
 
-    def _seal(self, tenant: str, server: str, held: Secrets) -> Sealed:
-        return self._keys.seal(held, tenant=tenant, server=f"{server}/tokens")
+    def _seal(self, owner: TokenOwner, held: Secrets) -> Sealed:
+        return self._keys.seal(held, tenant=owner.tenant, server=owner.bound_to)
 
-    def _open(self, sealed: Sealed, tenant: str, bound_to: str) -> Secrets:
-        return self._keys.open(sealed, tenant=tenant, server=bound_to)
+    def _open(self, owner: TokenOwner, row: Record) -> Secrets:
+        return self._keys.open(Sealed(row["key_id"], row["sealed"]), tenant=owner.tenant, server=owner.bound_to)
 
 
 def _hash(state: str) -> str:

@@ -9,9 +9,12 @@ from wayline.contracts.mcp_servers import ServerConfig
 from wayline.tool_registry.adapters.authorization_table import AuthorizationTable
 from wayline.tool_registry.adapters.transport import Authorize, Confinement, Learn, http_client
 from wayline.tool_registry.settings import Settings
+from wayline.tool_registry.token_owner import TokenOwner
 
 if TYPE_CHECKING:
-    from httpx2 import AsyncClient, Auth
+    from httpx2 import AsyncClient
+
+    from wayline.tool_registry.adapters.server_auth import ServerAuth
 
 ANSWER_S = 15.0
 """How long an authorization server may take for one answer."""
@@ -25,16 +28,16 @@ class Authorizing:
     table: AuthorizationTable
     settings: Settings
 
-    def of(self, tenant: str, config: ServerConfig, name: str) -> Authorize | None:
-        """Return how requests to a server are authenticated; None: it has no OAuth."""
+    def of(self, tenant: str, config: ServerConfig, name: str, user_id: str = "") -> Authorize | None:
+        """Return how requests to a server are authenticated, those of a user by their own login; None: no OAuth."""
         if config.oauth is None or config.url is None:
             return None
-        url = config.url
+        url, owner, fixed = config.url, TokenOwner(tenant, name, user_id), config.oauth.scope is not None
 
-        def make(learn: Learn) -> Auth:
+        def make(learn: Learn) -> ServerAuth:
             from wayline.tool_registry.adapters.server_auth import ServerAuth
 
-            return ServerAuth(self.table, tenant, name, url, http=self.client, learn=learn)
+            return ServerAuth(self.table, owner, url, http=self.client, learn=learn, scope_is_fixed=fixed)
 
         return make
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from wayline.tool_registry.errors import CallError, Cut, NotBegun, TimedOut, Unusable
+from wayline.tool_registry.errors import CallError, Cut, NeedsLogin, NotBegun, TimedOut, Unusable
+from wayline.tool_registry.tool_servers import NEEDS_LOGIN
 
 AWAY = -32050
 """Our built-in tools' own error code: what they need is away, and nothing was done."""
+
+NEEDS_SCOPE = -32051
+"""The code that we give a server's refusal of a token that was given for too little: the call was not made."""
 
 SESSION_ENDED = "Session terminated"
 """The library's error when a server does not know our session any more: it restarted, and did not run the call."""
@@ -23,7 +27,7 @@ def call_error(error: BaseException, *, timeout_s: float, hide: Callable[[str], 
     leaves = list(_leaves(error))
     message = hide("; ".join(str(leaf) or type(leaf).__name__ for leaf in leaves))
     if any(isinstance(leaf, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout) for leaf in leaves):
-        return NotBegun(message)
+        return NeedsLogin(message) if NEEDS_LOGIN in message else NotBegun(message)
     for leaf in leaves:
         if isinstance(leaf, ValidationError):
             return Unusable("the server's answer is not a tool result")
@@ -31,6 +35,8 @@ def call_error(error: BaseException, *, timeout_s: float, hide: Callable[[str], 
             continue
         if leaf.code == types.REQUEST_TIMEOUT:
             return TimedOut(after_s=timeout_s)
+        if leaf.code == NEEDS_SCOPE and leaf.message.startswith(NEEDS_LOGIN):
+            return NeedsLogin(hide(leaf.message))
         if leaf.code == AWAY or leaf.message == SESSION_ENDED:
             return NotBegun(hide(leaf.message))
         if leaf.code in _refusals():

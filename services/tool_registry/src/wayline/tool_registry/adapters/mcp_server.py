@@ -22,9 +22,9 @@ from wayline.tool_registry.adapters.transport import Authorize, Confinement, Tra
 from wayline.tool_registry.arguments import Arguments
 from wayline.tool_registry.catalogue import admit_all, own_name
 from wayline.tool_registry.definitions import INSTRUCTIONS, Definition, instructions_of
-from wayline.tool_registry.errors import Cut, NotBegun, TimedOut
+from wayline.tool_registry.errors import Cut, NeedsLogin, NotBegun, TimedOut
 from wayline.tool_registry.settings import Settings
-from wayline.tool_registry.tool_servers import ToolRequest
+from wayline.tool_registry.tool_servers import NEEDS_LOGIN, ToolRequest
 
 if TYPE_CHECKING:
     from mcp import Client, ClientSession
@@ -125,7 +125,7 @@ class McpServer(ServerTask):
         except _Stopped as stopped:
             raise stopped.error or NotBegun("the request was not sent") from None
         except NotBegun as error:
-            raise NotBegun(self.hide(str(error))) from None
+            raise type(error)(self.hide(str(error))) from None
         except TimeoutError:
             self._silent = True
             raise TimedOut(after_s=timeout_s) from None
@@ -149,7 +149,7 @@ class McpServer(ServerTask):
     @asynccontextmanager
     async def _session(self, *, effect: bool, timeout_s: float) -> AsyncIterator[ClientSession]:
         if not await self.ready(self._settings.available_within_s) or (client := self._client) is None:
-            raise NotBegun(f"the server {self.name!r} does not answer: {self._problem}")
+            raise self._away()
         if not effect:
             yield client.session
         elif self._has_sessions_of_their_own(effect):
@@ -159,6 +159,10 @@ class McpServer(ServerTask):
         else:
             await self._prove(client, within_s=timeout_s)
             yield client.session
+
+    def _away(self) -> NotBegun:
+        kind = NeedsLogin if self._problem.startswith(NEEDS_LOGIN) else NotBegun
+        return kind(f"the server {self.name!r} does not answer: {self._problem}")
 
     def _has_sessions_of_their_own(self, effect: bool) -> bool:
         """Return whether each call with an effect opens a session: free over HTTP since protocol 2026-07-28."""

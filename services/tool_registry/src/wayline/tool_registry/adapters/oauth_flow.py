@@ -6,7 +6,9 @@ login begins in one replica and ends in another.
 
 from __future__ import annotations
 
+import re
 import time
+from dataclasses import dataclass
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -37,6 +39,9 @@ EXPIRES_EARLY_S = 60.0
 """How long before their end tokens are renewed."""
 PROBE = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 DISCOVERY_STATUS_MAX = 500
+GRANT_TYPES = ("authorization_code", "refresh_token")
+SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,200}")
+SCOPE_MAX_CHARS = 2_000
 
 Secrets = dict[str, Any]
 
@@ -45,38 +50,54 @@ class CannotLogIn(Conflict):
     """A server whose authorization server cannot be used; the text holds nothing that it answered."""
 
 
-async def begin(
-    http: httpx2.AsyncClient, url: str, oauth_settings: ServerOAuth, *, redirect_uri: str, tenant: str
-) -> tuple[str, str, Secrets]:
+@dataclass(frozen=True)
+class LoginRequest:
+    """A login that somebody begins."""
+
+    tenant: str
+    url: str
+    oauth: ServerOAuth
+    redirect_uri: str
+    client_metadata_url: str | None = None
+    """Where an authorization server can read who we are, instead of registering us."""
+    wanted_scope: str | None = None
+    """What was asked for before, and what a server wants beside it."""
+
+
+async def begin(http: httpx2.AsyncClient, asked: LoginRequest) -> tuple[str, str, Secrets]:
     """Find the authorization server and register there; return the URL to open, the state, and the login to keep.
 
     Raises CannotLogIn.
     """
-    resource, issuer, challenged = await _protected_resource(http, url)
-    metadata = await _metadata(http, issuer, url)
-    scope = oauth_settings.scope or oauth.get_client_metadata_scopes(challenged, resource, metadata)
-    client = await _client(http, metadata, oauth_settings, redirect_uri=redirect_uri, scope=scope)
-    pkce, state = PKCEParameters.generate(), f"{tenant}.{token_urlsafe(32)}"
-    asked = {
+    resource, issuer, challenged = await _protected_resource(http, asked.url)
+    metadata = await _metadata(http, issuer, asked)
+    offered = oauth.get_client_metadata_scopes(challenged, resource, metadata, list(GRANT_TYPES))
+    scope = asked.oauth.scope or oauth.union_scopes(asked.wanted_scope, offered)
+    client = await _client(http, metadata, asked, scope=scope)
+    pkce, state = PKCEParameters.generate(), f"{asked.tenant}.{token_urlsafe(32)}"
+    query = {
         "response_type": "code",
         "client_id": client.client_id,
-        "redirect_uri": redirect_uri,
+        "redirect_uri": asked.redirect_uri,
         "state": state,
         "code_challenge": pkce.code_challenge,
         "code_challenge_method": "S256",
-        "resource": _resource_url(url, resource),
+        "resource": _resource_url(asked.url, resource),
         **({"scope": scope} if scope else {}),
+        # OpenID Connect gives a refresh token only with a consent of its own.
+        **({"prompt": "consent"} if "offline_access" in (scope or "").split() else {}),
     }
     login: Secrets = {
-        "url": url,
+        "url": asked.url,
         "verifier": pkce.code_verifier,
-        "redirect_uri": redirect_uri,
-        "resource": asked["resource"],
+        "redirect_uri": asked.redirect_uri,
+        "resource": query["resource"],
+        "scope": scope,
         "metadata": metadata.model_dump(mode="json", exclude_none=True),
         "client": client.model_dump(mode="json", exclude_none=True),
     }
     endpoint = str(metadata.authorization_endpoint)
-    return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(asked)}", state, login
+    return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query)}", state, login
 
 
 async def finish(http: httpx2.AsyncClient, login: Secrets, *, code: str, iss: str | None) -> Secrets:
@@ -96,7 +117,7 @@ async def finish(http: httpx2.AsyncClient, login: Secrets, *, code: str, iss: st
     if answer.status_code not in (200, 201):
         raise CannotLogIn(f"the authorization server refused the code with status {answer.status_code}")
     kept = {name: login[name] for name in ("url", "resource", "metadata", "client")}
-    return {**kept, **_tokens(answer, before={})}
+    return {**kept, **_tokens(answer, before={"scope": login.get("scope")})}
 
 
 async def refreshed(http: httpx2.AsyncClient, held: Secrets) -> Secrets | None:
@@ -131,6 +152,20 @@ async def revoke(http: httpx2.AsyncClient, held: Secrets) -> bool:
     return answer.status_code == 200
 
 
+def with_scope(held: Secrets, challenge: httpx2.Response) -> Secrets:
+    """Return tokens with the scope that the next login asks for: what they were given for, and what was missing."""
+    missing = oauth.extract_scope_from_www_auth(challenge) or ""
+    named = " ".join(one for one in missing.split() if SCOPE.fullmatch(one))[:SCOPE_MAX_CHARS]
+    return {**held, "wanted_scope": oauth.union_scopes(held.get("wanted_scope") or held.get("scope"), named)}
+
+
+def lacks_scope(answer: httpx2.Response) -> bool:
+    """Return whether a server refuses a token because it was given for too little."""
+    return answer.status_code == httpx2.codes.FORBIDDEN and (
+        oauth.extract_field_from_www_auth(answer, "error") == "insufficient_scope"
+    )
+
+
 def is_fresh(held: Secrets) -> bool:
     """Return whether an access token is still good for a while."""
     return held["expires_at"] is None or time.time() < held["expires_at"] - EXPIRES_EARLY_S
@@ -156,9 +191,12 @@ async def _protected_resource(
     return None, None, oauth.extract_scope_from_www_auth(answer)
 
 
-async def _metadata(http: httpx2.AsyncClient, issuer: str | None, url: str) -> OAuthMetadata:
-    origin = str(httpx2.URL(url).copy_with(raw_path=b"/"))
-    for at in oauth.build_oauth_authorization_server_metadata_discovery_urls(issuer, url):
+async def _metadata(http: httpx2.AsyncClient, issuer: str | None, asked: LoginRequest) -> OAuthMetadata:
+    origin, only = str(httpx2.URL(asked.url).copy_with(raw_path=b"/")), asked.oauth.issuer
+    if only is not None and not oauth.issuers_match(issuer or origin, only):
+        # The server is not believed: it would have the secret sent to whomever it names.
+        raise CannotLogIn("the server names another authorization server than `oauth.issuer`")
+    for at in oauth.build_oauth_authorization_server_metadata_discovery_urls(issuer, asked.url):
         usable, metadata = await oauth.handle_auth_metadata_response(
             await _send(http, oauth.create_oauth_metadata_request(at))
         )
@@ -175,15 +213,19 @@ async def _metadata(http: httpx2.AsyncClient, issuer: str | None, url: str) -> O
 
 
 async def _client(
-    http: httpx2.AsyncClient, metadata: OAuthMetadata, chosen: ServerOAuth, *, redirect_uri: str, scope: str | None
+    http: httpx2.AsyncClient, metadata: OAuthMetadata, asked: LoginRequest, *, scope: str | None
 ) -> OAuthClientInformationFull:
-    """Return the client that is configured, or register one."""
-    if chosen.client_id is not None:
-        return OAuthClientInformationFull(client_id=chosen.client_id, token_endpoint_auth_method="none")
+    """Return the client that is configured, the one that our own document describes, or register one."""
+    redirect_uris = [AnyHttpUrl(asked.redirect_uri)]
+    if asked.oauth.client_id is not None:
+        return _configured(asked.oauth, metadata)
+    if oauth.should_use_client_metadata_url(metadata, asked.client_metadata_url):
+        assert asked.client_metadata_url is not None
+        return oauth.create_client_info_from_metadata_url(asked.client_metadata_url, redirect_uris=[*redirect_uris])
     if metadata.registration_endpoint is None:
         raise CannotLogIn("the authorization server registers no clients: give `oauth.client_id`")
     wanted = OAuthClientMetadata(
-        redirect_uris=[AnyHttpUrl(redirect_uri)], client_name=CLIENT_NAME, application_type="web", scope=scope
+        redirect_uris=[*redirect_uris], client_name=CLIENT_NAME, application_type="web", scope=scope
     )
     answer = await _send(http, oauth.create_client_registration_request(metadata, wanted, ""))
     try:
@@ -192,6 +234,18 @@ async def _client(
     except OAuthRegistrationError:
         raise CannotLogIn(f"the authorization server registered no usable client: {answer.status_code}") from None
     return client
+
+
+def _configured(chosen: ServerOAuth, metadata: OAuthMetadata) -> OAuthClientInformationFull:
+    """Return the client that exists already, with how it says its secret where it has one."""
+    secret = None if chosen.client_secret is None else chosen.client_secret.get_secret_value()
+    known = metadata.token_endpoint_auth_methods_supported or ["client_secret_basic"]
+    method = "client_secret_basic" if "client_secret_basic" in known else "client_secret_post"
+    return OAuthClientInformationFull(
+        client_id=chosen.client_id or "",
+        client_secret=secret,
+        token_endpoint_auth_method=method if secret is not None else "none",
+    )
 
 
 def _resource_url(url: str, resource: ProtectedResourceMetadata | None) -> str:
@@ -237,4 +291,6 @@ def _tokens(answer: httpx2.Response, *, before: Secrets) -> Secrets:
         "access_token": token.access_token,
         "refresh_token": token.refresh_token or before.get("refresh_token"),
         "expires_at": None if token.expires_in is None else time.time() + token.expires_in,
+        # What is left out is as it was asked for.
+        "scope": token.scope or before.get("scope"),
     }

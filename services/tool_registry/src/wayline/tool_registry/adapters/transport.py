@@ -18,8 +18,10 @@ from wayline.tool_registry.errors import NotBegun
 from wayline.tool_registry.settings import Settings
 
 if TYPE_CHECKING:
-    from httpx2 import AsyncClient, Auth
+    from httpx2 import AsyncBaseTransport, AsyncClient
     from pydantic import SecretStr
+
+    from wayline.tool_registry.adapters.server_auth import ServerAuth
 
 CONNECT_S = 10.0
 EVENT_MAX_BYTES = 128 * 1024 * 1024
@@ -33,7 +35,7 @@ HIDDEN_MAX = 1_000
 """Tokens come and go: of more the oldest are forgotten."""
 
 Learn: TypeAlias = Callable[[str], None]
-Authorize: TypeAlias = "Callable[[Learn], Auth]"
+Authorize: TypeAlias = "Callable[[Learn], ServerAuth]"
 """Makes what authenticates requests, which says each token that it uses."""
 
 
@@ -180,11 +182,11 @@ def http_client(
     *,
     connections_max: int,
     headers: Mapping[str, str] | None = None,
-    auth: Auth | None = None,
+    auth: ServerAuth | None = None,
     answer_within_s: float | None = None,
 ) -> AsyncClient:
     """Return a client that reaches what a tenant's server may be; without confinement, everything."""
-    from httpx2 import AsyncClient, Limits, Timeout
+    from httpx2 import AsyncClient, AsyncHTTPTransport, Limits, Timeout
 
     options: dict[str, Any] = {
         "timeout": Timeout(CONNECT_S, read=answer_within_s),
@@ -196,9 +198,12 @@ def http_client(
     if confined is not None and not confined.private:
         from wayline.tool_registry.adapters.tenant_http import TenantTransport
 
-        return AsyncClient(transport=TenantTransport(connections_max=connections_max), **options)
+        transport: AsyncBaseTransport = TenantTransport(connections_max=connections_max)
+        return AsyncClient(transport=transport if auth is None else auth.explaining(transport), **options)
     limits = Limits(max_connections=connections_max, max_keepalive_connections=20)
-    return AsyncClient(limits=limits, **options)
+    if auth is None:
+        return AsyncClient(limits=limits, **options)
+    return AsyncClient(transport=auth.explaining(AsyncHTTPTransport(limits=limits)), **options)
 
 
 @contextmanager
@@ -214,6 +219,8 @@ def _plain(values: Mapping[str, SecretStr]) -> dict[str, str]:
 def _secrets_of(server: ServerConfig) -> tuple[str, ...]:
     """Return the texts that must not be in any error, the longest first."""
     values = {*_plain(server.headers).values(), *_plain(server.env).values()}
+    if server.oauth is not None and server.oauth.client_secret is not None:
+        values.add(server.oauth.client_secret.get_secret_value())
     parts = {part for value in values for part in value.split()}
     _, _, query = (server.url or "").partition("?")
     keys = {part.partition("=")[2] for part in query.split("&")} | {query}

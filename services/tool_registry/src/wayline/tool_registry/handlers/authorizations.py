@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -14,12 +15,17 @@ from wayline.contracts.mcp_servers import (
     AuthorizeServer,
     FinishAuthorization,
     ForgetAuthorization,
+    ForgetUser,
+    ListLogins,
+    LoginPage,
     ServerAuthorized,
+    UserForgotten,
 )
 from wayline.tool_registry.adapters.authorization_table import AuthorizationTable
 from wayline.tool_registry.adapters.mcp_library import load
 from wayline.tool_registry.adapters.server_table import ServerTable
 from wayline.tool_registry.saved_servers import require_key
+from wayline.tool_registry.token_owner import TokenOwner
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient
@@ -47,12 +53,23 @@ class AuthorizationHandlers:
         config = self.servers.whole(saved)
         if config.oauth is None or config.url is None:
             raise Conflict(f"{ask.name} has no `oauth`: save it with that first")
+        if ask.user_id is not None and config.oauth.credentials == "tenant":
+            raise Conflict(f'{ask.name} has one login for all: save it with `oauth.credentials` "user" first')
         require_key({"oauth": {}}, self.servers.newest_key)
+        owner = TokenOwner(ask.tenant, ask.name, ask.user_id or "")
         async with self.http() as http:
             url, state, login = await oauth_flow.begin(
-                http, config.url, config.oauth, redirect_uri=ask.redirect_uri, tenant=ask.tenant
+                http,
+                oauth_flow.LoginRequest(
+                    tenant=ask.tenant,
+                    url=config.url,
+                    oauth=config.oauth,
+                    redirect_uri=ask.redirect_uri,
+                    client_metadata_url=ask.client_metadata_url,
+                    wanted_scope=await self.table.asked_scope(owner),
+                ),
             )
-        await self.table.begin(ask.tenant, ask.name, state, login)
+        await self.table.begin(owner, state, login)
         return AuthorizationUrl(url=url)
 
     async def finish(self, ask: FinishAuthorization) -> ServerAuthorized:
@@ -61,23 +78,47 @@ class AuthorizationHandlers:
         from wayline.tool_registry.adapters import oauth_flow
 
         # Before all else: whatever comes of it, a state counts once.
-        name, login = await self.table.take(ask.tenant, ask.state)
+        owner, login = await self.table.take(ask.tenant, ask.state)
         if ask.code is None:
-            raise oauth_flow.CannotLogIn(f"{name} is not logged in: the authorization server gave no code")
+            raise oauth_flow.CannotLogIn(f"{owner.server} is not logged in: the authorization server gave no code")
         async with self.http() as http:
             held = await oauth_flow.finish(http, login, code=ask.code, iss=ask.iss)
-        await self.table.put(ask.tenant, name, held)
-        await self.changed(ask.tenant)
-        return ServerAuthorized(name=name)
+        await self.table.put(owner, held)
+        if not owner.user_id:
+            await self.changed(ask.tenant)
+        return ServerAuthorized(name=owner.server, user_id=owner.user_id or None)
 
     async def forget(self, ask: ForgetAuthorization) -> AuthorizationForgotten:
         """Forget a server's tokens, and revoke them where that is possible."""
         await load()
         from wayline.tool_registry.adapters import oauth_flow
 
-        held = await self.table.delete(ask.tenant, ask.name)
+        held = await self.table.delete(TokenOwner(ask.tenant, ask.name, ask.user_id or ""))
         if held is None:
             return AuthorizationForgotten(forgotten=False)
-        await self.changed(ask.tenant)
+        if ask.user_id is None:
+            await self.changed(ask.tenant)
         async with self.http() as http:
             return AuthorizationForgotten(forgotten=True, revoked=await oauth_flow.revoke(http, held))
+
+    async def forget_user(self, ask: ForgetUser) -> UserForgotten:
+        """Forget a user's tokens of every server, and revoke them where that is possible."""
+        await load()
+        from wayline.tool_registry.adapters import oauth_flow
+
+        held = await self.table.delete_user(ask.tenant, ask.user_id)
+        readable = {server: tokens for server, tokens in held.items() if tokens is not None}
+        async with self.http() as http:
+            done = await asyncio.gather(*(oauth_flow.revoke(http, tokens) for tokens in readable.values()))
+        revoked = tuple(sorted(server for server, ok in zip(readable, done, strict=True) if ok))
+        return UserForgotten(servers=tuple(sorted(held)), revoked=revoked)
+
+    async def list(self, ask: ListLogins) -> LoginPage:
+        """Say which users are logged in to a server. Raises NotFound."""
+        if await self.servers.find(ask.tenant, ask.name) is None:
+            raise NotFound("server", ask.name)
+        found = await self.table.logins(
+            ask.tenant, ask.name, user_id=ask.user_id, after=ask.cursor or "", limit=ask.limit + 1
+        )
+        page = tuple(found[: ask.limit])
+        return LoginPage(logins=page, next_cursor=page[-1].user_id if len(found) > ask.limit else None)

@@ -48,6 +48,8 @@ class ToolCalls:
                 "have an agent that may use it do this, with run_agent"
             )
             return failure(message, code="needs_approval")
+        if request.user_id is not None:
+            request.require("write", to="call tools for a user")
         asked = self._asked(request, tool, arguments)
         trace.get_current_span().set_attribute(names.EFFECT, tool.effect)
         try:
@@ -72,6 +74,7 @@ class ToolCalls:
             tool=tool.name,
             arguments=arguments,
             deadline=datetime.now(UTC) + timedelta(seconds=tool.timeout_s),
+            user_id=request.user_id,
             direct=True,
         )
 

@@ -64,9 +64,9 @@ class CallIds:
         return cls(_digest("request", tenant, session, type(request_id).__name__, str(request_id)))
 
     @classmethod
-    def of_key(cls, tenant: str, key: str) -> CallIds:
-        """Return the ids of a call that its client gave a key of its own."""
-        return cls(_digest("key", tenant, key))
+    def of_key(cls, tenant: str, key: str, user_id: str | None) -> CallIds:
+        """Return the ids of a call that its client gave a key of its own: of another user it is another call."""
+        return cls(_digest("key", tenant, key, *(() if user_id is None else (user_id,))))
 
     @classmethod
     def fresh(cls) -> CallIds:

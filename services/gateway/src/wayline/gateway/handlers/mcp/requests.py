@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 IDEMPOTENCY_KEY: Final = "wayline/key"
 """In the `_meta` of a call: the same key again is the same call. The registry says it to the servers it calls."""
 KEY_MAX: Final = 500
+USER: Final = "wayline/user"
+"""In the `_meta` of a call: whom it is for, as jobs name their user."""
+USER_MAX: Final = 128
 
 
 class TellProgress(Protocol):
@@ -33,6 +36,8 @@ class McpRequest:
     progress: TellProgress
     traced_from: Mapping[str, str] | None
     """The client's own trace: a link, never our parent."""
+    user_id: str | None
+    """Whom the request is for, where it says so."""
     closes_to_cancel: bool
     """A client without a session cancels a request by closing its answer; one with a session says so."""
 

@@ -103,6 +103,7 @@ class AgentRuns:
             agent=asked.agent,
             input=asked.input,
             session_id=asked.session_id,
+            user_id=request.user_id,
         )
         job_id = await submit(gateway, job, own_id=True, key=None, caller=request.traced_from)
         try:

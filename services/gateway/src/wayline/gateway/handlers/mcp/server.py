@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
@@ -35,10 +36,11 @@ from wayline.gateway.handlers.mcp.call_tool import ToolCalls
 from wayline.gateway.handlers.mcp.exchange import SCHEMA, CallIds, session_of
 from wayline.gateway.handlers.mcp.offers import AGENT_TOOLS, Offers
 from wayline.gateway.handlers.mcp.prompts import PromptTemplates
-from wayline.gateway.handlers.mcp.requests import IDEMPOTENCY_KEY, KEY_MAX, McpRequest
+from wayline.gateway.handlers.mcp.requests import IDEMPOTENCY_KEY, KEY_MAX, USER, USER_MAX, McpRequest
 from wayline.gateway.handlers.mcp.resources import Resources
 from wayline.gateway.handlers.mcp.results import refusal
 from wayline.gateway.handlers.mcp.run_agent import AgentRuns
+from wayline.gateway.shapes.body import ONE_LINE
 from wayline.store import PostgresUnavailable
 from wayline.telemetry import names
 
@@ -174,14 +176,15 @@ def as_request(ctx: ServerRequestContext[Any]) -> McpRequest:
     http = ctx.request
     assert http is not None, "this server is reached over HTTP only"
     caller, session = http.state.identity, session_of(http)
-    key = _key(ctx.meta)
-    by_key = CallIds.of_key(caller.tenant, key) if key is not None else None
+    key, user_id = _key(ctx.meta), _user(ctx.meta)
+    by_key = CallIds.of_key(caller.tenant, key, user_id) if key is not None else None
     by_request = CallIds.of_request(caller.tenant, session, ctx.request_id)
     return McpRequest(
         caller=caller,
         ids=by_key or by_request or CallIds.fresh(),
         progress=ctx.session.report_progress,
         traced_from=http.state.caller,
+        user_id=user_id,
         closes_to_cancel=by_request is None,
     )
 
@@ -193,3 +196,12 @@ def _key(meta: Mapping[str, Any] | None) -> str | None:
     if not isinstance(key, str) or not 0 < len(key) <= KEY_MAX:
         raise MCPError(INVALID_PARAMS, f"_meta {IDEMPOTENCY_KEY!r} is a text of at most {KEY_MAX} characters")
     return key
+
+
+def _user(meta: Mapping[str, Any] | None) -> str | None:
+    user_id = (meta or {}).get(USER)
+    if user_id is None:
+        return None
+    if not isinstance(user_id, str) or not 0 < len(user_id) <= USER_MAX or not re.fullmatch(ONE_LINE, user_id):
+        raise MCPError(INVALID_PARAMS, f"_meta {USER!r} is one line of at most {USER_MAX} characters")
+    return user_id

@@ -1,0 +1,150 @@
+"""Logins to MCP servers with OAuth: the tenant's, and those of single users."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from fastapi.responses import JSONResponse, PlainTextResponse
+from pydantic import Field
+
+from wayline.contracts import ids
+from wayline.contracts.errors import Reject
+from wayline.contracts.mcp_servers import (
+    AuthorizationForgotten,
+    AuthorizationUrl,
+    AuthorizeServer,
+    FinishAuthorization,
+    ForgetAuthorization,
+    ForgetUser,
+    ListLogins,
+    LoginPage,
+    ServerAuthorized,
+    UserForgotten,
+)
+from wayline.gateway.handlers.dependencies import Admin, Gateway, GatewayDependency, Reader, Writer
+from wayline.gateway.handlers.mcp_servers import NamePath
+from wayline.gateway.openapi import fails
+from wayline.gateway.shapes.body import ONE_LINE, Body, Label
+from wayline.gateway.strict_json import StrictRoute
+
+router = APIRouter(prefix="/v1/mcp", tags=["mcp servers"], route_class=StrictRoute)
+
+CALLBACK = "/v1/mcp/oauth/callback"
+CLIENT_DOCUMENT = "/v1/mcp/oauth/client.json"
+LOGIN_WITHIN_S = 65.0
+DOCUMENT_KEPT_S = 3_600
+
+UserQuery = Annotated[
+    str, Query(min_length=1, max_length=128, pattern=ONE_LINE, description="As jobs name their user.")
+]
+
+
+class UserLogin(Body):
+    """Who logs in."""
+
+    user_id: Label = Field(description="As the user's jobs name them.", examples=["alice"])
+
+
+@router.post("/servers/{name}/authorize", responses=fails(404, 409))
+async def authorize_server(name: NamePath, gateway: GatewayDependency, caller: Admin) -> AuthorizationUrl:
+    """Begin the tenant's login to a server with `oauth`, and return the URL to open in a browser within ten minutes."""
+    return await _begin(gateway, _authorize(gateway, caller.tenant, name))
+
+
+@router.delete("/servers/{name}/authorization", responses=fails())
+async def forget_authorization(name: NamePath, gateway: GatewayDependency, caller: Admin) -> AuthorizationForgotten:
+    """Forget the tenant's tokens of a server, and revoke them where its authorization server can."""
+    request = ForgetAuthorization(tenant=caller.tenant, name=name)
+    return await gateway.bus.ask(request, AuthorizationForgotten, timeout_s=LOGIN_WITHIN_S)
+
+
+@router.post("/servers/{name}/logins", responses=fails(404, 409))
+async def begin_user_login(
+    name: NamePath, login: UserLogin, gateway: GatewayDependency, caller: Writer
+) -> AuthorizationUrl:
+    """Begin the login of one user, and return the URL that this user opens in a browser within ten minutes."""
+    return await _begin(gateway, _authorize(gateway, caller.tenant, name, user_id=login.user_id))
+
+
+@router.get("/servers/{name}/logins", responses=fails(404))
+async def list_user_logins(
+    name: NamePath,
+    gateway: GatewayDependency,
+    caller: Reader,
+    *,
+    user_id: UserQuery | None = None,
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+    cursor: Annotated[str | None, Query(min_length=1, max_length=128, pattern=ONE_LINE)] = None,
+) -> LoginPage:
+    """Return the users who are logged in to a server, by their ids, without their tokens."""
+    request = ListLogins(tenant=caller.tenant, name=name, user_id=user_id, limit=limit, cursor=cursor)
+    return await gateway.bus.ask(request, LoginPage)
+
+
+@router.delete("/servers/{name}/logins", responses=fails())
+async def forget_user_login(
+    name: NamePath, user_id: UserQuery, gateway: GatewayDependency, caller: Writer
+) -> AuthorizationForgotten:
+    """Forget one user's tokens of a server, and revoke them where its authorization server can."""
+    request = ForgetAuthorization(tenant=caller.tenant, name=name, user_id=user_id)
+    return await gateway.bus.ask(request, AuthorizationForgotten, timeout_s=LOGIN_WITHIN_S)
+
+
+@router.delete("/logins", responses=fails())
+async def forget_user(user_id: UserQuery, gateway: GatewayDependency, caller: Writer) -> UserForgotten:
+    """Forget one user's tokens of every server, and the logins that the user has begun."""
+    request = ForgetUser(tenant=caller.tenant, user_id=user_id)
+    return await gateway.bus.ask(request, UserForgotten, timeout_s=LOGIN_WITHIN_S)
+
+
+@router.get("/oauth/callback", response_class=PlainTextResponse, responses=fails(400, 409))
+async def finish_authorization(
+    gateway: GatewayDependency,
+    state: Annotated[str, Query(max_length=500)],
+    code: Annotated[str | None, Query(max_length=8_000)] = None,
+    iss: Annotated[str | None, Query(max_length=2_000)] = None,
+) -> PlainTextResponse:
+    """Finish a login: a browser comes here without a key, and its state, which counts once, says for whom."""
+    tenant = state.partition(".")[0]
+    if not ids.is_tenant(tenant):
+        raise Reject("this login is unknown: begin it again", code="invalid_state", status=400)
+    request = FinishAuthorization(tenant=tenant, state=state, code=code, iss=iss)
+    done = await gateway.bus.ask(request, ServerAuthorized, timeout_s=LOGIN_WITHIN_S)
+    headers = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff"}
+    who = f"User {done.user_id} of tenant {tenant}" if done.user_id else f"Tenant {tenant}"
+    text = f"{who} is logged in to the MCP server {done.name}. You can close this page.\n"
+    return PlainTextResponse(text, headers=headers)
+
+
+@router.get("/oauth/client.json", responses=fails())
+async def describe_client(gateway: GatewayDependency) -> JSONResponse:
+    """Say who the client is that logs in: an authorization server reads this instead of registering it."""
+    at = gateway.settings.reached_at
+    document = {
+        "client_id": f"{at}{CLIENT_DOCUMENT}",
+        "client_name": "Wayline",
+        "client_uri": at,
+        "redirect_uris": [f"{at}{CALLBACK}"],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": "none",
+        "application_type": "web",
+    }
+    return JSONResponse(document, headers={"Cache-Control": f"public, max-age={DOCUMENT_KEPT_S}"})
+
+
+def _authorize(gateway: Gateway, tenant: str, name: str, *, user_id: str | None = None) -> AuthorizeServer:
+    at = gateway.settings.reached_at
+    return AuthorizeServer(
+        tenant=tenant,
+        name=name,
+        user_id=user_id,
+        redirect_uri=f"{at}{CALLBACK}",
+        # Elsewhere nobody could read it, or trust who answers.
+        client_metadata_url=f"{at}{CLIENT_DOCUMENT}" if at.startswith("https://") else None,
+    )
+
+
+async def _begin(gateway: Gateway, request: AuthorizeServer) -> AuthorizationUrl:
+    return await gateway.bus.ask(request, AuthorizationUrl, timeout_s=LOGIN_WITHIN_S)
