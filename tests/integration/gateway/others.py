@@ -18,6 +18,7 @@ from wayline.contracts import schedules as c
 from wayline.contracts import sessions as s
 from wayline.contracts import tenant_settings as ts
 from wayline.contracts import tenants as n
+from wayline.contracts import tool_use as tu
 from wayline.contracts import traces as t
 from wayline.contracts.base import Request
 from wayline.contracts.jobs import GetLatestRun, PlanJob, Planned, Route, RunResult, Status
@@ -133,6 +134,7 @@ ANSWERS: dict[type[Request], Any] = {
     t.GetSteps: t.StepList(job_id="j1", steps=(t.Step(step=1, status="success"),)),
     t.GetCosts: t.CostTable(rows=()),
     GetLatestRun: RunResult(agent="critic", user_id="ann", job_id="j1", status=Status.QUEUED),
+    tu.GetAgentsToolUse: tu.AgentsToolUse(agents=()),
     t.ListJobs: t.JobPage(jobs=()),
     t.FindQueuePlaces: t.QueuePlaces(places=()),
     s.ListSessions: s.SessionPage(sessions=(SESSION,)),
