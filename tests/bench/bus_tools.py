@@ -16,22 +16,19 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
 
 from wayline.contracts import ids
 from wayline.contracts.tools import CallTool, ListTools, ToolList, ToolReply
-from wayline.embedded import NatsServer, PostgresServer
 from wayline.embedded.ports import free_port
 from wayline.embedded.process import Child, spawn
 from wayline.testkit import Platform, until
-from wayline.testkit.databases import clone, make_template
-from wayline.testkit.guarded import Guarded, config, new_seeds
 from wayline.tool_registry.settings import Settings
 
 from . import page
+from .tool_platform import tool_platform
 
 CALLS = 200
 ROUNDS = 5
@@ -62,17 +59,7 @@ tools.run()
 async def measure(home: Path) -> list[list[str]]:
     """Return the rows of the table."""
     lines: list[list[str]] = []
-    async with AsyncExitStack() as stack:
-        seeds = new_seeds()
-        nats = NatsServer(home / "nats", config=config(home / "js", seeds))
-        await nats.start()
-        stack.push_async_callback(nats.stop)
-        postgres = PostgresServer(home / "postgres", settings={"fsync": "off"})
-        await postgres.start()
-        stack.push_async_callback(postgres.stop)
-        await make_template(postgres)
-        guarded = Guarded(nats, seeds)
-        platform = await stack.enter_async_context(Platform.open(guarded, await clone(postgres), limits=None))
+    async with tool_platform(home) as platform:
         for effect in ("read", "once"):
             lines += await compare(platform, home, effect)
     return lines

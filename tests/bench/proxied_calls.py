@@ -24,18 +24,17 @@ from pathlib import Path
 from statistics import median
 
 import httpx2
+from mcp import Client
 
 from wayline.contracts import ids
 from wayline.contracts.tools import CallTool, ListTools, ToolList, ToolReply
-from wayline.embedded import NatsServer, PostgresServer
 from wayline.embedded.ports import free_port
 from wayline.embedded.process import spawn
 from wayline.testkit import Platform, until
-from wayline.testkit.databases import clone, make_template
-from wayline.testkit.guarded import Guarded, config, new_seeds
 
 from . import page
 from .bus_tools import cpu_of
+from .tool_platform import tool_platform
 
 CALLS = 200
 ROUNDS = 3
@@ -87,6 +86,8 @@ class World:
     pids: dict[str, int] = field(default_factory=dict)
     mcp: str = ""
     """The address of `/mcp`."""
+    server: str = ""
+    """The address of the first server."""
 
     def spent(self) -> dict[str, float]:
         """Return the seconds of CPU of our processes."""
@@ -97,16 +98,7 @@ class World:
 async def world(home: Path) -> AsyncIterator[World]:
     """Start everything, and end it."""
     async with AsyncExitStack() as stack:
-        seeds = new_seeds()
-        nats = NatsServer(home / "nats", config=config(home / "js", seeds))
-        await nats.start()
-        stack.push_async_callback(nats.stop)
-        postgres = PostgresServer(home / "postgres", settings={"fsync": "off"})
-        await postgres.start()
-        stack.push_async_callback(postgres.stop)
-        await make_template(postgres)
-        guarded = Guarded(nats, seeds)
-        platform = await stack.enter_async_context(Platform.open(guarded, await clone(postgres), limits=None))
+        platform = await stack.enter_async_context(tool_platform(home))
         ports = [free_port() for _ in range(SERVERS)]
         program = home / "servers.py"
         program.write_text(SERVER)
@@ -131,7 +123,7 @@ async def world(home: Path) -> AsyncIterator[World]:
         fleet.set("tool_registry", WAYLINE_TOOL_REGISTRY_SERVERS=named, WAYLINE_TOOL_REGISTRY_RETRY_AFTER_S=[])
         http_port = free_port()
         fleet.set("gateway", WAYLINE_HTTP_PORT=str(http_port))
-        made = World(platform, mcp=f"http://127.0.0.1:{http_port}/mcp")
+        made = World(platform, mcp=f"http://127.0.0.1:{http_port}/mcp", server=f"http://127.0.0.1:{ports[0]}/mcp")
         for name in OURS:
             made.pids[name] = (await fleet.start(name)).pid
         await until(lambda: _listed(platform), within=120, why="every tool is listed")
@@ -164,7 +156,23 @@ async def cpu_rows(world: World) -> list[list[str]]:
                 spent = {name: 1_000 * (now - before[name]) / CALLS for name, now in world.spent().items()}
                 if number >= 0:
                     found[way].append(spent)
-    return [_cpu_row(way, measured) for way, measured in found.items()]
+    bare = await bare_ms(world)
+    return [
+        ["the official client alone, for one call", "", "", f"{bare:.2f}", ""],
+        *(_cpu_row(way, measured) for way, measured in found.items()),
+    ]
+
+
+async def bare_ms(world: World) -> float:
+    """Return what the official SDK's client needs for one call of the same server, in this process."""
+    async with Client(world.server, cache=None) as client:
+        took: list[float] = []
+        for _ in range(-1, ROUNDS):
+            before = time.process_time()
+            for n in range(CALLS):
+                await client.session.call_tool("look", {"number": str(n)})
+            took.append(1_000 * (time.process_time() - before) / CALLS)
+    return median(took[1:])
 
 
 def _cpu_row(way: str, measured: Sequence[dict[str, float]]) -> list[str]:
