@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, TypeAlias
 
 import structlog
@@ -78,15 +79,20 @@ async def submit_job(
     return await current(gateway, caller.tenant, job_id, wait_s=wait, fresh=not repeatable)
 
 
+LOOK_WITHIN_S = 3.0
+"""How long beyond its wait an answer may take: where the bus is away, 202 says what is known."""
+
+
 async def current(gateway: Gateway, tenant: str, job_id: str, *, wait_s: float | None, fresh: bool) -> Response:
     """Answer 200 with the job once it has ended, else 202; a new job is not read without a wait."""
     status = Status.QUEUED
     if wait_s or not fresh:
         try:
-            job = await _looked_at(gateway, tenant, job_id, wait_s=wait_s)
-        except (Retry, NotFound, PostgresUnavailable) as error:
+            async with asyncio.timeout((wait_s or 0) + LOOK_WITHIN_S):
+                job = await _looked_at(gateway, tenant, job_id, wait_s=wait_s)
+        except (TimeoutError, Retry, NotFound, PostgresUnavailable) as error:
             # It is on the bus: an error would have the client send it again, as another job.
-            log.warning("an accepted job cannot be looked at", job_id=job_id, error=str(error))
+            log.warning("an accepted job cannot be looked at", job_id=job_id, error=str(error) or "no answer in time")
         else:
             if has_ended(job):
                 return _answer(200, job)
