@@ -196,6 +196,17 @@ async def test_a_search_that_is_paid_but_fails_is_charged(platform):
     assert reply.cost_usd == Decimal("0.005")
 
 
+async def test_a_paid_search_whose_answer_breaks_off_is_not_repeated(platform):
+    async with engine(platform, "brave", web_search_cost_usd="0.005") as played:
+        played.refusals.append(Page('{"web": {}}', media_type="application/json", cut=True))
+        reply = await search(platform)
+
+    assert reply.status == "failed"
+    # It may have been charged for, and nobody says how much.
+    assert (reply.cost_usd, reply.may_have_charged) == (None, True)
+    assert played.asked == []
+
+
 @every_provider
 async def test_a_busy_provider_is_asked_again(platform, provider: str):
     async with engine(platform, provider) as played:

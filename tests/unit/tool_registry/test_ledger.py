@@ -24,7 +24,7 @@ def row(state: State = State.STARTED, effect: Effect = Effect.ONCE, **more) -> R
         (row(effect=Effect.IDEMPOTENT, live=True, late=True), Next.WAIT),
         (row(effect=Effect.ONCE), Next.GIVE_UP),
         (row(effect=Effect.IDEMPOTENT), Next.AGAIN),
-        (row(effect=Effect.READ), Next.AGAIN),
+        (row(effect=Effect.READ), Next.LOSE),
         (row(effect=Effect.RECONCILE), Next.ASK_TOOL),
         (row(effect=Effect.RECONCILE, late=True), Next.GIVE_UP),
         (row(effect=Effect.IDEMPOTENT, attempt=3), Next.GIVE_UP),

@@ -62,6 +62,11 @@ class ToolDefinition(Frozen):
     charge: ToolCharge | None = Field(default=None, description="None: it is free, or says only afterwards.")
 
     @property
+    def is_free_read(self) -> bool:
+        """Return whether a repeat of a call neither changes nor costs anything, so that it needs no ledger."""
+        return self.effect is Effect.READ and self.charge is None
+
+    @property
     def digest(self) -> str:
         """Return the hash of what an approval of a call rests on."""
         # Named one by one: a build that knows another field has to find the same hash.
@@ -159,6 +164,12 @@ class InputAnswer(Frozen):
     state: str | None = None
 
 
+NOT_ASKED = frozenset(
+    {"unknown_tool", "invalid_arguments", "unavailable", "refused", "denied", "definition_changed"},
+)
+"""Errors of calls that their tool was never asked for."""
+
+
 class ToolReply(Frozen):
     """What became of a call. `in_progress`: ask again with the same key; `unknown`: nobody knows, ask a human."""
 
@@ -184,6 +195,12 @@ class ToolReply(Frozen):
         default=None,
         description="The call ended with a question to a person: the next one, under another key, brings the answer.",
     )
+
+    @property
+    def may_have_charged(self) -> bool:
+        """Return whether the tool was asked and has not said what it charged."""
+        asked = self.begun and not (self.error is not None and self.error.code in NOT_ASKED)
+        return asked and self.cost_usd is None
 
 
 class ListTools(Request, subject="tools.list.{tenant}", replies=ToolList):

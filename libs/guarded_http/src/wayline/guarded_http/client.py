@@ -15,6 +15,7 @@ from wayline.guarded_http.errors import (
     Blocked,
     GuardedRequestError,
     InvalidUrl,
+    NotConnected,
     TimedOut,
     TooLarge,
     TooManyRedirects,
@@ -156,7 +157,8 @@ class GuardedClient:
         except (httpx2.ConnectTimeout, httpx2.ReadTimeout, httpx2.WriteTimeout, httpx2.PoolTimeout):
             raise TimedOut(host, after_s=outgoing.limits.total_s) from None
         except (httpx2.HTTPError, httpx2.StreamError, ssl.SSLError, OSError) as error:
-            raise Unreachable(f"{host} could not be reached: {str(error) or type(error).__name__}") from error
+            kind = NotConnected if isinstance(error, httpx2.ConnectError) else Unreachable
+            raise kind(f"{host} could not be reached: {str(error) or type(error).__name__}") from error
         if response.status_code >= 400:
             raise BadStatus(host, response.status_code, headers=headers, content=content)
         return Answer(str(outgoing.url), response.status_code, headers, content, outgoing.seen)

@@ -5,6 +5,7 @@ GuardedRequestError      its `code` is for programs, its text for whoever chose 
 ├── Blocked                  the host, the address or the port is not to be reached from here
 ├── TooManyRedirects
 ├── Unreachable              no such name, no connection, a broken answer
+│   └── NotConnected             nothing was sent
 ├── TimedOut
 ├── TooLarge
 ├── Undecodable              the answer is compressed in a way that is not read, or wrongly
@@ -45,6 +46,10 @@ class Unreachable(GuardedRequestError):
     """No such name, no connection, or an answer that broke off."""
 
     code = "unreachable"
+
+
+class NotConnected(Unreachable):
+    """No connection was made, so that nothing was sent."""
 
 
 class TimedOut(GuardedRequestError):

@@ -128,6 +128,8 @@ class EffectCall:
                 return unknown(row.effect, row.attempt)
             case Next.GIVE_UP:
                 await ledger.give_up(ask.tenant, ask.key, seen=row.attempt)
+            case Next.LOSE:
+                await ledger.lose(ask.tenant, ask.key, answer_lost(ask.tool))
             case Next.AGAIN | Next.ASK_TOOL:
                 return await ledger.take(ask, seen=row.attempt, owner=self._owner)
             case Next.WAIT:
@@ -205,6 +207,8 @@ class EffectCall:
         if self._stop_reason is StopReason.CANCELLED:
             message = "the call was cancelled; it may have taken effect"
             return await self._record(lease, failed("cancelled", message, effect=effect, attempts=lease.attempt))
+        if effect is Effect.READ:
+            return await self._record(lease, answer_lost(self._ask.tool))
         # The lease is left to run out: by then what was under way has ended, and the rules of a dead lease hold.
         return None
 
@@ -241,6 +245,12 @@ class EffectCall:
 
 async def _once_the_ledger_answers(what: str, do: Callable[[], Awaitable[T]], *, within_s: float) -> T:
     return await keep_trying(what, do, on=LedgerUnavailable, within_s=within_s, pause_max_s=JOIN_POLL_MAX_S)
+
+
+def answer_lost(tool: str) -> ToolReply:
+    """Return the reply of a `read` call that may have charged and whose answer never arrived."""
+    message = f"the answer of {tool} was lost, and it may have charged for it: call it again if you still need it"
+    return failed("timeout", message, effect=Effect.READ)
 
 
 def unknown(effect: Effect, attempts: int) -> ToolReply:

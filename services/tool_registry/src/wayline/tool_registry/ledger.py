@@ -62,16 +62,23 @@ class Next(StrEnum):
     AGAIN = "again"
     ASK_TOOL = "ask tool"
     GIVE_UP = "give up"
+    LOSE = "lose"
 
 
 def next_step(row: Row, *, attempts_max: int) -> Next:
-    """Return the one thing to do with a row that is not ours; nothing here executes a `once` tool a second time."""
+    """Return the one thing to do with a row that is not ours; nothing here executes a `once` tool a second time.
+
+    Only a `read` tool that charges has a row: it is not called again, because that could be paid for a second time and
+    no more than one call is held. Nobody is asked either, because it did nothing but charge.
+    """
     if row.state is State.FINISHED:
         return Next.STORED
     if row.state is State.UNKNOWN:
         return Next.UNKNOWN
     if row.live:
         return Next.WAIT
+    if row.effect is Effect.READ:
+        return Next.LOSE
     if row.effect is Effect.ONCE or row.late or row.attempt >= attempts_max:
         return Next.GIVE_UP
     return Next.ASK_TOOL if row.effect is Effect.RECONCILE else Next.AGAIN

@@ -1,4 +1,4 @@
-"""A call of a `read` tool: repeated freely, so it needs no ledger."""
+"""A call of a `read` tool that charges nothing: repeated freely, so it needs no ledger."""
 
 from __future__ import annotations
 

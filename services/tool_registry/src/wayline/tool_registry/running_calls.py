@@ -139,7 +139,7 @@ class RunningCalls:
             self._take_slot(running, bound.server)
         if isinstance(bound, ToolReply) and bound.effect is Effect.READ and _is_refused(bound):
             return bound
-        if isinstance(bound, BoundTool) and bound.tool.effect is Effect.READ:
+        if isinstance(bound, BoundTool) and bound.tool.definition.is_free_read:
             work: Work = ReadCall(ask, bound)
         else:
             # Also where the tool cannot be called: the key may have its outcome already.

@@ -22,7 +22,7 @@ class VoidCall(EffectCall):
 
     async def _by(self, row: Row) -> ToolReply | Lease | None:
         match next_step(row, attempts_max=self._attempts_max):
-            case Next.AGAIN | Next.GIVE_UP | Next.UNKNOWN:
+            case Next.AGAIN | Next.GIVE_UP | Next.LOSE | Next.UNKNOWN:
                 return await self._lost(row)
             case _:
                 return await super()._by(row)

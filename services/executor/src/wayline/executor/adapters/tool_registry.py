@@ -141,7 +141,7 @@ class ToolRegistry:
                 await asyncio.sleep(max(ASK_AGAIN_S, error.after_s))
                 continue
             except Reject as error:
-                if error.code != Bug.code or _is_read(job, call):
+                if error.code != Bug.code or _is_free_read(job, call):
                     return ToolReply(status="failed", error=ToolError(code="refused", message=str(error)))
                 # The registry failed before, while or after the tool acted: only its ledger can tell.
                 if datetime.now(UTC) > request.deadline:
@@ -224,6 +224,6 @@ def _unknown() -> ToolReply:
     return ToolReply(status="failed", error=ToolError(code="cancelled", message=NOBODY_KNOWS))
 
 
-def _is_read(job: Job, call: Call) -> bool:
+def _is_free_read(job: Job, call: Call) -> bool:
     definition = job.tools.definition(call.meant.tool)
-    return definition is not None and definition.effect is Effect.READ
+    return definition is not None and definition.is_free_read

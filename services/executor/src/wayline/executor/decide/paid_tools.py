@@ -13,10 +13,6 @@ from wayline.executor.decide.worst_case import Need
 from wayline.journal import Call, Job
 
 NOTHING = Decimal(0)
-NOT_MADE = frozenset(
-    {"unknown_tool", "invalid_arguments", "unavailable", "refused", "denied", "definition_changed"},
-)
-"""Errors of calls that their tool was never asked for."""
 
 
 def most_usd(job: Job, call: Call) -> Decimal:
@@ -59,8 +55,7 @@ def charged(job: Job, call: Call, reply: ToolReply) -> dict[str, Any]:
     A call that was made again because nobody knew what it had done may have charged each time.
     """
     worst = most_usd(job, call)
-    made = reply.begun and not (reply.error is not None and reply.error.code in NOT_MADE)
-    uncounted = call.retried + (1 if made and reply.cost_usd is None else 0)
+    uncounted = call.retried + reply.may_have_charged
     if not worst or not uncounted:
         return {"cost_usd": reply.cost_usd}
     return {"cost_usd": reply.cost_usd, "unsettled": Bounds(lower_usd=NOTHING, upper_usd=worst * uncounted)}

@@ -11,7 +11,15 @@ from decimal import Decimal
 from typing import Any
 
 from wayline.contracts.tools import ToolCharge
-from wayline.guarded_http import BadStatus, GuardedClient, GuardedRequestError, Limits
+from wayline.guarded_http import (
+    BadStatus,
+    Blocked,
+    GuardedClient,
+    GuardedRequestError,
+    InvalidUrl,
+    Limits,
+    NotConnected,
+)
 from wayline.tool_registry.adapters.search_providers import Provider, UnusableAnswer
 from wayline.tool_registry.web.expiring_cache import ExpiringCache
 from wayline.tool_registry.web.fetching import wait_before_retry
@@ -28,20 +36,22 @@ ERROR_READ_BYTES = 10_000
 CACHE_MAX_BYTES = 8 * 1024 * 1024
 KEY_SETTING = "WAYLINE_TOOL_REGISTRY_WEB_SEARCH_KEY"
 URL_SETTING = "WAYLINE_TOOL_REGISTRY_WEB_SEARCH_URL"
+NOT_CHARGED = (BadStatus, Blocked, InvalidUrl, NotConnected)
+"""Failures for which no provider charges: after any other one the search may have been made."""
 
 
 class SearchRefused(Exception):
     """A search that brings nothing however often it is tried; what to tell the model, and what was paid."""
 
-    def __init__(self, message: str, *, cost_usd: Decimal = Decimal(0)) -> None:
+    def __init__(self, message: str, *, cost_usd: Decimal | None = Decimal(0)) -> None:
         super().__init__(message)
         self.cost_usd = cost_usd
 
 
 class SearchAway(Exception):
-    """The provider does not answer."""
+    """The provider does not answer; what was paid, None: it may have charged for what it did not answer."""
 
-    def __init__(self, message: str, *, cost_usd: Decimal = Decimal(0)) -> None:
+    def __init__(self, message: str, *, cost_usd: Decimal | None = Decimal(0)) -> None:
         super().__init__(message)
         self.cost_usd = cost_usd
 
@@ -133,10 +143,13 @@ class WebSearch:
             except GuardedRequestError as error:
                 wait_s = wait_before_retry(error, attempt, first_s=self._backoff_first_s)
                 refused = isinstance(error, BadStatus) and error.status == 403
-                if wait_s is None or refused or attempt == ATTEMPTS_MAX:
+                if wait_s is None or refused or attempt == ATTEMPTS_MAX or self._may_have_charged(error):
                     raise
                 await asyncio.sleep(wait_s)
         raise AssertionError("the last attempt returns or raises")
+
+    def _may_have_charged(self, error: GuardedRequestError) -> bool:
+        return bool(self._cost_usd) and not isinstance(error, NOT_CHARGED)
 
     def _failed(self, error: GuardedRequestError, paid: Decimal) -> SearchRefused | SearchAway:
         status = error.status if isinstance(error, BadStatus) else None
@@ -148,4 +161,5 @@ class WebSearch:
         if status is not None and status < 500 and status != 429:
             reason = f"{self._name} refuses this search with status {status}: put it in other words"
             return SearchRefused(reason, cost_usd=paid)
-        return SearchAway(f"{self._name} does not answer: {error}", cost_usd=paid)
+        unsure = self._may_have_charged(error)
+        return SearchAway(f"{self._name} does not answer: {error}", cost_usd=None if unsure else paid)

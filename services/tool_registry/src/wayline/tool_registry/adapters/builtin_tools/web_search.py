@@ -25,9 +25,9 @@ def web_search_tool(web: WebSearch) -> Callable[..., Awaitable[Any]]:
     from mcp import MCPError
     from mcp_types import CallToolResult, TextContent
 
-    def result(text: str, cost_usd: Decimal, *, is_error: bool = False) -> CallToolResult:
+    def result(text: str, cost_usd: Decimal | None, *, is_error: bool = False) -> CallToolResult:
         # Where a search has a price, one that was free says so: a charge that nobody states is unknown.
-        meta = {COST: str(cost_usd)} if web.charge is not None else {}
+        meta = {COST: str(cost_usd)} if web.charge is not None and cost_usd is not None else {}
         return CallToolResult(content=[TextContent(type="text", text=text)], is_error=is_error, _meta=meta)
 
     async def web_search(
@@ -60,8 +60,8 @@ def web_search_tool(web: WebSearch) -> Callable[..., Awaitable[Any]]:
         except SearchRefused as error:
             return result(str(error), error.cost_usd, is_error=True)
         except SearchAway as error:
-            if error.cost_usd:
-                # An error of the protocol could not tell what was paid.
+            if error.cost_usd != 0:
+                # An error of the protocol would say that nothing was done.
                 return result(str(error), error.cost_usd, is_error=True)
             raise MCPError(AWAY, str(error)) from error
         return result(json.dumps(told(request, found), ensure_ascii=False), found.cost_usd)
