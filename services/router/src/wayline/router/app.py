@@ -21,6 +21,7 @@ from wayline.router.adapters.catalogue import Catalogue
 from wayline.router.adapters.families import Families
 from wayline.router.adapters.firings import Firings
 from wayline.router.adapters.latest_results import LatestResults
+from wayline.router.adapters.lost_charges import LostCharges
 from wayline.router.adapters.schedules import ScheduleLimits, Schedules
 from wayline.router.adapters.sessions import Sessions
 from wayline.router.adapters.shares import ShareLimits, Shares
@@ -141,7 +142,16 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
             asks(tenant_settings.ChangeSettings, chosen.on_change),
             asks(tenants.NoteStored, shares.on_stored),
         ],
-        parts=[waker, availability, usage, signal_share, shares, firings, TurnUpkeep(bus, store, records.conclude)],
+        parts=[
+            waker,
+            LostCharges(money),
+            availability,
+            usage,
+            signal_share,
+            shares,
+            firings,
+            TurnUpkeep(bus, store, records.conclude),
+        ],
         reports_stored=False,
         needs={"postgres": store.check},
         close=store.close,

@@ -124,6 +124,7 @@ IDENTITIES = {
                 *(f"settings.{verb}.*" for verb in ("get", "change")),
                 *(f"mcp.{verb}.*" for verb in SERVER_VERBS),
                 *(f"tools.{verb}.*" for verb in ("list", "call", "cancel", "search")),
+                "budgets.hold.*",
                 "budgets.charge.*",
                 "costs.record.*",
                 *(f"traces.{verb}.*" for verb in ("get", "steps")),

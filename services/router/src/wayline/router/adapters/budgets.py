@@ -113,6 +113,19 @@ class Budgets:
             settled=await self.settle(request.tenant, request.charge_id, request.cost_usd, request.unsettled_usd)
         )
 
+    async def settle_lost(self, *, after_s: float, at_most: int) -> int:
+        """Count what was held for calls of tools that nobody counted, as money that they may have cost.
+
+        Their gateway was killed in between, and no client asked again. Returns how many there were.
+        """
+        sql, moment = self._store.sql, self._moment()
+        async with self._store.system() as conn:
+            await conn.execute(sql.forget_refused_charges, moment, after_s)
+            lost = await conn.fetch(sql.lost_charges, moment, after_s, at_most)
+        for row in lost:
+            await self.settle(row["tenant"], row["charge_id"], Decimal(0), row["reserved_usd"])
+        return len(lost)
+
     async def _put_charge(self, tenant: str, charge_id: str) -> None:
         await self._store.execute(tenant, self._store.sql.put_charge, tenant, charge_id, self._moment())
 

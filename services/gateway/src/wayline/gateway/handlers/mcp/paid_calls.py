@@ -1,0 +1,116 @@
+"""What tools charge for calls outside of any job: held in the tenant's budgets before, counted there after."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, Final
+
+import structlog
+
+from wayline.chassis import keep_trying
+from wayline.contracts.budgets import ChargeBudgets, Extended, HoldCharge, Settled
+from wayline.contracts.errors import Reject, Retry
+from wayline.contracts.events import Bounds
+from wayline.contracts.money import dollars
+from wayline.contracts.tools import CallTool, ToolDefinition, ToolReply
+from wayline.contracts.traces import Recorded, RecordSpending, Spending
+from wayline.gateway.handlers.dependencies import Gateway
+
+log = structlog.get_logger()
+
+CHARGE_WITHIN_S: Final = 300.0
+"""How long a tool's charge is tried to be counted while the router or tracing is away."""
+NOTHING: Final = Decimal(0)
+SETTLED: Final = "ended"
+"""What the router says of a charge that was counted before: the same call again, whose result is in the ledger."""
+
+
+class PaidCalls:
+    """Holds and counts; a call goes on to its end and is counted also when its client leaves."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._running: set[asyncio.Task[Any]] = set()
+
+    async def hold(self, asked: CallTool, tool: ToolDefinition) -> str | None:
+        """Have the most that a call charges held, and return why it may not be made; None: it may."""
+        if not (most_usd := _most_usd(asked, tool)):
+            return None
+        hold = HoldCharge(tenant=asked.tenant, charge_id=_charge_id(asked), usd=most_usd)
+        held = await self._gateway.bus.ask(hold, Extended)
+        if held.granted or held.limited_by == SETTLED:
+            return None
+        again = f"; it begins anew at {held.resets_at:%Y-%m-%d %H:%M} UTC" if held.resets_at else ""
+        return (
+            f"{tool.name} was not called: budget {held.limited_by!r} has no room for a call of up to "
+            f"{dollars(most_usd)}{again}"
+        )
+
+    def follow(
+        self, asked: CallTool, tool: ToolDefinition, call: Coroutine[Any, Any, ToolReply]
+    ) -> asyncio.Task[ToolReply]:
+        """Make a call that money is held for in a task of its own, and count what it charged."""
+        following = self._task(self._followed(asked, tool, call), f"paid call {asked.key}")
+        # Its client may have left: then nobody asks for its error.
+        following.add_done_callback(lambda task: task.cancelled() or task.exception())
+        return following
+
+    async def _followed(self, asked: CallTool, tool: ToolDefinition, call: Coroutine[Any, Any, ToolReply]) -> ToolReply:
+        try:
+            reply = await call
+        except BaseException:
+            # It may have been made: the most that it charges stays counted.
+            self.count(asked, tool, None)
+            raise
+        self.count(asked, tool, reply)
+        return reply
+
+    def count(self, asked: CallTool, tool: ToolDefinition, reply: ToolReply | None) -> None:
+        """Count what a call charged, beside its answer: it has acted, whatever becomes of the count."""
+        most_usd = _most_usd(asked, tool)
+        cost_usd = (reply.cost_usd if reply else None) or NOTHING
+        unsure_usd = most_usd if reply is None or reply.may_have_charged else NOTHING
+        if cost_usd or most_usd:
+            self._task(self._counted(asked, cost_usd, unsure_usd), f"charge {asked.key}")
+
+    def _task(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
+        task = asyncio.create_task(work, name=name)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return task
+
+    async def _counted(self, asked: CallTool, cost_usd: Decimal, unsure_usd: Decimal) -> None:
+        bus, tenant = self._gateway.bus, asked.tenant
+        # Both know a charge by its id, so that saying one again changes nothing.
+        charge = ChargeBudgets(tenant=tenant, charge_id=_charge_id(asked), cost_usd=cost_usd, unsettled_usd=unsure_usd)
+        record = RecordSpending(tenant=tenant, entries=(_entry(asked, cost_usd, unsure_usd),))
+        try:
+            await keep_trying("count a charge", lambda: bus.ask(charge, Settled), within_s=CHARGE_WITHIN_S)
+            if cost_usd or unsure_usd:
+                await keep_trying("record a charge", lambda: bus.ask(record, Recorded), within_s=CHARGE_WITHIN_S)
+        except (Retry, Reject) as error:
+            log.error("a tool's charge was not counted", tool=asked.tool, cost_usd=str(cost_usd), error=str(error))
+
+
+def _most_usd(asked: CallTool, tool: ToolDefinition) -> Decimal:
+    return NOTHING if tool.charge is None else tool.charge.most(asked.arguments)
+
+
+def _charge_id(asked: CallTool) -> str:
+    return f"tool/{asked.job_id.removeprefix('mcp_')}"
+
+
+def _entry(asked: CallTool, cost_usd: Decimal, unsure_usd: Decimal) -> Spending:
+    unsure = Bounds(lower_usd=cost_usd, upper_usd=cost_usd + unsure_usd) if unsure_usd else None
+    return Spending(
+        attempt_id=asked.key,
+        purpose="tool",
+        provider="tools",
+        model=asked.tool,
+        cost_usd=None if unsure else cost_usd,
+        unsettled=unsure,
+        at=datetime.now(UTC),
+    )

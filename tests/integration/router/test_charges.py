@@ -1,0 +1,51 @@
+"""Charges of tools that were called outside of any job, and what becomes of those that nobody counts."""
+
+from datetime import timedelta
+from decimal import Decimal
+
+from wayline.contracts.budgets import ChargeBudgets, HoldCharge
+from wayline.router.adapters.lost_charges import LOST_AFTER_S
+
+from .conftest import NOON, TENANT, Clock, Office
+
+USD = Decimal
+LATER = NOON + timedelta(seconds=LOST_AFTER_S + 1)
+
+
+async def hold(office: Office, charge_id: str, usd: str) -> bool:
+    held = await office.budgets.on_hold_charge(HoldCharge(tenant=TENANT, charge_id=charge_id, usd=USD(usd)))
+    return held.granted
+
+
+async def settle_lost(office: Office) -> int:
+    return await office.budgets.settle_lost(after_s=LOST_AFTER_S, at_most=10)
+
+
+async def test_a_charge_that_nobody_counts_becomes_unsettled_in_time(office: Office, clock: Clock):
+    await office.put("cap", "1.00")
+    await office.admit("j1")
+    await office.extend("j1", "0.05")
+    assert await hold(office, "tool/lost", "0.02")
+    assert await hold(office, "embedding/slow", "0.03")
+
+    clock.at = LATER - timedelta(seconds=2)
+    assert await settle_lost(office) == 0
+    clock.at = LATER
+    assert [await settle_lost(office), await settle_lost(office)] == [1, 0]
+
+    cap = await office.budget("cap")
+    # What jobs and embeddings hold is counted by others.
+    assert (cap.unsettled_usd, cap.reserved_usd, cap.spent_usd) == (USD("0.02"), USD("0.08"), 0)
+    late = ChargeBudgets(tenant=TENANT, charge_id="tool/lost", cost_usd=USD("0.01"))
+    assert not (await office.budgets.on_charge(late)).settled
+
+
+async def test_a_charge_that_was_refused_may_be_asked_for_again(office: Office, clock: Clock):
+    await office.put("cap", "0.01")
+    assert not await hold(office, "tool/order", "0.02")
+    clock.at = LATER
+
+    assert await settle_lost(office) == 0
+    assert not await hold(office, "tool/order", "0.02")
+    await office.put("cap", "0.05")
+    assert await hold(office, "tool/order", "0.02")
