@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 
 @pytest.fixture
-async def url(guarded_nats: Guarded, database: Database) -> AsyncIterator[str]:
+async def platform(guarded_nats: Guarded, database: Database) -> AsyncIterator[Platform]:
     async with Platform.open(guarded_nats, database) as platform:
         simulator = await platform.simulate(turns(Say(text="All is done.")))
         at = {"anthropic_base_url": simulator.url}
@@ -37,20 +37,32 @@ async def url(guarded_nats: Guarded, database: Database) -> AsyncIterator[str]:
             executor=ExecutorSettings(**at),
         )
         await platform.put_agent("user", instructions="Be brief.")
-        yield f"http://127.0.0.1:{platform.http_port}/mcp"
+        yield platform
+
+
+@pytest.fixture
+def url(platform: Platform) -> str:
+    return f"http://127.0.0.1:{platform.http_port}/mcp"
 
 
 async def run(*argv: str) -> Any:
     """Run a program of Node's and read the JSON that it prints."""
+    status, told, errors = await ended(*argv)
+    assert status == 0, f"{told}\n{errors}"
+    return json.loads(told)
+
+
+async def ended(*argv: str) -> tuple[int | None, str, str]:
+    """Run a program of Node's to its end; return its status, its output and its errors."""
     process = await asyncio.create_subprocess_exec(
         *(node(), *argv),
-        env={**os.environ, "PATH": f"{Path(node()).parent}:{os.environ['PATH']}"},
+        # Not the home of whoever runs the tests: the inspector keeps there what it was told.
+        env={**os.environ, "HOME": str(installed()), "PATH": f"{Path(node()).parent}:{os.environ['PATH']}"},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
     told, errors = await process.communicate()
-    assert process.returncode == 0, f"{told.decode()}\n{errors.decode()}"
-    return json.loads(told)
+    return process.returncode, told.decode(), errors.decode()
 
 
 @pytest.mark.parametrize("version", ["new", "old"])
@@ -65,12 +77,32 @@ async def test_an_official_client_runs_tools_and_an_agent(url: str, version: str
     assert told["status"] == "completed"
 
 
+def inspector(url: str, *more: str) -> tuple[str, ...]:
+    """Return the inspector's command line, up to the method."""
+    [launcher] = installed(INSPECTOR).glob("clients/launcher/build/index.js")
+    return (str(launcher), "--cli", url, "--transport", "http", *more, "--method")
+
+
 async def test_the_inspectors_command_line_lists_and_calls_tools(url: str):
-    [inspector] = installed(INSPECTOR).glob("clients/launcher/build/index.js")
-    ask = (str(inspector), "--cli", url, "--transport", "http", "--method")
+    ask = inspector(url)
 
     listed = await run(*ask, "tools/list")
     called = await run(*ask, "tools/call", "--tool-name", "calculator", "--tool-arg", "expression=6*7")
 
     assert "calculator" in {tool["name"] for tool in listed["tools"]}
     assert called["content"][0]["text"] == "42"
+
+
+async def test_the_inspectors_command_line_needs_the_bearers_key(platform: Platform, url: str):
+    http = await platform.http()
+    created = await http.post("/v1/keys", json={"name": "inspector", "scopes": ["read", "operator"]})
+    assert created.is_success, created.text
+    ask = inspector(url, "--header", f"Authorization: Bearer {created.json()['key']}")
+
+    listed = await run(*ask, "tools/list")
+    called = await run(*ask, "tools/call", "--tool-name", "calculator", "--tool-arg", "expression=6*7")
+    status, told, _ = await ended(*inspector(url), "tools/list")
+
+    assert "calculator" in {tool["name"] for tool in listed["tools"]}
+    assert called["content"][0]["text"] == "42"
+    assert (status != 0, "calculator" in told) == (True, False), told
