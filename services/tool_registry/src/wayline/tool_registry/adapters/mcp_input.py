@@ -37,6 +37,7 @@ async def send_call(session: ClientSession, request: ToolRequest) -> CallToolRes
         }
         named |= {"input_responses": answers, "request_state": request.answer.state}
     again = 0
+    _take_untyped_for_complete(session)
     while True:
         # Not `call_tool`: that would fail a call whose effect took place over its output schema.
         asked = CallToolRequest(params=CallToolRequestParams.model_validate(named))
@@ -46,6 +47,29 @@ async def send_call(session: ClientSession, request: ToolRequest) -> CallToolRes
         again += 1
         named |= {"input_responses": None, "request_state": result.request_state}
         await asyncio.sleep(AGAIN_PAUSE_S)
+
+
+class _Completing:
+    """A session's dispatcher that gives a call's result the type that its server left out, as the protocol says.
+
+    The library refuses such a result, after the effect.
+    """
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def send_raw_request(self, method: str, params: Any, opts: Any) -> dict[str, Any]:
+        raw = await self._inner.send_raw_request(method, params, opts)
+        return {"resultType": "complete", **raw} if method == "tools/call" else raw
+
+
+def _take_untyped_for_complete(session: Any) -> None:
+    # Results have types since 2026-07-28, where a session begins with a discovery.
+    if session.discover_result is not None and not isinstance(session._dispatcher, _Completing):
+        session._dispatcher = _Completing(session._dispatcher)
 
 
 @cache
