@@ -53,6 +53,9 @@ class Announced(Frozen):
     """What the registry made of an announcement."""
 
     left_out: dict[str, str] = Field(default_factory=dict, description="Tools that cannot be offered, and why.")
+    held: dict[str, str] = Field(
+        default_factory=dict, description="Tools that wait for an approval, and why; the empty name: the instructions."
+    )
 
 
 class AnnounceTools(Request, subject="tools.announce.{tenant}.{service}", replies=Announced):
@@ -64,6 +67,7 @@ class AnnounceTools(Request, subject="tools.announce.{tenant}.{service}", replie
     instance: str = Field(min_length=1, max_length=64, description="Of the processes that share the service's calls.")
     started_at: datetime = Field(description="Of this instance: the tools of the newest one count.")
     leaving: bool = Field(default=False, description="This instance takes no more calls.")
+    service_version: str = Field(default="", max_length=64, description="Of the service, as it calls it.")
     instructions: str = Field(default="", max_length=INSTRUCTIONS_MAX_CHARS)
     tools: tuple[BusTool, ...] = Field(default=(), max_length=TOOLS_MAX)
 

@@ -217,6 +217,15 @@ class DefinitionChange(Frozen):
     differences: tuple[ValueChange, ...] = ()
 
 
+class ServiceView(Frozen):
+    """A service that offers its tools on the bus, as it announces itself."""
+
+    version: str = Field(default="", description="As the newest of its processes calls it.")
+    instances: int = Field(default=0, description="Processes that announce themselves.")
+    last_seen: datetime | None = Field(default=None, description="None: not since this registry has started.")
+    tools: tuple[str, ...] = Field(default=(), description="Names of the tools that can be called.")
+
+
 class ServerView(Frozen):
     """A server as it is shown: values of secrets are masked."""
 
@@ -233,7 +242,8 @@ class ServerView(Frozen):
         default=(), description="Those definitions, of one server that was asked for by name; at most 100."
     )
     config: ServerConfig | None = Field(default=None, description="None: the installation keeps it to itself.")
-    saved_at: datetime | None = None
+    saved_at: datetime | None = Field(default=None, description="Of a service on the bus: when it was heard first.")
+    service: ServiceView | None = Field(default=None, description="What is known of a service on the bus.")
 
 
 class ServerList(Frozen):

@@ -74,6 +74,7 @@ class Tools:
         broker: NatsBroker | None = None,
         tenant: str | None = None,
         instructions: str = "",
+        version: str = "",
         calls_max: int = 64,
         drain_grace_s: float = 20.0,
     ) -> None:
@@ -81,6 +82,7 @@ class Tools:
         self.tenant = tenant or os.environ.get("WAYLINE_TENANT") or "default"
         self.broker = broker or bus_broker()
         self._instructions = instructions
+        self._version = version
         self._calls_max = calls_max
         self._drain_grace_s = drain_grace_s
         self._functions: dict[str, ToolFunction] = {}
@@ -187,9 +189,13 @@ class Tools:
             return
         if h.ERROR in (answer.headers or {}):
             raise ToolsRefused(f"{self.service}: {raised(Problem.model_validate_json(answer.data))}")
-        left_out = Announced.model_validate_json(answer.data).left_out
+        taken = Announced.model_validate_json(answer.data)
+        left_out, held = taken.left_out, taken.held
         if left_out:
             raise ToolsRefused("; ".join(f"the tool {name}: {why}" for name, why in left_out.items()))
+        if held:
+            names = ", ".join(sorted(filter(None, held))) or "the instructions"
+            log.warning("%s: an administrator has to approve them: wayline mcp approve %s", names, self.service)
         self._known = True
 
     async def _on_wanted(self, _: Any) -> None:
@@ -203,6 +209,7 @@ class Tools:
             instance=self._instance,
             started_at=self._started_at,
             leaving=leaving,
+            service_version=self._version,
             instructions=self._instructions,
             tools=() if leaving else tuple(one.offered for one in self._functions.values()),
         )

@@ -37,7 +37,7 @@ from wayline.tool_registry.adapters.authorization_table import AuthorizationTabl
 from wayline.tool_registry.adapters.authorizing import Authorizing
 from wayline.tool_registry.adapters.builtin_server import BuiltinServer
 from wayline.tool_registry.adapters.builtin_tools import builtin_server, builtin_settings
-from wayline.tool_registry.adapters.bus_tools import BusServices
+from wayline.tool_registry.adapters.bus_tools import BusServices, ServicePins
 from wayline.tool_registry.adapters.definition_table import DefinitionTable, ServerPins
 from wayline.tool_registry.adapters.image_tools import ImageTools, image_tools
 from wayline.tool_registry.adapters.ledger import PostgresLedger
@@ -94,13 +94,20 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     authorizing = Authorizing(authorizations, settings)
     of_tenants = _of_tenants(settings, table, definitions, arguments, authorizing)
     on_bus = BusServices(bus, settings, arguments)
+    service_pins = ServicePins(definitions, table, trusted=settings.trusted_services)
     builtin = _builtin(settings, bus, arguments, web, images)
     servers = _servers(settings, builtin, arguments, of_tenants=of_tenants, on_bus=on_bus)
-    rereading = Periodic("reading tenants' servers", of_tenants.refresh, every_s=settings.reread_every_s)
+    services = AnnouncementHandlers(servers, on_bus, service_pins)
+
+    async def reread() -> None:
+        await of_tenants.refresh()
+        await services.compare_again()
+
+    rereading = Periodic("reading tenants' servers", reread, every_s=settings.reread_every_s)
     embeddings = _embeddings(settings, bus)
     administration = ServerHandlers(
         *(table, definitions, servers, of_tenants, settings, bus.send),
-        *(authorizing.of, rereading.now),
+        *(authorizing.of, rereading.now, services),
     )
     logins = AuthorizationHandlers(table, authorizations, authorizing.client, administration.announce)
     impact = ImpactHandlers(bus, administration, definitions, servers, of_tenants, arguments, settings)
@@ -122,7 +129,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
             await images.close()
         await store.close()
 
-    announcements = asks(AnnounceTools, AnnouncementHandlers(servers, on_bus).announce, everyone=True)
+    announcements = asks(AnnounceTools, services.announce, everyone=True)
     running = RunningCalls(servers=servers, ledger=ledger, arguments=arguments, telemetry=telemetry, settings=settings)
     return Service(
         NAME,

@@ -78,23 +78,44 @@ WHERE ended_at < clock_timestamp() - make_interval(days => $1)
     OR ended_at IS NULL AND lease_until < clock_timestamp() - make_interval(days => $1);
 
 -- name: server_revisions
-SELECT tenant, name, revision::text, pins::text FROM servers WHERE enabled;
+SELECT tenant, name, revision::text, pins::text FROM servers WHERE enabled AND kind = 'mcp';
 
 -- name: servers_of
 SELECT tenant, name, config::text, key_id, sealed, enabled, revision::text, saved_at
-FROM servers WHERE tenant = $1 ORDER BY name;
+FROM servers WHERE tenant = $1 AND kind = 'mcp' ORDER BY name;
+
+-- name: services_of
+SELECT name, saved_at FROM servers WHERE tenant = $1 AND kind = 'bus' ORDER BY name;
+
+-- name: put_service
+-- Returns the kind of server that has the name; none: there are as many services as there may be.
+WITH put AS (
+    INSERT INTO servers (tenant, name, config, kind)
+    SELECT $1, $2, '{}', 'bus'
+    WHERE (SELECT count(*) FROM servers WHERE tenant = $1 AND kind = 'bus' AND name <> $2) < $3
+    ON CONFLICT (tenant, name) DO NOTHING
+    RETURNING kind
+)
+SELECT kind FROM put UNION ALL SELECT kind FROM servers WHERE tenant = $1 AND name = $2 LIMIT 1;
 
 -- name: server
 SELECT tenant, name, config::text, key_id, sealed, enabled, revision::text, saved_at
-FROM servers WHERE tenant = $1 AND name = $2;
+FROM servers WHERE tenant = $1 AND name = $2 AND kind = 'mcp';
 
 -- name: put_server
+-- What a service of this name on the bus had approved is no word on the server.
+WITH service AS (
+    DELETE FROM definitions USING servers
+    WHERE definitions.tenant = $1 AND definitions.server = $2
+        AND servers.tenant = $1 AND servers.name = $2 AND servers.kind = 'bus'
+)
 INSERT INTO servers (tenant, name, config, key_id, sealed)
 SELECT $1, $2, $3::text::json, $4, $5
-WHERE (SELECT count(*) FROM servers WHERE tenant = $1 AND name <> $2) < $6
+WHERE (SELECT count(*) FROM servers WHERE tenant = $1 AND kind = 'mcp' AND name <> $2) < $6
 ON CONFLICT (tenant, name) DO UPDATE
 SET config = excluded.config, key_id = excluded.key_id, sealed = excluded.sealed,
-    revision = gen_random_uuid(), saved_at = clock_timestamp()
+    revision = gen_random_uuid(), saved_at = clock_timestamp(), kind = 'mcp',
+    pinned_at = CASE WHEN servers.kind = 'mcp' THEN servers.pinned_at END
 RETURNING name;
 
 -- name: delete_server
@@ -102,7 +123,7 @@ DELETE FROM servers WHERE tenant = $1 AND name = $2 RETURNING name;
 
 -- name: enable_server
 UPDATE servers SET enabled = $3, revision = gen_random_uuid()
-WHERE tenant = $1 AND name = $2
+WHERE tenant = $1 AND name = $2 AND kind = 'mcp'
 RETURNING name;
 
 -- name: servers_of_older_keys

@@ -25,6 +25,11 @@ class Settings(EnvironmentSettings):
     model_config = SettingsConfigDict(env_prefix="WAYLINE_TOOL_REGISTRY_")
 
     servers: tuple[ServerSettings, ...] = Field(default=(), description="MCP servers beside the built-in tools.")
+    trusted_services: tuple[str, ...] = Field(
+        default=(),
+        description="Services on the bus whose changed tools need no approval, as patterns of `tenant/service`: "
+        "`default/*` trusts all that one tenant's credentials may offer.",
+    )
     lease_s: float = Field(
         default=6, gt=0, description="A call whose lease was not renewed for this long may be taken over."
     )

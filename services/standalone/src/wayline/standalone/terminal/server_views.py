@@ -25,7 +25,7 @@ def servers_table(page: dict[str, Any]) -> RenderableType:
                 _state(server["state"]),
                 str(server["tools"]),
                 str(server["quarantined"] or ""),
-                escape(shortened(_where(server["config"]))),
+                escape(shortened(_bus(server["service"]) if server.get("service") else _where(server["config"]))),
                 escape(shortened(server["why"])),
             )
             for server in page["servers"]
@@ -44,6 +44,15 @@ def logins_table(logins: list[dict[str, Any]]) -> RenderableType:
         ),
         nothing="nobody is logged in",
     )
+
+
+def _bus(service: dict[str, Any]) -> str:
+    """Return what is known of a service on the bus: its version, its processes, and when it was heard last."""
+    version = f"version {service['version']}" if service["version"] else ""
+    count = service["instances"]
+    running = f"{count} instance{'s' * (count != 1)}" if count else ""
+    seen = f"last seen {service['last_seen'][:19]}Z" if service["last_seen"] else ""
+    return ", ".join(part for part in ("bus", version, running, seen) if part)
 
 
 def import_line(done: dict[str, Any]) -> str:

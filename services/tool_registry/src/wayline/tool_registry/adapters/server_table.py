@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import NamedTuple
 
 import structlog
@@ -51,6 +52,15 @@ class ServerTable:
         """Return one server of a tenant."""
         row = await self._store.fetchrow(tenant, self._sql.server, tenant, name)
         return None if row is None else _saved(row)
+
+    async def services_of(self, tenant: str) -> dict[str, datetime]:
+        """Return when each of a tenant's services on the bus was heard first, by name."""
+        rows = await self._store.fetch(tenant, self._sql.services_of, tenant)
+        return {row["name"]: row["saved_at"] for row in rows}
+
+    async def put_service(self, tenant: str, name: str) -> str | None:
+        """Save a service on the bus and return what kind of server has the name; None: there are too many."""
+        return await self._store.fetchval(tenant, self._sql.put_service, tenant, name, self._per_tenant_max)
 
     def secrets(self, server: SavedServer) -> Secrets:
         """Return a server's secrets. Raises CannotOpen."""

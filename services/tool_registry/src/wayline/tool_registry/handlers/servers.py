@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import datetime
 
 from wayline.contracts.base import Message
 from wayline.contracts.errors import Conflict, NotFound
@@ -21,6 +22,7 @@ from wayline.contracts.mcp_servers import (
     ServersChanged,
     ServerSettings,
     ServerView,
+    ServiceView,
     State,
     TrySavedServer,
     TryServer,
@@ -31,6 +33,7 @@ from wayline.tool_registry.adapters.server_table import ServerTable
 from wayline.tool_registry.adapters.tenant_servers import TenantServers
 from wayline.tool_registry.adapters.transport import Authorize
 from wayline.tool_registry.adapters.try_connection import try_connection
+from wayline.tool_registry.handlers.announcements import AnnouncementHandlers
 from wayline.tool_registry.saved_servers import (
     SavedServer,
     filled,
@@ -60,7 +63,8 @@ class ServerHandlers:
     authorize: Callable[[str, ServerConfig, str], Authorize | None]
     """Returns how the requests to a saved server are authenticated, by its tenant and name."""
     reread: Callable[[], None]
-    """Has tenants' servers read again soon."""
+    """Has tenants' servers read again soon, and services on the bus compared."""
+    services: AnnouncementHandlers
 
     async def put(self, ask: PutServer) -> ServerView:
         """Save a server and connect to it."""
@@ -97,7 +101,11 @@ class ServerHandlers:
         """Return the installation's servers and the tenant's own."""
         waiting = await self.definitions.waiting(ask.tenant)
         own = [self._shown(saved, waiting.get(saved.name, 0)) for saved in await self.table.of(ask.tenant)]
-        return ServerList(servers=tuple(sorted([*self._of_installation(), *own], key=lambda one: one.name)))
+        on_bus = [
+            self._service(ask.tenant, name, since, waiting.get(name, 0))
+            for name, since in (await self.table.services_of(ask.tenant)).items()
+        ]
+        return ServerList(servers=tuple(sorted([*self._of_installation(), *own, *on_bus], key=lambda one: one.name)))
 
     async def get(self, ask: GetServer) -> ServerView:
         """Return one server with the definitions that wait for approval."""
@@ -111,6 +119,7 @@ class ServerHandlers:
         require_name(ask.name, self.of_tenants.taken)
         deleted = await self.table.delete(ask.tenant, ask.name)
         if deleted:
+            self.services.pins.forget(ask.tenant, ask.name)
             await self._changed(ask.tenant)
         return ServerDeleted(deleted=deleted)
 
@@ -125,7 +134,9 @@ class ServerHandlers:
     async def approve(self, ask: ApproveDefinitions) -> ServerView:
         """Approve definitions that wait, and have every replica use them."""
         require_name(ask.name, self.of_tenants.taken)
-        if await self.table.find(ask.tenant, ask.name) is None:
+        if await self.table.find(ask.tenant, ask.name) is None and ask.name not in await self.table.services_of(
+            ask.tenant
+        ):
             raise NotFound("server", ask.name)
         await self.definitions.approve(ask.tenant, ask.name, ask.sha256)
         await self._changed(ask.tenant)
@@ -155,15 +166,39 @@ class ServerHandlers:
     async def _changed(self, tenant: str) -> None:
         # Here at once, for the answer; the others hear of it.
         await self.of_tenants.refresh()
+        await self.services.compare_again()
         await self.tell(ServersChanged(tenant=tenant))
 
     async def _view(self, tenant: str, name: str) -> ServerView:
         saved = await self.table.find(tenant, name)
-        if saved is None:
+        since = None if saved is not None else (await self.table.services_of(tenant)).get(name)
+        if saved is None and since is None:
             raise NotFound("server", name)
         waiting = (await self.definitions.waiting(tenant)).get(name, 0)
         changes = await self.definitions.changes(tenant, name) if waiting else ()
-        return self._shown(saved, waiting).model_copy(update={"changes": changes})
+        view = self._service(tenant, name, since, waiting) if saved is None else self._shown(saved, waiting)
+        return view.model_copy(update={"changes": changes})
+
+    def _service(self, tenant: str, name: str, since: datetime | None, waiting: int) -> ServerView:
+        service = self.services.services.of(tenant).get(name)
+        newest = None if service is None else service.newest
+        if service is None or newest is None:
+            seen = ServiceView(last_seen=None if service is None else service.last_seen)
+            why = "no instance of it announces its tools"
+            return ServerView(name=name, state=State.AWAY, why=why, quarantined=waiting, saved_at=since, service=seen)
+        return ServerView(
+            name=name,
+            state=State.CONNECTED,
+            tools=len(service.tools),
+            quarantined=waiting,
+            saved_at=since,
+            service=ServiceView(
+                version=newest.service_version,
+                instances=service.instances,
+                last_seen=service.last_seen,
+                tools=tuple(sorted(service.tools)),
+            ),
+        )
 
     def _shown(self, saved: SavedServer, waiting: int) -> ServerView:
         running = self.of_tenants.running(saved.tenant, saved.name)

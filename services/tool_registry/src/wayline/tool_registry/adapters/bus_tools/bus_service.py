@@ -22,7 +22,8 @@ from wayline.tool_registry.adapters.bus_tools.bus_calls import BusCalls
 from wayline.tool_registry.adapters.mcp_library import load
 from wayline.tool_registry.announced_tools import announced_tools
 from wayline.tool_registry.arguments import Arguments
-from wayline.tool_registry.catalogue import Tool
+from wayline.tool_registry.catalogue import Tool, own_name
+from wayline.tool_registry.definitions import INSTRUCTIONS
 from wayline.tool_registry.errors import NotBegun, Unusable
 from wayline.tool_registry.results import COST, RECONCILE
 from wayline.tool_registry.settings import Settings
@@ -46,6 +47,8 @@ class Instance:
     tools: dict[str, Tool]
     left_out: dict[str, str]
     until: float
+    held: dict[str, str]
+    """Why tools of it, by the service's own names, and its instructions must not be used."""
 
 
 class BusService:
@@ -65,9 +68,8 @@ class BusService:
     ) -> None:
         self.tenant = tenant
         self.name = name
-        self.held: dict[str, str] = {}
-        """Tools that wait for an approval: none, because the service is the tenant's own code."""
         self.last_heard = now()
+        self.last_seen = datetime.now(UTC)
         self.tried = asyncio.Event()
         self.tried.set()
         self._calls = calls
@@ -81,21 +83,46 @@ class BusService:
     def tools(self) -> dict[str, Tool]:
         """Return the tools that the newest of its instances offers."""
         newest = self._newest()
-        return {} if newest is None else newest.tools
+        if newest is None:
+            return {}
+        return {name: tool for name, tool in newest.tools.items() if tool.offered_as not in newest.held}
+
+    @property
+    def held(self) -> dict[str, str]:
+        """Return why tools wait for an approval, by our names for them."""
+        newest = self._newest()
+        return {} if newest is None else {own_name(self.name, name): why for name, why in newest.held.items() if name}
 
     @property
     def instructions(self) -> str:
         newest = self._newest()
-        return "" if newest is None else newest.announcement.instructions
+        return "" if newest is None or INSTRUCTIONS in newest.held else newest.announcement.instructions
+
+    @property
+    def newest(self) -> AnnounceTools | None:
+        """Return what the newest of its instances announced last."""
+        newest = self._newest()
+        return None if newest is None else newest.announcement
+
+    @property
+    def instances(self) -> int:
+        """Return how many of its processes announce themselves."""
+        self._newest()
+        return len(self._instances)
 
     @property
     def problem(self) -> str | None:
         """Return why it cannot be called now; None: it can."""
         return None if self._newest() is not None else "no instance of it announces its tools"
 
-    def hear(self, announcement: AnnounceTools) -> dict[str, str]:
-        """Note what an instance announces, and return why tools of it are left out."""
-        self.last_heard = self._now()
+    def hold(self, held: dict[str, str]) -> None:
+        """Hold tools of the newest instance back, and let go of its others."""
+        if (newest := self._newest()) is not None:
+            newest.held = held
+
+    def hear(self, announcement: AnnounceTools, held: dict[str, str]) -> dict[str, str]:
+        """Note what an instance announces and what of it is held back; return why tools of it are left out."""
+        self.last_heard, self.last_seen = self._now(), datetime.now(UTC)
         known = self._instances.get(announcement.instance)
         if announcement.leaving:
             self._instances.pop(announcement.instance, None)
@@ -108,7 +135,7 @@ class BusService:
                 log.warning("tool left out", tenant=self.tenant, server=self.name, tool=name, why=why)
         if known is not None or len(self._instances) < INSTANCES_MAX:
             until = self._now() + ANNOUNCED_FOR_S
-            self._instances[announcement.instance] = Instance(announcement, tools, left_out, until)
+            self._instances[announcement.instance] = Instance(announcement, tools, left_out, until, held)
         self._announced.set()
         return left_out
 

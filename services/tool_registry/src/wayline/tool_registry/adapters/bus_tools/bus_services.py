@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from wayline.chassis import Bus
@@ -41,8 +41,30 @@ class BusServices:
         self._learning_until = self._now() + LEARNING_S
         await self._bus.send(WantTools())
 
-    def hear(self, announcement: AnnounceTools) -> dict[str, str]:
-        """Note an announcement, and return why tools of it are left out. Raises Reject where there are too many."""
+    def counts(self, announcement: AnnounceTools) -> bool:
+        """Return whether an announcement is by the newest instance of its service, or offers what that one does."""
+        service = self._services.get(announcement.tenant, {}).get(announcement.service)
+        known = None if service is None else service.newest
+        if known is None or announcement.started_at >= known.started_at:
+            return True
+        return (announcement.tools, announcement.instructions) == (known.tools, known.instructions)
+
+    async def compare_again(self, held: Callable[[AnnounceTools], Awaitable[dict[str, str]]]) -> None:
+        """Compare what every service offers with what is approved by now."""
+        for services in list(self._services.values()):
+            for service in list(services.values()):
+                await _compare(service, held)
+
+    async def compare(self, tenant: str, name: str, held: Callable[[AnnounceTools], Awaitable[dict[str, str]]]) -> None:
+        """Compare what one service offers now: its newest instance has left."""
+        if (service := self._services.get(tenant, {}).get(name)) is not None:
+            await _compare(service, held)
+
+    def hear(self, announcement: AnnounceTools, held: dict[str, str] | None = None) -> dict[str, str]:
+        """Note an announcement and what of it is held back, and return why tools of it are left out.
+
+        Raises Reject where there are too many.
+        """
         services = self._services.setdefault(announcement.tenant, {})
         self._forget(services)
         service = services.get(announcement.service)
@@ -55,7 +77,7 @@ class BusServices:
             service = services[announcement.service] = BusService(
                 announcement.tenant, announcement.service, self._calls, self._settings, self._arguments, now=self._now
             )
-        left_out = service.hear(announcement)
+        left_out = service.hear(announcement, held or {})
         self._heard.set()
         return left_out
 
@@ -77,3 +99,11 @@ class BusServices:
         before = self._now() - KEPT_S
         for name in [name for name, one in services.items() if one.last_heard < before]:
             del services[name]
+
+
+async def _compare(service: BusService, held: Callable[[AnnounceTools], Awaitable[dict[str, str]]]) -> None:
+    if (announced := service.newest) is None:
+        return
+    # Where an MCP server has taken its name, the service does not count.
+    with suppress(Reject):
+        service.hold(await held(announced))
