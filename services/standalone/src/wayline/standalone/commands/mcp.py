@@ -87,13 +87,7 @@ def add(
     config = {field: value for field, value in given.items() if value or (value == {} and field == "oauth")}
     # Nobody is logged in yet, so it could not be connected to.
     report = {"ok": True} if oauth else _tried(name, config, as_json=as_json)
-    if not report["ok"] and not force and not (asking and typer.confirm("Save it all the same?", default=False)):
-        if not as_json:
-            fail(f"{name} is not saved; --force saves it all the same")
-        print_json({"report": report, "server": None})
-        raise typer.Exit(1)
-    if asking and report["ok"] and not typer.confirm("Save it?", default=True):
-        raise typer.Exit(1)
+    _require_wanted(name, report, force=force, asking=asking, as_json=as_json)
     server = conversation(lambda client: client.put(f"/v1/mcp/servers/{name}", config), as_json=as_json)
     if as_json:
         print_json({"report": report, "server": server})
@@ -101,6 +95,18 @@ def add(
         print(f"{name} is saved: its tools are {name}__…")
         if oauth:
             print(f"log in with: wayline mcp login {name}")
+
+
+def _require_wanted(name: str, report: dict[str, Any], *, force: bool, asking: bool, as_json: bool) -> None:
+    """End the command where a server that was tried is not to be saved."""
+    if report["ok"]:
+        if asking and not typer.confirm("Save it?", default=True):
+            raise typer.Exit(1)
+    elif not force and not (asking and typer.confirm("Save it all the same?", default=False)):
+        if not as_json:
+            fail(f"{name} is not saved; --force saves it all the same")
+        print_json({"report": report, "server": None})
+        raise typer.Exit(1)
 
 
 @app.command("import")
