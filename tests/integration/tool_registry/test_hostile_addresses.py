@@ -9,6 +9,10 @@ import pytest
 from wayline.contracts.errors import Reject
 from wayline.contracts.mcp_servers import ServerConfig, ServerReport, TryServer
 from wayline.simulator.website import Page, Website
+from wayline.tool_registry.adapters import oauth_flow
+from wayline.tool_registry.adapters.oauth_flow import CannotLogIn
+from wayline.tool_registry.adapters.transport import Confinement, http_client
+from wayline.tool_registry.errors import NotBegun
 
 LOOPBACK = """
     127.0.0.1 localhost LOCALHOST. 127.1 127.0.1 127.000.000.001 0x7f.1 0x7f000001 0x7f.0.0.1 2130706433 017700000001
@@ -87,3 +91,31 @@ async def test_a_servers_redirect_is_not_followed(platform, status: int):
 
     assert not report.ok
     assert server.seen != [] and inside.seen == []
+
+
+async def test_no_endpoint_of_logins_inside_is_asked():
+    async with Website({"/token": Page("{}"), "/revoke": Page("{}")}) as inside:
+        here = f"http://127.0.0.1:{inside.port}"
+        metadata = {
+            "issuer": here,
+            "authorization_endpoint": f"{here}/authorize",
+            "token_endpoint": f"{here}/token",
+            "revocation_endpoint": f"{here}/revoke",
+        }
+        client = {"client_id": "c", "redirect_uris": [f"{here}/back"], "token_endpoint_auth_method": "none"}
+        login = {
+            **{"url": f"{here}/mcp", "resource": f"{here}/mcp", "redirect_uri": f"{here}/back", "verifier": "v"},
+            **{"metadata": metadata, "client": client, "refresh_token": "r", "access_token": "a", "scope": None},
+        }
+        confined = Confinement(private=False, memory_mb=1, files_max=1, file_mb=1)
+        async with http_client(confined, connections_max=1) as http:
+            with pytest.raises(CannotLogIn):
+                await oauth_flow.finish(http, login, code="c", iss=here)
+            with pytest.raises(NotBegun):
+                await oauth_flow.refreshed(http, login)
+            assert not await oauth_flow.revoke(http, login)
+        open_client = Confinement(private=True, memory_mb=1, files_max=1, file_mb=1)
+        async with http_client(open_client, connections_max=1) as http:
+            assert not http.follow_redirects
+
+    assert inside.seen == []
