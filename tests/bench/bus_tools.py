@@ -94,7 +94,7 @@ async def compare(platform: Platform, home: Path, effect: str) -> list[list[str]
         lines.append([f"`{effect}`: {name}", *shown])
     await platform.stop("tool_registry", 1)
     for host in hosts.values():
-        host.process.kill()
+        host.process.send_signal(signal.SIGKILL)
     return lines
 
 

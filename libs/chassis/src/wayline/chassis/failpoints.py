@@ -91,8 +91,7 @@ class Failpoint(StrEnum):
     TRACING_ACK_AFTER = "tracing.ack.after"
 
 
-_armed, _, _nth = os.environ.get("WAYLINE_FAILPOINT", "").partition(":")
-_left = int(_nth or 1)
+_armed, _left = "", 1
 
 
 def reach(point: Failpoint) -> None:
@@ -103,3 +102,13 @@ def reach(point: Failpoint) -> None:
     _left -= 1
     if _left == 0:
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def arm(setting: str) -> None:
+    """Arm the point that a setting names, for instance `executor.intent.after:2`, the second time; empty: none."""
+    global _armed, _left  # noqa: PLW0603 - as above
+    _armed, _, nth = setting.partition(":")
+    _left = int(nth or 1)
+
+
+arm(os.environ.get("WAYLINE_FAILPOINT", ""))

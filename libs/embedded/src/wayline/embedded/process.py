@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 POLL_S = 0.005
 KILL_WAIT_S = 10.0
@@ -30,11 +31,25 @@ class Account:
     gid: int
 
 
+class Process(Protocol):
+    """What is asked of a process: `subprocess.Popen`, or one that another process has forked for us."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def returncode(self) -> int | None: ...
+
+    def poll(self) -> int | None: ...
+
+    def send_signal(self, sig: int, /) -> None: ...
+
+
 @dataclass(frozen=True)
 class Child:
     """A running server and the processes it started."""
 
-    process: subprocess.Popen[bytes]
+    process: Process
 
     @property
     def pid(self) -> int:
@@ -154,12 +169,17 @@ def _before_exec(account: Account | None, death_signal: signal.Signals) -> Calla
             _become(account)
         os.umask(0o077)
         # After setuid: a change of user clears the death signal.
-        if _LIBC is not None:
-            _LIBC.prctl(PR_SET_PDEATHSIG, int(death_signal))
-        if os.getppid() != parent:
-            os._exit(1)
+        die_with(parent, death_signal)
 
     return before_exec
+
+
+def die_with(parent: int, how: signal.Signals) -> None:
+    """Have the kernel end this process when its parent ends (Linux; elsewhere nothing does)."""
+    if _LIBC is not None:
+        _LIBC.prctl(PR_SET_PDEATHSIG, int(how))
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def _become(account: Account) -> None:

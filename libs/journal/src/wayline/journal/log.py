@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from base64 import b64decode
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import suppress
@@ -45,8 +46,17 @@ RECORD_BYTES = 256
 """What a record takes in its stream beside its body, and never more: what is counted is there."""
 
 # A record's id need only differ from every other's: one random draw a process, and a count.
-_PROCESS = token_hex(12)
+_process = token_hex(12)
 _APPENDS = count()
+
+
+def _draw_again() -> None:
+    """Give a forked process ids of its own: the stream takes a record under a known id for one that it has."""
+    global _process  # noqa: PLW0603 - one draw a process
+    _process = token_hex(12)
+
+
+os.register_at_fork(after_in_child=_draw_again)
 
 
 class Fenced(Exception):
@@ -232,7 +242,7 @@ class JobLog:
         return await self._append(encode(events), head, expected=after.sequence)
 
     async def _append(self, body: bytes, head: Head, *, expected: int) -> Head:
-        msg_id = f"{_PROCESS}-{next(_APPENDS)}"
+        msg_id = f"{_process}-{next(_APPENDS)}"
         headers = {h.RECORD: head.header(), h.MSG_ID: msg_id, h.EXPECTED_LAST: str(expected)}
         while True:
             try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +12,8 @@ from typing import Any, Self
 import orjson
 
 from wayline.chassis import Failpoint
-from wayline.embedded.process import Child, spawn
+from wayline.embedded.process import Child
+from wayline.testkit.service_starts import start_service
 from wayline.testkit.waiting import until
 
 START_WITHIN_S = 60.0
@@ -109,20 +109,18 @@ class Fleet:
         """Start a service without waiting for it, armed with a failpoint or not."""
         log = self.directory / f"{name}-{len(self.processes)}.log"
         inherited = {key: value for key, value in os.environ.items() if not key.startswith("WAYLINE_")}
-        child = spawn(
-            [sys.executable, "-m", f"wayline.{name}"],
+        identity = (
+            {"WAYLINE_NATS_SEED": self.seeds[name], "WAYLINE_NATS_ACCOUNTS": "true"} if name in self.seeds else {}
+        )
+        child = start_service(
+            name,
             cwd=self.directory,
             log=log,
-            death_signal=signal.SIGKILL,
             env={
                 **inherited,
                 "PYTHONUNBUFFERED": "1",
                 "WAYLINE_NATS_URL": self.nats_url,
-                **(
-                    {"WAYLINE_NATS_SEED": self.seeds[name], "WAYLINE_NATS_ACCOUNTS": "true"}
-                    if name in self.seeds
-                    else {}
-                ),
+                **identity,
                 "WAYLINE_FAILPOINT": f"{failpoint}:{nth}" if failpoint else "",
                 **self.env.get(name, {}),
                 **(env or {}),
