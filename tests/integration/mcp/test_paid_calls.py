@@ -68,6 +68,7 @@ async def test_a_call_of_unknown_outcome_counts_as_unsettled(platform: Platform,
     async with door.client() as client:
         calling = asyncio.create_task(client.call_tool(PAY, {"amount": 1}))
         await until_month_is(platform, reserved=PRICE)
+        await until(lambda: effects.has_begun("pay_once"), why="the call is with its server")
         effects.kill()
         lost = await calling
 

@@ -97,10 +97,11 @@ class EffectsServer:
         paid = self.file.with_name(f"{self.file.name}.paid")
         return [int(line) for line in paid.read_text().splitlines()] if paid.exists() else []
 
-    def has_begun(self, tool: str, key: str) -> bool:
-        """Return whether a call has reached the server."""
+    def has_begun(self, tool: str, key: str | None = None) -> bool:
+        """Return whether a call of a tool has reached the server, the one under a key or any."""
         begun = begun_beside(self.file)
-        return begun.exists() and f"{tool} {key}" in begun.read_text().splitlines()
+        lines = begun.read_text().splitlines() if begun.exists() else []
+        return any(line == f"{tool} {key}" if key else line.startswith(f"{tool} ") for line in lines)
 
     def count(self, tool: str, key: str | None = None) -> int:
         """Count how often a tool acted, for one key or for all."""
