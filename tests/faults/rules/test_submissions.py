@@ -12,7 +12,7 @@ import pytest
 from wayline.contracts import headers as h
 from wayline.contracts.errors import Full, Unavailable
 from wayline.journal import Head, JobLog, read_record
-from wayline.router import app as router_app
+from wayline.router import bindings
 from wayline.router.adapters.tables import Tables
 from wayline.testkit import until
 
@@ -50,7 +50,7 @@ async def test_rule_5_waiting_for_an_absent_dependency_costs_no_delivery(
         return await real(tables, *given)
 
     monkeypatch.setattr(Tables, "admit", admit)
-    monkeypatch.setattr(router_app, "SUBMIT_ROUTER", replace(router_app.SUBMIT_ROUTER, ack_wait_s=ACK_WAIT_S))
+    monkeypatch.setattr(bindings, "SUBMIT_ROUTER", replace(bindings.SUBMIT_ROUTER, ack_wait_s=ACK_WAIT_S))
     async with running(platform, *ALL):
         await platform.submit_plan("r5", says("done"))
         # Six thirds: twice as long as the server would have waited.

@@ -1,0 +1,142 @@
+"""Which handler hears what."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from wayline.chassis import Ask, Bus, Delivery, Failpoint, Work, asks, reach
+from wayline.chassis.topology import ADVISORY_ROUTER, APPROVALS_ROUTER, LATER_ROUTER, SIGNALS_ROUTER, SUBMIT_ROUTER
+from wayline.contracts import agents, budgets, models, schedules, sessions, tenant_settings, tenants
+from wayline.contracts.errors import InvalidMessage
+from wayline.contracts.jobs import DecideApproval, Due, GetLatestRun, PlanJob, Signal, StartChild, SubmitJob
+from wayline.contracts.tool_use import FindAgentsUsing
+from wayline.router.adapters.budgets import Budgets
+from wayline.router.adapters.schedules import Schedules
+from wayline.router.adapters.tenants import Tenants
+from wayline.router.adapters.turns import Turns
+from wayline.router.admission import job_id_of
+from wayline.router.advisories import Advisory, put_aside
+from wayline.router.handlers.agents import AgentHandlers
+from wayline.router.handlers.models import ModelHandlers
+from wayline.router.wiring import Adapters, Handlers
+from wayline.telemetry import Home
+
+
+def work_of(bus: Bus, adapters: Adapters, handlers: Handlers, *, slots: int) -> list[Work[Any]]:
+    """Return what is done with each message of the router's queues."""
+    return [
+        Work(
+            SUBMIT_ROUTER,
+            SubmitJob,
+            handlers.submissions.on_submit,
+            slots=slots,
+            home=_home_of_submission,
+            before_dead=handlers.submissions.on_refused,
+            after_publish=partial(reach, Failpoint.ROUTER_TICKET_AFTER),
+            after_ack=partial(reach, Failpoint.ROUTER_ACK_AFTER),
+        ),
+        Work(
+            SIGNALS_ROUTER,
+            Signal,
+            handlers.signals.on_signal,
+            home=lambda signal, _: Home.of(signal.tenant, signal.job_id),
+            after_publish=partial(reach, Failpoint.ROUTER_WAKE_AFTER),
+        ),
+        Work(
+            APPROVALS_ROUTER,
+            DecideApproval,
+            handlers.signals.on_decide_approval,
+            before_dead=adapters.approvals.refuse,
+            home=lambda decided, _: Home.of(decided.tenant, decided.job_id),
+            after_publish=partial(reach, Failpoint.ROUTER_WAKE_AFTER),
+        ),
+        Work(LATER_ROUTER, Due, handlers.signals.on_due, home=lambda due, _: Home.of(due.tenant, due.job_id)),
+        Work(ADVISORY_ROUTER, Advisory, partial(put_aside, bus)),
+    ]
+
+
+def asks_of(adapters: Adapters, handlers: Handlers) -> list[Ask[Any]]:
+    """Return what answers each request on the bus."""
+    return [
+        asks(PlanJob, handlers.routes.on_plan),
+        asks(budgets.SettleJob, handlers.settlements.on_settle),
+        asks(StartChild, handlers.children.on_start),
+        *_asks_about_agents(handlers.agents),
+        asks(GetLatestRun, adapters.latest.on_get),
+        *_asks_about_models(handlers.models),
+        *_asks_about_money(adapters.budgets),
+        *_asks_about_tenants(adapters.tenants),
+        *_asks_about_sessions(adapters.turns),
+        *_asks_about_schedules(adapters.schedules),
+        asks(tenant_settings.GetSettings, adapters.settings.on_get),
+        asks(tenant_settings.ChangeSettings, adapters.settings.on_change),
+        asks(tenants.NoteStored, adapters.shares.on_stored),
+    ]
+
+
+def _asks_about_agents(saved: AgentHandlers) -> list[Ask[Any]]:
+    return [
+        asks(agents.GetAgent, saved.on_get),
+        asks(agents.ListAgents, saved.on_list),
+        asks(agents.PutAgent, saved.on_put),
+        asks(agents.DeleteAgent, saved.on_delete),
+        asks(agents.RestoreAgent, saved.on_restore),
+        asks(FindAgentsUsing, saved.on_find_using),
+    ]
+
+
+def _asks_about_models(cards: ModelHandlers) -> list[Ask[Any]]:
+    return [
+        asks(models.ListModels, cards.on_list),
+        asks(models.PutModel, cards.on_put),
+        asks(models.DeleteModel, cards.on_delete),
+    ]
+
+
+def _asks_about_money(money: Budgets) -> list[Ask[Any]]:
+    return [
+        asks(budgets.ExtendBudget, money.on_extend),
+        asks(budgets.HoldCharge, money.on_hold_charge),
+        asks(budgets.ChargeBudgets, money.on_charge),
+        asks(budgets.ReleaseBudget, money.on_release),
+        asks(budgets.ListBudgets, money.on_list),
+        asks(budgets.PutBudget, money.on_put),
+        asks(budgets.DeleteBudget, money.on_delete),
+    ]
+
+
+def _asks_about_tenants(known: Tenants) -> list[Ask[Any]]:
+    return [
+        asks(tenants.CreateTenant, known.on_create),
+        asks(tenants.GetTenant, known.on_get),
+        asks(tenants.ListTenants, known.on_list),
+        asks(tenants.DisableTenant, known.on_disable),
+        asks(tenants.EnableTenant, known.on_enable),
+    ]
+
+
+def _asks_about_sessions(turns: Turns) -> list[Ask[Any]]:
+    return [
+        asks(sessions.ListSessions, turns.on_list),
+        asks(sessions.GetSession, turns.on_get),
+        asks(sessions.DeleteSession, turns.on_delete),
+    ]
+
+
+def _asks_about_schedules(planned: Schedules) -> list[Ask[Any]]:
+    return [
+        asks(schedules.PutSchedule, planned.on_put),
+        asks(schedules.EnableSchedule, planned.on_enable),
+        asks(schedules.GetSchedule, planned.on_get),
+        asks(schedules.ListSchedules, planned.on_list),
+        asks(schedules.DeleteSchedule, planned.on_delete),
+        asks(schedules.RunSchedule, planned.on_run),
+    ]
+
+
+def _home_of_submission(job: SubmitJob, delivery: Delivery) -> Home | None:
+    try:
+        return Home.of(job.tenant, job_id_of(job.job_id, delivery))
+    except InvalidMessage:
+        return None

@@ -1,0 +1,216 @@
+"""The router's adapters and handlers, each made from those that it needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from wayline.chassis import Bus, Part
+from wayline.router.adapters.approvals import Approvals
+from wayline.router.adapters.attachments import AttachmentLimits, Attachments
+from wayline.router.adapters.availability import Availability
+from wayline.router.adapters.budgets import Budgets
+from wayline.router.adapters.catalogue import Catalogue
+from wayline.router.adapters.families import Families
+from wayline.router.adapters.firings import Firings
+from wayline.router.adapters.latest_results import LatestResults
+from wayline.router.adapters.lost_charges import LostCharges
+from wayline.router.adapters.schedules import ScheduleLimits, Schedules
+from wayline.router.adapters.sessions import Sessions
+from wayline.router.adapters.shares import ShareLimits, Shares
+from wayline.router.adapters.signal_share import SignalShare
+from wayline.router.adapters.tables import Tables
+from wayline.router.adapters.tenant_settings import SettingsTable
+from wayline.router.adapters.tenants import Tenants
+from wayline.router.adapters.ticket_lanes import TicketLanes
+from wayline.router.adapters.turns import Turns
+from wayline.router.adapters.usage import Usage
+from wayline.router.adapters.waking import Waker
+from wayline.router.bundled import bundled
+from wayline.router.handlers.agents import AgentHandlers
+from wayline.router.handlers.children import ChildHandlers
+from wayline.router.handlers.first_records import FirstRecords
+from wayline.router.handlers.models import ModelHandlers
+from wayline.router.handlers.routes import Routes
+from wayline.router.handlers.settlements import SettlementHandlers
+from wayline.router.handlers.signals import SignalHandlers
+from wayline.router.handlers.submissions import SubmissionHandlers
+from wayline.router.settings import Settings
+from wayline.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapters:
+    """What the router keeps in Postgres and on the bus, by subject."""
+
+    approvals: Approvals
+    attachments: Attachments
+    availability: Availability
+    budgets: Budgets
+    catalogue: Catalogue
+    families: Families
+    firings: Firings
+    latest: LatestResults
+    lanes: TicketLanes
+    schedules: Schedules
+    sessions: Sessions
+    settings: SettingsTable
+    shares: Shares
+    signal_share: SignalShare
+    tables: Tables
+    tenants: Tenants
+    turns: Turns
+    usage: Usage
+    waker: Waker
+
+    @classmethod
+    def of(cls, bus: Bus, store: Store, settings: Settings, *, signals_per_tenant_max: int) -> Self:
+        """Make each from its settings; nothing runs yet."""
+        shares = Shares(bus, store, _share_limits(settings))
+        waker = Waker(bus, store, every_s=settings.budgets_every_s)
+        firings = Firings(bus, store, every_s=settings.schedules_every_s, missed_max_s=settings.schedules_missed_max_s)
+        return cls(
+            approvals=Approvals(bus),
+            attachments=Attachments(bus, AttachmentLimits(settings.files_max, settings.files_max_bytes)),
+            availability=Availability(bus),
+            budgets=Budgets(store, job_budget_usd=settings.job_budget_usd, changed=waker.look_now),
+            catalogue=_catalogue(store, settings),
+            families=Families(bus, store),
+            firings=firings,
+            latest=LatestResults(store),
+            lanes=TicketLanes(bus),
+            schedules=Schedules(bus, store, firings, _schedule_limits(settings)),
+            sessions=Sessions(store),
+            settings=SettingsTable(store, job_budget_usd=settings.job_budget_usd),
+            shares=shares,
+            signal_share=SignalShare(bus, most=signals_per_tenant_max),
+            tables=_tables(store, settings),
+            tenants=Tenants(store, bundled=bundled(), tenants_max=settings.tenants_max, why_full=shares.why_full),
+            turns=Turns(bus, store, waiting_max=settings.turns_waiting_max),
+            usage=Usage(store, every_s=settings.usage_every_s),
+            waker=waker,
+        )
+
+    def parts(self) -> list[Part]:
+        """Return those that run beside the handlers, and what looks for charges that nobody settled."""
+        lost_charges = LostCharges(self.budgets)
+        return [
+            *(self.waker, lost_charges, self.availability, self.usage),
+            *(self.signal_share, self.shares, self.firings),
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handlers:
+    """What the router does with each message, by subject."""
+
+    agents: AgentHandlers
+    children: ChildHandlers
+    models: ModelHandlers
+    records: FirstRecords
+    routes: Routes
+    settlements: SettlementHandlers
+    signals: SignalHandlers
+    submissions: SubmissionHandlers
+
+    @classmethod
+    def of(cls, bus: Bus, own: Adapters, *, default_model: str) -> Self:
+        """Give each handler the adapters that it needs."""
+        routes = _routes(own, default_model)
+        records = _first_records(bus, own, routes)
+        return cls(
+            agents=AgentHandlers(own.tables, own.catalogue, own.attachments),
+            children=ChildHandlers(bus, records, own.families, own.lanes),
+            models=ModelHandlers(own.tables, own.catalogue),
+            records=records,
+            routes=routes,
+            settlements=_settlements(bus, own),
+            signals=_signals(bus, own),
+            submissions=_submissions(bus, own, records),
+        )
+
+
+def _share_limits(settings: Settings) -> ShareLimits:
+    return ShareLimits(settings.stored_per_tenant_max_bytes, settings.unfinished_per_tenant_max)
+
+
+def _schedule_limits(settings: Settings) -> ScheduleLimits:
+    return ScheduleLimits(settings.schedules_max, settings.schedules_least_interval_s)
+
+
+def _catalogue(store: Store, settings: Settings) -> Catalogue:
+    return Catalogue(
+        store, reachable=settings.reachable(), fresh_s=settings.models_fresh_s, own_max=settings.models_max
+    )
+
+
+def _tables(store: Store, settings: Settings) -> Tables:
+    return Tables(
+        store,
+        tenants_fresh_s=settings.tenants_fresh_s,
+        job_budget_usd=settings.job_budget_usd,
+        turns_waiting_max=settings.turns_waiting_max,
+    )
+
+
+def _routes(own: Adapters, default_model: str) -> Routes:
+    return Routes(
+        own.tables,
+        own.catalogue,
+        attachments=own.attachments,
+        sessions=own.sessions,
+        availability=own.availability,
+        usage=own.usage,
+        default_model=default_model,
+    )
+
+
+def _first_records(bus: Bus, own: Adapters, routes: Routes) -> FirstRecords:
+    return FirstRecords(
+        bus,
+        own.tables,
+        own.budgets,
+        routes=routes,
+        shares=own.shares,
+        turns=own.turns,
+        families=own.families,
+        firings=own.firings,
+        latest=own.latest,
+    )
+
+
+def _submissions(bus: Bus, own: Adapters, records: FirstRecords) -> SubmissionHandlers:
+    return SubmissionHandlers(
+        bus,
+        own.tables,
+        records,
+        shares=own.shares,
+        turns=own.turns,
+        ticket_lanes=own.lanes,
+        firings=own.firings,
+        latest=own.latest,
+    )
+
+
+def _signals(bus: Bus, own: Adapters) -> SignalHandlers:
+    return SignalHandlers(
+        bus,
+        own.budgets,
+        families=own.families,
+        signal_share=own.signal_share,
+        approvals=own.approvals,
+        ticket_lanes=own.lanes,
+    )
+
+
+def _settlements(bus: Bus, own: Adapters) -> SettlementHandlers:
+    return SettlementHandlers(
+        bus,
+        own.budgets,
+        usage=own.usage,
+        sessions=own.sessions,
+        turns=own.turns,
+        families=own.families,
+        ticket_lanes=own.lanes,
+        latest=own.latest,
+    )
