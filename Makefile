@@ -37,7 +37,7 @@ check: $(VENV)/.ready ## Format, lint, types, import boundaries, generated files
 	$(BIN)/python tools/make_dashboards.py --check
 
 test: $(VENV)/.ready ## The whole test suite on a real NATS and a real Postgres; TESTS=tests/unit for a part
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow' $(TESTS)
+	$(BIN)/python -m pytest -n 3 --dist loadfile -m 'not slow' $(TESTS)
 
 test-failed: $(VENV)/.ready ## The tests that failed last, once more, one after the other
 	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none -m 'not slow' $(TESTS)
@@ -70,7 +70,7 @@ tool-search: $(VENV)/.ready ## Measure tool search on public sets; writes the ta
 	$(BIN)/python -m tests.evals.tool_search --write docs/tools.md
 
 faults: $(VENV)/.ready ## Kill every service at every failpoint and at random (about ten minutes)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "slow or not slow" tests/faults
+	$(BIN)/python -m pytest -n 3 --dist loadfile -m "slow or not slow" tests/faults
 
 conservation: $(VENV)/.ready ## Add up the money of 500 jobs whose calls and executors die (about three minutes)
 	$(BIN)/python -m pytest -s -m slow tests/faults/test_conservation.py

@@ -9,6 +9,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterable
+from functools import cache
 from ipaddress import ip_address
 from typing import Any, cast
 
@@ -41,7 +42,7 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
         connections_max: int = 100,
         keepalive_max: int = 20,
     ) -> None:
-        context = ssl_context or httpx2.create_ssl_context(trust_env=False)
+        context = ssl_context or certificates()
         super().__init__(verify=context, trust_env=False)
         self._policy = policy
         self._pool = httpcore2.AsyncConnectionPool(
@@ -58,6 +59,12 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
         """Send a request. Raises Blocked or InvalidUrl, or what httpx2 raises."""
         check_url(request.url, self._policy)
         return await super().handle_async_request(request)
+
+
+@cache
+def certificates() -> ssl.SSLContext:
+    """Return what TLS connections trust, read once: reading it takes longer than a call."""
+    return httpx2.create_ssl_context(trust_env=False)
 
 
 class _CheckedConnections(httpcore2.AsyncNetworkBackend):

@@ -79,22 +79,28 @@ def add(
         "untrusted": untrusted,
         "timeout_s": timeout,
     }
+    _try_and_save(name, given, force=force, as_json=as_json)
+
+
+def _try_and_save(name: str | None, given: dict[str, Any], *, force: bool, as_json: bool) -> None:
+    """Save a server that can be connected to; ask on the terminal for one that was not given."""
     asking = name is None
     if name is None:
         if as_json or not sys.stdin.isatty():
             fail("give the server's name and its --url, or its command after --")
         name, given = server_config.asked()
-    config = {field: value for field, value in given.items() if value or (value == {} and field == "oauth")}
+    config = server_config.without_defaults(given)
+    needs_login = "oauth" in config
     # Nobody is logged in yet, so it could not be connected to.
-    report = {"ok": True} if oauth else _tried(name, config, as_json=as_json)
+    report = {"ok": True} if needs_login else _tried(name, config, as_json=as_json)
     _require_wanted(name, report, force=force, asking=asking, as_json=as_json)
     server = conversation(lambda client: client.put(f"/v1/mcp/servers/{name}", config), as_json=as_json)
     if as_json:
         print_json({"report": report, "server": server})
-    else:
-        print(f"{name} is saved: its tools are {name}__…")
-        if oauth:
-            print(f"log in with: wayline mcp login {name}")
+        return
+    print(f"{name} is saved: its tools are {name}__…")
+    if needs_login:
+        print(f"log in with: wayline mcp login {name}")
 
 
 def _require_wanted(name: str, report: dict[str, Any], *, force: bool, asking: bool, as_json: bool) -> None:

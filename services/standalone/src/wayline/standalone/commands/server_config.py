@@ -91,6 +91,11 @@ def _words(command: str) -> list[str]:
     return words
 
 
+def without_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what was not given; an empty `oauth` is a login without settings of its own."""
+    return {field: value for field, value in given.items() if value or (value == {} and field == "oauth")}
+
+
 def oauth(file: str | None, *, users: bool) -> dict[str, Any]:
     """Read how people log in; the client comes from a file, because a command line is no place for a secret."""
     client = {} if file is None else read_json(file)

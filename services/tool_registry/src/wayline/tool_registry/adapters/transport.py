@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
@@ -18,6 +19,8 @@ from wayline.tool_registry.errors import NotBegun
 from wayline.tool_registry.settings import Settings
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     from httpx2 import AsyncBaseTransport, AsyncClient
     from pydantic import SecretStr
 
@@ -201,9 +204,18 @@ def http_client(
         transport: AsyncBaseTransport = TenantTransport(connections_max=connections_max)
         return AsyncClient(transport=transport if auth is None else auth.explaining(transport), **options)
     limits = Limits(max_connections=connections_max, max_keepalive_connections=20)
+    trusted = _certificates()
     if auth is None:
-        return AsyncClient(limits=limits, **options)
-    return AsyncClient(transport=auth.explaining(AsyncHTTPTransport(limits=limits)), **options)
+        return AsyncClient(limits=limits, verify=trusted, **options)
+    return AsyncClient(transport=auth.explaining(AsyncHTTPTransport(limits=limits, verify=trusted)), **options)
+
+
+@cache
+def _certificates() -> SSLContext:
+    """Return what TLS connections trust, also by the environment, read once: no call waits while it is read again."""
+    from httpx2 import create_ssl_context
+
+    return create_ssl_context()
 
 
 @contextmanager
