@@ -51,7 +51,9 @@ CHILDREN = {
 """Reached by jobs that start others alone: `test_children.py`."""
 REDRIVES = {point for point in Failpoint if point.startswith("gateway.redrive")}
 """Reached where failed jobs go on: `test_redrives.py`."""
-ELSEWHERE = FIRINGS | STEERING | CHILDREN | REDRIVES
+CHARGES = {Failpoint.GATEWAY_HOLD_AFTER, Failpoint.GATEWAY_COUNT_BEFORE, Failpoint.GATEWAY_COUNT_AFTER}
+"""Reached by calls over `/mcp` that are paid for: `test_paid_mcp_calls.py`."""
+ELSEWHERE = FIRINGS | STEERING | CHILDREN | REDRIVES | CHARGES
 OTHERS = ("router", "tool_registry", "executor")
 PASSAGES = 200
 

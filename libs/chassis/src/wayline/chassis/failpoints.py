@@ -20,6 +20,9 @@ class Failpoint(StrEnum):
     GATEWAY_REDRIVE_AFTER = "gateway.redrive.after"
     GATEWAY_REDRIVEN_BEFORE = "gateway.redriven.before"
     GATEWAY_REDRIVEN_AFTER = "gateway.redriven.after"
+    GATEWAY_HOLD_AFTER = "gateway.hold.after"
+    GATEWAY_COUNT_BEFORE = "gateway.count.before"
+    GATEWAY_COUNT_AFTER = "gateway.count.after"
 
     ROUTER_RESERVE_BEFORE = "router.reserve.before"
     ROUTER_RESERVE_AFTER = "router.reserve.after"

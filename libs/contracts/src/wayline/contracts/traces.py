@@ -217,7 +217,7 @@ class Recorded(Frozen):
 
 
 class RecordSpending(Request, subject="costs.record.{tenant}", replies=Recorded):
-    """Put calls outside of any job into the ledger; asking again changes nothing."""
+    """Put calls outside of any job into the ledger; again, it settles what was unsettled and changes nothing else."""
 
     entries: tuple[Spending, ...] = Field(max_length=SPENDINGS_MAX)
 

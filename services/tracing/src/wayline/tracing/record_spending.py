@@ -9,8 +9,8 @@ from wayline.tracing.tables import Tables
 
 NO_JOB, NO_AGENT = "(none)", "-"
 """No job and no agent can have these names."""
-ONLY = 1
-"""An entry is recorded once, and never changes."""
+UNSETTLED, SETTLED = 1, 2
+"""Versions of an entry: what a call cost takes the place of what it may have cost, and then never changes."""
 
 
 class SpendingRecorder:
@@ -20,7 +20,7 @@ class SpendingRecorder:
         self._tables = tables
 
     async def on_record(self, asked: RecordSpending) -> Recorded:
-        """Put the entries into the ledger; one that is there stays as it is."""
+        """Put the entries into the ledger; one that is there stays, but for a call whose cost is known by now."""
         await self._tables.write(Rows(ledger=[_row(asked.tenant, entry) for entry in asked.entries]))
         return Recorded(entries=len(asked.entries))
 
@@ -32,7 +32,7 @@ def _row(tenant: str, entry: Spending) -> LedgerRow:
         tenant=tenant,
         job_id=NO_JOB,
         attempt_id=clean(entry.attempt_id),
-        seq=ONLY,
+        seq=SETTLED if bounds is None else UNSETTLED,
         step=0,
         kind="aux" if tool is None else "tool",
         provider=clean(entry.provider),

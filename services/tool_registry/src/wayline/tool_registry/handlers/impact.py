@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from wayline.chassis import Bus
@@ -94,22 +95,40 @@ class ImpactHandlers:
         one = self.servers.of_installation.get(ask.name)
         if one is not None:
             return {tool.offered_as: ToolChange("unchanged") for tool in one.tools.values()}
-        if not await self.administration.table.find(ask.tenant, ask.name):
-            raise NotFound("server", ask.name)
-        pinned = await self.definitions.of(ask.tenant, ask.name)
+        if await self.administration.table.find(ask.tenant, ask.name):
+            return await self._of_pins(ask.tenant, ask.name, partial(self._is_offered, ask.tenant, ask.name))
+        if ask.name in await self.administration.services_of(ask.tenant):
+            return await self._of_service(ask.tenant, ask.name)
+        raise NotFound("server", ask.name)
+
+    async def _of_service(self, tenant: str, name: str) -> Mapping[str, ToolChange]:
+        """Return how the tools of a service on the bus differ from what was approved."""
+        services = self.administration.services
+        service = services.services.of(tenant).get(name)
+        newest = None if service is None else service.newest
+        announced = None if newest is None else {tool.name for tool in newest.tools}
+        if services.pins.trusts(tenant, name):
+            # Whatever it announces counts at once.
+            return {tool: ToolChange("unchanged") for tool in announced or ()}
+        return await self._of_pins(tenant, name, lambda tool: announced is None or tool in announced)
+
+    async def _of_pins(self, tenant: str, name: str, is_offered: Callable[[str], bool]) -> Mapping[str, ToolChange]:
+        """Compare the definitions that wait with those that were approved; `is_offered` says which are gone."""
+        pinned = await self.definitions.of(tenant, name)
         approved = {tool.name: tool.approved for tool in pinned if tool.approved is not None}
-        offered = {tool.name: tool.waiting or tool.approved or "" for tool in pinned}
-        for name in self._not_offered(ask.tenant, ask.name, approved):
-            del offered[name]
+        offered = {
+            tool.name: tool.waiting or tool.approved or ""
+            for tool in pinned
+            if tool.approved is None or is_offered(tool.name)
+        }
         return compared(approved, offered, {tool.name: tool.schema for tool in pinned})
 
-    def _not_offered(self, tenant: str, name: str, approved: Mapping[str, Any]) -> list[str]:
-        """Return approved tools that a connected server does not offer."""
+    def _is_offered(self, tenant: str, name: str, tool: str) -> bool:
+        """Return whether a server offers a tool; one that is not connected offers what it did."""
         running = self.of_tenants.running(tenant, name)
         if running is None or running.problem is not None:
-            return []
-        offered = {tool.offered_as for tool in running.tools.values()}
-        return [tool for tool in approved if tool not in offered and own_name(name, tool) not in running.held]
+            return True
+        return own_name(name, tool) in running.held or any(one.offered_as == tool for one in running.tools.values())
 
     async def _of_configuration(self, tenant: str, name: str, config: ServerConfig) -> Mapping[str, ToolChange]:
         """Connect to a server as it would be saved, and compare what it offers. Raises Conflict."""

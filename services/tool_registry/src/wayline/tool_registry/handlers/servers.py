@@ -101,9 +101,11 @@ class ServerHandlers:
         """Return the installation's servers and the tenant's own."""
         waiting = await self.definitions.waiting(ask.tenant)
         own = [self._shown(saved, waiting.get(saved.name, 0)) for saved in await self.table.of(ask.tenant)]
+        taken = {view.name for view in own}
         on_bus = [
             self._service(ask.tenant, name, since, waiting.get(name, 0))
-            for name, since in (await self.table.services_of(ask.tenant)).items()
+            for name, since in (await self.services_of(ask.tenant)).items()
+            if name not in taken
         ]
         return ServerList(servers=tuple(sorted([*self._of_installation(), *own, *on_bus], key=lambda one: one.name)))
 
@@ -159,6 +161,12 @@ class ServerHandlers:
         require_allowed(config, self.settings)
         return config
 
+    async def services_of(self, tenant: str) -> dict[str, datetime | None]:
+        """Return when each service on the bus was heard first, by name; None: it is trusted, and nothing is kept."""
+        heard = self.services.services.of(tenant)
+        trusted = dict.fromkeys(name for name in heard if self.services.pins.trusts(tenant, name))
+        return {**trusted, **await self.table.services_of(tenant)}
+
     async def announce(self, tenant: str) -> None:
         """Read the tenant's servers again here, and have every other replica do so."""
         await self._changed(tenant)
@@ -171,12 +179,12 @@ class ServerHandlers:
 
     async def _view(self, tenant: str, name: str) -> ServerView:
         saved = await self.table.find(tenant, name)
-        since = None if saved is not None else (await self.table.services_of(tenant)).get(name)
-        if saved is None and since is None:
+        services = {} if saved is not None else await self.services_of(tenant)
+        if saved is None and name not in services:
             raise NotFound("server", name)
         waiting = (await self.definitions.waiting(tenant)).get(name, 0)
         changes = await self.definitions.changes(tenant, name) if waiting else ()
-        view = self._service(tenant, name, since, waiting) if saved is None else self._shown(saved, waiting)
+        view = self._service(tenant, name, services[name], waiting) if saved is None else self._shown(saved, waiting)
         return view.model_copy(update={"changes": changes})
 
     def _service(self, tenant: str, name: str, since: datetime | None, waiting: int) -> ServerView:

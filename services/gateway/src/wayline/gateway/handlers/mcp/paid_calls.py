@@ -1,4 +1,8 @@
-"""What tools charge for calls outside of any job: held in the tenant's budgets before, counted there after."""
+"""What tools charge for calls outside of any job: held in the tenant's budgets before, counted there after.
+
+The ledger is told before the call what it may cost, and after it what it did cost. So where this process is killed in
+between, the books say that nobody knows, until the same call is asked for again or the router settles its charge.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from typing import Any, Final
 
 import structlog
 
-from wayline.chassis import keep_trying
+from wayline.chassis import Failpoint, keep_trying, reach
 from wayline.contracts.budgets import ChargeBudgets, Extended, HoldCharge, Settled
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.events import Bounds
@@ -23,6 +27,8 @@ log = structlog.get_logger()
 
 CHARGE_WITHIN_S: Final = 300.0
 """How long a tool's charge is tried to be counted while the router or tracing is away."""
+NOTE_WITHIN_S: Final = 2.0
+"""How long a call waits for the ledger to know what it may cost."""
 NOTHING: Final = Decimal(0)
 SETTLED: Final = "ended"
 """What the router says of a charge that was counted before: the same call again, whose result is in the ledger."""
@@ -41,13 +47,25 @@ class PaidCalls:
             return None
         hold = HoldCharge(tenant=asked.tenant, charge_id=_charge_id(asked), usd=most_usd)
         held = await self._gateway.bus.ask(hold, Extended)
-        if held.granted or held.limited_by == SETTLED:
+        if held.granted:
+            await self._note(asked, most_usd)
+            reach(Failpoint.GATEWAY_HOLD_AFTER)
+            return None
+        if held.limited_by == SETTLED:
             return None
         again = f"; it begins anew at {held.resets_at:%Y-%m-%d %H:%M} UTC" if held.resets_at else ""
         return (
             f"{tool.name} was not called: budget {held.limited_by!r} has no room for a call of up to "
             f"{dollars(most_usd)}{again}"
         )
+
+    async def _note(self, asked: CallTool, most_usd: Decimal) -> None:
+        """Have the ledger know what a call may cost; one that cannot be asked now keeps no call from being made."""
+        record = RecordSpending(tenant=asked.tenant, entries=(_entry(asked, NOTHING, most_usd),))
+        try:
+            await self._gateway.bus.ask(record, Recorded, timeout_s=NOTE_WITHIN_S)
+        except (Retry, Reject) as error:
+            log.warning("what a call may cost was not recorded before it", tool=asked.tool, error=str(error))
 
     def follow(
         self, asked: CallTool, tool: ToolDefinition, call: Coroutine[Any, Any, ToolReply]
@@ -85,12 +103,14 @@ class PaidCalls:
     async def _counted(self, asked: CallTool, cost_usd: Decimal, unsure_usd: Decimal) -> None:
         bus, tenant = self._gateway.bus, asked.tenant
         # Both know a charge by its id, so that saying one again changes nothing.
+        reach(Failpoint.GATEWAY_COUNT_BEFORE)
         charge = ChargeBudgets(tenant=tenant, charge_id=_charge_id(asked), cost_usd=cost_usd, unsettled_usd=unsure_usd)
         record = RecordSpending(tenant=tenant, entries=(_entry(asked, cost_usd, unsure_usd),))
         try:
             await keep_trying("count a charge", lambda: bus.ask(charge, Settled), within_s=CHARGE_WITHIN_S)
-            if cost_usd or unsure_usd:
-                await keep_trying("record a charge", lambda: bus.ask(record, Recorded), within_s=CHARGE_WITHIN_S)
+            reach(Failpoint.GATEWAY_COUNT_AFTER)
+            # Also what cost nothing: the ledger has what it may have cost.
+            await keep_trying("record a charge", lambda: bus.ask(record, Recorded), within_s=CHARGE_WITHIN_S)
         except (Retry, Reject) as error:
             log.error("a tool's charge was not counted", tool=asked.tool, cost_usd=str(cost_usd), error=str(error))
 

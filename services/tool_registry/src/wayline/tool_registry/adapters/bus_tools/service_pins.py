@@ -48,13 +48,17 @@ class ServicePins:
         self._now = now
         self._compared: dict[tuple[str, str], _Compared] = {}
 
+    def trusts(self, tenant: str, service: str) -> bool:
+        """Return whether what a service announces needs no approval."""
+        return any(fnmatchcase(f"{tenant}/{service}", pattern) for pattern in self._trusted)
+
     async def held(self, announcement: AnnounceTools) -> dict[str, str]:
         """Return why each tool that must not be used may not be, by the service's own name for it.
 
         Raises Conflict where an MCP server has the service's name, or there are too many.
         """
         key = announcement.tenant, announcement.service
-        if any(fnmatchcase("/".join(key), pattern) for pattern in self._trusted):
+        if self.trusts(*key):
             return {}
         if (known := self._compared.get(key)) is None:
             known = self._compared[key] = _Compared(ServerPins(self._table, *key))
