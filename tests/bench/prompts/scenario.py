@@ -19,11 +19,13 @@ from wayline.contracts.chat import AssistantMessage, ChatMessage, NoteMessage
 from wayline.contracts.jobs import Route, SubmitJob
 from wayline.contracts.models import CacheRules, ModelCard
 from wayline.contracts.tools import ToolDefinition, ToolReply
-from wayline.executor.adapters.model_providers import Heard, ModelProviders
+from wayline.executor.adapters.model_providers import CallProgress, ModelProviders
+from wayline.executor.decide.actions import CallModel
+from wayline.executor.decide.prepare_call import prepare_call
 from wayline.executor.hold.log_writer import LogWriter
-from wayline.executor.perform.tell_model import compared, note_news, offered
+from wayline.executor.perform.model_call import note_intent
+from wayline.executor.perform.tell_model import note_news
 from wayline.executor.prompt.assemble import PromptHashes
-from wayline.executor.prompt.model_request import model_request
 from wayline.executor.prompt.shorten import RESULT_TOKENS_MAX, shown
 from wayline.journal import Call, Head, Job, State
 from wayline.llm import Model, ModelRequest, Piece
@@ -104,24 +106,24 @@ class _Player:
     def __init__(self, card: ModelCard, model: Model, number: int) -> None:
         bus: Any = SimpleNamespace(send=_unheard)
         log: Any = SimpleNamespace(tenant="t", job_id="j")
-        self._pen = LogWriter(log, Head(1, State.ACTIVE, 0, ""), Job(), clock=self._now)
-        self._prints = PromptHashes()
+        self._writer = LogWriter(log, Head(1, State.ACTIVE, 0, ""), Job(), clock=self._now)
+        self._hashes = PromptHashes()
         self._models = ModelProviders(bus, {card.provider: model})
         self._begin(card, number)
 
     @property
     def events(self) -> list[e.Event]:
-        return self._pen._noted
+        return self._writer._noted
 
     def _now(self) -> datetime:
-        return BEGAN + timedelta(seconds=SECONDS_A_STEP * self._pen.job.model.step)
+        return BEGAN + timedelta(seconds=SECONDS_A_STEP * self._writer.job.model.step)
 
     def _begin(self, card: ModelCard, number: int) -> None:
         submit = SubmitJob(tenant="t", agent="desk", input=f"Case {number}. {TASK}")
         route = Route(provider=card.provider, model=card.model, tier=card.tier, reason="the only one")
         limits = e.Limits(max_steps=STEPS, max_seconds=1e6, max_output_tokens=4_096)
-        self._pen.note(e.JobSubmitted, tenant="t", job=submit, content_hash="")
-        self._pen.note(
+        self._writer.note(e.JobSubmitted, tenant="t", job=submit, content_hash="")
+        self._writer.note(
             e.JobRouted,
             agent="desk",
             agent_version=1,
@@ -132,15 +134,14 @@ class _Player:
         )
 
     async def step(self) -> None:
-        step = self._pen.job.model.step + 1
-        note_news(self._pen, listed(step), news)
-        job = self._pen.job
-        request = model_request(job, step=step, attempt=1, tools=offered(job, listed(step)))
-        attempt = {"step": step, "attempt": 1, "attempt_id": request.attempt_id}
-        fields = compared(job, request, self._prints.segments(request), self._prints)
-        self._pen.note(e.ModelRequested, **attempt, provider=request.card.provider, model=request.model, **fields)
-        finished = await self._models.call(self._pen.job, request, Heard(), answering=_unheard)
-        self._pen.note(
+        step = self._writer.job.model.step + 1
+        note_news(self._writer, listed(step), news)
+        job = self._writer.job
+        call = prepare_call(job, CallModel(step, 1), self._hashes, listed=listed(step))
+        attempt = {"step": step, "attempt": 1, "attempt_id": call.request.attempt_id}
+        note_intent(self._writer, call)
+        finished = await self._models.call(self._writer.job, call.request, CallProgress(), answering=_unheard)
+        self._writer.note(
             e.ModelCompleted,
             **attempt,
             message=finished.message,
@@ -149,14 +150,14 @@ class _Player:
             stop_reason=finished.stop_reason,
             duration_ms=0,
         )
-        for call in self._pen.job.tools.calls:
+        for call in self._writer.job.tools.calls:
             self._run(call, step)
 
     def _run(self, call: Call, step: int) -> None:
         meant = call.meant
         reply = ToolReply(status="success", content=finds(meant.tool, meant.arguments))
-        said = shown(self._pen.job, meant.tool, reply, step=step, call=meant.call, tokens_max=RESULT_TOKENS_MAX)
-        self._pen.note(e.ToolCompleted, step=step, call=meant.call, tool=meant.tool, status="success", **said)
+        said = shown(self._writer.job, meant.tool, reply, step=step, call=meant.call, tokens_max=RESULT_TOKENS_MAX)
+        self._writer.note(e.ToolCompleted, step=step, call=meant.call, tool=meant.tool, status="success", **said)
 
 
 async def _unheard(*_: Any) -> None:

@@ -10,7 +10,7 @@ import pytest
 from wayline.chassis import Bus, BusSettings
 from wayline.chassis.topology import PROVIDERS, Limits, declare
 from wayline.executor.adapters.circuit_breaker import FAILURES_MAX, OPEN_S, PROBE_CHECK_S
-from wayline.executor.adapters.provider_gates import HOLD_MAX_S, ProviderGates, Shut, subject
+from wayline.executor.adapters.provider_gates import HOLD_MAX_S, GateClosed, ProviderGates, subject
 from wayline.llm import ModelError
 from wayline.testkit import until
 from wayline.testkit.fixtures import NatsFactory
@@ -64,8 +64,8 @@ async def two(nats_factory: NatsFactory) -> AsyncIterator[Two]:
         await bus.close()
 
 
-async def shut(gates: ProviderGates) -> Shut:
-    found: list[Shut | None] = []
+async def shut(gates: ProviderGates) -> GateClosed:
+    found: list[GateClosed | None] = []
 
     async def so() -> bool:
         found[:] = [await gates.enter(MODEL)]
@@ -81,7 +81,7 @@ async def shut(gates: ProviderGates) -> Shut:
 async def test_when_to_come_back_is_heard_by_the_other_executor(two: Two):
     await two.one.leave(MODEL, error=BUSY)
 
-    assert await shut(two.other) == await shut(two.one) == Shut(20, "asked to be left alone")
+    assert await shut(two.other) == await shut(two.one) == GateClosed(20, "asked to be left alone")
     two.clock.now += 20
     assert await two.other.enter(MODEL) is None
 
@@ -92,7 +92,7 @@ async def test_an_executor_that_starts_later_reads_it(two: Two):
     bus = await Bus.connect(BusSettings(nats_url=two.url), service="executor", exit_when_closed=False)
     late = ProviderGates(bus, clock=two.clock)
 
-    assert await late.enter(MODEL) == Shut(20, "asked to be left alone")
+    assert await late.enter(MODEL) == GateClosed(20, "asked to be left alone")
     await bus.close()
 
 
@@ -107,10 +107,10 @@ async def test_a_breaker_opens_probes_and_closes_for_all_executors(two: Two):
         assert await two.one.enter(MODEL) is None
         await two.one.leave(MODEL, error=BROKEN)
 
-    assert await shut(two.other) == await shut(two.one) == Shut(OPEN_S, FAILING)
+    assert await shut(two.other) == await shut(two.one) == GateClosed(OPEN_S, FAILING)
     two.clock.now += OPEN_S
     assert await two.one.enter(MODEL) is None
-    assert await two.one.enter(MODEL) == Shut(PROBE_CHECK_S, FAILING)
+    assert await two.one.enter(MODEL) == GateClosed(PROBE_CHECK_S, FAILING)
     # Its first word is enough: the answer may take minutes.
     await two.one.well(MODEL)
     assert await two.one.enter(MODEL) is None
@@ -138,7 +138,7 @@ async def test_a_probe_that_fails_keeps_it_shut_for_all(two: Two):
     assert await two.one.enter(MODEL) is None
     await two.one.leave(MODEL, error=BROKEN)
 
-    assert await shut(two.one) == await shut(two.other) == Shut(OPEN_S, FAILING)
+    assert await shut(two.one) == await shut(two.other) == GateClosed(OPEN_S, FAILING)
 
 
 async def test_what_a_provider_refuses_is_no_sign_of_its_health(two: Two):
@@ -153,7 +153,7 @@ async def test_a_wrong_clock_shuts_a_gate_for_a_bounded_time(two: Two):
     await two.other._bus.nc.publish(subject(MODEL), b'{"until": 1e12, "why": "asked to be left alone"}')
     await two.other._bus.nc.publish(subject("chat/x"), b"nonsense")
 
-    assert await shut(two.one) == Shut(HOLD_MAX_S, "asked to be left alone")
+    assert await shut(two.one) == GateClosed(HOLD_MAX_S, "asked to be left alone")
 
 
 async def test_a_bus_that_does_not_answer_keeps_no_call_waiting(two: Two):

@@ -16,10 +16,12 @@ from wayline.contracts.jobs import Failure, Route, SubmitJob
 from wayline.contracts.models import CacheRules, ModelCard
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import ToolDefinition, ToolError, ToolReply
+from wayline.executor.decide.actions import CallModel
+from wayline.executor.decide.prepare_call import prepare_call
 from wayline.executor.hold.log_writer import LogWriter
-from wayline.executor.perform.tell_model import compared, note_news, offered
+from wayline.executor.perform.model_call import note_intent
+from wayline.executor.perform.tell_model import note_news
 from wayline.executor.prompt.assemble import Prompt, PromptHashes, assemble
-from wayline.executor.prompt.model_request import model_request
 from wayline.executor.prompt.shorten import shown
 from wayline.journal import Head, Job, State, encode, fold, read_record
 
@@ -78,11 +80,8 @@ class Talk:
         note_news(self.writer, self.listed, lambda _: notes)
         repeated = self.job.model.failed is not None
         step, attempt = self.job.model.step + (not repeated), self.job.model.attempt + 1
-        tools = offered(self.job, self.listed)
-        request = model_request(self.job, step=step, attempt=attempt, tools=tools)
-        named = {"step": step, "attempt": attempt, "attempt_id": request.attempt_id}
-        fields = compared(self.job, request, self.hashes.segments(request), self.hashes)
-        self.writer.note(e.ModelRequested, **named, provider=request.card.provider, model=request.model, **fields)
+        call = prepare_call(self.job, CallModel(step, attempt), self.hashes, listed=self.listed)
+        note_intent(self.writer, call)
         self.events += self.writer._noted[before:]
         self.prompts.append(assemble(self.job))
         assert self.job.model.asked is not None

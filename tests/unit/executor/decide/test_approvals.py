@@ -14,7 +14,7 @@ from wayline.contracts.jobs import Route
 from wayline.contracts.tools import Effect, ToolDefinition
 from wayline.executor.decide.actions import AskApproval, EndDenied, Park, RunTools
 from wayline.executor.decide.approvals import (
-    Standing,
+    ApprovalState,
     approval_hash,
     ask_of_agent,
     cause,
@@ -114,20 +114,20 @@ def test_what_only_reads_needs_no_approval_after_untrusted_content():
 
 
 def test_arguments_that_the_schema_refuses_are_nobodys_to_approve():
-    assert standing(job(), WANTED, {"usd": 5}) is Standing.NEEDED
-    assert standing(job(), WANTED, {"usd": "much"}) is Standing.FREE
+    assert standing(job(), WANTED, {"usd": 5}) is ApprovalState.NEEDED
+    assert standing(job(), WANTED, {"usd": "much"}) is ApprovalState.FREE
 
 
 def test_an_approval_holds_for_the_same_definition_arguments_and_policy():
     granted = approved(asked())
 
-    assert standing(job(approvals=(granted,)), WANTED, {}) is Standing.GRANTED
+    assert standing(job(approvals=(granted,)), WANTED, {}) is ApprovalState.GRANTED
     other_policy = job(approvals=(granted,), agent_version=4)
-    assert standing(other_policy, WANTED, {"usd": 5}) is Standing.NEEDED
+    assert standing(other_policy, WANTED, {"usd": 5}) is ApprovalState.NEEDED
     other_tool = job(approvals=(granted,), discovered=(PAY.model_copy(update={"description": "Pay twice."}),))
-    assert standing(other_tool, WANTED, {"usd": 5}) is Standing.NEEDED
+    assert standing(other_tool, WANTED, {"usd": 5}) is ApprovalState.NEEDED
     other_arguments = job(approvals=(decided(asked(), hash=asked().asked.hash, arguments={"usd": 6}),))
-    assert standing(other_arguments, WANTED, {"usd": 5}) is Standing.NEEDED
+    assert standing(other_arguments, WANTED, {"usd": 5}) is ApprovalState.NEEDED
 
 
 @pytest.mark.parametrize(
@@ -148,14 +148,14 @@ def test_a_tool_that_was_never_listed_is_not_called_unapproved(config, fields, d
 def test_a_spent_approval_allows_nothing_more():
     spent = approved(asked())._replace(spent=True)
 
-    assert standing(job(approvals=(spent,)), WANTED, {"usd": 5}) is Standing.NEEDED
+    assert standing(job(approvals=(spent,)), WANTED, {"usd": 5}) is ApprovalState.NEEDED
 
 
 def test_a_call_that_has_begun_goes_on():
     begun = Call(WANTED, key="default/j/1/1")
 
-    assert stands(job(), begun) is Standing.FREE
-    assert stands(job(approvals=(approved(asked())._replace(spent=True),)), begun) is Standing.FREE
+    assert stands(job(), begun) is ApprovalState.FREE
+    assert stands(job(approvals=(approved(asked())._replace(spent=True),)), begun) is ApprovalState.FREE
 
 
 def test_calls_are_asked_for_before_others_run_and_denials_are_told():

@@ -13,7 +13,7 @@ from wayline.chassis import Failpoint
 from wayline.contracts import events as e
 from wayline.contracts.base import explain, slim_all
 from wayline.contracts.errors import Retry
-from wayline.executor.adapters.session_histories import Past, SessionHistories
+from wayline.executor.adapters.session_histories import Continuation, SessionHistories
 from wayline.executor.decide.session_history import lost_note
 from wayline.executor.hold.claim import Ticket, reading_may_kill, wrote_nothing
 from wayline.executor.hold.log_writer import LogWriter
@@ -109,7 +109,7 @@ async def _handed_back(writer: LogWriter, why: str) -> bool:
     return True
 
 
-def _go_on_with(writer: LogWriter, past: Past) -> None:
+def _go_on_with(writer: LogWriter, past: Continuation) -> None:
     """Pin what a job goes on with in its session, where that is not done, and hold the messages beside the job."""
     if past.handed_to is not None:
         writer.note(e.SessionHandedOver, to=past.handed_to)

@@ -26,7 +26,7 @@ from wayline.executor.perform import (
     run_program,
     tool_calls,
 )
-from wayline.executor.perform.job_run import Instead, JobRun, Outcome, RunServices
+from wayline.executor.perform.job_run import JobRun, OtherAction, Outcome, RunServices
 from wayline.journal import Fenced
 from wayline.telemetry import metrics
 
@@ -112,7 +112,7 @@ async def _perform(run: JobRun, action: a.Action) -> a.Action | None:
     """Perform an action and note what came of it, or return what the job needs instead."""
     try:
         outcome = await PERFORM[type(action)](run, action)
-        if isinstance(outcome, Instead):
+        if isinstance(outcome, OtherAction):
             return outcome.action
         # Nothing is awaited between an effect and its note: a stop would lose what is paid for.
         run.writer.note_all(outcome)

@@ -27,7 +27,7 @@ HIDDEN = "(a key)"
 
 
 @dataclass(slots=True)
-class Heard:
+class CallProgress:
     """What has come of a model call so far: all that is known of it if it never ends."""
 
     chars: int = 0
@@ -63,19 +63,29 @@ class ModelProviders:
         """What no error may say: some providers quote the key they refuse."""
 
     def call(
-        self, job: Job, request: ModelRequest, heard: Heard, *, answering: Callable[[], Awaitable[None]] = unheard
+        self,
+        job: Job,
+        request: ModelRequest,
+        progress: CallProgress,
+        *,
+        answering: Callable[[], Awaitable[None]] = unheard,
     ) -> Coroutine[Any, Any, Finished]:
         """Ask the job's model and stream what it writes as deltas; say `answering` once it does. Raises ModelError."""
-        return self._ask(request, heard, _Deltas(self._bus, job, heard), answering=answering)
+        return self._ask(request, progress, _Deltas(self._bus, job, progress), answering=answering)
 
     def ask_aside(
-        self, request: ModelRequest, heard: Heard, *, answering: Callable[[], Awaitable[None]] = unheard
+        self, request: ModelRequest, progress: CallProgress, *, answering: Callable[[], Awaitable[None]] = unheard
     ) -> Coroutine[Any, Any, Finished]:
         """Ask a model beside the conversation: nobody is shown what it writes. Raises ModelError."""
-        return self._ask(request, heard, None, answering=answering)
+        return self._ask(request, progress, None, answering=answering)
 
     async def _ask(
-        self, request: ModelRequest, heard: Heard, deltas: _Deltas | None, *, answering: Callable[[], Awaitable[None]]
+        self,
+        request: ModelRequest,
+        progress: CallProgress,
+        deltas: _Deltas | None,
+        *,
+        answering: Callable[[], Awaitable[None]],
     ) -> Finished:
         began, finished = False, None
         try:
@@ -87,11 +97,11 @@ class ModelProviders:
                     if isinstance(piece, Finished):
                         finished = piece
                     elif isinstance(piece, TextDelta):
-                        heard.hear(piece.text)
+                        progress.hear(piece.text)
                         if deltas is not None:
                             await deltas.add(piece.text)
                     elif isinstance(piece, UsageSeen):
-                        heard.usage = piece.usage
+                        progress.usage = piece.usage
         except ModelError as error:
             error.args = (without(self._secrets, str(error))[:ERROR_MAX_CHARS],)
             raise
@@ -131,10 +141,10 @@ def without(secrets: Collection[str], text: str) -> str:
 class _Deltas:
     """Coalesces text pieces into core messages; they are for eyes only, never stored, never waited for."""
 
-    def __init__(self, bus: Bus, job: Job, heard: Heard) -> None:
+    def __init__(self, bus: Bus, job: Job, progress: CallProgress) -> None:
         self._bus = bus
         self._job = job
-        self._heard = heard
+        self._heard = progress
         self._held: list[str] = []
         self._sent_at = time.perf_counter()
 

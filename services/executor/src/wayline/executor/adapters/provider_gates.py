@@ -42,7 +42,7 @@ BROKEN = frozenset({"server_error", "overloaded", "connection", "timeout", "stre
 
 
 @dataclass(frozen=True, slots=True)
-class Shut:
+class GateClosed:
     """Why a model may not be called, and when to ask again."""
 
     wait_s: float
@@ -50,7 +50,7 @@ class Shut:
 
 
 @dataclass(slots=True)
-class Passage:
+class GatePass:
     """One call that a gate has let through, and what it has told of its provider once it has ended."""
 
     name: str
@@ -85,7 +85,7 @@ class ProviderGates:
         with suppress(nats_errors.Error):
             await self._heard.unsubscribe()
 
-    async def enter(self, name: str) -> Shut | None:
+    async def enter(self, name: str) -> GateClosed | None:
         """Return why a model may not be called, and for how long; None: call it, and `leave` once when that is over."""
         if _local(name):
             return None
@@ -94,13 +94,13 @@ class ProviderGates:
             await self._look(name, gate)
         now = self._clock()
         if now < gate.held_until:
-            return Shut(gate.held_until - now, CLAUSES[Condition.HELD])
+            return GateClosed(gate.held_until - now, CLAUSES[Condition.HELD])
         wait_s = gate.breaker.enter(now)
-        return Shut(wait_s, CLAUSES[Condition.FAILING]) if wait_s else None
+        return GateClosed(wait_s, CLAUSES[Condition.FAILING]) if wait_s else None
 
-    async def end(self, passage: Passage) -> None:
+    async def end(self, gate_pass: GatePass) -> None:
         """Tell a gate how the call ended that it let through."""
-        await self.leave(passage.name, error=passage.error, spoke=passage.spoke)
+        await self.leave(gate_pass.name, error=gate_pass.error, spoke=gate_pass.spoke)
 
     async def leave(self, name: str, *, error: ModelError | None = None, spoke: bool = False) -> None:
         """Take how a call ended: in an error, with a message (`spoke`), or cut off by ourselves."""

@@ -31,7 +31,7 @@ log = structlog.get_logger()
 Key = tuple[str, str, int]
 
 
-class Past(NamedTuple):
+class Continuation(NamedTuple):
     """What a job goes on with when it is claimed."""
 
     pinned: dict[str, Any] | None
@@ -50,7 +50,7 @@ class SessionHistories:
         self._kept: dict[Key, tuple[tuple[ChatMessage, ...], int]] = {}
         self._bytes = 0
 
-    async def past(self, job: Job) -> Past | None:
+    async def past(self, job: Job) -> Continuation | None:
         """Return what a claimed job goes on with; None: nothing, or its turn has not come. Raises Retry."""
         turn, continued = job.session.turn, job.session.continued
         if continued is None:
@@ -64,8 +64,8 @@ class SessionHistories:
         try:
             history = await self._read(job.tenant, end)
         except HistoryLost as error:
-            return Past({"lost": str(error), **carried(job)})
-        return Past(None, as_sent(history, is_unbound=continued.unbound))
+            return Continuation({"lost": str(error), **carried(job)})
+        return Continuation(None, as_sent(history, is_unbound=continued.unbound))
 
     async def turn_has_come(self, tenant: str, after: str) -> bool:
         """Return whether every job of a session up to `after` has ended, as far as their logs are there."""
@@ -100,13 +100,13 @@ class SessionHistories:
             end = job.session.continued.after if job.session.continued else None
             self._keep((job.tenant, job.job_id, job.seq), messages, instead_of=end)
 
-    async def _before_first(self, job: Job, after: str) -> Past | None:
+    async def _before_first(self, job: Job, after: str) -> Continuation | None:
         """Return what a job begins with; one whose words were said elsewhere does not begin."""
         into = job.session.into
         if job.session.handed_to is not None:
             return None
         if into is not None and job.job_id in (await self._steered_by(job.tenant, into)):
-            return Past(None, handed_to=into)
+            return Continuation(None, handed_to=into)
         return await self._first(job, after)
 
     async def _steered_by(self, tenant: str, job_id: str) -> tuple[str, ...]:
@@ -115,19 +115,19 @@ class SessionHistories:
         head = await jobs.last()
         return () if head is None else (await folded(jobs, head)).session.steered_by
 
-    async def _first(self, job: Job, after: str) -> Past | None:
+    async def _first(self, job: Job, after: str) -> Continuation | None:
         tail: Job | None = None
         try:
             tail = await self._last_speaker(job.tenant, after)
             if tail is _RUNNING:
                 return None
             if tail is None:
-                return Past({})
+                return Continuation({})
             history = await self._handed_on(tail)
         except HistoryLost as error:
-            return Past({"lost": str(error), **(carried(tail) if tail is not None else {})})
+            return Continuation({"lost": str(error), **(carried(tail) if tail is not None else {})})
         pinned = continues(job, tail, history)
-        return Past(pinned, as_sent(history, is_unbound=pinned["unbound"]))
+        return Continuation(pinned, as_sent(history, is_unbound=pinned["unbound"]))
 
     async def _last_speaker(self, tenant: str, after: str) -> Job | None:
         """Return the last job before that called a model, _RUNNING where one of those since has not ended.

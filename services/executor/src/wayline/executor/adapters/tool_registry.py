@@ -58,7 +58,7 @@ def _allowed(job: Job) -> Allowed:
     return job.tenant, job.routing.config.tools, job.routing.config.tools_off
 
 
-class Waited:
+class Stopwatch:
     """Counts the seconds since it was made."""
 
     def __init__(self) -> None:
@@ -173,7 +173,7 @@ class ToolRegistry:
         void = VoidTool(**_call_fields(job, call, within_s=SETTLE_WAIT_S))
         give_up = ResolveTool(tenant=job.tenant, key=call.key, outcome="failed", content=NOBODY_KNOWS)
         may_begin_s = SETTLE_UNKNOWN_S if call.decision_id else max(SETTLE_SILENT_S, timeout_s + SETTLE_WAIT_S)
-        waited = Waited()
+        waited = Stopwatch()
         while waited.seconds < may_begin_s:
             try:
                 await self._bus.send(CancelTool(tenant=job.tenant, key=call.key))

@@ -26,7 +26,7 @@ RULES_VERSION = "1"
 _UNASKED = OWN - {RUN_AGENT}
 
 
-class Standing(StrEnum):
+class ApprovalState(StrEnum):
     """What an approval, or the need of one, allows a call that has not begun."""
 
     FREE = "free"
@@ -39,40 +39,40 @@ class Standing(StrEnum):
     """Denied, or nobody decided in time."""
 
 
-def standing(job: Job, call: ToolCall, arguments: dict[str, Any]) -> Standing:
+def standing(job: Job, call: ToolCall, arguments: dict[str, Any]) -> ApprovalState:
     """Return how a call stands that would be made now with these arguments; one that has begun is past this.
 
     An approval holds for one call, and only while definition, arguments and policy hash as they did when it was given.
     """
     approval = job.tools.approval(call.call)
     if approval is None or approval.spent:
-        return Standing.NEEDED if _is_needed(job, call, arguments) else Standing.FREE
+        return ApprovalState.NEEDED if _is_needed(job, call, arguments) else ApprovalState.FREE
     if approval.decided is None:
-        return Standing.WAITING
+        return ApprovalState.WAITING
     if approval.decided.decision != "approved":
-        return Standing.DENIED
-    return Standing.GRANTED if _holds(job, approval) else Standing.NEEDED
+        return ApprovalState.DENIED
+    return ApprovalState.GRANTED if _holds(job, approval) else ApprovalState.NEEDED
 
 
-MAY_RUN = frozenset({Standing.FREE, Standing.GRANTED})
+MAY_RUN = frozenset({ApprovalState.FREE, ApprovalState.GRANTED})
 
 
-def stands(job: Job, call: Call) -> Standing:
+def stands(job: Job, call: Call) -> ApprovalState:
     """Return how an open call of the step stands: one that has begun is free to go on, one that is to run again is not.
 
     A call whose outcome a human must decide waits, too.
     """
     if call.undecided:
-        return Standing.WAITING
+        return ApprovalState.WAITING
     if call.unloaded:
         # It is not made, whatever is known of its tool by now.
-        return Standing.FREE
+        return ApprovalState.FREE
     if not needs_new_intent(job, call):
-        return Standing.FREE
+        return ApprovalState.FREE
     wanted = call.meant
     if not job.tools.approvals and cause(job, job.tools.definition(wanted.tool)) is None:
         # Nobody is asked, whatever it is made with.
-        return Standing.FREE
+        return ApprovalState.FREE
     return standing(job, wanted, arguments_of(job, call))
 
 

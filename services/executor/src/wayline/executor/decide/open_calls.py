@@ -19,7 +19,7 @@ from wayline.executor.decide.actions import (
     StartChildren,
     StopChildren,
 )
-from wayline.executor.decide.approvals import MAY_RUN, Standing, pending_approval, stands
+from wayline.executor.decide.approvals import MAY_RUN, ApprovalState, pending_approval, stands
 from wayline.executor.decide.children import begun_children, is_child_call, under_way
 from wayline.executor.decide.limits import is_out_of_time, time_over
 from wayline.executor.decide.repeated_calls import end_loop, is_looping
@@ -44,8 +44,8 @@ def run_calls(job: Job) -> Action | None:
     """Run the calls that wait for no human; first ask for the approvals that others need."""
     calls = [(call, stands(job, call)) for call in _open(job) if not _waits(job, call) and not is_looping(job, call)]
     runnable = [call for call, how in calls if how in MAY_RUN]
-    needed = tuple(call for call, how in calls if how is Standing.NEEDED)
-    denied = tuple(call for call, how in calls if how is Standing.DENIED)
+    needed = tuple(call for call, how in calls if how is ApprovalState.NEEDED)
+    denied = tuple(call for call, how in calls if how is ApprovalState.DENIED)
     if not (runnable or needed or denied):
         return None
     if is_out_of_time(job):
@@ -158,7 +158,7 @@ def _waits(job: Job, call: Call) -> bool:
     if call.child_id is not None or call.wanted.call != job.code.program:
         return call.child_id is not None
     open_calls = [one for one in job.code.program_calls if one.done is None]
-    return bool(open_calls) and all(stands(job, one) is Standing.WAITING for one in open_calls)
+    return bool(open_calls) and all(stands(job, one) is ApprovalState.WAITING for one in open_calls)
 
 
 def _must_wait_for_the_first(job: Job) -> bool:

@@ -10,7 +10,7 @@ LOOKS_MAX = 16
 """Logs looked at beside each other: a thousand jobs that were claimed together are due together."""
 
 
-class Beating(Protocol):
+class BeatingJob(Protocol):
     """A held job, as whoever keeps its ticket alive sees it."""
 
     async def keep(self) -> None:
@@ -30,21 +30,21 @@ class Heartbeats:
 
     def __init__(self, period_s: float) -> None:
         self._period_s = period_s
-        self._due: dict[Beating, float] = {}
+        self._due: dict[BeatingJob, float] = {}
         """When each beats next; with one period for all, the first in is the first due."""
-        self._unseen: dict[Beating, None] = {}
+        self._unseen: dict[BeatingJob, None] = {}
         self._looking = 0
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def take(self, job: Beating) -> None:
+    def take(self, job: BeatingJob) -> None:
         """Have a job beat from now on."""
         loop = asyncio.get_running_loop()
         self._due[job] = loop.time() + self._period_s
         if self._timer is None:
             self._timer = loop.call_later(self._period_s, self._pulse)
 
-    def release(self, job: Beating) -> None:
+    def release(self, job: BeatingJob) -> None:
         """Let a job go."""
         self._due.pop(job, None)
         self._unseen.pop(job, None)
@@ -60,7 +60,7 @@ class Heartbeats:
             self._looking += 1
             self._begin(self._look())
 
-    def _take_due(self, now: float) -> list[Beating]:
+    def _take_due(self, now: float) -> list[BeatingJob]:
         due = []
         for job, at in self._due.items():
             if at > now:
@@ -77,7 +77,7 @@ class Heartbeats:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _keep(self, due: list[Beating]) -> None:
+    async def _keep(self, due: list[BeatingJob]) -> None:
         for job in due:
             if job in self._due:
                 await job.keep()

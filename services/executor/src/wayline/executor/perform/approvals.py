@@ -19,7 +19,7 @@ from wayline.journal import Call, Job
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class ToolChanged:
     """The end of an attempt at a call: its tool is not what was approved, or needs an approval; nothing has begun."""
 
     definition: ToolDefinition | None
@@ -45,7 +45,7 @@ def denied(job: Job, call: Call) -> Draft:
     return failed(job, call, "denied", _denial(job, call))
 
 
-def ask_again(run: JobRun, call: Call, changed: Changed) -> list[Draft]:
+def ask_again(run: JobRun, call: Call, changed: ToolChanged) -> list[Draft]:
     """Return what becomes of a call whose tool has changed: it is asked for anew, by the definition that there is."""
     job, definition, tool = run.writer.job, changed.definition, call.meant.tool
     if definition is None:

@@ -17,15 +17,15 @@ from wayline.contracts import ids
 from wayline.contracts.errors import Reject
 from wayline.contracts.jobs import Failure
 from wayline.contracts.money import Usage
-from wayline.executor.adapters.model_providers import Heard
-from wayline.executor.adapters.provider_gates import Passage
+from wayline.executor.adapters.model_providers import CallProgress
+from wayline.executor.adapters.provider_gates import GatePass
 from wayline.executor.decide import classification, compaction, result_summary, worst_case
 from wayline.executor.decide.actions import Classify, Compact, Summarize
 from wayline.executor.hold.held_job import Cancelled
 from wayline.executor.hold.log_writer import Draft, draft
 from wayline.executor.perform import paid_call
 from wayline.executor.perform.job_run import JobRun
-from wayline.executor.perform.paid_call import Lapse
+from wayline.executor.perform.paid_call import FailedCall
 from wayline.executor.prompt.assemble import PromptHashes
 from wayline.journal import Job
 from wayline.llm import Finished, ModelRequest
@@ -133,8 +133,8 @@ async def _ask(run: JobRun, call: AuxiliaryCall, answered: Answered) -> Sequence
     shut = await run.services.gates.enter(name)
     if shut is not None:
         return NotMade(f"{name} {shut.why}")
-    passage = Passage(name)
-    run.step.push_async_callback(run.services.gates.end, passage)
+    gate_pass = GatePass(name)
+    run.step.push_async_callback(run.services.gates.end, gate_pass)
     prompt_tokens = worst_case.most_tokens(call.request, PromptHashes().segments(call.request))
     worst_usd = worst_case.worst_usd(call.request, prompt_tokens, at=run.writer.job.at)
     if call.share_of_budget and result_summary.too_dear(worst_usd, worst_case.own_left(run.writer.job)):
@@ -143,7 +143,7 @@ async def _ask(run: JobRun, call: AuxiliaryCall, answered: Answered) -> Sequence
     if isinstance(held_usd, NotMade):
         return held_usd
     await _intend(run, call, worst_usd=worst_usd, held_usd=held_usd)
-    return await _call(run, call, passage, answered)
+    return await _call(run, call, gate_pass, answered)
 
 
 async def _fund(run: JobRun, call: AuxiliaryCall, worst_usd: Decimal | None) -> Decimal | NotMade | None:
@@ -176,44 +176,46 @@ async def _intend(run: JobRun, call: AuxiliaryCall, *, worst_usd: Decimal | None
     await run.writer.append(Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
 
 
-async def _call(run: JobRun, call: AuxiliaryCall, passage: Passage, answered: Answered) -> Sequence[Draft]:
+async def _call(run: JobRun, call: AuxiliaryCall, gate_pass: GatePass, answered: Answered) -> Sequence[Draft]:
     """Make the call, and return how it ended; what an answer means is in the same record."""
     name, seconds = call.request.card.name, min(call.seconds_max, run.held.seconds_left)
-    heard, asked = Heard(), run.writer.job.model.aux_open
+    progress, asked = CallProgress(), run.writer.job.model.aux_open
     assert asked is not None
 
-    def failed(lapse: Lapse) -> Draft:
-        lapsed = paid_call.lapsed(call.request, heard, asked, lapse)
-        return draft(e.AuxiliaryFailed, _span(run.writer.job, asked.attempt_id), **_named(call), **lapsed)
+    def failed(failed_call: FailedCall) -> Draft:
+        failed_fields = paid_call.failed_fields(call.request, progress, asked, failed_call)
+        return draft(e.AuxiliaryFailed, _span(run.writer.job, asked.attempt_id), **_named(call), **failed_fields)
 
     ended = await paid_call.hear(
         run,
-        run.services.models.ask_aside(call.request, heard, answering=partial(run.services.gates.well, name)),
+        run.services.models.ask_aside(call.request, progress, answering=partial(run.services.gates.well, name)),
         call.request,
         seconds=seconds,
         cancelled=f"the job was cancelled during its {call.purpose}",
         late=f"{name} had not answered within {seconds:g} s",
         failed=failed,
     )
-    if isinstance(ended, Lapse):
-        passage.error = ended.error
+    if isinstance(ended, FailedCall):
+        gate_pass.error = ended.error
         return (failed(ended),)
-    passage.spoke = True
+    gate_pass.spoke = True
     reach(Failpoint.EXECUTOR_AUX_AFTER)
-    return (_completed(run.writer.job, call, heard, asked, ended), *answered(ended))
+    return (_completed(run.writer.job, call, progress, asked, ended), *answered(ended))
 
 
-def _completed(job: Job, call: AuxiliaryCall, heard: Heard, asked: e.AuxiliaryRequested, finished: Finished) -> Draft:
+def _completed(
+    job: Job, call: AuxiliaryCall, progress: CallProgress, asked: e.AuxiliaryRequested, finished: Finished
+) -> Draft:
     card, used = call.request.card, finished.usage
     return draft(
         e.AuxiliaryCompleted,
         _span(job, asked.attempt_id),
         **_named(call),
-        **paid_call.owed(call.request, heard, asked, used),
+        **paid_call.cost_fields(call.request, progress, asked, used),
         provider=card.provider,
         model=card.model,
         usage=used or Usage(),
-        duration_ms=round(heard.ms, 3),
+        duration_ms=round(progress.ms, 3),
     )
 
 

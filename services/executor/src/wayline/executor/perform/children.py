@@ -19,8 +19,8 @@ from wayline.executor.decide.children import Task, end_of, over_limit, refused, 
 from wayline.executor.decide.repeated_calls import answered_before
 from wayline.executor.hold.held_job import Cancelled
 from wayline.executor.hold.log_writer import Draft, draft
-from wayline.executor.perform.job_run import Instead, JobRun, Outcome
-from wayline.executor.perform.tool_calls import STOPPED_BECAUSE, Again, ended, intend
+from wayline.executor.perform.job_run import JobRun, OtherAction, Outcome
+from wayline.executor.perform.tool_calls import STOPPED_BECAUSE, RepeatedResult, ended, intend
 from wayline.journal import Call, Job
 from wayline.llm.broken_json.arguments import UNREADABLE
 
@@ -30,7 +30,7 @@ STOP_WAIT_S = 60.0
 STOP = "stop-"
 """How the ids of such waits begin."""
 
-Started = ToolReply | Again | str
+Started = ToolReply | RepeatedResult | str
 """What became of the start of a job: a refusal, an earlier result, or its id."""
 
 
@@ -63,17 +63,17 @@ async def _start_all(run: JobRun, calls: Sequence[Call]) -> list[Started]:
     return await asyncio.gather(*(_start(run, call, task) for call, task in zip(calls, wanted, strict=True)))
 
 
-async def _wanted(run: JobRun, call: Call) -> Task | ToolReply | Again:
+async def _wanted(run: JobRun, call: Call) -> Task | ToolReply | RepeatedResult:
     """Return what a call asks for, or its result where nothing is to be started."""
     job = run.writer.job
     if (same := answered_before(job, call)) and (again := await run.writer.shown_result(same.step, same.number)):
-        return Again(same, again)
+        return RepeatedResult(same, again)
     if UNREADABLE in call.meant.arguments:
         return refused("invalid_arguments", "the arguments are not a JSON object: call it again, with one")
     return task_of(job, call)
 
 
-async def _start(run: JobRun, call: Call, task: Task | ToolReply | Again) -> Started:
+async def _start(run: JobRun, call: Call, task: Task | ToolReply | RepeatedResult) -> Started:
     if not isinstance(task, Task):
         return task
     job, lane = run.writer.job, run.writer.head.lane
@@ -101,7 +101,7 @@ async def await_children(run: JobRun, action: AwaitChildren) -> Outcome:
         return ()
     if len(found) == len(action.calls):
         return [_result(run, call, found[call.wanted.call]) for call in action.calls]
-    return Instead(Park(_waiting(run, action.calls, found, beside=action.beside)))
+    return OtherAction(Park(_waiting(run, action.calls, found, beside=action.beside)))
 
 
 async def stop_children(run: JobRun, action: StopChildren) -> Outcome:
@@ -116,7 +116,7 @@ async def stop_children(run: JobRun, action: StopChildren) -> Outcome:
     found = await run.held.listening(_stop_all(run, action, calls), cancellable=False)
     if len(found) < len(calls) and not job.family.overdue:
         wait_id, until = _stop_wait(job)
-        return Instead(Park(_waiting(run, calls, found, wait_id=wait_id, expires_at=until)))
+        return OtherAction(Park(_waiting(run, calls, found, wait_id=wait_id, expires_at=until)))
     return [_stopped(run, call, task, found.get(call.wanted.call), action) for call, task in tasks]
 
 

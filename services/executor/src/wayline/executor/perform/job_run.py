@@ -45,13 +45,13 @@ class RunServices:
 
 
 @dataclass(frozen=True, slots=True)
-class Instead:
+class OtherAction:
     """What a job needs in the place of an action that cannot be performed now; the log does not tell it."""
 
     action: Action
 
 
-Outcome = Iterable[Draft] | Instead
+Outcome = Iterable[Draft] | OtherAction
 """What a performer returns: the events to note, in order, each made once those before it are folded."""
 
 

@@ -4,32 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import random
+from decimal import Decimal
 from functools import partial
 from typing import Any, Literal
 
 from wayline.chassis import Failpoint, reach
 from wayline.contracts import events as e
-from wayline.contracts import ids
 from wayline.contracts.base import slim
+from wayline.contracts.budgets import Extended
 from wayline.contracts.chat import NoteMessage
 from wayline.contracts.errors import Reject
 from wayline.contracts.jobs import Failure
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import ToolDefinition
-from wayline.executor.adapters.model_providers import Heard
-from wayline.executor.adapters.provider_gates import Passage
+from wayline.executor.adapters.model_providers import CallProgress
+from wayline.executor.adapters.provider_gates import GatePass
 from wayline.executor.decide import worst_case
 from wayline.executor.decide.actions import Action, CallModel, Correct, Fail, Reroute
+from wayline.executor.decide.prepare_call import PreparedCall, prepare_call
 from wayline.executor.decide.retry_or_reroute import when_shut
 from wayline.executor.hold.held_job import Cancelled
-from wayline.executor.hold.log_writer import Draft, draft
+from wayline.executor.hold.log_writer import Draft, LogWriter, draft
 from wayline.executor.perform import paid_call
 from wayline.executor.perform.attached_files import load_attachments
-from wayline.executor.perform.job_run import Instead, JobRun, Outcome
-from wayline.executor.perform.paid_call import Lapse
+from wayline.executor.perform.job_run import JobRun, OtherAction, Outcome
+from wayline.executor.perform.paid_call import FailedCall
 from wayline.executor.perform.park_or_end import expiry
-from wayline.executor.perform.tell_model import compared, note_news, offered
-from wayline.executor.prompt.model_request import model_request
+from wayline.executor.perform.tell_model import note_news
+from wayline.journal import Job
 from wayline.llm import File, Finished, ModelRequest, saved
 from wayline.telemetry import metrics
 
@@ -44,17 +46,17 @@ async def call_model(run: JobRun, action: CallModel) -> Outcome:
     nothing where a cancel was heard before the intent.
     """
     assert run.writer.job.routing.route is not None
-    passage = Passage(run.writer.job.routing.route.name)
+    gate_pass = GatePass(run.writer.job.routing.route.name)
     try:
-        request = await _prepare(run, action, passage)
+        request = await _prepare(run, action, gate_pass)
     except Cancelled:
         return ()
     if request is None:
         return ()
-    return await _call(run, request, passage) if isinstance(request, ModelRequest) else Instead(request)
+    return await _call(run, request, gate_pass) if isinstance(request, ModelRequest) else OtherAction(request)
 
 
-async def _prepare(run: JobRun, action: CallModel, passage: Passage) -> ModelRequest | Action | None:
+async def _prepare(run: JobRun, action: CallModel, gate_pass: GatePass) -> ModelRequest | Action | None:
     """Write the intent once nothing stands in the way of the call. Raises Cancelled."""
     tools = await _tools(run)
     if isinstance(tools, Fail):
@@ -63,7 +65,7 @@ async def _prepare(run: JobRun, action: CallModel, passage: Passage) -> ModelReq
     files = await load_attachments(run)
     if isinstance(files, Fail):
         return files
-    instead = await _pass_gate(run, passage)
+    instead = await _pass_gate(run, gate_pass)
     return instead or await _intend(run, action, tools, files)
 
 
@@ -90,16 +92,16 @@ async def _wait(run: JobRun, seconds: float) -> None:
         await run.held.listening(asyncio.sleep(seconds * (1 + SPREAD * random.random())))
 
 
-async def _pass_gate(run: JobRun, passage: Passage) -> Action | None:
+async def _pass_gate(run: JobRun, gate_pass: GatePass) -> Action | None:
     """Wait while the model may not be called, or say what to do instead of waiting."""
     waited_s = 0.0
-    while (shut := await run.services.gates.enter(passage.name)) is not None:
+    while (shut := await run.services.gates.enter(gate_pass.name)) is not None:
         instead = when_shut(run.writer.job, wait_s=shut.wait_s, waited_s=waited_s, why=shut.why)
         if instead is not None:
             return instead
         await _wait(run, shut.wait_s)
         waited_s += shut.wait_s
-    run.step.push_async_callback(run.services.gates.end, passage)
+    run.step.push_async_callback(run.services.gates.end, gate_pass)
     return None
 
 
@@ -111,102 +113,93 @@ async def _intend(
     Raises Cancelled.
     """
     note_news(run.writer, listed, run.services.notes)
-    job, hashes = run.writer.job, run.held.hashes
-    tools = offered(job, listed)
-    request = model_request(job, step=action.step, attempt=action.attempt, tools=tools, files=files)
-    prefix = hashes.segments(request)
-    prompt_tokens = worst_case.most_tokens(request, prefix)
-    wanted, request = request.max_output_tokens, worst_case.fitted(job, request, prompt_tokens)
-    worst_usd = worst_case.worst_usd(request, prompt_tokens, at=job.at)
-    need = worst_case.shortfall(job, worst_usd)
-    seen = run.writer.signals_seen
+    job, seen = run.writer.job, run.writer.signals_seen
+    call = prepare_call(job, action, run.held.hashes, listed=listed, files=files)
     try:
-        extended = await paid_call.fund(run, request, need, waits=worst_case.would_wait(job))
+        extended = await paid_call.fund(run, call.request, call.need, waits=worst_case.would_wait(job))
     except Reject as error:
         return Fail(Failure(code=error.code, message=str(error)))
     if run.writer.job.conversation.steering != job.conversation.steering:
         # Words came meanwhile: the request has to say them.
         return None
     if extended is not None and not extended.granted:
-        if run.writer.signals_seen != seen:
-            # What was heard meanwhile may be the room it needs, or a cancel: parked, nobody would tell it again.
-            return None
-        until = expiry(run)
-        return worst_case.when_refused(job, request, extended, worst_usd=worst_usd, prefix=prefix, expires_at=until)
-    asked = run.writer.note(
-        e.ModelRequested,
-        ids.model_span(job.tenant, job.job_id, action.step, action.attempt),
-        step=action.step,
-        attempt=action.attempt,
-        attempt_id=request.attempt_id,
-        provider=request.card.provider,
-        model=request.card.model,
-        **compared(job, request, prefix, hashes, listed=listed),
-        worst_usd=worst_usd,
-        held_usd=extended.held_usd if extended else None,
-        room_tokens=request.max_output_tokens if request.max_output_tokens < wanted else None,
-    )
-    # They stay until the next call, to be compared with it.
-    slim(asked)
-    slim(asked.trace)
+        # What was heard meanwhile may be the room it needs, or a cancel: parked, nobody would tell it again.
+        return _when_refused(run, job, call, extended) if run.writer.signals_seen == seen else None
+    note_intent(run.writer, call, held_usd=extended.held_usd if extended else None)
     await run.writer.append(Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
     if run.writer.job.session.steered_by:
         await run.services.follow_up.steered(run.writer.job, run.held.steered)
-    return request
+    return call.request
 
 
-async def _call(run: JobRun, request: ModelRequest, passage: Passage) -> tuple[Draft, ...]:
+def note_intent(writer: LogWriter, call: PreparedCall, *, held_usd: Decimal | None = None) -> None:
+    """Note what will be asked, and count a prompt that its provider's cache cannot continue."""
+    if call.cache_break:
+        metrics.cache_breaks.labels(call.cache_break).inc()
+    asked = writer.note(e.ModelRequested, call.span_id, **call.intent, held_usd=held_usd)
+    # They stay until the next call, to be compared with it.
+    slim(asked)
+    slim(asked.trace)
+
+
+def _when_refused(run: JobRun, job: Job, call: PreparedCall, refused: Extended) -> Action:
+    return worst_case.when_refused(
+        job, call.request, refused, worst_usd=call.worst_usd, prefix=call.prefix, expires_at=expiry(run)
+    )
+
+
+async def _call(run: JobRun, request: ModelRequest, gate_pass: GatePass) -> tuple[Draft, ...]:
     """Make the call, and return how it ended; what it had streamed before it failed is void."""
-    heard, asked = Heard(), run.writer.job.model.open
+    progress, asked = CallProgress(), run.writer.job.model.open
     assert asked is not None
     answering = partial(run.services.gates.well, request.card.name)
 
-    def failed(lapse: Lapse) -> Draft:
-        return _failed(request, heard, asked, lapse)
+    def failed(failed_call: FailedCall) -> Draft:
+        return _failed(request, progress, asked, failed_call)
 
     ended = await paid_call.hear(
         run,
-        run.services.models.call(run.writer.job, request, heard, answering=answering),
+        run.services.models.call(run.writer.job, request, progress, answering=answering),
         request,
         seconds=run.held.seconds_left,
         cancelled="the job was cancelled while the model was writing",
         late="the job's time was over before the model had answered",
         failed=failed,
     )
-    if isinstance(ended, Lapse):
-        passage.error = ended.error
+    if isinstance(ended, FailedCall):
+        gate_pass.error = ended.error
         return (failed(ended),)
-    passage.spoke = True
+    gate_pass.spoke = True
     reach(Failpoint.EXECUTOR_MODEL_AFTER)
-    return (_completed(request, heard, asked, ended),)
+    return (_completed(request, progress, asked, ended),)
 
 
-def _completed(request: ModelRequest, heard: Heard, asked: e.ModelRequested, finished: Finished) -> Draft:
+def _completed(request: ModelRequest, progress: CallProgress, asked: e.ModelRequested, finished: Finished) -> Draft:
     used = finished.usage
     return draft(
         e.ModelCompleted,
         asked.trace,
         **_attempt(asked),
-        **paid_call.owed(request, heard, asked, used),
+        **paid_call.cost_fields(request, progress, asked, used),
         message=finished.message,
         usage=used or Usage(),
         saved_usd=used and saved(request.card, used, at=asked.at),
         stop_reason=finished.stop_reason,
-        duration_ms=round(heard.ms, 3),
-        first_token_ms=heard.first_token_ms and round(heard.first_token_ms, 3),
+        duration_ms=round(progress.ms, 3),
+        first_token_ms=progress.first_token_ms and round(progress.first_token_ms, 3),
         notes=finished.notes,
     )
 
 
-def _failed(request: ModelRequest, heard: Heard, asked: e.ModelRequested, lapse: Lapse) -> Draft:
+def _failed(request: ModelRequest, progress: CallProgress, asked: e.ModelRequested, failed_call: FailedCall) -> Draft:
     return draft(
         e.ModelFailed,
         asked.trace,
         **_attempt(asked),
-        **paid_call.lapsed(request, heard, asked, lapse),
-        retryable=lapse.retryable,
-        retracted_chars=heard.chars,
-        after_s=lapse.error.after_s if lapse.error else None,
+        **paid_call.failed_fields(request, progress, asked, failed_call),
+        retryable=failed_call.retryable,
+        retracted_chars=progress.chars,
+        after_s=failed_call.error.after_s if failed_call.error else None,
     )
 
 

@@ -11,7 +11,7 @@ from wayline.contracts import events as e
 from wayline.contracts.budgets import Extended
 from wayline.contracts.jobs import Failure
 from wayline.contracts.money import Usage
-from wayline.executor.adapters.model_providers import Heard
+from wayline.executor.adapters.model_providers import CallProgress
 from wayline.executor.decide import worst_case
 from wayline.executor.decide.worst_case import Need
 from wayline.executor.hold.held_job import Cancelled
@@ -23,7 +23,7 @@ from wayline.telemetry import metrics
 
 
 @dataclass(frozen=True, slots=True)
-class Lapse:
+class FailedCall:
     """How a call ended that brought nothing."""
 
     failure: Failure
@@ -32,7 +32,7 @@ class Lapse:
     retryable: bool = False
 
 
-STOPPED = Lapse(Failure(code=e.LOST, message="its executor was stopped"), retryable=True)
+STOPPED = FailedCall(Failure(code=e.LOST, message="its executor was stopped"), retryable=True)
 """The process ends in a hurry: the job's next holder reads what was heard until then."""
 
 Asked = e.ModelRequested | e.AuxiliaryRequested
@@ -58,8 +58,8 @@ async def hear(
     seconds: float,
     cancelled: str,
     late: str,
-    failed: Callable[[Lapse], Draft],
-) -> Finished | Lapse:
+    failed: Callable[[FailedCall], Draft],
+) -> Finished | FailedCall:
     """Make a call, for so many seconds, and return how it ended; note that it `failed` where the process is stopped.
 
     `cancelled` and `late` say why one was not let finish.
@@ -70,32 +70,34 @@ async def hear(
         metrics.model_failures.labels(provider_label(request.card.provider), error.code).inc()
         # Kept without its traceback: the frames in there hold, by way of us, the error itself.
         kept = error.with_traceback(None)
-        return Lapse(Failure(code=error.code, message=str(error)), kept, retryable=error.retryable)
+        return FailedCall(Failure(code=error.code, message=str(error)), kept, retryable=error.retryable)
     except Cancelled:
-        return Lapse(Failure(code="cancelled", message=cancelled))
+        return FailedCall(Failure(code="cancelled", message=cancelled))
     except TimeoutError:
         # Not for another try: where it was the job's own limit, that ends the job with what it has.
-        return Lapse(Failure(code="time_limit", message=late), retryable=True)
+        return FailedCall(Failure(code="time_limit", message=late), retryable=True)
     except asyncio.CancelledError:
         # Nobody is left to note what we would return.
         run.writer.note_all([failed(STOPPED)])
         raise
 
 
-def owed(request: ModelRequest, heard: Heard, asked: Asked, used: Usage | None) -> dict[str, Any]:
+def cost_fields(request: ModelRequest, progress: CallProgress, asked: Asked, used: Usage | None) -> dict[str, Any]:
     """Return what a call cost; where its provider told no usage, between what: unknown is not zero, nor a guess."""
     if used is not None:
         return {"cost_usd": cost(request.card, used, at=asked.at)}
-    seen, streamed_bytes = heard.usage, heard.bytes
+    seen, streamed_bytes = progress.usage, progress.bytes
     bounds = worst_case.unsettled(request, asked.worst_usd, seen=seen, streamed_bytes=streamed_bytes, at=asked.at)
     return {"cost_usd": None, "unsettled": bounds}
 
 
-def lapsed(request: ModelRequest, heard: Heard, asked: Asked, lapse: Lapse) -> dict[str, Any]:
+def failed_fields(
+    request: ModelRequest, progress: CallProgress, asked: Asked, failed_call: FailedCall
+) -> dict[str, Any]:
     """Return why a call brought nothing, and what it cost all the same."""
-    error = lapse.error
+    error = failed_call.error
     used = error.usage if error else None
     # A provider that has begun to answer bills for it, whatever the error says.
-    billable = error is None or error.billable or heard.bytes > 0 or (heard.usage or Usage()).total > 0
-    price = owed(request, heard, asked, used) if billable or used is not None else {}
-    return {"error": lapse.failure, "usage": used, **price, "duration_ms": round(heard.ms, 3)}
+    billable = error is None or error.billable or progress.bytes > 0 or (progress.usage or Usage()).total > 0
+    price = cost_fields(request, progress, asked, used) if billable or used is not None else {}
+    return {"error": failed_call.failure, "usage": used, **price, "duration_ms": round(progress.ms, 3)}

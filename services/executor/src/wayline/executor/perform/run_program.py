@@ -15,13 +15,21 @@ from wayline.contracts.chat import ToolCall
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.tools import Effect, ToolReply
 from wayline.executor.decide.actions import RunProgram, SettleCalls
-from wayline.executor.decide.approvals import MAY_RUN, Standing, needs_new_intent, stands
+from wayline.executor.decide.approvals import MAY_RUN, ApprovalState, needs_new_intent, stands
 from wayline.executor.decide.open_calls import begun_calls, in_order
 from wayline.executor.hold.held_job import Cancelled, HandBack
 from wayline.executor.hold.log_writer import Draft, draft
 from wayline.executor.perform.approvals import denied, failed, requested
 from wayline.executor.perform.job_run import JobRun
-from wayline.executor.perform.tool_calls import Again, call_tool, came_to, ended, intend, next_key, settle_calls
+from wayline.executor.perform.tool_calls import (
+    RepeatedResult,
+    call_tool,
+    came_to,
+    ended,
+    intend,
+    next_key,
+    settle_calls,
+)
 from wayline.executor.prompt.programs import (
     CHANGED,
     WITHDRAWN,
@@ -87,7 +95,7 @@ class _Running:
         self._owner = SnapshotOwner(job.tenant, job.job_id, self._step, call.wanted.call)
         self._program = Program(code_of(call.meant), stubs_of(job), now=job.code.began_at, seed=call.key)
         self._turn: Turn | None = None
-        self._calling: dict[asyncio.Task[ToolReply | Again], Call] = {}
+        self._calling: dict[asyncio.Task[ToolReply | RepeatedResult], Call] = {}
         self._since_s = time.monotonic()
 
     async def go(self) -> None:
@@ -146,9 +154,9 @@ class _Running:
         Results that were noted before share their record.
         """
         calls = self._waiting(turn)
-        asks = self._ask([call for call, how in calls if how is Standing.NEEDED])
+        asks = self._ask([call for call, how in calls if how is ApprovalState.NEEDED])
         results = bool(self._run.writer.job.code.outcomes)
-        turned_down = [self._denied(call) for call, how in calls if how is Standing.DENIED]
+        turned_down = [self._denied(call) for call, how in calls if how is ApprovalState.DENIED]
         ready = [self._intend(call) for call in self._may_begin(calls)]
         # A cancel may end this step, but not half an append: whether the record is in must be known.
         await asyncio.shield(self._run.writer.append(*_points(asks=asks, results=results)))
@@ -156,12 +164,12 @@ class _Running:
             self._calling[asyncio.ensure_future(self._made(call))] = call
         return turned_down
 
-    async def _made(self, call: Call) -> ToolReply | Again:
+    async def _made(self, call: Call) -> ToolReply | RepeatedResult:
         came = await call_tool(self._run, call)
         # Its functions are the tools that the model knows: none of them can be one that has to be found.
-        return came if isinstance(came, ToolReply | Again) else refused(CHANGED)
+        return came if isinstance(came, ToolReply | RepeatedResult) else refused(CHANGED)
 
-    def _waiting(self, turn: Suspended) -> list[tuple[Call, Standing]]:
+    def _waiting(self, turn: Suspended) -> list[tuple[Call, ApprovalState]]:
         """Return the calls that the program waits for and that are not under way, and how each stands."""
         job = self._run.writer.job
         under_way = {call.wanted.call for call in self._calling.values()}
@@ -169,7 +177,7 @@ class _Running:
         calls = [job.code.call(name) or _as_call(asked, name) for name, asked in named if name not in under_way]
         return [(call, stands(job, call)) for call in calls]
 
-    def _may_begin(self, calls: list[tuple[Call, Standing]]) -> list[Call]:
+    def _may_begin(self, calls: list[tuple[Call, ApprovalState]]) -> list[Call]:
         """Return the calls for which there is room now; in order, none goes before one that waits for a person."""
         job = self._run.writer.job
         assert job.routing.config is not None
@@ -227,7 +235,7 @@ class _Running:
                 found.append(noted)
         return found
 
-    def _note(self, call: Call, came: ToolReply | Again) -> None:
+    def _note(self, call: Call, came: ToolReply | RepeatedResult) -> None:
         self._run.writer.note_all(came_to(self._run, self._step, call, came, program=self._call.wanted.call))
 
     def _number(self, call: Call) -> int:

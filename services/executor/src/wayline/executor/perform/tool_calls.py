@@ -19,10 +19,10 @@ from wayline.executor.decide.repeated_calls import answered_before, repeat_note
 from wayline.executor.decide.worst_case import no_room
 from wayline.executor.hold.held_job import Cancelled
 from wayline.executor.hold.log_writer import Draft, draft
-from wayline.executor.perform.approvals import Changed, ask_again, ask_input
+from wayline.executor.perform.approvals import ToolChanged, ask_again, ask_input
 from wayline.executor.perform.job_run import JobRun
 from wayline.executor.perform.park_or_end import expiry
-from wayline.executor.perform.tool_search import Found, find_tools, found, load_tool
+from wayline.executor.perform.tool_search import SearchResult, find_tools, found, load_tool
 from wayline.executor.prompt.builtin_tools import asked_for, recalled, refusal
 from wayline.executor.prompt.context_budget import result_room
 from wayline.executor.prompt.shorten import shown
@@ -43,7 +43,7 @@ STOPPED_BECAUSE = {
 }
 
 
-class Again(NamedTuple):
+class RepeatedResult(NamedTuple):
     """The result of an earlier identical call, as the model was shown it."""
 
     same: Repeated
@@ -136,11 +136,11 @@ async def _append(run: JobRun, before: Failpoint, after: Failpoint) -> None:
     await asyncio.shield(run.writer.append(before, after))
 
 
-async def call_tool(run: JobRun, call: Call) -> ToolReply | Again | Changed | Found:
+async def call_tool(run: JobRun, call: Call) -> ToolReply | RepeatedResult | ToolChanged | SearchResult:
     """Answer a call from what the job knows already, or perform it here or through the registry."""
     job = run.writer.job
     if (same := answered_before(job, call)) and (again := await run.writer.shown_result(same.step, same.number)):
-        return Again(same, again)
+        return RepeatedResult(same, again)
     if UNREADABLE in call.meant.arguments:
         # A schema that asks for nothing would let them pass.
         message = "the arguments are not a JSON object: call it again, with one"
@@ -157,17 +157,17 @@ async def call_tool(run: JobRun, call: Call) -> ToolReply | Again | Changed | Fo
         return instead
     reply = await run.services.tools.call(job, call, timeout_s=_timeout_s(job, call))
     if reply.error is not None and reply.error.code == "definition_changed":
-        return Changed(await run.services.tools.definition_now(job, call.meant.tool))
+        return ToolChanged(await run.services.tools.definition_now(job, call.meant.tool))
     return reply
 
 
-async def _hold(run: JobRun, call: Call) -> ToolReply | Changed | None:
+async def _hold(run: JobRun, call: Call) -> ToolReply | ToolChanged | None:
     """Have what a call can charge held for the job; return what becomes of the call instead where that is refused."""
     job, tools, tool = run.writer.job, run.services.tools, call.meant.tool
     if job.money.held_usd is not None and job.tools.definition(tool) is None:
         # The job was never told of it, so nobody knows yet what it charges.
         now = await tools.definition_now(job, tool)
-        return Changed(now) if now is not None and now.charge is not None else None
+        return ToolChanged(now) if now is not None and now.charge is not None else None
     if (need := paid_tools.need(job, call)) is None:
         return None
     assert call.key is not None
@@ -204,23 +204,28 @@ async def _recall(run: JobRun, call: Call) -> ToolReply:
 
 
 def came_to(
-    run: JobRun, step: int, call: Call, came: ToolReply | Again | Changed | Found, *, program: str | None = None
+    run: JobRun,
+    step: int,
+    call: Call,
+    came: ToolReply | RepeatedResult | ToolChanged | SearchResult,
+    *,
+    program: str | None = None,
 ) -> list[Draft]:
     """Return what a call came to: its end, another question whether it may be made, or one of its server."""
-    if isinstance(came, Changed):
+    if isinstance(came, ToolChanged):
         return ask_again(run, call, came)
-    if isinstance(came, Found):
+    if isinstance(came, SearchResult):
         return found(run, step, call, came)
     if isinstance(came, ToolReply) and came.input is not None:
         return [ask_input(run, call, came.input, program=program)]
     return [ended(run, step, call, came)]
 
 
-def ended(run: JobRun, step: int, call: Call, reply: ToolReply | Again) -> Draft:
+def ended(run: JobRun, step: int, call: Call, reply: ToolReply | RepeatedResult) -> Draft:
     """Return a call's end; what a model is shown of it depends on what it is shown already."""
     wanted, span = call.meant, call.span
     named: dict[str, Any] = {"step": step, "call": wanted.call, "tool": wanted.tool}
-    if isinstance(reply, Again):
+    if isinstance(reply, RepeatedResult):
         return draft(e.ToolCompleted, span, **named, **reply.fields(wanted.tool))
     if reply.status == "unknown":
         assert call.key is not None

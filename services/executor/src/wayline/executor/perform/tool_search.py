@@ -16,14 +16,14 @@ from wayline.llm.tokens import estimate
 SILENT = "the tools cannot be searched now: try it again later, or go on without"
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """Tools that a call has found, or the one that it named without knowing it."""
 
     tools: FoundTools | ToolDefinition
     duration_ms: float
 
 
-async def find_tools(run: JobRun, call: Call) -> Found | ToolReply:
+async def find_tools(run: JobRun, call: Call) -> SearchResult | ToolReply:
     """Search for tools: no ledger, because a repeat does nothing."""
     asked = search_of(call.meant)
     if isinstance(asked, ToolReply):
@@ -32,10 +32,10 @@ async def find_tools(run: JobRun, call: Call) -> Found | ToolReply:
     tools = await run.services.tools.search(run.writer.job, asked.query, at_most=asked.at_most)
     if tools is None:
         return ToolReply(status="failed", error=ToolError(code="unavailable", message=SILENT))
-    return Found(tools, (time.monotonic() - since_s) * 1_000)
+    return SearchResult(tools, (time.monotonic() - since_s) * 1_000)
 
 
-async def load_tool(run: JobRun, call: Call) -> Found | ToolReply:
+async def load_tool(run: JobRun, call: Call) -> SearchResult | ToolReply:
     """Return the definition of a tool that the model called without knowing it.
 
     The call is not made: nobody knew its arguments or whether it needs an approval.
@@ -43,10 +43,10 @@ async def load_tool(run: JobRun, call: Call) -> Found | ToolReply:
     job = run.writer.job
     listed = run.services.tools.known(job) or await run.services.tools.offered(job)
     definition = next((tool for tool in listed if tool.name == call.meant.tool), None)
-    return Found(definition, 0.0) if definition is not None else tell_unknown(call.meant.tool, listed)
+    return SearchResult(definition, 0.0) if definition is not None else tell_unknown(call.meant.tool, listed)
 
 
-def found(run: JobRun, step: int, call: Call, came: Found) -> list[Draft]:
+def found(run: JobRun, step: int, call: Call, came: SearchResult) -> list[Draft]:
     """Return what a model is told of the tools that were found, and that it knows them from now on."""
     job = run.writer.job
     named: dict[str, Any] = {"step": step, "call": call.wanted.call, "tool": call.meant.tool}

@@ -139,7 +139,7 @@ def may_use(job: Job, tool: str) -> bool:
     return tools.may_use(tool, patterns=config.tools, off=config.tools_off)
 
 
-class Recalled(NamedTuple):
+class RecalledCall(NamedTuple):
     """The earlier call whose result `recall_details` should read."""
 
     job_id: str | None
@@ -148,14 +148,14 @@ class Recalled(NamedTuple):
     call: str
 
 
-def asked_for(call: ToolCall) -> Recalled | ToolReply:
+def asked_for(call: ToolCall) -> RecalledCall | ToolReply:
     """Return which result `recall_details` should read."""
     job_id, step, number = (call.arguments.get(name) for name in ("job", "step", "call"))
     if isinstance(step, bool) or not isinstance(step, int) or not isinstance(number, str | int):
         return _failed(
             "invalid_arguments", f"{RECALL} takes `step`, a number, and `call`, as the shortened result says"
         )
-    return Recalled(job_id if isinstance(job_id, str) and job_id else None, step, str(number))
+    return RecalledCall(job_id if isinstance(job_id, str) and job_id else None, step, str(number))
 
 
 def ended_call(records: Iterable[Sequence[dict[str, Any]]], step: int, call: str) -> dict[str, Any] | None:

@@ -117,7 +117,7 @@ def search_of(call: ToolCall) -> Search | ToolReply:
     return Search(query.strip()[:QUERY_CHARS_MAX], min(max(1, at_most), RESULTS_MAX))
 
 
-class Told(NamedTuple):
+class SearchReply(NamedTuple):
     """What the model is told of a search, and which tools it knows from then on."""
 
     content: str
@@ -125,7 +125,7 @@ class Told(NamedTuple):
     loaded: LoadedTools | None
 
 
-def tell_found(job: Job, found: FoundTools) -> Told:
+def tell_found(job: Job, found: FoundTools) -> SearchReply:
     """Return a search's result, without the tools that the model has come to know meanwhile."""
     new = tuple(one.tool for one in found.tools if job.tools.definition(one.tool.name) is None)
     known = (*found.loaded, *(one.tool.name for one in found.tools if one.tool not in new))
@@ -134,10 +134,10 @@ def tell_found(job: Job, found: FoundTools) -> Told:
         nothing = (
             "" if known else f"None of {found.searched} tools fits: try other words for what it should do or return."
         )
-        return Told("\n".join(filter(None, (nothing, beside))), (), None)
+        return SearchReply("\n".join(filter(None, (nothing, beside))), (), None)
     text = definitions((tool, _THROUGH) for tool in new)
     loaded = LoadedTools(names=tuple(tool.name for tool in new), beside=beside)
-    return Told("\n\n".join(filter(None, (text, beside))), new, loaded)
+    return SearchReply("\n\n".join(filter(None, (text, beside))), new, loaded)
 
 
 def _beside(job: Job, known: Sequence[str], disabled: Sequence[str]) -> list[str]:
