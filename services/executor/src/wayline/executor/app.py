@@ -92,7 +92,7 @@ async def build(
 
 
 def configured(settings: Settings, *, executor: str) -> ProviderList:
-    """Return what this process can call, for whoever asks: a host at most of each address, and no key."""
+    """Return what this process can call, for the list of models: a host at most of each address, and no key."""
     found = [
         Provider(name=name, host=urlsplit(endpoint.base_url).hostname or "", keyed=endpoint.api_key is not None)
         for name, endpoint in settings.endpoints().items()

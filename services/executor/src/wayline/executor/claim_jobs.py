@@ -30,7 +30,7 @@ class Unreadable(Exception):
 
 
 class Claims:
-    """Takes jobs over from whoever held them before."""
+    """Takes jobs over from their last holders."""
 
     def __init__(self, histories: SessionHistories) -> None:
         self._histories = histories
@@ -38,7 +38,7 @@ class Claims:
         self._shared = Shared()
 
     async def claim(self, jobs: JobLog, head: Head, ticket: Ticket, attempt: int) -> LogWriter | None:
-        """Return the writer of a job that is ours by its next record; None: somebody else has claimed it meanwhile.
+        """Return the writer of a job that is ours by its next record; None: another executor has claimed it meanwhile.
 
         Raises Unreadable and Retry; a claim that is in the log already has then been taken back.
         """
@@ -74,7 +74,7 @@ class Claims:
             raise Unreadable(f"its log cannot be read: {explain(error)}") from None
 
     async def _claimed(self, jobs: JobLog, head: Head, ticket: Ticket, attempt: int) -> tuple[LogWriter, list[e.Event]]:
-        """Claim by a record of its own, written from the last record alone, and what it says."""
+        """Claim by a record of its own, written from the last record alone."""
         writer, claim = self.begin(jobs, head, unread(head, ticket), ticket, attempt)
         await writer.append(Failpoint.EXECUTOR_CLAIM_BEFORE, Failpoint.EXECUTOR_CLAIM_AFTER)
         return writer, claim
@@ -100,7 +100,7 @@ def _folded(events: Sequence[e.Event]) -> Job:
 
 
 async def _handed_back(writer: LogWriter, why: str) -> bool:
-    """Take back a claim that leads to nothing here; False: the job is somebody else's already."""
+    """Take back a claim that leads to nothing here; False: another executor has the job already."""
     writer.note(e.JobHandedBack, reason=why)
     try:
         await writer.append(Failpoint.EXECUTOR_HAND_BACK_BEFORE, Failpoint.EXECUTOR_HAND_BACK_AFTER)

@@ -169,7 +169,7 @@ class Lane:
                     assert head is not None
                     taken.end(head, ticket)
                     if head.values[-1].get("error", {}).get("code") == CRASH_LOOP:
-                        # Whoever gave the job up may have died before it had put the ticket aside.
+                        # The executor that gave the job up may have died before it had put the ticket aside.
                         return await self._crash_loops.put_aside(jobs, head.events, message)
                     job = fold([event async for event in jobs.read()])
                     return await self._unheld.during(message, self._services.follow_up.ended(job, message))

@@ -1,4 +1,4 @@
-"""So many bytes at once, whoever wants them: first come, first served."""
+"""So many bytes at once: first come, first served."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ OPEN_S = 15.0
 PROBE_MAX_S = 60.0
 """A probe that nobody heard of for so long is given up, and another call may try."""
 PROBE_CHECK_S = 0.5
-"""How soon to ask again while somebody else's probe is under way."""
+"""How soon to ask again while another call's probe is under way."""
 
 
 class CircuitBreaker:

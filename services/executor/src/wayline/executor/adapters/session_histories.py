@@ -42,7 +42,7 @@ class Continuation(NamedTuple):
 
 
 class SessionHistories:
-    """Finds what a job's prompts begin with. A history is the same whoever reads it: it is pinned by its hash."""
+    """Finds what a job's prompts begin with. A history is the same for every reader: it is pinned by its hash."""
 
     def __init__(self, bus: Bus, *, kept_max_bytes: int) -> None:
         self._bus = bus

@@ -87,7 +87,7 @@ class AskApproval:
 
 @dataclass(frozen=True, slots=True)
 class EndDenied:
-    """Tell the model of calls that somebody denied, or that nobody approved in time."""
+    """Tell the model of calls that were denied, or not approved in time."""
 
     calls: tuple[Call, ...]
 
@@ -140,7 +140,7 @@ class Resolve:
 
 @dataclass(frozen=True, slots=True)
 class Park:
-    """Leave the job to whoever it waits for."""
+    """Park the job until what it waits for has come."""
 
     waiting: Waiting
 
@@ -164,7 +164,7 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """End the job because somebody wanted it to stop."""
+    """End the job because it was cancelled."""
 
     reason: str
     by: str

@@ -1,4 +1,4 @@
-"""Whether a tool call needs a person's approval, and whether it has one: pure, for every call, whoever makes it."""
+"""Whether a tool call needs a person's approval, and whether it has one: pure, for the calls of models and of programs."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def arguments_problem(definition: ToolDefinition | None, arguments: dict[str, An
 
 
 def _is_needed(job: Job, call: ToolCall, arguments: dict[str, Any]) -> bool:
-    """Return whether somebody must be asked: not for a call that will be refused anyway."""
+    """Return whether a person must be asked: not for a call that will be refused anyway."""
     definition = job.tools.definition(call.tool)
     if cause(job, definition) is None or UNREADABLE in arguments or refusal(job, call) is not None:
         return False

@@ -77,8 +77,8 @@ def _call(job: Job, number: str) -> str:
 
 def _meant(job: Job, number: str) -> ToolCall | None:
     """Return the call of the last step with this number, of the tool itself."""
-    said = job.conversation.last_said
-    wanted = next((call for call in said.tool_calls if call.call == number), None) if said else None
+    answer = job.conversation.last_said
+    wanted = next((call for call in answer.tool_calls if call.call == number), None) if answer else None
     return None if wanted is None else Call(wanted=wanted).meant
 
 

@@ -11,7 +11,7 @@ LOOKS_MAX = 16
 
 
 class BeatingJob(Protocol):
-    """A held job, as whoever keeps its ticket alive sees it."""
+    """A held job, as its heartbeat sees it."""
 
     async def keep(self) -> None:
         """Say that the ticket is still being worked on."""

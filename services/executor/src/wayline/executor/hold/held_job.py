@@ -87,7 +87,7 @@ class HeldJob:
         self.wake()
 
     def wake(self, _: object = None) -> None:
-        """Have whoever listens look around."""
+        """Wake `listening`."""
         if self._ear is not None and not self._ear.done():
             self._ear.set_result(None)
 
@@ -212,7 +212,7 @@ class HeldJob:
             asyncio.get_running_loop().call_later(error.after_s, self.tell)
 
     async def _news(self) -> None:
-        """Wait until somebody wakes us: one future, where `asyncio.wait` needs a task each."""
+        """Wait until `wake` is called: one future, where `asyncio.wait` needs a task each."""
         if self._told:
             return
         self._ear = asyncio.get_running_loop().create_future()

@@ -36,7 +36,7 @@ def draft(kind: type[Event], span: SpanRef | str | None = None, **payload: Any) 
 
 
 class ClaimLost(Exception):
-    """Somebody else appended between our look at the log and our claim: look again."""
+    """Another executor appended between our look at the log and our claim: look again."""
 
 
 class LogWriter:

@@ -37,7 +37,7 @@ class FollowUp:
         self._budgets = budgets
 
     async def ended(self, job: Job, message: Msg) -> None:
-        """Tell whoever asked, settle what was reserved, then let the ticket go."""
+        """Reply to the client, settle what was reserved, then ack the ticket."""
         await send_result(self._bus, job)
         reach(Failpoint.EXECUTOR_REPLY_AFTER)
         await self._budgets.settle(job)
@@ -66,7 +66,7 @@ class FollowUp:
     async def parked(self, tenant: str, head: Head, last: JobParked, message: Msg) -> None:
         """Give back what was held and not spent, queue a wake-up for a signal that came meanwhile, let the ticket go.
 
-        Whoever parked never goes on by itself: once parked, its own ticket is good for an ack only.
+        A holder never resumes the job that it parked: once parked, its own ticket is good for an ack only.
         """
         job_id = last.job_id
         if last.kept_usd is not None:

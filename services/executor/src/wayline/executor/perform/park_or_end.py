@@ -15,7 +15,7 @@ from wayline.executor.perform.job_run import JobRun
 
 
 async def park(run: JobRun, action: Park) -> tuple[Draft, ...]:
-    """Leave the job to whoever answers: all that the wait needs exists before the record says that it waits."""
+    """Park the job: all that the wait needs exists before the record says that it waits."""
     await run.writer.append(Failpoint.EXECUTOR_RESULT_BEFORE, Failpoint.EXECUTOR_RESULT_AFTER)
     await run.services.follow_up.schedule(run.writer.job, _waits(action.waiting))
     kept, writer = kept_usd(run.writer.job), run.writer
@@ -49,7 +49,7 @@ async def end(run: JobRun, action: Complete | Fail | Cancel) -> tuple[Draft, ...
 
 
 def expiry(run: JobRun) -> datetime:
-    """Return until when a wait for somebody may last."""
+    """Return until when a wait may last."""
     created_at = run.writer.job.life.created_at
     assert created_at is not None
     soon = datetime.now(UTC) + timedelta(seconds=run.services.decision_ttl_s)

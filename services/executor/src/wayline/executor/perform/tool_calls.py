@@ -125,7 +125,7 @@ async def _finish(run: JobRun, calls: list[Call], *, late: bool) -> None:
                 await _append(run, Failpoint.EXECUTOR_RESULT_BEFORE, Failpoint.EXECUTOR_RESULT_AFTER)
     finally:
         await stopped(*running)
-        # We may be stopped between an answer and its note: what it says and what it cost is known all the same.
+        # We may be stopped between an answer and its note: the answer and its cost are known all the same.
         for task, call in running.items():
             if not task.cancelled() and task.exception() is None:
                 run.writer.note_all(came_to(run, step, call, task.result()))
@@ -256,7 +256,7 @@ def _content(run: JobRun, step: int, call: Call, reply: ToolReply) -> dict[str, 
 
 
 async def settle_calls(run: JobRun, action: SettleCalls) -> Iterable[Draft]:
-    """Settle every open call in the ledger and return what it says: its job ends only after that.
+    """Settle every open call in the ledger and return their ends: the job ends only after that.
 
     The log says first that this executor holds the job. Another cancel changes nothing; a drain hands the job back,
     and its next holder settles the same calls again.

@@ -23,7 +23,7 @@ class ContextBudget(NamedTuple):
 BUDGETS: dict[Literal["simple", "moderate", "complex"], ContextBudget] = {
     "simple": ContextBudget(20_000, 500, 3_000, 500, 12_000, 4_000),
     "moderate": ContextBudget(30_000, 500, 5_000, 500, 18_000, 6_000),
-    "complex": ContextBudget(40_000, 500, 5_000, 500, 28_000, 7_000),
+    "complex": ContextBudget(40_000, 500, 4_000, 500, 28_000, 7_000),
 }
 STEP_SHARE = 3
 """The results of one step take no more than one part in so many of the scratchpad, and no more than that is written."""

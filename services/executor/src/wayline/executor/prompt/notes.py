@@ -52,8 +52,8 @@ def _told(tool: ToolDefinition, pinned: ToolDefinition | None, discovered: Seque
 def guidance(job: Job, tools: Sequence[ToolDefinition]) -> NoteMessage:
     """Explain how to call tools that were found after the first call: their definitions as text."""
     pinned = {tool.name for tool in job.tools.offered or ()}
-    said = [(tool, CHANGED if tool.name in pinned else f"new, call it through {USE_TOOL}") for tool in tools]
-    return NoteMessage(label=GUIDANCE, text=definitions(said))
+    labelled = [(tool, CHANGED if tool.name in pinned else f"new, call it through {USE_TOOL}") for tool in tools]
+    return NoteMessage(label=GUIDANCE, text=definitions(labelled))
 
 
 def definitions(tools: Iterable[tuple[ToolDefinition, str]]) -> str:

@@ -83,7 +83,7 @@ def recall_hint(job: Job, *, step: int, call: str) -> str:
 def condense(content: str, *, tokens_max: int, how: str) -> str | None:
     """Return the shorter form of a result above `tokens_max`, and how to read the rest; None: it is short enough.
 
-    Deterministic: the same result is shown the same way, whoever runs the job.
+    Deterministic: the same result is shown the same way by every executor.
     """
     raw = content.encode()
     wide = width(raw)

@@ -1,6 +1,6 @@
 """What a model is told of the things that a conversation is about. Pure.
 
-Names and ids are data of whoever runs a tool's server: they stand in quotes, bounded, and are called what they are.
+Names and ids are data of a tool's server: they stand in quotes, bounded, and are called what they are.
 """
 
 from __future__ import annotations
