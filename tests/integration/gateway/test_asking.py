@@ -32,7 +32,7 @@ from wayline.contracts.knowledge import (
 )
 from wayline.contracts.models import DeleteModel, ListModels, ListProviders, Provider, ProviderList, PutModel
 from wayline.contracts.tools import ListTools, SearchTools
-from wayline.gateway.shapes.models import Providers
+from wayline.gateway.handlers.administration.models import Providers
 
 from .conftest import Running
 from .others import AGENT, ANSWERS, BUDGET, CARD, Others

@@ -17,7 +17,7 @@ from wayline.contracts.jobs import PlanJob, Planned, Route, SubmitJob
 from wayline.gateway.adapters import submissions
 from wayline.gateway.adapters.keys import create_key
 from wayline.gateway.adapters.submissions import Submissions
-from wayline.gateway.handlers import submit_job
+from wayline.gateway.handlers.shared import submit_job
 from wayline.telemetry import Telemetry
 from wayline.testkit import Platform, until
 

@@ -8,8 +8,8 @@ from typing import Any, cast
 from nats.js.api import PubAck
 
 from wayline.contracts.jobs import SubmitJob
-from wayline.gateway.handlers.dependencies import Gateway
-from wayline.gateway.handlers.submit_job import submit
+from wayline.gateway.handlers.shared.dependencies import Gateway
+from wayline.gateway.handlers.shared.submit_job import submit
 from wayline.store import PostgresUnavailable
 from wayline.telemetry import Telemetry
 

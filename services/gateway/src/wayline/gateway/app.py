@@ -16,7 +16,7 @@ from wayline.gateway.adapters.signals import Signals
 from wayline.gateway.adapters.submissions import Submissions
 from wayline.gateway.application import application
 from wayline.gateway.event_streams import EventStreams
-from wayline.gateway.handlers.dependencies import Gateway
+from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.settings import Settings
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Telemetry

@@ -5,31 +5,14 @@ from __future__ import annotations
 from fastapi import FastAPI
 
 from wayline.gateway import problems
-from wayline.gateway.handlers import (
-    agents,
-    approvals,
-    budgets,
-    dead_letters,
-    documents,
-    events,
-    files,
-    jobs,
-    keys,
-    mcp_logins,
-    mcp_servers,
-    models,
-    operations,
-    prompts,
-    schedules,
-    sessions,
-    settings,
-    tenants,
-    time_travel,
-    tools,
-    traces,
-)
-from wayline.gateway.handlers.dependencies import Gateway
+from wayline.gateway.handlers import operations
+from wayline.gateway.handlers.administration import budgets, keys, models, settings, tenants
+from wayline.gateway.handlers.jobs import approvals, events, jobs, schedules, sessions, traces
+from wayline.gateway.handlers.knowledge import documents, files
 from wayline.gateway.handlers.mcp import route as mcp
+from wayline.gateway.handlers.recovery import dead_letters, time_travel
+from wayline.gateway.handlers.shared.dependencies import Gateway
+from wayline.gateway.handlers.tools import agents, mcp_logins, mcp_servers, prompts, tools
 from wayline.gateway.openapi import describe
 from wayline.gateway.request_middleware import RequestMiddleware
 

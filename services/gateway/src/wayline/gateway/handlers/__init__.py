@@ -1,1 +1,1 @@
-"""One file per kind of thing that HTTP asks for, one coroutine per request."""
+"""One folder per subject of the HTTP interface, one file per kind of thing, one coroutine per request."""

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from wayline.gateway.handlers.dependencies import GatewayDependency, Operator
+from wayline.gateway.handlers.shared.dependencies import GatewayDependency, Operator
 from wayline.gateway.openapi import fails
 
 router = APIRouter(tags=["operations"])

@@ -12,11 +12,11 @@ from opentelemetry import trace
 
 from wayline.contracts.errors import Bug, Reject, Retry
 from wayline.contracts.tools import CallTool, CancelTool, ToolDefinition, ToolReply
-from wayline.gateway.handlers.dependencies import Gateway
 from wayline.gateway.handlers.mcp.offers import needs_approval
 from wayline.gateway.handlers.mcp.paid_calls import PaidCalls
 from wayline.gateway.handlers.mcp.requests import McpRequest
 from wayline.gateway.handlers.mcp.results import failure, result_of
+from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.telemetry import names
 
 ASK_WAIT_S: Final = 10.0

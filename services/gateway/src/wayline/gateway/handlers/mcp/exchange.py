@@ -22,8 +22,8 @@ from wayline.contracts import ids
 from wayline.contracts.errors import WaylineError
 from wayline.contracts.jobs import Cancel, Signal
 from wayline.contracts.tools import CancelTool
-from wayline.gateway.handlers.dependencies import Gateway
-from wayline.gateway.handlers.read_job import find_log
+from wayline.gateway.handlers.shared.dependencies import Gateway
+from wayline.gateway.handlers.shared.read_job import find_log
 from wayline.gateway.keys import Caller
 
 log = structlog.get_logger()

@@ -21,7 +21,7 @@ from wayline.contracts.events import Bounds
 from wayline.contracts.money import dollars
 from wayline.contracts.tools import CallTool, ToolDefinition, ToolReply
 from wayline.contracts.traces import Recorded, RecordSpending, Spending
-from wayline.gateway.handlers.dependencies import Gateway
+from wayline.gateway.handlers.shared.dependencies import Gateway
 
 log = structlog.get_logger()
 

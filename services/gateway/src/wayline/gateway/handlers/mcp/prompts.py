@@ -20,9 +20,9 @@ from mcp_types import (
 )
 
 from wayline.contracts.errors import NotFound
-from wayline.gateway.handlers.dependencies import Gateway
 from wayline.gateway.handlers.mcp.requests import McpRequest
 from wayline.gateway.handlers.mcp.resources import Resources
+from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.shapes import prompts as saved
 
 PROPOSALS_MAX = 100

@@ -20,9 +20,9 @@ from mcp_types import (
 from wayline.contracts.errors import NotFound, Refused
 from wayline.contracts.knowledge import DocumentPage, DocumentStatus, DocumentText, ListDocuments, ReadDocument
 from wayline.contracts.traces import GetTrace, Trace
-from wayline.gateway.handlers.dependencies import Gateway
 from wayline.gateway.handlers.mcp.requests import McpRequest
-from wayline.gateway.handlers.read_job import read_job
+from wayline.gateway.handlers.shared.dependencies import Gateway
+from wayline.gateway.handlers.shared.read_job import read_job
 
 JSON: Final = "application/json"
 TEXT: Final = "text/plain"

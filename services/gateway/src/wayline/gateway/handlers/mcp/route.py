@@ -12,7 +12,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
 from wayline.gateway.errors import Forbidden
-from wayline.gateway.handlers.dependencies import LOCAL_NAMES, Gateway, GatewayDependency, Reader
+from wayline.gateway.handlers.shared.dependencies import LOCAL_NAMES, Gateway, GatewayDependency, Reader
 
 if TYPE_CHECKING:
     from wayline.gateway.handlers.mcp.exchange import Exchanges

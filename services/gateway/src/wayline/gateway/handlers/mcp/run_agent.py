@@ -18,11 +18,11 @@ from wayline.contracts.errors import Reject
 from wayline.contracts.events import Event, JobParked
 from wayline.contracts.jobs import JobView, Status, SubmitJob
 from wayline.contracts.progress import Progress
-from wayline.gateway.handlers.dependencies import Gateway
 from wayline.gateway.handlers.mcp.exchange import cancel_job
 from wayline.gateway.handlers.mcp.requests import McpRequest
-from wayline.gateway.handlers.read_job import find_log, has_ended, read_job
-from wayline.gateway.handlers.submit_job import submit
+from wayline.gateway.handlers.shared.dependencies import Gateway
+from wayline.gateway.handlers.shared.read_job import find_log, has_ended, read_job
+from wayline.gateway.handlers.shared.submit_job import submit
 from wayline.gateway.shapes.body import ONE_LINE, Label
 from wayline.journal import fold, follow, view, with_progress
 

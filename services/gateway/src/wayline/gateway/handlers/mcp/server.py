@@ -31,7 +31,6 @@ from mcp_types import (
 from opentelemetry import trace
 
 from wayline.contracts.errors import Bug, Retry, WaylineError
-from wayline.gateway.handlers.dependencies import Gateway
 from wayline.gateway.handlers.mcp.call_tool import ToolCalls
 from wayline.gateway.handlers.mcp.exchange import SCHEMA, CallIds, session_of
 from wayline.gateway.handlers.mcp.offers import AGENT_TOOLS, Offers
@@ -40,6 +39,7 @@ from wayline.gateway.handlers.mcp.requests import IDEMPOTENCY_KEY, KEY_MAX, USER
 from wayline.gateway.handlers.mcp.resources import Resources
 from wayline.gateway.handlers.mcp.results import refusal
 from wayline.gateway.handlers.mcp.run_agent import AgentRuns
+from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.shapes.body import ONE_LINE
 from wayline.store import PostgresUnavailable
 from wayline.telemetry import names

@@ -21,8 +21,8 @@ from wayline.contracts.agents import (
 from wayline.contracts.errors import NotFound, WaylineError
 from wayline.contracts.jobs import GetLatestRun, RunResult
 from wayline.contracts.tools import ListTools, ToolList
-from wayline.gateway.handlers.dependencies import Admin, Gateway, GatewayDependency, Reader
-from wayline.gateway.handlers.read_job import read_job
+from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, GatewayDependency, Reader
+from wayline.gateway.handlers.shared.read_job import read_job
 from wayline.gateway.openapi import fails
 from wayline.gateway.shapes.jobs import links
 from wayline.gateway.strict_json import StrictRoute

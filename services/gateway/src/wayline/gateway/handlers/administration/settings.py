@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from wayline.contracts.tenant_settings import ChangeSettings, GetSettings, SettingsChange, SettingsInForce
-from wayline.gateway.handlers.dependencies import Admin, GatewayDependency, Reader
+from wayline.gateway.handlers.shared.dependencies import Admin, GatewayDependency, Reader
 from wayline.gateway.openapi import fails
 from wayline.gateway.strict_json import StrictRoute
 

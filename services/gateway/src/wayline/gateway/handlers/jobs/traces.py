@@ -10,7 +10,7 @@ from pydantic import AfterValidator
 
 from wayline.contracts.budgets import TimeZone
 from wayline.contracts.traces import CostGroup, CostTable, GetCosts, GetSteps, GetTrace, StepList, Trace
-from wayline.gateway.handlers.dependencies import GatewayDependency, Reader
+from wayline.gateway.handlers.shared.dependencies import GatewayDependency, Reader
 from wayline.gateway.openapi import fails
 from wayline.gateway.parameters import JobPath
 from wayline.gateway.strict_json import StrictRoute

@@ -14,7 +14,7 @@ from wayline.contracts.errors import NotFound
 from wayline.contracts.ids import Name
 from wayline.contracts.tool_use import AgentsToolUse, AgentToolUse, GetAgentsToolUse
 from wayline.contracts.tools import FoundTools, SearchTools
-from wayline.gateway.handlers.dependencies import GatewayDependency, Reader
+from wayline.gateway.handlers.shared.dependencies import GatewayDependency, Reader
 from wayline.gateway.openapi import fails
 from wayline.gateway.shapes.body import TEXT_WITHOUT_NUL, Body
 from wayline.gateway.strict_json import StrictRoute

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from wayline.contracts.errors import NotFound
 from wayline.contracts.events import Event
 from wayline.contracts.jobs import TERMINAL, JobView
-from wayline.gateway.handlers.dependencies import Gateway
+from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.shapes.jobs import linked
 from wayline.journal import Head, JobLog, fold, follow, view
 

@@ -9,8 +9,8 @@ from fastapi.responses import Response, StreamingResponse
 from fastapi.sse import EventSourceResponse
 
 from wayline.gateway.event_streams import as_list
-from wayline.gateway.handlers.dependencies import GatewayDependency, Reader
-from wayline.gateway.handlers.read_job import find_log
+from wayline.gateway.handlers.shared.dependencies import GatewayDependency, Reader
+from wayline.gateway.handlers.shared.read_job import find_log
 from wayline.gateway.openapi import EVENT, STREAMED, fails
 from wayline.gateway.parameters import JobPath
 from wayline.gateway.queue_news import while_queued

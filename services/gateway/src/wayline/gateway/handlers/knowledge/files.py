@@ -19,8 +19,8 @@ from wayline.contracts.knowledge import (
     GetDocument,
     ReadAttachment,
 )
-from wayline.gateway.handlers.dependencies import Gateway, GatewayDependency, Reader
-from wayline.gateway.handlers.documents import DocumentPath
+from wayline.gateway.handlers.knowledge.documents import DocumentPath
+from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader
 from wayline.gateway.openapi import fails
 from wayline.gateway.strict_json import StrictRoute
 

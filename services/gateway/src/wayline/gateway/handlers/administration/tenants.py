@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Annotated, TypeAlias
 
 from fastapi import APIRouter, Path, Query
+from pydantic import ConfigDict, StringConstraints
 
 from wayline.contracts import ids
 from wayline.contracts.errors import Conflict, NotFound
 from wayline.contracts.tenants import (
+    REASON_MAX,
     TENANTS_LISTED_MAX,
     CreateTenant,
     DisableTenant,
@@ -18,14 +20,28 @@ from wayline.contracts.tenants import (
     Tenant,
     TenantList,
 )
-from wayline.gateway.handlers.dependencies import GatewayDependency, Operator, Reader
+from wayline.gateway.handlers.shared.dependencies import GatewayDependency, Operator, Reader
 from wayline.gateway.openapi import fails
-from wayline.gateway.shapes.tenants import DisableBody, TenantBody
+from wayline.gateway.shapes.body import ONE_LINE, Body
 from wayline.gateway.strict_json import StrictRoute
 
 router = APIRouter(prefix="/v1/tenants", tags=["tenants"], route_class=StrictRoute)
 
 TenantPath: TypeAlias = Annotated[str, Path(pattern=ids.TENANT_PATTERN, examples=["acme"])]
+
+
+class TenantBody(Body):
+    """A tenant to create."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"tenant": "acme"}]})
+
+    tenant: ids.Tenant
+
+
+class DisableBody(Body):
+    """The reason why a tenant is disabled, shown to its callers."""
+
+    reason: Annotated[str, StringConstraints(max_length=REASON_MAX, pattern=ONE_LINE)] = ""
 
 
 @router.post("", status_code=201, responses=fails(409, 413))

@@ -18,7 +18,7 @@ from wayline.contracts.budgets import (
     PutBudget,
 )
 from wayline.contracts.errors import NotFound
-from wayline.gateway.handlers.dependencies import Admin, GatewayDependency, Reader
+from wayline.gateway.handlers.shared.dependencies import Admin, GatewayDependency, Reader
 from wayline.gateway.openapi import fails
 from wayline.gateway.strict_json import StrictRoute
 

@@ -14,7 +14,7 @@ from wayline.contracts import headers as h
 from wayline.contracts.errors import Reject, TenantFull, Unavailable
 from wayline.contracts.jobs import SubmitJob
 from wayline.gateway.errors import JobIdConflict, KeyReused
-from wayline.gateway.handlers.dependencies import Gateway
+from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.journal import JobLog
 from wayline.store import PostgresUnavailable
 from wayline.telemetry import Home, names, remote

@@ -15,9 +15,9 @@ from wayline.contracts.errors import NotFound, Retry
 from wayline.contracts.jobs import Answer, Cancel, JobView, PlanJob, Planned, RaiseBudget, Signal, Status, SubmitJob
 from wayline.contracts.traces import JobPage, ListJobs
 from wayline.gateway.errors import Ended, NotWaiting
-from wayline.gateway.handlers.dependencies import Gateway, GatewayDependency, Reader, Writer
-from wayline.gateway.handlers.read_job import find_log, has_ended, read_job, wait_for_end
-from wayline.gateway.handlers.submit_job import submit
+from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader, Writer
+from wayline.gateway.handlers.shared.read_job import find_log, has_ended, read_job, wait_for_end
+from wayline.gateway.handlers.shared.submit_job import submit
 from wayline.gateway.openapi import fails
 from wayline.gateway.parameters import Cursor, JobPath, Wait
 from wayline.gateway.shapes.body import ONE_LINE

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, TypeAlias
 
 from fastapi import APIRouter, Path, Query
+from pydantic import BaseModel, Field
 
 from wayline.contracts.jobs import JobView
 from wayline.contracts.sessions import (
@@ -12,19 +13,19 @@ from wayline.contracts.sessions import (
     DeleteSession,
     GetSession,
     ListSessions,
+    Session,
     SessionDeleted,
     SessionPage,
     SessionTurns,
 )
 from wayline.contracts.traces import JobPage, ListJobs
 from wayline.contracts.working_context import WorkingContext
-from wayline.gateway.handlers.dependencies import Gateway, GatewayDependency, Reader, Writer
-from wayline.gateway.handlers.read_job import read_job
+from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader, Writer
+from wayline.gateway.handlers.shared.read_job import read_job
 from wayline.gateway.openapi import fails
 from wayline.gateway.parameters import Cursor
 from wayline.gateway.shapes.body import ONE_LINE
 from wayline.gateway.shapes.jobs import linked
-from wayline.gateway.shapes.sessions import SessionView, TurnView
 from wayline.gateway.strict_json import StrictRoute
 from wayline.journal import JobLog, fold
 
@@ -34,6 +35,25 @@ TURNS_LOOKED_AT = 20
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=StrictRoute)
 
 SessionPath: TypeAlias = Annotated[str, Path(min_length=1, max_length=128, pattern=ONE_LINE, examples=["s-1"])]
+
+
+class TurnView(BaseModel):
+    """A job as a turn of its session."""
+
+    number: int
+    after: str | None = Field(description="The job before it; null: the first.")
+    job: JobView
+
+
+class SessionView(Session):
+    """A session with some of its turns, newest first; `next_before` asks for more."""
+
+    busy_with: str | None = Field(description="The first job of it that has not ended; null: it is idle.")
+    page: tuple[TurnView, ...]
+    next_before: int | None
+    context: WorkingContext = Field(
+        description="What it is about: the entities that its tools declared, and its tools, as its last job knows them."
+    )
 
 
 @router.get("", responses=fails())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, TypeAlias
 
 from fastapi import APIRouter, Body, Path
-from pydantic import BeforeValidator, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from wayline.contracts.errors import NotFound, Reject
 from wayline.contracts.models import (
@@ -19,13 +19,13 @@ from wayline.contracts.models import (
     ModelCard,
     ModelDeleted,
     ModelList,
+    Provider,
     ProviderList,
     PutModel,
 )
-from wayline.gateway.handlers.dependencies import Admin, GatewayDependency, Reader
+from wayline.gateway.handlers.shared.dependencies import Admin, GatewayDependency, Reader
 from wayline.gateway.openapi import fails
 from wayline.gateway.problems import InvalidBody
-from wayline.gateway.shapes.models import Providers
 from wayline.gateway.strict_json import StrictRoute
 
 router = APIRouter(prefix="/v1", tags=["models"], route_class=StrictRoute)
@@ -39,6 +39,13 @@ EXAMPLE = {
     "temperature": True,
     "prices": {"rates": {"input": "0", "output": "0"}, "source": "our own machine"},
 }
+
+
+class Providers(BaseModel):
+    """What executors can call: a job goes to any of them, so they should all be configured alike."""
+
+    providers: tuple[Provider, ...] = Field(description="Those that all have, at the same address.")
+    executors: tuple[ProviderList, ...] = Field(description="What each of those that answered has.")
 
 
 def _strictly(value: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 from fastapi import APIRouter, Path
 
 from wayline.contracts import ids
-from wayline.gateway.handlers.dependencies import Admin, GatewayDependency, Reader
+from wayline.gateway.handlers.shared.dependencies import Admin, GatewayDependency, Reader
 from wayline.gateway.openapi import fails
 from wayline.gateway.shapes.prompts import Prompt, PromptBody, PromptDeleted, PromptList
 from wayline.gateway.strict_json import StrictRoute

@@ -27,7 +27,7 @@ from wayline.contracts.knowledge import (
     SearchKnowledge,
     SearchResult,
 )
-from wayline.gateway.handlers.dependencies import Gateway, GatewayDependency, Reader, Writer
+from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader, Writer
 from wayline.gateway.openapi import fails
 from wayline.gateway.parameters import Cursor, Wait
 from wayline.gateway.read_upload import content_sha256, index_id, read_document, size_bytes

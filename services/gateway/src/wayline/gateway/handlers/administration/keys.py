@@ -11,7 +11,7 @@ from wayline.contracts import ids
 from wayline.contracts.errors import Conflict, NotFound
 from wayline.contracts.tenants import GetTenant, Tenant
 from wayline.gateway.errors import Forbidden
-from wayline.gateway.handlers.dependencies import Admin, GatewayDependency, require_operator_for
+from wayline.gateway.handlers.shared.dependencies import Admin, GatewayDependency, require_operator_for
 from wayline.gateway.openapi import fails
 from wayline.gateway.shapes.keys import KeyBody, KeyCreated, KeyList, KeyRevoked
 from wayline.gateway.strict_json import StrictRoute

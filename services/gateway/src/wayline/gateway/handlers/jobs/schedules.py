@@ -23,8 +23,8 @@ from wayline.contracts.schedules import (
     ScheduleDeleted,
     ScheduleList,
 )
-from wayline.gateway.handlers.dependencies import Admin, GatewayDependency, Reader, Writer
-from wayline.gateway.handlers.jobs import IdempotencyKey
+from wayline.gateway.handlers.jobs.jobs import IdempotencyKey
+from wayline.gateway.handlers.shared.dependencies import Admin, GatewayDependency, Reader, Writer
 from wayline.gateway.openapi import fails
 from wayline.gateway.shapes.jobs import Accepted, links
 from wayline.gateway.strict_json import StrictRoute

@@ -11,10 +11,10 @@ from fastapi.responses import Response
 from wayline.contracts import ids
 from wayline.contracts.errors import Conflict
 from wayline.contracts.jobs import Fork, JobView, SubmitJob
-from wayline.gateway.handlers.dependencies import Gateway, GatewayDependency, Reader, Writer
-from wayline.gateway.handlers.jobs import IdempotencyKey, current
-from wayline.gateway.handlers.read_job import find_log
-from wayline.gateway.handlers.submit_job import submit
+from wayline.gateway.handlers.jobs.jobs import IdempotencyKey, current
+from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader, Writer
+from wayline.gateway.handlers.shared.read_job import find_log
+from wayline.gateway.handlers.shared.submit_job import submit
 from wayline.gateway.openapi import fails
 from wayline.gateway.parameters import JobPath, Wait
 from wayline.gateway.shapes.jobs import Accepted

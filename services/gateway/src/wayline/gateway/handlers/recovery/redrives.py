@@ -12,9 +12,9 @@ from wayline.contracts.errors import NotFound, Reject, Retry
 from wayline.contracts.jobs import Fork, JobView, Status, SubmitJob
 from wayline.contracts.traces import JobPage, ListJobs
 from wayline.gateway.adapters.dead_letters import DeadLetters
-from wayline.gateway.handlers.dependencies import Gateway
-from wayline.gateway.handlers.submit_job import submit
-from wayline.gateway.handlers.time_travel import forked, read_values
+from wayline.gateway.handlers.recovery.time_travel import forked, read_values
+from wayline.gateway.handlers.shared.dependencies import Gateway
+from wayline.gateway.handlers.shared.submit_job import submit
 from wayline.gateway.keys import Caller
 from wayline.gateway.shapes.redrives import (
     FailureGroup,

@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 
 from wayline.gateway.adapters.dead_letters import DeadLetters
-from wayline.gateway.handlers.dependencies import Admin, Gateway, GatewayDependency
-from wayline.gateway.handlers.redrives import Redrives
+from wayline.gateway.handlers.recovery.redrives import Redrives
+from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, GatewayDependency
 from wayline.gateway.keys import Caller
 from wayline.gateway.openapi import fails
 from wayline.gateway.shapes.dead_letters import (

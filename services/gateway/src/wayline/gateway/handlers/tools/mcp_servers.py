@@ -24,7 +24,7 @@ from wayline.contracts.mcp_servers import (
     TrySavedServer,
     TryServer,
 )
-from wayline.gateway.handlers.dependencies import Admin, GatewayDependency, Reader
+from wayline.gateway.handlers.shared.dependencies import Admin, GatewayDependency, Reader
 from wayline.gateway.openapi import fails
 from wayline.gateway.strict_json import StrictRoute
 

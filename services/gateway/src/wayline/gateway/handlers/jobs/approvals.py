@@ -11,7 +11,7 @@ from wayline.contracts.events import ApprovalRequested
 from wayline.contracts.jobs import TERMINAL, DecideApproval, JobView
 from wayline.contracts.traces import JobPage, ListJobs
 from wayline.gateway.errors import ArgumentsRefused, Ended, NotAsked
-from wayline.gateway.handlers.dependencies import Approver, Gateway, GatewayDependency, Reader
+from wayline.gateway.handlers.shared.dependencies import Approver, Gateway, GatewayDependency, Reader
 from wayline.gateway.openapi import fails
 from wayline.gateway.parameters import Cursor, JobPath
 from wayline.gateway.shapes.approvals import ApprovalBody, Wait, WaitPage

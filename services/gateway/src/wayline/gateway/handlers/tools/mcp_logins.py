@@ -22,8 +22,8 @@ from wayline.contracts.mcp_servers import (
     ServerAuthorized,
     UserForgotten,
 )
-from wayline.gateway.handlers.dependencies import Admin, Gateway, GatewayDependency, Reader, Writer
-from wayline.gateway.handlers.mcp_servers import NamePath
+from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, GatewayDependency, Reader, Writer
+from wayline.gateway.handlers.tools.mcp_servers import NamePath
 from wayline.gateway.openapi import fails
 from wayline.gateway.shapes.body import ONE_LINE, Body, Label
 from wayline.gateway.strict_json import StrictRoute

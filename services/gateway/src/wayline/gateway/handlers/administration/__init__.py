@@ -1,0 +1,1 @@
+"""Handlers of tenants, API keys, settings, budgets, models and providers."""

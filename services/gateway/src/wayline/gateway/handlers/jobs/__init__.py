@@ -1,0 +1,1 @@
+"""Handlers of jobs: submit, list, signal, follow, approve, schedule, trace."""

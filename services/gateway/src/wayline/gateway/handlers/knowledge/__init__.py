@@ -1,0 +1,1 @@
+"""Handlers of documents, searches and the files of a job."""

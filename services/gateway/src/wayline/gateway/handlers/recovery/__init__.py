@@ -1,0 +1,1 @@
+"""Handlers that begin jobs again: forks and exports, redrives, dead letters."""

@@ -1,0 +1,1 @@
+"""Handlers of agents, tools, MCP servers, their logins and prompt templates."""
