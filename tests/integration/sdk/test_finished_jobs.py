@@ -14,7 +14,7 @@ from wayline.contracts.finished_jobs import FinishedBatch, TakeFinished
 from wayline.contracts.tenants import CreateTenant, Tenant
 from wayline.sdk import FinishedJob, FinishedJobs, bus_broker
 from wayline.testkit import Platform, until
-from wayline.tracing import finished_jobs
+from wayline.tracing.handlers import finished_jobs
 from wayline.tracing.settings import Settings as TracingSettings
 
 QUICK = TracingSettings(linger_ms=5)

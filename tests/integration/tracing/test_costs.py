@@ -284,7 +284,7 @@ async def test_a_failed_auxiliary_call_is_unsettled_only_if_billable(
 async def test_the_total_counts_groups_that_are_cut_off(
     platform: TracingPlatform, start: Start, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("wayline.tracing.handlers.COST_ROWS_MAX", 2)
+    monkeypatch.setattr("wayline.tracing.handlers.answers.COST_ROWS_MAX", 2)
     await start()
     for number in range(5):
         log = Spender(platform.bus, job_id=f"j{number}")

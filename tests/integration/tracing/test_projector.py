@@ -13,9 +13,9 @@ from wayline.contracts import ids
 from wayline.contracts.jobs import Status
 from wayline.contracts.traces import GetSteps, JobPage, ListJobs, StepList
 from wayline.tracing.adapters.tables import PostgresTables
+from wayline.tracing.consume.projector import Projector, parse
+from wayline.tracing.consume.trace_tenants import TraceTenants
 from wayline.tracing.projection.job_projection import JobProjection
-from wayline.tracing.projector import Projector, parse
-from wayline.tracing.trace_tenants import TraceTenants
 
 from .conftest import AS_RECORD, QUICK, Log, Start, TracingPlatform, flat, outline
 

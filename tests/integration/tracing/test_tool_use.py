@@ -17,7 +17,7 @@ from wayline.contracts.tool_use import (
     ToolUse,
     UsedTool,
 )
-from wayline.tracing import tool_use
+from wayline.tracing.handlers import tool_use
 
 from .conftest import Log, Start, TracingPlatform
 

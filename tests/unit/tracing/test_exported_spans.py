@@ -11,8 +11,8 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Status
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as OtlpSpan
 
+from wayline.tracing.consume.exported_spans import ATTRIBUTES_MAX, LIST_MAX, TEXT_MAX, read_spans
 from wayline.tracing.errors import NotSpans
-from wayline.tracing.exported_spans import ATTRIBUTES_MAX, LIST_MAX, TEXT_MAX, read_spans
 from wayline.tracing.rows import NOBODY, SpanRow
 
 

@@ -23,7 +23,7 @@ from wayline.llm.labels import ModelLabels
 from wayline.tracing.job_metrics import JobMetrics, ModelEnded
 from wayline.tracing.projection.drafts import STEP_TEXT_MAX
 from wayline.tracing.projection.job_projection import JobProjection
-from wayline.tracing.views import job_view
+from wayline.tracing.views.row_views import job_view
 
 REF = e.SpanRef(trace_id="0" * 32, span_id="0" * 16)
 AT = datetime(2026, 1, 1, tzinfo=UTC)

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from wayline.contracts.traces import Span
 from wayline.telemetry import names
-from wayline.tracing import trace_tree
-from wayline.tracing.trace_tree import DEPTH_MAX, Node
+from wayline.tracing.views import trace_tree
+from wayline.tracing.views.trace_tree import DEPTH_MAX, Node
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -16,19 +16,19 @@ from wayline.telemetry import BusExporter, Telemetry
 from wayline.tracing.adapters.collector import Collector
 from wayline.tracing.adapters.otlp_exporter import is_wanted, make_exporter
 from wayline.tracing.adapters.tables import PostgresTables
-from wayline.tracing.batches import Batches
-from wayline.tracing.drift import DriftCheck
-from wayline.tracing.exported_spans import Export, ExportedSpans
-from wayline.tracing.finished_jobs import Followers
-from wayline.tracing.gauges import Gauges
-from wayline.tracing.handlers import Answers
-from wayline.tracing.projector import Projector, Record
-from wayline.tracing.record_spending import SpendingRecorder
-from wayline.tracing.retention import REST_FACTOR, Retention
+from wayline.tracing.consume.batches import Batches
+from wayline.tracing.consume.exported_spans import Export, ExportedSpans
+from wayline.tracing.consume.projector import Projector, Record
+from wayline.tracing.consume.trace_tenants import TraceTenants
+from wayline.tracing.handlers.answers import Answers
+from wayline.tracing.handlers.finished_jobs import Followers
+from wayline.tracing.handlers.record_spending import SpendingRecorder
+from wayline.tracing.handlers.tool_use import ToolUseAnswers
 from wayline.tracing.settings import Settings
 from wayline.tracing.tables import Tables
-from wayline.tracing.tool_use import ToolUseAnswers
-from wayline.tracing.trace_tenants import TraceTenants
+from wayline.tracing.upkeep.drift import DriftCheck
+from wayline.tracing.upkeep.gauges import Gauges
+from wayline.tracing.upkeep.retention import REST_FACTOR, Retention
 
 NAME = "tracing"
 SCHEMA = "tracing"

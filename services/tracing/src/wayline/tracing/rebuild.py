@@ -16,9 +16,9 @@ from wayline.chassis import Bus
 from wayline.contracts import ids
 from wayline.store import Store
 from wayline.tracing.adapters.tables import PostgresTables
-from wayline.tracing.projector import Projector
+from wayline.tracing.consume.projector import Projector
+from wayline.tracing.consume.trace_tenants import TraceTenants
 from wayline.tracing.tables import Key
-from wayline.tracing.trace_tenants import TraceTenants
 
 EVERY_RECORD = "events.*.*"
 LIST_S = 30.0

@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler
 
 from wayline.telemetry import metrics
-from wayline.tracing.readable_spans import from_otlp, from_rows
+from wayline.tracing.adapters.readable_spans import from_otlp, from_rows
 from wayline.tracing.rows import SpanRow
 
 log = structlog.get_logger()

@@ -1,4 +1,4 @@
-"""What tracing answers."""
+"""Answers about jobs, their traces and steps, queues and costs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from wayline.contracts.traces import (
     Trace,
 )
 from wayline.store import Record, Store
-from wayline.tracing import trace_tree, views
 from wayline.tracing.errors import UnknownTimeZone
 from wayline.tracing.rows import NOBODY
+from wayline.tracing.views import row_views, trace_tree
 
 SPANS_MAX = 20_000
 """Spans of one trace that are read; those made from the log come first."""
@@ -59,23 +59,24 @@ class Answers:
         return _trace(trace_id, nodes, root, job, totals)
 
     async def _nodes(self, trace_id: str, tenant: str, *, is_job: bool) -> list[trace_tree.Node]:
-        # The trace is this tenant's job, so what nobody claimed in it is the tenant's too.
+        # The trace is this tenant's job, so its spans without a tenant are the tenant's too.
         tenants = [tenant, NOBODY] if is_job else [tenant]
         async with self._store.system() as conn:
             rows = await conn.fetch(self._store.sql.spans_of_trace, trace_id, tenants, SPANS_MAX)
-        return [views.node(row) for row in rows]
+        return [row_views.node(row) for row in rows]
 
     async def get_steps(self, asked: GetSteps) -> StepList:
+        """Return the steps of a job, the first one first. Raises NotFound."""
         sql = self._store.sql
         async with self._store.tenant(asked.tenant) as conn:
             if await conn.fetchrow(sql.job, asked.tenant, asked.job_id) is None:
                 raise NotFound("job", asked.job_id)
             rows = await conn.fetch(sql.steps_of_job, asked.tenant, asked.job_id)
-        return StepList(job_id=asked.job_id, steps=tuple(views.step(row) for row in rows))
+        return StepList(job_id=asked.job_id, steps=tuple(row_views.step(row) for row in rows))
 
     async def list_jobs(self, asked: ListJobs) -> JobPage:
         """Return a page, newest first; one row more than asked for shows whether there is another."""
-        after = views.after_cursor(asked.cursor) if asked.cursor else (None, None)
+        after = row_views.after_cursor(asked.cursor) if asked.cursor else (None, None)
         sql, limit = self._store.sql, asked.limit + 1
         if asked.waiting_for is not None:
             waiting = list(asked.waiting_for)
@@ -98,8 +99,8 @@ class Answers:
         page = rows[: asked.limit]
         more = len(rows) > asked.limit
         return JobPage(
-            jobs=tuple(views.job_view(row) for row in page),
-            next_cursor=views.cursor(page[-1]["created_at"], page[-1]["job_id"]) if more else None,
+            jobs=tuple(row_views.job_view(row) for row in page),
+            next_cursor=row_views.cursor(page[-1]["created_at"], page[-1]["job_id"]) if more else None,
         )
 
     async def find_queue_places(self, asked: FindQueuePlaces) -> QueuePlaces:
@@ -119,8 +120,8 @@ class Answers:
             return CostTable(rows=())
         total, *groups = rows
         return CostTable(
-            rows=tuple(views.cost_row(row, asked.group_by) for row in groups),
-            total=views.cost_row(total, ()),
+            rows=tuple(row_views.cost_row(row, asked.group_by) for row in groups),
+            total=row_views.cost_row(total, ()),
             groups=total["groups"],
         )
 
@@ -129,7 +130,7 @@ def _root_of(nodes: list[trace_tree.Node], job: Record | None) -> trace_tree.Nod
     """Grow the tree of a trace, and return its root, or of a job that another one started its place in there."""
     if job is None:
         return trace_tree.grow(nodes, trace_tree.first_of(nodes))
-    made = views.root_of(job)
+    made = row_views.root_of(job)
     root = next((node for node in nodes if node.span_id == made.span_id), made)
     top = trace_tree.first_of(nodes) if root.parent is not None else root
     trace_tree.grow(nodes, top)

@@ -18,7 +18,7 @@ from wayline.contracts import ids
 from wayline.journal import bulk_read, header_fields
 from wayline.store import PostgresUnavailable
 from wayline.telemetry import metrics
-from wayline.tracing.projector import Projector
+from wayline.tracing.consume.projector import Projector
 from wayline.tracing.tables import Drift, Key, Tables
 
 log = structlog.get_logger()

@@ -19,12 +19,12 @@ from wayline.contracts.events import Event, Unknown
 from wayline.journal import Shared, decode, is_record, note_foreign, record_read
 from wayline.llm.labels import ModelLabels
 from wayline.telemetry import metrics
+from wayline.tracing.consume.trace_tenants import TraceTenants
 from wayline.tracing.errors import NotARecord
 from wayline.tracing.job_metrics import JobMetrics
 from wayline.tracing.projection.job_projection import Changes, JobProjection
 from wayline.tracing.rows import Rows, SpanRow
 from wayline.tracing.tables import Key, Tables
-from wayline.tracing.trace_tenants import TraceTenants
 
 log = structlog.get_logger()
 

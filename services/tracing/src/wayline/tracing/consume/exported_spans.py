@@ -16,10 +16,10 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as OtlpSpan
 from wayline.contracts.ids import is_tenant
 from wayline.contracts.money import Usage
 from wayline.telemetry import metrics, names
+from wayline.tracing.consume.trace_tenants import TraceTenants
 from wayline.tracing.errors import NotSpans
 from wayline.tracing.rows import NOBODY, Rows, SpanRow, as_json, clean, model_json
 from wayline.tracing.tables import Tables
-from wayline.tracing.trace_tenants import TraceTenants
 
 ATTRIBUTES_MAX = 64
 KEY_MAX = 128

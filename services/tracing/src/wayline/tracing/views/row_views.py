@@ -19,7 +19,7 @@ from wayline.store import Record
 from wayline.telemetry import names
 from wayline.tracing.errors import BadCursor
 from wayline.tracing.projection.genai import JOB_STATUS
-from wayline.tracing.trace_tree import Node
+from wayline.tracing.views.trace_tree import Node
 
 
 def job_view(row: Record) -> JobView:

@@ -1,0 +1,1 @@
+"""Handlers: one coroutine per question that tracing answers on the bus."""

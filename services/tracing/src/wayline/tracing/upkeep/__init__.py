@@ -1,0 +1,1 @@
+"""What runs every so often: the check of tables against logs, gauges, partitions and retention."""
