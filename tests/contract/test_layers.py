@@ -11,8 +11,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-OF_THEIR_OWN = {"executor", "standalone"}
-"""Services whose layers are not those of the others: the executor runs tickets, standalone is a command."""
+WITHOUT_HANDLERS = {"executor", "standalone"}
+"""Services that have no `handlers`: the executor runs tickets, standalone is a command."""
+UNSORTED_MODULES_MAX = 5
+"""How many modules a library may have before a contract has to place them."""
 
 
 def packages(folder: str) -> set[str]:
@@ -28,31 +30,48 @@ def layers_of(name: str) -> list[list[str]]:
     return [layer.replace("|", " ").replace(":", " ").split() for layer in found[tuple(container)]["layers"]]
 
 
-def without_layers(services: Iterable[str], contracts: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Return the services of which no contract places every file."""
+def modules_of(library: str) -> set[str]:
+    """Return the modules and packages that stand directly in a library."""
+    folder = ROOT / "libs" / library / "src/wayline" / library
+    files = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+    return files | {path.parent.name for path in folder.glob("*/__init__.py")}
+
+
+def without_layers(packages: Iterable[str], contracts: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Return the packages of which no contract places every module."""
     held = {
         container.removeprefix("wayline.")
         for contract in contracts
         if contract["type"] == "layers" and contract.get("exhaustive")
         for container in contract.get("containers", ())
     }
-    return set(services) - held
+    return set(packages) - held
 
 
 def test_every_service_has_a_contract_that_places_all_of_its_files():
-    assert without_layers(packages("services") - OF_THEIR_OWN, CONTRACTS) == set()
+    assert without_layers(packages("services"), CONTRACTS) == set()
 
 
-def test_a_new_service_without_a_contract_is_named():
-    assert without_layers({*packages("services") - OF_THEIR_OWN, "billing"}, CONTRACTS) == {"billing"}
+def test_every_library_of_many_modules_has_a_contract_that_places_them():
+    many = {library for library in packages("libs") if len(modules_of(library)) > UNSORTED_MODULES_MAX}
+
+    assert without_layers(many, CONTRACTS) == set()
 
 
-@pytest.mark.parametrize("name", sorted(packages("services") - OF_THEIR_OWN))
+def test_a_new_package_without_a_contract_is_named():
+    assert without_layers({*packages("services"), "billing"}, CONTRACTS) == {"billing"}
+
+
+@pytest.mark.parametrize("name", sorted(packages("services")))
+def test_the_entry_point_of_a_service_stands_alone_on_top(name: str):
+    assert layers_of(name)[0] == ["__main__"]
+
+
+@pytest.mark.parametrize("name", sorted(packages("services") - WITHOUT_HANDLERS))
 def test_wiring_stands_above_handlers_adapters_ideas_and_settings(name: str):
     layers = layers_of(name)
     level = {module: number for number, layer in enumerate(layers) for module in layer}
 
-    assert layers[0] == ["__main__"]
     assert "app" in layers[1]
     ideas = level.keys() - {"__main__", "handlers", "adapters", "errors", "settings"} - set(layers[level["handlers"]])
     below_app = {module for module in ideas if level[module] > level["app"]} - {"application"}
