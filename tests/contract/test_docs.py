@@ -31,12 +31,18 @@ COMMAND = re.compile(
 QUOTED = re.compile(r"`wayline ([a-z][a-z-]+)(?: ([a-z][a-z-]+))?")
 FOLDERS = "tests|docs|proto|deploy|tools|services|libs"
 NAMED = re.compile(rf"(?:{FOLDERS})/[\w./-]+\.(?:py|md|svg|yml|json)")
+MODULE = re.compile(r"(?<!\[)`([\w./-]+\.py)`")
+"""A file in backticks; one in a link is checked as a link."""
+SOURCES = [path.relative_to(ROOT).as_posix() for path in (*CODE, *ROOT.glob("tests/**/*.py"))]
+NAMES_MODULES = [page for page in PAGES if page.parts[-2] == "decisions" or page.parts[-3] in {"libs", "services"}]
+LINES_OFF_MAX = 0.05
+"""How far the number of lines in decision 5 may be from what its command prints."""
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
 def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Every command of the tree, as the words after `wayline`."""
+    """Yield every command of the tree, as the words after `wayline`."""
     for name, command in getattr(group, "commands", {}).items():
         yield (*path, name)
         yield from commands(command, (*path, name))
@@ -54,6 +60,24 @@ def test_every_file_that_is_named_is_there(page: Path):
     named = NAMED.findall(page.read_text())
 
     assert [path for path in set(named) if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("page", NAMES_MODULES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_module_that_is_named_is_in_its_member(page: Path):
+    member = "" if page.parent.name == "decisions" else f"{page.parent.relative_to(ROOT).as_posix()}/"
+    own = [path for path in SOURCES if path.startswith(member)]
+    named = [name for name in MODULE.findall(page.read_text()) if not (ROOT / name).exists()]
+
+    assert [name for name in named if not any(path.endswith(f"/{name}") for path in own)] == []
+
+
+def test_decision_5_counts_the_lines_that_its_command_prints():
+    page = (ROOT / "docs/decisions/0005-our-own-handlers-on-nats-py.md").read_text()
+    written = int(re.findall(r"about ([\d,]+) lines", page)[0].replace(",", ""))
+    folder, files = re.findall(r"`cd (\S+) && cat ([^|]+) \| wc -l`", page)[0]
+    lines = sum(path.read_bytes().count(b"\n") for name in files.split() for path in (ROOT / folder).glob(name))
+
+    assert abs(lines - written) / lines <= LINES_OFF_MAX
 
 
 @every_page
@@ -103,6 +127,13 @@ def test_every_decision_names_the_test_that_holds_it(page: Path):
 
     assert re.fullmatch(r"Held by:( |\n)(tests/[\w/]+\.py(,( |\n))?)+", ending)
     assert page.name in (page.parent / "README.md").read_text()
+
+
+def test_contributing_lists_every_library_and_service():
+    listed = (ROOT / "CONTRIBUTING.md").read_text().partition("```")[2].partition("```")[0].split()
+    members = {path.name for folder in ("libs", "services") for path in (ROOT / folder).iterdir() if path.is_dir()}
+
+    assert members - set(listed) == set()
 
 
 def test_every_word_of_the_glossary_stands_once_and_in_order():

@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from wayline.chassis import upload_room
+from wayline.chassis import upload_quota
 from wayline.chassis.topology import UPLOADS
 from wayline.retrieval.settings import Settings as RetrievalSettings
 from wayline.testkit import Platform
@@ -83,7 +83,7 @@ async def test_every_document_version_counts_until_the_document_is_deleted(platf
 async def test_without_retrieval_large_uploads_are_bounded_and_counted_later(
     platform: Platform, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(upload_room, "UNCOUNTED_MAX_BYTES", SHARE_BYTES)
+    monkeypatch.setattr(upload_quota, "UNCOUNTED_MAX_BYTES", SHARE_BYTES)
     await platform.start("router", "gateway")
     http = await platform.http()
     away = [await upload(http, f"d{n}", large(f"word{n}"), params={"wait": 0}) for n in range(4)]

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from wayline.chassis import BusSettings, Service, connected
-from wayline.chassis.upload_room import UploadRoom
+from wayline.chassis.upload_quota import UploadQuota
 from wayline.gateway.adapters.http_server import HttpServer
 from wayline.gateway.adapters.keys import Keys
 from wayline.gateway.adapters.prompts import Prompts
@@ -46,7 +46,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         needs={"postgres": store.check},
         close=store.close,
     )
-    bus.uploads.require_room = UploadRoom(bus).require
+    bus.uploads.require_room = UploadQuota(bus).require
     service.parts = [_http(settings, service, store)]
     return service
 

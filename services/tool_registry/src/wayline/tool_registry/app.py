@@ -9,7 +9,7 @@ from typing import Any
 
 from wayline.chassis import Ask, Bus, BusSettings, Periodic, Service, asks, connected, hears
 from wayline.chassis.handling.responder import Responder
-from wayline.chassis.upload_room import UploadRoom
+from wayline.chassis.upload_quota import UploadQuota
 from wayline.contracts.bus_tools import AnnounceTools
 from wayline.contracts.knowledge import EmbeddedTexts, EmbedTexts, SearchKnowledge, SearchResult
 from wayline.contracts.mcp_servers import (
@@ -87,7 +87,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     telemetry = Telemetry(SPANS_NAME, exporter)
     arguments = Arguments()
     web, images = web_tools(settings), image_tools(settings, bus)
-    bus.uploads.require_room = UploadRoom(bus).require
+    bus.uploads.require_room = UploadQuota(bus).require
     table = ServerTable(store, settings.secret_keys(), per_tenant_max=settings.servers_per_tenant_max)
     definitions = DefinitionTable(store)
     authorizations = AuthorizationTable(store, settings.secret_keys())

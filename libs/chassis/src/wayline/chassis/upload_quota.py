@@ -1,4 +1,4 @@
-"""Room for large uploads: retrieval counts what each tenant has in the object store of uploads."""
+"""The quota of large uploads: retrieval counts what each tenant has in the object store of uploads."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ UNCOUNTED_MAX_BYTES = 256 * 1024 * 1024
 """What this process stores for one tenant while retrieval does not answer."""
 
 
-class UploadRoom:
-    """Refuses what a tenant's share of the object store has no room for."""
+class UploadQuota:
+    """Refuses an upload that exceeds its tenant's share of the object store."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
         self._uncounted: dict[str, int] = {}
 
     async def require(self, name: str, size: int) -> None:
-        """Pass for an object that its tenant may store. Raises TenantFull or Unavailable."""
+        """Return if the tenant may store this object. Raises TenantFull or Unavailable."""
         tenant = name.partition("/")[0]
         try:
             request = ReserveUpload(tenant=tenant, name=name, size_bytes=size)
