@@ -9,9 +9,9 @@ import pytest
 from wayline.contracts.errors import Reject
 from wayline.contracts.mcp_servers import ServerConfig, ServerReport, TryServer
 from wayline.simulator.website import Page, Website
-from wayline.tool_registry.adapters import oauth_flow
-from wayline.tool_registry.adapters.oauth_flow import CannotLogIn
-from wayline.tool_registry.adapters.transport import Confinement, http_client
+from wayline.tool_registry.adapters.connection.transport import Confinement, http_client
+from wayline.tool_registry.adapters.oauth import oauth_flow
+from wayline.tool_registry.adapters.oauth.oauth_flow import CannotLogIn
 from wayline.tool_registry.errors import NotBegun
 
 LOOPBACK = """

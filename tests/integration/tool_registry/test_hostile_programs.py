@@ -24,8 +24,8 @@ from wayline.contracts.mcp_servers import (
 )
 from wayline.contracts.tools import Effect, ListTools, ToolList, ToolReply
 from wayline.testkit import until
-from wayline.tool_registry.adapters import program_streams
-from wayline.tool_registry.running_calls import RunningCalls
+from wayline.tool_registry.adapters.connection import program_streams
+from wayline.tool_registry.calls.running_calls import RunningCalls
 
 PROGRAM = Path(__file__).with_name("hostile_program.py")
 QUICKLY: dict[str, Any] = {"connect_timeout_s": 5, "probe_every_s": 0.2, "reconnect_wait_max_s": 0.1}

@@ -12,7 +12,7 @@ import pytest
 from wayline.contracts.errors import Retry
 from wayline.contracts.tools import ToolReply
 from wayline.testkit import Database
-from wayline.tool_registry import effect_call
+from wayline.tool_registry.calls import effect_call
 
 STATES = (
     "53100",  # disk full
@@ -219,7 +219,7 @@ async def test_a_defect_after_the_effect_leaves_a_once_call_unknown(platform, mo
     def broken(*args: Any, **kwargs: Any) -> ToolReply:
         raise TypeError("a reply that nobody foresaw")
 
-    monkeypatch.setattr("wayline.tool_registry.bound_tool.reply_of", broken)
+    monkeypatch.setattr("wayline.tool_registry.calls.bound_tool.reply_of", broken)
 
     assert (await platform.call(ask)).status == "unknown"
     assert [key for _, key in platform.acted()] == [ask.key]

@@ -14,8 +14,9 @@ from aiohttp import web
 from wayline.contracts.tools import Effect, ListTools, ToolList
 from wayline.testkit import until
 from wayline.testkit.media import png
-from wayline.tool_registry.adapters import mcp_server, sessions
-from wayline.tool_registry.adapters.mcp_server import McpServer
+from wayline.tool_registry.adapters.connection import sessions
+from wayline.tool_registry.adapters.servers import mcp_server
+from wayline.tool_registry.adapters.servers.mcp_server import McpServer
 
 STDIO_SERVER = """
 import os

@@ -13,13 +13,13 @@ from wayline.contracts.errors import Unavailable
 from wayline.contracts.tools import Effect, ToolDefinition, ToolReply
 from wayline.telemetry import Telemetry
 from wayline.testkit import until
-from wayline.tool_registry import effect_call
-from wayline.tool_registry.adapters.ledger import PostgresLedger
-from wayline.tool_registry.bound_tool import BoundTool
-from wayline.tool_registry.catalogue import Tool
-from wayline.tool_registry.effect_call import EffectCall
+from wayline.tool_registry.adapters.tables.ledger import PostgresLedger
+from wayline.tool_registry.calls import effect_call
+from wayline.tool_registry.calls.bound_tool import BoundTool
+from wayline.tool_registry.calls.effect_call import EffectCall
 from wayline.tool_registry.errors import Cut, LedgerUnavailable
-from wayline.tool_registry.tool_servers import ToolRequest
+from wayline.tool_registry.tools.catalogue import Tool
+from wayline.tool_registry.tools.tool_servers import ToolRequest
 
 LEASE_S = 0.3
 

@@ -8,7 +8,7 @@ import pytest
 
 from wayline.contracts.errors import Retry
 from wayline.testkit import until
-from wayline.tool_registry.running_calls import RunningCalls
+from wayline.tool_registry.calls.running_calls import RunningCalls
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from wayline.contracts.tools import ListTools, ToolList
 from wayline.simulator.website import Page, Seen, Website
 from wayline.testkit import until
 from wayline.testkit.media import pdf
-from wayline.tool_registry.adapters.document_reader import CannotRead, DocumentReader
+from wayline.tool_registry.adapters.web.document_reader import CannotRead, DocumentReader
 
 ROBOTS = Page("User-agent: *\nDisallow: /private\n", media_type="text/plain")
 ARTICLE = "".join(

@@ -33,34 +33,34 @@ from wayline.contracts.mcp_servers import (
 from wayline.contracts.tools import BUILTIN, CallTool, CancelTool, ListTools, ResolveTool, SearchTools, VoidTool
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Telemetry
-from wayline.tool_registry.adapters.authorization_table import AuthorizationTable
-from wayline.tool_registry.adapters.authorizing import Authorizing
-from wayline.tool_registry.adapters.builtin_server import BuiltinServer
 from wayline.tool_registry.adapters.builtin_tools import builtin_server, builtin_settings
 from wayline.tool_registry.adapters.bus_tools import BusServices, ServicePins
-from wayline.tool_registry.adapters.definition_table import DefinitionTable, ServerPins
-from wayline.tool_registry.adapters.image_tools import ImageTools, image_tools
-from wayline.tool_registry.adapters.ledger import PostgresLedger
-from wayline.tool_registry.adapters.mcp_server import McpServer
-from wayline.tool_registry.adapters.mcp_servers import McpServers
-from wayline.tool_registry.adapters.server_table import ServerTable
-from wayline.tool_registry.adapters.tenant_servers import TenantServers
+from wayline.tool_registry.adapters.connection.transport import Confinement
+from wayline.tool_registry.adapters.images.image_tools import ImageTools, image_tools
+from wayline.tool_registry.adapters.servers.authorizing import Authorizing
+from wayline.tool_registry.adapters.servers.builtin_server import BuiltinServer
+from wayline.tool_registry.adapters.servers.mcp_server import McpServer
+from wayline.tool_registry.adapters.servers.mcp_servers import McpServers
+from wayline.tool_registry.adapters.servers.tenant_servers import TenantServers
+from wayline.tool_registry.adapters.servers.user_connections import UserConnections
+from wayline.tool_registry.adapters.servers.user_server import UserServer
+from wayline.tool_registry.adapters.tables.authorization_table import AuthorizationTable
+from wayline.tool_registry.adapters.tables.definition_table import DefinitionTable, ServerPins
+from wayline.tool_registry.adapters.tables.ledger import PostgresLedger
+from wayline.tool_registry.adapters.tables.server_table import ServerTable
 from wayline.tool_registry.adapters.tool_embeddings import ToolEmbeddings
-from wayline.tool_registry.adapters.transport import Confinement
-from wayline.tool_registry.adapters.user_connections import UserConnections
-from wayline.tool_registry.adapters.user_server import UserServer
-from wayline.tool_registry.adapters.web_tools import WebTools, web_tools
-from wayline.tool_registry.arguments import Arguments
+from wayline.tool_registry.adapters.web.web_tools import WebTools, web_tools
+from wayline.tool_registry.calls.running_calls import RunningCalls
 from wayline.tool_registry.handlers.announcements import AnnouncementHandlers
 from wayline.tool_registry.handlers.authorizations import AuthorizationHandlers
 from wayline.tool_registry.handlers.calls import Handlers
 from wayline.tool_registry.handlers.impact import ImpactHandlers
 from wayline.tool_registry.handlers.search import SearchHandlers
 from wayline.tool_registry.handlers.servers import ServerHandlers
-from wayline.tool_registry.running_calls import RunningCalls
 from wayline.tool_registry.saved_servers import require_allowed
 from wayline.tool_registry.settings import Settings
 from wayline.tool_registry.token_owner import TokenOwner
+from wayline.tool_registry.tools.arguments import Arguments
 
 NAME = "tool_registry"
 SPANS_NAME = "tool-registry"

@@ -1,1 +1,1 @@
-"""The outside systems: MCP servers and Postgres."""
+"""The outside systems: MCP servers, services on the bus, the web, models of images, and Postgres."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from wayline.contracts.bus_tools import Announced, AnnounceTools
 from wayline.tool_registry.adapters.bus_tools import BusServices, ServicePins
-from wayline.tool_registry.adapters.mcp_servers import McpServers
+from wayline.tool_registry.adapters.servers.mcp_servers import McpServers
 
 OLDER = "a newer instance of its service counts"
 

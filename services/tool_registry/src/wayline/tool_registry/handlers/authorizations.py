@@ -21,9 +21,9 @@ from wayline.contracts.mcp_servers import (
     ServerAuthorized,
     UserForgotten,
 )
-from wayline.tool_registry.adapters.authorization_table import AuthorizationTable
-from wayline.tool_registry.adapters.mcp_library import load
-from wayline.tool_registry.adapters.server_table import ServerTable
+from wayline.tool_registry.adapters.connection.mcp_library import load
+from wayline.tool_registry.adapters.tables.authorization_table import AuthorizationTable
+from wayline.tool_registry.adapters.tables.server_table import ServerTable
 from wayline.tool_registry.saved_servers import require_key
 from wayline.tool_registry.token_owner import TokenOwner
 
@@ -45,7 +45,7 @@ class AuthorizationHandlers:
     async def authorize(self, ask: AuthorizeServer) -> AuthorizationUrl:
         """Begin a login and return the URL that a person opens. Raises NotFound, Conflict or CannotLogIn."""
         await load()
-        from wayline.tool_registry.adapters import oauth_flow
+        from wayline.tool_registry.adapters.oauth import oauth_flow
 
         saved = await self.servers.find(ask.tenant, ask.name)
         if saved is None:
@@ -75,7 +75,7 @@ class AuthorizationHandlers:
     async def finish(self, ask: FinishAuthorization) -> ServerAuthorized:
         """Exchange the code of a login for tokens. Raises Reject or CannotLogIn."""
         await load()
-        from wayline.tool_registry.adapters import oauth_flow
+        from wayline.tool_registry.adapters.oauth import oauth_flow
 
         # Before all else: whatever comes of it, a state counts once.
         owner, login = await self.table.take(ask.tenant, ask.state)
@@ -91,7 +91,7 @@ class AuthorizationHandlers:
     async def forget(self, ask: ForgetAuthorization) -> AuthorizationForgotten:
         """Forget a server's tokens, and revoke them where that is possible."""
         await load()
-        from wayline.tool_registry.adapters import oauth_flow
+        from wayline.tool_registry.adapters.oauth import oauth_flow
 
         held = await self.table.delete(TokenOwner(ask.tenant, ask.name, ask.user_id or ""))
         if held is None:
@@ -104,7 +104,7 @@ class AuthorizationHandlers:
     async def forget_user(self, ask: ForgetUser) -> UserForgotten:
         """Forget a user's tokens of every server, and revoke them where that is possible."""
         await load()
-        from wayline.tool_registry.adapters import oauth_flow
+        from wayline.tool_registry.adapters.oauth import oauth_flow
 
         held = await self.table.delete_user(ask.tenant, ask.user_id)
         readable = {server: tokens for server, tokens in held.items() if tokens is not None}

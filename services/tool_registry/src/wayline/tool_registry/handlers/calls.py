@@ -17,11 +17,11 @@ from wayline.contracts.tools import (
     ToolReply,
     VoidTool,
 )
-from wayline.tool_registry.catalogue import select
-from wayline.tool_registry.ledger import Ledger
-from wayline.tool_registry.results import tokens_of
-from wayline.tool_registry.running_calls import RunningCalls
-from wayline.tool_registry.tool_servers import ToolServers
+from wayline.tool_registry.calls.ledger import Ledger
+from wayline.tool_registry.calls.results import tokens_of
+from wayline.tool_registry.calls.running_calls import RunningCalls
+from wayline.tool_registry.tools.catalogue import select
+from wayline.tool_registry.tools.tool_servers import ToolServers
 
 KEY_PARTS_MIN = 4
 """`<tenant>/<job>/<step>/<call>`; doing a call again adds to them."""

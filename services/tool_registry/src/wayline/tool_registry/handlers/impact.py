@@ -21,15 +21,15 @@ from wayline.contracts.tool_use import (
     RecordedCalls,
     ToolUse,
 )
-from wayline.tool_registry.adapters.definition_table import DefinitionTable
-from wayline.tool_registry.adapters.mcp_servers import McpServers
-from wayline.tool_registry.adapters.tenant_servers import TenantServers
-from wayline.tool_registry.adapters.try_connection import offered_definitions
-from wayline.tool_registry.arguments import Arguments
-from wayline.tool_registry.catalogue import own_name
+from wayline.tool_registry.adapters.connection.try_connection import offered_definitions
+from wayline.tool_registry.adapters.servers.mcp_servers import McpServers
+from wayline.tool_registry.adapters.servers.tenant_servers import TenantServers
+from wayline.tool_registry.adapters.tables.definition_table import DefinitionTable
 from wayline.tool_registry.handlers.servers import ServerHandlers
-from wayline.tool_registry.impact import CallCheck, ToolChange, compared
 from wayline.tool_registry.settings import Settings
+from wayline.tool_registry.tools.arguments import Arguments
+from wayline.tool_registry.tools.catalogue import own_name
+from wayline.tool_registry.tools.impact import CallCheck, ToolChange, compared
 
 RECORDED_DAYS = 30
 CALLS_CHECKED_MAX = 50_000

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from wayline.contracts.tools import FoundTools, SearchTools
 from wayline.tool_registry.adapters.tool_embeddings import ToolEmbeddings
 from wayline.tool_registry.tool_search import CANDIDATES_MAX, Entry, ToolIndexes, choose, fuse
-from wayline.tool_registry.tool_servers import ToolServers
+from wayline.tool_registry.tools.tool_servers import ToolServers
 
 
 @dataclass(frozen=True)

@@ -27,12 +27,12 @@ from wayline.contracts.mcp_servers import (
     TrySavedServer,
     TryServer,
 )
-from wayline.tool_registry.adapters.definition_table import DefinitionTable
-from wayline.tool_registry.adapters.mcp_servers import McpServers
-from wayline.tool_registry.adapters.server_table import ServerTable
-from wayline.tool_registry.adapters.tenant_servers import TenantServers
-from wayline.tool_registry.adapters.transport import Authorize
-from wayline.tool_registry.adapters.try_connection import try_connection
+from wayline.tool_registry.adapters.connection.transport import Authorize
+from wayline.tool_registry.adapters.connection.try_connection import try_connection
+from wayline.tool_registry.adapters.servers.mcp_servers import McpServers
+from wayline.tool_registry.adapters.servers.tenant_servers import TenantServers
+from wayline.tool_registry.adapters.tables.definition_table import DefinitionTable
+from wayline.tool_registry.adapters.tables.server_table import ServerTable
 from wayline.tool_registry.handlers.announcements import AnnouncementHandlers
 from wayline.tool_registry.saved_servers import (
     SavedServer,
@@ -44,7 +44,7 @@ from wayline.tool_registry.saved_servers import (
 )
 from wayline.tool_registry.secret_keys import CannotOpen
 from wayline.tool_registry.settings import Settings
-from wayline.tool_registry.tool_servers import NEEDS_LOGIN
+from wayline.tool_registry.tools.tool_servers import NEEDS_LOGIN
 
 UNNAMED = "unsaved"
 

@@ -14,8 +14,8 @@ from wayline.tool_registry.adapters.builtin_tools.image_generate import image_ge
 from wayline.tool_registry.adapters.builtin_tools.search_knowledge import Search, search_knowledge_tool
 from wayline.tool_registry.adapters.builtin_tools.web_fetch import web_fetch_tool
 from wayline.tool_registry.adapters.builtin_tools.web_search import web_search_tool
-from wayline.tool_registry.adapters.image_tools import ImageTools
-from wayline.tool_registry.adapters.web_tools import WebTools
+from wayline.tool_registry.adapters.images.image_tools import ImageTools
+from wayline.tool_registry.adapters.web.web_tools import WebTools
 
 __all__ = ["Search", "builtin_server", "builtin_settings", "call_meta"]
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from wayline.tool_registry.results import DIRECT, KEY, TENANT
+from wayline.tool_registry.calls.results import DIRECT, KEY, TENANT
 
 _meta_of_call: ContextVar[Mapping[str, Any]] = ContextVar("what the registry says of the call under way")
 

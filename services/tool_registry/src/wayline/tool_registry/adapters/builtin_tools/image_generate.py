@@ -12,11 +12,11 @@ from pydantic import Field
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.image_models import ImageQuality, ImageShape
 from wayline.tool_registry.adapters.builtin_tools.call_meta import key_of_call, tenant_of_call
-from wayline.tool_registry.adapters.failures import AWAY
-from wayline.tool_registry.adapters.image_tools import ImageTools
-from wayline.tool_registry.adapters.images_api import ImageFailed, ImageRequest, ImagesAway
+from wayline.tool_registry.adapters.connection.failures import AWAY
+from wayline.tool_registry.adapters.images.image_tools import ImageTools
+from wayline.tool_registry.adapters.images.images_api import ImageFailed, ImageRequest, ImagesAway
+from wayline.tool_registry.calls.results import COST
 from wayline.tool_registry.image_prices import PLAIN, PROMPT_BYTES_MAX
-from wayline.tool_registry.results import COST
 
 FILES_PATH = "/v1/files/"
 

@@ -11,8 +11,8 @@ from wayline.contracts.chat import Citation
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.knowledge import COVERED, Filter, Hit, SearchKnowledge, SearchResult
 from wayline.tool_registry.adapters.builtin_tools.call_meta import is_direct_call, tenant_of_call
-from wayline.tool_registry.adapters.failures import AWAY
-from wayline.tool_registry.results import CITATIONS, COST
+from wayline.tool_registry.adapters.connection.failures import AWAY
+from wayline.tool_registry.calls.results import CITATIONS, COST
 
 TOP_K_MAX = 50
 

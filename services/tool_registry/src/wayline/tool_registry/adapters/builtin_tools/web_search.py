@@ -10,9 +10,9 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from wayline.tool_registry.adapters.builtin_tools.call_meta import tenant_of_call
-from wayline.tool_registry.adapters.failures import AWAY
-from wayline.tool_registry.adapters.web_search import Found, SearchAway, SearchRefused, WebSearch
-from wayline.tool_registry.results import COST
+from wayline.tool_registry.adapters.connection.failures import AWAY
+from wayline.tool_registry.adapters.web.web_search import Found, SearchAway, SearchRefused, WebSearch
+from wayline.tool_registry.calls.results import COST
 from wayline.tool_registry.web.search_request import DATE_RANGE, Kind, SearchHit, SearchRequest, read_date_range
 from wayline.tool_registry.web.source_categories import SourceCategory
 

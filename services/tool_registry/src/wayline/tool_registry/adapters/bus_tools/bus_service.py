@@ -19,15 +19,15 @@ from wayline.contracts.bus_tools import ANNOUNCED_FOR_S, BODY_MAX, SILENT_MAX_S,
 from wayline.contracts.errors import Problem
 from wayline.telemetry import carried
 from wayline.tool_registry.adapters.bus_tools.bus_calls import BusCalls
-from wayline.tool_registry.adapters.mcp_library import load
-from wayline.tool_registry.announced_tools import announced_tools
-from wayline.tool_registry.arguments import Arguments
-from wayline.tool_registry.catalogue import Tool, own_name
-from wayline.tool_registry.definitions import INSTRUCTIONS
+from wayline.tool_registry.adapters.connection.mcp_library import load
+from wayline.tool_registry.calls.results import COST, RECONCILE
 from wayline.tool_registry.errors import NotBegun, Unusable
-from wayline.tool_registry.results import COST, RECONCILE
 from wayline.tool_registry.settings import Settings
-from wayline.tool_registry.tool_servers import ToolRequest
+from wayline.tool_registry.tools.announced_tools import announced_tools
+from wayline.tool_registry.tools.arguments import Arguments
+from wayline.tool_registry.tools.catalogue import Tool, own_name
+from wayline.tool_registry.tools.definitions import INSTRUCTIONS
+from wayline.tool_registry.tools.tool_servers import ToolRequest
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult

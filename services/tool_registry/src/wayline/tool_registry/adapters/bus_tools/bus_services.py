@@ -12,8 +12,8 @@ from wayline.contracts.bus_tools import AnnounceTools, WantTools
 from wayline.contracts.errors import Reject
 from wayline.tool_registry.adapters.bus_tools.bus_calls import BusCalls
 from wayline.tool_registry.adapters.bus_tools.bus_service import BusService
-from wayline.tool_registry.arguments import Arguments
 from wayline.tool_registry.settings import Settings
+from wayline.tool_registry.tools.arguments import Arguments
 
 KEPT_S = 600.0
 """How long a service that went away is known as one that is away; later it was never there."""

@@ -10,10 +10,10 @@ from fnmatch import fnmatchcase
 from wayline.contracts.bus_tools import AnnounceTools, BusTool
 from wayline.contracts.errors import Conflict
 from wayline.store import PostgresUnavailable
-from wayline.tool_registry.adapters.definition_table import DefinitionTable, ServerPins
-from wayline.tool_registry.adapters.server_table import ServerTable
-from wayline.tool_registry.definitions import Definition, definition_of, fingerprint, instructions_of
+from wayline.tool_registry.adapters.tables.definition_table import DefinitionTable, ServerPins
+from wayline.tool_registry.adapters.tables.server_table import ServerTable
 from wayline.tool_registry.errors import NotBegun
+from wayline.tool_registry.tools.definitions import Definition, definition_of, fingerprint, instructions_of
 
 COMPARED_EVERY_S = 30.0
 """How soon an approval counts in a replica that did not hear of it."""

@@ -1,0 +1,1 @@
+"""Connect to an MCP server over HTTP or as a program, list its tools, and read its failures."""

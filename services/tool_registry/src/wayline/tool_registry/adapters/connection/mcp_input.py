@@ -1,0 +1,112 @@
+"""Calls of tools whose server asks people for input: by a result since MCP 2026-07-28, before by a request."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from wayline.tool_registry.calls.asked_input import is_question
+from wayline.tool_registry.tools.tool_servers import ToolRequest
+
+if TYPE_CHECKING:
+    from mcp import ClientSession
+    from mcp.client import ClientRequestContext
+    from mcp_types import CallToolResult, ElicitRequestParams, ElicitResult, InputRequiredResult
+    from pydantic import TypeAdapter
+
+log = structlog.get_logger()
+
+AGAIN_MAX = 10
+"""How often a server may ask to be called again without asking for anything."""
+AGAIN_PAUSE_S = 0.25
+MESSAGE_CHARS_MAX = 300
+
+
+async def send_call(session: ClientSession, request: ToolRequest) -> CallToolResult | InputRequiredResult:
+    """Send a call, and again where its server only wants its state back."""
+    from mcp_types import CallToolRequest, CallToolRequestParams, ElicitResult, InputRequiredResult
+
+    named: dict[str, Any] = {"name": request.tool, "arguments": request.arguments, "_meta": request.meta}
+    if request.answer is not None:
+        answers = {
+            key: ElicitResult.model_validate({"action": "accept", "content": content})
+            for key, content in request.answer.answers.items()
+        }
+        named |= {"input_responses": answers, "request_state": request.answer.state}
+    again = 0
+    _take_untyped_for_complete(session)
+    while True:
+        # Not `call_tool`: that would fail a call whose effect took place over its output schema.
+        asked = CallToolRequest(params=CallToolRequestParams.model_validate(named))
+        result = await session.send_request(asked, _results(), request_read_timeout_seconds=request.timeout_s)
+        if not isinstance(result, InputRequiredResult) or result.input_requests or again == AGAIN_MAX:
+            return result
+        again += 1
+        named |= {"input_responses": None, "request_state": result.request_state}
+        await asyncio.sleep(AGAIN_PAUSE_S)
+
+
+class _Completing:
+    """A session's dispatcher that gives a call's result the type that its server left out, as the protocol says.
+
+    The library refuses such a result, after the effect.
+    """
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def send_raw_request(self, method: str, params: Any, opts: Any) -> dict[str, Any]:
+        raw = await self._inner.send_raw_request(method, params, opts)
+        return {"resultType": "complete", **raw} if method == "tools/call" else raw
+
+
+def _take_untyped_for_complete(session: Any) -> None:
+    # Results have types since 2026-07-28, where a session begins with a discovery.
+    if session.discover_result is not None and not isinstance(session._dispatcher, _Completing):
+        session._dispatcher = _Completing(session._dispatcher)
+
+
+@cache
+def _results() -> TypeAdapter[CallToolResult | InputRequiredResult]:
+    """Return what reads a call's result: to make one takes a quarter of a millisecond."""
+    from mcp_types import CallToolResult, InputRequiredResult
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(CallToolResult | InputRequiredResult)
+
+
+class Elicitations:
+    """Declines what a server asks while its call runs: only the 2026-07-28 protocol lets it wait for a person."""
+
+    def __init__(self) -> None:
+        self.declined = 0
+        self._message = ""
+
+    async def decline(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+        """Answer for the person who is not there."""
+        from mcp_types import ElicitResult
+
+        self.declined += 1
+        self._message = params.message[:MESSAGE_CHARS_MAX]
+        log.warning("a server's question was declined", question=self._message)
+        return ElicitResult(action="decline")
+
+    def noted(
+        self, result: CallToolResult | InputRequiredResult, *, since: int
+    ) -> CallToolResult | InputRequiredResult:
+        """Return a result, with a note where its server asked a person something since then."""
+        if self.declined == since or is_question(result):
+            return result
+        from mcp_types import TextContent
+
+        note = (
+            f"[While this ran its server asked a person: {self._message!r}. That was declined, because over its "
+            "version of MCP it cannot wait for an answer.]"
+        )
+        return result.model_copy(update={"content": [*result.content, TextContent(text=note)]})

@@ -1,0 +1,240 @@
+"""How one MCP server is reached: over HTTP, or as a program on its standard streams."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
+
+from wayline.contracts.mcp_servers import ServerConfig
+from wayline.tool_registry.errors import NotBegun
+from wayline.tool_registry.processes import limited_program
+from wayline.tool_registry.settings import Settings
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+    from httpx2 import AsyncBaseTransport, AsyncClient
+    from pydantic import SecretStr
+
+    from wayline.tool_registry.adapters.oauth.server_auth import ServerAuth
+
+CONNECT_S = 10.0
+EVENT_MAX_BYTES = 128 * 1024 * 1024
+"""Of one answer that a server streams: too long a result is refused by its own limit, and by the library's it would be
+lost, after the effect."""
+HIDDEN_CHARS_MIN = 4
+"""A shorter value is no secret, and would take words out of every error."""
+
+LONG_CHARS_MIN = 12
+HIDDEN_MAX = 1_000
+"""Tokens come and go: of more the oldest are forgotten."""
+
+Learn: TypeAlias = Callable[[str], None]
+Authorize: TypeAlias = "Callable[[Learn], ServerAuth]"
+"""Makes what authenticates requests, which says each token that it uses."""
+
+
+@dataclass(frozen=True)
+class Confinement:
+    """What a server that a tenant brought may reach and use."""
+
+    private: bool
+    memory_mb: int
+    files_max: int
+    file_mb: int
+
+    @classmethod
+    def by(cls, settings: Settings) -> Confinement:
+        return cls(
+            private=settings.private_servers,
+            memory_mb=settings.program_memory_mb,
+            files_max=settings.program_files_max,
+            file_mb=settings.program_file_mb,
+        )
+
+
+class Transport:
+    """The way to one server; `confined` where a tenant brought it, None where the installation names it."""
+
+    def __init__(
+        self,
+        server: ServerConfig,
+        *,
+        connections_max: int,
+        confined: Confinement | None,
+        errors_to: TextIO | None = None,
+        authorize: Authorize | None = None,
+    ) -> None:
+        self._authorize = authorize
+        self._server = server
+        self._connections_max = connections_max
+        self._confined = confined
+        self._errors_to = errors_to
+        self._http: AsyncClient | None = None
+        self._scratch: str | None = None
+        self._hidden = _secrets_of(server)
+        self._long = tuple(secret for secret in self._hidden if len(secret) >= LONG_CHARS_MIN)
+        self.ended = ""
+        """Why the last connection with a program was ended here."""
+
+    def learn(self, secret: str) -> None:
+        """Hide one more text, such as a token."""
+        if secret not in self._hidden:
+            self._hidden = (secret, *self._hidden[: HIDDEN_MAX - 1])
+            self._long = tuple(known for known in self._hidden if len(known) >= LONG_CHARS_MIN)
+
+    @property
+    def over_http(self) -> bool:
+        return self._server.url is not None
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """Hold what all connections share: an HTTP client, or a program's working directory and error stream."""
+        async with AsyncExitStack() as stack:
+            if self.over_http:
+                # One for all sessions: one that breaks takes no connection of another with it.
+                self._http = await stack.enter_async_context(self._http_client())
+            elif self._confined is not None:
+                self._scratch = stack.enter_context(TemporaryDirectory(prefix="wayline-", ignore_cleanup_errors=True))
+                if self._errors_to is None:
+                    # Not into our own log: what a program writes there may hold its secrets.
+                    self._errors_to = stack.enter_context(_nowhere())
+            yield
+
+    def target(self) -> Any:
+        """Return what the MCP library connects to, once."""
+        server = self._server
+        if server.command is not None:
+            return self._program(server.command)
+        if server.sse:
+            from mcp.client.sse import sse_client
+
+            return sse_client(server.url or "", httpx_client_factory=self._sse_client)
+        from mcp.client.streamable_http import streamable_http_client
+
+        return streamable_http_client(server.url or "", http_client=self._http, max_sse_event_size=EVENT_MAX_BYTES)
+
+    def hide(self, text: str) -> str:
+        """Return a text without the server's secrets: servers repeat what they were sent in their errors."""
+        for secret in self._hidden:
+            text = text.replace(secret, "***")
+        return text
+
+    def without_secrets(self, value: Any) -> Any:
+        """Return a JSON value without the server's longer secrets; a short one may be a word of its descriptions."""
+        if isinstance(value, str):
+            for secret in self._long:
+                value = value.replace(secret, "***")
+            return value
+        if isinstance(value, list):
+            return [self.without_secrets(one) for one in value]
+        if isinstance(value, dict):
+            return {self.without_secrets(key): self.without_secrets(one) for key, one in value.items()}
+        return value
+
+    def _program(self, command: str) -> Any:
+        args, env = list(self._server.args), _plain(self._server.env)
+        found = shutil.which(command)
+        if found is None:
+            raise NotBegun(f"there is no program {command!r} where the tool-registry runs")
+        if sys.platform == "win32":
+            from mcp import StdioServerParameters, stdio_client
+
+            return stdio_client(
+                StdioServerParameters(command=found, args=args, env=env or None, cwd=self._scratch),
+                errlog=self._errors_to or sys.stderr,
+            )
+        from wayline.tool_registry.adapters.connection.program_streams import program_streams
+
+        argv = [found, *args] if self._confined is None else self._limited(found, args)
+        self.ended = ""
+        return program_streams(argv, env=env, cwd=self._scratch, errors_to=self._errors_to, ended=self._note_end)
+
+    def _note_end(self, why: str) -> None:
+        self.ended = why
+
+    def _limited(self, program: str, args: list[str]) -> list[str]:
+        assert self._confined is not None
+        limits = (self._confined.memory_mb, self._confined.files_max, self._confined.file_mb)
+        # Isolated: neither the environment nor the working directory decides what this Python loads.
+        return [sys.executable, "-I", "-S", limited_program.__file__, *map(str, limits), program, *args]
+
+    def _sse_client(self, *_: object, **__: object) -> AsyncClient:
+        """Return a client of a session's own, which closes it; what the library suggests for it has other limits."""
+        return self._http_client()
+
+    def _http_client(self) -> AsyncClient:
+        return http_client(
+            self._confined,
+            connections_max=self._connections_max,
+            headers=_plain(self._server.headers),
+            auth=None if self._authorize is None else self._authorize(self.learn),
+        )
+
+
+def http_client(
+    confined: Confinement | None,
+    *,
+    connections_max: int,
+    headers: Mapping[str, str] | None = None,
+    auth: ServerAuth | None = None,
+    answer_within_s: float | None = None,
+) -> AsyncClient:
+    """Return a client that reaches what a tenant's server may be; without confinement, everything."""
+    from httpx2 import AsyncClient, AsyncHTTPTransport, Limits, Timeout
+
+    options: dict[str, Any] = {
+        "timeout": Timeout(CONNECT_S, read=answer_within_s),
+        "headers": headers,
+        "auth": auth,
+        # A redirect is not followed: it could lead to a server that must not see the headers.
+        "follow_redirects": False,
+    }
+    if confined is not None and not confined.private:
+        from wayline.tool_registry.adapters.connection.tenant_http import TenantTransport
+
+        transport: AsyncBaseTransport = TenantTransport(connections_max=connections_max)
+        return AsyncClient(transport=transport if auth is None else auth.explaining(transport), **options)
+    limits = Limits(max_connections=connections_max, max_keepalive_connections=20)
+    trusted = _certificates()
+    if auth is None:
+        return AsyncClient(limits=limits, verify=trusted, **options)
+    return AsyncClient(transport=auth.explaining(AsyncHTTPTransport(limits=limits, verify=trusted)), **options)
+
+
+@cache
+def _certificates() -> SSLContext:
+    """Return what TLS connections trust, also by the environment, read once: no call waits while it is read again."""
+    from httpx2 import create_ssl_context
+
+    return create_ssl_context()
+
+
+@contextmanager
+def _nowhere() -> Iterator[TextIO]:
+    with Path(os.devnull).open("w") as nowhere:
+        yield nowhere
+
+
+def _plain(values: Mapping[str, SecretStr]) -> dict[str, str]:
+    return {name: value.get_secret_value() for name, value in values.items()}
+
+
+def _secrets_of(server: ServerConfig) -> tuple[str, ...]:
+    """Return the texts that must not be in any error, the longest first."""
+    values = {*_plain(server.headers).values(), *_plain(server.env).values()}
+    if server.oauth is not None and server.oauth.client_secret is not None:
+        values.add(server.oauth.client_secret.get_secret_value())
+    parts = {part for value in values for part in value.split()}
+    _, _, query = (server.url or "").partition("?")
+    keys = {part.partition("=")[2] for part in query.split("&")} | {query}
+    found = {text for text in values | parts | keys if len(text) >= HIDDEN_CHARS_MIN}
+    return tuple(sorted(found, key=len, reverse=True))

@@ -1,0 +1,1 @@
+"""Make images with a model, and store them."""

@@ -1,0 +1,47 @@
+"""How requests to tenants' servers with OAuth are authenticated, and how their authorization servers are asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wayline.contracts.mcp_servers import ServerConfig
+from wayline.tool_registry.adapters.connection.transport import Authorize, Confinement, Learn, http_client
+from wayline.tool_registry.adapters.tables.authorization_table import AuthorizationTable
+from wayline.tool_registry.settings import Settings
+from wayline.tool_registry.token_owner import TokenOwner
+
+if TYPE_CHECKING:
+    from httpx2 import AsyncClient
+
+    from wayline.tool_registry.adapters.oauth.server_auth import ServerAuth
+
+ANSWER_S = 15.0
+"""How long an authorization server may take for one answer."""
+CONNECTIONS = 4
+
+
+@dataclass(frozen=True)
+class Authorizing:
+    """Makes what authenticates, with a client that reaches what a tenant's server may be."""
+
+    table: AuthorizationTable
+    settings: Settings
+
+    def of(self, tenant: str, config: ServerConfig, name: str, user_id: str = "") -> Authorize | None:
+        """Return how requests to a server are authenticated, those of a user by their own login; None: no OAuth."""
+        if config.oauth is None or config.url is None:
+            return None
+        url, owner, fixed = config.url, TokenOwner(tenant, name, user_id), config.oauth.scope is not None
+
+        def make(learn: Learn) -> ServerAuth:
+            from wayline.tool_registry.adapters.oauth.server_auth import ServerAuth
+
+            return ServerAuth(self.table, owner, url, http=self.client, learn=learn, scope_is_fixed=fixed)
+
+        return make
+
+    def client(self) -> AsyncClient:
+        """Return a client without any server's headers."""
+        confined = Confinement.by(self.settings)
+        return http_client(confined, connections_max=CONNECTIONS, answer_within_s=ANSWER_S)

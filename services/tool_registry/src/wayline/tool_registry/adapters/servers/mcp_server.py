@@ -1,0 +1,260 @@
+"""One MCP server: a task that keeps it connected, and calls of its tools."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING
+
+import structlog
+
+from wayline.contracts.mcp_servers import ServerSettings
+from wayline.tool_registry.adapters.connection.failures import call_error, is_lost, reason
+from wayline.tool_registry.adapters.connection.mcp_input import Elicitations, send_call
+from wayline.tool_registry.adapters.connection.mcp_library import load
+from wayline.tool_registry.adapters.connection.offered_tools import TakenTool, offered_tools, taken_in
+from wayline.tool_registry.adapters.connection.server_task import ServerTask
+from wayline.tool_registry.adapters.connection.sessions import another, entered
+from wayline.tool_registry.adapters.connection.transport import Authorize, Confinement, Transport
+from wayline.tool_registry.adapters.tables.definition_table import ServerPins
+from wayline.tool_registry.errors import Cut, NeedsLogin, NotBegun, TimedOut
+from wayline.tool_registry.settings import Settings
+from wayline.tool_registry.tools.arguments import Arguments
+from wayline.tool_registry.tools.catalogue import admit_all, own_name
+from wayline.tool_registry.tools.definitions import INSTRUCTIONS, Definition, instructions_of
+from wayline.tool_registry.tools.tool_servers import NEEDS_LOGIN, ToolRequest
+
+if TYPE_CHECKING:
+    from mcp import Client, ClientSession
+    from mcp_types import CallToolResult, InputRequiredResult
+
+log = structlog.get_logger()
+
+RECONNECT_FIRST_S = 0.2
+OVERTIME_S = 5.0
+"""How long after a tool's timeout its connection may still hold a call up."""
+INSTRUCTIONS_MAX_CHARS = 4_000
+"""Of what a server says of itself; it is read by the search of tools alone."""
+PROBLEM_MAX = 300
+"""The most characters of a server's error that are reported."""
+
+
+class _Stopped(Exception):
+    """A request that was stopped before it left."""
+
+    def __init__(self, error: Exception | None) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class McpServer(ServerTask):
+    """Keeps one server connected and its tools known; what it does cannot disturb another server."""
+
+    inside = False
+
+    def __init__(
+        self,
+        server: ServerSettings,
+        settings: Settings,
+        arguments: Arguments,
+        *,
+        confined: Confinement | None = None,
+        pins: ServerPins | None = None,
+        authorize: Authorize | None = None,
+    ) -> None:
+        super().__init__(server.name)
+        self._server = server
+        self._settings = settings
+        self._arguments = arguments
+        self._pins = pins
+        self._lost = False
+        self._woken = asyncio.Event()
+        """Set where the connection is of no use any more, or the tools are to be asked for at once."""
+        self._client: Client | None = None
+        self._transport = Transport(server, connections_max=settings.calls_max, confined=confined, authorize=authorize)
+        self._problem = "it is being connected"
+        self._under_way = 0
+        self._elicitations = Elicitations()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._silent = False
+        """Whether the last call got no answer."""
+
+    @property
+    def problem(self) -> str | None:
+        """Return why it cannot be used now; None while it is connected."""
+        return None if self._usable.is_set() else self._problem[:PROBLEM_MAX]
+
+    def hide(self, text: str) -> str:
+        """Return a text without the secrets that the server is sent."""
+        return self._transport.hide(text)
+
+    def learn_again(self) -> None:
+        """Ask for the tools at once: what was approved has changed."""
+        self._woken.set()
+
+    async def retire(self, grace_s: float) -> None:
+        """Stop once the calls under way have ended, or the grace is over; nobody finds this server any more."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), grace_s)
+        await self.stop()
+
+    async def call(self, request: ToolRequest) -> CallToolResult | InputRequiredResult:
+        """Call a tool. Raises NotBegun, Cut, TimedOut, Unusable, or the error that stops the request."""
+        timeout_s = request.timeout_s
+        self._under_way += 1
+        declined = self._elicitations.declined
+        self._idle.clear()
+        stop: Exception | None = None
+        result: CallToolResult | InputRequiredResult | None = None
+        try:
+            # Twice: it may first be proved that the server answers.
+            async with asyncio.timeout(self._settings.available_within_s + 2 * timeout_s + OVERTIME_S):
+                async with self._session(effect=request.effect, timeout_s=timeout_s) as session:
+                    # A session may take long to open. What stops the request is raised outside of the session, which
+                    # would make a group of it.
+                    stop = await request.stopped()
+                    if stop is None:
+                        result = await send_call(session, request)
+            if stop is not None or result is None:
+                raise _Stopped(stop)
+            self._silent = False
+            return self._elicitations.noted(result, since=declined)
+        except _Stopped as stopped:
+            raise stopped.error or NotBegun("the request was not sent") from None
+        except NotBegun as error:
+            raise type(error)(self.hide(str(error))) from None
+        except TimeoutError:
+            self._silent = True
+            raise TimedOut(after_s=timeout_s) from None
+        except Exception as error:
+            # Whatever a transport raises: it becomes one of our four, or the outcome would be guessed at.
+            failure = call_error(error, timeout_s=timeout_s, hide=self.hide)
+            if isinstance(failure, Cut) and self._transport.ended:
+                failure = Cut(f"{self.name}: {self._transport.ended}")
+            self._silent = isinstance(failure, TimedOut)
+            if is_lost(error) and (
+                isinstance(failure, NotBegun) or not self._has_sessions_of_their_own(request.effect)
+            ):
+                self._lose()
+            # Not `from error`: its text may repeat what the server was sent.
+            raise failure from None
+        finally:
+            self._under_way -= 1
+            if not self._under_way:
+                self._idle.set()
+
+    @asynccontextmanager
+    async def _session(self, *, effect: bool, timeout_s: float) -> AsyncIterator[ClientSession]:
+        if not await self.ready(self._settings.available_within_s) or (client := self._client) is None:
+            raise self._away()
+        if not effect:
+            yield client.session
+        elif self._has_sessions_of_their_own(effect):
+            # One broken connection ends every call on it: an effect's outcome must not hang on a neighbour's.
+            async with another(client, self._transport.target(), self._elicitations) as session:
+                yield session
+        else:
+            await self._prove(client, within_s=timeout_s)
+            yield client.session
+
+    def _away(self) -> NotBegun:
+        kind = NeedsLogin if self._problem.startswith(NEEDS_LOGIN) else NotBegun
+        return kind(f"the server {self.name!r} does not answer: {self._problem}")
+
+    def _has_sessions_of_their_own(self, effect: bool) -> bool:
+        """Return whether each call with an effect opens a session: free over HTTP since protocol 2026-07-28."""
+        from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+        client = self._client
+        over_http = self._transport.over_http
+        return effect and over_http and client is not None and client.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+    async def _prove(self, client: Client, *, within_s: float) -> None:
+        """Ask something harmless first: a pipe that broke unnoticed would make an effect's outcome unknown."""
+        try:
+            async with asyncio.timeout(within_s):
+                await client.session.list_tools()
+        except TimeoutError:
+            self._silent = True
+            raise NotBegun(f"the server {self.name!r} has not answered anything within {within_s:g} s") from None
+        except Exception as error:
+            self._lose()
+            raise NotBegun(f"the server {self.name!r} does not answer: {reason(error)}") from None
+
+    async def _run(self) -> None:
+        await load()
+        async with self._transport.opened():
+            wait_s = RECONNECT_FIRST_S
+            while not self._closing:
+                self._lost = False
+                self._woken.clear()
+                try:
+                    await self._stay_connected()
+                except Exception as error:
+                    # A server is foreign code: nothing that it does may end the task that would connect it again.
+                    self._problem = self.hide(reason(error))
+                if self._closing:
+                    return
+                log.warning("mcp server is away", server=self.name, why=self._problem)
+                wait_s = RECONNECT_FIRST_S if self._usable.is_set() else wait_s * 2
+                self._client = None
+                self._usable.clear()
+                self.tried.set()
+                wait_s = min(wait_s, self._settings.reconnect_wait_max_s)
+                await asyncio.sleep(wait_s * random.uniform(0.5, 1))
+
+    async def _stay_connected(self) -> None:
+        from mcp import Client
+
+        client = Client(self._transport.target(), cache=None, elicitation_callback=self._elicitations.decline)
+        async with entered(client, within_s=self._settings.connect_timeout_s):
+            await self._learn(client)
+            self._client = client
+            self._usable.set()
+            self.tried.set()
+            log.info("mcp server is connected", server=self.name, tools=len(self.tools))
+            while not await self._is_lost(within_s=self._settings.probe_every_s):
+                self._woken.clear()
+                await self._probe(client)
+        self._problem = self._transport.ended or "its connection broke"
+
+    async def _probe(self, client: Client) -> None:
+        """Ask for the tools again; no answer is the end of a connection, unless the server is busy with a call.
+
+        Many servers do one thing at a time: to leave one now would end its call, perhaps in the middle of an effect.
+        """
+        try:
+            await self._learn(client)
+        except TimeoutError:
+            if self._silent or not self._under_way:
+                raise
+        else:
+            self._silent = False
+
+    async def _is_lost(self, *, within_s: float) -> bool:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._woken.wait(), within_s)
+        return self._lost
+
+    def _lose(self) -> None:
+        self._lost = True
+        self._woken.set()
+
+    async def _learn(self, client: Client) -> None:
+        """Ask for the server's tools, page by page, and take in those that are as they were approved."""
+        async with asyncio.timeout(self._settings.connect_timeout_s):
+            offered = await offered_tools(client)
+        taken = taken_in(offered, self._transport.without_secrets)
+        told = self._transport.without_secrets(client.instructions or "")
+        held = await self._not_approved(taken, instructions_of(client.instructions, shown=told))
+        allowed = [one.tool for one in taken if one.tool.name not in held]
+        self.tools = admit_all(allowed, self._server, self._arguments, retry_after_s=self._settings.retry_after_s)
+        self.instructions = "" if INSTRUCTIONS in held else told[:INSTRUCTIONS_MAX_CHARS]
+        self.held = {own_name(self.name, name): why for name, why in held.items()}
+
+    async def _not_approved(self, taken: Sequence[TakenTool], instructions: Definition) -> dict[str, str]:
+        """Return why definitions must not be used that were not approved, by their server's name for them."""
+        return {} if self._pins is None else await self._pins.held([*(one.definition for one in taken), instructions])

@@ -1,0 +1,41 @@
+"""A server that each user logs in to: the tenant's login lists its tools, a call goes with its user's."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from wayline.tool_registry.adapters.servers.mcp_server import McpServer
+from wayline.tool_registry.adapters.servers.user_connections import UserConnections
+from wayline.tool_registry.tools.tool_servers import ToolRequest
+
+if TYPE_CHECKING:
+    from mcp_types import CallToolResult, InputRequiredResult
+
+
+class UserServer(McpServer):
+    """Calls tools over the connection of the user that a call is for, and over no other."""
+
+    def __init__(self, *of_tenant: Any, users: UserConnections, **more: Any) -> None:
+        """`of_tenant` and `more` are those of McpServer."""
+        super().__init__(*of_tenant, **more)
+        self._users = users
+
+    def hide(self, text: str) -> str:
+        """Return a text without the secrets that the server is sent, whosever they are."""
+        return self._users.hide(super().hide(text))
+
+    async def call(self, request: ToolRequest) -> CallToolResult | InputRequiredResult:
+        """Call a tool as its user. Raises what McpServer.call does, and NeedsLogin."""
+        user_id = None if request.asked is None else request.asked.user_id
+        async with self._users.of(user_id) as server:
+            return await server.call(request)
+
+    async def retire(self, grace_s: float) -> None:
+        """Stop once the calls under way have ended, or the grace is over."""
+        await self._users.retire(grace_s)
+        await super().retire(0)
+
+    async def stop(self) -> None:
+        """Leave the server now, and every user's connection."""
+        await asyncio.gather(super().stop(), self._users.stop())

@@ -1,0 +1,59 @@
+"""Brave Search."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+from urllib.parse import urlencode
+
+from wayline.tool_registry.adapters.web.search_providers.provider import (
+    TITLE_CHARS_MAX,
+    ProviderCall,
+    day,
+    items,
+    text,
+    with_urls,
+)
+from wayline.tool_registry.web.search_request import SearchHit, SearchRequest
+
+URL = "https://api.search.brave.com/res/v1"
+_PATHS = {"web": "web/search", "image": "images/search", "video": "videos/search"}
+_FRESHNESS = {"day": "pd", "week": "pw", "month": "pm", "year": "py"}
+
+
+class Brave:
+    """Asks `/web/search`, `/images/search` or `/videos/search`."""
+
+    def __init__(self, url: str | None, key: str | None) -> None:
+        self._url = (url or URL).rstrip("/")
+        self._key = key or ""
+
+    def call(self, request: SearchRequest, *, count: int, today: date) -> ProviderCall:
+        """Return the HTTP request; images have no dates there."""
+        parameters = {"q": request.words_with_sites, "count": str(count)}
+        if request.dates is not None and request.kind != "image":
+            named = request.dates.recency
+            parameters["freshness"] = _FRESHNESS[named] if named else f"{request.dates.first}to{request.dates.last}"
+        headers = {"accept": "application/json", "x-subscription-token": self._key}
+        return ProviderCall(f"{self._url}/{_PATHS[request.kind]}?{urlencode(parameters)}", headers=headers)
+
+    def hits(self, request: SearchRequest, answer: Any) -> list[SearchHit]:
+        """Read `web.results`, or `results` of images and videos. Raises UnusableAnswer."""
+        path = ("web", "results") if request.kind == "web" else ("results",)
+        return with_urls(
+            SearchHit(
+                title=text(one.get("title"), TITLE_CHARS_MAX),
+                url=str(one.get("url") or ""),
+                snippet=text(one.get("description")),
+                published=day(one.get("page_age")) if request.kind != "image" else None,
+                image_url=_inner(one, "properties", "url"),
+                duration=_inner(one, "video", "duration"),
+            )
+            for one in items(answer, *path)
+        )
+
+
+def _inner(one: Any, name: str, field: str) -> str | None:
+    inner = one.get(name)
+    value = inner.get(field) if isinstance(inner, dict) else None
+    return value if isinstance(value, str) else None

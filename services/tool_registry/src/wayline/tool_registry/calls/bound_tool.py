@@ -1,0 +1,101 @@
+"""One request to one tool, under one span."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from wayline.contracts.tools import CallTool, Effect, ToolReply
+from wayline.telemetry import Telemetry, names
+from wayline.tool_registry.calls.asked_input import asked_input, is_question
+from wayline.tool_registry.calls.results import DIRECT, KEY, RECONCILE, TENANT, failed, reconciled, reply_of
+from wayline.tool_registry.errors import Unusable
+from wayline.tool_registry.tools.catalogue import Tool
+from wayline.tool_registry.tools.tool_servers import Leaving, NamedServer, ToolRequest
+
+if TYPE_CHECKING:
+    from mcp_types import CallToolResult, InputRequiredResult
+
+
+@dataclass(frozen=True)
+class BoundTool:
+    """A tool, its server, and what is needed to call it."""
+
+    tool: Tool
+    server: NamedServer
+    telemetry: Telemetry
+    max_bytes: int
+
+    async def call(self, ask: CallTool, *, attempt: int, leaving: Leaving | None = None) -> ToolReply:
+        """Send the request once; an answer that reports a failure is an answer.
+
+        `leaving` is called last before the request is sent. Raises NotBegun, Cut or the error of `leaving`.
+        """
+        effect, started = self.tool.effect, time.perf_counter()
+        with self._span(self.tool.offered_as, attempt) as span:
+            try:
+                result = await self._send(self.tool.offered_as, ask, {}, leaving)
+                took: dict[str, Any] = {"effect": effect, "attempts": attempt, "duration_ms": _ms_since(started)}
+                if is_question(result):
+                    reply = asked_input(result, **took)
+                else:
+                    reply = reply_of(result, trusted=self.tool.trusted, max_bytes=self.max_bytes, **took)
+            except Unusable as error:
+                taken_ms = _ms_since(started)
+                reply = failed("tool_failed", str(error), effect=effect, attempts=attempt, duration_ms=taken_ms)
+            if reply.error:
+                # A refused key is often repeated in the refusal.
+                error = reply.error.model_copy(update={"message": self.server.hide(reply.error.message)})
+                reply = reply.model_copy(update={"error": error})
+                span.set_attribute(names.ERROR_TYPE, error.code)
+        return reply
+
+    async def ask_outcome(self, ask: CallTool, *, attempt: int) -> ToolReply | None:
+        """Ask the tool what became of the key: its outcome, or None where nothing has begun. Raises NotBegun or Cut."""
+        name = self.tool.reconcile_with
+        with self._span(name, attempt):
+            result = await self._send(name, ask, {RECONCILE: True}, None)
+        if is_question(result):
+            raise Unusable("a reconcile answer asks nobody for input")
+        try:
+            found, content = reconciled(result)
+        except ValueError as error:
+            raise Unusable(str(error)) from error
+        if not found:
+            return None
+        reply = reply_of(result, effect=Effect.RECONCILE, trusted=False, max_bytes=self.max_bytes)
+        return reply.model_copy(update={"content": content, "images": (), "attempts": attempt})
+
+    async def _send(
+        self, name: str, ask: CallTool, meta: dict[str, Any], leaving: Leaving | None
+    ) -> CallToolResult | InputRequiredResult:
+        about = {KEY: ask.key, **meta}
+        if self.server.inside:
+            about |= {TENANT: ask.tenant, DIRECT: ask.direct}
+        request = ToolRequest(
+            name,
+            ask.arguments,
+            meta=about,
+            timeout_s=self.tool.definition.timeout_s,
+            effect=self.tool.effect is not Effect.READ,
+            leaving=leaving,
+            answer=ask.answer,
+            asked=ask,
+        )
+        return await self.server.call(request)
+
+    def _span(self, name: str, attempt: int) -> Any:
+        return self.telemetry.calling(
+            f"tools/call {name}",
+            {
+                names.MCP_METHOD: "tools/call",
+                names.GEN_AI_TOOL_NAME: self.tool.name,
+                names.EFFECT: self.tool.effect,
+                names.ATTEMPT: attempt,
+            },
+        )
+
+
+def _ms_since(started: float) -> float:
+    return (time.perf_counter() - started) * 1000

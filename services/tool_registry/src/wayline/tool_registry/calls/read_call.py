@@ -1,0 +1,77 @@
+"""A call of a `read` tool that charges nothing: repeated freely, so it needs no ledger."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from datetime import UTC, datetime
+from typing import Any
+
+from wayline.chassis import Failpoint, reach
+from wayline.contracts.errors import Unavailable
+from wayline.contracts.tools import CallTool, Effect, ToolReply
+from wayline.tool_registry.calls.bound_tool import BoundTool
+from wayline.tool_registry.calls.results import failed
+from wayline.tool_registry.calls.stop_reason import StopReason
+from wayline.tool_registry.errors import Cut, NeedsLogin, NotBegun, TimedOut
+
+
+class ReadCall:
+    """Tries until the tool answers, its waits are used up, or the caller's deadline has passed."""
+
+    def __init__(self, ask: CallTool, bound: BoundTool) -> None:
+        self._ask = ask
+        self._bound = bound
+        self._stop_reason: StopReason | None = None
+        self._task: asyncio.Task[Any] | None = None
+
+    async def reply(self) -> ToolReply:
+        """Return the tool's answer, or a failure that says what was tried; await it in a task of its own."""
+        self._task = asyncio.current_task()
+        if self._stop_reason is not None:
+            # While the tool was looked for.
+            return _stopped(self._stop_reason)
+        try:
+            return await self._tries()
+        except asyncio.CancelledError:
+            if self._stop_reason is None:
+                raise
+            return _stopped(self._stop_reason)
+
+    def stop(self, reason: StopReason) -> None:
+        """End the call early."""
+        self._stop_reason = reason
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _tries(self) -> ToolReply:
+        if self._late():
+            return failed("refused", "its deadline had passed before it could begin")
+        waits_s = self._bound.tool.retry_after_s
+        for attempt in range(1, len(waits_s) + 2):
+            try:
+                reply = await self._bound.call(self._ask, attempt=attempt)
+                reach(Failpoint.REGISTRY_EFFECT_AFTER)
+                return reply
+            except (NotBegun, Cut) as error:
+                if attempt > len(waits_s) or self._late() or isinstance(error, NeedsLogin):
+                    return self._given_up(error, attempts=attempt)
+                # Jitter: the calls that failed together do not come back together.
+                await asyncio.sleep(waits_s[attempt - 1] * random.uniform(0.75, 1.25))
+        raise AssertionError("the last attempt returns")
+
+    def _given_up(self, error: NotBegun | Cut, *, attempts: int) -> ToolReply:
+        code = (
+            "timeout" if isinstance(error, TimedOut) else error.code if isinstance(error, NotBegun) else "unavailable"
+        )
+        begun = not isinstance(error, NeedsLogin)
+        return failed(code, f"{self._ask.tool}: {error}", effect=Effect.READ, attempts=attempts, begun=begun)
+
+    def _late(self) -> bool:
+        return datetime.now(UTC) >= self._ask.deadline
+
+
+def _stopped(reason: StopReason) -> ToolReply:
+    if reason is StopReason.CANCELLED:
+        return failed("cancelled", "the call was cancelled")
+    raise Unavailable("tool-registry", detail="it is being stopped") from None

@@ -1,0 +1,218 @@
+"""The calls that run in this process: joined by their key, answered in time, stopped when asked."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from wayline.chassis.concurrency.tasks import ended_within
+from wayline.contracts.errors import Unavailable, WaylineError
+from wayline.contracts.tools import CallTool, Effect, ToolReply
+from wayline.telemetry import Telemetry
+from wayline.tool_registry.calls.bound_tool import BoundTool
+from wayline.tool_registry.calls.effect_call import EffectCall
+from wayline.tool_registry.calls.ledger import Ledger
+from wayline.tool_registry.calls.read_call import ReadCall
+from wayline.tool_registry.calls.results import failed
+from wayline.tool_registry.calls.stop_reason import StopReason
+from wayline.tool_registry.calls.void_call import VoidCall
+from wayline.tool_registry.settings import Settings
+from wayline.tool_registry.tools.arguments import Arguments
+from wayline.tool_registry.tools.catalogue import nearest
+from wayline.tool_registry.tools.tool_servers import NEEDS_LOGIN, NamedServer, ToolServers
+
+log = structlog.get_logger()
+
+KEPT_S = 30.0
+"""How long an answer without a waiting caller is kept for a caller that asks again: a read has no ledger row."""
+RECORD_S = 5.0
+"""How long stopped calls may take to write down what became of them."""
+
+
+class Work(Protocol):
+    """One call on its way to an answer."""
+
+    async def reply(self) -> ToolReply: ...
+
+    def stop(self, reason: StopReason) -> None: ...
+
+
+@dataclass
+class Running:
+    """A call under way, and how many callers wait for it."""
+
+    task: asyncio.Task[ToolReply] | None = None
+    work: Work | None = None
+    effect: Effect = Effect.ONCE
+    server: NamedServer | None = None
+    """Where it runs; None: the tool is not known yet."""
+    waiting: int = 0
+    reason: StopReason | None = None
+
+    def stop(self, reason: StopReason) -> None:
+        self.reason = reason
+        if self.work is not None:
+            self.work.stop(reason)
+
+
+class RunningCalls:
+    """Runs each key once in this process, however often it is requested."""
+
+    def __init__(
+        self, *, servers: ToolServers, ledger: Ledger, arguments: Arguments, telemetry: Telemetry, settings: Settings
+    ) -> None:
+        self._servers = servers
+        self._ledger = ledger
+        self._arguments = arguments
+        self._telemetry = telemetry
+        self._settings = settings
+        self._running: dict[str, Running] = {}
+        self._stopping = False
+
+    async def start(self) -> None:
+        await self._servers.start()
+
+    async def stop(self, grace_s: float) -> None:
+        """Begin nothing more, let what runs end, write down what had to be cut, leave the servers."""
+        self._stopping = True
+        if tasks := self._tasks():
+            await asyncio.wait(tasks, timeout=grace_s)
+        for running in list(self._running.values()):
+            running.stop(StopReason.STOPPING)
+        if tasks := self._tasks():
+            await asyncio.wait(tasks, timeout=RECORD_S)
+        await self._servers.stop()
+
+    async def call(self, ask: CallTool) -> ToolReply:
+        """Return the answer to a call, or `in_progress` once the caller has waited long enough."""
+        running = self._running.get(ask.key) or self._begin(ask)
+        assert running.task is not None
+        running.waiting += 1
+        try:
+            ended = await ended_within(running.task, self._settings.answer_within_s)
+        finally:
+            running.waiting -= 1
+        return running.task.result() if ended else ToolReply(status="in_progress", effect=running.effect)
+
+    def cancel(self, key: str) -> None:
+        """Stop a call if it runs here."""
+        if running := self._running.get(key):
+            running.stop(StopReason.CANCELLED)
+
+    async def void(self, ask: CallTool) -> ToolReply:
+        """End a call for good and return its state in the ledger; `in_progress` while it runs, here or elsewhere."""
+        if self._stopping:
+            raise Unavailable("tool-registry", detail="it is being stopped")
+        running = self._running.get(ask.key)
+        if running is not None and running.task is not None:
+            running.stop(StopReason.CANCELLED)
+            if not await ended_within(running.task, self._settings.answer_within_s):
+                return ToolReply(status="in_progress", effect=running.effect)
+            if running.effect is Effect.READ and (reply := _read(running.task)) is not None:
+                return reply
+        return await VoidCall(
+            ask,
+            lambda: self.bind(ask),
+            self._ledger,
+            attempts_max=self._settings.attempts_max,
+            join_s=self._settings.answer_within_s,
+        ).reply()
+
+    def _begin(self, ask: CallTool) -> Running:
+        if self._stopping:
+            raise Unavailable("tool-registry", detail="it is being stopped")
+        most = self._settings.calls_max
+        # Looked at twice: an answer that is kept for its caller runs no more.
+        if len(self._running) >= most and len(self._tasks()) >= most:
+            raise Unavailable("tool-registry", detail=f"all its {most} slots for calls are taken")
+        running = self._running[ask.key] = Running()
+        running.task = asyncio.create_task(self._lead(ask, running), name=f"call {ask.key}")
+        running.task.add_done_callback(lambda task: self._ended(ask.key, running, task))
+        return running
+
+    async def _lead(self, ask: CallTool, running: Running) -> ToolReply:
+        bound = await self.bind(ask, to_begin=True)
+        if isinstance(bound, BoundTool):
+            self._take_slot(running, bound.server)
+        if isinstance(bound, ToolReply) and bound.effect is Effect.READ and _is_refused(bound):
+            return bound
+        if isinstance(bound, BoundTool) and bound.tool.definition.is_free_read:
+            work: Work = ReadCall(ask, bound)
+        else:
+            # Also where the tool cannot be called: the key may have its outcome already.
+            work = EffectCall(
+                ask,
+                lambda: self.bind(ask, to_begin=True),
+                self._ledger,
+                attempts_max=self._settings.attempts_max,
+                join_s=self._settings.answer_within_s,
+                cancel_wait_s=self._settings.cancel_wait_s,
+            )
+        if isinstance(bound, BoundTool):
+            running.effect = bound.tool.effect
+        running.work = work
+        if running.reason is not None:
+            work.stop(running.reason)
+        return await work.reply()
+
+    def _take_slot(self, running: Running, server: NamedServer) -> None:
+        """Count a call for its server. Raises Unavailable where that runs as many as it may."""
+        most = self._settings.calls_per_server_max
+        taken = sum(one.server is server for one in self._running.values() if one.task and not one.task.done())
+        if taken >= most and not server.inside:
+            raise Unavailable("tool-registry", detail=f"{most} calls of {server.name!r} run already")
+        running.server = server
+
+    async def bind(self, ask: CallTool, *, to_begin: bool = False) -> BoundTool | ToolReply:
+        """Return the tool with its arguments checked, or why it cannot be called.
+
+        `to_begin`: not only to ask what became of the call, so that it needs its approval.
+        """
+        tool, server = await self._servers.find(ask.tool, tenant=ask.tenant)
+        if tool is None and not await server.ready(self._settings.available_within_s):
+            return self._away(ask, server)
+        tool = tool or server.tools.get(ask.tool)
+        if tool is None and (why := server.held.get(ask.tool)):
+            fix = f"an administrator can approve it: wayline mcp approve {server.name}"
+            return failed("refused", f"{ask.tool} cannot be called now: {why}; {fix}")
+        if tool is None and (why := self._servers.missing.get(ask.tool)) is not None:
+            return failed("unknown_tool", why)
+        if tool is None:
+            meant = nearest(ask.tool, await self._servers.tools(ask.tenant))
+            return failed("unknown_tool", f"no tool {ask.tool!r}{f'; did you mean {meant!r}?' if meant else ''}")
+        if to_begin and (problem := tool.unapproved(ask.definition)):
+            return failed("definition_changed", problem, effect=tool.effect)
+        schema, digest = tool.definition.input_schema, tool.schema_digest
+        if problem := self._arguments.problem(schema, ask.arguments, digest=digest):
+            return failed("invalid_arguments", f"{ask.tool}: {problem}", effect=tool.effect)
+        return BoundTool(tool, server, self._telemetry, self._settings.result_max_bytes)
+
+    def _away(self, ask: CallTool, server: NamedServer) -> ToolReply:
+        why = self._servers.away(ask.tenant).get(server.name, "")
+        waits = why.startswith(NEEDS_LOGIN)
+        message = f"{ask.tool}: the server {server.name!r} is not connected; {why if waits else 'try it later'}"
+        return failed("needs_authorization" if waits else "unavailable", message, begun=not waits)
+
+    def _ended(self, key: str, running: Running, task: asyncio.Task[ToolReply]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, WaylineError):
+            log.error("call failed", key=key, error=repr(error), exc_info=error)
+        if isinstance(running.work, ReadCall) and not running.waiting and error is None and not task.cancelled():
+            asyncio.get_running_loop().call_later(KEPT_S, self._running.pop, key, None)
+        else:
+            self._running.pop(key, None)
+
+    def _tasks(self) -> list[asyncio.Task[ToolReply]]:
+        return [r.task for r in self._running.values() if r.task is not None and not r.task.done()]
+
+
+def _read(task: asyncio.Task[ToolReply]) -> ToolReply | None:
+    """Return what a read brought: it is in no ledger."""
+    return None if task.cancelled() or task.exception() is not None else task.result()
+
+
+def _is_refused(reply: ToolReply) -> bool:
+    return reply.error is not None and reply.error.code in {"invalid_arguments", "definition_changed"}

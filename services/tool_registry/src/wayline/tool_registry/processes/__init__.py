@@ -1,0 +1,1 @@
+"""Programs that this service starts as processes of their own."""

@@ -1,0 +1,69 @@
+"""Reads documents of strangers, as a process of its own: `python -I -m wayline.tool_registry.processes.reader_process`.
+
+What parses hostile bytes may hang, use all memory or crash. Here it takes nobody with it: the registry ends this
+process and starts another. It sees no settings, keeps nothing, and ends when its input does.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from typing import BinaryIO
+
+MEMORY_MAX_BYTES = 1024 * 1024 * 1024
+PDF_PAGES_MAX = 200
+PDF_SECONDS_MAX = 8.0
+TEXT_CHARS_MAX = 1_000_000
+LENGTH_BYTES = 4
+
+
+def main(incoming: BinaryIO, outgoing: BinaryIO) -> None:
+    """Answer one document after the other: a length and JSON, then a length and the bytes."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX_BYTES, MEMORY_MAX_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    while (about := _frame(incoming)) is not None and (content := _frame(incoming)) is not None:
+        answer = json.dumps(_read(json.loads(about), content)).encode()
+        outgoing.write(len(answer).to_bytes(LENGTH_BYTES, "big") + answer)
+        outgoing.flush()
+
+
+def _frame(incoming: BinaryIO) -> bytes | None:
+    head = incoming.read(LENGTH_BYTES)
+    if len(head) < LENGTH_BYTES:
+        return None
+    return incoming.read(int.from_bytes(head, "big"))
+
+
+def _read(about: dict[str, str], content: bytes) -> dict[str, str]:
+    from wayline.documents import Unreadable
+
+    try:
+        title, text = _decoded(about["kind"], content, about.get("charset", ""), about.get("url", ""))
+    except Unreadable as error:
+        return {"error": str(error)}
+    except Exception as error:  # parsers raise almost anything for a broken document
+        return {"error": f"The document is damaged and cannot be read ({type(error).__name__})."}
+    if not text.strip():
+        return {"error": "There is no text in the document."}
+    return {"title": title, "text": text[:TEXT_CHARS_MAX]}
+
+
+def _decoded(kind: str, content: bytes, charset: str, url: str) -> tuple[str, str]:
+    from wayline.documents import characters, docx_text, html_page, pdf_pages
+
+    match kind:
+        case "pdf":
+            pages = pdf_pages(content, pages_max=PDF_PAGES_MAX, seconds_max=PDF_SECONDS_MAX, cut=True)
+            return "", "\n\n".join(page.strip() for page in pages)
+        case "docx":
+            return "", docx_text(content)
+        case "html":
+            page = html_page(content, charset=charset, url=url)
+            return page.title, page.markdown
+        case _:
+            return "", characters(content, charset=charset)
+
+
+if __name__ == "__main__":
+    main(sys.stdin.buffer, sys.stdout.buffer)

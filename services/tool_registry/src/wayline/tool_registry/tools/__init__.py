@@ -1,0 +1,1 @@
+"""Describe the tools that servers offer: name, effect, schema, approved definition."""

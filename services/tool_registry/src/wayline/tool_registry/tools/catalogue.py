@@ -1,0 +1,161 @@
+"""What a server's tool becomes here: its name, its effect, its limits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import Any, Protocol
+
+import structlog
+
+from wayline.contracts.mcp_servers import ServerSettings, ToolSettings
+from wayline.contracts.tools import Effect, ToolDefinition
+from wayline.tool_registry.settings import SEPARATOR
+from wayline.tool_registry.tools.arguments import Arguments, digest_of
+
+log = structlog.get_logger()
+
+NAME_MAX = 64
+"""What model providers allow."""
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+_PLAIN = ToolSettings()
+
+
+class Hints(Protocol):
+    """A server's own hints about its tool (MCP annotations)."""
+
+    @property
+    def read_only_hint(self) -> bool | None: ...
+    @property
+    def idempotent_hint(self) -> bool | None: ...
+
+
+class Offered(Protocol):
+    """A tool as its server lists it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str | None: ...
+    @property
+    def input_schema(self) -> dict[str, Any]: ...
+    @property
+    def annotations(self) -> Hints | None: ...
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool as the registry knows it."""
+
+    definition: ToolDefinition
+    offered_as: str
+    """Its name on its server."""
+    retry_after_s: tuple[float, ...]
+    reconcile_with: str
+    """The tool of the same server that answers what became of a key."""
+    trusted: bool
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @property
+    def effect(self) -> Effect:
+        return self.definition.effect
+
+    @cached_property
+    def digest(self) -> str:
+        return self.definition.digest
+
+    def unapproved(self, approved: str | None) -> str | None:
+        """Return why a call may not begin by the approval that it brings, named by a definition's digest; None: it may.
+
+        The last check of an approval: the executor that made it knows the tool as it was listed some time ago.
+        """
+        if approved is None:
+            asks = self.definition.ask
+            needed = asks == "always" or (asks == "writes" and self.effect is not Effect.READ)
+            return f"a call of {self.name} needs a person's approval" if needed else None
+        return None if approved == self.digest else f"{self.name} has changed since this call was approved"
+
+    @cached_property
+    def schema_digest(self) -> str:
+        return digest_of(self.definition.input_schema)
+
+
+def own_name(server: str | None, tool: str) -> str:
+    """Return our name for a server's tool, with the server's before it where one is given."""
+    return _NOT_IN_NAMES.sub("_", tool if server is None else f"{server}{SEPARATOR}{tool}")[:NAME_MAX]
+
+
+def admit(offered: Offered, server: ServerSettings, *, retry_after_s: tuple[float, ...], prefix: bool = True) -> Tool:
+    """Take a server's tool in under the settings for it."""
+    own = server.tools.get(offered.name, _PLAIN)
+    definition = ToolDefinition(
+        name=own_name(server.name if prefix else None, offered.name),
+        description=offered.description or "",
+        input_schema=offered.input_schema,
+        effect=effect_of(offered, server),
+        in_order=server.in_order if own.in_order is None else own.in_order,
+        timeout_s=own.timeout_s or server.timeout_s,
+        server=server.name,
+        ask=own.ask or server.ask,
+        untrusted=server.untrusted if own.untrusted is None else own.untrusted,
+        charge=own.charge,
+    )
+    return Tool(
+        definition=definition,
+        offered_as=offered.name,
+        retry_after_s=retry_after_s if own.retry_after_s is None else own.retry_after_s,
+        reconcile_with=own.reconcile_tool or server.reconcile_tool or offered.name,
+        trusted=server.trusted,
+    )
+
+
+def admit_all(
+    offered: Iterable[Offered],
+    server: ServerSettings,
+    arguments: Arguments,
+    *,
+    retry_after_s: tuple[float, ...],
+    prefix: bool = True,
+) -> dict[str, Tool]:
+    """Take a server's tools in, by name; one whose schema cannot be used is left out, saying so."""
+    found: dict[str, Tool] = {}
+    for one in offered:
+        tool = admit(one, server, retry_after_s=retry_after_s, prefix=prefix)
+        if problem := arguments.check_schema(tool.definition.input_schema):
+            log.warning("tool left out", server=server.name, tool=one.name, schema=problem)
+        else:
+            found.setdefault(tool.name, tool)
+    return found
+
+
+def effect_of(offered: Offered, server: ServerSettings) -> Effect:
+    """Return what repeating a tool would do: as declared, else as a trusted server hints, else the worst."""
+    if declared := server.effects.get(offered.name):
+        return declared
+    hints = offered.annotations
+    if server.trusted and hints is not None:
+        if hints.read_only_hint:
+            return Effect.READ
+        if hints.idempotent_hint:
+            return Effect.IDEMPOTENT
+    return Effect.ONCE
+
+
+def select(tools: Mapping[str, Tool], patterns: Iterable[str]) -> tuple[ToolDefinition, ...]:
+    """Return the definitions whose names match any pattern, sorted by name."""
+    wanted = tuple(patterns)
+    names = sorted(name for name in tools if any(fnmatchcase(name, pattern) for pattern in wanted))
+    return tuple(tools[name].definition for name in names)
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that was most likely meant."""
+    return next(iter(get_close_matches(name, list(known), n=1, cutoff=0.4)), None)

@@ -1,0 +1,98 @@
+"""What a change of a server does to calls that were recorded: which of them its new definitions would refuse."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from wayline.contracts.mcp_servers import FailingCall, ToolImpact
+from wayline.contracts.tool_use import SHOWN_MAX, RecordedCall
+from wayline.tool_registry.tools.arguments import Arguments
+
+Change = Literal["unchanged", "changed", "new", "gone"]
+
+GONE = "the server offers it no more"
+
+
+@dataclass(frozen=True)
+class ToolChange:
+    """A tool beside its approved definition."""
+
+    change: Change
+    schema: dict[str, Any] | None = None
+    """What arguments are compared with, where the tool is new or has changed."""
+
+
+def compared(
+    approved: Mapping[str, str], offered: Mapping[str, str], schemas: Mapping[str, dict[str, Any]]
+) -> dict[str, ToolChange]:
+    """Return how each tool differs from what was approved; both are fingerprints by name."""
+    found = {name: ToolChange("gone") for name in approved if name not in offered}
+    for name, sha256 in offered.items():
+        if approved.get(name) == sha256:
+            found[name] = ToolChange("unchanged")
+        else:
+            found[name] = ToolChange("changed" if name in approved else "new", schemas[name])
+    return found
+
+
+@dataclass
+class CallCheck:
+    """Compares recorded calls with changed tools, a page at a time."""
+
+    changes: Mapping[str, ToolChange]
+    """By our names for the tools."""
+    arguments: Arguments
+    failing: list[FailingCall] = field(default_factory=list)
+    """The first ones of them."""
+    failed: Counter[str] = field(default_factory=Counter[str])
+    checked: Counter[str] = field(default_factory=Counter[str])
+
+    def __post_init__(self) -> None:
+        self._unusable = {
+            name: f"its schema {problem}"
+            for name, one in self.changes.items()
+            if one.schema is not None and (problem := self.arguments.check_schema(one.schema))
+        }
+
+    @property
+    def tools(self) -> list[str]:
+        """Return the tools whose calls have to be compared."""
+        return sorted(name for name, one in self.changes.items() if one.change != "unchanged")
+
+    def take(self, calls: Iterable[RecordedCall]) -> None:
+        """Compare calls, and count those that would fail."""
+        for call in calls:
+            why = self._problem(call)
+            if why is None and call.arguments is None:
+                continue
+            self.checked[call.tool] += 1
+            if why is None:
+                continue
+            self.failed[call.tool] += 1
+            if len(self.failing) < SHOWN_MAX:
+                about = call.model_dump(exclude={"arguments"})
+                self.failing.append(FailingCall(**about, why=why))
+
+    def impact(self, calls: Mapping[str, int]) -> tuple[ToolImpact, ...]:
+        """Return what the change does to each tool; `calls` are the recorded ones, by tool."""
+        return tuple(
+            ToolImpact(
+                tool=name,
+                change=one.change,
+                calls=calls.get(name, 0),
+                would_fail=self.failed[name],
+                unchecked=0 if one.change == "unchanged" else max(0, calls.get(name, 0) - self.checked[name]),
+            )
+            for name, one in sorted(self.changes.items())
+        )
+
+    def _problem(self, call: RecordedCall) -> str | None:
+        one = self.changes[call.tool]
+        if one.schema is None:
+            return GONE
+        if problem := self._unusable.get(call.tool):
+            return problem
+        return None if call.arguments is None else self.arguments.problem(one.schema, call.arguments)

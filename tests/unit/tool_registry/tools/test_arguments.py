@@ -1,0 +1,90 @@
+"""Arguments against schemas."""
+
+from __future__ import annotations
+
+import pytest
+
+from wayline.tool_registry.tools.arguments import PROBLEM_MAX_CHARS, Arguments, digest_of
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "to": {"type": "string"},
+        "items": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}}},
+    },
+    "required": ["to"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"to": "me"}, None),
+        ({}, "'to' is a required property"),
+        ({"to": 1}, "to: 1 is not of type 'string'"),
+        ({"to": "me", "items": [{"n": 1}, {"n": "x"}]}, "items.1.n: 'x' is not of type 'integer'"),
+        ({"to": "me", "cc": 1}, "Additional properties are not allowed ('cc' was unexpected)"),
+    ],
+)
+def test_a_problem_names_the_field(arguments, problem):
+    assert Arguments().problem(SCHEMA, arguments) == problem
+
+
+def test_every_wrong_field_is_named():
+    said = Arguments().problem(SCHEMA, {"to": 1, "items": 2})
+
+    assert said == "items: 2 is not of type 'array'; to: 1 is not of type 'string'"
+
+
+def test_a_schema_is_checked_against_as_itself_also_by_its_digest():
+    other = {**SCHEMA, "required": ["items"]}
+    arguments = Arguments()
+
+    said = [arguments.problem(schema, {}, digest=digest_of(schema)) for schema in (SCHEMA, other, SCHEMA)]
+
+    assert said == ["'to' is a required property", "'items' is a required property", "'to' is a required property"]
+
+
+def test_a_huge_value_is_not_repeated_whole():
+    said = Arguments().problem(SCHEMA, {"to": ["x" * 100_000]})
+
+    assert said is not None
+    assert len(said) < PROBLEM_MAX_CHARS + 20
+
+
+def test_a_schema_that_points_elsewhere_is_not_fetched():
+    schema = {"properties": {"a": {"$ref": "http://127.0.0.1:1/x.json"}}}
+
+    assert "not in it" in (Arguments().problem(schema, {"a": 1}) or "")
+
+
+def test_a_schema_may_point_into_itself():
+    schema = {"$defs": {"n": {"type": "integer"}}, "properties": {"a": {"$ref": "#/$defs/n"}}}
+
+    assert Arguments().problem(schema, {"a": "x"}) == "a: 'x' is not of type 'integer'"
+
+
+def test_a_schema_that_is_none_is_found_out():
+    said = Arguments().check_schema({"type": "object", "properties": {"a": {"type": "strange"}}})
+
+    assert said is not None
+    assert "a" in said
+
+
+DEEP = {"type": "object"}
+for _ in range(300):
+    DEEP = {"type": "object", "properties": {"a": DEEP}}
+
+
+@pytest.mark.parametrize(
+    "schema", [DEEP, {"$schema": 5}, {"$schema": []}, {"properties": {"a": {"maximum": 2**256 - 1}}}]
+)
+def test_an_unusable_schema_is_reported_without_raising(schema):
+    assert "cannot be used" in (Arguments().check_schema(schema) or "")
+
+
+def test_an_endlessly_recursive_schema_is_a_problem_not_a_crash():
+    schema = {"properties": {"a": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"$ref": "#/$defs/n"}}}
+
+    assert "without end" in (Arguments().problem(schema, {"a": 1}) or "")

@@ -1,0 +1,80 @@
+"""What a server's tool becomes here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from wayline.contracts.mcp_servers import ServerSettings, ToolSettings
+from wayline.contracts.tools import Effect
+from wayline.tool_registry.tools.catalogue import admit, effect_of, nearest, select
+
+
+@dataclass
+class Hints:
+    read_only_hint: bool | None = None
+    idempotent_hint: bool | None = None
+
+
+@dataclass
+class Offered:
+    name: str = "pay"
+    annotations: Hints | None = None
+    description: str | None = None
+    input_schema: dict[str, Any] = field(default_factory=dict)
+
+
+def server(**more: Any) -> ServerSettings:
+    return ServerSettings(name="bank", url="http://bank", **more)
+
+
+@pytest.mark.parametrize(
+    ("hints", "settings", "effect"),
+    [
+        (None, server(trusted=True), Effect.ONCE),
+        (Hints(), server(trusted=True), Effect.ONCE),
+        (Hints(read_only_hint=True), server(trusted=True), Effect.READ),
+        (Hints(idempotent_hint=True), server(trusted=True), Effect.IDEMPOTENT),
+        (Hints(read_only_hint=True), server(), Effect.ONCE),
+        (Hints(idempotent_hint=True), server(), Effect.ONCE),
+        (Hints(read_only_hint=True), server(trusted=True, effects={"pay": "once"}), Effect.ONCE),
+        (None, server(effects={"pay": "reconcile"}), Effect.RECONCILE),
+    ],
+)
+def test_the_effect_is_declared_or_hinted_by_trusted_servers_else_worst(hints, settings, effect):
+    assert effect_of(Offered(annotations=hints), settings) is effect
+
+
+def test_a_tools_own_settings_win_over_its_servers():
+    settings = server(timeout_s=9, in_order=True, tools={"pay": ToolSettings(timeout_s=3, retry_after_s=())})
+
+    paid, other = (admit(Offered(name=name), settings, retry_after_s=(1, 2)) for name in ("pay", "ask"))
+
+    assert (paid.name, paid.definition.timeout_s, paid.definition.in_order, paid.retry_after_s) == (
+        "bank__pay",
+        3,
+        True,
+        (),
+    )
+    assert (other.name, other.definition.timeout_s, other.retry_after_s) == ("bank__ask", 9, (1, 2))
+
+
+def test_a_tool_name_is_made_valid_and_the_servers_is_kept():
+    tool = admit(Offered(name="files/read.all " + "x" * 80), server(), retry_after_s=())
+
+    assert tool.name == "bank__files_read_all_" + "x" * 43
+    assert tool.offered_as.startswith("files/read.all ")
+
+
+def test_a_selection_is_sorted_and_matches_whole_names():
+    tools = {f"bank__{name}": admit(Offered(name=name), server(), retry_after_s=()) for name in ("pay", "ask", "all")}
+
+    assert [d.name for d in select(tools, ["bank__a*"])] == ["bank__all", "bank__ask"]
+    assert [d.name for d in select(tools, ["bank"])] == []
+
+
+@pytest.mark.parametrize(("said", "meant"), [("search_knowlege", "search_knowledge"), ("zzz", None)])
+def test_the_nearest_name_is_offered_only_when_it_is_near(said, meant):
+    assert nearest(said, ["search_knowledge", "get_current_time"]) == meant

@@ -1,0 +1,49 @@
+"""Recorded calls compared with a changed definition."""
+
+from __future__ import annotations
+
+from wayline.contracts.tool_use import RecordedCall
+from wayline.tool_registry.tools.arguments import Arguments
+from wayline.tool_registry.tools.impact import CallCheck, ToolChange, compared
+
+SCHEMA = {"type": "object", "required": ["amount"]}
+
+
+def recorded(tool: str, arguments: dict | None) -> RecordedCall:
+    return RecordedCall(job_id="j1", step=1, call="1", tool=tool, arguments=arguments)
+
+
+def test_a_tool_is_compared_by_its_fingerprint():
+    approved = {"same": "1", "other": "2", "lost": "3"}
+    offered = {"same": "1", "other": "9", "fresh": "4"}
+
+    found = compared(approved, offered, {"other": SCHEMA, "fresh": SCHEMA})
+
+    assert {name: one.change for name, one in found.items()} == {
+        "same": "unchanged",
+        "other": "changed",
+        "lost": "gone",
+        "fresh": "new",
+    }
+
+
+def test_arguments_that_tracing_did_not_keep_are_unchecked():
+    check = CallCheck({"pay": ToolChange("changed", SCHEMA), "lost": ToolChange("gone")}, Arguments())
+
+    check.take([recorded("pay", None), recorded("pay", {"amount": 1}), recorded("pay", {}), recorded("lost", None)])
+
+    pay = next(one for one in check.impact({"pay": 3, "lost": 1}) if one.tool == "pay")
+    assert (pay.calls, pay.would_fail, pay.unchecked) == (3, 1, 1)
+    assert [(one.tool, one.why) for one in check.failing] == [
+        ("pay", "'amount' is a required property"),
+        ("lost", "the server offers it no more"),
+    ]
+
+
+def test_every_call_fails_a_schema_that_is_none():
+    check = CallCheck({"pay": ToolChange("changed", {"type": "nonsense"})}, Arguments())
+
+    check.take([recorded("pay", {"amount": 1})])
+
+    assert check.failed["pay"] == 1
+    assert "nonsense" in check.failing[0].why
