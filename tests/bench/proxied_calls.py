@@ -79,7 +79,7 @@ asyncio.run(main())
 
 
 @dataclass
-class World:
+class Deployment:
     """The processes that calls go through."""
 
     platform: Platform
@@ -95,8 +95,8 @@ class World:
 
 
 @asynccontextmanager
-async def world(home: Path) -> AsyncIterator[World]:
-    """Start everything, and end it."""
+async def start_deployment(home: Path) -> AsyncIterator[Deployment]:
+    """Start every process, yield their addresses, and stop them."""
     async with AsyncExitStack() as stack:
         platform = await stack.enter_async_context(tool_platform(home))
         ports = [free_port() for _ in range(SERVERS)]
@@ -123,11 +123,13 @@ async def world(home: Path) -> AsyncIterator[World]:
         fleet.set("tool_registry", WAYLINE_TOOL_REGISTRY_SERVERS=named, WAYLINE_TOOL_REGISTRY_RETRY_AFTER_S=[])
         http_port = free_port()
         fleet.set("gateway", WAYLINE_HTTP_PORT=str(http_port))
-        made = World(platform, mcp=f"http://127.0.0.1:{http_port}/mcp", server=f"http://127.0.0.1:{ports[0]}/mcp")
+        deployment = Deployment(
+            platform, mcp=f"http://127.0.0.1:{http_port}/mcp", server=f"http://127.0.0.1:{ports[0]}/mcp"
+        )
         for name in OURS:
-            made.pids[name] = (await fleet.start(name)).pid
+            deployment.pids[name] = (await fleet.start(name)).pid
         await until(lambda: _listed(platform), within=120, why="every tool is listed")
-        yield made
+        yield deployment
 
 
 async def _listed(platform: Platform) -> bool:
@@ -138,34 +140,34 @@ async def _listed(platform: Platform) -> bool:
 # CPU of one call after the other
 
 
-async def cpu_rows(world: World) -> list[list[str]]:
+async def cpu_rows(deployment: Deployment) -> list[list[str]]:
     """Return what a call costs in our processes, by what is called and how."""
     async with httpx2.AsyncClient(timeout=60) as http:
         ways: dict[str, Callable[[int, int], Awaitable[object]]] = {
-            "a `read` call from the bus": lambda r, n: on_the_bus(world, "s0__look", f"look-{r}", n),
-            "a `once` call from the bus": lambda r, n: on_the_bus(world, "s0__pay", f"pay-{r}", n),
-            "a `read` call at `/mcp`": lambda r, n: at_mcp(world, http, "s0__look", n),
-            "a `once` call at `/mcp`": lambda r, n: at_mcp(world, http, "s0__pay", n),
+            "a `read` call from the bus": lambda r, n: on_the_bus(deployment, "s0__look", f"look-{r}", n),
+            "a `once` call from the bus": lambda r, n: on_the_bus(deployment, "s0__pay", f"pay-{r}", n),
+            "a `read` call at `/mcp`": lambda r, n: at_mcp(deployment, http, "s0__look", n),
+            "a `once` call at `/mcp`": lambda r, n: at_mcp(deployment, http, "s0__pay", n),
         }
         found: dict[str, list[dict[str, float]]] = {way: [] for way in ways}
         for number in range(-1, ROUNDS):
             for way, call in ways.items():
-                before = world.spent()
+                before = deployment.spent()
                 for n in range(CALLS):
                     await call(number, n)
-                spent = {name: 1_000 * (now - before[name]) / CALLS for name, now in world.spent().items()}
+                spent = {name: 1_000 * (now - before[name]) / CALLS for name, now in deployment.spent().items()}
                 if number >= 0:
                     found[way].append(spent)
-    bare = await bare_ms(world)
+    bare = await bare_ms(deployment)
     return [
         ["the official client alone, for one call", "", "", f"{bare:.2f}", ""],
         *(_cpu_row(way, measured) for way, measured in found.items()),
     ]
 
 
-async def bare_ms(world: World) -> float:
+async def bare_ms(deployment: Deployment) -> float:
     """Return what the official SDK's client needs for one call of the same server, in this process."""
-    async with Client(world.server, cache=None) as client:
+    async with Client(deployment.server, cache=None) as client:
         took: list[float] = []
         for _ in range(-1, ROUNDS):
             before = time.process_time()
@@ -181,7 +183,7 @@ def _cpu_row(way: str, measured: Sequence[dict[str, float]]) -> list[str]:
     return [way, *(f"{ms:.2f}" for ms in each), f"{total:.2f}", "yes" if total <= CPU_MAX_MS else "**no**"]
 
 
-async def on_the_bus(world: World, tool: str, job: str, n: int, *, timeout_s: float = 30) -> ToolReply:
+async def on_the_bus(deployment: Deployment, tool: str, job: str, n: int, *, timeout_s: float = 30) -> ToolReply:
     """Call a tool as the executor does."""
     ask = CallTool(
         tenant="default",
@@ -194,14 +196,14 @@ async def on_the_bus(world: World, tool: str, job: str, n: int, *, timeout_s: fl
         deadline=datetime.now(UTC) + timedelta(seconds=timeout_s),
     )
     while True:
-        reply = await world.platform.bus.ask(ask, ToolReply, timeout_s=timeout_s)
+        reply = await deployment.platform.bus.ask(ask, ToolReply, timeout_s=timeout_s)
         if reply.status != "in_progress":
             break
     assert tool.endswith("__hang") or reply.content == str(n), reply
     return reply
 
 
-async def at_mcp(world: World, http: httpx2.AsyncClient, tool: str, n: int) -> None:
+async def at_mcp(deployment: Deployment, http: httpx2.AsyncClient, tool: str, n: int) -> None:
     """Call a tool as an MCP client of the newest protocol does, and nothing before it."""
     about = {
         "io.modelcontextprotocol/protocolVersion": PROTOCOL,
@@ -210,7 +212,7 @@ async def at_mcp(world: World, http: httpx2.AsyncClient, tool: str, n: int) -> N
     }
     params = {"name": tool, "arguments": {"number": str(n)}, "_meta": about}
     answer = await http.post(
-        world.mcp,
+        deployment.mcp,
         json={"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": params},
         headers={
             "Accept": "application/json, text/event-stream",
@@ -225,12 +227,12 @@ async def at_mcp(world: World, http: httpx2.AsyncClient, tool: str, n: int) -> N
 # Many calls at once, with and without a server that hangs
 
 
-async def concurrent_rows(world: World) -> list[list[str]]:
+async def concurrent_rows(deployment: Deployment) -> list[list[str]]:
     """Return the latency of the calls of nine servers, while the tenth hangs and while it does not."""
     found: dict[str, list[float]] = {"works": [], "hangs": []}
     for number in range(-1, ROUNDS):
         for tenth, p99s in found.items():
-            p99 = await p99_of_nine(world, f"{tenth}-{number}", hangs=tenth == "hangs")
+            p99 = await p99_of_nine(deployment, f"{tenth}-{number}", hangs=tenth == "hangs")
             if number >= 0:
                 p99s.append(p99)
     ratios = [hung / well for hung, well in zip(found["hangs"], found["works"], strict=True)]
@@ -238,7 +240,7 @@ async def concurrent_rows(world: World) -> list[list[str]]:
     return [["p99 of the other nine, ms", *shown, f"{median(ratios):.2f} [{min(ratios):.2f}..{max(ratios):.2f}]"]]
 
 
-async def p99_of_nine(world: World, job: str, *, hangs: bool) -> float:
+async def p99_of_nine(deployment: Deployment, job: str, *, hangs: bool) -> float:
     """Make calls at once, a tenth of them to each server, and return the 99th percentile of nine servers' calls."""
     took: list[float] = []
 
@@ -248,7 +250,7 @@ async def p99_of_nine(world: World, job: str, *, hangs: bool) -> float:
         for again in range(1 if last and hangs else TIMES):
             began = time.perf_counter()
             tool = "hang" if last and hangs else "look"
-            await on_the_bus(world, f"s{server}__{tool}", f"{job}-{n}", again)
+            await on_the_bus(deployment, f"s{server}__{tool}", f"{job}-{n}", again)
             if not last:
                 took.append(1_000 * (time.perf_counter() - began))
 
@@ -258,9 +260,9 @@ async def p99_of_nine(world: World, job: str, *, hangs: bool) -> float:
 
 async def measure(home: Path) -> str:
     """Return both tables."""
-    async with world(home) as made:
-        cpu = await cpu_rows(made)
-        latency = await concurrent_rows(made)
+    async with start_deployment(home) as deployment:
+        cpu = await cpu_rows(deployment)
+        latency = await concurrent_rows(deployment)
     costs = page.table(["CPU, ms a call", "registry", "gateway", "together", f"at most {CPU_MAX_MS:g}"], cpu)
     waits = page.table([f"{AT_ONCE} calls at once over {SERVERS} servers", "all work", "one hangs", "ratio"], latency)
     return f"{costs}\n{waits}"

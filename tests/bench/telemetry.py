@@ -74,8 +74,8 @@ async def measure() -> float:
 def in_a_process(variables: dict[str, str]) -> float:
     """Measure in a process of its own: providers read the variables once."""
     command = [sys.executable, "-m", "tests.bench.telemetry", "--measure"]
-    said = subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, check=True)
-    return float(said.stdout)
+    run = subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, check=True)
+    return float(run.stdout)
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -98,8 +98,8 @@ async def needs_sampling(ctx: Context, _: CallToolRequestParams) -> Answer:
 
 def capabilities(ctx: Context) -> Mapping[str, Any]:
     """Return what the client says it can do, of this request alone."""
-    said = (ctx.meta or {}).get(CLIENT_CAPABILITIES_META_KEY)
-    return said if isinstance(said, Mapping) else {}
+    declared = (ctx.meta or {}).get(CLIENT_CAPABILITIES_META_KEY)
+    return declared if isinstance(declared, Mapping) else {}
 
 
 def question(message: str, **properties: str) -> dict[str, Any]:
@@ -114,8 +114,8 @@ def question(message: str, **properties: str) -> dict[str, Any]:
 
 def sampling(message: str, tokens: int) -> dict[str, Any]:
     """Return a question to the client's model."""
-    said = [{"role": "user", "content": {"type": "text", "text": message}}]
-    return {"method": "sampling/createMessage", "params": {"messages": said, "maxTokens": tokens}}
+    messages = [{"role": "user", "content": {"type": "text", "text": message}}]
+    return {"method": "sampling/createMessage", "params": {"messages": messages, "maxTokens": tokens}}
 
 
 ROOTS: dict[str, Any] = {"method": "roots/list", "params": {}}
@@ -142,8 +142,8 @@ def asking(requests: dict[str, Any], *, state: str | None = None, words: str = "
 
 
 def _is_answer(answer: Any) -> bool:
-    said = _plain(answer)
-    return not ("action" in said and said["action"] == "accept" and not isinstance(said.get("content"), dict))
+    fields = _plain(answer)
+    return not ("action" in fields and fields["action"] == "accept" and not isinstance(fields.get("content"), dict))
 
 
 def _plain(answer: Any) -> dict[str, Any]:

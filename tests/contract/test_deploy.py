@@ -74,9 +74,9 @@ def test_every_image_is_pinned_and_none_is_latest(compose: dict[str, Any], repos
 
 
 def test_the_container_and_the_tests_use_one_nats_version(compose: dict[str, Any]):
-    said = subprocess.run([binaries.nats_server(), "--version"], capture_output=True, text=True, check=True).stdout
+    version = subprocess.run([binaries.nats_server(), "--version"], capture_output=True, text=True, check=True).stdout
 
-    assert compose["nats"]["image"].startswith(f"nats:{said.strip().rpartition('v')[2]}-")
+    assert compose["nats"]["image"].startswith(f"nats:{version.strip().rpartition('v')[2]}-")
 
 
 def test_no_container_can_gain_rights_or_write_to_itself(compose: dict[str, Any]):
@@ -172,9 +172,9 @@ def test_every_command_of_a_container_is_one_of_ours(compose: dict[str, Any]):
 
 
 def test_every_variable_of_a_container_is_a_setting(compose: dict[str, Any], settings: dict[str, Any]):
-    said = {name for service in compose.values() for name in environment(service) if name.startswith("WAYLINE_")}
+    variables = {name for service in compose.values() for name in environment(service) if name.startswith("WAYLINE_")}
 
-    assert said <= settings.keys()
+    assert variables <= settings.keys()
 
 
 def test_every_file_that_a_container_mounts_is_there(compose: dict[str, Any], repository: Path):

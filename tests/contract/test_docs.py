@@ -83,9 +83,9 @@ def test_decision_5_counts_the_lines_that_its_command_prints():
 @every_page
 def test_every_command_that_is_named_exists(page: Path):
     known = set(commands(get_command(app)))
-    said = {tuple(words.split()) for words in COMMAND.findall(page.read_text())}
+    named_commands = {tuple(words.split()) for words in COMMAND.findall(page.read_text())}
 
-    assert said - known == set()
+    assert named_commands - known == set()
 
 
 def test_every_command_that_the_code_tells_of_exists():
@@ -102,17 +102,17 @@ def test_every_command_that_the_code_tells_of_exists():
 def test_every_variable_that_is_named_is_a_setting(page: Path, settings: dict[str, Any]):
     client = {"WAYLINE_URL", "WAYLINE_API_KEY"}
     others = {"WAYLINE_FAILPOINT", "WAYLINE_TENANT", "WAYLINE_BIND", "WAYLINE_SHARED", "WAYLINE_FAULT_SEED", *client}
-    said = set(re.findall(r"\bWAYLINE_[A-Z0-9_]*[A-Z0-9]\b(?!…)", page.read_text()))
+    named_variables = set(re.findall(r"\bWAYLINE_[A-Z0-9_]*[A-Z0-9]\b(?!…)", page.read_text()))
 
-    assert said - settings.keys() - others == set()
+    assert named_variables - settings.keys() - others == set()
 
 
 @every_page
 def test_every_make_target_that_is_named_exists(page: Path):
     targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    said = set(re.findall(r"(?:^|`)make ([a-z0-9-]+)", page.read_text(), re.MULTILINE))
+    named_targets = set(re.findall(r"(?:^|`)make ([a-z0-9-]+)", page.read_text(), re.MULTILINE))
 
-    assert said - targets == set()
+    assert named_targets - targets == set()
 
 
 def test_the_configuration_tables_are_what_the_settings_say(configuration: ModuleType):

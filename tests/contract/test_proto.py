@@ -165,13 +165,13 @@ def test_a_sample_reply_survives_a_round_trip(path: Path, proto: ModuleType):
 def test_the_first_sample_of_each_says_every_field(folder: str, proto: ModuleType):
     """Else a field could be taken away and no sample would miss it."""
     kinds: dict[str, Any] = {"messages": proto.messages(), "events": EVENT_TYPES, "replies": proto.replies()}[folder]
-    said: dict[str, set[str]] = {}
+    sampled_fields: dict[str, set[str]] = {}
     for path in (SAMPLES / folder).glob("*.json"):
-        said.setdefault(named(path)[0], set()).update(json.loads(path.read_text()))
+        sampled_fields.setdefault(named(path)[0], set()).update(json.loads(path.read_text()))
 
     for name, kind in kinds.items():
         wanted = {field for field, about in kind.model_fields.items() if not about.exclude}
-        assert wanted <= said.get(name, set()) or name in PROTOBUF, name
+        assert wanted <= sampled_fields.get(name, set()) or name in PROTOBUF, name
 
 
 def test_the_error_codes_that_clients_may_rely_on_are_still_there():

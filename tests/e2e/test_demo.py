@@ -14,8 +14,8 @@ def test_the_demo_ingests_real_documents_and_answers_through_three_doors():
     run = subprocess.run([sys.executable, str(DEMO)], capture_output=True, text=True, timeout=270, check=False)
 
     assert run.returncode == 0, run.stderr[-2_000:]
-    said = run.stdout
-    http, rest = said.split("── First door")[1].split("── Second door")
+    output = run.stdout
+    http, rest = output.split("── First door")[1].split("── Second door")
     command, bus = rest.split("── Third door")
     bus, traced = bus.split("── The trace of the first job")
     assert "[1] pydoc/compound.txt" in http and "__exit__" in http

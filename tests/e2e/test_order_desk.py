@@ -47,8 +47,8 @@ class Terminals:
     def blocks(self) -> Iterator[list[str]]:
         """Yield the commands of each block of the README."""
         for block in BLOCK.findall(README.read_text()):
-            said = COMMENT.sub("", block).replace(" refunds.txt", f" {self.refunds}")
-            yield said.replace("wayline simulate", f"wayline simulate --port {self._simulator}").splitlines()
+            commands = COMMENT.sub("", block).replace(" refunds.txt", f" {self.refunds}")
+            yield commands.replace("wayline simulate", f"wayline simulate --port {self._simulator}").splitlines()
 
     def run(self, command: str) -> str:
         """Run a command to its end and return what it prints."""

@@ -65,8 +65,8 @@ def anthropic_streams() -> list[Recording]:
 
 
 def _recording(row: dict[str, Any], number: int) -> Recording:
-    said = row["response"]
-    streamed = row["stream"] and isinstance(said, str)
+    response = row["response"]
+    streamed = row["stream"] and isinstance(response, str)
     # Some recordings leave it out.
     kind = "text/event-stream" if streamed else "application/json"
     return Recording(
@@ -79,7 +79,7 @@ def _recording(row: dict[str, Any], number: int) -> Recording:
         status=row["status"],
         headers={"content-type": kind, **row["response_headers"]},
         streamed=streamed,
-        body=said.encode() if isinstance(said, str) else orjson.dumps(said),
+        body=response.encode() if isinstance(response, str) else orjson.dumps(response),
     )
 
 

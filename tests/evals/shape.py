@@ -81,9 +81,9 @@ def events(raw: str) -> Iterator[tuple[str, Any]]:
 def shape_of(found: Iterable[tuple[bool, Any]]) -> Shape:
     """The shape of answers: streams as text, others as objects."""
     shape = Shape()
-    for streamed, said in found:
+    for streamed, answer in found:
         if streamed:
-            shape.hear_stream(said)
+            shape.hear_stream(answer)
         else:
-            shape.hear(said)
+            shape.hear(answer)
     return shape

@@ -179,7 +179,7 @@ class Accidents:
             await self.platform.signal(job_id, Cancel(by="a test"))
             return
         records = await self.platform.records(job_id)
-        claims = [said for record in records for said in read_record(record.data) if isinstance(said, JobClaimed)]
+        claims = [event for record in records for event in read_record(record.data) if isinstance(event, JobClaimed)]
         pid = int(claims[-1].executor.rpartition("-")[2])
         victim = next(process for process in self.platform.fleet.processes if process.pid == pid)
         self.killed.append(victim)
@@ -200,8 +200,8 @@ class Accidents:
         """Submit every job and see it end, whatever happens to executors meanwhile."""
 
         async def heard(message: Msg) -> None:
-            said = read_record(await self.platform.bus.body(message))
-            self.left.difference_update(event.job_id for event in said if event.type in TERMINAL_TYPES)
+            events = read_record(await self.platform.bus.body(message))
+            self.left.difference_update(event.job_id for event in events if event.type in TERMINAL_TYPES)
 
         heard_ends = await self.platform.bus.nc.subscribe("live.*.*", cb=heard)
         self._replace()

@@ -84,7 +84,7 @@ async def make_platform(
 
 def _nobody_was_refused(guarded: Guarded) -> None:
     """But for answers: a server that was killed has forgotten who had asked, and whoever had asks again."""
-    assert [said for said in guarded.refusals() if '"_INBOX' not in said and '"_R_.' not in said] == []
+    assert [refusal for refusal in guarded.refusals() if '"_INBOX' not in refusal and '"_R_.' not in refusal] == []
 
 
 def equip(platform: FaultPlatform) -> None:

@@ -204,10 +204,12 @@ class FaultPlatform(Platform):
         One after the other, the first could wake the job and have it parked again before the second is there.
         """
         calls = (*job.tools.calls, *job.code.program_calls)
-        open_calls = [call.decision_id for call in calls if call.undecided and call.decision_id]
-        unsaid = [said for said in open_calls if f"{job.job_id}/{said}" not in self.answered]
-        self.answered.update(f"{job.job_id}/{said}" for said in unsaid)
-        answers = [Answer(decision_id=said, outcome="succeeded", by="a test") for said in unsaid]
+        open_decisions = [call.decision_id for call in calls if call.undecided and call.decision_id]
+        unanswered = [
+            decision_id for decision_id in open_decisions if f"{job.job_id}/{decision_id}" not in self.answered
+        ]
+        self.answered.update(f"{job.job_id}/{decision_id}" for decision_id in unanswered)
+        answers = [Answer(decision_id=decision_id, outcome="succeeded", by="a test") for decision_id in unanswered]
         undecided = [asked for asked in job.tools.pending if f"{job.job_id}/{asked.approval_id}" not in self.answered]
         self.answered.update(f"{job.job_id}/{asked.approval_id}" for asked in undecided)
         await asyncio.gather(
@@ -260,7 +262,7 @@ class FaultPlatform(Platform):
         wrong: list[str] = []
 
         async def traced() -> bool:
-            wrong[:] = [said for job_id in job_ids for said in await self._mistraced(job_id)]
+            wrong[:] = [difference for job_id in job_ids for difference in await self._mistraced(job_id)]
             return not wrong
 
         try:

@@ -69,9 +69,9 @@ async def read_books(platform: FaultPlatform, accidents: Accidents) -> tuple[Boo
     calls: dict[str, Call] = {}
     events: list[e.Event] = []
     for job_id in accidents.plans:
-        said = [event for record in await platform.records(job_id) for event in read_record(record.data)]
-        calls |= calls_of(job_id, said)
-        events += said
+        job_events = [event for record in await platform.records(job_id) for event in read_record(record.data)]
+        calls |= calls_of(job_id, job_events)
+        events += job_events
     await platform.until_traced(*accidents.plans, within=90)
     failures = [event for event in events if isinstance(event, e.JobFailed)]
     given_up = frozenset(event.job_id for event in failures if event.error.code == CRASH_LOOP)
@@ -111,8 +111,8 @@ async def balanced(platform: FaultPlatform, books: Books) -> None:
     await books.against_the_reservations(platform)
 
     async def shown() -> bool:
-        said = await metrics(platform)
-        return (said[GAUGE], said[UNSETTLED]) == (books.total, len(books.unsettled))
+        gauges = await metrics(platform)
+        return (gauges[GAUGE], gauges[UNSETTLED]) == (books.total, len(books.unsettled))
 
     await until(shown, within=60, why="the gauges say what the log says")
     letters = await platform.dead_letter_messages()

@@ -107,12 +107,12 @@ async def test_after_a_kill_there_another_executor_ends_every_job_once(platform:
     for tool in ("pay_once", "put_idempotent", "book_reconcile"):
         # The registry lived on, and the next executor was told what the ledger knew.
         for job in (both, coded):
-            ran = [key for said, key in platform.effects.calls() if said == tool and f"/{job}/1/" in key]
+            ran = [key for tool_name, key in platform.effects.calls() if tool_name == tool and f"/{job}/1/" in key]
             assert len(ran) == 1, (tool, ran)
     # Of two calls that waited for a person, one was approved.
-    paid = [key for said, key in platform.effects.calls() if said == "pay_once" and f"/{approving}/" in key]
+    paid = [key for tool_name, key in platform.effects.calls() if tool_name == "pay_once" and f"/{approving}/" in key]
     assert paid == [f"{TENANT}/{approving}/1/1"]
-    paid = [key for said, key in platform.effects.calls() if said == "pay_once" and f"/{paying}/" in key]
+    paid = [key for tool_name, key in platform.effects.calls() if tool_name == "pay_once" and f"/{paying}/" in key]
     assert paid == [f"{TENANT}/{paying}/1/c2"]
     ended = [(await platform.job(job)).life.status for job in (both, asking, sorted_, approving, coded, paying)]
     assert set(ended) == {"completed"}

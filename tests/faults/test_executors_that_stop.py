@@ -156,8 +156,8 @@ async def test_a_drained_executor_ends_its_model_call_and_hands_back(platform: F
     assert [by(leaving) in name for name in await claims(platform, "drain-model")] == [True, False]
     assert by(staying) in (await claims(platform, "drain-model"))[1]
     await platform.check("drain-model")
-    said = [attempt for attempt, _ in platform.chat.calls if attempt.startswith("default/drain-model/")]
-    assert said == ["default/drain-model/1/m1", "default/drain-model/2/m1"]
+    attempts = [attempt for attempt, _ in platform.chat.calls if attempt.startswith("default/drain-model/")]
+    assert attempts == ["default/drain-model/1/m1", "default/drain-model/2/m1"]
 
 
 @pytest.mark.usefixtures("only_handed_back")

@@ -46,7 +46,7 @@ QUICK = {Failpoint.GATEWAY_SUBMIT_AFTER, Failpoint.GATEWAY_REDRIVE_AFTER}
 FORKED = {Failpoint.GATEWAY_SUBMIT_BEFORE, Failpoint.GATEWAY_SUBMIT_AFTER}
 
 
-class Desk:
+class BreakableServer:
     """An MCP server with a tool that works, and one that fails while it is broken, of the cause that it is told."""
 
     def __init__(self) -> None:
@@ -80,18 +80,18 @@ def clerk(body: dict[str, Any]) -> Say:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def desk() -> AsyncIterator[tuple[Desk, str]]:
-    desk = Desk()
-    async with serving(desk.mcp) as url:
-        yield desk, url
+async def mcp_server() -> AsyncIterator[tuple[BreakableServer, str]]:
+    mcp_server = BreakableServer()
+    async with serving(mcp_server.mcp) as url:
+        yield mcp_server, url
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def platform(make_platform: MakePlatform, desk: tuple[Desk, str]) -> FaultPlatform:
+async def platform(make_platform: MakePlatform, mcp_server: tuple[BreakableServer, str]) -> FaultPlatform:
     platform = await make_platform("gateway", "tracing")
     platform.chat.script = clerk
     platform.port = free_port()
-    server = {"name": "desk", "url": desk[1], "effects": {"look": "read", "ship": "once"}}
+    server = {"name": "desk", "url": mcp_server[1], "effects": {"look": "read", "ship": "once"}}
     platform.fleet.set("tool_registry", WAYLINE_TOOL_REGISTRY_SERVERS=[server])
     platform.fleet.set("gateway", WAYLINE_HTTP_PORT=str(platform.port))
     await platform.fleet.ensure("router", "executor", "tool_registry", "tracing", "gateway")
@@ -109,9 +109,11 @@ async def platform(make_platform: MakePlatform, desk: tuple[Desk, str]) -> Fault
     return platform
 
 
-async def failed_jobs(platform: FaultPlatform, desk: Desk, name: str, jobs: int) -> tuple[list[str], str]:
+async def failed_jobs(
+    platform: FaultPlatform, mcp_server: BreakableServer, name: str, jobs: int
+) -> tuple[list[str], str]:
     """Let jobs fail of one cause at their seventh step, then mend it; return their ids and their fingerprint."""
-    desk.broken = True
+    mcp_server.broken = True
     failed = [f"{name}-{number}" for number in range(jobs)]
     for job_id in failed:
         body = {"agent": "clerk", "input": f"{job_id} {name}", "job_id": job_id, "options": {"model": "chat/x"}}
@@ -124,7 +126,7 @@ async def failed_jobs(platform: FaultPlatform, desk: Desk, name: str, jobs: int)
         return len(rows) == jobs
 
     await until(listed, within=40, why="tracing lists the failed jobs")
-    desk.broken = False
+    mcp_server.broken = False
     return failed, str(fingerprint)
 
 
@@ -133,7 +135,9 @@ async def post(platform: FaultPlatform, path: str, body: dict[str, Any]) -> http
         return await client.post(f"http://127.0.0.1:{platform.port}{path}", json=body)
 
 
-async def check_forks(platform: FaultPlatform, desk: Desk, failed: list[str], forks: list[str], asked: int) -> None:
+async def check_forks(
+    platform: FaultPlatform, mcp_server: BreakableServer, failed: list[str], forks: list[str], asked: int
+) -> None:
     """Check that each failed job went on once, with no model call of the steps before."""
     await platform.until_ended(*forks)
     await platform.until_quiet()
@@ -141,17 +145,17 @@ async def check_forks(platform: FaultPlatform, desk: Desk, failed: list[str], fo
     assert [(await platform.job(fork)).life.status for fork in forks] == ["completed"] * len(failed)
     # The one call of each fork: after the tool worked.
     assert sorted(call[0] for call in platform.chat.calls[asked:]) == sorted(f"{TENANT}/{fork}/8/m1" for fork in forks)
-    assert sorted(order for order in desk.shipped if order in failed) == sorted(failed)
+    assert sorted(order for order in mcp_server.shipped if order in failed) == sorted(failed)
     assert await platform.dead_letters() == []
 
 
 @pytest.mark.parametrize(("point", "nth"), kill_points(PASSAGES, QUICK))
 async def test_a_gateway_killed_there_and_asked_again_redrives_each_once(
-    platform: FaultPlatform, desk: tuple[Desk, str], point: Failpoint, nth: int
+    platform: FaultPlatform, mcp_server: tuple[BreakableServer, str], point: Failpoint, nth: int
 ):
     # In letters: numbers make no other cause.
     name = f"{point}-{'abc'[nth - 1]}".replace(".", "-")
-    failed, fingerprint = await failed_jobs(platform, desk[0], name, JOBS)
+    failed, fingerprint = await failed_jobs(platform, mcp_server[0], name, JOBS)
     asked, body = len(platform.chat.calls), {"fingerprint": fingerprint}
     await platform.fleet.stop("gateway")
     doomed = await platform.fleet.start("gateway", point, nth=nth)
@@ -167,7 +171,7 @@ async def test_a_gateway_killed_there_and_asked_again_redrives_each_once(
 
     forks = [one["fork_id"] for one in redriven["jobs"]]
     assert len(set(forks)) == JOBS
-    await check_forks(platform, desk[0], failed, forks, asked)
+    await check_forks(platform, mcp_server[0], failed, forks, asked)
     rows = await platform.sql(
         "SELECT jobs, forked + already AS told FROM gateway.redrives WHERE fingerprint = $1 ORDER BY begun_at",
         fingerprint,
@@ -178,10 +182,10 @@ async def test_a_gateway_killed_there_and_asked_again_redrives_each_once(
 
 @pytest.mark.parametrize("point", kill_points(((point,) for point in sorted(FORKED)), FORKED))
 async def test_a_gateway_killed_there_and_asked_again_forks_once(
-    platform: FaultPlatform, desk: tuple[Desk, str], point: Failpoint
+    platform: FaultPlatform, mcp_server: tuple[BreakableServer, str], point: Failpoint
 ):
     name = f"fork-{point}".replace(".", "-")
-    failed, _ = await failed_jobs(platform, desk[0], name, 1)
+    failed, _ = await failed_jobs(platform, mcp_server[0], name, 1)
     asked, body = len(platform.chat.calls), {"job_id": f"{name}-again"}
     await platform.fleet.stop("gateway")
     doomed = await platform.fleet.start("gateway", point)
@@ -193,4 +197,4 @@ async def test_a_gateway_killed_there_and_asked_again_forks_once(
     answers = [await post(platform, f"/v1/jobs/{failed[0]}/fork", body) for _ in range(2)]
 
     assert {one.json()["job_id"] for one in answers} == {body["job_id"]}
-    await check_forks(platform, desk[0], failed, [body["job_id"]], asked)
+    await check_forks(platform, mcp_server[0], failed, [body["job_id"]], asked)

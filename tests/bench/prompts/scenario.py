@@ -156,8 +156,8 @@ class _Player:
     def _run(self, call: Call, step: int) -> None:
         meant = call.meant
         reply = ToolReply(status="success", content=finds(meant.tool, meant.arguments))
-        said = shown(self._writer.job, meant.tool, reply, step=step, call=meant.call, tokens_max=RESULT_TOKENS_MAX)
-        self._writer.note(e.ToolCompleted, step=step, call=meant.call, tool=meant.tool, status="success", **said)
+        fields = shown(self._writer.job, meant.tool, reply, step=step, call=meant.call, tokens_max=RESULT_TOKENS_MAX)
+        self._writer.note(e.ToolCompleted, step=step, call=meant.call, tool=meant.tool, status="success", **fields)
 
 
 async def _unheard(*_: Any) -> None:

@@ -49,8 +49,8 @@ async def resume(platform: BenchPlatform) -> Cold:
     size = 0
     async for message in bulk_read(platform.bus, "EVENTS", log.subject, upto=head.sequence):
         size += len(message.data)
-    said = sum(len(message.model_dump_json()) for message in job.conversation.messages)
-    return Cold(size / 1024**2, len(records), requests, seconds, said // BYTES_PER_TOKEN)
+    chars = sum(len(message.model_dump_json()) for message in job.conversation.messages)
+    return Cold(size / 1024**2, len(records), requests, seconds, chars // BYTES_PER_TOKEN)
 
 
 async def _write(log: JobLog) -> None:

@@ -17,7 +17,7 @@ import uvloop
 from aiohttp import web
 
 TOOL = "get_current_time"
-SAID_BY_MODEL = b'"role":"assistant"'
+ASSISTANT_ROLE = b'"role":"assistant"'
 
 
 def chunks(delta: dict[str, object], finish: str) -> bytes:
@@ -65,8 +65,8 @@ class ModelServer:
                 await asyncio.sleep(int(delay_ms) / 1_000)
             response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
             await response.prepare(request)
-            said = body.count(SAID_BY_MODEL)
-            await response.write(ANSWERS if said >= steps else asks(width, said))
+            step = body.count(ASSISTANT_ROLE)
+            await response.write(ANSWERS if step >= steps else asks(width, step))
             await response.write_eof()
             return response
         finally:

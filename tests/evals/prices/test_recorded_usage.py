@@ -53,14 +53,14 @@ class Case:
 
     flavour: str
     model: str
-    said: Mapping[str, Any]
+    reported: Mapping[str, Any]
     counted: Mapping[str, int]
     dollars: Decimal
 
     @property
     def foreign(self) -> bool:
         """Whether the list read another API's body with this flavour: an answer that nobody would ever get."""
-        keys, reader = self.said.keys(), SPOKEN[self.flavour]
+        keys, reader = self.reported.keys(), SPOKEN[self.flavour]
         if reader is normalisers.from_anthropic:
             return "input_tokens_details" in keys
         return reader is normalisers.from_responses and "cache_creation_input_tokens" in keys
@@ -104,7 +104,7 @@ def test_every_body_is_counted_and_priced_as_the_list_does(tell):
         if case.foreign:
             counts["another API's body"] += 1
             continue
-        usage = SPOKEN[case.flavour](case.said)
+        usage = SPOKEN[case.flavour](case.reported)
         if case.misread(usage):
             counts["cache writes that the list does not see"] += 1
             continue

@@ -63,8 +63,8 @@ def _properties(parameters: dict[str, Any]) -> dict[str, Any]:
 
 def _property(about: dict[str, Any]) -> dict[str, Any]:
     kind = TYPES.get(str(about.get("type", "")).split(",")[0].strip())
-    said = {key: about[key] for key in ("description", "default") if key in about}
-    return {**({"type": kind} if kind else {}), **said}
+    annotations = {key: about[key] for key in ("description", "default") if key in about}
+    return {**({"type": kind} if kind else {}), **annotations}
 
 
 def id_of(tool: ToolDefinition) -> str:

@@ -24,8 +24,8 @@ class Expected:
     tokens: dict[str, int]
 
 
-def said(finished: Finished) -> Expected:
-    """What our adapter made of it."""
+def comparable(finished: Finished) -> Expected:
+    """Return what our adapter made of a reply, in terms that can be compared."""
     used = finished.usage
     return Expected(
         text=finished.message.text,

@@ -13,7 +13,7 @@ from wayline.llm.anthropic import Anthropic
 from wayline.llm.anthropic.reply import Reply
 
 from ..recordings import anthropic_streams, of, recordings, replay
-from .expected import Expected, request, said
+from .expected import Expected, comparable, request
 
 CARD = ModelCard(provider="anthropic", model="claude-sonnet-5-5", tier="standard")
 STOPS = {
@@ -95,8 +95,8 @@ async def test_every_recorded_stream_becomes_what_the_wire_says(tell):
                 wrong.append(f"{each.name}: {error!r}")
                 continue
             deltas = "".join(piece.text for piece in pieces if isinstance(piece, TextDelta))
-            if said(last) != streamed(each.events) or deltas != last.message.text:
-                wrong.append(f"{each.name}: {said(last)} != {streamed(each.events)}")
+            if comparable(last) != streamed(each.events) or deltas != last.message.text:
+                wrong.append(f"{each.name}: {comparable(last)} != {streamed(each.events)}")
         await model.close()
         assert set(server.calls.values()) == {1}
 
@@ -106,7 +106,7 @@ async def test_every_recorded_stream_becomes_what_the_wire_says(tell):
 
 def test_every_recorded_message_becomes_what_the_wire_says(tell):
     recorded = list(of(recordings("anthropic"), streamed=False, ends=("/messages",)))
-    wrong = [each.name for each in recorded if said(put_together(each.answer)) != whole(each.answer)]
+    wrong = [each.name for each in recorded if comparable(put_together(each.answer)) != whole(each.answer)]
 
     tell(f"anthropic messages: {len(recorded) - len(wrong)} of {len(recorded)} equal")
     assert wrong == []

@@ -100,14 +100,14 @@ def _expected(chunks: list[dict[str, Any]], *, whole: bool) -> Told:
             if choice["index"]:
                 continue
             stop = choice.get("finish_reason") or stop
-            said = choice.get("message" if whole else "delta") or {}
-            content = said.get("content") or ""
+            message = choice.get("message" if whole else "delta") or {}
+            content = message.get("content") or ""
             parts = content if isinstance(content, list) else [{"text": content}]
             text += "".join(part["text"] for part in parts if "text" in part)
-            refusal += said.get("refusal") or ""
-            if said.get("function_call"):
-                said = {**said, "tool_calls": [{"index": 0, "function": said["function_call"]}]}
-            for place, call in enumerate(said.get("tool_calls") or []):
+            refusal += message.get("refusal") or ""
+            if message.get("function_call"):
+                message = {**message, "tool_calls": [{"index": 0, "function": message["function_call"]}]}
+            for place, call in enumerate(message.get("tool_calls") or []):
                 kept = calls.setdefault(call.get("index", place), ["", None, ""])
                 # One recorded endpoint says the whole name with each piece.
                 name = call["function"].get("name") or ""

@@ -13,7 +13,7 @@ from wayline.llm.openai import OpenAI
 from wayline.llm.openai.reply import Reply
 
 from ..recordings import of, recordings, replay
-from .expected import Expected, request, said
+from .expected import Expected, comparable, request
 
 CARD = ModelCard(provider="openai", model="gpt-6-sol", tier="standard")
 OTHER_CALLS = ("/compact", "/input_tokens")
@@ -60,8 +60,8 @@ async def test_every_recorded_stream_becomes_what_the_wire_says(tell):
                 wrong.append(f"{each.name}: {error!r}")
                 continue
             deltas = "".join(piece.text for piece in pieces if isinstance(piece, TextDelta))
-            if said(last) != whole(last_event["response"]) or deltas != written:
-                wrong.append(f"{each.name}: {said(last)} != {whole(last_event['response'])}")
+            if comparable(last) != whole(last_event["response"]) or deltas != written:
+                wrong.append(f"{each.name}: {comparable(last)} != {whole(last_event['response'])}")
         await model.close()
         assert set(server.calls.values()) == {1}
 
@@ -74,7 +74,7 @@ def test_every_recorded_response_becomes_what_the_wire_says(tell):
         each for each in of(recordings("openai-responses"), streamed=False) if not each.path.endswith(OTHER_CALLS)
     ]
     whole_ones = [each for each in recorded if each.answer["status"] not in UNFINISHED]
-    wrong = [each.name for each in whole_ones if said(put_together(each.answer)) != whole(each.answer)]
+    wrong = [each.name for each in whole_ones if comparable(put_together(each.answer)) != whole(each.answer)]
 
     tell(f"openai-responses bodies: {len(whole_ones) - len(wrong)} of {len(whole_ones)} equal")
     assert wrong == []

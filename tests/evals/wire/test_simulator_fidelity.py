@@ -100,7 +100,7 @@ def recorded(family: str, path: str) -> Shape:
 
 
 async def simulated(path: str, bodies: list[dict[str, Any]]) -> Shape:
-    said: list[tuple[bool, Any]] = []
+    answers: list[tuple[bool, Any]] = []
     async with Simulator() as simulator, aiohttp.ClientSession(headers={"x-api-key": "k"}) as session:
         for say in SAYS:
             simulator.script = turns(say)
@@ -109,8 +109,8 @@ async def simulated(path: str, bodies: list[dict[str, Any]]) -> Shape:
                     asked = {**body, "stream": stream} if stream else body
                     async with session.post(simulator.url + path, json=asked) as response:
                         assert response.status == 200, await response.text()
-                        said.append((stream, await response.text() if stream else await response.json()))
-    return shape_of(said)
+                        answers.append((stream, await response.text() if stream else await response.json()))
+    return shape_of(answers)
 
 
 @pytest.fixture(params=FAMILIES)

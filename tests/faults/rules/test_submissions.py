@@ -54,7 +54,7 @@ async def test_rule_5_waiting_for_an_absent_dependency_costs_no_delivery(
     async with running(platform, *ALL):
         await platform.submit_plan("r5", says("done"))
         # Six thirds: twice as long as the server would have waited.
-        waits = lambda: len([said for _, _, said in wire.acks("SUBMIT") if said == b"+WPI"])  # noqa: E731
+        waits = lambda: len([payload for _, _, payload in wire.acks("SUBMIT") if payload == b"+WPI"])  # noqa: E731
         await until(lambda: waits() >= 6, within=60, why="the router says that it is still at it")
         away.set()
         await platform.until_ended("r5")

@@ -46,12 +46,12 @@ async def test_rule_3_a_fenced_holder_forgets_its_ticket(platform: FaultPlatform
 
         await until(again, within=60, why="the ticket comes again")
         assert (await head_of(platform, "r3")).sequence == head.sequence
-        assert {said for sequence, _, said in wire.acks("RUN") if sequence == ticket} <= {b"+WPI"}
+        assert {payload for sequence, _, payload in wire.acks("RUN") if sequence == ticket} <= {b"+WPI"}
 
         end = append_elsewhere(head, "r3", e.JobFailed, error=Failure(code="x", message="ended by its new holder"))
         await log.append([end], head)
         await platform.until_quiet()
-    assert (ticket, b"+ACK") in {(sequence, said) for sequence, _, said in wire.acks("RUN")}
+    assert (ticket, b"+ACK") in {(sequence, payload) for sequence, _, payload in wire.acks("RUN")}
 
 
 async def test_rule_3_a_fenced_holder_without_the_bus_keeps_its_ticket(
@@ -82,7 +82,7 @@ async def test_rule_3_a_fenced_holder_without_the_bus_keeps_its_ticket(
         platform.holds["r3-away"].set()
         await until_let_go(platform, services["executor"], wire)
         monkeypatch.setattr(signals, "newest", real)
-        assert {said[:4] for sequence, _, said in wire.acks("RUN") if sequence == ticket} <= {b"+WPI"}
+        assert {payload[:4] for sequence, _, payload in wire.acks("RUN") if sequence == ticket} <= {b"+WPI"}
 
         end = append_elsewhere(head, "r3-away", e.JobFailed, error=Failure(code="x", message="ended elsewhere"))
         await log.append([end], head)
@@ -106,10 +106,10 @@ async def test_rule_4_no_ticket_is_acked_while_its_job_lives(platform: FaultPlat
     acked = 0
     for message in wire.heard:
         if message.subject.startswith(f"events.{TENANT}.r4-"):
-            said = header_fields(message.headers or {})
-            owner = said["owner"]
+            headers = header_fields(message.headers or {})
+            owner = headers["owner"]
             if owner:
-                living[int(owner.partition(":")[0])] = said["state"]
+                living[int(owner.partition(":")[0])] = headers["state"]
         # A redelivered ticket of a rule before may still be answered.
         elif ack("RUN")(message) and (ticket := int(message.subject.split(".")[5])) > before:
             acked += 1
@@ -203,7 +203,7 @@ async def test_rule_18_a_ticket_waiting_for_the_router_takes_one_slot(platform: 
 
             def kept() -> bool:
                 assert lane._puller.running <= 1, "the same ticket is in hand more than once"
-                return [said for sequence, _, said in wire.acks("RUN") if sequence > last] == [b"+WPI"] * 4
+                return [payload for sequence, _, payload in wire.acks("RUN") if sequence > last] == [b"+WPI"] * 4
 
             # One each second: three are as long as the ack wait.
             await until(kept, within=60, why="it says four times that it is at work")

@@ -51,11 +51,11 @@ async def test_before_a_call_its_worst_case_and_past_spending_are_held(platform:
 
     first, second = platform.budgets.of(ExtendBudget)
     asked = await platform.events_of("j1", e.ModelRequested)
-    said = await platform.events_of("j1", e.ModelCompleted)
+    completed = await platform.events_of("j1", e.ModelCompleted)
     assert first.total_usd == asked[0].worst_usd == asked[0].held_usd
-    assert second.total_usd == said[0].cost_usd + asked[1].worst_usd
+    assert second.total_usd == completed[0].cost_usd + asked[1].worst_usd
     assert [first.attempt_id, second.attempt_id] == ["default/j1/1/m1", "default/j1/2/m1"]
-    assert [said[0].cost_usd <= asked[0].worst_usd, said[1].cost_usd <= asked[1].worst_usd] == [True, True]
+    assert [completed[0].cost_usd <= asked[0].worst_usd, completed[1].cost_usd <= asked[1].worst_usd] == [True, True]
 
 
 async def test_at_its_cap_a_job_answers_with_what_it_has(platform: ExecutorPlatform):
@@ -101,8 +101,8 @@ async def test_a_job_raised_at_its_cap_finishes_repeating_no_call(platform: Exec
     assert (done.status, done.answer, done.partial) == ("completed", "done", False)
     assert [attempt for attempt, _ in chat.calls] == ["default/j1/1/m1", "default/j1/2/m1"]
     released, (_, refused, granted) = platform.budgets.of(ReleaseBudget), platform.budgets.of(ExtendBudget)
-    said = next(event for event in await platform.events("j1") if isinstance(event, e.ModelCompleted))
-    assert [(one.spent_usd, one.seq) for one in released] == [(said.cost_usd, job.seq)]
+    completed = next(event for event in await platform.events("j1") if isinstance(event, e.ModelCompleted))
+    assert [(one.spent_usd, one.seq) for one in released] == [(completed.cost_usd, job.seq)]
     assert refused.attempt_id == granted.attempt_id == "default/j1/2/m1"
     assert granted.cap_usd == 1 and granted.seq > released[0].seq
     assert platform.budgets.of(SettleJob)[0].cost_usd == done.cost_usd

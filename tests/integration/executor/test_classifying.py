@@ -84,13 +84,13 @@ async def test_the_classifiers_text_is_not_streamed(platform: ExecutorPlatform):
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("reply", "why"),
     [("none", "no known type of task fits it"), ("hm", "the answer names no known type of task: 'hm'")],
 )
 async def test_a_classification_without_a_type_is_paid_and_keeps_the_route(
-    platform: ExecutorPlatform, said: str, why: str
+    platform: ExecutorPlatform, reply: str, why: str
 ):
-    async with ChatServer(answering(Say(text=said))) as chat:
+    async with ChatServer(answering(Say(text=reply))) as chat:
         await platform.executor(chat)
         await platform.begin("j1", **ASKING)
 

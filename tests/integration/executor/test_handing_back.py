@@ -140,9 +140,9 @@ async def test_nothing_is_written_behind_an_append_that_was_cut_short(
         service = await platform.executor(chat)
         await platform.begin("cut")
         await asyncio.wait_for(stored.wait(), 10)
-        with capture_logs() as said:
+        with capture_logs() as lines:
             await service.stop(0.1)
-        assert [line for line in said if line["log_level"] == "error"] == []
+        assert [line for line in lines if line["log_level"] == "error"] == []
         await platform.executor(chat)
         assert (await platform.wait_for("cut")).status == "completed"
     assert "job.handed_back" not in await types(platform, "cut")

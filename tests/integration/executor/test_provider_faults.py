@@ -96,8 +96,8 @@ async def test_a_request_every_fallback_refuses_fails(platform: ExecutorPlatform
 
 
 async def test_a_cancel_during_a_stream_bills_what_came(platform: ExecutorPlatform):
-    said = "The moon pulls the sea towards it and the sea follows " * 20
-    async with ChatServer(lambda _: Say(text=said, pace_s=0.02)) as chat:
+    text = "The moon pulls the sea towards it and the sea follows " * 20
+    async with ChatServer(lambda _: Say(text=text, pace_s=0.02)) as chat:
         await platform.executor(chat)
         await platform.begin("j1", max_output_tokens=1_000)
         await platform.until_writing("j1")
@@ -185,8 +185,8 @@ async def test_a_model_that_keeps_failing_is_left_alone_by_every_job(platform: E
 
 async def test_a_key_that_its_provider_quotes_is_in_no_record(platform: ExecutorPlatform):
     key = "sk-very-secret-0123456789"
-    said = {"message": f"Incorrect API key provided: {key}. " + "x" * 421 + key, "code": "invalid_api_key"}
-    async with ChatServer(lambda _: Say(status=401, error=said)) as chat:
+    error = {"message": f"Incorrect API key provided: {key}. " + "x" * 421 + key, "code": "invalid_api_key"}
+    async with ChatServer(lambda _: Say(status=401, error=error)) as chat:
         await platform.executor(chat, key=key)
         await platform.begin("j1")
 

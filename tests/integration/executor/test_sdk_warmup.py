@@ -19,9 +19,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     for adapter in (Anthropic, OpenAI):
 
-        def client(self, *said, _make=adapter.client):
+        def client(self, *args, _make=adapter.client):
             found.append(type(self).__name__)
-            return _make(self, *said)
+            return _make(self, *args)
 
         monkeypatch.setattr(adapter, "client", client)
     return found

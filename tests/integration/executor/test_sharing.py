@@ -52,5 +52,7 @@ async def test_a_job_runs_with_the_configuration_in_its_own_log(platform: Execut
         await platform.wait_for("old")
         await platform.wait_for("new")
 
-    said = {name: job.routing.config.instructions for name, job in jobs.items() if job.routing.config is not None}
-    assert said == {"old": "be old", "new": "be new"}
+    instructions = {
+        name: job.routing.config.instructions for name, job in jobs.items() if job.routing.config is not None
+    }
+    assert instructions == {"old": "be old", "new": "be new"}

@@ -93,9 +93,9 @@ async def test_sixty_jobs_over_two_routers_on_the_bus_are_thirty_three(platform:
     jobs = [f"j{n}" for n in range(60)]
     await begun(platform, *jobs)
 
-    said = await asyncio.gather(*(extend(platform, job, "0.03") for job in jobs))
+    replies = await asyncio.gather(*(extend(platform, job, "0.03") for job in jobs))
 
-    assert sum(one.granted for one in said) == 33
+    assert sum(one.granted for one in replies) == 33
 
 
 async def test_a_raised_budget_wakes_the_longest_waiting_jobs_it_can_pay(platform: Platform):

@@ -15,8 +15,8 @@ def slow_first_result(monkeypatch) -> tuple[asyncio.Event, asyncio.Event]:
     appended, go_on = asyncio.Event(), asyncio.Event()
     append = JobLog.append
 
-    async def slowly(self, events, after, **said):
-        head = await append(self, events, after, **said)
+    async def slowly(self, events, after, **options):
+        head = await append(self, events, after, **options)
         if events[-1].type == "tool.completed" and not appended.is_set():
             appended.set()
             await go_on.wait()
@@ -153,8 +153,8 @@ async def test_an_unlogged_result_from_before_the_cancel_is_kept(platform, effec
     calls = Say(tools=(("get_current_time", {}), ("effects__look_read", {})))
     (appended, go_on), answered, call = slow_first_result(monkeypatch), list[str](), ToolRegistry.call
 
-    async def told(self, job, wanted, **said):
-        reply = await call(self, job, wanted, **said)
+    async def told(self, job, wanted, **options):
+        reply = await call(self, job, wanted, **options)
         answered.append(wanted.wanted.call)
         return reply
 

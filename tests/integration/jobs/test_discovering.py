@@ -64,7 +64,7 @@ async def box(*tools) -> AsyncIterator[Box]:
         yield made
 
 
-def said_by(body) -> int:
+def count_answers(body) -> int:
     return sum(message["role"] == "assistant" for message in body["messages"])
 
 
@@ -101,7 +101,7 @@ async def test_twenty_steps_with_a_flapping_server_never_rewrite_a_prompt(platfo
     held = {step: asyncio.Event() for step in (4, 8, 12)}
 
     def script(body) -> Say:
-        step = said_by(body) + 1
+        step = count_answers(body) + 1
         return flapping(step, held) if step < STEPS else Say(text="done")
 
     def notes(job) -> list[NoteMessage]:
@@ -210,7 +210,7 @@ async def test_a_session_recalls_only_what_its_own_jobs_read(platform):
 
 async def test_a_tool_outside_the_agents_patterns_cannot_be_used_indirectly(platform):
     def script(body) -> Say:
-        if said_by(body):
+        if count_answers(body):
             return Say(text=body["messages"][-1]["content"])
         return Say(tools=(("use_tool", {"name": "get_current_time", "arguments": {}}),))
 

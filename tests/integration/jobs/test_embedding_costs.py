@@ -58,13 +58,13 @@ async def put_budget(platform: Platform, limit_usd: str) -> None:
 
 
 async def spent(platform: Platform) -> Budget:
-    said = await platform.bus.ask(ListBudgets(tenant="default", name="all"), BudgetList)
-    return said.budgets[0]
+    reply = await platform.bus.ask(ListBudgets(tenant="default", name="all"), BudgetList)
+    return reply.budgets[0]
 
 
 async def ledger(platform: Platform, *group_by: str) -> tuple[CostRow, ...]:
-    said = await platform.bus.ask(GetCosts(tenant="default", group_by=group_by), CostTable)
-    return said.rows
+    table = await platform.bus.ask(GetCosts(tenant="default", group_by=group_by), CostTable)
+    return table.rows
 
 
 async def reported(platform: Platform) -> None:

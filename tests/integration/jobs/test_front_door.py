@@ -126,6 +126,6 @@ async def test_the_time_and_a_style_reach_the_model_beside_the_input(platform):
         await platform.wait_for("s1")
 
     [(_, body)] = chat.calls
-    said, sent, style = body["messages"][1]["content"].split("\n\n")
-    assert (said, style) == ("Say hello", "Answer in this style: like a pirate")
+    text, sent, style = body["messages"][1]["content"].split("\n\n")
+    assert (text, style) == ("Say hello", "Answer in this style: like a pirate")
     assert sent.startswith("Sent on ") and sent.endswith(" UTC.")

@@ -36,9 +36,9 @@ async def test_the_command_line_adds_lists_shows_and_removes_a_model(platform, t
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
-        said, wrong = await asyncio.wait_for(run.communicate(), 60)
-        assert run.returncode == code, wrong.decode()
-        return said.decode() + wrong.decode()
+        stdout, stderr = await asyncio.wait_for(run.communicate(), 60)
+        assert run.returncode == code, stderr.decode()
+        return stdout.decode() + stderr.decode()
 
     added = json.loads(await wayline("add", str(tmp_path / "card.json"), "--json"))
     listed = json.loads(await wayline("list", "--json"))
@@ -75,10 +75,10 @@ async def test_the_doctor_asks_the_running_system_not_its_shell(
         await platform.bus.ask(PutAgent(tenant="default", name="wanting", config=wanting), Agent)
         monkeypatch.setenv("WAYLINE_URL", f"http://127.0.0.1:{platform.http_port}")
 
-        said = [one.text async for one in examine_models(StandaloneSettings(), Installation(tmp_path / "data"))]
+        lines = [one.text async for one in examine_models(StandaloneSettings(), Installation(tmp_path / "data"))]
         await platform.stop("executor")
         alone = [one.text async for one in examine_models(StandaloneSettings(), Installation(tmp_path / "data"))]
 
-    assert said[0] == "executors call chat at 127.0.0.1, without a key"
-    assert "agent wanting names openai/gpt-6-sol, but executors have no openai" in said
+    assert lines[0] == "executors call chat at 127.0.0.1, without a key"
+    assert "agent wanting names openai/gpt-6-sol, but executors have no openai" in lines
     assert len(alone) == 1 and alone[0].startswith("the providers that executors can call are unknown")

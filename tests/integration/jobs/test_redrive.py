@@ -19,7 +19,7 @@ BROKEN_AT = 7
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
 
-class Desk:
+class BreakableServer:
     """An MCP server with one tool that works and one that can be broken."""
 
     def __init__(self) -> None:
@@ -60,8 +60,8 @@ def clerk(body) -> Say:
 
 
 async def test_twenty_jobs_of_one_broken_tool_finish_after_one_redrive(platform: Platform):
-    desk = Desk()
-    async with desk.open() as url, ChatServer(clerk) as chat:
+    mcp_server = BreakableServer()
+    async with mcp_server.open() as url, ChatServer(clerk) as chat:
         server = {"name": "desk", "url": url, "effects": {"look": "read", "ship": "once"}}
         await platform.start(
             "router",
@@ -88,8 +88,8 @@ async def test_twenty_jobs_of_one_broken_tool_finish_after_one_redrive(platform:
         await until(grouped, why="all failed jobs are in one group")
         page = (await http.get("/v1/jobs", params={"fingerprint": fingerprint, "limit": 200})).json()
         assert len(page["jobs"]) == JOBS
-        desk.broken = False
-        asked, looked = len(chat.calls), desk.looked
+        mcp_server.broken = False
+        asked, looked = len(chat.calls), mcp_server.looked
 
         body = {"fingerprint": fingerprint}
         planned = (await http.post("/v1/dead-letters/redrive", json={**body, "dry_run": True})).json()
@@ -100,7 +100,7 @@ async def test_twenty_jobs_of_one_broken_tool_finish_after_one_redrive(platform:
         again = [await platform.wait_for(fork) for fork in forks]
 
         assert {(job.status, job.answer) for job in again} == {("completed", '{"n": 1}')}
-        assert (desk.shipped, desk.looked) == (JOBS, looked)
+        assert (mcp_server.shipped, mcp_server.looked) == (JOBS, looked)
         # One answer each, after the tool worked; no call of the six steps before, nor of the seventh.
         assert sorted(call[0] for call in chat.calls[asked:]) == sorted(f"default/{fork}/8/m1" for fork in forks)
         second = (await http.post("/v1/dead-letters/redrive", json=body)).json()
@@ -116,8 +116,8 @@ async def test_twenty_jobs_of_one_broken_tool_finish_after_one_redrive(platform:
 
 
 async def test_a_redrive_goes_on_behind_the_jobs_already_redriven(platform: Platform):
-    desk = Desk()
-    async with desk.open() as url, ChatServer(clerk) as chat:
+    mcp_server = BreakableServer()
+    async with mcp_server.open() as url, ChatServer(clerk) as chat:
         server = {"name": "desk", "url": url, "effects": {"look": "read", "ship": "once"}}
         settings = {"executor": chatting(chat), "tool_registry": with_tools(server), "tracing": TracingSettings()}
         await platform.start("router", "executor", "tool_registry", "tracing", "gateway", **settings)
@@ -132,7 +132,7 @@ async def test_a_redrive_goes_on_behind_the_jobs_already_redriven(platform: Plat
             return len(page["jobs"]) == 3
 
         await until(listed, why="all failed jobs are listed")
-        desk.broken = False
+        mcp_server.broken = False
         body, seen = {"fingerprint": fingerprint, "limit": 2}, []
         for _ in range(2):
             redriven = (await http.post("/v1/dead-letters/redrive", json=body)).json()
@@ -141,4 +141,4 @@ async def test_a_redrive_goes_on_behind_the_jobs_already_redriven(platform: Plat
                 await platform.wait_for(one["fork_id"])
 
         assert seen == [(["forked", "forked"], True), (["already", "already", "forked"], False)]
-        assert desk.shipped == 3
+        assert mcp_server.shipped == 3

@@ -185,13 +185,13 @@ async def test_thinking_is_shown_only_where_settings_say_so(platform: Platform, 
         await platform.wait_for("j1")
         # What was decided for a job holds for it, whatever is changed later.
         await change(http, show_reasoning=not shown)
-        said = [event for event in await platform.events("j1") if isinstance(event, e.ModelCompleted)]
+        completed = [event for event in await platform.events("j1") if isinstance(event, e.ModelCompleted)]
         whole = (await http.get("/v1/jobs/j1/events", headers={"accept": "application/json"})).text
-        later = (await http.get(f"/v1/jobs/j1/events?after={said[0].seq - 1}")).text
+        later = (await http.get(f"/v1/jobs/j1/events?after={completed[0].seq - 1}")).text
         progress = (await http.get("/v1/jobs/j1/events?progress=true")).text
         exported = (await http.get("/v1/jobs/j1/export")).text
 
-    assert said[0].message.thinking == "Three and four."
+    assert completed[0].message.thinking == "Three and four."
     assert [("Three and four." in text) for text in (whole, later, progress)] == [shown] * 3
     assert "Seven." in whole
     assert "Three and four." in exported

@@ -32,11 +32,11 @@ class Steered(Session):
     """Jobs whose model asks for the time before it answers."""
 
     def say(self, body: dict[str, Any]) -> Say:
-        said = super().say(body)
+        answer = super().say(body)
         if self.asked[-1] in self.tools:
             self.tools.discard(self.asked[-1])
-            return Say("Let me look.", ((CLOCK, {}),), hold=said.hold)
-        return said
+            return Say("Let me look.", ((CLOCK, {}),), hold=answer.hold)
+        return answer
 
     async def steer(self, job_id: str, **more: Any) -> None:
         await self.submit(job_id, when_busy="steer", **more)
@@ -303,9 +303,9 @@ async def test_a_parked_job_takes_words_when_it_goes_on(platform: Platform, effe
 
         assert (await platform.wait_for("j1")).answer == "paid"
         assert (await platform.wait_for("j2")).handed_to == "j1"
-        said = chat.calls[-1][1]["messages"]
-        assert [one["role"] for one in said][-2:] == ["tool", "user"]
-        assert "Pay no more." in str(said[-1]["content"])
+        messages = chat.calls[-1][1]["messages"]
+        assert [one["role"] for one in messages][-2:] == ["tool", "user"]
+        assert "Pay no more." in str(messages[-1]["content"])
         assert resumed == []
 
 
@@ -352,15 +352,15 @@ async def test_two_hundred_jobs_of_which_many_steer_keep_one_order(session: Stee
     numbers = {job: log[0].turn.number for job, log in logs.items()}  # type: ignore[attr-defined]
     ordered = sorted(jobs, key=numbers.__getitem__)
     spoke = [job for job in ordered if any(isinstance(event, e.ModelRequested) for event in logs[job])]
-    said = dict.fromkeys(spoke, 1)
+    counts = dict.fromkeys(spoke, 1)
     for job in spoke:
         job_words = (await platform.job(job)).session.steered_by
         assert [*job_words] == sorted(job_words, key=numbers.__getitem__)
         assert all(numbers[by] > numbers[job] for by in job_words)
         for by in job_words:
-            said[by] = said.get(by, 0) + 1
+            counts[by] = counts.get(by, 0) + 1
             assert (await platform.job(by)).session.handed_to == job
     assert sorted(numbers.values()) == [*range(1, 201)]
-    assert said == dict.fromkeys(jobs, 1)
+    assert counts == dict.fromkeys(jobs, 1)
     assert set(jobs) - set(spoke) <= steering and len(spoke) < 200
     await session.ran_in_order(*spoke)

@@ -160,8 +160,10 @@ async def test_a_model_without_vision_gets_image_notes(jobs: CameraJobs):
     ended = await jobs.run(BLIND)
 
     assert (ended.status, jobs.sent()) == ("completed", [[], [], []])
-    said = [message["content"] for message in jobs.simulator.requests[-1].body["messages"] if message["role"] == "tool"]
-    assert tuple(said) == NOTES
+    results = [
+        message["content"] for message in jobs.simulator.requests[-1].body["messages"] if message["role"] == "tool"
+    ]
+    assert tuple(results) == NOTES
     assert ended.cost_usd == jobs.billed()
 
 

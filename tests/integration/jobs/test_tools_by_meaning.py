@@ -46,8 +46,8 @@ async def embedder(before: Answer) -> AsyncIterator[str]:
 
 
 def _vector(text: str) -> list[float]:
-    said = set(text.lower().replace("_", " ").replace(".", " ").replace("?", " ").split())
-    return [float(len(said & concept)) for concept in CONCEPTS] + [0.1]
+    words = set(text.lower().replace("_", " ").replace(".", " ").replace("?", " ").split())
+    return [float(len(words & concept)) for concept in CONCEPTS] + [0.1]
 
 
 async def started(platform: Platform, url: str, *, wait_s: float = WAIT_S) -> None:

@@ -33,8 +33,8 @@ async def limit_signals(platform: Platform) -> None:
 async def flood(platform: Platform, *, wave: int) -> None:
     """Signal as many jobs as the tenant `default` can name, then wait for what is left of it."""
     js = platform.client.jetstream()
-    said = [js.publish(f"signals.default.w{wave}-{n}", CANCEL) for n in range(WAVE)]
-    await asyncio.gather(*said, return_exceptions=True)
+    publishes = [js.publish(f"signals.default.w{wave}-{n}", CANCEL) for n in range(WAVE)]
+    await asyncio.gather(*publishes, return_exceptions=True)
 
     async def within_share() -> bool:
         return sum((await signals_held(platform.bus, "default")).values()) <= SHARE

@@ -177,8 +177,10 @@ async def test_a_header_that_differs_from_its_argument_is_refused(platform: Plat
     door = await open_door(platform)
     region = {"type": "string", "x-mcp-header": "Region"}
     tool = BusTool(name="ship", effect=Effect.READ, input_schema={"type": "object", "properties": {"region": region}})
-    said = AnnounceTools(tenant="default", service="shop", instance="one", started_at=datetime.now(UTC), tools=(tool,))
-    await platform.client.request(said.subject, said.to_wire(), timeout=5)
+    announcement = AnnounceTools(
+        tenant="default", service="shop", instance="one", started_at=datetime.now(UTC), tools=(tool,)
+    )
+    await platform.client.request(announcement.subject, announcement.to_wire(), timeout=5)
 
     async def never(self: Offers, caller: Caller) -> list[Tool]:
         raise AssertionError("a call lists all tools")

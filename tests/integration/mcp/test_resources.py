@@ -80,9 +80,9 @@ async def test_a_jobs_trace_and_result_are_read_by_its_id(platform: Platform):
         [result] = (await client.read_resource(f"job://{job_id}/result")).contents
 
     assert orjson.loads(trace.text)["root"]["name"].startswith("invoke_agent")
-    said = orjson.loads(result.text)
-    assert (said["job_id"], said["status"]) == (job_id, "completed")
-    assert said["answer"] == answered.structured_content["answer"]
+    body = orjson.loads(result.text)
+    assert (body["job_id"], body["status"]) == (job_id, "completed")
+    assert body["answer"] == answered.structured_content["answer"]
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

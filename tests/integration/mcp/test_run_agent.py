@@ -46,11 +46,11 @@ async def test_an_agent_answers_with_its_cost_and_its_job(platform: Platform):
         await client.list_tools()
         answered = await run(client, session_id="s-1")
 
-    said = answered.structured_content
-    job = await platform.wait_for(said["job_id"])
-    assert (said["status"], said["answer"], said["agent"]) == ("completed", "first", "helper")
-    assert (said["session_id"], said["trace"]) == ("s-1", f"job://{job.job_id}/trace")
-    assert Decimal(said["cost_usd"]) == job.cost_usd > 0
+    content = answered.structured_content
+    job = await platform.wait_for(content["job_id"])
+    assert (content["status"], content["answer"], content["agent"]) == ("completed", "first", "helper")
+    assert (content["session_id"], content["trace"]) == ("s-1", f"job://{job.job_id}/trace")
+    assert Decimal(content["cost_usd"]) == job.cost_usd > 0
     assert (answered.content[0].text, answered.is_error) == ("first", False)
 
 
@@ -136,13 +136,13 @@ async def test_a_job_that_waits_for_a_person_says_so(platform: Platform, effects
         await platform.put_agent("helper", model=MODEL)
         async with door.client() as client:
             waiting = await run(client)
-            said = waiting.structured_content
-            [asked] = (await platform.wait_until_parked(said["job_id"])).tools.pending
-            await platform.decide(said["job_id"], asked.approval_id)
-            await platform.wait_for(said["job_id"])
-            ended = await client.call_tool("wait_for_job", {"job_id": said["job_id"]})
+            content = waiting.structured_content
+            [asked] = (await platform.wait_until_parked(content["job_id"])).tools.pending
+            await platform.decide(content["job_id"], asked.approval_id)
+            await platform.wait_for(content["job_id"])
+            ended = await client.call_tool("wait_for_job", {"job_id": content["job_id"]})
 
-    assert (said["status"], said["waiting_for"], waiting.is_error) == ("parked", "approval", False)
+    assert (content["status"], content["waiting_for"], waiting.is_error) == ("parked", "approval", False)
     assert "waits for a person" in waiting.content[0].text
     assert ended.content[0].text == "paid"
 

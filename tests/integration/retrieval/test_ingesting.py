@@ -27,9 +27,9 @@ def encoded(content: bytes) -> str:
 
 
 async def test_plain_text_is_found_again(service: Service, client: Any):
-    said = await client.ingest("d1", "The tortoise wins the race.", name="Fables", metadata={"shelf": 3})
+    document = await client.ingest("d1", "The tortoise wins the race.", name="Fables", metadata={"shelf": 3})
 
-    assert said.model_copy(update={"created_at": None}) == Document(
+    assert document.model_copy(update={"created_at": None}) == Document(
         document_id="d1",
         name="Fables",
         status="ready",  # pyright: ignore[reportArgumentType]
@@ -82,10 +82,10 @@ async def test_two_megabytes_of_text_come_by_claim_check(service: Service, clien
     text = "\n\n".join(f"Paragraph {n} tells of the wombat number w{n}. " + "Filler words. " * 60 for n in range(2_300))
     assert len(text) > 2_000_000
 
-    said = await client.ingest("big", text)
+    document = await client.ingest("big", text)
 
-    assert said.status == "ready"
-    assert said.chunks_done == said.chunks_total > 2_000
+    assert document.status == "ready"
+    assert document.chunks_done == document.chunks_total > 2_000
     assert "number w2222." in (await client.search("w2222", mode="keyword")).hits[0].text
 
 
@@ -152,17 +152,17 @@ async def test_an_encrypted_pdf_fails_unless_its_password_is_empty(
 
 
 async def test_a_pdf_of_pictures_asks_for_text_recognition(service: Service, client: Any, pdf: Callable[..., bytes]):
-    said = await client.ingest("scan", content_base64=encoded(pdf("", "")), media_type="application/pdf")
+    document = await client.ingest("scan", content_base64=encoded(pdf("", "")), media_type="application/pdf")
 
-    assert said.status == "failed"
-    assert "OCR" in said.error
+    assert document.status == "failed"
+    assert "OCR" in document.error
 
 
 async def test_nul_bytes_and_half_characters_do_no_harm(service: Service, client: Any):
     text = "A zero\x00 and " + "words " * 60
-    said = await client.ingest("d1", text, name="na\x00me", metadata={"k\x00": ["v\x00", float("inf")]})
+    document = await client.ingest("d1", text, name="na\x00me", metadata={"k\x00": ["v\x00", float("inf")]})
 
-    assert (said.status, said.name, said.metadata) == ("ready", "name", {"k": ["v", None]})
+    assert (document.status, document.name, document.metadata) == ("ready", "name", {"k": ["v", None]})
     assert (await client.search("zero\x00", mode="keyword")).hits[0].text.startswith("A zero and words")
 
 
@@ -216,10 +216,10 @@ async def test_a_document_whose_message_became_a_dead_letter_says_so(
         raise Reject("nobody knows", code="mystery")
 
     monkeypatch.setattr(DocumentTable, "replace", broken)
-    said = await client.ingest("d1", "The tortoise wins.")
+    document = await client.ingest("d1", "The tortoise wins.")
 
-    assert said.status == "failed"
-    assert "(mystery): nobody knows" in said.error
+    assert document.status == "failed"
+    assert "(mystery): nobody knows" in document.error
     await until(lambda: dead(client), why="the message is put aside")
 
 

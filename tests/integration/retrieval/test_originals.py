@@ -58,11 +58,11 @@ async def refusal(client: Any, document_id: str, digest: str, *, tenant: str = "
 async def test_an_image_is_ready_without_passages_and_says_what_it_is(service: Service, client: Any):
     image = png(640, 480)
 
-    said = await upload(client, "cat", image, "image/png")
+    document = await upload(client, "cat", image, "image/png")
 
     digest = sha256(image).hexdigest()
-    assert (said.status, said.chunks_total, said.error) == ("ready", 0, None)
-    assert (said.sha256, said.width, said.height) == (digest, 640, 480)
+    assert (document.status, document.chunks_total, document.error) == ("ready", 0, None)
+    assert (document.sha256, document.width, document.height) == (digest, 640, 480)
     found = await described(client, "cat", "nobody")
     about = {"sha256": digest, "size_bytes": len(image), "width": 640, "height": 480}
     cat = Attachment(document_id="cat", name="cat", media_type="image/png", **about)
@@ -87,9 +87,9 @@ async def test_reading_a_large_pdf_in_pieces_stores_no_object(service: Service, 
 async def test_a_scanned_pdf_is_kept_though_nothing_is_found_in_it(service: Service, client: Any):
     content = pdf("", "")
 
-    said = await upload(client, "scan", content, "application/pdf")
+    document = await upload(client, "scan", content, "application/pdf")
 
-    assert (said.status, said.pages) == ("failed", 2)
+    assert (document.status, document.pages) == ("failed", 2)
     assert await kept(client, "scan", sha256(content).hexdigest()) == content
 
 
@@ -106,9 +106,9 @@ async def test_an_unreadable_version_keeps_the_previous_bytes(service: Service, 
     image = png(8, 8)
     await upload(client, "cat", image, "image/png")
 
-    said = await upload(client, "cat", b"no image", "image/png")
+    document = await upload(client, "cat", b"no image", "image/png")
 
-    assert said.status == "failed"
+    assert document.status == "failed"
     assert await kept(client, "cat", sha256(image).hexdigest()) == image
 
 

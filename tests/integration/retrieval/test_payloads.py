@@ -50,11 +50,11 @@ async def test_an_older_builds_upload_in_payloads_is_read_and_left(
             IndexDocument(tenant="acme", document_id="d1", name="d1", text=large("first"))
         )
     await client.bus.store("documents.index.acme", body, headers)
-    said = await until(lambda: client.ended("d1"), within=30, why="d1 is indexed")
+    document = await until(lambda: client.ended("d1"), within=30, why="d1 is indexed")
 
     await delete(client, "d1")
 
-    assert (said.status, await kept(client), await kept(client, PAYLOADS)) == ("ready", 0, 1)
+    assert (document.status, await kept(client), await kept(client, PAYLOADS)) == ("ready", 0, 1)
     assert await client.get("d1") is None
 
 

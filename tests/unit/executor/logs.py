@@ -97,13 +97,13 @@ class Log:
     def failing(self, code: str, step: int = 1, attempt: int = 1, **more: Any) -> Log:
         return self.ask(step, attempt).fail(code, **more)
 
-    def answer(self, text: str = "", *tools: str, stop: str = "end", **said: Any) -> Log:
+    def answer(self, text: str = "", *tools: str, stop: str = "end", **fields: Any) -> Log:
         """The call that is open ends in a message."""
         calls = tuple(ToolCall(call=str(n), tool=tool) for n, tool in enumerate(tools, 1))
         return self.say(
             e.ModelCompleted,
             **self._open(),
-            message=AssistantMessage(text=text, tool_calls=calls, **said),
+            message=AssistantMessage(text=text, tool_calls=calls, **fields),
             usage=Usage(input=10, output=2),
             cost_usd=Decimal("0.5"),
             stop_reason=stop,

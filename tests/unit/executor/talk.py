@@ -101,8 +101,8 @@ class Talk:
         named = {"step": self.job.model.step, "call": call, "tool": "a"}
         error = ToolError(code="tool_failed", message=content) if failed else None
         reply = ToolReply(status="failed" if failed else "success", content="" if failed else content, error=error)
-        said = shown(self.job, "a", reply, step=self.job.model.step, call=call, tokens_max=300)
-        self.note(e.ToolCompleted, **named, status=reply.status, **said)
+        fields = shown(self.job, "a", reply, step=self.job.model.step, call=call, tokens_max=300)
+        self.note(e.ToolCompleted, **named, status=reply.status, **fields)
 
     def restart(self) -> None:
         """Another process goes on with nothing but the log, as it was written."""
@@ -133,11 +133,11 @@ def play(talk: Talk, step: Step) -> None:
         talk.note(e.JobRerouted, route=ROUTE.model_copy(update={"model": model}), cause="fallback")
     elif step.turn == "compact":
         talk.note(e.ContextCompacted, note=NoteMessage(label="CONTEXT", text="much was said"), kept=1)
-    said = [NoteMessage(label="CONTEXT UPDATE", text=text) for text in step.notes]
-    talk.ask(*said)
+    notes = [NoteMessage(label="CONTEXT UPDATE", text=text) for text in step.notes]
+    talk.ask(*notes)
     for _ in range(step.failures):
         talk.fail()
-        talk.ask(*said)
+        talk.ask(*notes)
     talk.answer(*(ToolCall(call=str(n), tool="a", arguments={"n": n}) for n in range(len(step.calls))), text="so")
     if step.restart:
         talk.restart()

@@ -56,7 +56,7 @@ def test_every_provider_that_can_be_configured_has_an_adapter():
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("message", "redacted"),
     [
         ("bad key sk-0123456789 here", "bad key (a key) here"),
         ("bad key sk-01234567", "bad key (a key)"),
@@ -64,8 +64,8 @@ def test_every_provider_that_can_be_configured_has_an_adapter():
         ("none", "none"),
     ],
 )
-def test_an_error_contains_no_key_nor_its_beginning(said, told):
-    assert without(["none", "sk-0123456789"], said) == told
+def test_an_error_contains_no_key_nor_its_beginning(message, redacted):
+    assert without(["none", "sk-0123456789"], message) == redacted
 
 
 def test_an_executor_lists_its_providers_and_hosts_without_keys():
@@ -74,9 +74,9 @@ def test_an_executor_lists_its_providers_and_hosts_without_keys():
         openai_base_url="http://me:sk-other-secret@gpt.internal:9/v1?key=sk-third",
     )
 
-    said = configured(settings, executor="host-1")
+    provider_list = configured(settings, executor="host-1")
 
-    assert said == ProviderList(
+    assert provider_list == ProviderList(
         executor="host-1",
         providers=(
             Provider(name="anthropic", host="api.anthropic.com", keyed=True),
@@ -84,4 +84,4 @@ def test_an_executor_lists_its_providers_and_hosts_without_keys():
             Provider(name="offline"),
         ),
     )
-    assert "sk-" not in said.model_dump_json()
+    assert "sk-" not in provider_list.model_dump_json()

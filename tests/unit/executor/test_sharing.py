@@ -36,7 +36,8 @@ def test_another_version_of_an_agent_is_another_configuration():
     shared = Shared()
 
     kind, stern = (
-        fold(shared.events(values(Log(config=AgentConfig(instructions=said))))) for said in ("Be kind.", "Be stern.")
+        fold(shared.events(values(Log(config=AgentConfig(instructions=instructions)))))
+        for instructions in ("Be kind.", "Be stern.")
     )
 
     assert (kind.routing.config, stern.routing.config) == (

@@ -29,7 +29,7 @@ def document(text: str | None = None, *, content: bytes | None = None, **fields:
 
 
 @pytest.mark.parametrize(
-    ("name", "said", "read_as"),
+    ("name", "media_type", "read_as"),
     [
         ("note", "text/plain; charset=utf-8", "text/plain"),
         ("README.md", "text/plain", "text/markdown"),
@@ -40,12 +40,12 @@ def document(text: str | None = None, *, content: bytes | None = None, **fields:
         ("notes.md", "text/html", "text/html"),
     ],
 )
-def test_the_name_decides_the_format_only_where_the_sender_did_not(name: str, said: str, read_as: str):
-    assert media_type_of(document("x", name=name, media_type=said), b"x") == read_as
+def test_the_name_decides_the_format_only_where_the_sender_did_not(name: str, media_type: str, read_as: str):
+    assert media_type_of(document("x", name=name, media_type=media_type), b"x") == read_as
 
 
 @pytest.mark.parametrize(
-    ("name", "said", "content", "read_as"),
+    ("name", "media_type", "content", "read_as"),
     [
         ("Booking.com", "application/x-msdos-program", b"a list", "text/plain"),
         ("main.rs", "application/rls-services+xml", b"fn main() {}", "text/plain"),
@@ -57,8 +57,8 @@ def test_the_name_decides_the_format_only_where_the_sender_did_not(name: str, sa
         ("photo", "", png(2, 3), "image/png"),
     ],
 )
-def test_a_generic_media_type_gives_way_to_the_bytes(name: str, said: str, content: bytes, read_as: str):
-    assert media_type_of(document(content=content, name=name, media_type=said), content) == read_as
+def test_a_generic_media_type_gives_way_to_the_bytes(name: str, media_type: str, content: bytes, read_as: str):
+    assert media_type_of(document(content=content, name=name, media_type=media_type), content) == read_as
 
 
 @pytest.mark.parametrize("content", [b"PK\x03\x04\x14\x00\x06\x00", b"\xff\xfe\xfd", b"\x7fELF\x02\x01\x01\x00\x00"])
@@ -139,13 +139,13 @@ def test_a_page_without_an_article_still_gives_its_words():
 
 
 def test_the_original_is_kept_byte_for_byte_beside_its_text():
-    said = "Grüße".encode("cp1252")
+    content = "Grüße".encode("cp1252")
 
-    found = decode(document(content=said, media_type="text/plain"), LIMITS)
+    found = decode(document(content=content, media_type="text/plain"), LIMITS)
 
     assert ([page.text for page in found.pages], found.original) == (
         ["Grüße"],
-        Original(said, "text/plain", text_bytes=5),
+        Original(content, "text/plain", text_bytes=5),
     )
 
 

@@ -41,6 +41,6 @@ def test_starting_the_service_imports_nothing_heavy():
     heavy = ["numpy", "pgvector", "trafilatura", "pypdf", "httpx2", "lxml"]
     code = f"import sys, wayline.retrieval.app; print([name for name in {heavy} if name in sys.modules])"
 
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert said.stdout.strip() == "[]"
+    assert run.stdout.strip() == "[]"

@@ -37,15 +37,15 @@ class Provider:
 
 @pytest.fixture
 async def provider() -> AsyncIterator[Provider]:
-    said = Provider()
+    provider = Provider()
     app = web.Application()
-    app.router.add_post("/v1/embeddings", said.embeddings)
+    app.router.add_post("/v1/embeddings", provider.embeddings)
     runner = web.AppRunner(app)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
-    said.base_url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-    yield said
+    provider.base_url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    yield provider
     await runner.cleanup()
 
 

@@ -12,8 +12,8 @@ from wayline.executor.adapters.circuit_breaker import (
 
 def opened(at: float = 0.0) -> CircuitBreaker:
     breaker = CircuitBreaker()
-    said = [breaker.failed(at) for _ in range(FAILURES_MAX)]
-    assert said == [None] * (FAILURES_MAX - 1) + [at + OPEN_S]
+    open_until = [breaker.failed(at) for _ in range(FAILURES_MAX)]
+    assert open_until == [None] * (FAILURES_MAX - 1) + [at + OPEN_S]
     return breaker
 
 

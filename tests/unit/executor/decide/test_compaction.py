@@ -156,8 +156,8 @@ def test_blocks_bound_to_the_old_history_are_dropped():
     log.compacted(log.until_due())
     log.step(RESULT)
 
-    said = [message for message in log.job.conversation.messages if isinstance(message, AssistantMessage)]
-    assert [message.verbatim for message in said] == [None] * (len(said) - 1) + [BLOCKS]
+    answers = [message for message in log.job.conversation.messages if isinstance(message, AssistantMessage)]
+    assert [message.verbatim for message in answers] == [None] * (len(answers) - 1) + [BLOCKS]
 
 
 @pytest.mark.parametrize("made", [True, False])

@@ -59,9 +59,9 @@ def test_a_job_that_has_ended_needs_nothing():
 
 
 def test_an_answer_without_tool_calls_completes_the_job():
-    said = AssistantMessage(text="because")
+    answer = AssistantMessage(text="because")
 
-    assert decide(job_with(ASKED, step=1, messages=(*ASKED.conversation.messages, said))) == Complete("because")
+    assert decide(job_with(ASKED, step=1, messages=(*ASKED.conversation.messages, answer))) == Complete("because")
 
 
 def test_independent_tool_calls_run_beside_each_other():

@@ -18,9 +18,11 @@ def calling(log: Log, *wanted: tuple[str, dict], effect: Effect = Effect.READ) -
     tools = tuple(ToolDefinition(name=name, effect=effect) for name in dict(wanted))
     log.ask(log.job.model.step + 1, tools=tools if log.job.tools.offered is None else None)
     log.answer("let me see")
-    said = log.events.pop()
+    completed = log.events.pop()
     calls = tuple(ToolCall(call=str(n), tool=name, arguments=values) for n, (name, values) in enumerate(wanted, 1))
-    log.events.append(said.model_copy(update={"message": said.message.model_copy(update={"tool_calls": calls})}))
+    log.events.append(
+        completed.model_copy(update={"message": completed.message.model_copy(update={"tool_calls": calls})})
+    )
     return log
 
 

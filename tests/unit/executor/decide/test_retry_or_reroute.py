@@ -63,9 +63,9 @@ def test_a_wait_that_outlasts_the_job_is_not_made():
     assert isinstance(log.next, Fail)
 
 
-@pytest.mark.parametrize("said_retryable", [True, False])
-def test_a_spend_cap_is_never_retried_and_gives_advice(said_retryable: bool):
-    ended = Log().failing("spend_cap", retryable=said_retryable).next
+@pytest.mark.parametrize("retryable", [True, False])
+def test_a_spend_cap_is_never_retried_and_gives_advice(retryable: bool):
+    ended = Log().failing("spend_cap", retryable=retryable).next
 
     assert isinstance(ended, Fail) and ended.error.code == "spend_cap"
     assert "spending limit" in ended.error.message and "fallback" in ended.error.message

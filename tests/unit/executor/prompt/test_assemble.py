@@ -53,13 +53,13 @@ def test_each_call_marks_the_breakpoint_the_previous_call_wrote(history):
         play(talk, step)
 
     for n, prompt in enumerate(talk.prompts):
-        said = max((n for n, m in enumerate(prompt.messages) if isinstance(m, AssistantMessage)), default=None)
+        last_answer = max((n for n, m in enumerate(prompt.messages) if isinstance(m, AssistantMessage)), default=None)
         assert len(prompt.breakpoints) <= 3
         assert prompt.breakpoints[-1] == len(prompt.messages) - 1
-        if said is not None:
+        if last_answer is not None:
             written = [before.breakpoints[-1] for before in talk.prompts[:n]]
-            assert said - 1 in written
-            assert said - 1 in prompt.breakpoints
+            assert last_answer - 1 in written
+            assert last_answer - 1 in prompt.breakpoints
 
 
 @settings(max_examples=100, deadline=None)

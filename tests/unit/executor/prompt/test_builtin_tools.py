@@ -98,22 +98,22 @@ def recall(**arguments) -> str:
 
 
 def test_a_result_is_read_back_piece_by_piece_to_its_end():
-    said, begin = "", 0
+    text, begin = "", 0
     while "this is the end" not in (answer := recall(**{"from": begin})):
         piece, _, note = answer.rpartition("\n[Characters ")
-        said, begin = said + piece, int(note.split("from=")[1].rstrip("]"))
-        assert begin <= len(said) + RECALLED_CHARS
-    said += answer.rpartition("\n[Characters ")[0]
+        text, begin = text + piece, int(note.split("from=")[1].rstrip("]"))
+        assert begin <= len(text) + RECALLED_CHARS
+    text += answer.rpartition("\n[Characters ")[0]
 
-    assert said == WHOLE
+    assert text == WHOLE
 
 
 def test_a_query_finds_its_places_and_says_where_they_are():
-    said = recall(query="BLUE")
+    answer = recall(query="BLUE")
 
-    assert "line 700: blue" in said and "line 100:" not in said
-    begin = int(said.split("[From character ")[1].split("]")[0])
-    assert said.split("]\n", 1)[1] == WHOLE[begin : begin + len(said.split("]\n", 1)[1])]
+    assert "line 700: blue" in answer and "line 100:" not in answer
+    begin = int(answer.split("[From character ")[1].split("]")[0])
+    assert answer.split("]\n", 1)[1] == WHOLE[begin : begin + len(answer.split("]\n", 1)[1])]
 
 
 def test_a_query_that_finds_everything_is_answered_within_the_limit():

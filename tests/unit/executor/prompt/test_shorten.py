@@ -44,21 +44,21 @@ def test_a_result_within_the_limit_stays_whole():
 def test_a_long_list_is_sampled_from_both_ends_as_json():
     rows = [{"id": n, "name": f"customer {n}"} for n in range(2_000)]
 
-    said = short(orjson.dumps(rows).decode())
+    shortened = short(orjson.dumps(rows).decode())
 
-    assert said is not None
-    sampled = orjson.loads(body(said))
+    assert shortened is not None
+    sampled = orjson.loads(body(shortened))
     assert (sampled[0], sampled[-1]) == (rows[0], rows[-1])
     kept = sum(isinstance(one, dict) for one in sampled)
     assert sampled[-2] == f"… {2_000 - kept} of 2000 items left out …"
-    assert f'{RECALL} {{"step": 3, "call": "2"}}' in said
+    assert f'{RECALL} {{"step": 3, "call": "2"}}' in shortened
 
 
 def test_a_list_deep_inside_an_object_is_sampled_where_it_stands():
-    said = short(orjson.dumps({"page": {"total": 900, "rows": list(range(900))}, "next": "abc"}).decode())
+    shortened = short(orjson.dumps({"page": {"total": 900, "rows": list(range(900))}, "next": "abc"}).decode())
 
-    assert said is not None
-    sampled = orjson.loads(body(said))
+    assert shortened is not None
+    sampled = orjson.loads(body(shortened))
     assert (sampled["page"]["total"], sampled["next"]) == (900, "abc")
     assert len(sampled["page"]["rows"]) < 100
 
@@ -66,40 +66,40 @@ def test_a_list_deep_inside_an_object_is_sampled_where_it_stands():
 def test_a_long_text_keeps_both_ends_and_marks_the_gap():
     text = "\n".join(f"line {n}" for n in range(5_000))
 
-    said = short(text)
+    shortened = short(text)
 
-    assert said is not None and said.startswith("line 0\nline 1\n")
-    shown_lines = body(said).splitlines()
+    assert shortened is not None and shortened.startswith("line 0\nline 1\n")
+    shown_lines = body(shortened).splitlines()
     assert shown_lines[-1] == "line 4999"
     [marker] = [line for line in shown_lines if line.startswith("[…")]
     begin, end = int(marker.split()[2]), int(marker.split()[4])
-    assert body(said) == f"{text[:begin]}\n{marker}\n{text[end:]}"
+    assert body(shortened) == f"{text[:begin]}\n{marker}\n{text[end:]}"
 
 
 @pytest.mark.parametrize("strange", ["123456789012345678901234567890", '"\\ud800"', "[" * 9_000 + "]" * 9_000])
 def test_numbers_keep_their_digits_and_nothing_strange_is_too_much(strange):
-    said = short(f'[{strange}, "{"word " * 2_000}"]')
+    shortened = short(f'[{strange}, "{"word " * 2_000}"]')
 
-    assert said is not None
-    assert strange[:30] in said
+    assert shortened is not None
+    assert strange[:30] in shortened
 
 
 def test_json_that_is_too_wide_to_sample_is_cut_as_text():
     wide = orjson.dumps({f"field {n}" * 20: n for n in range(500)}).decode()
 
-    said = short(wide, tokens_max=200)
+    shortened = short(wide, tokens_max=200)
 
-    assert said is not None and body(said).startswith('{"field 0')
+    assert shortened is not None and body(shortened).startswith('{"field 0')
 
 
 @settings(max_examples=200, deadline=None)
 @given(content=st.one_of(values.map(lambda v: json.dumps([v, "é" * 999])), st.text(min_size=900)))
 def test_the_short_form_is_deterministic_and_within_the_limit(content):
-    said = short(content, tokens_max=200)
+    shortened = short(content, tokens_max=200)
 
-    assert said == short(content, tokens_max=200)
-    assert (said is None) == (tokens(content) <= 200)
-    assert tokens(said or "") <= 200
+    assert shortened == short(content, tokens_max=200)
+    assert (shortened is None) == (tokens(content) <= 200)
+    assert tokens(shortened or "") <= 200
 
 
 @pytest.mark.parametrize("size", [0, 1, 80, 81, 300])
