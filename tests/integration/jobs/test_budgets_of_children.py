@@ -14,7 +14,7 @@ from wayline.contracts.models import ModelCard, Prices, PutModel, Rates
 from wayline.contracts.money import cost_sum
 from wayline.executor.adapters.children import Children
 from wayline.executor.perform import children
-from wayline.router.adapters.families import Families
+from wayline.router.adapters.jobs.families import Families
 from wayline.router.settings import Settings as RouterSettings
 from wayline.standalone.terminal.family_views import read_family
 from wayline.testkit import Platform, until

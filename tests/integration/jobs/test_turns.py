@@ -13,7 +13,7 @@ from wayline.contracts.errors import Refused, Retry
 from wayline.contracts.jobs import TERMINAL, Status, Turn
 from wayline.contracts.sessions import DeleteSession, SessionDeleted
 from wayline.journal import JobLog
-from wayline.router.adapters.turn_upkeep import TurnUpkeep
+from wayline.router.adapters.jobs.turn_upkeep import TurnUpkeep
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator.chat_server import ChatServer
 from wayline.testkit import Platform, until

@@ -14,7 +14,7 @@ from wayline.retrieval.adapters import old_words
 from wayline.retrieval.adapters.documents import DocumentTable
 from wayline.retrieval.adapters.postgres import open_store
 from wayline.retrieval.decode_document import Decoded, Original
-from wayline.retrieval.documents import Chunk, Taken
+from wayline.retrieval.documents import Chunk, RequestedDocument
 from wayline.retrieval.embedding import LexicalHash
 from wayline.store import Store, migrate
 from wayline.testkit import Database, until
@@ -33,11 +33,11 @@ async def store_documents(store: Store, tenant: str = "acme") -> None:
     """Store pages with the statements that the version before has too."""
     documents, embedder = DocumentTable(store), LexicalHash()
     for document_id, pages in PAGES.items():
-        taken = Taken(tenant, document_id, "page", "text/plain", 1, {}, embedder.model, sequence=1)
-        assert await documents.begin(taken)
+        requested = RequestedDocument(tenant, document_id, "page", "text/plain", 1, {}, embedder.model, sequence=1)
+        assert await documents.begin(requested)
         chunks = [Chunk(text, ("Top",), {"headings": ["Top"]}) for text in pages]
         reading = Decoded(Original(b"", "text/plain"), [])
-        assert await documents.replace(taken, reading, chunks, embedder.vectors(list(pages)))
+        assert await documents.replace(requested, reading, chunks, embedder.vectors(list(pages)))
 
 
 @pytest.fixture

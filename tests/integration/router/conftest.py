@@ -20,9 +20,9 @@ from wayline.contracts.budgets import (
     PutBudget,
     ReleaseBudget,
 )
-from wayline.router.adapters.budgets import Budgets
+from wayline.router.adapters.money.budgets import Budgets
 from wayline.router.adapters.tables import Tables
-from wayline.router.admission import Admitted, Wish
+from wayline.router.admission import AdmissionRequest, Admitted
 from wayline.router.app import SCHEMA, migrations, open_store
 from wayline.store import Store, migrate
 from wayline.testkit import Database
@@ -65,8 +65,8 @@ class Office:
     async def admit(
         self, job_id: str, *, agent: str = "assistant", user: str | None = None, cap: str | None = None
     ) -> Admitted:
-        wish = Wish(job_id, agent, user, None if cap is None else Decimal(cap))
-        admitted = await self.tables.admit(TENANT, wish)
+        request = AdmissionRequest(job_id, agent, user, None if cap is None else Decimal(cap))
+        admitted = await self.tables.admit(TENANT, request)
         assert admitted is not None
         # Admission is of now; what a test is about may be another day.
         await self.store.execute(

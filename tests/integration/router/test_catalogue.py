@@ -13,7 +13,7 @@ import pytest
 from wayline.contracts.errors import Reject
 from wayline.contracts.models import ModelCard, Prices, Rates, TariffWhen
 from wayline.llm.catalogue import bundled
-from wayline.router.adapters.catalogue import Catalogue
+from wayline.router.adapters.routes.catalogue import Catalogue
 from wayline.router.app import migrations
 from wayline.store import Store, migrate, rls_gaps
 from wayline.testkit import Database

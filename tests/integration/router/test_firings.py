@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from wayline.router.adapters.firings import Firings
+from wayline.router.adapters.schedules.firings import Firings
 
 from .conftest import TENANT, Office
 

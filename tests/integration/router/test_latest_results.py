@@ -10,8 +10,8 @@ import pytest
 
 from wayline.contracts.errors import NotFound
 from wayline.contracts.jobs import Failure, GetLatestRun, JobView, Outcome, RunResult, Status
-from wayline.router.adapters.latest_results import LatestResults
-from wayline.router.admission import Wish
+from wayline.router.adapters.jobs.latest_results import LatestResults
+from wayline.router.admission import AdmissionRequest
 
 from .conftest import TENANT, Office, Offices
 
@@ -22,7 +22,7 @@ async def begin(
     office: Office, job_id: str, number: int, *, user: str | None = "ann", agent: str = "assistant"
 ) -> None:
     accepted = (1_000 + number, number)
-    assert await office.tables.admit(TENANT, Wish(job_id, agent, user, accepted=accepted if user else None))
+    assert await office.tables.admit(TENANT, AdmissionRequest(job_id, agent, user, accepted=accepted if user else None))
 
 
 def ended(job_id: str, answer: str, *, user: str = "ann", agent: str = "assistant") -> RunResult:

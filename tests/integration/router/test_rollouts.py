@@ -1,7 +1,7 @@
 """A router whose tables a newer one has written to."""
 
 from wayline.contracts.agents import AgentConfig
-from wayline.router.admission import Wish
+from wayline.router.admission import AdmissionRequest
 
 from .conftest import TENANT, Office
 
@@ -11,7 +11,7 @@ async def test_a_newer_routers_agent_is_read_without_unknown_fields(office: Offi
     later = """UPDATE agents SET config = jsonb_set(config || '{"mood": "cheerful"}', '{routing,mood}', '"cheerful"')"""
     await office.store.execute(TENANT, later)
 
-    admitted = await office.tables.admit(TENANT, Wish("j1", "newer"))
+    admitted = await office.tables.admit(TENANT, AdmissionRequest("j1", "newer"))
 
     assert admitted is not None and admitted.agent.config == AgentConfig(description="d")
     assert {agent.name for agent in (await office.tables.agents(TENANT)).agents} == {"assistant", "critic", "newer"}

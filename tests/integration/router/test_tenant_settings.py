@@ -15,7 +15,7 @@ from wayline.contracts.tenants import CreateTenant
 from wayline.router.adapters.tables import Tables
 from wayline.router.adapters.tenant_settings import SettingsTable
 from wayline.router.adapters.tenants import Tenants
-from wayline.router.admission import Wish
+from wayline.router.admission import AdmissionRequest
 
 from .conftest import TENANT, Office, Offices
 
@@ -73,7 +73,7 @@ async def test_a_tenants_settings_are_no_other_tenants(office: Office):
 
     admitted = await office.admit("j1")
 
-    theirs = await office.tables.admit("acme", Wish("j1", "assistant"))
+    theirs = await office.tables.admit("acme", AdmissionRequest("j1", "assistant"))
     assert theirs is not None
     assert (theirs.agent.config.max_steps, theirs.cap_usd) == (9, Decimal("5"))
     assert (admitted.agent.config.max_steps, admitted.cap_usd) == (5, Decimal("0.10"))

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Sequence
 
 from wayline.contracts.jobs import Turn, WhenBusy
+from wayline.router.adapters.jobs.turn_upkeep import KEPT_DAYS
 from wayline.router.adapters.tables import Tables
-from wayline.router.adapters.turn_upkeep import KEPT_DAYS
-from wayline.router.admission import Admitted, Wish
+from wayline.router.admission import AdmissionRequest, Admitted
 
 from .conftest import TENANT, Office, Offices
 
@@ -16,8 +16,8 @@ from .conftest import TENANT, Office, Offices
 async def take(
     office: Office, job_id: str, session: str | None = "s1", *, when_busy: WhenBusy = "wait", agent: str = "assistant"
 ) -> Admitted:
-    wish = Wish(job_id, agent, session_id=session, when_busy=when_busy)
-    admitted = await office.tables.admit(TENANT, wish)
+    request = AdmissionRequest(job_id, agent, session_id=session, when_busy=when_busy)
+    admitted = await office.tables.admit(TENANT, request)
     assert admitted is not None
     return admitted
 

@@ -81,7 +81,7 @@ async def test_followers_of_one_tenant_are_one_question(monkeypatch: pytest.Monk
 
     with ExitStack() as following:
         for job_id in ("j1", "j2", "j1"):
-            following.enter_context(queues.watch("default", job_id).telling(tell))
+            following.enter_context(queues.watch("default", job_id).report_places(tell))
         await until_told(told, 2)
         bus.position = 2
         await until_told(told, 4)
@@ -95,9 +95,9 @@ async def test_new_and_begun_jobs_are_not_asked_after(monkeypatch: pytest.Monkey
     bus = AskedBus()
     queues = QueueWatch(bus)  # type: ignore[arg-type]
 
-    with queues.watch("default", "new").telling(lambda _: None):
+    with queues.watch("default", "new").report_places(lambda _: None):
         begun = queues.watch("default", "begun")
-        with begun.telling(lambda _: None):
+        with begun.report_places(lambda _: None):
             begun.since -= 60
             begun.end()
             for _ in range(10):

@@ -34,8 +34,8 @@ async def test_a_database_that_is_away_does_not_undo_an_acceptance():
         async def require_idle_session(self, job: SubmitJob) -> None: ...
 
     parts = SimpleNamespace(bus=Bus(), submissions=Submissions(), router=Router(), telemetry=Telemetry("gateway"))
-    door = cast("Gateway", parts)
+    gateway = cast("Gateway", parts)
     job = SubmitJob(tenant="default", job_id="j1", agent="assistant", input="x")
 
-    assert await submit(door, job, own_id=False, key=None, caller=None) == "j1"
+    assert await submit(gateway, job, own_id=False, key=None, caller=None) == "j1"
     assert published == ["j1"]

@@ -1,83 +1,97 @@
-"""A job's first record, from what was asked alone."""
+"""Whether a job can be paid for is known before it runs, as far as it can be."""
 
-from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
-from wayline.chassis import Delivery
-from wayline.contracts import ids
-from wayline.contracts.agents import AgentConfig
-from wayline.contracts.errors import InvalidMessage
-from wayline.contracts.jobs import JobOptions, SubmitJob
-from wayline.router.admission import caller_of, job_id_of, salvaged
-from wayline.routing import choose_limits
+from wayline.contracts.agents import Agent, AgentConfig
+from wayline.contracts.events import Candidates
+from wayline.contracts.jobs import Failure, JobOptions, Route, SubmitJob
+from wayline.router.admission import Admitted, unaffordable
+from wayline.routing import Decision
+
+AGENT = Agent(name="assistant", version=1, config=AgentConfig())
+CENT = Decimal("0.01")
 
 
-def delivery(body: bytes = b"{}", sequence: int = 4, stored_ns: int = 99, **headers: str) -> Delivery:
-    return Delivery("SUBMIT", "router", sequence, 1, "jobs.submit.acme", stored_ns, headers, body)
+def refusal(
+    *, cost: Decimal | None, call: Decimal | None = None, options: dict[str, object] | None = None, **admitted: object
+) -> Failure | None:
+    job = SubmitJob(agent="assistant", input="x", options=JobOptions.model_validate(options or {}))
+    route = Route(provider="p", model="m", tier="flash", reason="r", estimated_cost_usd=cost)
+    allowed = Admitted(agent=AGENT, **{"cap_usd": Decimal("0.10"), **admitted})  # type: ignore[arg-type]
+    return unaffordable(job, Decision(route, Candidates(), "p/1", call), allowed)
 
 
-def named(msg_id: str) -> Delivery:
-    return Delivery("SUBMIT", "router", 4, 1, "jobs.submit.acme", 99, {"Nats-Msg-Id": msg_id}, b"{}")
-
-
-def test_the_bodys_id_comes_before_the_messages_own():
-    assert job_id_of("mine", delivery()) == "mine"
-    assert job_id_of(None, named("theirs")) == "theirs"
-    assert job_id_of("mine", named("mine")) == "mine"
-
-
-def test_two_different_ids_are_refused():
-    with pytest.raises(InvalidMessage, match="'theirs' but job_id in the body is 'mine'"):
-        job_id_of("mine", named("theirs"))
-
-
-def test_a_derived_id_is_stable_over_redeliveries_and_unique():
-    first = job_id_of(None, delivery())
-    again = Delivery("SUBMIT", "router", 4, 7, "jobs.submit.acme", 99, {}, b"{}")
-
-    assert job_id_of(None, again) == first
-    assert job_id_of(None, delivery(sequence=5)) != first
-    assert job_id_of(None, delivery(stored_ns=100)) != first, "a recreated stream counts from one again"
-
-
-def test_a_span_of_the_jobs_own_trace_is_not_a_caller():
-    ours = f"00-{ids.trace_id('acme', 'j1')}-{'ab' * 8}-01"
-    theirs = f"00-{'cd' * 16}-{'ab' * 8}-01"
-
-    assert caller_of(delivery(traceparent=ours), "acme", "j1") is None
-    assert caller_of(delivery(traceparent=theirs), "acme", "j1") == theirs
-    handed_on = Delivery("S", "r", 1, 1, "s", 0, {"traceparent": ours, "Wayline-Caller": theirs}, b"")
-    assert caller_of(handed_on, "acme", "j1") == theirs
+def said(*, cost: Decimal | None, at_cap: str = "partial", **more: object) -> str | None:
+    found = refusal(cost=cost, options={"at_cap": at_cap}, **more)  # type: ignore[arg-type]
+    return found and found.code
 
 
 @pytest.mark.parametrize(
-    ("body", "job_id", "agent", "has_log"),
+    ("whose", "options", "admitted"),
     [
-        (b'{"job_id":"j1","agent":"a","options":{"nope":1}}', "j1", "a", True),
-        (b'{"job_id":"j1","agent":7}', "j1", "unreadable", True),
-        (b'{"agent":"a","inptu":""}', "derived", "a", True),
-        (b'{"job_id":"not allowed!"}', "derived", "unreadable", True),
-        (b"nonsense", "derived", "unreadable", False),
-        (b"[1]", "derived", "unreadable", False),
+        ("the default, WAYLINE_ROUTER_JOB_BUDGET_USD", {}, {}),
+        ("a budget for each job", {}, {"cap_set": True}),
+        ("its own options.budget_usd", {"budget_usd": "0.10"}, {"cap_set": True}),
     ],
 )
-def test_what_can_be_read_of_an_invalid_submission_is_kept(body, job_id, agent, has_log):
-    found = salvaged(delivery(body))
+def test_a_job_unable_to_pay_one_call_is_refused_with_advice(
+    whose: str, options: dict[str, object], admitted: dict[str, object]
+):
+    found = refusal(cost=CENT, call=Decimal("0.2048"), options=options, **admitted)
 
-    assert found.job_id == (job_id_of(None, delivery(body)) if job_id == "derived" else job_id)
-    assert (found.job.agent, found.has_log) == (agent, has_log)
+    assert found == Failure(
+        code="budget_too_small",
+        message=f"one call of p/m can cost $0.2048, and the job may spend $0.1 ({whose}): give it a larger "
+        "options.budget_usd or a smaller options.max_output_tokens",
+    )
+    assert refusal(cost=CENT, call=Decimal("0.10"), options=options, **admitted) is None
+    assert refusal(cost=CENT, call=Decimal("0.2048"), options={**options, "at_cap": "park"}, **admitted) is None
 
 
-def test_of_a_valid_submission_that_is_refused_all_is_kept():
-    body = b'{"agent":"a","input":[{"type":"text","text":"why?"}],"user_id":"ann","options":{"lane":"batch"}}'
-
-    found = salvaged(replace(named("j1"), body=body))
-
-    assert (found.job, found.job_id) == (SubmitJob.from_wire(body, "jobs.submit.acme"), "j1")
+def test_a_job_that_every_budget_has_room_for_is_let_in():
+    assert said(cost=CENT) is None
+    assert said(cost=CENT, left_usd=CENT, tightest="month") is None
 
 
-def test_limits_are_the_jobs_own_where_it_has_them():
-    limits = choose_limits(JobOptions(max_steps=2), AgentConfig(max_steps=9, max_seconds=5))
+@pytest.mark.parametrize("used_up", [{"left_usd": Decimal(0), "tightest": "month"}, {"cap_usd": Decimal(0)}])
+def test_a_used_up_budget_refuses_all_but_free_or_parking_jobs(used_up: dict[str, object]):
+    assert said(cost=CENT, **used_up) == "budget_exhausted"
+    assert said(cost=CENT, at_cap="park", **used_up) is None
+    assert said(cost=Decimal(0), **used_up) is None
 
-    assert (limits.max_steps, limits.max_seconds) == (2, 5)
+
+@pytest.mark.parametrize("hard", [{"cap_set": True}, {"left_usd": Decimal(9), "tightest": "month"}])
+def test_an_unknown_price_is_refused_under_a_set_budget(hard: dict[str, object]):
+    assert said(cost=None, **hard) == "price_unknown"
+    assert said(cost=None, at_cap="park", **hard) == "price_unknown"
+
+
+def test_an_unknown_price_passes_without_a_set_budget():
+    assert said(cost=None) is None
+
+
+@pytest.mark.parametrize(
+    ("left", "cap_set", "bound"),
+    [(None, False, None), (None, True, "0.10"), ("0.03", True, "0.03"), ("9", True, "0.10"), ("9", False, "9")],
+)
+def test_only_a_set_job_budget_bounds_the_route(left, cap_set, bound):
+    left_usd = left and Decimal(left)
+    admitted = Admitted(agent=AGENT, cap_usd=Decimal("0.10"), cap_set=cap_set, left_usd=left_usd)
+
+    assert admitted.bound_usd == (bound and Decimal(bound))
+
+
+@pytest.mark.parametrize(
+    ("whose", "options", "admitted"),
+    [
+        ("the default, WAYLINE_ROUTER_JOB_BUDGET_USD: give it an options.budget_usd", {}, {}),
+        ("a budget for each job: raise it, or give it an options.budget_usd", {}, {"cap_set": True}),
+        ("its own options.budget_usd: give it a larger one", {"budget_usd": "0"}, {"cap_set": True}),
+    ],
+)
+def test_a_refusal_names_the_budget_of_zero(whose: str, options: dict[str, object], admitted: dict[str, object]):
+    found = refusal(cost=CENT, cap_usd=Decimal(0), options=options, **admitted)
+
+    assert found == Failure(code="budget_exhausted", message=f"the job may spend $0 ({whose})")

@@ -43,7 +43,7 @@ def application(gateway: Gateway) -> RequestMiddleware:
         },
     )
     app.state.gateway = gateway
-    app.state.mcp = mcp.McpDoor(gateway)
+    app.state.mcp = mcp.McpRoute(gateway)
     problems.install(app)
     for module in (
         jobs,

@@ -24,14 +24,14 @@ class EventStreams:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._held: set[asyncio.Task[object]] = set()
+        self._followers: set[asyncio.Task[object]] = set()
         self._closing = False
 
     def require_room(self) -> None:
         """Refuse a client before its answer begins. Raises TooManyStreams, or Unavailable while the process ends."""
         if self._closing:
             raise Unavailable("this gateway", detail="it is stopping")
-        if len(self._held) >= self._most:
+        if len(self._followers) >= self._most:
             raise TooManyStreams(most=self._most)
 
     @property
@@ -42,42 +42,42 @@ class EventStreams:
     def close(self) -> None:
         """End every stream; its client comes back with Last-Event-ID, to us or to another replica."""
         self._closing = True
-        for task in self._held:
+        for task in self._followers:
             task.cancel()
 
     async def events(self, feed: News | ProgressNews) -> AsyncIterator[bytes]:
         """Return a job's events as server-sent events, written no faster than the client reads."""
-        with self.held() as hold:
+        with self.follower() as follower:
             try:
                 async with aclosing(feed) as news:
                     async for item in news:
                         yield encode(item)
             except asyncio.CancelledError:
-                if not hold.let_go():
+                if not follower.absorb_stop():
                     raise
 
     @contextmanager
-    def held(self) -> Iterator[Hold]:
+    def follower(self) -> Iterator[Follower]:
         """Count this task as one that follows a job, and cancel it when the process stops."""
         task = asyncio.current_task()
         assert task is not None
-        self._held.add(task)
+        self._followers.add(task)
         metrics.event_streams.inc()
         try:
-            yield Hold(self, task)
+            yield Follower(self, task)
         finally:
-            self._held.discard(task)
+            self._followers.discard(task)
             metrics.event_streams.dec()
 
 
 @dataclass(frozen=True)
-class Hold:
+class Follower:
     """A task that follows a job."""
 
     _streams: EventStreams
     _task: asyncio.Task[object]
 
-    def let_go(self) -> bool:
+    def absorb_stop(self) -> bool:
         """Take back a cancel that came because the process stops, so that the answer ends well; False: it did not."""
         if not self._streams.closing:
             return False

@@ -22,7 +22,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class RequestedDocument:
     """A document as one message asks for it: everything said later about it names this message's sequence."""
 
     tenant: str
@@ -40,14 +40,18 @@ class Taken:
 class Documents(Protocol):
     """The table of documents, as indexing needs it."""
 
-    async def begin(self, taken: Taken, *, anew: bool = False) -> bool: ...
+    async def begin(self, requested: RequestedDocument, *, anew: bool = False) -> bool: ...
 
     async def last_word(self, tenant: str, document_id: str) -> tuple[int, bool]: ...
 
-    async def progress(self, taken: Taken, *, done: int, total: int) -> None: ...
+    async def progress(self, requested: RequestedDocument, *, done: int, total: int) -> None: ...
 
-    async def fail(self, taken: Taken, error: str) -> None: ...
+    async def fail(self, requested: RequestedDocument, error: str) -> None: ...
 
     async def replace(
-        self, taken: Taken, decoded: Decoded, chunks: Sequence[Chunk], vectors: NDArray[Any] | Sequence[NDArray[Any]]
+        self,
+        requested: RequestedDocument,
+        decoded: Decoded,
+        chunks: Sequence[Chunk],
+        vectors: NDArray[Any] | Sequence[NDArray[Any]],
     ) -> bool: ...

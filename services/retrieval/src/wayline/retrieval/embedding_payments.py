@@ -65,7 +65,7 @@ class Accounts(Protocol):
         ...
 
 
-class Free:
+class NoAccounts:
     """Where nothing costs anything."""
 
     def account(self, tenant: str, *, holds: bool) -> Account | None:

@@ -12,9 +12,9 @@ from wayline.chassis import Failpoint, reach
 from wayline.contracts.knowledge import IndexDocument
 from wayline.retrieval.chunking import chunk
 from wayline.retrieval.decode_document import Decoded, Limits, Page, decode, size_of, storable, storable_json
-from wayline.retrieval.documents import Chunk, Documents, Taken
+from wayline.retrieval.documents import Chunk, Documents, RequestedDocument
 from wayline.retrieval.embedding import Embedder, joined
-from wayline.retrieval.embedding_payments import Accounts, Free
+from wayline.retrieval.embedding_payments import Accounts, NoAccounts
 from wayline.retrieval.errors import NoBudget, ProviderRefused, Unreadable
 from wayline.telemetry import Telemetry, names
 
@@ -37,7 +37,7 @@ class Indexer:
     telemetry: Telemetry
     limits: Limits
     chunk_chars: int
-    payments: Accounts = Free()  # noqa: RUF009 - it holds nothing
+    payments: Accounts = NoAccounts()  # noqa: RUF009 - it holds nothing
 
     async def index(
         self,
@@ -49,35 +49,35 @@ class Indexer:
         payloads: Sequence[str] = (),
     ) -> None:
         """Index a document unless this message was overtaken; `stream_last` tells the stream's last sequence."""
-        taken = self._taken(asked, sequence, payloads)
-        if not await self._begin(taken, first_delivery=first_delivery, stream_last=stream_last):
+        requested = self._requested(asked, sequence, payloads)
+        if not await self._begin(requested, first_delivery=first_delivery, stream_last=stream_last):
             return
         try:
-            decoded = await asyncio.to_thread(self._decode, asked, taken)
+            decoded = await asyncio.to_thread(self._decode, asked, requested)
             chunks = await asyncio.to_thread(self._chunks, decoded)
-            vectors = await self._embedded(taken, chunks)
+            vectors = await self._embedded(requested, chunks)
         except (Unreadable, ProviderRefused, NoBudget) as error:
-            await self.documents.fail(taken, storable(str(error)))
+            await self.documents.fail(requested, storable(str(error)))
             return
         reach(Failpoint.RETRIEVAL_STORE_BEFORE)
-        await self.documents.replace(taken, decoded, chunks, vectors)
+        await self.documents.replace(requested, decoded, chunks, vectors)
         reach(Failpoint.RETRIEVAL_STORE_AFTER)
 
-    async def _begin(self, taken: Taken, *, first_delivery: bool, stream_last: StreamLast) -> bool:
-        if await self.documents.begin(taken):
+    async def _begin(self, requested: RequestedDocument, *, first_delivery: bool, stream_last: StreamLast) -> bool:
+        if await self.documents.begin(requested):
             return True
         # Overtaken, finished before, or the stream was made anew and counts from 1 again: then what the row remembers
         # is the old stream's, and this message is the newer one.
-        before, deleted = await self.documents.last_word(taken.tenant, taken.document_id)
-        repeated = before == taken.sequence and not deleted
+        before, deleted = await self.documents.last_word(requested.tenant, requested.document_id)
+        repeated = before == requested.sequence and not deleted
         began_again = before > await stream_last() or (first_delivery and repeated)
-        return began_again and await self.documents.begin(taken, anew=True)
+        return began_again and await self.documents.begin(requested, anew=True)
 
-    def _taken(self, asked: IndexDocument, sequence: int, payloads: Sequence[str]) -> Taken:
+    def _requested(self, asked: IndexDocument, sequence: int, payloads: Sequence[str]) -> RequestedDocument:
         content = asked.content_base64
         metadata = storable_json(asked.metadata)
         too_large = len(json.dumps(metadata)) > self.limits.metadata_bytes_max
-        return Taken(
+        return RequestedDocument(
             tenant=asked.tenant,
             document_id=asked.document_id,
             name=storable(asked.name) or asked.document_id,
@@ -89,9 +89,9 @@ class Indexer:
             payloads=tuple(payloads),
         )
 
-    def _decode(self, asked: IndexDocument, taken: Taken) -> Decoded:
+    def _decode(self, asked: IndexDocument, requested: RequestedDocument) -> Decoded:
         """Decode a document. Blocking; raises Unreadable."""
-        if asked.metadata and not taken.metadata:
+        if asked.metadata and not requested.metadata:
             raise Unreadable(
                 f"The metadata is larger than {self.limits.metadata_bytes_max} bytes, and every passage carries it: "
                 f"send less, or raise WAYLINE_RETRIEVAL_METADATA_BYTES_MAX."
@@ -113,16 +113,16 @@ class Indexer:
             chunks.append(Chunk(passage.text, headings, {**above, HEADINGS: list(headings)} if headings else above))
         return chunks
 
-    async def _embedded(self, taken: Taken, chunks: list[Chunk]) -> Vectors | list[Vectors]:
+    async def _embedded(self, requested: RequestedDocument, chunks: list[Chunk]) -> Vectors | list[Vectors]:
         vectors: list[Vectors] = []
-        payer = self.payments.account(taken.tenant, holds=True)
-        await self.documents.progress(taken, done=0, total=len(chunks))
+        payer = self.payments.account(requested.tenant, holds=True)
+        await self.documents.progress(requested, done=0, total=len(chunks))
         for at in range(0, len(chunks), EMBED_BATCH):
-            batch = [embeddable(taken.name, piece) for piece in chunks[at : at + EMBED_BATCH]]
+            batch = [embeddable(requested.name, piece) for piece in chunks[at : at + EMBED_BATCH]]
             with embedding_span(self.telemetry, self.embedder) as span:
                 vectors.append(await self.embedder.embed(batch, payer=payer))
                 span.set_attribute(names.GEN_AI_EMBEDDING_DIMENSIONS, vectors[-1].shape[1])
-            await self.documents.progress(taken, done=at + len(batch), total=len(chunks))
+            await self.documents.progress(requested, done=at + len(batch), total=len(chunks))
         return joined(vectors) if vectors else vectors
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from wayline.contracts.knowledge import COVERED, EmbeddedTexts, EmbedTexts, Hit, SearchKnowledge, SearchResult
 from wayline.retrieval.decode_document import storable, storable_json
 from wayline.retrieval.embedding import Embedder
-from wayline.retrieval.embedding_payments import Account, Accounts, Free
+from wayline.retrieval.embedding_payments import Account, Accounts, NoAccounts
 from wayline.retrieval.errors import EmbedderMismatch
 from wayline.retrieval.index_document import embedding_span
 from wayline.retrieval.ranking import Term, Words, choose_share, choose_words, coverage
@@ -37,7 +37,7 @@ class Searcher:
     telemetry: Telemetry
     keyword_candidates: int
     leg_candidates: int
-    payments: Accounts = Free()  # noqa: RUF009 - it holds nothing
+    payments: Accounts = NoAccounts()  # noqa: RUF009 - it holds nothing
 
     async def search(self, asked: SearchKnowledge) -> SearchResult:
         """Find the best passages. Raises EmbedderMismatch, or Retry while the provider or Postgres is away."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from wayline.chassis import BusSettings, Service, connected
-from wayline.router.adapters.turn_upkeep import TurnUpkeep
+from wayline.router.adapters.jobs.turn_upkeep import TurnUpkeep
 from wayline.router.bindings import asks_of, work_of
 from wayline.router.bundled import bundled
 from wayline.router.settings import Settings

@@ -6,26 +6,26 @@ from dataclasses import dataclass
 from typing import Self
 
 from wayline.chassis import Bus, Part
-from wayline.router.adapters.approvals import Approvals
-from wayline.router.adapters.attachments import AttachmentLimits, Attachments
-from wayline.router.adapters.availability import Availability
-from wayline.router.adapters.budgets import Budgets
-from wayline.router.adapters.catalogue import Catalogue
-from wayline.router.adapters.families import Families
-from wayline.router.adapters.firings import Firings
-from wayline.router.adapters.latest_results import LatestResults
-from wayline.router.adapters.lost_charges import LostCharges
-from wayline.router.adapters.schedules import ScheduleLimits, Schedules
-from wayline.router.adapters.sessions import Sessions
-from wayline.router.adapters.shares import ShareLimits, Shares
-from wayline.router.adapters.signal_share import SignalShare
+from wayline.router.adapters.jobs.approvals import Approvals
+from wayline.router.adapters.jobs.families import Families
+from wayline.router.adapters.jobs.latest_results import LatestResults
+from wayline.router.adapters.jobs.ticket_lanes import TicketLanes
+from wayline.router.adapters.jobs.turns import Turns
+from wayline.router.adapters.limits.shares import ShareLimits, Shares
+from wayline.router.adapters.limits.signal_share import SignalShare
+from wayline.router.adapters.money.budgets import Budgets
+from wayline.router.adapters.money.lost_charges import LostCharges
+from wayline.router.adapters.money.waking import Waker
+from wayline.router.adapters.routes.attachments import AttachmentLimits, Attachments
+from wayline.router.adapters.routes.availability import Availability
+from wayline.router.adapters.routes.catalogue import Catalogue
+from wayline.router.adapters.routes.session_caches import SessionCaches
+from wayline.router.adapters.routes.usage import Usage
+from wayline.router.adapters.schedules.firings import Firings
+from wayline.router.adapters.schedules.schedules import ScheduleLimits, Schedules
 from wayline.router.adapters.tables import Tables
 from wayline.router.adapters.tenant_settings import SettingsTable
 from wayline.router.adapters.tenants import Tenants
-from wayline.router.adapters.ticket_lanes import TicketLanes
-from wayline.router.adapters.turns import Turns
-from wayline.router.adapters.usage import Usage
-from wayline.router.adapters.waking import Waker
 from wayline.router.bundled import bundled
 from wayline.router.handlers.agents import AgentHandlers
 from wayline.router.handlers.children import ChildHandlers
@@ -53,7 +53,7 @@ class Adapters:
     latest: LatestResults
     lanes: TicketLanes
     schedules: Schedules
-    sessions: Sessions
+    session_caches: SessionCaches
     settings: SettingsTable
     shares: Shares
     signal_share: SignalShare
@@ -80,7 +80,7 @@ class Adapters:
             latest=LatestResults(store),
             lanes=TicketLanes(bus),
             schedules=Schedules(bus, store, firings, _schedule_limits(settings)),
-            sessions=Sessions(store),
+            session_caches=SessionCaches(store),
             settings=SettingsTable(store, job_budget_usd=settings.job_budget_usd),
             shares=shares,
             signal_share=SignalShare(bus, most=signals_per_tenant_max),
@@ -158,7 +158,7 @@ def _routes(own: Adapters, default_model: str) -> Routes:
         own.tables,
         own.catalogue,
         attachments=own.attachments,
-        sessions=own.sessions,
+        session_caches=own.session_caches,
         availability=own.availability,
         usage=own.usage,
         default_model=default_model,
@@ -208,7 +208,7 @@ def _settlements(bus: Bus, own: Adapters) -> SettlementHandlers:
         bus,
         own.budgets,
         usage=own.usage,
-        sessions=own.sessions,
+        session_caches=own.session_caches,
         turns=own.turns,
         families=own.families,
         ticket_lanes=own.lanes,

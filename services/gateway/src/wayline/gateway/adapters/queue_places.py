@@ -82,7 +82,7 @@ class JobWatch:
         self._tell: Tell | None = None
 
     @contextmanager
-    def telling(self, tell: Tell) -> Iterator[None]:
+    def report_places(self, tell: Tell) -> Iterator[None]:
         """Tell places for as long as somebody listens and the watch has not ended."""
         self._tell = tell
         self._queues.begin(self)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from wayline.contracts.knowledge import PIECE_MAX_BYTES, AcceptDocument, Document, DocumentStatus, DocumentText
 from wayline.retrieval.adapters.queue import Queue
 from wayline.retrieval.decode_document import Decoded, Original
-from wayline.retrieval.documents import Chunk, Taken
+from wayline.retrieval.documents import Chunk, RequestedDocument
 from wayline.store import Connection, Record, Store
 
 if TYPE_CHECKING:
@@ -88,14 +88,14 @@ class DocumentTable:
         )
         return [_document(row) for row in rows]
 
-    async def begin(self, taken: Taken, *, anew: bool = False) -> bool:
+    async def begin(self, requested: RequestedDocument, *, anew: bool = False) -> bool:
         """Take a document for indexing; False when this message has nothing more to say about it."""
         return bool(
             await self._store.fetchval(
-                taken.tenant,
+                requested.tenant,
                 self._sql.begin_indexing,
-                *(taken.tenant, taken.document_id, taken.name, taken.media_type, taken.size_bytes),
-                *(taken.metadata, taken.embedding_model, taken.sequence, anew, list(taken.payloads)),
+                *(requested.tenant, requested.document_id, requested.name, requested.media_type, requested.size_bytes),
+                *(requested.metadata, requested.embedding_model, requested.sequence, anew, list(requested.payloads)),
             )
         )
 
@@ -107,31 +107,41 @@ class DocumentTable:
         deleted = row["deleted_sequence"]
         return (row["sequence"], False) if deleted is None else (deleted, True)
 
-    async def progress(self, taken: Taken, *, done: int, total: int) -> None:
+    async def progress(self, requested: RequestedDocument, *, done: int, total: int) -> None:
         """Note how many of its passages are embedded."""
         await self._store.execute(
-            taken.tenant, self._sql.progress, taken.tenant, taken.document_id, taken.sequence, done, total
+            requested.tenant,
+            self._sql.progress,
+            requested.tenant,
+            requested.document_id,
+            requested.sequence,
+            done,
+            total,
         )
 
-    async def fail(self, taken: Taken, error: str) -> None:
+    async def fail(self, requested: RequestedDocument, error: str) -> None:
         """Note a document as failed, if its message still has it in hand."""
-        await self.give_up(taken.tenant, taken.document_id, taken.sequence, error)
+        await self.give_up(requested.tenant, requested.document_id, requested.sequence, error)
 
     async def give_up(self, tenant: str, document_id: str, sequence: int, error: str) -> None:
         """Note a document as failed, if the message with this sequence still has it in hand."""
         await self._store.execute(tenant, self._sql.fail_document, tenant, document_id, sequence, error)
 
     async def replace(
-        self, taken: Taken, decoded: Decoded, chunks: Sequence[Chunk], vectors: NDArray[Any] | Sequence[NDArray[Any]]
+        self,
+        requested: RequestedDocument,
+        decoded: Decoded,
+        chunks: Sequence[Chunk],
+        vectors: NDArray[Any] | Sequence[NDArray[Any]],
     ) -> bool:
         """Put the new version in the old one's place, all at once; False when the message was overtaken meanwhile."""
-        tenant, document_id = taken.tenant, taken.document_id
+        tenant, document_id = requested.tenant, requested.document_id
         async with self._store.tenant(tenant) as conn:
-            if not await conn.fetchval(self._sql.lock_indexing, tenant, document_id, taken.sequence):
+            if not await conn.fetchval(self._sql.lock_indexing, tenant, document_id, requested.sequence):
                 return False
             before = await self._census(conn, tenant, document_id)
             await conn.execute(self._sql.delete_chunks, tenant, document_id)
-            rows = [_row(taken, at, chunk, vectors[at]) for at, chunk in enumerate(chunks)]
+            rows = [_row(requested, at, chunk, vectors[at]) for at, chunk in enumerate(chunks)]
             for at in range(0, len(rows), STORE_BATCH):
                 await conn.executemany(self._sql.add_chunk, rows[at : at + STORE_BATCH])
             await self._count(conn, tenant, before, await self._census(conn, tenant, document_id))
@@ -214,17 +224,17 @@ def _like(name: str) -> str:
     return escaped.replace("*", "%")
 
 
-def _row(taken: Taken, position: int, chunk: Chunk, vector: NDArray[Any]) -> tuple[Any, ...]:
+def _row(requested: RequestedDocument, position: int, chunk: Chunk, vector: NDArray[Any]) -> tuple[Any, ...]:
     return (
-        taken.tenant,
-        chunk_id(taken.document_id, position),
-        taken.document_id,
+        requested.tenant,
+        chunk_id(requested.document_id, position),
+        requested.document_id,
         position,
-        taken.name,
+        requested.name,
         " ".join(chunk.headings),
         chunk.text,
-        {**chunk.metadata, **taken.metadata},
-        taken.embedding_model,
+        {**chunk.metadata, **requested.metadata},
+        requested.embedding_model,
         len(vector),
         vector,
     )

@@ -14,7 +14,7 @@ from wayline.contracts.errors import NotFound, Reject
 from wayline.contracts.jobs import Turn
 from wayline.contracts.tenant_settings import INHERITED
 from wayline.contracts.tool_use import AgentVersion
-from wayline.router.admission import Admitted, Wish
+from wayline.router.admission import AdmissionRequest, Admitted
 from wayline.router.tenant_settings import inherited_by, inherited_by_default, read_settings, resolved
 from wayline.store import Batcher, Record, Store, TenantInvalid
 
@@ -88,24 +88,26 @@ class Tables:
             self._known[tenant] = time.monotonic() + self._fresh_s
         return enabled
 
-    async def admit(self, tenant: str, wish: Wish) -> Admitted | None:
+    async def admit(self, tenant: str, request: AdmissionRequest) -> Admitted | None:
         """Read an agent's newest version and what the job may spend, begin its reservation and take its turn.
 
         It becomes its user's newest run, too. All in one statement. A reservation is begun once for a job id, and a
         turn taken once, whoever asks how often.
         None: there is no such agent.
         """
-        return await self._admissions.ask(tenant, wish)
+        return await self._admissions.ask(tenant, request)
 
-    async def consider(self, tenant: str, wish: Wish) -> Admitted | None:
+    async def consider(self, tenant: str, request: AdmissionRequest) -> Admitted | None:
         """Read the same for a job that is only planned: nothing is begun."""
-        [admitted] = await self._admit(tenant, [wish], begin=False)
+        [admitted] = await self._admit(tenant, [request], begin=False)
         return admitted
 
-    async def _admit(self, tenant: str, asked: Sequence[Wish], *, begin: bool = True) -> list[Admitted | None]:
+    async def _admit(
+        self, tenant: str, requests: Sequence[AdmissionRequest], *, begin: bool = True
+    ) -> list[Admitted | None]:
         columns = [
             (w.job_id, w.agent, w.user_id, w.budget_usd, w.session_id, w.when_busy, *(w.accepted or (None, None)))
-            for w in asked
+            for w in requests
         ]
         ids, names, users, usd, sessions, busy, *accepted = map(list, zip(*columns, strict=True))
         before = ids, names, users, usd, self._job_budget_usd
@@ -117,14 +119,14 @@ class Tables:
         turns = {row["job_id"]: row for row in of_jobs if row["turn"] is not None or row["open_job"] is not None}
         bounds = {row["job_id"]: row for row in of_jobs if row is not turns.get(row["job_id"])}
         return [
-            self._admitted(wish, agents[wish.agent], bounds.get(wish.job_id), turns.get(wish.job_id))
-            if wish.agent in agents
+            self._admitted(request, agents[request.agent], bounds.get(request.job_id), turns.get(request.job_id))
+            if request.agent in agents
             else None
-            for wish in asked
+            for request in requests
         ]
 
-    def _admitted(self, wish: Wish, agent: Agent, bound: Record | None, turn: Record | None) -> Admitted:
-        chosen = wish.budget_usd
+    def _admitted(self, request: AdmissionRequest, agent: Agent, bound: Record | None, turn: Record | None) -> Admitted:
+        chosen = request.budget_usd
         if chosen is None:
             several = (agent.config.max_cost_usd, bound["cap_usd"] if bound is not None else None)
             chosen = min((usd for usd in several if usd is not None), default=None)

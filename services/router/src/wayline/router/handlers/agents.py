@@ -18,8 +18,8 @@ from wayline.contracts.agents import (
 from wayline.contracts.errors import NotFound
 from wayline.contracts.tool_use import SHOWN_MAX, AgentsUsing, AgentVersion, FindAgentsUsing
 from wayline.contracts.tools import may_use
-from wayline.router.adapters.attachments import Attachments, fixed
-from wayline.router.adapters.catalogue import Catalogue
+from wayline.router.adapters.routes.attachments import Attachments, fixed
+from wayline.router.adapters.routes.catalogue import Catalogue
 from wayline.router.adapters.tables import Tables
 from wayline.router.agents import check_agent
 from wayline.router.bundled import bundled

@@ -13,9 +13,9 @@ from wayline.contracts import ids
 from wayline.contracts.errors import Reject
 from wayline.contracts.jobs import ChildState, StartChild
 from wayline.journal import Fenced, Head, JobLog, State
-from wayline.router import admission
-from wayline.router.adapters.families import Families
-from wayline.router.adapters.ticket_lanes import TicketLanes
+from wayline.router import first_events
+from wayline.router.adapters.jobs.families import Families
+from wayline.router.adapters.jobs.ticket_lanes import TicketLanes
 from wayline.router.handlers.first_records import FirstRecords
 
 
@@ -48,18 +48,18 @@ class ChildHandlers:
         return ChildState(job_id=job_id, ended=head.state is State.ENDED)
 
     async def _begin(self, log: JobLog, request: StartChild) -> Head:
-        job = admission.child_job(request)
-        first = admission.child_submitted(request, job, log.job_id, datetime.now(UTC))
+        job = first_events.child_job(request)
+        first = first_events.child_submitted(request, job, log.job_id, datetime.now(UTC))
         reach(Failpoint.ROUTER_CHILD_BEFORE)
         return await self._records.begin_child(log, first, request)
 
     async def _void(self, log: JobLog, request: StartChild) -> Head:
         """Write the log of a child that never begins."""
-        job = admission.child_job(request)
-        first = admission.child_submitted(request, job, log.job_id, datetime.now(UTC))
+        job = first_events.child_job(request)
+        first = first_events.child_submitted(request, job, log.job_id, datetime.now(UTC))
         try:
             return await log.begin(
-                admission.voided(first, request.stop or ""), content_hash=first.content_hash, lane=request.lane
+                first_events.voided(first, request.stop or ""), content_hash=first.content_hash, lane=request.lane
             )
         except Fenced:
             head = await log.last()

@@ -11,16 +11,16 @@ from wayline.contracts.errors import NotFound, Reject, Retry
 from wayline.contracts.events import Event, JobSubmitted
 from wayline.contracts.jobs import SECONDS_MAX, StartChild, SubmitJob
 from wayline.journal import Branch, Fenced, Head, JobLog, State, branch, fold, run_result, send_result
-from wayline.router import admission, forks
-from wayline.router.adapters.budgets import Budgets
-from wayline.router.adapters.families import Families
-from wayline.router.adapters.firings import Firings
-from wayline.router.adapters.latest_results import LatestResults
-from wayline.router.adapters.log_capacity import LogCapacity
-from wayline.router.adapters.shares import Shares
+from wayline.router import admission, first_events, forks
+from wayline.router.adapters.jobs.families import Families
+from wayline.router.adapters.jobs.latest_results import LatestResults
+from wayline.router.adapters.jobs.turns import Turns
+from wayline.router.adapters.limits.log_capacity import LogCapacity
+from wayline.router.adapters.limits.shares import Shares
+from wayline.router.adapters.money.budgets import Budgets
+from wayline.router.adapters.schedules.firings import Firings
 from wayline.router.adapters.tables import Tables
-from wayline.router.adapters.turns import Turns
-from wayline.router.admission import Admitted
+from wayline.router.admission import AdmissionRequest, Admitted
 from wayline.router.handlers.routes import Routes
 
 
@@ -68,7 +68,7 @@ class FirstRecords:
         try:
             await self._log_capacity.require()
             await self._shares.require(request.tenant)
-            admitted = await self._tables.admit(request.tenant, admission.Wish.of(first.job, first.job_id))
+            admitted = await self._tables.admit(request.tenant, AdmissionRequest.of(first.job, first.job_id))
             if admitted is None:
                 raise admission.unknown_agent(request.agent)
             parent_id = request.parent.job_id
@@ -83,17 +83,17 @@ class FirstRecords:
 
     async def _reserve(self, log: JobLog, job: SubmitJob, job_id: str, delivery: Delivery) -> Head:
         reach(Failpoint.ROUTER_RESERVE_BEFORE)
-        wish = admission.Wish.of(job, job_id, delivery)
-        if wish.session_id is not None and wish.when_busy == "refuse":
+        request = AdmissionRequest.of(job, job_id, delivery)
+        if request.session_id is not None and request.when_busy == "refuse":
             # An end that has not been noticed yet must not count as busy.
-            await self._turns.first_open(job.tenant, wish.session_id)
+            await self._turns.first_open(job.tenant, request.session_id)
         branched = await self._branch(job)
-        admitted = await self._tables.admit(job.tenant, wish)
+        admitted = await self._tables.admit(job.tenant, request)
         reach(Failpoint.ROUTER_RESERVE_AFTER)
         if admitted is None:
             raise admission.unknown_agent(job.agent)
         schedule = await self._firings.fired_by(job.tenant, job_id, delivery)
-        first = admission.submitted(job, job_id, delivery, datetime.now(UTC), turn=admitted.turn, schedule=schedule)
+        first = first_events.submitted(job, job_id, delivery, datetime.now(UTC), turn=admitted.turn, schedule=schedule)
         return await self._append_first(log, first, await self._first_record(first, admitted, branched))
 
     async def _append_first(self, log: JobLog, first: JobSubmitted, record: list[Event]) -> Head:
@@ -109,7 +109,7 @@ class FirstRecords:
             assert head is not None
             if head.state is State.ENDED and head.epoch == 0:
                 # No executor will settle what we have just reserved beside it.
-                has_session = admission.Wish.of(first.job, first.job_id).session_id is not None
+                has_session = AdmissionRequest.of(first.job, first.job_id).session_id is not None
                 await self._settle_unheld(log.tenant, log.job_id, has_session=has_session)
             return head
 
@@ -124,17 +124,17 @@ class FirstRecords:
         inputs = await self._routes.inputs(job.tenant, job, admitted, files=files)
         decision = await self._routes.decide(job.tenant, inputs)
         agents = await self._families.startable(job.tenant, admitted.agent.config.agents)
-        decided = admission.routed(first, admitted, inputs, decision, agents=agents, seconds_max=seconds_max)
+        decided = first_events.routed(first, admitted, inputs, decision, agents=agents, seconds_max=seconds_max)
         refusal = admission.turnless(job, admitted) or admission.unaffordable(job, decision, admitted)
         if job.options.dry_run:
-            return admission.planned(first, decided, refusal)
+            return first_events.planned(first, decided, refusal)
         if refusal:
-            return admission.refused(first, refusal)
+            return first_events.refused(first, refusal)
         if branched is not None:
             return forks.forked(first, decided, branched, today)
         before = await self._open_before(job, admitted)
         if before is not None:
-            return admission.parked_for_turn(first, decided, before)
+            return first_events.parked_for_turn(first, decided, before)
         return [first, decided]
 
     async def _branch(self, job: SubmitJob) -> Branch | None:

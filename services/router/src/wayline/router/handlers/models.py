@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wayline.contracts.errors import NotFound
 from wayline.contracts.models import DeleteModel, ListModels, ModelCard, ModelDeleted, ModelList, PutModel
-from wayline.router.adapters.catalogue import Catalogue
+from wayline.router.adapters.routes.catalogue import Catalogue
 from wayline.router.adapters.tables import Tables
 
 

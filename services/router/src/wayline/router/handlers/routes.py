@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from wayline.contracts.chat import Attachment
 from wayline.contracts.jobs import PlanJob, Planned, SubmitJob
 from wayline.router import admission
-from wayline.router.adapters.attachments import Attachments
-from wayline.router.adapters.availability import Availability
-from wayline.router.adapters.catalogue import Catalogue
-from wayline.router.adapters.sessions import Sessions
+from wayline.router.adapters.routes.attachments import Attachments
+from wayline.router.adapters.routes.availability import Availability
+from wayline.router.adapters.routes.catalogue import Catalogue
+from wayline.router.adapters.routes.session_caches import SessionCaches
+from wayline.router.adapters.routes.usage import Usage
 from wayline.router.adapters.tables import Tables
-from wayline.router.adapters.usage import Usage
-from wayline.router.admission import Admitted
+from wayline.router.admission import AdmissionRequest, Admitted
 from wayline.routing import Decision, RoutingInput, choose_route
 from wayline.routing.slots import named_by
 
@@ -27,7 +27,7 @@ class Routes:
         catalogue: Catalogue,
         *,
         attachments: Attachments,
-        sessions: Sessions,
+        session_caches: SessionCaches,
         availability: Availability,
         usage: Usage,
         default_model: str,
@@ -35,7 +35,7 @@ class Routes:
         self._tables = tables
         self._catalogue = catalogue
         self._attachments = attachments
-        self._sessions = sessions
+        self._session_caches = session_caches
         self._availability = availability
         self._usage = usage
         self._default_model = default_model
@@ -48,11 +48,11 @@ class Routes:
         `files`: those that are known already.
         """
         agent, warm = admitted.agent, None
-        seen = await self._usage.seen(tenant, agent.name, now=datetime.now(UTC))
+        known = await self._usage.agent_averages(tenant, agent.name, now=datetime.now(UTC))
         if files is None:
             files = await self._attachments.of(tenant, (*agent.config.pinned, *job.parts()))
         if job.session_id is not None:
-            warm = await self._sessions.warm(tenant, job.session_id, agent, now=datetime.now(UTC))
+            warm = await self._session_caches.warm(tenant, job.session_id, agent, now=datetime.now(UTC))
         return RoutingInput(
             job,
             agent.config,
@@ -60,8 +60,8 @@ class Routes:
             cap_usd=admitted.cap_usd,
             warm=warm,
             attachments=files,
-            observed=seen.observed,
-            tools=seen.tools,
+            observed=known.observed,
+            tools=known.tools,
         )
 
     async def decide(self, tenant: str, inputs: RoutingInput) -> Decision:
@@ -73,8 +73,7 @@ class Routes:
     async def on_plan(self, request: PlanJob) -> Planned:
         """Decide as for a real job, and run nothing."""
         job = request.job
-        wish = admission.Wish.of(job, job.job_id or "")
-        admitted = await self._tables.consider(request.tenant, wish)
+        admitted = await self._tables.consider(request.tenant, AdmissionRequest.of(job, job.job_id or ""))
         if admitted is None:
             raise admission.unknown_agent(job.agent)
         decision = await self.decide(request.tenant, await self.inputs(request.tenant, job, admitted))

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from wayline.chassis import Bus, Failpoint, reach
 from wayline.contracts import ids
 from wayline.contracts.budgets import Settled, SettleJob
-from wayline.router.adapters.budgets import Budgets
-from wayline.router.adapters.families import Families
-from wayline.router.adapters.latest_results import LatestResults
-from wayline.router.adapters.sessions import Sessions
-from wayline.router.adapters.ticket_lanes import TicketLanes
-from wayline.router.adapters.turns import Turns
-from wayline.router.adapters.usage import Usage
+from wayline.router.adapters.jobs.families import Families
+from wayline.router.adapters.jobs.latest_results import LatestResults
+from wayline.router.adapters.jobs.ticket_lanes import TicketLanes
+from wayline.router.adapters.jobs.turns import Turns
+from wayline.router.adapters.money.budgets import Budgets
+from wayline.router.adapters.routes.session_caches import SessionCaches
+from wayline.router.adapters.routes.usage import Usage
 
 
 class SettlementHandlers:
@@ -25,7 +25,7 @@ class SettlementHandlers:
         budgets: Budgets,
         *,
         usage: Usage,
-        sessions: Sessions,
+        session_caches: SessionCaches,
         turns: Turns,
         families: Families,
         ticket_lanes: TicketLanes,
@@ -34,7 +34,7 @@ class SettlementHandlers:
         self._bus = bus
         self._budgets = budgets
         self._usage = usage
-        self._sessions = sessions
+        self._session_caches = session_caches
         self._turns = turns
         self._families = families
         self._ticket_lanes = ticket_lanes
@@ -50,7 +50,7 @@ class SettlementHandlers:
         if request.used is not None and settled.settled:
             self._usage.note(request.tenant, request.used)
         if request.left_warm is not None:
-            await self._sessions.remember(request.tenant, request.left_warm, now=datetime.now(UTC))
+            await self._session_caches.remember(request.tenant, request.left_warm, now=datetime.now(UTC))
         if request.has_session:
             # Also where it was settled before: whoever settled it may have died before it woke anybody.
             await self._turns.end(request.tenant, request.job_id)

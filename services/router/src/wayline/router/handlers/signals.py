@@ -7,12 +7,12 @@ from wayline.contracts.base import Message
 from wayline.contracts.errors import Reject
 from wayline.contracts.jobs import Cancel, DecideApproval, Due, Expire, RaiseBudget, RunJob, Signal, Steer
 from wayline.journal import JobLog, State
-from wayline.router.adapters.approvals import Approvals
-from wayline.router.adapters.budgets import Budgets
-from wayline.router.adapters.families import Families
-from wayline.router.adapters.signal_share import SignalShare
-from wayline.router.adapters.ticket_lanes import TicketLanes
-from wayline.router.adapters.turns import waits_for_turn
+from wayline.router.adapters.jobs.approvals import Approvals
+from wayline.router.adapters.jobs.families import Families
+from wayline.router.adapters.jobs.ticket_lanes import TicketLanes
+from wayline.router.adapters.jobs.turns import waits_for_turn
+from wayline.router.adapters.limits.signal_share import SignalShare
+from wayline.router.adapters.money.budgets import Budgets
 
 
 class SignalHandlers:

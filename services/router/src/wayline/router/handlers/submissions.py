@@ -10,13 +10,13 @@ from wayline.contracts.errors import Conflict
 from wayline.contracts.events import JobSubmitted
 from wayline.contracts.jobs import Failure, SubmitJob
 from wayline.journal import Fenced, JobLog, State, fold, run_result, send_result
-from wayline.router import admission
-from wayline.router.adapters.firings import Firings
-from wayline.router.adapters.latest_results import LatestResults
-from wayline.router.adapters.shares import TENANT_FULL, Shares
+from wayline.router import first_events, read_submission
+from wayline.router.adapters.jobs.latest_results import LatestResults
+from wayline.router.adapters.jobs.ticket_lanes import TicketLanes
+from wayline.router.adapters.jobs.turns import Turns
+from wayline.router.adapters.limits.shares import TENANT_FULL, Shares
+from wayline.router.adapters.schedules.firings import Firings
 from wayline.router.adapters.tables import Tables
-from wayline.router.adapters.ticket_lanes import TicketLanes
-from wayline.router.adapters.turns import Turns
 from wayline.router.handlers.first_records import FirstRecords
 
 
@@ -47,9 +47,9 @@ class SubmissionHandlers:
     async def on_submit(self, job: SubmitJob, delivery: Delivery) -> list[Message]:
         """Give a job its log and its first ticket, once, however often it is submitted."""
         await self._tables.require_tenant(job.tenant)
-        job_id = admission.job_id_of(job.job_id, delivery)
-        admission.reply_to_of(job.tenant, delivery)
-        admission.require_text(job)
+        job_id = read_submission.job_id_of(job.job_id, delivery)
+        read_submission.reply_to_of(job.tenant, delivery)
+        read_submission.require_text(job)
         log = JobLog(self._bus, job.tenant, job_id)
         # A message that comes for the first time is nearly always of a new job, and where it is not the append says so.
         head = await log.last() if delivery.deliveries > 1 else None
@@ -84,17 +84,17 @@ class SubmissionHandlers:
 
         A submission that gets no log is answered all the same, where it says to whom.
         """
-        found = admission.salvaged(delivery)
+        found = read_submission.read_partial(delivery)
         job = found.job
         turn = None
         if found.has_log and job.session_id is not None:
             turn = await self._turns.turn_of(job.tenant, found.job_id)
         await self._firings.note_refused(job.tenant, found.job_id, delivery, f"{code}: {reason}")
         schedule = await self._firings.fired_by(job.tenant, found.job_id, delivery)
-        first = admission.submitted(job, found.job_id, delivery, datetime.now(UTC), turn=turn, schedule=schedule)
-        record = admission.refused(first, Failure(code=code, message=reason))
+        first = first_events.submitted(job, found.job_id, delivery, datetime.now(UTC), turn=turn, schedule=schedule)
+        record = first_events.refused(first, Failure(code=code, message=reason))
         if code == TENANT_FULL:
-            record = admission.refused(admission.without_input(first), Failure(code=code, message=reason))
+            record = first_events.refused(first_events.without_input(first), Failure(code=code, message=reason))
         known = found.has_log and await self._tables.is_tenant(job.tenant)
         if not known or not await self._shares.may_store(job.tenant):
             job_ended = fold(record)

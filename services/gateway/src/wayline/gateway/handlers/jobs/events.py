@@ -79,7 +79,7 @@ async def get_events(
     if progress:
         # What a job does follows from all its events, also from those that this client has seen.
         watch = gateway.queues.watch(caller.tenant, job_id) if is_queued(head) else None
-        news = follow(gateway.bus, caller.tenant, job_id, beside=watch.telling if watch else None)
+        news = follow(gateway.bus, caller.tenant, job_id, beside=watch.report_places if watch else None)
         news = with_progress(news, after)
         news = while_queued(news, watch) if watch else news
     else:

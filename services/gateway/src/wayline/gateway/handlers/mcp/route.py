@@ -23,7 +23,7 @@ PARSE_ERROR = -32700
 """Of JSON-RPC."""
 
 
-class McpDoor:
+class McpRoute:
     """The MCP server of this process, made when the first client comes: its library takes half a second to import."""
 
     def __init__(self, gateway: Gateway) -> None:
@@ -56,8 +56,8 @@ async def mcp(request: Request, gateway: GatewayDependency, caller: Reader) -> R
         # Stricter than the library's reader: what it accepts beyond this could not be written again.
         problem = {"code": PARSE_ERROR, "message": f"this is not JSON: {error}"}
         return JSONResponse({"jsonrpc": "2.0", "id": None, "error": problem}, status_code=400)
-    door: McpDoor = request.app.state.mcp
-    exchanges = await door.exchanges()
+    route: McpRoute = request.app.state.mcp
+    exchanges = await route.exchanges()
     return await exchanges.answer(request, caller, body, message)
 
 

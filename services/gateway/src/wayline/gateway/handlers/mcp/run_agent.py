@@ -117,7 +117,7 @@ class AgentRuns:
     async def _job_after_wait(self, request: McpRequest, job_id: str) -> JobView:
         """Return the job when it has ended, waits for a person, or has been waited for as long as may be."""
         tenant = request.caller.tenant
-        with self._gateway.streams.held() as hold:
+        with self._gateway.streams.follower() as follower:
             try:
                 async with asyncio.timeout(self._gateway.settings.mcp_wait_max_s):
                     return await self._followed(request, job_id)
@@ -125,7 +125,7 @@ class AgentRuns:
                 pass
             except asyncio.CancelledError:
                 # Where this process is stopping, the job goes on without it.
-                if not hold.let_go():
+                if not follower.absorb_stop():
                     raise
         return await read_job(self._gateway, tenant, job_id)
 

@@ -37,7 +37,7 @@ VIEWS_MAX = 4_096
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class AgentAverages:
     """What is known of an agent's recent jobs."""
 
     observed: tuple[Observed, ...] = ()
@@ -52,8 +52,8 @@ class Usage:
         self._every_s = every_s
         self._waiting: dict[str, list[JobUse]] = {}
         self._count = 0
-        self._views: dict[tuple[str, str], tuple[float, Seen]] = {}
-        self._reads = SingleFlight[tuple[str, str], Seen]()
+        self._views: dict[tuple[str, str], tuple[float, AgentAverages]] = {}
+        self._reads = SingleFlight[tuple[str, str], AgentAverages]()
         # One more turn when it stops: what is left is written too.
         self._periodic = Periodic("agent usage", self._write_now, every_s=every_s, last_turn=True)
         self.start = self._periodic.start
@@ -65,19 +65,19 @@ class Usage:
             self._count += 1
             self._waiting.setdefault(tenant, []).append(used)
 
-    async def seen(self, tenant: str, agent: str, *, now: datetime) -> Seen:
+    async def agent_averages(self, tenant: str, agent: str, *, now: datetime) -> AgentAverages:
         """Return what is known of an agent's recent jobs."""
-        until, known = self._views.get((tenant, agent), (0.0, Seen()))
+        until, known = self._views.get((tenant, agent), (0.0, AgentAverages()))
         if until > time.monotonic():
             return known
         return await self._reads.fetch((tenant, agent), lambda: self._read(tenant, agent, now))
 
-    async def _read(self, tenant: str, agent: str, now: datetime) -> Seen:
+    async def _read(self, tenant: str, agent: str, now: datetime) -> AgentAverages:
         sql = self._store.sql.agent_usage
         rows = await self._store.fetch(tenant, sql, tenant, agent, now - BELIEVED_FOR, ROWS_MAX)
         if len(self._views) >= VIEWS_MAX:
             self._views.clear()
-        known = _seen(rows)
+        known = _agent_averages(rows)
         self._views[tenant, agent] = time.monotonic() + self._every_s, known
         return known
 
@@ -115,7 +115,7 @@ def _row(place: tuple[str, str, Slot], newest: JobUse, several: Sequence[ModelUs
     return *place, jobs, calls / jobs, output / calls, longest / jobs, newest.tools, newest.tools_tokens
 
 
-def _seen(rows: Iterable[Record]) -> Seen:
+def _agent_averages(rows: Iterable[Record]) -> AgentAverages:
     found = list(rows)
     observed = tuple(
         Observed(
@@ -130,5 +130,5 @@ def _seen(rows: Iterable[Record]) -> Seen:
         if row["jobs"] >= JOBS_MIN
     )
     if not found:
-        return Seen()
-    return Seen(observed, ToolsObserved(count=found[0]["tools"], tokens=found[0]["tools_tokens"]))
+        return AgentAverages()
+    return AgentAverages(observed, ToolsObserved(count=found[0]["tools"], tokens=found[0]["tools_tokens"]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import structlog
 
 from wayline.chassis import Periodic
-from wayline.router.adapters.budgets import Budgets
+from wayline.router.adapters.money.budgets import Budgets
 
 log = structlog.get_logger()
 

@@ -15,7 +15,7 @@ FORGOTTEN_AT_ONCE = 100
 """Sessions whose cache is over that are forgotten when another is remembered: so the table never grows for long."""
 
 
-class Sessions:
+class SessionCaches:
     """One row a session, overwritten by its next job."""
 
     def __init__(self, store: Store) -> None:

@@ -14,7 +14,7 @@ from wayline.contracts.errors import Unavailable
 from wayline.contracts.events import Event
 from wayline.contracts.jobs import Turn
 from wayline.journal import Fenced, JobLog
-from wayline.router import admission
+from wayline.router import first_events
 from wayline.store import Record, Store
 
 log = structlog.get_logger()
@@ -83,7 +83,7 @@ class TurnUpkeep:
         job_log = JobLog(self._bus, row["tenant"], row["job_id"])
         if await job_log.last() is not None:
             return False
-        record = admission.lost(
+        record = first_events.lost(
             job_log.tenant,
             job_log.job_id,
             agent=row["agent"],

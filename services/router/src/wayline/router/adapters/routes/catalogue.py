@@ -107,7 +107,7 @@ class Catalogue:
     async def _read(self, tenant: str) -> _View:
         changes = self._changes
         rows = await self._store.fetch(tenant, self._store.sql.list_models, tenant)
-        view = self._seen([ModelCard.model_validate(row["card"]) for row in rows])
+        view = self._agent_averages([ModelCard.model_validate(row["card"]) for row in rows])
         # What was read while a card changed may be older than the change: not to be believed for longer.
         if changes == self._changes:
             if len(self._views) >= TENANTS_MAX:
@@ -119,7 +119,7 @@ class Catalogue:
         self._changes += 1
         self._views.pop(tenant, None)
 
-    def _seen(self, own: Sequence[ModelCard]) -> _View:
+    def _agent_averages(self, own: Sequence[ModelCard]) -> _View:
         now = datetime.now(UTC)
         cards = tuple(_priced_at(card, now) for card in overlay(bundled(), own))
         can_be_called = usable(cards, self._reachable)

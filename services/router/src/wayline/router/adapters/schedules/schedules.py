@@ -30,7 +30,7 @@ from wayline.contracts.schedules import (
     ScheduleList,
 )
 from wayline.journal import Head, JobLog, State
-from wayline.router.adapters.firings import Firings, read_config, submission
+from wayline.router.adapters.schedules.firings import Firings, read_config, submission
 from wayline.router.admission import unknown_agent
 from wayline.router.firing import first_moment, moments
 from wayline.store import Connection, Record, Store

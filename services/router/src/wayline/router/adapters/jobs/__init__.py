@@ -1,0 +1,1 @@
+"""Adapters of jobs: turns of sessions, families, results, the order of tickets, decisions on approvals."""

@@ -1,0 +1,1 @@
+"""Adapters of routes: models and their providers, files, caches of sessions, averages of agents."""

@@ -1,0 +1,103 @@
+"""Reads a submission: its job's id, its caller, where the result goes; of a refused one what can be read. Pure."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from pydantic_core import from_json
+
+from wayline.chassis import Delivery
+from wayline.contracts import headers as h
+from wayline.contracts import ids
+from wayline.contracts.errors import InvalidMessage
+from wayline.contracts.jobs import (
+    REPLY_TO_MAX,
+    SubmitJob,
+    may_reply_to,
+)
+
+AGENT_MAX = 64
+"""Characters of an agent's name."""
+
+
+def job_id_of(asked: str | None, delivery: Delivery) -> str:
+    """Return the body's id, else the message's own, else one derived from its place in the stream: the same each time.
+
+    Raises InvalidMessage when the body and the header name different jobs.
+    """
+    named = delivery.headers.get(h.MSG_ID)
+    if asked and named and ids.job_id_from(named) != asked:
+        raise InvalidMessage(
+            schema=SubmitJob.schema_id(), reason=f"{h.MSG_ID} is {named!r} but job_id in the body is {asked!r}"
+        )
+    if asked:
+        return asked
+    if named:
+        return ids.job_id_from(named)
+    return f"job_{sha256(f'{delivery.sequence}/{delivery.stored_ns}'.encode()).hexdigest()[:20]}"
+
+
+def require_text(job: SubmitJob) -> None:
+    """Refuse names that no table takes with InvalidMessage: looking one up would fail as if we were broken."""
+    for name in ("agent", "session_id", "user_id"):
+        if "\0" in (getattr(job, name) or ""):
+            raise InvalidMessage(schema=SubmitJob.schema_id(), reason=f"{name} has a NUL character in it")
+
+
+def reply_to_of(tenant: str, delivery: Delivery) -> str | None:
+    """Return where the result goes. Raises InvalidMessage where that is no inbox and no reply of the tenant's own."""
+    subject = delivery.headers.get(h.REPLY_TO)
+    if subject is not None and not may_reply_to(tenant, subject):
+        raise InvalidMessage(
+            schema=SubmitJob.schema_id(),
+            reason=f"{h.REPLY_TO} is {subject[:REPLY_TO_MAX]!r}; it must begin with _INBOX. or replies.{tenant}. and "
+            f"have no white space, wildcard, empty part or more than {REPLY_TO_MAX} characters",
+        )
+    return subject
+
+
+def caller_of(delivery: Delivery, tenant: str, job_id: str) -> str | None:
+    """Return the caller's own `traceparent`, which becomes a link; a span of the job's own trace is not a caller."""
+    handed_on = delivery.headers.get(h.CALLER)
+    if handed_on:
+        return handed_on
+    sender = delivery.headers.get(h.TRACEPARENT)
+    ours = sender is not None and sender.split("-")[1:2] == [ids.trace_id(tenant, job_id)]
+    return None if ours else sender
+
+
+@dataclass(frozen=True, slots=True)
+class PartialSubmission:
+    """As much of a refused submission as can be read."""
+
+    job: SubmitJob
+    job_id: str
+    has_log: bool
+    """Whether it gets a log: what is no JSON object is only answered."""
+
+
+def read_partial(delivery: Delivery) -> PartialSubmission:
+    """Read what can be read of a refused submission.
+
+    One that can be read whole is kept whole, so that it is the same job when it comes again.
+    """
+    with suppress(InvalidMessage):
+        job = SubmitJob.from_wire(delivery.body, delivery.subject)
+        return PartialSubmission(job, job.job_id or job_id_of(None, delivery), has_log=True)
+    tenant = SubmitJob.address(delivery.subject)["tenant"]
+    value: Any = None
+    with suppress(ValueError):
+        value = from_json(delivery.body)
+    fields: dict[str, Any] = value if isinstance(value, dict) else {}
+    agent, text = fields.get("agent"), fields.get("input")
+    job = SubmitJob(
+        tenant=tenant,
+        agent=agent if isinstance(agent, str) and 0 < len(agent) <= AGENT_MAX else "unreadable",
+        input=text if isinstance(text, str) else "",
+    )
+    asked = fields.get("job_id")
+    own = asked if isinstance(asked, str) and ids.job_id_from(asked) == asked else None
+    return PartialSubmission(job, own or job_id_of(None, delivery), has_log=isinstance(value, dict))
