@@ -170,10 +170,10 @@ class Others:
 
         async def handle(asked: Request) -> Any:
             self.asked.append(asked)
-            said = with_(asked) if callable(with_) else with_
-            if isinstance(said, Exception):
-                raise said
-            return said
+            reply = with_(asked) if callable(with_) else with_
+            if isinstance(reply, Exception):
+                raise reply
+            return reply
 
         bus = await self._bus_of(kind)
         responder = Responder(bus, Telemetry("others"), asks(kind, handle, everyone=everyone))

@@ -61,7 +61,7 @@ class Story:
             "attempt_id": ids.attempt_id(self.tenant, self.job_id, self.step, 1),
         }
         asked = e.ModelRequested(**self._place(self.head.seq + 1), **call, provider="offline", model="offline")
-        said = e.ModelCompleted(
+        completed = e.ModelCompleted(
             **self._place(self.head.seq + 2),
             **call,
             message=AssistantMessage(text=f"thought {self.step}"),
@@ -70,7 +70,7 @@ class Story:
             stop_reason="end",
             duration_ms=1,
         )
-        self.head = await self.log.append([asked, said], self.head)
+        self.head = await self.log.append([asked, completed], self.head)
 
     async def say(self, text: str) -> None:
         """A delta, which nobody stores."""

@@ -50,13 +50,13 @@ async def indexed(bus: Bus) -> list[IndexDocument]:
 
 
 async def test_a_text_document_is_queued_though_retrieval_is_away(gateway: Running, bus: Bus):
-    said = {"name": "tides.md", "text": "The moon.", "metadata": {"book": 1}, "document_id": "tides"}
+    document = {"name": "tides.md", "text": "The moon.", "metadata": {"book": 1}, "document_id": "tides"}
 
-    answer = await gateway.client.post("/v1/documents", json=said)
+    answer = await gateway.client.post("/v1/documents", json=document)
 
     assert (answer.status_code, answer.headers["location"]) == (202, "/v1/documents/tides")
     assert (answer.json()["status"], answer.json()["size_bytes"]) == ("queued", 9)
-    assert await indexed(bus) == [IndexDocument(tenant="default", media_type="text/markdown", **said)]
+    assert await indexed(bus) == [IndexDocument(tenant="default", media_type="text/markdown", **document)]
 
 
 async def test_a_file_is_queued_byte_for_byte(gateway: Running, bus: Bus):
@@ -82,16 +82,16 @@ async def test_a_document_above_the_job_limit_is_accepted(gateway: Running, bus:
 
 
 async def test_an_equal_document_is_queued_again_only_after_its_deletion(gateway: Running, bus: Bus, others: Others):
-    said = {"name": "tides.md", "text": "The moon.", "document_id": "tides"}
+    document = {"name": "tides.md", "text": "The moon.", "document_id": "tides"}
     known = ready("The moon.")
     await others.answer(AcceptDocument, known)
     answers: list[Any] = [known, NotFound("document", "tides")]
     await others.answer(GetDocument, lambda _: answers.pop(0))
 
-    await gateway.client.post("/v1/documents", json=said)
-    await gateway.client.post("/v1/documents", json=said)
+    await gateway.client.post("/v1/documents", json=document)
+    await gateway.client.post("/v1/documents", json=document)
     once = len(await indexed(bus))
-    await gateway.client.post("/v1/documents", json=said)
+    await gateway.client.post("/v1/documents", json=document)
 
     assert (once, len(await indexed(bus))) == (1, 2)
 
@@ -108,8 +108,8 @@ async def test_a_version_that_comes_back_after_another_is_queued_again(gateway: 
     await others.answer(GetDocument, ready("The sun."))
 
     for text in ("The moon.", "The sun.", "The moon."):
-        said = {"name": "tides.md", "text": text, "document_id": "tides"}
-        assert (await gateway.client.post("/v1/documents", json=said)).status_code == 202
+        document = {"name": "tides.md", "text": text, "document_id": "tides"}
+        assert (await gateway.client.post("/v1/documents", json=document)).status_code == 202
 
     assert [document.text for document in await indexed(bus)] == ["The moon.", "The sun.", "The moon."]
 
@@ -187,7 +187,7 @@ async def test_models_are_listed_shown_put_and_deleted_under_names_with_slashes(
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "place"),
     [
         ({"prices": {"rates": {"input": 1, "output": 1, "cache_raed": 0}}}, "body.prices.rates.cache_raed"),
         ({"tier": "best"}, "body.tier"),
@@ -196,7 +196,7 @@ async def test_models_are_listed_shown_put_and_deleted_under_names_with_slashes(
     ],
 )
 async def test_a_card_with_a_mistake_is_refused_with_its_place(
-    gateway: Running, others: Others, change: dict[str, Any], said: str
+    gateway: Running, others: Others, change: dict[str, Any], place: str
 ):
     await others.answer(PutModel)
     card = {"provider": "chat", "model": "acme/large:8b", "tier": "flash", **change}
@@ -204,7 +204,7 @@ async def test_a_card_with_a_mistake_is_refused_with_its_place(
     answer = await gateway.client.put("/v1/models/chat/acme/large:8b", json=card)
 
     assert (answer.status_code, answer.headers["content-type"]) == (422, "application/problem+json")
-    assert said in answer.json()["detail"]
+    assert place in answer.json()["detail"]
     assert others.asked == []
 
 
@@ -348,8 +348,13 @@ async def test_a_refusal_of_another_service_keeps_its_status_and_code(gateway: R
 async def test_dead_letters_are_paged_newest_first_as_text_or_base64(gateway: Running, bus: Bus):
     for n in range(1, 121):
         tenant = "default" if n % 40 == 0 else "globex"
-        said = {h.TENANT: tenant, h.DEAD_CODE: "invalid_message", h.DEAD_REASON: f"reason {n}", h.DEAD_DELIVERIES: "1"}
-        await bus.store("dead.SUBMIT.router", b"\xff\x00" if n == 80 else b'{"agent": 7}', said)
+        headers = {
+            h.TENANT: tenant,
+            h.DEAD_CODE: "invalid_message",
+            h.DEAD_REASON: f"reason {n}",
+            h.DEAD_DELIVERIES: "1",
+        }
+        await bus.store("dead.SUBMIT.router", b"\xff\x00" if n == 80 else b'{"agent": 7}', headers)
 
     first = (await gateway.client.get("/v1/dead-letters?limit=2")).json()
     second = (await gateway.client.get(f"/v1/dead-letters?limit=2&cursor={first['next_cursor']}")).json()
@@ -391,7 +396,7 @@ async def test_the_same_file_sent_twice_without_an_id_is_one_document(gateway: R
         answer = await gateway.client.post("/v1/documents", files={"file": (name, content)})
         return answer.json()["document_id"]
 
-    ids = [await sent(*said) for said in (("a.txt", b"one"), ("a.txt", b"one"), ("a.txt", b"two"), ("b.txt", b"one"))]
+    ids = [await sent(*file) for file in (("a.txt", b"one"), ("a.txt", b"one"), ("a.txt", b"two"), ("b.txt", b"one"))]
     as_text = (await gateway.client.post("/v1/documents", json={"name": "a.txt", "text": "one"})).json()["document_id"]
 
     assert ids[0] == ids[1] == as_text

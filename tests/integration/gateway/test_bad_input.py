@@ -114,17 +114,17 @@ BAD_REQUESTS: dict[str, tuple[dict[str, Any], int, str]] = {
 
 
 async def test_a_bad_request_is_a_problem_with_its_own_code(gateway: Running):
-    said = {what: await gateway.client.request(**request) for what, (request, _, _) in BAD_REQUESTS.items()}
+    answers = {what: await gateway.client.request(**request) for what, (request, _, _) in BAD_REQUESTS.items()}
 
-    assert {what: (answer.status_code, answer.json()["code"]) for what, answer in said.items()} == {
+    assert {what: (answer.status_code, answer.json()["code"]) for what, answer in answers.items()} == {
         what: (status, code) for what, (_, status, code) in BAD_REQUESTS.items()
     }
-    for what, answer in said.items():
+    for what, answer in answers.items():
         assert answer.headers["content-type"] == "application/problem+json", what
         assert answer.json()["status"] == answer.status_code, what
         assert ("retry-after" in answer.headers) == (answer.status_code == 503), what
         assert ("allow" in answer.headers) == (answer.status_code == 405), what
-    assert said["a wrong method"].headers["allow"] == "GET, POST"
+    assert answers["a wrong method"].headers["allow"] == "GET, POST"
 
 
 async def test_what_clients_invent_does_not_become_a_metric_of_its_own(gateway: Running):

@@ -29,11 +29,11 @@ authorization server reads of the client, which is no secret."""
 
 
 async def test_every_operation_names_its_problems_and_has_an_example(gateway: Running):
-    said = (await gateway.client.get("/openapi.json")).json()
+    spec = (await gateway.client.get("/openapi.json")).json()
 
     operations = {
         f"{method.upper()} {path}": operation
-        for path, methods in said["paths"].items()
+        for path, methods in spec["paths"].items()
         for method, operation in methods.items()
         if path.startswith("/v1/")
     }
@@ -44,22 +44,22 @@ async def test_every_operation_names_its_problems_and_has_an_example(gateway: Ru
         assert problem == {"application/problem+json": {"schema": {"$ref": "#/components/schemas/HttpProblem"}}}, name
         assert operation.get("security") == (None if name in WITHOUT_KEY else [{"HTTPBearer": []}]), name
         assert operation["description"], name
-    assert said["components"]["schemas"]["SubmitBody"]["examples"]
-    assert "HTTPValidationError" not in str(said)
+    assert spec["components"]["schemas"]["SubmitBody"]["examples"]
+    assert "HTTPValidationError" not in str(spec)
 
 
 async def test_generated_clients_get_the_names_of_the_code(gateway: Running):
-    said = (await gateway.client.get("/openapi.json")).json()
-    schemas = said["components"]["schemas"]
+    spec = (await gateway.client.get("/openapi.json")).json()
+    schemas = spec["components"]["schemas"]
 
-    operations = [operation["operationId"] for methods in said["paths"].values() for operation in methods.values()]
+    operations = [operation["operationId"] for methods in spec["paths"].values() for operation in methods.values()]
     assert len(set(operations)) == len(operations)
     assert {"submit_job", "get_job", "put_model"} <= set(operations)
     assert {"ModelCard", "Event", "Delta", "JobCompleted"} <= schemas.keys()
     assert not [name for name in schemas if name.endswith(("-Input", "-Output"))]
-    put = said["paths"]["/v1/models/{provider}/{model}"]["put"]["requestBody"]["content"]["application/json"]["schema"]
+    put = spec["paths"]["/v1/models/{provider}/{model}"]["put"]["requestBody"]["content"]["application/json"]["schema"]
     assert "#/components/schemas/ModelCard" in str(put)
-    assert set(re.findall(r"#/components/schemas/(\w+)", str(said))) <= schemas.keys()
+    assert set(re.findall(r"#/components/schemas/(\w+)", str(spec))) <= schemas.keys()
 
 
 @pytest.mark.timeout(RUN_MAX_S + 60)
@@ -84,13 +84,13 @@ async def test_no_generated_request_breaks_the_api_description(
         stderr=asyncio.subprocess.STDOUT,
     )
     try:
-        said, _ = await asyncio.wait_for(run.communicate(), RUN_MAX_S)
+        output, _ = await asyncio.wait_for(run.communicate(), RUN_MAX_S)
     finally:
         if run.returncode is None:
             run.kill()
             await run.wait()
 
-    assert run.returncode == 0, said.decode()
+    assert run.returncode == 0, output.decode()
 
 
 async def test_the_docs_page_needs_no_other_server(gateway: Running):

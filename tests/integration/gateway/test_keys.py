@@ -95,16 +95,16 @@ async def test_an_admin_manages_only_its_own_tenants_keys(gateway: Running, tena
     admin = bearer(await create_key(store, "acme", "admin", scopes=("read", "admin")))
     operator = await create_key(store, "acme", "operator")
     foreign = await create_key(store, "globex", "theirs")
-    said = gateway.client
+    client = gateway.client
 
-    own = await said.post("/v1/keys", json={"name": "more", "scopes": ["read"]}, headers=admin)
-    other = await said.post("/v1/keys", json={"name": "x", "tenant": "globex", "scopes": ["read"]}, headers=admin)
-    more = await said.post("/v1/keys", json={"name": "x", "scopes": ["read", "write"]}, headers=admin)
-    listed = await said.get("/v1/keys?tenant=globex", headers=admin)
-    revoked = await said.delete(f"/v1/keys/{foreign.split('_')[1]}", headers=admin)
-    above = await said.delete(f"/v1/keys/{operator.split('_')[1]}", headers=admin)
-    tenant = await said.post("/v1/tenants", json={"tenant": "new"}, headers=admin)
-    mine, theirs = [await said.get(f"/v1/tenants/{name}", headers=admin) for name in ("acme", "globex")]
+    own = await client.post("/v1/keys", json={"name": "more", "scopes": ["read"]}, headers=admin)
+    other = await client.post("/v1/keys", json={"name": "x", "tenant": "globex", "scopes": ["read"]}, headers=admin)
+    more = await client.post("/v1/keys", json={"name": "x", "scopes": ["read", "write"]}, headers=admin)
+    listed = await client.get("/v1/keys?tenant=globex", headers=admin)
+    revoked = await client.delete(f"/v1/keys/{foreign.split('_')[1]}", headers=admin)
+    above = await client.delete(f"/v1/keys/{operator.split('_')[1]}", headers=admin)
+    tenant = await client.post("/v1/tenants", json={"tenant": "new"}, headers=admin)
+    mine, theirs = [await client.get(f"/v1/tenants/{name}", headers=admin) for name in ("acme", "globex")]
 
     assert own.status_code == 201
     assert [a.status_code for a in (other, more, listed, above, tenant)] == [403] * 5

@@ -47,8 +47,8 @@ async def test_a_jobs_budget_is_changed_by_a_signal(gateway: Running, bus: Bus):
     wrong = await gateway.client.post("/v1/jobs/running/budget", json={"budget_usd": "-1"})
 
     assert (raised.status_code, raised.json()["signal"], wrong.status_code) == (202, "budget", 422)
-    said = RaiseBudget(budget_usd=Decimal("0.50"), by="local")
-    assert await signals(bus) == [Signal(tenant="default", job_id="running", signal=said)]
+    raised = RaiseBudget(budget_usd=Decimal("0.50"), by="local")
+    assert await signals(bus) == [Signal(tenant="default", job_id="running", signal=raised)]
 
 
 async def test_an_ended_job_takes_no_more_signals(gateway: Running, bus: Bus):
@@ -75,8 +75,8 @@ async def test_a_decision_is_accepted_only_while_its_job_waits(gateway: Running,
     assert (shown.json()["status"], shown.json()["waiting_for"]["wait_id"]) == ("parked", "d1")
     assert [(a.status_code, a.json()["code"]) for a in (early, other)] == [(409, "not_waiting")] * 2
     assert right.status_code == 202
-    said = Answer(decision_id="d1", outcome="succeeded", content="sent", by="local")
-    assert await signals(bus) == [Signal(tenant="default", job_id="j1", signal=said)]
+    given = Answer(decision_id="d1", outcome="succeeded", content="sent", by="local")
+    assert await signals(bus) == [Signal(tenant="default", job_id="j1", signal=given)]
 
 
 async def test_a_tenant_at_its_signal_share_gets_429_alone(
@@ -91,14 +91,14 @@ async def test_a_tenant_at_its_signal_share_gets_429_alone(
     for tenant in ("acme", "globex"):
         await Story(bus, tenant, "running").begin()
 
-    said = [await gateway.client.post("/v1/jobs/running/cancel", headers=acme) for _ in range(11)]
+    answers = [await gateway.client.post("/v1/jobs/running/cancel", headers=acme) for _ in range(11)]
     other = await gateway.client.post("/v1/jobs/running/cancel", headers=globex)
     await bus.js.purge_stream("SIGNALS", subject="signals.acme.*")
     again = await gateway.client.post("/v1/jobs/running/cancel", headers=acme)
 
-    assert [answer.status_code for answer in said] == [*[202] * 10, 429]
-    assert said[-1].json()["code"] == "too_many_signals"
-    assert "WAYLINE_SIGNALS_PER_TENANT_MAX" in said[-1].json()["detail"]
+    assert [answer.status_code for answer in answers] == [*[202] * 10, 429]
+    assert answers[-1].json()["code"] == "too_many_signals"
+    assert "WAYLINE_SIGNALS_PER_TENANT_MAX" in answers[-1].json()["detail"]
     assert [other.status_code, again.status_code] == [202, 202]
 
 

@@ -21,10 +21,10 @@ async def test_under_a_dollar_four_routers_grant_33_of_60_holds(offices: Offices
     await routers[0].put("cap", "1.00")
     await asyncio.gather(*(routers[n % 4].admit(f"j{n}") for n in range(60)))
 
-    said = await asyncio.gather(*(routers[n % 4].extend(f"j{n}", "0.03") for n in range(60)))
+    answers = await asyncio.gather(*(routers[n % 4].extend(f"j{n}", "0.03") for n in range(60)))
 
-    assert sum(one.granted for one in said) == 33
-    assert {one.limited_by for one in said if not one.granted} == {"cap"}
+    assert sum(one.granted for one in answers) == 33
+    assert {one.limited_by for one in answers if not one.granted} == {"cap"}
     cap = await routers[0].budget("cap")
     assert (cap.reserved_usd, cap.left_usd, cap.waiting_jobs) == (USD("0.99"), USD("0.01"), 27)
 
@@ -53,9 +53,9 @@ async def test_a_burst_is_one_statement_that_grants_what_fits(office: Office):
     await asyncio.gather(*(office.admit(f"j{n}") for n in range(60)))
     office.statements.clear()
 
-    said = await asyncio.gather(*(office.extend(f"j{n}", "0.03") for n in range(60)))
+    answers = await asyncio.gather(*(office.extend(f"j{n}", "0.03") for n in range(60)))
 
-    assert sum(one.granted for one in said) == 33
+    assert sum(one.granted for one in answers) == 33
     assert len(office.statements) == 1
 
 
@@ -276,8 +276,8 @@ async def test_a_window_begins_and_ends_by_the_clocks_of_its_zone(
 
     budget = await office.put("cap", "1", window=window, timezone=zone)
 
-    said = [None if moment is None else datetime.fromisoformat(moment) for moment in (starts_at, ends_at)]
-    assert [budget.starts_at, budget.ends_at] == said
+    moments = [None if moment is None else datetime.fromisoformat(moment) for moment in (starts_at, ends_at)]
+    assert [budget.starts_at, budget.ends_at] == moments
 
 
 async def test_money_belongs_to_the_window_in_which_it_was_reserved(office: Office, clock: Clock):

@@ -260,8 +260,8 @@ class Machine(RuleBasedStateMachine):
     @rule(recent=RECENT, cost=SOME, unsure=st.sampled_from([NOTHING, Decimal("0.01")]))
     def settle(self, recent: int, cost: Decimal | None, unsure: Decimal) -> None:
         job = self.job(recent)
-        said = self.do(self.office.settle(job, None if cost is None else str(cost), unsettled=str(unsure)))
-        assert said == self.model.settle(self.model.jobs[job], cost, unsure)
+        settled = self.do(self.office.settle(job, None if cost is None else str(cost), unsettled=str(unsure)))
+        assert settled == self.model.settle(self.model.jobs[job], cost, unsure)
 
     @rule(
         name=NAMES,

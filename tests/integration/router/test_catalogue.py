@@ -45,8 +45,8 @@ async def store(database: Database) -> AsyncIterator[Store]:
 @pytest.fixture
 def catalogue(store: Store) -> Make:
     def make(**more: object) -> Catalogue:
-        said = {"reachable": {}, "fresh_s": 60.0, "own_max": 10, "find_prices": lambda *_: None, **more}
-        return Catalogue(store, **said)  # type: ignore[arg-type]
+        options = {"reachable": {}, "fresh_s": 60.0, "own_max": 10, "find_prices": lambda *_: None, **more}
+        return Catalogue(store, **options)  # type: ignore[arg-type]
 
     return make
 

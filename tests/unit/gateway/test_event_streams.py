@@ -52,5 +52,5 @@ async def test_a_list_is_json_however_many_events_there_are():
             for seq in range(1, most + 1):
                 yield resumed(seq)
 
-        said = b"".join([part async for part in as_list(feed())])
-        assert [event["seq"] for event in json.loads(said)] == list(range(1, count + 1))
+        body = b"".join([part async for part in as_list(feed())])
+        assert [event["seq"] for event in json.loads(body)] == list(range(1, count + 1))

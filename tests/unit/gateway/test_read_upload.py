@@ -32,7 +32,7 @@ def test_a_files_type_comes_from_its_name_else_its_bytes(name: str, content: byt
 
 
 def test_same_name_and_content_make_the_same_document_id():
-    ids = {same_id(*said) for said in (("a", b"bc"), ("a", b"bd"), ("ab", b"c"), ("a", b"bc"))}
+    ids = {same_id(*upload) for upload in (("a", b"bc"), ("a", b"bd"), ("ab", b"c"), ("a", b"bc"))}
 
     assert len(ids) == 3
 

@@ -30,7 +30,7 @@ def test_a_tool_that_is_not_configured_is_reported_with_its_setting():
 
 
 def test_a_long_list_of_unknown_names_is_cut_and_counted():
-    said = unknown_tools([f"zz{n}" for n in range(WARNINGS_MAX + 5)], THERE)
+    warnings = unknown_tools([f"zz{n}" for n in range(WARNINGS_MAX + 5)], THERE)
 
-    assert len(said) == WARNINGS_MAX + 1
-    assert said[-1] == "5 more tools do not exist either"
+    assert len(warnings) == WARNINGS_MAX + 1
+    assert warnings[-1] == "5 more tools do not exist either"

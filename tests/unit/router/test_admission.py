@@ -23,7 +23,7 @@ def refusal(
     return unaffordable(job, Decision(route, Candidates(), "p/1", call), allowed)
 
 
-def said(*, cost: Decimal | None, at_cap: str = "partial", **more: object) -> str | None:
+def refusal_code(*, cost: Decimal | None, at_cap: str = "partial", **more: object) -> str | None:
     found = refusal(cost=cost, options={"at_cap": at_cap}, **more)  # type: ignore[arg-type]
     return found and found.code
 
@@ -51,25 +51,25 @@ def test_a_job_unable_to_pay_one_call_is_refused_with_advice(
 
 
 def test_a_job_that_every_budget_has_room_for_is_let_in():
-    assert said(cost=CENT) is None
-    assert said(cost=CENT, left_usd=CENT, tightest="month") is None
+    assert refusal_code(cost=CENT) is None
+    assert refusal_code(cost=CENT, left_usd=CENT, tightest="month") is None
 
 
 @pytest.mark.parametrize("used_up", [{"left_usd": Decimal(0), "tightest": "month"}, {"cap_usd": Decimal(0)}])
 def test_a_used_up_budget_refuses_all_but_free_or_parking_jobs(used_up: dict[str, object]):
-    assert said(cost=CENT, **used_up) == "budget_exhausted"
-    assert said(cost=CENT, at_cap="park", **used_up) is None
-    assert said(cost=Decimal(0), **used_up) is None
+    assert refusal_code(cost=CENT, **used_up) == "budget_exhausted"
+    assert refusal_code(cost=CENT, at_cap="park", **used_up) is None
+    assert refusal_code(cost=Decimal(0), **used_up) is None
 
 
 @pytest.mark.parametrize("hard", [{"cap_set": True}, {"left_usd": Decimal(9), "tightest": "month"}])
 def test_an_unknown_price_is_refused_under_a_set_budget(hard: dict[str, object]):
-    assert said(cost=None, **hard) == "price_unknown"
-    assert said(cost=None, at_cap="park", **hard) == "price_unknown"
+    assert refusal_code(cost=None, **hard) == "price_unknown"
+    assert refusal_code(cost=None, at_cap="park", **hard) == "price_unknown"
 
 
 def test_an_unknown_price_passes_without_a_set_budget():
-    assert said(cost=None) is None
+    assert refusal_code(cost=None) is None
 
 
 @pytest.mark.parametrize(

@@ -26,10 +26,10 @@ def test_an_agent_of_tiers_and_known_models_is_saved():
 
 @pytest.mark.parametrize("field", ["fast", "primary", "escalation", "reasoning"])
 def test_a_slot_that_means_nothing_is_named(field):
-    code, status, said = refused(AgentConfig(routing=Routing(**{field: "chat/yours"})))
+    code, status, detail = refused(AgentConfig(routing=Routing(**{field: "chat/yours"})))
 
     assert (code, status) == ("unknown_model", 422)
-    assert said.startswith(f"routing.{field} is 'chat/yours', which is neither a tier (flash, ")
+    assert detail.startswith(f"routing.{field} is 'chat/yours', which is neither a tier (flash, ")
 
 
 def test_a_fallback_that_means_nothing_is_named():
@@ -47,14 +47,14 @@ def test_a_schema_that_can_check_nothing_is_refused():
 
 @pytest.mark.parametrize("model", ["gpt", "x" * 65 + "/gpt", "openai/" + "x" * 201])
 def test_a_model_that_no_job_could_be_sent_to_is_refused(model):
-    code, status, said = refused(AgentConfig(model=model))
+    code, status, detail = refused(AgentConfig(model=model))
 
     assert (code, status) == ("unknown_model", 422)
-    assert len(said) < 250
+    assert len(detail) < 250
 
 
 @pytest.mark.parametrize(
-    ("model", "said"),
+    ("model", "detail"),
     [
         (
             "chat/mime",
@@ -68,8 +68,8 @@ def test_a_model_that_no_job_could_be_sent_to_is_refused(model):
         ),
     ],
 )
-def test_an_unknown_model_is_refused_with_the_known_ones(model, said):
-    assert refused(AgentConfig(model=model)) == ("unknown_model", 422, said)
+def test_an_unknown_model_is_refused_with_the_known_ones(model, detail):
+    assert refused(AgentConfig(model=model)) == ("unknown_model", 422, detail)
 
 
 def test_of_many_models_the_nearest_are_named():
