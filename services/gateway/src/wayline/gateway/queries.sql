@@ -81,7 +81,7 @@ WHERE tenant = $1 AND ($2 OR (revoked_at IS NULL AND (expires_at IS NULL OR expi
 ORDER BY created_at DESC, id LIMIT $3;
 
 -- name: keep_machine_key
--- One that was revoked works again: whoever started the platform has its database's password too.
+-- One that was revoked works again: the operator who starts the platform has the password of its database anyway.
 WITH others AS (
     DELETE FROM api_keys WHERE machine AND tenant = $3 AND id <> $1
 )

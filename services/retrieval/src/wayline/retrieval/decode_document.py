@@ -158,7 +158,7 @@ def header_of(table: str) -> str | None:
 
 
 def media_type_of(document: IndexDocument, content: str | bytes) -> str:
-    """Return the format to read a document as: as its sender said, else by its name, else by its bytes.
+    """Return the format to read a document as: the one that its sender named, else by its name, else by its bytes.
 
     What senders take from tables of endings is often wrong of a text (main.rs, Booking.com): a type that we do not know
     says nothing. Raises Unreadable.

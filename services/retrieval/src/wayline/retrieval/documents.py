@@ -23,7 +23,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class RequestedDocument:
-    """A document as one message asks for it: everything said later about it names this message's sequence."""
+    """A document as one message asks for it; later changes of its row name the sequence of this message."""
 
     tenant: str
     document_id: str

@@ -55,7 +55,7 @@ class Account(Payer, Protocol):
 
 
 class Accounts(Protocol):
-    """Every tenant's."""
+    """The accounts of all tenants."""
 
     def account(self, tenant: str, *, holds: bool) -> Account | None:
         """Return what pays for a tenant's calls; None where they cost nothing.
@@ -66,7 +66,7 @@ class Accounts(Protocol):
 
 
 class NoAccounts:
-    """Where nothing costs anything."""
+    """No tenant pays: the embedding model is free."""
 
     def account(self, tenant: str, *, holds: bool) -> Account | None:
         """Return None: there is nothing to pay."""

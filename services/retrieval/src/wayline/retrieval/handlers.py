@@ -74,7 +74,7 @@ class Handlers:
     """Deletes objects on the bus."""
 
     async def on_index(self, asked: IndexDocument, delivery: Delivery) -> Sequence[Message]:
-        """Index a document. What is wrong with the document is said in its row, never in a dead letter."""
+        """Index a document. What is wrong with the document is in its row, never in a dead letter."""
 
         async def last() -> int:
             return (await self.queue()).last

@@ -23,7 +23,7 @@ from wayline.routing.rules import DEFAULT_CAP, shown
 
 @dataclass(frozen=True, slots=True)
 class AdmissionRequest:
-    """What a job asks for that admitting it depends on."""
+    """The part of a job that its admission depends on."""
 
     job_id: str
     agent: str
@@ -64,7 +64,7 @@ class Admitted:
     cap_usd: Decimal
     """Its own budget."""
     cap_set: bool = False
-    """Somebody chose it: it is not the built-in default."""
+    """It was chosen: it is not the built-in default."""
     left_usd: Decimal | None = None
     """What the tightest hard budget of the tenant has left; None: none counts this job."""
     tightest: str = ""
@@ -77,12 +77,12 @@ class Admitted:
 
     @property
     def priced_only(self) -> bool:
-        """Return whether a budget that somebody set forbids calls whose price is unknown."""
+        """Return whether a budget that was set forbids calls whose price is unknown."""
         return self.cap_set or self.left_usd is not None
 
     @property
     def bound_usd(self) -> Decimal | None:
-        """Return what somebody's budgets leave for the job, those for each job included: its route must keep to it."""
+        """Return what budgets that were set leave for the job, its own included: its route must keep to it."""
         return min(
             (usd for usd in (self.left_usd, self.cap_usd if self.cap_set else None) if usd is not None), default=None
         )
@@ -142,7 +142,7 @@ def unaffordable(job: SubmitJob, decision: Decision, admitted: Admitted) -> Fail
 
 
 def _whose(job: SubmitJob, admitted: Admitted) -> str:
-    """Return who says what a job may spend."""
+    """Return where the limit of a job's spending comes from."""
     if admitted.shares_cap:
         return "what is left for the job that started it"
     if job.options.budget_usd is not None:

@@ -1,4 +1,4 @@
-"""What the bus itself gives up: fetched from its stream, put aside with its body, deleted."""
+"""Messages that the bus itself gives up: fetched from their stream, put aside with their body, deleted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wayline.contracts.base import Message
 
 
 class Advisory(Message, subject="$JS.EVENT.ADVISORY.CONSUMER.{kind}.{stream}.{consumer}"):
-    """The server says that a message used up its deliveries, or that somebody ended it."""
+    """The server says that a message used up its deliveries, or that a consumer ended it."""
 
     kind: str = ""
     stream: str = ""

@@ -1,4 +1,4 @@
-"""Whether an agent can be saved: what could only fail in each of its jobs is refused while somebody looks."""
+"""Whether an agent can be saved: what could only fail in each of its jobs is refused while it is saved."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAME_MAX_CHARS = 265
 
 
 def check_agent(config: AgentConfig, cards: Sequence[ModelCard]) -> None:
-    """Raise Reject for an answer's schema that can check nothing, or a model that nobody has described.
+    """Raise Reject for an answer's schema that can check nothing, or a model without a card.
 
     `cards` are all of the tenant's models, also those whose provider is not configured yet.
     """

@@ -56,8 +56,8 @@ async def open_store(dsn: str, *, wait_s: float = 0.0) -> Store:
 
 
 async def _read_by_index(conn: Any) -> None:
-    # A session keeps the plans that it made for empty tables until somebody analyzes them, and an empty table is read
-    # whole: who waits for a budget would be looked for among all jobs that there have been. `force_custom_plan` is no
+    # A session keeps the plans that it made for empty tables until `ANALYZE` runs, and an empty table is read
+    # whole: jobs that wait for a budget would be looked for among all that there have been. `force_custom_plan` is no
     # help: without statistics the index of those that wait is not trusted, and planning each statement of the money
     # functions takes longer than running it.
     await conn.execute("SET enable_seqscan = off")

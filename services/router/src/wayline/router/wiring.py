@@ -92,7 +92,7 @@ class Adapters:
         )
 
     def parts(self) -> list[Part]:
-        """Return those that run beside the handlers, and what looks for charges that nobody settled."""
+        """Return those that run beside the handlers, and what looks for charges that no job settled."""
         lost_charges = LostCharges(self.budgets)
         return [
             *(self.waker, lost_charges, self.availability, self.usage),

@@ -1,4 +1,4 @@
-"""What metrics count of a job's log, each thing once."""
+"""The facts of a job's log that metrics count, each once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ToolEnded(NamedTuple):
 
 
 class ApprovalEnded(NamedTuple):
-    """Somebody decided on an approval, or nobody did in time."""
+    """An approval was decided, or not in time."""
 
     outcome: str
     seconds: float

@@ -106,7 +106,7 @@ FROM ledger
 WHERE tenant = $1 AND job_id = ANY ($2) AND NOT open
 
 -- name: spans_of_trace
--- A job's leaves may have come before its log did: they are nobody's ('-') until somebody asks who owns the trace.
+-- A job's leaves may have come before its log did: they have no tenant ('-') until the trace is asked for.
 SELECT
     span_id, parent_span_id, anchor, name, service, kind, start, duration_ms, status, attributes::text AS attributes,
     links::text AS links, events::text AS events, usage::text AS usage, cost_usd

@@ -1,4 +1,4 @@
-"""Tracing's tables, as whoever projects a log needs them."""
+"""Tracing's tables, as the projection of a log needs them."""
 
 from __future__ import annotations
 

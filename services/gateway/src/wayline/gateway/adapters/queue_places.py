@@ -1,4 +1,4 @@
-"""Where queued jobs stand, asked of tracing for all that are followed at once."""
+"""Places of queued jobs, asked of tracing for all followed jobs at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ JOBS_AT_ONCE = 200
 
 
 class QueueWatch:
-    """Asks every so often where followed jobs stand that have not begun; without any it asks nothing."""
+    """Asks every `LOOK_EVERY_S` for the places of followed jobs that have not begun; without any it asks nothing."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
@@ -32,7 +32,7 @@ class QueueWatch:
         self._asking: asyncio.Task[None] | None = None
 
     def watch(self, tenant: str, job_id: str) -> JobWatch:
-        """Return what looks at one job's place."""
+        """Return the watch of one job."""
         return JobWatch(self, tenant, job_id)
 
     def begin(self, job: JobWatch) -> None:
@@ -71,7 +71,7 @@ class QueueWatch:
 
 
 class JobWatch:
-    """Tells a follower of one job where that stands, each time that it has changed."""
+    """Reports the place of one job to its follower, each time that it has changed."""
 
     def __init__(self, queues: QueueWatch, tenant: str, job_id: str) -> None:
         self.tenant = tenant
@@ -83,7 +83,7 @@ class JobWatch:
 
     @contextmanager
     def report_places(self, tell: Tell) -> Iterator[None]:
-        """Tell places for as long as somebody listens and the watch has not ended."""
+        """Call `tell` with each new place of the job, until the block or the watch ends."""
         self._tell = tell
         self._queues.begin(self)
         try:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PLACEHOLDER_KEY = "none"
 ATTEMPT_HEADER = "X-Wayline-Attempt"
 BEGUN = frozenset({504})
-"""Statuses of somebody between us and the provider, who may have been at work for a while."""
+"""Statuses of a proxy in front of the provider, which may have been at work for a while."""
 RETRY_AFTER_MAX_S = 60.0
 _TRY_AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
@@ -124,7 +124,7 @@ class OpenAICompatible:
 
 
 def _tokens(body: Any) -> int | None:
-    """Read what the endpoint counts; None: it does not say, or not so that anybody could pay it."""
+    """Read the tokens that the endpoint counts; None: it gives no count, or one that cannot be billed."""
     usage = body.get("usage") if isinstance(body, dict) else None
     tokens = usage.get("prompt_tokens") if isinstance(usage, dict) else None
     return tokens if isinstance(tokens, int) and 0 <= tokens <= TOKENS_MAX else None

@@ -22,7 +22,7 @@ class Originals:
         self._store = store
 
     async def describe(self, tenant: str, document_ids: Sequence[str]) -> AttachmentList:
-        """Return what is kept of each document that is there; of an unknown one, nothing is said."""
+        """Return what is kept of each document that is there; unknown ones are left out."""
         # Others no document has, and no column could hold.
         possible = [document_id for document_id in document_ids if storable(document_id) == document_id]
         rows = await self._store.fetch(tenant, self._store.sql.describe_originals, tenant, possible)

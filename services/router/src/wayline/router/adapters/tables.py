@@ -73,7 +73,7 @@ class Tables:
             return True
         shared = self._asks.is_under_way(tenant)
         enabled = await self._asks.fetch(tenant, lambda: self._ask_if_enabled(tenant))
-        # A no that somebody else asked for may be older than the tenant.
+        # A no to an earlier question may be older than the tenant.
         return enabled if enabled or not shared else await self._ask_if_enabled(tenant)
 
     async def _ask_if_enabled(self, tenant: str) -> bool | None:
@@ -92,7 +92,7 @@ class Tables:
         """Read an agent's newest version and what the job may spend, begin its reservation and take its turn.
 
         It becomes its user's newest run, too. All in one statement. A reservation is begun once for a job id, and a
-        turn taken once, whoever asks how often.
+        turn taken once, however often it is asked for.
         None: there is no such agent.
         """
         return await self._admissions.ask(tenant, request)

@@ -1,6 +1,6 @@
 """Starts and stops the jobs that other jobs start.
 
-The executor alone may ask for it, so what a request says of its parent is believed. Whoever writes the first record of
+The executor alone may ask for it, so what a request says of its parent is believed. The writer of the first record of
 the child decides: a child that was stopped before it was started never begins.
 """
 

@@ -97,14 +97,14 @@ class FirstRecords:
         return await self._append_first(log, first, await self._first_record(first, admitted, branched))
 
     async def _append_first(self, log: JobLog, first: JobSubmitted, record: list[Event]) -> Head:
-        """Append a first record, or return the last one of a log that somebody else has begun."""
+        """Append a first record, or return the last one of a log that another process has begun."""
         try:
             reach(Failpoint.ROUTER_RECORD_BEFORE)
             head = await log.begin(record, content_hash=first.content_hash, lane=first.job.options.lane)
             reach(Failpoint.ROUTER_RECORD_AFTER)
             return head
         except Fenced:
-            # Somebody was faster: their record stands, and we speak from it.
+            # Another process was faster: its record stands, and we answer from it.
             head = await log.last()
             assert head is not None
             if head.state is State.ENDED and head.epoch == 0:

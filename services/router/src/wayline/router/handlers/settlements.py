@@ -45,14 +45,14 @@ class SettlementHandlers:
         settled = await self._budgets.on_settle(request)
         if settled.settled:
             self._ticket_lanes.note_end(request.tenant)
-        # Also where it was settled before: whoever settled it may have died before it wrote this.
+        # Also where it was settled before: the process that settled it may have died before it wrote this.
         await self._latest.end(request.tenant, request.result)
         if request.used is not None and settled.settled:
             self._usage.note(request.tenant, request.used)
         if request.left_warm is not None:
             await self._session_caches.remember(request.tenant, request.left_warm, now=datetime.now(UTC))
         if request.has_session:
-            # Also where it was settled before: whoever settled it may have died before it woke anybody.
+            # Also where it was settled before: the process that settled it may have died before it woke a job.
             await self._turns.end(request.tenant, request.job_id)
         if ids.is_child(request.job_id):
             await self._wake_parent(request.tenant, request.job_id)

@@ -36,7 +36,7 @@ class SignalHandlers:
         self._ticket_lanes = ticket_lanes
 
     async def on_signal(self, heard: Signal, delivery: Delivery) -> list[Message]:
-        """Queue a parked job that has something new to read; anybody else reads it by themselves."""
+        """Queue a parked job that has something new to read; a running job reads it by itself."""
         self._signal_share.note(heard.tenant)
         if isinstance(heard.signal, Steer):
             # A parked job hears it when something else lets it go on.

@@ -80,9 +80,9 @@ class SubmissionHandlers:
         await self._turns.wake_next(job.tenant, job.session_id)
 
     async def on_refused(self, delivery: Delivery, code: str, reason: str) -> None:
-        """Write the log of a job that will not run, release what was reserved for it, and tell whoever asked.
+        """Write the log of a job that will not run, release what was reserved for it, and tell its sender.
 
-        A submission that gets no log is answered all the same, where it says to whom.
+        A submission that gets no log is answered all the same, where it has a reply subject.
         """
         found = read_submission.read_partial(delivery)
         job = found.job

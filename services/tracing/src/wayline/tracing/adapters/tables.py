@@ -102,7 +102,7 @@ class PostgresTables:
         """
         sql = self._store.sql
         async with self._store.system() as conn:
-            # Jobs first, as everywhere: whoever writes this job at the same time waits here.
+            # Jobs first, as everywhere: another writer of this job waits here.
             for statement in (sql.clear_job, sql.clear_steps, sql.clear_ledger):
                 await conn.execute(statement, *key, seq)
             span_ids = [span.span_id for span in rows.spans]

@@ -127,7 +127,7 @@ class Batches(Generic[T]):
         for message in messages:
             try:
                 await self._alone(message)
-            except Exception as error:  # whatever it is, the loop must outlive it: nobody else reads for us
+            except Exception as error:  # whatever it is, the loop must outlive it: no other task reads these messages
                 self._trouble = (str(error) or type(error).__name__)[:500]
                 self._trouble_until = asyncio.get_running_loop().time() + TROUBLE_ACK_WAITS * self._ack_wait_s
                 log.error("a message is left to come again", subject=message.subject, error=self._trouble)
@@ -173,7 +173,7 @@ class Batches(Generic[T]):
             except PostgresUnavailable as error:
                 log.warning("waiting", consumer=self._consumer.stream, why=str(error) or type(error).__name__)
                 if self._stopping:
-                    # They were not acked: they come again, to whoever is there then.
+                    # They were not acked: they come again, to a process that runs then.
                     return
             await asyncio.sleep(RETRY_S)
             waited_s += RETRY_S

@@ -94,7 +94,7 @@ def read_spans(body: bytes) -> list[SpanRow]:
 def _whose(attributes: Iterable[KeyValue]) -> tuple[str, str]:
     """Return the service and the tenant that a resource names."""
     named = {attribute.key: attribute.value.string_value for attribute in attributes}
-    # `service.name` may be what somebody calls the whole deployment.
+    # `service.name` may name the whole deployment.
     service = named.get(names.SERVICE) or named.get("service.name") or "unknown"
     tenant = named.get(names.TENANT, NOBODY)
     # Modules are named with an underscore, services with a hyphen.

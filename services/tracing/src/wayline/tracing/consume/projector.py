@@ -90,7 +90,7 @@ class Projector:
         self._projections: OrderedDict[Key, JobProjection] = OrderedDict()
 
     async def read(self, message: Msg) -> Record | None:
-        """Read a record from a message of the stream; None: nobody of us wrote it. Raises NotARecord."""
+        """Read a record from a message of the stream; None: no service of ours wrote it. Raises NotARecord."""
         if not is_record(message.headers):
             note_foreign(message.subject, stored_at(message))
             return None

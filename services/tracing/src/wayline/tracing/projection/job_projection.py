@@ -1,6 +1,6 @@
 """Projects one job's log, event by event, into rows of the tables.
 
-The `Job` is the fold that everybody shares; beside it stand the spans, steps and ledger entries that only tracing
+The `Job` is the fold that all services share; beside it stand the spans, steps and ledger entries that only tracing
 needs. Everything comes from the events alone, so projecting the same log again makes the same rows.
 """
 

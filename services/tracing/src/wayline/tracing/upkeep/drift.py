@@ -1,6 +1,6 @@
 """Compares the logs with the tables now and then, and makes good what differs.
 
-What was put aside while it could not be stored is found so, and whatever else the tables have lost: a job that stands
+What was put aside while it could not be stored is found so, and all else that the tables have lost: a job that stands
 as running though its log has ended, a ledger whose sum is not its job's.
 """
 

@@ -162,5 +162,5 @@ class Redrives:
 
 
 def redrive_id(tenant: str, job_id: str) -> str:
-    """Return the id of a failed job's redrive: whoever redrives it again means the same fork."""
+    """Return the id of a failed job's redrive: a second redrive of the job is the same fork."""
     return f"redrive_{sha256(f'{tenant}/{job_id}'.encode()).hexdigest()[:40]}"

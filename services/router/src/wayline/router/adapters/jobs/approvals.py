@@ -13,7 +13,7 @@ from wayline.llm.structured import value_problem
 
 
 class Approvals:
-    """Checks decisions against the logs of their jobs, before anybody is woken."""
+    """Checks decisions against the logs of their jobs, before a job is woken."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
@@ -32,7 +32,7 @@ class Approvals:
         return f"approval {asked.approval_id} of {asked.tool}: {wrong}. Correct `arguments` and decide again"
 
     async def refuse(self, delivery: Delivery, code: str, reason: str) -> None:
-        """Tell whoever sent a decision that it counts for nothing, where it says to whom."""
+        """Tell the sender of a decision that it does not count, where the message has a reply subject."""
         subject, tenant = delivery.headers.get(h.REPLY_TO), tenant_of(delivery.subject)
         if subject is None or not may_reply_to(tenant, subject):
             return

@@ -1,7 +1,7 @@
 """Sessions in Postgres: the order of their jobs, and whose turn it is.
 
 The tables say the order; whether a job has ended is decided by its log. So a row that was not marked in time delays
-nobody: whoever looks finds the end in the log, and marks it.
+no job: the next router that looks finds the end in the log, and marks it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Keeps each tenant within its share of the stream of signals, so that nobody fills it for the others."""
+"""Keeps each tenant within its share of the stream of signals, so that no tenant fills it for the others."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ TENANTS_LOOKED_AT = 100
 class SignalShare:
     """Looks at the tenants that signalled: forgets the signals of ended jobs, then the oldest beyond the share.
 
-    NATS bounds the signals of one subject, and whoever may signal may name any job: so no limit of the stream holds
-    for a tenant. What is forgotten is the tenant's own.
+    NATS bounds the signals of one subject, and a client that may signal may name any job: so no limit of the stream
+    holds for a tenant. What is forgotten is the tenant's own.
     """
 
     def __init__(self, bus: Bus, *, most: int) -> None:

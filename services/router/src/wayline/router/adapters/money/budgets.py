@@ -152,7 +152,7 @@ class Budgets:
         return [_budget(row) for row in rows]
 
     async def on_put(self, request: PutBudget) -> Budget:
-        """Save a budget, and look whether somebody can go on now."""
+        """Save a budget, and look for jobs that can go on now."""
         tenant, name, config = request.tenant, request.name, request.config
         if not await self._store.fetchval(tenant, self._store.sql.is_tenant, tenant):
             raise NotFound("tenant", tenant)
@@ -173,7 +173,7 @@ class Budgets:
         return saved
 
     async def on_delete(self, request: DeleteBudget) -> BudgetDeleted:
-        """Take a budget away, and look whether somebody can go on now."""
+        """Delete a budget, and look for jobs that can go on now."""
         status = await self._store.execute(request.tenant, self._store.sql.delete_budget, request.tenant, request.name)
         self._changed()
         return BudgetDeleted(deleted=not status.endswith(" 0"))

@@ -1,4 +1,4 @@
-"""Looks every so often for held charges of tools that nobody counts any more."""
+"""Looks every so often for held charges of tools that no job counts any more."""
 
 from __future__ import annotations
 

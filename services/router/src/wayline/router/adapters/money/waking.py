@@ -1,4 +1,4 @@
-"""Looks every so often who can go on: jobs that a budget refused and that would fit now.
+"""Looks every so often for jobs that can go on: those that a budget refused and that would fit now.
 
 Whom to wake is read from the tables, not remembered: so it is the same whether a budget was raised, another job gave
 money back or a new window began, and a router that dies in between is followed by one that looks again.
@@ -45,10 +45,10 @@ class Waker:
             try:
                 await self._signal(row)
             except Full as error:
-                # A job is signalled so often and no more: whoever waits behind it is not to wait for that, too.
+                # A job takes a limited number of signals; the jobs behind it do not wait for it.
                 log.warning("put off", what="wake-up", tenant=row["tenant"], job=row["job_id"], why=str(error))
                 continue
-            # Only after the signal is stored: whoever dies in between is followed by the same signal again.
+            # Only after the signal is stored: after a crash in between the same signal is sent again.
             await self._store.execute(
                 row["tenant"], self._store.sql.woken, row["tenant"], row["job_id"], row["waits_since"]
             )

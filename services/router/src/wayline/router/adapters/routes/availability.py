@@ -81,7 +81,7 @@ class Availability:
         self._reading = asyncio.create_task(self._read(), name="availability of models")
 
     async def _read(self) -> None:
-        """Take what was said before we listened. A router does without: executors look again before each call."""
+        """Read what was stored before we listened. A router does without: executors look again before each call."""
         try:
             async with asyncio.timeout(READ_MAX_S):
                 after = 1

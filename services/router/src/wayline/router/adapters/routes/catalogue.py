@@ -100,7 +100,7 @@ class Catalogue:
     async def _view(self, tenant: str) -> _View:
         view = self._views.get(tenant)
         if view is None or view.until <= time.monotonic():
-            # Whoever asks after a change does not share what was asked for before it.
+            # A question that comes after a change does not share the answer to one from before it.
             return await self._reads.fetch((tenant, self._changes), lambda: self._read(tenant))
         return view
 

@@ -1,6 +1,6 @@
 """What each agent's recent jobs used: averages that predictions rest on, learned from every settled job.
 
-Nobody waits for them: what ended jobs used is gathered in memory and written every few seconds. What a killed router
+No job waits for them: what ended jobs used is gathered in memory and written every few seconds. What a killed router
 had not written yet is lost: the averages are a little older. A decision pins the figures that it used in its record.
 """
 
@@ -38,7 +38,7 @@ VIEWS_MAX = 4_096
 
 @dataclass(frozen=True, slots=True)
 class AgentAverages:
-    """What is known of an agent's recent jobs."""
+    """Averages of an agent's recent jobs."""
 
     observed: tuple[Observed, ...] = ()
     tools: ToolsObserved | None = None

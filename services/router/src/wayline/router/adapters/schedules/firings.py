@@ -132,7 +132,7 @@ class Firings:
             log.warning("put off", what="firing", tenant=tenant, schedule=row["schedule"], why=str(error))
             return
         reach(Failpoint.ROUTER_FIRED_AFTER)
-        # Only after the submission is stored: whoever dies in between is followed by the same submission again.
+        # Only after the submission is stored: after a crash in between the same submission is sent again.
         await self._store.execute(tenant, self._store.sql.firing_sent, tenant, job_id)
 
     async def _forget(self) -> None:
