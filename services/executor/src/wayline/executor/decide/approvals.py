@@ -1,4 +1,4 @@
-"""Whether a tool call needs a person's approval, and whether it has one: pure, for the calls of models and of programs."""
+"""Whether a tool call needs a person's approval, and whether it has one. Pure, for models and programs alike."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ AGAIN_AFTER_STEPS = 5
 """How long a try that brought nothing is left alone."""
 SUMMARY_TOKENS_MAX = 2_000
 TASK_BYTES_MAX = 16_000
-"""Of the user's first message, for the model that writes the summary: a longer one is shown by its beginning and its end."""
+"""Of the user's first message, as the summariser sees it: a longer one is shown by its beginning and its end."""
 SECONDS_MAX = 60.0
 NOTHING_KNOWN = WorkingContext()
 
