@@ -136,7 +136,7 @@ class Client:
     async def follow(
         self, job_id: str, *, on_event: Callable[[dict[str, Any]], None] | None = None, progress: bool = False
     ) -> dict[str, Any]:
-        """Follow a job until it has ended or waits for somebody, and return the job; `on_event` gets each event."""
+        """Follow a job until it has ended or waits for a person, and return the job; `on_event` gets each event."""
         async with aclosing(self.events(job_id, progress=progress)) as events:
             async for event in events:
                 if on_event is not None:

@@ -32,7 +32,7 @@ class Frozen(BaseModel):
     """A value that cannot change; unknown fields are ignored, so that an older reader meets a newer writer.
 
     What people write (a job, an agent, a budget, a filter) refuses them where it comes in, for they are mistakes there;
-    where it is read again, from a log, a table or an answer, whoever reads says `extra="ignore"`.
+    where it is read again, from a log, a table or an answer, the reader passes `extra="ignore"`.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -77,7 +77,7 @@ class Message(Frozen):
     from_clients: ClassVar[bool] = False
     """Whether clients may publish it themselves: what it refers to is then not believed."""
     terse: ClassVar[bool] = False
-    """Whether only what somebody has set travels, where whoever hears it refuses fields that it does not know."""
+    """Whether only fields that are set travel, because the receiver refuses fields that it does not know."""
 
     body_max: ClassVar[int | None] = None
     """Bytes of a body beyond which its largest fields travel by the object store; None: what every message may have."""

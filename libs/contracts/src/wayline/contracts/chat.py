@@ -86,7 +86,7 @@ class Verbatim(Frozen):
 
 
 class UserMessage(Frozen):
-    """What whoever asked for the job said."""
+    """The text of the user or program that submitted the job."""
 
     role: Literal["user"] = "user"
     parts: tuple[Part, ...]

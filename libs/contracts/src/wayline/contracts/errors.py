@@ -10,7 +10,7 @@ WaylineError
 │   ├── NotFound            no such thing for this tenant
 │   ├── Conflict            the same id with other content
 │   └── Refused             another service answered with such an error
-├── WrongSetting        a setting cannot be used: whoever starts the process changes it
+├── WrongSetting        a setting cannot be used: the operator of the process changes it
 └── Bug                 a promise of our own code is broken: crash, do not guess
 """
 

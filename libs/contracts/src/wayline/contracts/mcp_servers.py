@@ -36,7 +36,7 @@ _WITH_SECRETS = {"secrets": True}
 
 
 def _shown(value: SecretStr, info: SerializationInfo) -> str:
-    """Return a secret only to whoever asks for it by name: every other JSON of a server has a mask."""
+    """Return a secret only where it is asked for by name: every other JSON of a server has a mask."""
     return value.get_secret_value() if info.context == _WITH_SECRETS else MASK
 
 
@@ -109,7 +109,7 @@ class ServerConfig(BaseModel):
     )
     oauth: ServerOAuth | None = Field(
         default=None,
-        description="Whoever administers the tenant logs in to `url`, and with `credentials` each user; `{}` may do.",
+        description="The tenant's administrator logs in to `url`, and with `credentials` each user; `{}` may do.",
     )
     command: str | None = Field(default=None, description="Or a program that speaks MCP on its standard streams.")
     args: tuple[str, ...] = ()

@@ -12,7 +12,7 @@ from wayline.contracts.base import Frozen, Usd
 NANO_USD = Decimal("1e-9")
 
 Dollars = Annotated[Usd, Field(ge=0, le=1_000_000_000, decimal_places=9)]
-"""What somebody asks for, in USD; bounded, so that any sum of it is a number that Postgres and JSON take."""
+"""An amount in a request, in USD; bounded, so that any sum of it is a number that Postgres and JSON take."""
 
 
 def usd(amount: Decimal) -> Decimal:

@@ -88,7 +88,7 @@ class Firing(Frozen):
 
     due_at: datetime
     decided_at: datetime = Field(description="When a router looked at it.")
-    cause: Literal["due", "run"] = Field(default="due", description="`run`: somebody fired it by hand.")
+    cause: Literal["due", "run"] = Field(default="due", description="`run`: it was fired by hand.")
     version: int = Field(description="Of the schedule.")
     outcome: Literal["fired", "skipped", "refused"]
     reason: str = Field(default="", description="Why nothing was submitted, or why the submission was refused.")

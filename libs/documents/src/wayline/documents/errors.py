@@ -2,4 +2,4 @@
 
 
 class Unreadable(Exception):
-    """A document cannot become text; the sentence says what to do and is shown to whoever sent it."""
+    """A document cannot become text; the sentence says what to do and is shown to its sender."""

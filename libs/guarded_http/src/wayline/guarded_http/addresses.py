@@ -13,7 +13,7 @@ Network = IPv4Network | IPv6Network
 METADATA = tuple(
     ip_address(text) for text in ("169.254.169.254", "168.63.129.16", "100.100.100.200", "192.0.0.192", "fd00:ec2::254")
 )
-"""Where clouds hand out credentials to whoever asks from inside."""
+"""Addresses at which clouds hand out credentials to every process inside."""
 
 _DENIED: tuple[tuple[str, str], ...] = (
     ("0.0.0.0/8", "this host"),

@@ -74,7 +74,7 @@ class _Outgoing:
 
 
 class GuardedClient:
-    """Sends requests whose URL somebody else chose."""
+    """Sends requests to URLs that a model or a user chose."""
 
     def __init__(
         self,

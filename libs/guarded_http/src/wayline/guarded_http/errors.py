@@ -1,6 +1,6 @@
 """Why a guarded request brought no answer.
 
-GuardedRequestError      its `code` is for programs, its text for whoever chose the URL
+GuardedRequestError      its `code` is for programs, its text for the model or user that chose the URL
 ├── InvalidUrl               not a URL that is fetched here at all
 ├── Blocked                  the host, the address or the port is not to be reached from here
 ├── TooManyRedirects

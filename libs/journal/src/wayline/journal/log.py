@@ -60,7 +60,7 @@ os.register_at_fork(after_in_child=_draw_again)
 
 
 class Fenced(Exception):
-    """Somebody else has written to the job since: stop, touch nothing, forget the ticket."""
+    """Another writer has appended to the job's log since: stop, touch nothing, forget the ticket."""
 
 
 STREAM = "EVENTS"
@@ -113,7 +113,7 @@ async def bulk_read(
     """Yield every message on a literal subject between two stream sequences, in as few requests as the server allows.
 
     A direct read: it may lag behind the leader, so read up to a sequence that a leader read has told, and no further:
-    what has come since is for whoever asks the leader again. Raises Unavailable when that sequence does not come.
+    what has come since needs another read from the leader. Raises Unavailable when that sequence does not come.
     """
     start, behind_s = after + 1, 0.0
     while True:
@@ -185,7 +185,7 @@ def note_foreign(subject: str, sequence: int) -> None:
 
 
 class JobLog:
-    """The log of one job; whoever appends says which record it believes to be the last."""
+    """The log of one job; each append names the record that its writer believes to be the last."""
 
     def __init__(self, bus: Bus, tenant: str, job_id: str) -> None:
         self._bus = bus
@@ -254,7 +254,7 @@ class JobLog:
                 return head.stored(ack.seq, msg_id)
             except WrongSequence:
                 # The server checks the sequence before it looks for duplicates: our own write, its ack lost, looks
-                # the same as somebody else's.
+                # the same as another writer's.
                 with suppress(Unavailable):
                     last = await leader_read(self._bus, STREAM, self.subject)
                     if last is None:
@@ -274,7 +274,7 @@ class JobLog:
                 # Nothing else may be done with this job until it is known whether the record is in.
                 await asyncio.sleep(READ_RETRY_S)
             except Full as error:
-                # Room comes back as old logs expire or somebody makes it; until then a running job waits here.
+                # Room comes back as old logs expire or an operator makes it; until then a running job waits here.
                 log.error("no room for a record", subject=self.subject, why=str(error))
                 await asyncio.sleep(FULL_RETRY_S)
 

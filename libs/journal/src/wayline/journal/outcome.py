@@ -1,4 +1,4 @@
-"""The end of a job, told to whoever asked for it to be told."""
+"""The end of a job, as it is published to the job's reply subject."""
 
 from __future__ import annotations
 

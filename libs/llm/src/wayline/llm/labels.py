@@ -12,7 +12,7 @@ OWN_MAX = 100
 
 
 class ModelLabels:
-    """The catalogue's names, and the first of those that it does not have: models of somebody's own."""
+    """The catalogue's names, and the first of those that it does not have: a deployment's own models."""
 
     def __init__(self, *, own_max: int = OWN_MAX) -> None:
         self._own: set[str] = set()

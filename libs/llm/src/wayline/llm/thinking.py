@@ -1,4 +1,4 @@
-"""How much a model may think: the same for whoever predicts a call's cost, holds money for it, or makes it."""
+"""How much a model may think: the same for routing, for the budget and for the call itself."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class RoutingInput:
     config: AgentConfig
     policy: Policy = field(default_factory=current_policy)
     left_usd: Decimal | None = None
-    """What the budgets that somebody has set leave."""
+    """What the budgets that are set leave."""
     cap_usd: Decimal | None = None
     """What any job may cost: it keeps no unknown price out."""
     warm: Warm | None = None
@@ -50,7 +50,7 @@ class RoutingInput:
 
     @property
     def priced_only(self) -> bool:
-        """Return whether somebody has set a limit that a model of unknown price cannot keep."""
+        """Return whether a limit is set that a model of unknown price cannot keep."""
         return self.left_usd is not None or self.job.options.budget_usd is not None
 
     @property

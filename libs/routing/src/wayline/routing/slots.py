@@ -142,7 +142,7 @@ def first_fit(meant: Sequence[ModelCard], cards: Sequence[ModelCard], needs: Nee
 def meant_by(name: str, cards: Sequence[ModelCard], *, tier: Tier, named: Iterable[ModelCard] = ()) -> list[ModelCard]:
     """Return a tier's models in the catalogue's order, or the one that is named; unknown, it stands in the given tier.
 
-    `named` are models that another slot has named already: an unknown one has one tier, whoever names it.
+    `named` are models that another slot has named already: an unknown one has one tier in all of them.
 
     A local model is never meant by a tier: it answers by quoting, which is not what anybody who names a tier wants.
     """
@@ -175,5 +175,5 @@ def _undescribed_card(provider: str, model: str, tier: Tier) -> ModelCard:
 
 
 def quoted(name: str) -> str:
-    """Return a name that somebody gave, for a sentence about it: the beginning of one that is too long."""
+    """Return a name that a user gave, for a sentence about it: the beginning of one that is too long."""
     return repr(name if len(name) <= QUOTED_MAX_CHARS else f"{name[:QUOTED_MAX_CHARS]}…")

@@ -11,7 +11,7 @@ Level = Literal["simple", "moderate", "complex"]
 
 STEP_PERCENT: dict[Level, int] = {"simple": 40, "moderate": 70, "complex": 100}
 """Of the cap. A simple job that still calls tools after two of five steps has mostly lost its way; a complex one is why
-somebody set the cap where it is."""
+the cap is where it is."""
 ADAPTED_STEPS_MIN = 2
 """One step to call a tool and one to answer from what it returned."""
 

@@ -15,7 +15,7 @@ KEY = "a-search-key"
 
 @dataclass(frozen=True)
 class Result:
-    """One result, whoever tells of it."""
+    """One result, the same in every engine's format."""
 
     title: str
     url: str
@@ -101,7 +101,7 @@ class SearchEngine:
                 "description": f"<strong>{one.text}</strong>",
                 "page_age": f"{one.published}T08:00:00" if one.published else None,
                 **({"properties": {"url": f"{one.url}.png"}} if kind == "image" else {}),
-                **({"video": {"duration": "03:20", "creator": "somebody"}} if kind == "video" else {}),
+                **({"video": {"duration": "03:20", "creator": "a creator"}} if kind == "video" else {}),
             }
             for one in self._found(parameters["q"], parameters)
         ]

@@ -1,4 +1,4 @@
-"""Somebody's web server for tests: pages by their path, and the ways in which a server misbehaves."""
+"""A web server for tests: pages by their path, and the ways in which a server misbehaves."""
 
 from __future__ import annotations
 

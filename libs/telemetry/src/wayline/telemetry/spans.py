@@ -44,7 +44,7 @@ class Home:
         )
 
     def headers(self) -> dict[str, str]:
-        """The headers of a message sent from this span without opening a span of its own."""
+        """Return the headers of a message sent from this span without opening a span of its own."""
         return {
             TRACEPARENT: f"00-{self.trace_id}-{self.span_id}-01",
             TRACESTATE: f"{names.ANCHOR}={self.span_id}",
@@ -153,7 +153,7 @@ class Telemetry:
         home: Home | None = None,
         attributes: Mapping[str, Any] | None = None,
     ) -> AbstractContextManager[Span]:
-        """The one CONSUMER span of a message.
+        """Run a block under the one CONSUMER span of a message.
 
         `home` names the job's own trace: a `traceparent` of any other trace is then a link, never the parent, so that
         nobody can write into a job's trace from outside. Without `home` the sender's span is the parent.
@@ -177,7 +177,7 @@ class Telemetry:
     def calling(
         self, name: str, attributes: Mapping[str, Any] | None = None, *, kind: SpanKind = SpanKind.CLIENT
     ) -> AbstractContextManager[Span]:
-        """A call to the outside: a provider, an MCP server, a database."""
+        """Run a block under the span of a call to the outside: a provider, an MCP server, a database."""
         return self.span(name, kind, attributes)
 
 

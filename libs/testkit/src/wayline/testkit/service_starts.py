@@ -28,7 +28,7 @@ def start_service(name: str, *, cwd: Path, log: Path, env: Mapping[str, str]) ->
     if sys.platform != "linux" or name not in IMPORTED:
         argv = [sys.executable, "-m", f"wayline.{name}"]
         return spawn(argv, cwd=cwd, log=log, death_signal=signal.SIGKILL, env=env)
-    # The log is there at once, for whoever looks for its first line.
+    # The log is there at once, for tests that look for its first line.
     log.touch(LOG_MODE)
     process = _fork_server().Process(target=_run, args=(name, cwd, log, dict(env)), daemon=True)
     process.start()

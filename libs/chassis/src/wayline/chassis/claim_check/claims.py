@@ -53,7 +53,7 @@ class PayloadMissing(Unavailable):
 
 
 class PayloadChanged(Bug):
-    """An object is not what was stored under its name, which is its hash: somebody wrote over it."""
+    """An object is not what was stored under its name, which is its hash: it was overwritten."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the payload {name!r} is not what was stored under its name")

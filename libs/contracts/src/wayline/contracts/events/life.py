@@ -56,7 +56,7 @@ class JobHandedBack(Event):
 
 
 class JobParked(Event):
-    """The job waits for somebody, and no executor holds it."""
+    """The job waits, and no executor holds it."""
 
     type: Literal["job.parked"] = "job.parked"
     waiting: Waiting
@@ -73,7 +73,7 @@ class JobResumed(Event):
 
 
 class CancelRequested(Event):
-    """Somebody wants the job to stop."""
+    """A client asked the job to stop."""
 
     type: Literal["job.cancel_requested"] = "job.cancel_requested"
     reason: str = ""
@@ -81,7 +81,7 @@ class CancelRequested(Event):
 
 
 class BudgetRaised(Event):
-    """Somebody lets the job spend more."""
+    """A client lets the job spend more."""
 
     type: Literal["budget.raised"] = "budget.raised"
     budget_usd: Usd
@@ -116,7 +116,7 @@ class JobFailed(Ended):
 
 
 class JobCancelled(Ended):
-    """The job was stopped because somebody wanted it."""
+    """The job was stopped on request."""
 
     type: Literal["job.cancelled"] = "job.cancelled"
     reason: str = ""

@@ -101,7 +101,7 @@ LOST = "lost"
 
 
 class ModelFailed(Event):
-    """A call without a message. What it had streamed is void: whoever showed it takes it back."""
+    """A call without a message. What it had streamed is void: a client that showed it takes it back."""
 
     type: Literal["model.failed"] = "model.failed"
     step: int

@@ -27,7 +27,7 @@ class ToolsDiscovered(Event):
 
 
 class ToolRequested(Event):
-    """A tool is about to be called: whoever calls it again does so with the same key."""
+    """A tool is about to be called; every repetition of the call has the same key."""
 
     type: Literal["tool.requested"] = "tool.requested"
     step: int
@@ -133,7 +133,7 @@ class ApprovalRequested(Event):
 
 
 class ApprovalDecided(Event):
-    """Somebody approved or denied a tool call, or (`expired`) nobody did in time; it holds for one call."""
+    """A person approved or denied a tool call, or (`expired`) nobody did in time; it holds for one call."""
 
     type: Literal["approval.decided"] = "approval.decided"
     approval_id: str
@@ -150,7 +150,7 @@ class ApprovalDecided(Event):
 
 
 class DecisionMade(Event):
-    """Somebody answered what a parked job waited for, or (`expired`) nobody did in time."""
+    """A client answered what a parked job waited for, or (`expired`) nobody did in time."""
 
     type: Literal["decision.made"] = "decision.made"
     decision_id: str

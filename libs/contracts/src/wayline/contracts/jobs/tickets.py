@@ -26,7 +26,7 @@ class RunJob(Message, subject="jobs.run.{lane}.{tenant}"):
     job: str
     at: int
     record: Carried | None = Field(
-        default=None, description="The record at `at`, where it is small: whoever claims the job need not read it."
+        default=None, description="The record at `at`, where it is small: the next executor need not read it."
     )
 
     @property

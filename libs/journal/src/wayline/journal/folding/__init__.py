@@ -1,4 +1,4 @@
-"""What each event means for a job: a fold over its log, the same for whoever reads it.
+"""What each event means for a job: a fold over its log, the same for every reader.
 
 Each part of a job has a module here with its table: the events that change it, and which of its fields each changes.
 """

@@ -11,7 +11,7 @@ from wayline.llm.transport.sdk import Json, Sdk
 
 
 class Anthropic(Sdk):
-    """Streams from the Messages API, or from whoever speaks it at `base_url`."""
+    """Streams from the Messages API, or from another server that speaks it at `base_url`."""
 
     path = "/v1/messages"
 

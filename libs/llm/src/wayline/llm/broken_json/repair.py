@@ -16,7 +16,7 @@ REPAIR_MAX_CHARS = 100_000
 READS_MAX = 600_000
 """Characters the library may look at, most of them more than once: about half a second, and nothing else runs then."""
 DEPTH_MAX = 100
-"""Deeper values would be refused by whoever writes them down."""
+"""JSON encoders refuse deeper values."""
 
 PLACES_MAX = 200
 """Where a string of a guess is looked for in its text."""

@@ -14,7 +14,7 @@ from wayline.llm.model import File, Finished, Model, ModelRequest, Piece, StopRe
 
 
 class JsonProtocol:
-    """Asks in words for tools and answers as JSON, and reads what comes; whoever calls may ask for a correction."""
+    """Asks in words for tools and answers as JSON, and reads what comes; the caller may ask for a correction."""
 
     def __init__(self, model: Model) -> None:
         self._model = model

@@ -13,7 +13,7 @@ from wayline.llm.transport.sdk import Json, Sdk
 
 
 class OpenAI(Sdk):
-    """Streams from the Responses API, or from whoever speaks it at `base_url`."""
+    """Streams from the Responses API, or from another server that speaks it at `base_url`."""
 
     path = "/responses"
     _account = openai_request.VERIFIED

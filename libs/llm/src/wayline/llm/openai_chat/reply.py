@@ -66,7 +66,7 @@ class Reply:
         return self.done or (self.stopped and self.usage is not None)
 
     def take_line(self, line: bytes) -> str:
-        """Add a line of a stream; what it says of the text."""
+        """Add a line of a stream, and return its part of the text."""
         if not line.startswith(b"data:"):
             return ""
         data = line[5:].strip()
@@ -78,7 +78,7 @@ class Reply:
         return self.take(orjson.loads(data))
 
     def take(self, chunk: dict[str, Any]) -> str:
-        """Add a chunk, or a whole body; what it says of the text. Raises ModelError for an error told inside."""
+        """Add a chunk or a whole body, and return its part of the text. Raises ModelError for an error told inside."""
         if chunk.get("error") and not self.whole:
             raise provider_errors.from_stream(chunk["error"])
         counted = chunk.get("usage")

@@ -74,7 +74,7 @@ STATUSES: dict[int, ErrorCode] = {
     529: "overloaded",
 }
 BEGUN = frozenset({504})
-"""Statuses of somebody between us and the provider, who may have been at work for a while."""
+"""Statuses of a proxy between us and the provider, which may have been at work for a while."""
 UNTOLD = 200
 """The status of an error within an answer, where it names none of its own."""
 MALFORMED = (TypeError, AttributeError, LookupError, ValueError, ArithmeticError, RecursionError)

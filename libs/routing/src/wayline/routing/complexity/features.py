@@ -42,8 +42,8 @@ def asked(text: str, *, directs: Callable[[str], bool], signs: Callable[[str], i
     """Return what is asked in a text, without a preamble that says how to answer.
 
     A preamble has a sentence that `directs`. It goes on to the end of that line, or until a sentence has to do with a
-    task: `signs` of one, a number, a question, a name, a quotation, somebody's own affairs. The last sentence is always
-    asked.
+    task: `signs` of one, a number, a question, a name, a quotation, the writer's own affairs. The last sentence is
+    always asked.
     """
     ends, directed_line, whole = 0, -1, len(text.rstrip())
     for line, found in _sentences(text):
@@ -63,7 +63,7 @@ def asked(text: str, *, directs: Callable[[str], bool], signs: Callable[[str], i
 
 
 def of_a_task(sentence: str) -> bool:
-    """Return whether a sentence has a number, a question, a name, a quotation, or somebody's own affairs."""
+    """Return whether a sentence has a number, a question, a name, a quotation, or the writer's own affairs."""
     return bool(_OF_A_TASK.search(sentence))
 
 

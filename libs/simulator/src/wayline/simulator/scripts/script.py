@@ -1,4 +1,4 @@
-"""What a script is asked and what it says: the same for every wire format."""
+"""The request that a script is given and the reply that it returns: the same for every wire format."""
 
 from __future__ import annotations
 

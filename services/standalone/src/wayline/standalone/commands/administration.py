@@ -129,7 +129,7 @@ def dismiss_dead_letters(
 
 @dead_letters.command("groups")
 def list_failure_groups(as_json: AsJson = False) -> None:
-    """Failed jobs and dead letters by cause, the most frequent first."""
+    """List failed jobs and dead letters by cause, the most frequent first."""
     from wayline.standalone.terminal.replay_views import failure_groups_table
 
     answer(lambda client: client.get("/v1/dead-letters/groups"), as_json=as_json, draw=failure_groups_table)
@@ -153,7 +153,7 @@ def redrive(
 
 @dead_letters.command("redrives")
 def list_redrives(limit: Annotated[int, typer.Option(min=1, max=200)] = 20, as_json: AsJson = False) -> None:
-    """Who let failed jobs go on, when, of which cause and how many."""
+    """List who let failed jobs go on, when, of which cause and how many."""
     from wayline.standalone.terminal.replay_views import redrives_table
 
     answer(lambda client: client.get("/v1/dead-letters/redrives", limit=limit), as_json=as_json, draw=redrives_table)

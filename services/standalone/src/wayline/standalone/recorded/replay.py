@@ -55,7 +55,7 @@ def _read(file: Any) -> RecordedJob:
 
 
 def changed(job: RecordedJob, *, model: str | None, prompt: Path | None) -> RecordedJob:
-    """Return a job with the changes that somebody wants to see the effect of. Raises CannotReplay."""
+    """Return a job with the changes whose effect is to be seen. Raises CannotReplay."""
     events = job.events
     if prompt is not None:
         try:

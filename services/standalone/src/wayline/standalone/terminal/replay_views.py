@@ -63,7 +63,7 @@ def failure_groups_table(groups: dict[str, Any]) -> RenderableType:
 
 
 def redrive_table(redrive: dict[str, Any]) -> RenderableType:
-    """One line for each failed job, and whether there are more."""
+    """Draw one line for each failed job, and whether there are more."""
     would = "would be " if redrive["dry_run"] else ""
     rows = (
         [one["job_id"], would + one["outcome"], one["fork_id"] or "", escape(one["reason"])] for one in redrive["jobs"]
@@ -79,7 +79,7 @@ def _because(stopped: str | None) -> str:
 
 
 def redrives_table(redrives: dict[str, Any]) -> RenderableType:
-    """One line for each redrive."""
+    """Draw one line for each redrive."""
     rows = (
         [one["begun_at"][:19], one["fingerprint"], escape(one["redriven_by"]), *(_count(one[name]) for name in _COUNTS)]
         for one in redrives["redrives"]
