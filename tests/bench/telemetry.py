@@ -16,7 +16,7 @@ from statistics import median
 from opentelemetry.trace import SpanKind
 
 from wayline.contracts import ids
-from wayline.telemetry import BusExporter, Home, Telemetry, carried, names
+from wayline.telemetry import BusExporter, JobTrace, Telemetry, carried, names
 
 from .page import table
 
@@ -31,15 +31,15 @@ NOTHING = {"OTEL_SDK_DISABLED": "true"}
 
 def job_spans(telemetry: dict[str, Telemetry], job: str) -> None:
     """Open the spans of a job with two tool calls, in the services that do."""
-    home = Home.of("acme", job)
+    job_trace = JobTrace.of("acme", job)
     here = {names.TENANT: "acme", names.JOB: job, names.NATS_DELIVERIES: 1}
-    with telemetry["gateway"].span("publish jobs.submit.{tenant}", SpanKind.PRODUCER, here, parent=home.context()):
+    with telemetry["gateway"].span("publish jobs.submit.{tenant}", SpanKind.PRODUCER, here, parent=job_trace.context()):
         sent = carried()
-    with telemetry["router"].handling("jobs.submit.{tenant}", sent, home=home, attributes=here):
+    with telemetry["router"].handling("jobs.submit.{tenant}", sent, job_trace=job_trace, attributes=here):
         sent = carried()
-    with telemetry["executor"].handling("jobs.run.{lane}.{tenant}", sent, home=home, attributes=here):
+    with telemetry["executor"].handling("jobs.run.{lane}.{tenant}", sent, job_trace=job_trace, attributes=here):
         for step in (1, 2):
-            above = Home.of("acme", job, ids.tool_span("acme", job, step, "1")).headers()
+            above = JobTrace.of("acme", job, ids.tool_span("acme", job, step, "1")).headers()
             with telemetry["tool_registry"].handling("tools.call.{tenant}", above, attributes=here):
                 with telemetry["tool_registry"].calling("tools/call search", {names.MCP_METHOD: "tools/call"}):
                     carried()

@@ -1,4 +1,4 @@
-"""Sentences and names are plain: verbs first in docstrings, classes named by nouns of the field, and who acts is said."""
+"""Sentences and names are plain: verbs first in docstrings, classes named by nouns of the field, the actor is named."""
 
 from __future__ import annotations
 

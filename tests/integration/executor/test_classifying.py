@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from wayline.chassis.providers import Condition, Word, subject
+from wayline.chassis.providers import Condition, ProviderState, subject
 from wayline.chassis.topology import PROVIDERS
 from wayline.contracts import events as e
 from wayline.contracts import ids
@@ -143,8 +143,8 @@ async def test_a_job_waits_only_so_long_for_an_answer(platform: ExecutorPlatform
 
 
 async def test_a_model_that_asked_to_be_left_alone_is_not_asked(platform: ExecutorPlatform):
-    word = Word(until=9e9, condition=Condition.HELD)
-    await platform.bus.js.publish(subject("chat/three"), word.model_dump_json().encode(), stream=f"KV_{PROVIDERS}")
+    state = ProviderState(until=9e9, condition=Condition.HELD)
+    await platform.bus.js.publish(subject("chat/three"), state.model_dump_json().encode(), stream=f"KV_{PROVIDERS}")
     async with ChatServer(answering()) as chat:
         await platform.executor(chat)
         await platform.begin("j1", **ASKING)

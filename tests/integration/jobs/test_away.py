@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from decimal import Decimal
 
-from wayline.chassis.providers import Condition, Word, subject
+from wayline.chassis.providers import Condition, ProviderState, subject
 from wayline.contracts.events import Away, JobRouted
 from wayline.contracts.jobs import JobOptions, PlanJob, Planned, SubmitJob
 from wayline.contracts.models import ModelCard, Prices, PutModel, Rates
@@ -26,8 +26,8 @@ async def test_a_job_goes_to_its_tiers_next_model_while_one_fails(platform: Plat
         for name in ("first", "second"):
             card = ModelCard(provider="chat", model=name, tier="standard", prices=PRICES)
             await platform.bus.ask(PutModel(tenant="default", card=card), ModelCard)
-        word = Word(until=time.time() + 60, condition=Condition.FAILING)
-        await platform.bus.nc.publish(subject("chat/first"), word.model_dump_json().encode())
+        state = ProviderState(until=time.time() + 60, condition=Condition.FAILING)
+        await platform.bus.nc.publish(subject("chat/first"), state.model_dump_json().encode())
         plan = PlanJob(
             tenant="default", job=SubmitJob(agent="assistant", input="x", options=JobOptions(task_type="drafting"))
         )

@@ -24,7 +24,7 @@ from wayline.contracts.traces import GetTrace, Span, Trace
 from wayline.journal import Head, State, encode
 from wayline.journal.record import state_after
 from wayline.store import Store
-from wayline.telemetry import Home, Telemetry
+from wayline.telemetry import JobTrace, Telemetry
 from wayline.telemetry.otlp import encode_spans
 from wayline.testkit import Database, Platform, until
 from wayline.testkit.guarded import Guarded
@@ -238,8 +238,8 @@ class ExportedSpans(SpanProcessor):
     def on_end(self, span: ReadableSpan) -> None:
         self.finished.append(span)
 
-    def handling(self, home: Home, template: str = "tools.call.{tenant}") -> Any:
-        return self.telemetry.handling(template, home.headers(), home=home)
+    def handling(self, job_trace: JobTrace, template: str = "tools.call.{tenant}") -> Any:
+        return self.telemetry.handling(template, job_trace.headers(), job_trace=job_trace)
 
 
 def flat(span: Span) -> list[Span]:

@@ -9,14 +9,14 @@ from wayline.contracts import ids
 from wayline.contracts.errors import Refused
 from wayline.contracts.traces import GetTrace, Trace
 from wayline.store import rls_gaps
-from wayline.telemetry import Home
+from wayline.telemetry import JobTrace
 from wayline.tracing.adapters.tables import PostgresTables
 
 from .conftest import QUICK, ExportedSpans, Log, Start, TracingPlatform, flat, outline
 
 
-def at_tool(tenant: str = "acme", job_id: str = "j1") -> Home:
-    return Home.of(tenant, job_id, ids.tool_span(tenant, job_id, 1, "1"))
+def at_tool(tenant: str = "acme", job_id: str = "j1") -> JobTrace:
+    return JobTrace.of(tenant, job_id, ids.tool_span(tenant, job_id, 1, "1"))
 
 
 async def test_a_leaf_hangs_under_the_span_it_was_made_under(platform: TracingPlatform, start: Start):
@@ -93,7 +93,7 @@ async def test_a_span_whose_parent_died_hangs_at_its_anchor(platform: TracingPla
 async def test_a_span_with_neither_parent_nor_anchor_hangs_at_the_root(platform: TracingPlatform, start: Start):
     await start()
     await Log(platform.bus).whole()
-    nowhere = Home(ids.trace_id("acme", "j1"), "ab" * 8)
+    nowhere = JobTrace(ids.trace_id("acme", "j1"), "ab" * 8)
     registry = ExportedSpans()
     with registry.handling(nowhere):
         pass

@@ -14,7 +14,7 @@ from wayline.chassis import Failpoint
 from wayline.chassis.claim_check.payloads import Payloads
 from wayline.chassis.topology import EVENTS_TRACING
 from wayline.contracts import ids
-from wayline.telemetry import Home
+from wayline.telemetry import JobTrace
 from wayline.testkit import until
 from wayline.tracing.consume.batches import ALONE_TRIES
 from wayline.tracing.rebuild import Rebuilt, rebuild
@@ -65,7 +65,7 @@ async def test_tables_made_anew_from_the_log_are_the_same_tables(platform: Traci
     await running.append(running.submitted(), running.routed(), running.claimed(), running.asked_model(1))
     await platform.bus.store("events.acme.poison", b"{not json", AS_RECORD)
     registry = ExportedSpans()
-    with registry.handling(Home.of("acme", "j1", ids.tool_span("acme", "j1", 1, "1"))):
+    with registry.handling(JobTrace.of("acme", "j1", ids.tool_span("acme", "j1", 1, "1"))):
         pass
     await platform.send_spans(registry.finished)
     await platform.wait_until_read()

@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from wayline.chassis.providers import Condition, Word, read_word
+from wayline.chassis.providers import Condition, ProviderState, read_state
 
 
 @pytest.mark.parametrize("condition", Condition)
 def test_a_word_is_read_as_it_was_written(condition):
-    word = Word(until=7, condition=condition)
+    state = ProviderState(until=7, condition=condition)
 
-    assert read_word(word.to_wire()) == word
+    assert read_state(state.to_wire()) == state
 
 
 @pytest.mark.parametrize(
@@ -23,10 +23,10 @@ def test_a_word_is_read_as_it_was_written(condition):
     ],
 )
 def test_older_builds_are_understood_and_understand(why, condition):
-    assert read_word(json.dumps({"until": 7, "why": why}).encode()) == Word(until=7, condition=condition)
-    assert json.loads(Word(until=7, condition=condition).to_wire())["why"] == why
+    assert read_state(json.dumps({"until": 7, "why": why}).encode()) == ProviderState(until=7, condition=condition)
+    assert json.loads(ProviderState(until=7, condition=condition).to_wire())["why"] == why
 
 
 @pytest.mark.parametrize("body", [b"nonsense", b"[]", b'{"until": 1}', b'{"until": 1, "condition": "new"}'])
 def test_a_word_of_another_kind_is_ignored(body):
-    assert read_word(body) is None
+    assert read_state(body) is None

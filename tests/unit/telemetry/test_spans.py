@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 
 from wayline.contracts import ids
-from wayline.telemetry import BusExporter, Home, Telemetry, carried, remote
+from wayline.telemetry import BusExporter, JobTrace, Telemetry, carried, remote
 from wayline.telemetry.export import BATCH_MAX
 
 
@@ -24,10 +24,10 @@ def telemetry(seen):
 
 
 def test_a_message_of_the_jobs_trace_has_its_sender_as_parent(telemetry, seen):
-    home = Home.of("acme", "j1")
-    sender = {"traceparent": f"00-{home.trace_id}-{'ab' * 8}-01"}
+    job_trace = JobTrace.of("acme", "j1")
+    sender = {"traceparent": f"00-{job_trace.trace_id}-{'ab' * 8}-01"}
 
-    with telemetry.handling("jobs.submit.{tenant}", sender, home=home):
+    with telemetry.handling("jobs.submit.{tenant}", sender, job_trace=job_trace):
         pass
 
     [span] = seen.get_finished_spans()
@@ -37,10 +37,10 @@ def test_a_message_of_the_jobs_trace_has_its_sender_as_parent(telemetry, seen):
 
 
 def test_a_foreign_trace_becomes_a_link(telemetry, seen):
-    home = Home.of("acme", "j1")
+    job_trace = JobTrace.of("acme", "j1")
     stranger = {"traceparent": f"00-{'cd' * 16}-{'ab' * 8}-01"}
 
-    with telemetry.handling("jobs.submit.{tenant}", stranger, home=home):
+    with telemetry.handling("jobs.submit.{tenant}", stranger, job_trace=job_trace):
         pass
 
     [span] = seen.get_finished_spans()
@@ -50,15 +50,15 @@ def test_a_foreign_trace_becomes_a_link(telemetry, seen):
 
 
 def test_headers_sent_within_a_span_carry_it_and_its_anchor(telemetry, seen):
-    home = Home.of("acme", "j1", ids.tool_span("acme", "j1", 1, "1"))
+    job_trace = JobTrace.of("acme", "j1", ids.tool_span("acme", "j1", 1, "1"))
 
-    with telemetry.handling("tools.call.{tenant}", home.headers()):
+    with telemetry.handling("tools.call.{tenant}", job_trace.headers()):
         headers = carried()
 
     [span] = seen.get_finished_spans()
     sent = remote(headers)
     assert sent is not None and sent.span_id == span.context.span_id
-    assert sent.trace_state.get("wayline") == home.span_id, "whoever loses this span finds the tool's own"
+    assert sent.trace_state.get("wayline") == job_trace.span_id, "whoever loses this span finds the tool's own"
 
 
 def test_an_error_marks_its_span_and_passes_on(telemetry, seen):

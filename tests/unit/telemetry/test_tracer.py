@@ -9,11 +9,11 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, Status, StatusCode, set_span_in_context
 
-from wayline.telemetry import Home, Telemetry
+from wayline.telemetry import JobTrace, Telemetry
 from wayline.telemetry.otlp import encode_spans
 from wayline.telemetry.tracer import RecordedSpan
 
-HOME = Home.of("acme", "j1").context()
+JOB_TRACE = JobTrace.of("acme", "j1").context()
 FOREIGN = SpanContext(1, 2, is_remote=True)
 
 
@@ -59,10 +59,10 @@ def test_a_recorded_span_is_exported_as_the_sdks_own(act: Callable[[Span], objec
     telemetry = Telemetry("router", SimpleSpanProcessor(seen))
     tracer = telemetry.provider.get_tracer("wayline")
     assert isinstance(tracer, Tracer)
-    above = set_span_in_context(NonRecordingSpan(HOME))
+    above = set_span_in_context(NonRecordingSpan(JOB_TRACE))
 
     def ours() -> Span:
-        span = telemetry.span("call", SpanKind.CLIENT, {"a": "x"}, parent=HOME).__enter__()
+        span = telemetry.span("call", SpanKind.CLIENT, {"a": "x"}, parent=JOB_TRACE).__enter__()
         assert isinstance(span, RecordedSpan)
         return span
 
@@ -76,7 +76,7 @@ def test_an_ended_span_stays_as_it_was():
     seen = InMemorySpanExporter()
     telemetry = Telemetry("router", SimpleSpanProcessor(seen))
 
-    with telemetry.span("call", parent=HOME) as span:
+    with telemetry.span("call", parent=JOB_TRACE) as span:
         pass
     span.set_attribute("late", 1)
     span.set_attributes({"later": 2})
@@ -92,7 +92,7 @@ def test_a_limit_on_values_length_is_kept(monkeypatch: pytest.MonkeyPatch):
     seen = InMemorySpanExporter()
     telemetry = Telemetry("router", SimpleSpanProcessor(seen))
 
-    with telemetry.span("call", attributes={"a": "abcdef"}, parent=HOME):
+    with telemetry.span("call", attributes={"a": "abcdef"}, parent=JOB_TRACE):
         pass
 
     [span] = seen.get_finished_spans()

@@ -6,7 +6,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from wayline.contracts import ids
 from wayline.contracts.errors import WrongSetting
-from wayline.telemetry import Home, Telemetry, carried, remote
+from wayline.telemetry import JobTrace, Telemetry, carried, remote
 
 SHARE = "0.25"
 JOBS = [f"job-{number}" for number in range(200)]
@@ -38,7 +38,7 @@ def taken(telemetry: Telemetry, seen: InMemorySpanExporter) -> set[str]:
     """Return the jobs whose handling a service records."""
     seen.clear()
     for job in JOBS:
-        with telemetry.handling("jobs.run.{tenant}", None, home=Home.of("acme", job)):
+        with telemetry.handling("jobs.run.{tenant}", None, job_trace=JobTrace.of("acme", job)):
             pass
     traces = {f"{span.context.trace_id:032x}" for span in seen.get_finished_spans()}
     return {job for job in JOBS if ids.trace_id("acme", job) in traces}
@@ -66,24 +66,24 @@ def test_by_default_every_job_is_taken(monkeypatch: pytest.MonkeyPatch, sampler:
 def test_headers_from_an_unsampled_span_are_unsampled_and_keep_its_anchor(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_off")
     telemetry, seen = recorder()
-    home = Home.of("acme", "j1")
+    job_trace = JobTrace.of("acme", "j1")
 
-    with telemetry.handling("jobs.run.{tenant}", None, home=home):
+    with telemetry.handling("jobs.run.{tenant}", None, job_trace=job_trace):
         headers = carried()
 
     sender = remote(headers)
     assert sender is not None and not sender.trace_flags.sampled
-    assert f"{sender.trace_id:032x}" == home.trace_id
-    assert sender.trace_state.get("wayline") == home.span_id
+    assert f"{sender.trace_id:032x}" == job_trace.trace_id
+    assert sender.trace_state.get("wayline") == job_trace.span_id
     assert seen.get_finished_spans() == ()
 
 
 def test_a_sender_that_was_not_taken_is_followed():
     telemetry, seen = recorder()
-    home = Home.of("acme", "j1")
-    sender = {"traceparent": f"00-{home.trace_id}-{'ab' * 8}-00", "tracestate": f"wayline={home.span_id}"}
+    job_trace = JobTrace.of("acme", "j1")
+    sender = {"traceparent": f"00-{job_trace.trace_id}-{'ab' * 8}-00", "tracestate": f"wayline={job_trace.span_id}"}
 
-    with telemetry.handling("tools.call.{tenant}", sender, home=home):
+    with telemetry.handling("tools.call.{tenant}", sender, job_trace=job_trace):
         pass
 
     assert seen.get_finished_spans() == ()
@@ -92,13 +92,16 @@ def test_a_sender_that_was_not_taken_is_followed():
 def test_a_disabled_sdk_records_nothing_and_passes_the_jobs_span_on(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
     telemetry, seen = recorder()
-    home = Home.of("acme", "j1")
+    job_trace = JobTrace.of("acme", "j1")
 
-    with telemetry.handling("jobs.run.{tenant}", home.headers(), home=home), telemetry.calling("tools/call x") as span:
+    with (
+        telemetry.handling("jobs.run.{tenant}", job_trace.headers(), job_trace=job_trace),
+        telemetry.calling("tools/call x") as span,
+    ):
         span.set_attribute("a", 1)
         headers = carried()
 
-    assert headers == home.headers()
+    assert headers == job_trace.headers()
     assert seen.get_finished_spans() == ()
 
 

@@ -39,7 +39,7 @@ async def _answer(path: str, ready: Ready) -> tuple[int, bytes, bytes]:
     return 404, b"application/json", b'{"error":"not found: use /health/live, /health/ready or /metrics"}'
 
 
-class Quiet(uvicorn.Server):
+class ProbeServer(uvicorn.Server):
     """A uvicorn server inside a service: the service owns the signals."""
 
     def capture_signals(self) -> Any:
@@ -48,6 +48,6 @@ class Quiet(uvicorn.Server):
         return nullcontext()
 
 
-def server(app: Any, *, host: str, port: int) -> Quiet:
+def server(app: Any, *, host: str, port: int) -> ProbeServer:
     """Return a server for `app` that logs warnings only and leaves signals alone."""
-    return Quiet(uvicorn.Config(app, host=host, port=port, log_level="warning", access_log=False, lifespan="off"))
+    return ProbeServer(uvicorn.Config(app, host=host, port=port, log_level="warning", access_log=False, lifespan="off"))

@@ -19,7 +19,7 @@ from wayline.contracts.ids import RECENT
 ALL_MODELS = f"$KV.{PROVIDERS}.>"
 BUCKET_STREAM = f"KV_{PROVIDERS}"
 HOLD_MAX_S = 3_600.0
-"""No word counts for longer, even if its sender's clock is wrong."""
+"""No state counts for longer, even if its sender's clock is wrong."""
 
 
 class Condition(StrEnum):
@@ -40,7 +40,7 @@ CLAUSES = {
 _BY_CLAUSE = {clause: condition for condition, clause in CLAUSES.items()}
 
 
-class Word(BaseModel):
+class ProviderState(BaseModel):
     """The value of a model's key."""
 
     model_config = ConfigDict(frozen=True)
@@ -62,14 +62,14 @@ class Word(BaseModel):
         return value
 
     def to_wire(self) -> bytes:
-        """Encode the word for this build and for older ones."""
+        """Encode the state for this build and for older ones."""
         return json.dumps({"until": self.until, "condition": self.condition, "why": self.clause}).encode()
 
 
-def read_word(body: bytes) -> Word | None:
-    """Return the word in a message's body; None: this build cannot read it."""
+def read_state(body: bytes) -> ProviderState | None:
+    """Return the state in a message's body; None: this build cannot read it."""
     try:
-        return Word.model_validate_json(body)
+        return ProviderState.model_validate_json(body)
     except ValidationError:
         return None
 

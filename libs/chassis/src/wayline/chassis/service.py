@@ -18,7 +18,7 @@ from wayline.chassis.connection.bus import Bus
 from wayline.chassis.handling.responder import Ask, Responder
 from wayline.chassis.handling.worker import Work, Worker
 from wayline.chassis.logs import plain
-from wayline.chassis.probes import Quiet, probes, server
+from wayline.chassis.probes import ProbeServer, probes, server
 from wayline.chassis.settings import BusSettings
 from wayline.chassis.stored_report import StoredReport
 from wayline.contracts.errors import WaylineError, WrongSetting
@@ -65,7 +65,7 @@ class Service:
 
     _checked: tuple[float, asyncio.Task[dict[str, str]] | None] = field(default=(0.0, None), init=False)
     _running: list[Part] = field(default_factory=list, init=False)
-    _http: tuple[Quiet, asyncio.Task[None]] | None = field(default=None, init=False)
+    _http: tuple[ProbeServer, asyncio.Task[None]] | None = field(default=None, init=False)
 
     async def start(self) -> None:
         """Bind every handler, start every part, open the probes; ready when this returns."""

@@ -1,4 +1,4 @@
-"""Hold a data directory for one server: the kernel forgets the claim when the last holder is gone."""
+"""Hold a data directory for one server: the kernel forgets the lock when the last holder is gone."""
 
 import asyncio
 import fcntl
@@ -18,7 +18,7 @@ POLL_S = 0.01
 
 
 @dataclass(frozen=True)
-class Claim:
+class DataDirLock:
     """An exclusive lock on a data directory, inherited by the server through its file descriptor."""
 
     fd: int
@@ -28,18 +28,18 @@ class Claim:
         os.close(self.fd)
 
 
-async def claim(data_dir: Path, *, server: str) -> Claim:
+async def lock_data_dir(data_dir: Path, *, server: str) -> DataDirLock:
     """Make the directory ours and `server`'s, or say who has it."""
     fd = _open_lock(data_dir, server=server)
     try:
-        await _lock(fd, data_dir)
+        await _wait_for_lock(fd, data_dir)
         _mark(data_dir, server=server)
         # Only for the message above: the lock, not this number, is the truth, so a stale one does no harm.
         os.pwrite(fd, f"{os.getpid():<20}".encode(), 0)
     except BaseException:
         os.close(fd)
         raise
-    return Claim(fd)
+    return DataDirLock(fd)
 
 
 def _open_lock(data_dir: Path, *, server: str) -> int:
@@ -50,7 +50,7 @@ def _open_lock(data_dir: Path, *, server: str) -> int:
         raise DataDirForeign(data_dir=data_dir, found="another user", wanted=f"{server} run by this one") from error
 
 
-async def _lock(fd: int, data_dir: Path) -> None:
+async def _wait_for_lock(fd: int, data_dir: Path) -> None:
     deadline = time.monotonic() + ORPHAN_WAIT_S
     while True:
         try:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from wayline.embedded import binaries
-from wayline.embedded.datadir import Claim
+from wayline.embedded.datadir import DataDirLock
 from wayline.embedded.ports import LOOPBACK
 from wayline.embedded.process import Child, spawn
 from wayline.embedded.server import EmbeddedServer
@@ -43,13 +43,13 @@ class NatsServer(EmbeddedServer):
             file.write(self.config)
         fresh.replace(self.data_dir / CONFIG_FILE)
 
-    def _spawn(self, claim: Claim) -> Child:
+    def _spawn(self, lock: DataDirLock) -> Child:
         return spawn(
             [binaries.nats_server(), "-c", CONFIG_FILE, "-a", LOOPBACK, "-p", str(self.port)],
             cwd=self.data_dir,
             log=self.log,
             death_signal=self.stop_signal,
-            keep_fds=[claim.fd],
+            keep_fds=[lock.fd],
         )
 
     async def _is_ready(self, child: Child) -> bool:

@@ -14,7 +14,7 @@ from typing import ClassVar
 from urllib.parse import quote
 
 from wayline.embedded import accounts, binaries
-from wayline.embedded.datadir import Claim
+from wayline.embedded.datadir import DataDirLock
 from wayline.embedded.errors import DataDirForeign, DataDirTaken, Unreachable
 from wayline.embedded.ports import LOOPBACK
 from wayline.embedded.process import Account, Child, is_alive, spawn
@@ -108,7 +108,7 @@ class PostgresServer(EmbeddedServer):
         self._forget_stale_pid_file()
         self._make_socket_dir()
 
-    def _spawn(self, claim: Claim) -> Child:
+    def _spawn(self, lock: DataDirLock) -> Child:
         settings = [word for name, value in self.settings.items() for word in ("-c", f"{name}={value}")]
         socket_dir = _beside_cwd(self.socket_dir) if self._closed else self.socket_dir
         where = ["-h", LOOPBACK, "-p", str(self.port), "-k", socket_dir]
@@ -119,7 +119,7 @@ class PostgresServer(EmbeddedServer):
             death_signal=self.stop_signal,
             account=self._account,
             env=_environment(),
-            keep_fds=[claim.fd, *([self._copy.fd] if self._copy else [])],
+            keep_fds=[lock.fd, *([self._copy.fd] if self._copy else [])],
         )
 
     async def _is_ready(self, child: Child) -> bool:

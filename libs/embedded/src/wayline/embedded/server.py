@@ -1,4 +1,4 @@
-"""The life of an embedded server: claim the directory, take the port, start, wait until ready, end."""
+"""The life of an embedded server: lock the directory, take the port, start, wait until ready, end."""
 
 import asyncio
 import signal
@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self
 
-from wayline.embedded.datadir import Claim, claim
+from wayline.embedded.datadir import DataDirLock, lock_data_dir
 from wayline.embedded.errors import StartFailed
 from wayline.embedded.ports import free_port, require_free
 from wayline.embedded.process import Child
@@ -33,7 +33,7 @@ class EmbeddedServer(ABC):
         self.port = free_port() if port is None else port
         self.log = self.data_dir / f"{self.name.lower()}.log"
         self._port_variable = port_variable
-        self._claim: Claim | None = None
+        self._lock: DataDirLock | None = None
         self._child: Child | None = None
 
     @property
@@ -51,12 +51,12 @@ class EmbeddedServer(ABC):
         if self.running:
             return self
         self._let_go()
-        self._claim = await claim(self.data_dir, server=self.mark)
+        self._lock = await lock_data_dir(self.data_dir, server=self.mark)
         try:
             require_free(self.port, server=self.name, variable=self._port_variable)
             self._rotate_log()
             await self._prepare()
-            self._child = self._spawn(self._claim)
+            self._child = self._spawn(self._lock)
             await self._wait_until_ready(self._child)
         except BaseException:
             await self.kill()
@@ -101,8 +101,8 @@ class EmbeddedServer(ABC):
         """Make the data directory ready for `_spawn`."""
 
     @abstractmethod
-    def _spawn(self, claim: Claim) -> Child:
-        """Start the process, handing it the claim."""
+    def _spawn(self, lock: DataDirLock) -> Child:
+        """Start the process, handing it the lock."""
 
     @abstractmethod
     async def _is_ready(self, child: Child) -> bool:
@@ -132,6 +132,6 @@ class EmbeddedServer(ABC):
 
     def _let_go(self) -> None:
         self._child = None
-        if self._claim is not None:
-            self._claim.release()
-            self._claim = None
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None

@@ -80,11 +80,11 @@ def returned(
     found: dict[int, tuple[ToolImage, ...]] = {}
     if not card.images or card.provider in LOCAL:
         return found
-    room: _Room | None = None
+    taken: _RequestMedia | None = None
     for at, message in enumerate(messages):
         if message.role == "tool" and message.images:
-            room = room or _Room(card.media, named(messages, attachments))
-            if sent := tuple([image for image in message.images if room.takes(image)]):
+            taken = taken or _RequestMedia(card.media, named(messages, attachments))
+            if sent := tuple([image for image in message.images if taken.takes(image)]):
                 found[at] = sent
     return found
 
@@ -107,8 +107,8 @@ def returned_most_tokens(
     return sum(_image(card.media, image, unknown=card.context_window) + BESIDE_TOKENS_MAX for image in images)
 
 
-class _Room:
-    """What a model takes in one request beside what is attached to it."""
+class _RequestMedia:
+    """Counts the media of one request, so that it stays within what its model takes."""
 
     def __init__(self, rules: MediaRules, attached: Sequence[Attachment]) -> None:
         self._rules = rules
@@ -116,7 +116,7 @@ class _Room:
         self._bytes = sum(one.size_bytes for one in attached)
 
     def takes(self, image: ToolImage) -> bool:
-        """Return whether there is room for one more image, which then has it."""
+        """Count one more image, if the model takes it; return whether it does."""
         rules, images, size = self._rules, self._images + 1, self._bytes + image.size_bytes
         limits = (
             (images, rules.images_max),

@@ -3,6 +3,6 @@
 from opentelemetry.trace import Span
 
 from wayline.telemetry.export import BusExporter
-from wayline.telemetry.spans import Home, Telemetry, carried, headers_of, remote
+from wayline.telemetry.spans import JobTrace, Telemetry, carried, headers_of, remote
 
-__all__ = ["BusExporter", "Home", "Span", "Telemetry", "carried", "headers_of", "remote"]
+__all__ = ["BusExporter", "JobTrace", "Span", "Telemetry", "carried", "headers_of", "remote"]

@@ -28,14 +28,14 @@ STATE_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
-    """Where a job's spans hang: its one trace, and the log-made span that they stand under."""
+class JobTrace:
+    """The place of a job's spans: its one trace, and the log-made span that they stand under."""
 
     trace_id: str
     span_id: str
 
     @classmethod
-    def of(cls, tenant: str, job_id: str, span_id: str | None = None) -> Home:
+    def of(cls, tenant: str, job_id: str, span_id: str | None = None) -> JobTrace:
         return cls(ids.trace_id(tenant, job_id), span_id or ids.job_span(tenant, job_id))
 
     def context(self) -> SpanContext:
@@ -150,16 +150,16 @@ class Telemetry:
         template: str,
         headers: Mapping[str, str] | None,
         *,
-        home: Home | None = None,
+        job_trace: JobTrace | None = None,
         attributes: Mapping[str, Any] | None = None,
     ) -> AbstractContextManager[Span]:
         """Run a block under the one CONSUMER span of a message.
 
-        `home` names the job's own trace: a `traceparent` of any other trace is then a link, never the parent, so that
-        nobody can write into a job's trace from outside. Without `home` the sender's span is the parent.
+        With a `job_trace`, a `traceparent` of any other trace is a link, never the parent, so that nobody can write
+        into a job's trace from outside. Without one the sender's span is the parent.
         """
         sender = remote(headers)
-        ours = home is None or (sender is not None and format(sender.trace_id, "032x") == home.trace_id)
+        ours = job_trace is None or (sender is not None and format(sender.trace_id, "032x") == job_trace.trace_id)
         return self.span(
             f"process {template}",
             SpanKind.CONSUMER,
@@ -170,7 +170,7 @@ class Telemetry:
                 names.MESSAGING_TEMPLATE: template,
                 **(attributes or {}),
             },
-            parent=sender if ours or home is None else home.context(),
+            parent=sender if ours or job_trace is None else job_trace.context(),
             links=() if ours or sender is None else (sender,),
         )
 

@@ -35,7 +35,7 @@ from wayline.executor.hold.signals import SIGNALLED
 from wayline.executor.perform.job_run import RunServices
 from wayline.executor.run_job import run_job
 from wayline.journal import Head, JobLog, State, fold
-from wayline.telemetry import Home, Span, Telemetry, metrics, names
+from wayline.telemetry import JobTrace, Span, Telemetry, metrics, names
 
 log = structlog.get_logger()
 
@@ -136,9 +136,11 @@ class Lane:
             await taking
 
     def _handling(self, ticket: Ticket, message: Msg) -> AbstractContextManager[Span]:
-        home = Home.of(ticket.tenant, ticket.job_id)
+        job_trace = JobTrace.of(ticket.tenant, ticket.job_id)
         attributes = {names.NATS_DELIVERIES: ticket.delivery, names.TENANT: ticket.tenant, names.JOB: ticket.job_id}
-        return self._telemetry.handling(RunJob.subject_template, message.headers, home=home, attributes=attributes)
+        return self._telemetry.handling(
+            RunJob.subject_template, message.headers, job_trace=job_trace, attributes=attributes
+        )
 
     async def _settleunread(self, ticket: Ticket, taken: _Taken) -> None:
         """Settle a job that has ended and that cannot be read, before its ticket is put aside."""

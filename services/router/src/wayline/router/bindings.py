@@ -20,7 +20,7 @@ from wayline.router.handlers.agents import AgentHandlers
 from wayline.router.handlers.models import ModelHandlers
 from wayline.router.read_submission import job_id_of
 from wayline.router.wiring import Adapters, Handlers
-from wayline.telemetry import Home
+from wayline.telemetry import JobTrace
 
 
 def work_of(bus: Bus, adapters: Adapters, handlers: Handlers, *, slots: int) -> list[Work[Any]]:
@@ -31,7 +31,7 @@ def work_of(bus: Bus, adapters: Adapters, handlers: Handlers, *, slots: int) -> 
             SubmitJob,
             handlers.submissions.on_submit,
             slots=slots,
-            home=_home_of_submission,
+            job_trace=_trace_of_submission,
             before_dead=handlers.submissions.on_refused,
             after_publish=partial(reach, Failpoint.ROUTER_TICKET_AFTER),
             after_ack=partial(reach, Failpoint.ROUTER_ACK_AFTER),
@@ -40,7 +40,7 @@ def work_of(bus: Bus, adapters: Adapters, handlers: Handlers, *, slots: int) -> 
             SIGNALS_ROUTER,
             Signal,
             handlers.signals.on_signal,
-            home=lambda signal, _: Home.of(signal.tenant, signal.job_id),
+            job_trace=lambda signal, _: JobTrace.of(signal.tenant, signal.job_id),
             after_publish=partial(reach, Failpoint.ROUTER_WAKE_AFTER),
         ),
         Work(
@@ -48,10 +48,10 @@ def work_of(bus: Bus, adapters: Adapters, handlers: Handlers, *, slots: int) -> 
             DecideApproval,
             handlers.signals.on_decide_approval,
             before_dead=adapters.approvals.refuse,
-            home=lambda decided, _: Home.of(decided.tenant, decided.job_id),
+            job_trace=lambda decided, _: JobTrace.of(decided.tenant, decided.job_id),
             after_publish=partial(reach, Failpoint.ROUTER_WAKE_AFTER),
         ),
-        Work(LATER_ROUTER, Due, handlers.signals.on_due, home=lambda due, _: Home.of(due.tenant, due.job_id)),
+        Work(LATER_ROUTER, Due, handlers.signals.on_due, job_trace=lambda due, _: JobTrace.of(due.tenant, due.job_id)),
         Work(ADVISORY_ROUTER, Advisory, partial(put_aside, bus)),
     ]
 
@@ -135,8 +135,8 @@ def _asks_about_schedules(planned: Schedules) -> list[Ask[Any]]:
     ]
 
 
-def _home_of_submission(job: SubmitJob, delivery: Delivery) -> Home | None:
+def _trace_of_submission(job: SubmitJob, delivery: Delivery) -> JobTrace | None:
     try:
-        return Home.of(job.tenant, job_id_of(job.job_id, delivery))
+        return JobTrace.of(job.tenant, job_id_of(job.job_id, delivery))
     except InvalidMessage:
         return None

@@ -21,7 +21,7 @@ class _Tenant:
 
 
 @dataclass(eq=False)
-class Hand:
+class HeldMessage:
     """One message in hand: its tenant, its size, and whether it still has its slot."""
 
     tenant: str
@@ -46,26 +46,26 @@ class TenantSlots:
         self._tenants: dict[str, _Tenant] = {}
 
     @contextmanager
-    def known(self, hand: Hand) -> Iterator[None]:
+    def known(self, held: HeldMessage) -> Iterator[None]:
         """Count a message for its tenant as long as it is in hand."""
-        tenant = self._tenants.setdefault(hand.tenant, _Tenant(asyncio.Semaphore(self._per_tenant)))
+        tenant = self._tenants.setdefault(held.tenant, _Tenant(asyncio.Semaphore(self._per_tenant)))
         tenant.users += 1
         try:
             yield
         finally:
             tenant.users -= 1
             if not tenant.users:
-                del self._tenants[hand.tenant]
-            if not hand.has_slot:
+                del self._tenants[held.tenant]
+            if not held.has_slot:
                 tenant.waiting -= 1
-                self._waiting_bytes -= hand.size_bytes
+                self._waiting_bytes -= held.size_bytes
 
-    async def take_turn(self, hand: Hand) -> None:
+    async def take_turn(self, held: HeldMessage) -> None:
         """Wait for the message's turn to be handled; `end_turn` must follow."""
-        tenant = self._tenants[hand.tenant]
+        tenant = self._tenants[held.tenant]
         if tenant.turns.locked():
             # More are taken in only to find other tenants' messages behind them, not to hoard this one's.
-            self.step_aside(hand, most=self._for_turn_max)
+            self.step_aside(held, most=self._for_turn_max)
         await tenant.turns.acquire()
         try:
             await self._turns.acquire()
@@ -73,21 +73,21 @@ class TenantSlots:
             tenant.turns.release()
             raise
 
-    def end_turn(self, hand: Hand) -> None:
+    def end_turn(self, held: HeldMessage) -> None:
         """Let the next message have its turn."""
         self._turns.release()
-        self._tenants[hand.tenant].turns.release()
+        self._tenants[held.tenant].turns.release()
 
-    def step_aside(self, hand: Hand, *, most: int | None = None) -> bool:
+    def step_aside(self, held: HeldMessage, *, most: int | None = None) -> bool:
         """Give the message's slot to the next one; return False when too many of its tenant wait without one."""
-        tenant = self._tenants[hand.tenant]
-        if not hand.has_slot:
+        tenant = self._tenants[held.tenant]
+        if not held.has_slot:
             return True
         full = tenant.waiting >= (self._waiting_max if most is None else most)
-        if full or self._waiting_bytes + hand.size_bytes > WAITING_MAX_BYTES:
+        if full or self._waiting_bytes + held.size_bytes > WAITING_MAX_BYTES:
             return False
-        hand.has_slot = False
+        held.has_slot = False
         tenant.waiting += 1
-        self._waiting_bytes += hand.size_bytes
-        hand.free_slot()
+        self._waiting_bytes += held.size_bytes
+        held.free_slot()
         return True

@@ -20,12 +20,12 @@ from wayline.chassis.connection.delivery import Delivery
 from wayline.chassis.handling.handler_metrics import HandlerMetrics
 from wayline.chassis.handling.heartbeat import Heartbeat
 from wayline.chassis.handling.pull import Puller
-from wayline.chassis.handling.tenant_slots import Hand, TenantSlots
+from wayline.chassis.handling.tenant_slots import HeldMessage, TenantSlots
 from wayline.chassis.settings import BusSettings
 from wayline.chassis.topology import Consumer
 from wayline.contracts.base import Message
 from wayline.contracts.errors import Full, Reject, Retry
-from wayline.telemetry import Home, Telemetry, metrics, names
+from wayline.telemetry import JobTrace, Telemetry, metrics, names
 
 log = structlog.get_logger()
 
@@ -63,7 +63,7 @@ class Work(Generic[M]):
     slots: int = 32
     attempts_max: int | None = None
     """Deliveries after which a message is given up; None: ATTEMPTS_MAX."""
-    home: Callable[[M, Delivery], Home | None] | None = None
+    job_trace: Callable[[M, Delivery], JobTrace | None] | None = None
     """The job's own trace that a message belongs to; None: it goes on in its sender's."""
     before_dead: Callable[[Delivery, str, str], Awaitable[None]] | None = None
     """What else to do, with the code and the reason, before a message is put aside."""
@@ -115,9 +115,9 @@ class Worker(Generic[M]):
                 reason = f"none of {delivery.deliveries - 1} deliveries ended: its handlers died"
                 raise Reject(reason, code="undeliverable")
             tenant = work.message.address(raw.subject).get("tenant", "")
-            hand = Hand(tenant, len(raw.data), self._puller.free_slot)
-            with self._slots.known(hand):
-                await self._handle(await self._hear(raw, delivery, hand), delivery, hand)
+            held = HeldMessage(tenant, len(raw.data), self._puller.free_slot)
+            with self._slots.known(held):
+                await self._handle(await self._hear(raw, delivery, held), delivery, held)
             await raw.ack()
             work.after_ack()
         except _HandBack as handed:
@@ -136,38 +136,38 @@ class Worker(Generic[M]):
             self._heartbeat.end(raw)
             self._metrics.measure(outcome, started=started)
 
-    async def _hear(self, raw: Msg, delivery: Delivery, hand: Hand) -> M:
+    async def _hear(self, raw: Msg, delivery: Delivery, held: HeldMessage) -> M:
         hearing = partial(self._bus.hear, self._work.message, raw)
         # Only large fields have to be waited for.
-        return await (self._in_turn(hearing, delivery, hand) if has_claims(raw) else hearing())
+        return await (self._in_turn(hearing, delivery, held) if has_claims(raw) else hearing())
 
-    async def _handle(self, message: M, delivery: Delivery, hand: Hand) -> None:
+    async def _handle(self, message: M, delivery: Delivery, held: HeldMessage) -> None:
         work = self._work
-        home = work.home(message, delivery) if work.home else None
+        job_trace = work.job_trace(message, delivery) if work.job_trace else None
         attributes = {
             names.MESSAGING_DESTINATION: work.message.subject_template,
             names.NATS_DELIVERIES: delivery.deliveries,
         }
         with self._telemetry.handling(
-            work.message.subject_template, delivery.headers, home=home, attributes=attributes
+            work.message.subject_template, delivery.headers, job_trace=job_trace, attributes=attributes
         ):
-            outgoing = await self._in_turn(lambda: work.handle(message, delivery), delivery, hand)
+            outgoing = await self._in_turn(lambda: work.handle(message, delivery), delivery, held)
             for n, out in enumerate(outgoing or ()):
                 msg_id = out.msg_id or f"{self._bus.service}:{delivery.sequence}:{n}"
                 await self._wait_out(partial(self._bus.publish, out, msg_id=msg_id))
             if outgoing:
                 work.after_publish()
 
-    async def _in_turn(self, doing: Callable[[], Awaitable[R]], delivery: Delivery, hand: Hand) -> R:
+    async def _in_turn(self, doing: Callable[[], Awaitable[R]], delivery: Delivery, held: HeldMessage) -> R:
         """Handle a message in its turn; while something is away, give its slot to another message."""
         tries = 0
         while True:
             try:
-                await self._slots.take_turn(hand)
+                await self._slots.take_turn(held)
                 try:
                     return await doing()
                 finally:
-                    self._slots.end_turn(hand)
+                    self._slots.end_turn(held)
             except PayloadMissing:
                 # It may never come: its waits are counted.
                 raise
@@ -175,7 +175,7 @@ class Worker(Generic[M]):
                 await self._wait(error, after_s=error.after_s)
             except Retry as error:
                 tries += 1
-                if not self._slots.step_aside(hand) and delivery.deliveries <= self._attempts_max // 2:
+                if not self._slots.step_aside(held) and delivery.deliveries <= self._attempts_max // 2:
                     # Its tenant has as many in hand as it may; what comes back later leaves room for others'.
                     raise _HandBack(after_s=HANDED_BACK_S * delivery.deliveries) from None
                 await self._wait(error, after_s=min(WAIT_MAX_S, error.after_s * 2 ** (tries // TRIES_ALIKE)))
@@ -285,7 +285,7 @@ class _Stopping(Exception):
     """The service is being stopped while a message waits for a dependency."""
 
 
-async def _settle(telling: Awaitable[None]) -> None:
+async def _settle(ack_or_nak: Awaitable[None]) -> None:
     """Send an ack or a nak; without a connection the server redelivers the message by itself."""
     with suppress(nats_errors.Error):
-        await telling
+        await ack_or_nak

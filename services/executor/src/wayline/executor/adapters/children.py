@@ -12,7 +12,7 @@ from wayline.contracts.errors import Reject
 from wayline.contracts.jobs import ChildState, Parent, StartChild
 from wayline.executor.decide.children import Task, task_of
 from wayline.journal import Call, Job, JobLog, fold, have_ended
-from wayline.telemetry import Home
+from wayline.telemetry import JobTrace
 
 
 class Children:
@@ -59,7 +59,7 @@ class Children:
                 "stop": stop,
             }
         )
-        headers = Home(call.span.trace_id, call.span.span_id).headers() if call.span else None
+        headers = JobTrace(call.span.trace_id, call.span.span_id).headers() if call.span else None
         return await keep_trying("start a child", lambda: self._bus.ask(request, ChildState, headers=headers))
 
     async def have_ended(self, tenant: str, job_ids: Sequence[str]) -> bool:

@@ -19,8 +19,8 @@ from wayline.chassis.providers import (
     CLAUSES,
     HOLD_MAX_S,
     Condition,
-    Word,
-    read_word,
+    ProviderState,
+    read_state,
     subject,
 )
 from wayline.contracts.errors import WaylineError
@@ -109,13 +109,13 @@ class ProviderGates:
         gate, now = self._gate(subject(name)), self._clock()
         if error is not None and error.after_s and error.retryable:
             gate.held_until = max(gate.held_until, now + min(error.after_s, HOLD_MAX_S))
-            await self._tell(name, Word(until=gate.held_until, condition=Condition.HELD))
+            await self._tell(name, ProviderState(until=gate.held_until, condition=Condition.HELD))
         if error is not None and error.code in BROKEN:
             until = gate.breaker.failed(now)
             if until is not None:
                 metrics.breakers_opened.labels(self._label(name)).inc()
                 log.warning("model left alone: it keeps failing", model=name, why=str(error))
-                await self._tell(name, Word(until=until, condition=Condition.FAILING))
+                await self._tell(name, ProviderState(until=until, condition=Condition.FAILING))
         elif error is None and not spoke:
             gate.breaker.left()
         else:
@@ -127,7 +127,7 @@ class ProviderGates:
             return
         now = self._clock()
         if self._gate(subject(name)).breaker.succeeded(now):
-            await self._tell(name, Word(until=now, condition=Condition.WELL))
+            await self._tell(name, ProviderState(until=now, condition=Condition.WELL))
 
     def _gate(self, key: str) -> _Gate:
         gate = self._gates.get(key)
@@ -157,24 +157,24 @@ class ProviderGates:
         self._take(self._gate(message.subject), message.data)
 
     def _take(self, gate: _Gate, body: bytes) -> None:
-        word = read_word(body)
-        if word is None:
+        state = read_state(body)
+        if state is None:
             return
         now = self._clock()
-        until = min(word.until, now + HOLD_MAX_S)
-        if word.condition is Condition.WELL:
+        until = min(state.until, now + HOLD_MAX_S)
+        if state.condition is Condition.WELL:
             gate.breaker.close()
         elif until <= now:
             return
-        elif word.condition is Condition.FAILING:
+        elif state.condition is Condition.FAILING:
             gate.breaker.open(until)
         else:
             gate.held_until = max(gate.held_until, until)
 
-    async def _tell(self, name: str, word: Word) -> None:
-        """Say it without waiting for an ack: a word that is lost costs another executor one call."""
+    async def _tell(self, name: str, state: ProviderState) -> None:
+        """Say it without waiting for an ack: a state that is lost costs another executor one call."""
         with suppress(nats_errors.Error):
-            await self._bus.nc.publish(subject(name), word.to_wire())
+            await self._bus.nc.publish(subject(name), state.to_wire())
 
 
 def _local(name: str) -> bool:

@@ -29,7 +29,7 @@ from wayline.contracts.tools import (
 from wayline.executor.decide.approvals import answer_to_call, arguments_of, digest_to_call
 from wayline.executor.prompt.builtin_tools import may_use
 from wayline.journal import Call, Job
-from wayline.telemetry import Home
+from wayline.telemetry import JobTrace
 
 ASK_AGAIN_S = 0.2
 ASK_AFTER_BUG_S = 1.0
@@ -131,7 +131,7 @@ class ToolRegistry:
         approved = digest_to_call(job, call.wanted.call, call.meant.tool)
         answer = answer_to_call(job, call.wanted.call)
         request = CallTool(**_call_fields(job, call, within_s=timeout_s), definition=approved, answer=answer)
-        headers = Home(call.span.trace_id, call.span.span_id).headers()
+        headers = JobTrace(call.span.trace_id, call.span.span_id).headers()
         while True:
             try:
                 reach(Failpoint.EXECUTOR_TOOL_BEFORE)

@@ -17,7 +17,7 @@ from wayline.gateway.errors import JobIdConflict, KeyReused
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.journal import JobLog
 from wayline.store import PostgresUnavailable
-from wayline.telemetry import Home, names, remote
+from wayline.telemetry import JobTrace, names, remote
 
 log = structlog.get_logger()
 
@@ -92,7 +92,7 @@ async def _publish(gateway: Gateway, job: SubmitJob, caller: Mapping[str, str] |
             names.TENANT: job.tenant,
             names.JOB: str(job.job_id),
         },
-        parent=Home.of(job.tenant, str(job.job_id)).context(),
+        parent=JobTrace.of(job.tenant, str(job.job_id)).context(),
         links=tuple(link for link in (here, theirs) if link is not None and link.is_valid),
     ):
         reach(Failpoint.GATEWAY_SUBMIT_BEFORE)

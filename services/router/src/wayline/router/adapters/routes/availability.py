@@ -14,24 +14,32 @@ from nats.aio.msg import Msg
 from nats.js import errors as js_errors
 
 from wayline.chassis import Bus
-from wayline.chassis.providers import ALL_MODELS, BUCKET_STREAM, HOLD_MAX_S, Condition, Word, read_word, subject
+from wayline.chassis.providers import (
+    ALL_MODELS,
+    BUCKET_STREAM,
+    HOLD_MAX_S,
+    Condition,
+    ProviderState,
+    read_state,
+    subject,
+)
 
 log = structlog.get_logger()
 
 WAIT_S = 10.0
 """A model that asked to be left alone for no longer gets its jobs all the same: an executor waits so long for it."""
 KEYS_MAX = 1_000
-"""Models whose last word is read at the start; of the others a router hears when they speak again."""
+"""Models whose last state is read at the start; of the others a router hears when they speak again."""
 READ_MAX_S = 5.0
 
 
 class Availability:
-    """The last word on each model, forgotten when its time is over."""
+    """The last state of each model, forgotten when its time is over."""
 
     def __init__(self, bus: Bus, *, clock: Callable[[], float] = time.time) -> None:
         self._bus = bus
         self._clock = clock
-        self._words: dict[str, Word] = {}
+        self._states: dict[str, ProviderState] = {}
         self._reading: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -47,35 +55,35 @@ class Availability:
 
     def away(self, names: Iterable[str]) -> Mapping[str, str]:
         """Return those of the given models that are to be passed over, each with why: a clause about the model."""
-        if not self._words:
+        if not self._states:
             return {}
         now = self._clock()
-        self._words = {key: word for key, word in self._words.items() if word.until > now}
+        self._states = {key: state for key, state in self._states.items() if state.until > now}
         found: dict[str, str] = {}
         for name in names:
-            word = self._words.get(subject(name))
-            if word is None:
+            state = self._states.get(subject(name))
+            if state is None:
                 continue
-            left_s = min(word.until - now, HOLD_MAX_S)
-            if word.condition is Condition.FAILING:
-                found[name] = word.clause
+            left_s = min(state.until - now, HOLD_MAX_S)
+            if state.condition is Condition.FAILING:
+                found[name] = state.clause
             elif left_s > WAIT_S:
-                found[name] = f"{word.clause} for {ceil(left_s)} s"
+                found[name] = f"{state.clause} for {ceil(left_s)} s"
         return found
 
     async def _on_word(self, message: Msg) -> None:
         self._take(message.subject, message.data)
 
     def _take(self, key: str, body: bytes) -> None:
-        word = read_word(body)
-        if word is None:
+        state = read_state(body)
+        if state is None:
             return
-        known = self._words.get(key)
-        if word.condition is not Condition.WELL:
-            self._words[key] = word
+        known = self._states.get(key)
+        if state.condition is not Condition.WELL:
+            self._states[key] = state
         elif known is not None and known.condition is Condition.FAILING:
             # Only that is over: what a provider asked for still holds.
-            del self._words[key]
+            del self._states[key]
 
     def _read_again(self) -> None:
         self._reading = asyncio.create_task(self._read(), name="availability of models")
