@@ -90,12 +90,12 @@ def connection(url: str, tokens: Tokens) -> McpServer:
     """Return the scenario's server, with a login where there are tokens."""
     from wayline.tool_registry.adapters.oauth.server_auth import ServerAuth
 
-    def authorize(learn: Callable[[str], None]) -> ServerAuth:
+    def authorize(add_secret: Callable[[str], None]) -> ServerAuth:
         def client() -> AsyncClient:
             return http_client(None, connections_max=4, answer_within_s=CALL_S)
 
         table = cast("AuthorizationTable", tokens)
-        return ServerAuth(table, SUITE, url, http=client, learn=learn)
+        return ServerAuth(table, SUITE, url, http=client, add_secret=add_secret)
 
     server = ServerSettings(name="suite", url=url)
     return McpServer(server, Settings(), Arguments(), authorize=authorize if tokens.held else None)

@@ -50,7 +50,7 @@ class RegistryPlatform(Platform):
     ledger: Store
     """The tables of calls."""
     effects: EffectsServer
-    """Shared by the session: not to be killed. Calls are told apart by the tenant in their key."""
+    """Shared by the session: not to be killed. The tenant in a key says whose call it is."""
     tenant: str
     tmp_path: Path
     servers: list[EffectsServer]
@@ -106,7 +106,7 @@ class RegistryPlatform(Platform):
         return server
 
     def acted(self) -> list[tuple[str, str]]:
-        """What the shared server's tools did in this test, as `(tool, key)`."""
+        """Return what the shared server's tools did in this test, as `(tool, key)`."""
         return [(tool, key) for tool, key in self.effects.calls() if key.startswith(f"{self.tenant}/")]
 
     def times_acted(self, tool: str) -> int:
@@ -120,7 +120,7 @@ class RegistryPlatform(Platform):
             return False
 
     def ask(self, tool: str, arguments: dict[str, Any] | None = None, *, job: str = "j1", **more: Any) -> CallTool:
-        """A call as the executor asks for it."""
+        """Return a call as the executor asks for it."""
         step, call = more.pop("step", 1), more.pop("call", "1")
         values = {
             "tenant": self.tenant,
@@ -139,7 +139,7 @@ class RegistryPlatform(Platform):
         return await self.bus.ask(ask, ToolReply, timeout_s=timeout_s)
 
     async def call(self, ask: CallTool) -> ToolReply:
-        """Ask as the executor does: again with the same key until somebody knows."""
+        """Ask as the executor does: again with the same key until there is an outcome."""
         for _ in range(ASKED_AGAIN_MAX):
             try:
                 reply = await self.once(ask, timeout_s=2)
@@ -163,7 +163,7 @@ class RegistryPlatform(Platform):
         return await self.bus.ask(VoidTool(tenant=ask.tenant, **values), ToolReply, timeout_s=10)
 
     async def row(self, key: str) -> Record | None:
-        """The ledger's row as it is."""
+        """Return the ledger's row as it is."""
         return await self.ledger.fetchrow(self.tenant, "SELECT * FROM calls WHERE key = $1", key)
 
     async def until_state(self, key: str, state: str) -> None:

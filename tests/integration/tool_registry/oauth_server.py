@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 
 
 class Protected:
-    """Serves one tool to whoever brings a token that it gave out; every answer of a kind can be changed."""
+    """Serves one tool to requests with a token that it gave out; every answer of a kind can be changed."""
 
     def __init__(self, *, expires_in: int = 3_600) -> None:
         self.url = ""

@@ -31,27 +31,27 @@ QUESTION = {
 
 
 class AskingServer:
-    """Asks a person in the middle of each call and answers with what it was told."""
+    """Asks a person in the middle of each call and answers with the action of the reply."""
 
     def __init__(self) -> None:
-        self.told: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self.elicited: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
 
     async def hear(self, request: web.Request) -> web.StreamResponse:
         if request.method != "POST":
             return web.Response(status=405)
-        said = await request.json()
-        if said.get("id") == "q1":
-            self.told.set_result(said["result"])
-        if "id" not in said or "method" not in said:
+        body = await request.json()
+        if body.get("id") == "q1":
+            self.elicited.set_result(body["result"])
+        if "id" not in body or "method" not in body:
             return web.Response(status=202)
         stream = web.StreamResponse(headers={"Content-Type": "text/event-stream", "mcp-session-id": "s"})
         await stream.prepare(request)
-        reply: dict[str, Any] = {"jsonrpc": "2.0", "id": said["id"]}
-        if said["method"] == "tools/call":
+        reply: dict[str, Any] = {"jsonrpc": "2.0", "id": body["id"]}
+        if body["method"] == "tools/call":
             await stream.write(f"event: message\ndata: {json.dumps(QUESTION)}\n\n".encode())
-            told = await self.told
-            reply["result"] = {"content": [{"type": "text", "text": f"told to {told['action']}"}]}
-        elif result := RESULTS.get(said["method"]):
+            answer = await self.elicited
+            reply["result"] = {"content": [{"type": "text", "text": f"told to {answer['action']}"}]}
+        elif result := RESULTS.get(body["method"]):
             reply["result"] = result
         else:
             reply["error"] = {"code": -32601, "message": "no such method"}
@@ -80,6 +80,6 @@ async def test_a_question_over_an_older_protocol_is_declined_and_told(platform: 
         reply = await platform.call(platform.ask("old__act"))
 
     assert reply.status == "success"
-    told, note = reply.content.split("\n")
-    assert told == "told to decline"
+    content, note = reply.content.split("\n")
+    assert content == "told to decline"
     assert "asked a person: 'Which account?'" in note and "declined" in note

@@ -76,10 +76,10 @@ async def test_a_search_without_retrieval_is_unavailable_after_three_tries(platf
 async def test_the_time_is_given_in_a_zone_a_wrong_one_refused(platform):
     await platform.registry()
 
-    told = await platform.once(platform.ask("get_current_time", {"timezone": "Europe/Zurich"}))
+    reply = await platform.once(platform.ask("get_current_time", {"timezone": "Europe/Zurich"}))
     wrong = await platform.once(platform.ask("get_current_time", {"timezone": "Mars"}, job="j2"))
 
-    assert told.status == "success"
+    assert reply.status == "success"
     assert wrong.error is not None
     assert "no IANA time zone" in wrong.error.message
 

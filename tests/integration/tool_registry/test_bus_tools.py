@@ -59,7 +59,7 @@ class OrderDesk:
     async def announce(
         self, tools: tuple[BusTool, ...] = TOOLS, *, service: str = "orders", leaving: bool = False
     ) -> Announced:
-        said = AnnounceTools(
+        announcement = AnnounceTools(
             tenant=TENANT,
             service=service,
             instance=self.instance,
@@ -67,7 +67,7 @@ class OrderDesk:
             tools=tools,
             leaving=leaving,
         )
-        answer = await self._nc.request(said.subject, said.to_wire(), timeout=5)
+        answer = await self._nc.request(announcement.subject, announcement.to_wire(), timeout=5)
         if h.ERROR in (answer.headers or {}):
             raise AssertionError(answer.data.decode())
         return Announced.model_validate_json(answer.data)
@@ -235,11 +235,11 @@ async def test_a_result_has_its_error_cost_and_entities(platform: RegistryPlatfo
     await desk.serve(answer)
     await desk.announce()
 
-    failed, told = [await platform.call(refund(platform, call=call)) for call in ("1", "2")]
+    failed, succeeded = [await platform.call(refund(platform, call=call)) for call in ("1", "2")]
 
     assert failed.error is not None and failed.error.message == "the order was paid back already"
-    assert [float(one.cost_usd or 0) for one in (failed, told)] == [0.01, 0.02]
-    assert [entity.id for entity in told.entities] == ["A-1"]
+    assert [float(one.cost_usd or 0) for one in (failed, succeeded)] == [0.01, 0.02]
+    assert [entity.id for entity in succeeded.entities] == ["A-1"]
 
 
 async def test_a_service_that_leaves_is_away_until_it_is_back(platform: RegistryPlatform, desk: OrderDesk):

@@ -1,4 +1,4 @@
-"""kill -9 of a registry around and inside a call; whoever is asked next may only do what the effect allows."""
+"""kill -9 of a registry around and inside a call; the process that is asked next may only do what the effect allows."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ PAY = "effects__pay_once"
 
 
 async def unknown_call(platform, **more):
-    """A `once` call whose holder is gone."""
+    """Put a `once` call into the ledger whose holder is gone."""
     ask = platform.ask(PAY, **more)
     row = (ask.tenant, ask.key, ask.job_id, ask.tool, Effect.ONCE, "gone", -1, ask.deadline)
     await platform.ledger.execute(ask.tenant, platform.ledger.sql.begin, *row)
@@ -65,10 +65,12 @@ async def test_of_many_decisions_at_once_one_holds(platform):
     await asyncio.gather(platform.registry(), platform.registry())
     ask = await unknown_call(platform)
 
-    said: list[ToolReply] = await asyncio.gather(*(platform.resolve(ask.key, "succeeded", f"by {n}") for n in range(8)))
+    replies: list[ToolReply] = await asyncio.gather(
+        *(platform.resolve(ask.key, "succeeded", f"by {n}") for n in range(8))
+    )
 
-    assert len({reply.content for reply in said}) == 1
-    assert sum(not reply.repeated for reply in said) == 1
+    assert len({reply.content for reply in replies}) == 1
+    assert sum(not reply.repeated for reply in replies) == 1
 
 
 async def test_a_decision_on_an_unbegun_key_prevents_its_call(platform):

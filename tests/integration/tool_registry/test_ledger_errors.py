@@ -1,4 +1,4 @@
-"""Errors of the ledger's Postgres at each statement: what acted is never told as failed, and does not act again."""
+"""Errors of the ledger's Postgres at each statement: what acted is never reported as failed, and does not act again."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Faults:
         )
 
     async def met(self) -> int:
-        """How many of the planned faults were met at least once."""
+        """Return how many of the planned faults were met at least once."""
         counters = [row["counter"] for row in await self.admin.fetch("SELECT counter FROM faults.planned")]
         return sum([await self.admin.fetchval(f"SELECT is_called FROM {counter}") for counter in counters])
 
@@ -84,8 +84,8 @@ async def a_key_each(platform, tool: str) -> dict[str, Any]:
     return {state: platform.ask(f"effects__{tool}", job=f"j-{state}") for state in STATES}
 
 
-async def told(platform, asks: dict[str, Any]) -> dict[str, str]:
-    """What the caller of each key is told in the end."""
+async def last_statuses(platform, asks: dict[str, Any]) -> dict[str, str]:
+    """Return the last status that the caller of each key is sent."""
     replies = await asyncio.gather(*(platform.call(ask) for ask in asks.values()))
     return {state: reply.status for state, reply in zip(asks, replies, strict=True)}
 
@@ -107,7 +107,7 @@ async def test_an_error_around_the_effect_is_waited_out(platform, faults, statem
     for state, ask in asks.items():
         await faults.plan(statement, state, ask.key)
 
-    assert await told(platform, asks) == everywhere("success")
+    assert await last_statuses(platform, asks) == everywhere("success")
     assert acted(platform, asks) == everywhere(1)
     assert await faults.met() == len(STATES)
 
@@ -115,11 +115,11 @@ async def test_an_error_around_the_effect_is_waited_out(platform, faults, statem
 async def test_an_error_on_reading_the_stored_result_is_waited_out(platform, faults):
     await platform.registry(lease_s=60)
     asks = await a_key_each(platform, "pay_once")
-    await told(platform, asks)
+    await last_statuses(platform, asks)
     for state, ask in asks.items():
         await faults.plan("find", state, ask.key)
 
-    assert await told(platform, asks) == everywhere("success")
+    assert await last_statuses(platform, asks) == everywhere("success")
     assert acted(platform, asks) == everywhere(1)
     assert await faults.met() == len(STATES)
 
@@ -131,7 +131,7 @@ async def test_an_error_while_the_lease_is_renewed_is_waited_out(platform, fault
     for state, ask in asks.items():
         await faults.plan("renew", state, ask.key)
 
-    assert await told(platform, asks) == everywhere("success")
+    assert await last_statuses(platform, asks) == everywhere("success")
     assert {ask.key: slow.count("pay_once", ask.key) for ask in asks.values()} == {a.key: 1 for a in asks.values()}
     assert await faults.met() == len(STATES)
 
@@ -143,7 +143,7 @@ async def test_an_outcome_the_ledger_never_takes_is_unknown(platform, faults, mo
     for state, ask in asks.items():
         await faults.plan("finish", state, ask.key, times=FOR_EVER)
 
-    assert await told(platform, asks) == everywhere("unknown")
+    assert await last_statuses(platform, asks) == everywhere("unknown")
     assert acted(platform, asks) == everywhere(1)
 
 
@@ -154,12 +154,12 @@ async def test_an_error_on_recording_a_cut_call_is_waited_out(platform, faults):
     for state, ask in asks.items():
         await faults.plan("disown", state, ask.key)
 
-    assert await told(platform, asks) == everywhere("unknown")
+    assert await last_statuses(platform, asks) == everywhere("unknown")
     assert await faults.met() == len(STATES)
 
 
 async def left_behind(platform, asks: dict[str, Any], effect: str) -> None:
-    """Keys whose holder is gone and whose lease has run out."""
+    """Put keys into the ledger whose holder is gone and whose lease has run out."""
     for ask in asks.values():
         row = (ask.tenant, ask.key, ask.job_id, ask.tool, effect, "gone", -1, ask.deadline)
         await platform.ledger.fetchval(platform.tenant, platform.ledger.sql.begin, *row)
@@ -172,7 +172,7 @@ async def test_an_error_on_giving_up_a_once_call_is_waited_out(platform, faults)
     for state, ask in asks.items():
         await faults.plan("give_up", state, ask.key)
 
-    assert await told(platform, asks) == everywhere("unknown")
+    assert await last_statuses(platform, asks) == everywhere("unknown")
     assert acted(platform, asks) == everywhere(0)
     assert await faults.met() == len(STATES)
 
@@ -184,7 +184,7 @@ async def test_an_error_while_a_dead_lease_is_taken_is_waited_out(platform, faul
     for state, ask in asks.items():
         await faults.plan("take", state, ask.key)
 
-    assert await told(platform, asks) == everywhere("success")
+    assert await last_statuses(platform, asks) == everywhere("success")
     assert acted(platform, asks) == everywhere(1)
     assert await faults.met() == len(STATES)
 
@@ -194,7 +194,7 @@ async def test_an_error_on_recording_a_decision_is_retryable(platform, faults, s
     await platform.registry(lease_s=60)
     asks = await a_key_each(platform, "pay_once")
     if statement == "stored":
-        await told(platform, asks)
+        await last_statuses(platform, asks)
     for state, ask in asks.items():
         await faults.plan(statement, state, ask.key)
 

@@ -14,7 +14,7 @@ PAY, PUT, BOOK = "effects__pay_once", "effects__put_idempotent", "effects__book_
 
 
 async def began(platform, ask, *, effect: Effect, lease_s: float = -1) -> None:
-    """Somebody has begun this call and is gone; its lease ends `lease_s` from now."""
+    """Put a call into the ledger that a process began which is gone; its lease ends `lease_s` from now."""
     row = (ask.tenant, ask.key, ask.job_id, ask.tool, effect, "gone", lease_s, ask.deadline)
     await platform.ledger.execute(ask.tenant, platform.ledger.sql.begin, *row)
 

@@ -258,13 +258,13 @@ async def test_a_token_is_in_no_store_log_span_or_error(platform, caplog, capfd)
         replies.append(await pay(platform, "j3"))
         shown = await view(platform)
 
-    told = {
+    written = {
         "views": shown.model_dump_json() + "".join(reply.model_dump_json() for reply in replies),
         "logs": "".join(line.getMessage() for line in caplog.records) + "".join(capfd.readouterr()),
         "spans": "".join(span.to_json() for span in registry.spans.get_finished_spans()),
         "bus": b"".join(heard).decode(errors="replace"),
         "database": await dump(platform.database.dsn),
     }
-    assert {where for where, text in told.items() if "canary-" in text} == set()
+    assert {where for where, text in written.items() if "canary-" in text} == set()
     assert [reply.status for reply in replies] == ["success", "success", "failed"]
     assert len(bank.given) == 4

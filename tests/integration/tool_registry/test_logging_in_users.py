@@ -268,12 +268,12 @@ async def test_a_users_token_is_in_no_store_log_span_or_error(platform, caplog, 
         replies.append(await pay(platform, "j3", user_id="alice"))
         listed = await logins(platform)
 
-    told = {
+    written = {
         "views": "".join(one.model_dump_json() for one in (shown, listed, *replies)),
         "logs": "".join(line.getMessage() for line in caplog.records) + "".join(capfd.readouterr()),
         "spans": "".join(span.to_json() for span in registry.spans.get_finished_spans()),
         "bus": b"".join(heard).decode(errors="replace"),
         "database": await dump(platform.database.dsn),
     }
-    assert {where for where, text in told.items() if "canary-" in text} == set()
+    assert {where for where, text in written.items() if "canary-" in text} == set()
     assert [reply.status for reply in replies] == ["success", "failed", "failed"]

@@ -190,7 +190,7 @@ async def test_a_secret_is_in_no_store_log_span_or_error(platform, caplog, capfd
                 await put(platform, "wrong", **wrong)
             refusals.append(str(refused.value))
 
-    told = {
+    written = {
         "views": "".join(one.model_dump_json() + repr(one) for one in seen),
         "replies": "".join(reply.model_dump_json() for reply in replies),
         "refusals": "".join(refusals),
@@ -202,10 +202,10 @@ async def test_a_secret_is_in_no_store_log_span_or_error(platform, caplog, capfd
         "bus": b"".join(heard).decode(errors="replace"),
         "database": await dump(platform.database.dsn),
     }
-    assert {where for where, text in told.items() if CANARY in text} == set()
-    assert "leaky" in told["views"]
-    assert "leaky" in told["database"]
-    assert "leaky" in told["spans"]
+    assert {where for where, text in written.items() if CANARY in text} == set()
+    assert "leaky" in written["views"]
+    assert "leaky" in written["database"]
+    assert "leaky" in written["spans"]
     assert replies[2].status == "failed"
 
 

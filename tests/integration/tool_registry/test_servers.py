@@ -341,13 +341,13 @@ async def test_a_servers_headers_are_sent_but_never_logged(platform, caplog, cap
 
     assert called.status == "success"
     assert old.refused > 0 and refused.status != "success"
-    said = [
+    texts = [
         capfd.readouterr().out,
         caplog.text,
         repr(refused),
         *(f"{span.attributes} {span.events}" for span in registry.spans.get_finished_spans()),
     ]
-    assert not any(secret in text for text in said)
+    assert not any(secret in text for text in texts)
 
 
 class OldServer:
@@ -377,14 +377,14 @@ class OldServer:
             await asyncio.Event().wait()
         if request.method != "POST":
             return web.Response(status=405)
-        said = await request.json()
-        if "id" not in said:
+        body = await request.json()
+        if "id" not in body:
             return web.Response(status=202)
         if self.hangs:
             await asyncio.Event().wait()
-        self.sessions += said["method"] == "initialize"
-        reply = {"jsonrpc": "2.0", "id": said["id"]}
-        if result := self._results.get(said["method"]):
+        self.sessions += body["method"] == "initialize"
+        reply = {"jsonrpc": "2.0", "id": body["id"]}
+        if result := self._results.get(body["method"]):
             reply["result"] = result
         else:
             reply["error"] = {"code": -32601, "message": "no such method"}

@@ -17,7 +17,7 @@ from wayline.tool_registry.adapters.tables.ledger import PostgresLedger
 from wayline.tool_registry.calls import effect_call
 from wayline.tool_registry.calls.bound_tool import BoundTool
 from wayline.tool_registry.calls.effect_call import EffectCall
-from wayline.tool_registry.errors import Cut, LedgerUnavailable
+from wayline.tool_registry.errors import AnswerLost, LedgerUnavailable
 from wayline.tool_registry.tools.catalogue import Tool
 from wayline.tool_registry.tools.tool_servers import ToolRequest
 
@@ -212,7 +212,7 @@ async def test_a_cut_call_is_repeated_only_after_its_lease(platform, monkeypatch
 
     async def cut(*args: Any, **kwargs: Any) -> None:
         server.effects += 1
-        raise Cut("the connection broke")
+        raise AnswerLost("the connection broke")
 
     monkeypatch.setattr(server, "call", cut)
     before = await Holder(platform, Effect.IDEMPOTENT, server, lease_s=600).reply()

@@ -1,4 +1,4 @@
-"""Servers that tenants save: live on every replica, told apart by tenant, refused where they are not allowed."""
+"""Servers that tenants save: live on every replica, separate for each tenant, refused where they are not allowed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results whose server leaves out their type: the call took place, and that is what is said."""
+"""Results whose server leaves out their type: the call took place, and is reported so."""
 
 from __future__ import annotations
 

@@ -12,11 +12,11 @@ from wayline.contracts.errors import Refused
 from wayline.contracts.tools import CallTool, Effect, ToolReply
 from wayline.testkit import until
 
-NOBODY_KNOWS = "it is not known whether it took effect"
+NOT_KNOWN = "it is not known whether it took effect"
 
 
-async def begun_by_nobody(platform: Any, effect: Effect, tool: str, *, state: str = "started") -> CallTool:
-    """A call in the ledger whose holder is gone."""
+async def call_without_holder(platform: Any, effect: Effect, tool: str, *, state: str = "started") -> CallTool:
+    """Put a call into the ledger whose holder is gone."""
     ask = platform.ask(f"effects__{tool}")
     row = (ask.tenant, ask.key, ask.job_id, ask.tool, effect, "gone", -1, ask.deadline)
     await platform.ledger.execute(ask.tenant, platform.ledger.sql.begin, *row)
@@ -24,7 +24,7 @@ async def begun_by_nobody(platform: Any, effect: Effect, tool: str, *, state: st
     return ask
 
 
-def said(reply: ToolReply) -> tuple[str, str]:
+def code_and_message(reply: ToolReply) -> tuple[str, str]:
     assert reply.error is not None
     return reply.error.code, reply.error.message
 
@@ -35,7 +35,7 @@ async def test_an_unbegun_call_never_begins_once_voided(platform):
 
     ended = await platform.void(ask)
 
-    assert said(ended) == ("cancelled", "it had not begun")
+    assert code_and_message(ended) == ("cancelled", "it had not begun")
     assert await platform.call(ask) == ended.model_copy(update={"repeated": True})
     assert platform.times_acted("pay_once") == 0
 
@@ -58,21 +58,21 @@ async def test_a_finished_call_keeps_its_outcome(platform):
 )
 async def test_a_call_whose_holder_is_gone_is_unknown_for_good(platform, effect, tool, state):
     await platform.registry()
-    ask = await begun_by_nobody(platform, effect, tool, state=state)
+    ask = await call_without_holder(platform, effect, tool, state=state)
 
     ended = await platform.void(ask)
 
     row = await platform.row(ask.key)
-    assert said(ended) == ("cancelled", NOBODY_KNOWS)
+    assert code_and_message(ended) == ("cancelled", NOT_KNOWN)
     assert row["state"] == "finished"
     assert platform.times_acted(tool) == 0
 
 
 async def test_a_reconcile_tool_that_knows_of_no_effect_is_believed(platform):
     await platform.registry()
-    ask = await begun_by_nobody(platform, Effect.RECONCILE, "book_reconcile")
+    ask = await call_without_holder(platform, Effect.RECONCILE, "book_reconcile")
 
-    assert said(await platform.void(ask)) == ("cancelled", "it had no effect")
+    assert code_and_message(await platform.void(ask)) == ("cancelled", "it had no effect")
     assert platform.times_acted("book_reconcile") == 0
 
 
@@ -100,7 +100,7 @@ async def test_a_voided_call_outliving_its_wait_is_cut(platform):
 
     ended = await platform.void(ask)
 
-    assert said(ended) == ("cancelled", NOBODY_KNOWS)
+    assert code_and_message(ended) == ("cancelled", NOT_KNOWN)
     await asyncio.wait({calling})
 
 
@@ -113,7 +113,7 @@ async def test_a_call_held_elsewhere_is_in_progress_for_its_lease(platform):
     assert (await platform.void(ask)).status == "in_progress"
 
     await platform.ledger.execute(ask.tenant, "UPDATE calls SET lease_until = clock_timestamp()")
-    assert said(await platform.void(ask)) == ("cancelled", NOBODY_KNOWS)
+    assert code_and_message(await platform.void(ask)) == ("cancelled", NOT_KNOWN)
 
 
 async def test_a_read_that_runs_is_stopped(platform):
@@ -123,7 +123,7 @@ async def test_a_read_that_runs_is_stopped(platform):
     calling = asyncio.create_task(platform.call(ask))
     await until(lambda: slow.has_begun("look_read", ask.key), why="the tool works")
 
-    assert said(await platform.void(ask)) == ("cancelled", "the call was cancelled")
+    assert code_and_message(await platform.void(ask)) == ("cancelled", "the call was cancelled")
     assert (await calling).status == "failed"
 
 

@@ -76,9 +76,9 @@ async def test_the_passages_of_a_page_that_answer_are_returned(platform):
         reply = await fetch(platform, site.url("/tides"), query="How high are spring tides in Brest?", detail="brief")
 
     assert reply.status == "success", reply.error
-    told = json.loads(reply.content)
-    [page] = told["results"]
-    assert (told["fetched"], told["failed"], page["title"], page["url"]) == (1, 0, "Tides", site.url("/tides"))
+    result = json.loads(reply.content)
+    [page] = result["results"]
+    assert (result["fetched"], result["failed"], page["title"], page["url"]) == (1, 0, "Tides", site.url("/tides"))
     assert "Spring tides in Brest reach five metres." in page["content"]
     assert len(page["content"]) < 2_500
     assert site.seen[1].headers["user-agent"] == "Wayline/0.1"
@@ -90,11 +90,11 @@ async def test_each_page_has_its_own_outcome(platform):
         urls = [site.url("/tides"), site.url("/pdf"), site.url("/gone")]
         reply = await fetch(platform, *urls)
 
-    told = json.loads(reply.content)
-    assert (told["fetched"], told["failed"]) == (2, 1)
-    assert "The neap tide is lower." in told["results"][1]["content"]
-    assert told["results"][2]["error"]["code"] == "bad_status"
-    assert "404" in told["results"][2]["error"]["message"]
+    result = json.loads(reply.content)
+    assert (result["fetched"], result["failed"]) == (2, 1)
+    assert "The neap tide is lower." in result["results"][1]["content"]
+    assert result["results"][2]["error"]["code"] == "bad_status"
+    assert "404" in result["results"][2]["error"]["message"]
     assert tool_state("web_fetch") == "fetching_content"
     assert observation("web_fetch", {"urls": urls}, reply.content, failed=False) == "2 fetched, 1 failed"
 

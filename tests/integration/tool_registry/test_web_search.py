@@ -66,15 +66,15 @@ async def test_a_search_brings_five_results_of_strangers(platform, provider: str
 
     assert names == ["web_search"]
     assert reply.status == "success", reply.error
-    told = json.loads(reply.content)
-    assert told["query"] == "tides"
-    assert told["results"][0] == {
+    result = json.loads(reply.content)
+    assert result["query"] == "tides"
+    assert result["results"][0] == {
         "title": "Tides",
         "url": "https://sea.example/tides",
         "snippet": "They rise twice & fall.",
         "published": "2026-03-01",
     }
-    assert len(told["results"]) == 5
+    assert len(result["results"]) == 5
     assert reply.cost_usd is None
     assert len(played.asked) == 1
     assert tool_state("web_search") == "searching_web"
@@ -138,19 +138,19 @@ async def test_a_search_that_finds_nothing_is_widened_once(platform):
         query = '"rise of tides" site:sea.example'
         reply = await search(platform, query=query, source_category="news", target_info=["height"])
 
-    told = json.loads(reply.content)
+    result = json.loads(reply.content)
     assert [words(one) for one in played.asked][1:] == ["rise of tides"]
-    assert (told["query"], len(told["results"])) == ("rise of tides", 1)
-    assert "Nothing was found on news sites" in told["note"]
+    assert (result["query"], len(result["results"])) == ("rise of tides", 1)
+    assert "Nothing was found on news sites" in result["note"]
 
 
 async def test_a_search_that_finds_nothing_at_all_says_so(platform):
     async with engine(platform, "searxng", lambda asked: []) as played:
         reply = await search(platform, target_info=["height"])
 
-    told = json.loads(reply.content)
-    assert (told["results"], len(played.asked)) == ([], 2)
-    assert "Nothing was found" in told["note"]
+    result = json.loads(reply.content)
+    assert (result["results"], len(played.asked)) == ([], 2)
+    assert "Nothing was found" in result["note"]
 
 
 async def test_each_search_is_charged_and_a_kept_one_is_free(platform):

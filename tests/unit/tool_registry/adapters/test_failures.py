@@ -8,7 +8,7 @@ import pytest
 from mcp import MCPError
 
 from wayline.tool_registry.adapters.connection.failures import AWAY, SESSION_ENDED, call_error
-from wayline.tool_registry.errors import Cut, NotBegun, TimedOut, Unusable
+from wayline.tool_registry.errors import AnswerLost, NotBegun, TimedOut, Unusable
 
 
 @pytest.mark.parametrize(
@@ -22,11 +22,11 @@ from wayline.tool_registry.errors import Cut, NotBegun, TimedOut, Unusable
         (ExceptionGroup("", [MCPError(types.REQUEST_TIMEOUT, "timed out")]), TimedOut),
         (MCPError(types.INVALID_PARAMS, "no"), Unusable),
         (MCPError(types.METHOD_NOT_FOUND, "Not Found"), Unusable),
-        (MCPError(types.CONNECTION_CLOSED, "closed"), Cut),
-        (MCPError(types.INTERNAL_ERROR, "Server returned an error response"), Cut),
-        (MCPError(types.INVALID_REQUEST, "server answered a request with 202 Accepted"), Cut),
-        (httpx2.ReadError("reset"), Cut),
-        (RuntimeError("anything else"), Cut),
+        (MCPError(types.CONNECTION_CLOSED, "closed"), AnswerLost),
+        (MCPError(types.INTERNAL_ERROR, "Server returned an error response"), AnswerLost),
+        (MCPError(types.INVALID_REQUEST, "server answered a request with 202 Accepted"), AnswerLost),
+        (httpx2.ReadError("reset"), AnswerLost),
+        (RuntimeError("anything else"), AnswerLost),
     ],
     ids=repr,
 )

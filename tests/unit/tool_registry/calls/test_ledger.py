@@ -7,27 +7,27 @@ import itertools
 import pytest
 
 from wayline.contracts.tools import Effect, ToolReply
-from wayline.tool_registry.calls.ledger import Next, Row, State, next_step
+from wayline.tool_registry.calls.ledger import NextStep, Row, State, next_step
 
 
 def row(state: State = State.STARTED, effect: Effect = Effect.ONCE, **more) -> Row:
-    values = {"attempt": 1, "owner": "somebody", "live": False, "late": False, **more}
+    values = {"attempt": 1, "owner": "another", "live": False, "late": False, **more}
     return Row(state=state, effect=effect, **values)
 
 
 @pytest.mark.parametrize(
     ("seen", "allowed"),
     [
-        (row(State.FINISHED, result=ToolReply(status="success")), Next.STORED),
-        (row(State.UNKNOWN), Next.UNKNOWN),
-        (row(live=True), Next.WAIT),
-        (row(effect=Effect.IDEMPOTENT, live=True, late=True), Next.WAIT),
-        (row(effect=Effect.ONCE), Next.GIVE_UP),
-        (row(effect=Effect.IDEMPOTENT), Next.AGAIN),
-        (row(effect=Effect.READ), Next.LOSE),
-        (row(effect=Effect.RECONCILE), Next.ASK_TOOL),
-        (row(effect=Effect.RECONCILE, late=True), Next.GIVE_UP),
-        (row(effect=Effect.IDEMPOTENT, attempt=3), Next.GIVE_UP),
+        (row(State.FINISHED, result=ToolReply(status="success")), NextStep.STORED),
+        (row(State.UNKNOWN), NextStep.UNKNOWN),
+        (row(live=True), NextStep.WAIT),
+        (row(effect=Effect.IDEMPOTENT, live=True, late=True), NextStep.WAIT),
+        (row(effect=Effect.ONCE), NextStep.GIVE_UP),
+        (row(effect=Effect.IDEMPOTENT), NextStep.AGAIN),
+        (row(effect=Effect.READ), NextStep.LOSE),
+        (row(effect=Effect.RECONCILE), NextStep.ASK_TOOL),
+        (row(effect=Effect.RECONCILE, late=True), NextStep.GIVE_UP),
+        (row(effect=Effect.IDEMPOTENT, attempt=3), NextStep.GIVE_UP),
     ],
 )
 def test_a_row_allows_one_thing(seen, allowed):
@@ -40,4 +40,4 @@ def test_nothing_ever_allows_a_once_tool_again():
         for state, attempt, live, late in itertools.product(State, range(5), (True, False), (True, False))
     )
 
-    assert not {next_step(seen, attempts_max=9) for seen in rows} & {Next.AGAIN, Next.ASK_TOOL}
+    assert not {next_step(seen, attempts_max=9) for seen in rows} & {NextStep.AGAIN, NextStep.ASK_TOOL}

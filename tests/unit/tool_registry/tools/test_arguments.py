@@ -32,25 +32,25 @@ def test_a_problem_names_the_field(arguments, problem):
 
 
 def test_every_wrong_field_is_named():
-    said = Arguments().problem(SCHEMA, {"to": 1, "items": 2})
+    problem = Arguments().problem(SCHEMA, {"to": 1, "items": 2})
 
-    assert said == "items: 2 is not of type 'array'; to: 1 is not of type 'string'"
+    assert problem == "items: 2 is not of type 'array'; to: 1 is not of type 'string'"
 
 
 def test_a_schema_is_checked_against_as_itself_also_by_its_digest():
     other = {**SCHEMA, "required": ["items"]}
     arguments = Arguments()
 
-    said = [arguments.problem(schema, {}, digest=digest_of(schema)) for schema in (SCHEMA, other, SCHEMA)]
+    problems = [arguments.problem(schema, {}, digest=digest_of(schema)) for schema in (SCHEMA, other, SCHEMA)]
 
-    assert said == ["'to' is a required property", "'items' is a required property", "'to' is a required property"]
+    assert problems == ["'to' is a required property", "'items' is a required property", "'to' is a required property"]
 
 
 def test_a_huge_value_is_not_repeated_whole():
-    said = Arguments().problem(SCHEMA, {"to": ["x" * 100_000]})
+    problem = Arguments().problem(SCHEMA, {"to": ["x" * 100_000]})
 
-    assert said is not None
-    assert len(said) < PROBLEM_MAX_CHARS + 20
+    assert problem is not None
+    assert len(problem) < PROBLEM_MAX_CHARS + 20
 
 
 def test_a_schema_that_points_elsewhere_is_not_fetched():
@@ -66,10 +66,10 @@ def test_a_schema_may_point_into_itself():
 
 
 def test_a_schema_that_is_none_is_found_out():
-    said = Arguments().check_schema({"type": "object", "properties": {"a": {"type": "strange"}}})
+    problem = Arguments().check_schema({"type": "object", "properties": {"a": {"type": "strange"}}})
 
-    assert said is not None
-    assert "a" in said
+    assert problem is not None
+    assert "a" in problem
 
 
 DEEP = {"type": "object"}

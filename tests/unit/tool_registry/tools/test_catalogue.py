@@ -75,6 +75,6 @@ def test_a_selection_is_sorted_and_matches_whole_names():
     assert [d.name for d in select(tools, ["bank"])] == []
 
 
-@pytest.mark.parametrize(("said", "meant"), [("search_knowlege", "search_knowledge"), ("zzz", None)])
-def test_the_nearest_name_is_offered_only_when_it_is_near(said, meant):
-    assert nearest(said, ["search_knowledge", "get_current_time"]) == meant
+@pytest.mark.parametrize(("asked", "meant"), [("search_knowlege", "search_knowledge"), ("zzz", None)])
+def test_the_nearest_name_is_offered_only_when_it_is_near(asked, meant):
+    assert nearest(asked, ["search_knowledge", "get_current_time"]) == meant

@@ -1,4 +1,4 @@
-"""Definitions are told apart by their fingerprints, and shown by where they differ."""
+"""Definitions differ by their fingerprints, and are shown by where they differ."""
 
 from __future__ import annotations
 

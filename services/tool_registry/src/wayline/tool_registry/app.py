@@ -37,10 +37,10 @@ from wayline.tool_registry.adapters.builtin_tools import builtin_server, builtin
 from wayline.tool_registry.adapters.bus_tools import BusServices, ServicePins
 from wayline.tool_registry.adapters.connection.transport import Confinement
 from wayline.tool_registry.adapters.images.image_tools import ImageTools, image_tools
-from wayline.tool_registry.adapters.servers.authorizing import Authorizing
 from wayline.tool_registry.adapters.servers.builtin_server import BuiltinServer
 from wayline.tool_registry.adapters.servers.mcp_server import McpServer
 from wayline.tool_registry.adapters.servers.mcp_servers import McpServers
+from wayline.tool_registry.adapters.servers.server_auth_factory import ServerAuthFactory
 from wayline.tool_registry.adapters.servers.tenant_servers import TenantServers
 from wayline.tool_registry.adapters.servers.user_connections import UserConnections
 from wayline.tool_registry.adapters.servers.user_server import UserServer
@@ -53,7 +53,7 @@ from wayline.tool_registry.adapters.web.web_tools import WebTools, web_tools
 from wayline.tool_registry.calls.running_calls import RunningCalls
 from wayline.tool_registry.handlers.announcements import AnnouncementHandlers
 from wayline.tool_registry.handlers.authorizations import AuthorizationHandlers
-from wayline.tool_registry.handlers.calls import Handlers
+from wayline.tool_registry.handlers.calls import CallHandlers
 from wayline.tool_registry.handlers.impact import ImpactHandlers
 from wayline.tool_registry.handlers.search import SearchHandlers
 from wayline.tool_registry.handlers.servers import ServerHandlers
@@ -91,7 +91,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     table = ServerTable(store, settings.secret_keys(), per_tenant_max=settings.servers_per_tenant_max)
     definitions = DefinitionTable(store)
     authorizations = AuthorizationTable(store, settings.secret_keys())
-    authorizing = Authorizing(authorizations, settings)
+    authorizing = ServerAuthFactory(authorizations, settings)
     of_tenants = _of_tenants(settings, table, definitions, arguments, authorizing)
     on_bus = BusServices(bus, settings, arguments)
     service_pins = ServicePins(definitions, table, trusted=settings.trusted_services)
@@ -139,7 +139,9 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         exporter,
         asks=[
             *_asks(
-                Handlers(servers, running, ledger), SearchHandlers(servers, embeddings), calls_max=settings.calls_max
+                CallHandlers(servers, running, ledger),
+                SearchHandlers(servers, embeddings),
+                calls_max=settings.calls_max,
             ),
             *_asks_about_servers(administration, impact),
             asks(AuthorizeServer, logins.authorize, slots=TRIES_MAX),
@@ -165,7 +167,7 @@ def _of_tenants(
     table: ServerTable,
     definitions: DefinitionTable,
     arguments: Arguments,
-    authorizing: Authorizing,
+    authorizing: ServerAuthFactory,
 ) -> TenantServers:
     confined = Confinement.by(settings)
 
@@ -232,7 +234,7 @@ def _servers(
     )
 
 
-def _asks(handlers: Handlers, search: SearchHandlers, *, calls_max: int) -> list[Ask[Any]]:
+def _asks(handlers: CallHandlers, search: SearchHandlers, *, calls_max: int) -> list[Ask[Any]]:
     return [
         asks(ListTools, handlers.list_tools),
         asks(SearchTools, search.search_tools),

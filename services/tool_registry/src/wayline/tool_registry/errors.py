@@ -2,10 +2,10 @@
 
 CallError
 ├── NotBegun        the request never reached the tool: nothing happened
-│   └── NeedsLogin      because somebody has to log in to its server first
-├── Cut             it was sent, no answer came: the outcome is unknown
+│   └── NeedsLogin      because nobody is logged in to its server
+├── AnswerLost      it was sent, no answer came: the outcome is unknown
 │   └── TimedOut        because the tool took too long
-├── Overtaken       another process took our lease before the request was sent: nothing happened here
+├── LeaseLost       another process took our lease before the request was sent: nothing happened here
 └── Unusable        the server refused it, or answered with something that is no result
 
 TooMuchOffered      a server offers more definitions than are kept
@@ -29,20 +29,20 @@ class NotBegun(CallError):
 
 
 class NeedsLogin(NotBegun):
-    """Somebody has to log in to the server first."""
+    """The server needs a login first."""
 
     code: ClassVar[str] = "needs_authorization"
 
 
-class Overtaken(CallError):
+class LeaseLost(CallError):
     """Another process took the lease before the request was sent."""
 
 
-class Cut(CallError):
+class AnswerLost(CallError):
     """The request was sent and no answer came."""
 
 
-class TimedOut(Cut):
+class TimedOut(AnswerLost):
     """The tool took too long."""
 
     def __init__(self, *, after_s: float) -> None:

@@ -30,7 +30,7 @@ WHERE tenant = $1 AND key = $2 AND state = 'started' AND attempt = $3 AND owner 
 RETURNING attempt;
 
 -- name: finish
--- Also from `unknown`: somebody gave the call up while its holder still had the answer coming.
+-- Also from `unknown`: the call was given up while its holder still waited for the answer.
 UPDATE calls
 SET state = 'finished', result = $5::text::json, ended_at = clock_timestamp()
 WHERE tenant = $1 AND key = $2 AND state IN ('started', 'unknown') AND attempt = $3 AND owner = $4
@@ -57,7 +57,7 @@ WHERE calls.state IN ('started', 'unknown')
 RETURNING attempt;
 
 -- name: void
--- Keeps a key from ever beginning: whoever begins it later finds it finished.
+-- Keeps a key from ever beginning: a later begin finds it finished.
 INSERT INTO calls (tenant, key, job_id, tool, effect, state, attempt, owner, lease_until, result, ended_at)
 VALUES ($1, $2, $3, $4, 'once', 'finished', 0, '', clock_timestamp(), $5::text::json, clock_timestamp())
 ON CONFLICT (tenant, key) DO NOTHING
@@ -72,7 +72,7 @@ WHERE tenant = $1 AND key = $2
 RETURNING attempt;
 
 -- name: forget
--- Also what nobody ever ended: the job of a call that was left behind is as long over as any other.
+-- Also what was never ended: the job of a call that was left behind is as long over as any other.
 DELETE FROM calls
 WHERE ended_at < clock_timestamp() - make_interval(days => $1)
     OR ended_at IS NULL AND lease_until < clock_timestamp() - make_interval(days => $1);
@@ -103,7 +103,7 @@ SELECT tenant, name, config::text, key_id, sealed, enabled, revision::text, save
 FROM servers WHERE tenant = $1 AND name = $2 AND kind = 'mcp';
 
 -- name: put_server
--- What a service of this name on the bus had approved is no word on the server.
+-- The approved definitions of a service of this name on the bus do not count for the server.
 WITH service AS (
     DELETE FROM definitions USING servers
     WHERE definitions.tenant = $1 AND definitions.server = $2
@@ -131,7 +131,7 @@ SELECT tenant, name, config::text, key_id, sealed, enabled, revision::text, save
 FROM servers WHERE key_id <> $1;
 
 -- name: seal_server
--- The revision stays: nothing has changed for who is connected.
+-- The revision stays: nothing has changed for those connected.
 UPDATE servers SET key_id = $4, sealed = $5
 WHERE tenant = $1 AND name = $2 AND sealed = $3
 RETURNING name;
@@ -202,7 +202,7 @@ UPDATE servers SET pins = gen_random_uuid()
 WHERE tenant = $1 AND name = $2 AND EXISTS (SELECT 1 FROM approved);
 
 -- name: begin_login
--- Of one server a few logins may be open at once; those that nobody came back from go with the next one.
+-- Of one server a few logins may be open at once; those that were never finished go with the next one.
 WITH gone AS (
     DELETE FROM logins WHERE tenant = $1 AND expires_at <= clock_timestamp()
 )
@@ -215,7 +215,7 @@ RETURNING server;
 SELECT count(*) FROM authorizations WHERE tenant = $1 AND server = $2 AND user_id <> $3;
 
 -- name: take_login
--- Once: whoever comes with the same state again finds nothing.
+-- Once: the same state finds nothing the next time.
 DELETE FROM logins WHERE tenant = $1 AND state_sha256 = $2
 RETURNING server, user_id, key_id, sealed, expires_at > clock_timestamp() AS valid;
 

@@ -1,4 +1,4 @@
-"""Every knob of the registry; servers come as JSON in `WAYLINE_TOOL_REGISTRY_SERVERS`."""
+"""Every setting of the registry; servers come as JSON in `WAYLINE_TOOL_REGISTRY_SERVERS`."""
 
 from __future__ import annotations
 
@@ -161,13 +161,13 @@ class Settings(EnvironmentSettings):
             )
         if self.image_prices() is None:
             raise ValueError(
-                f"nobody has said what an image of {self.image_model} costs: set image_usd, dollars per image; 0 where "
+                f"no price is known for images of {self.image_model}: set image_usd, dollars per image; 0 where "
                 "it is free"
             )
         return self
 
     def image_prices(self) -> ImagePrices | None:
-        """Return what images cost: as the settings say, else as the catalogue does; None: nobody says."""
+        """Return what images cost: as the settings give it, else as the catalogue does; None: it is not known."""
         if self.image_usd is not None:
             return ImagePrices.flat(self.image_usd)
         return known_prices(self.image_model) if self.image_model is not None else None

@@ -1,4 +1,4 @@
-"""Whose tokens of a server are meant: the tenant's, or one user's."""
+"""The owner of tokens of a server: the tenant, or one user."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TokenOwner:
-    """Whoever logs in to a server."""
+    """The tenant or the user that tokens of a server were given to."""
 
     tenant: str
     server: str

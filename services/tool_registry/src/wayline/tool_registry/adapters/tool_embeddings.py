@@ -1,4 +1,4 @@
-"""How near tools are to a query in meaning: retrieval's embedder makes the vectors, and those of tools are kept."""
+"""Measure how near tools are to a query in meaning: retrieval's embedder makes the vectors, those of tools are kept."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the built-in tools compute: arithmetic and dates. Pure: the time comes in as an argument."""
+"""Compute what the built-in tools are asked: arithmetic and dates. Pure: the time comes in as an argument."""

@@ -45,7 +45,7 @@ def calculate(expression: str) -> str:
     if len(expression) > EXPRESSION_CHARS_MAX:
         raise CannotCompute(f"the expression is longer than {EXPRESSION_CHARS_MAX} characters: compute it in parts")
     try:
-        return shown(_Reader(list(_tokens(expression))).value())
+        return shown(_Parser(list(_tokens(expression))).value())
     except ZeroDivisionError:
         raise CannotCompute("this divides by zero") from None
     except (OverflowError, Overflow):
@@ -93,7 +93,7 @@ def _tokens(expression: str) -> Iterator[_Token]:
         at = found.end()
 
 
-class _Reader:
+class _Parser:
     """Reads and computes at once: each operator binds as in mathematics."""
 
     def __init__(self, tokens: list[_Token]) -> None:

@@ -53,7 +53,7 @@ class DateQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _ParsedQuestion:
     """A question with its dates and its calendar read."""
 
     question: DateQuestion
@@ -72,14 +72,14 @@ def answer(question: DateQuestion, *, now: datetime) -> dict[str, Any]:
     end = moment(question.end_date, in_zone, now=now) if question.end_date is not None else None
     own = [_day(moment(one, in_zone, now=now)) for one in question.extra_holidays]
     business = business_calendar(question.country, question.region, own)
-    read = _Read(question, moment(question.date, in_zone, now=now), end, business)
+    read = _ParsedQuestion(question, moment(question.date, in_zone, now=now), end, business)
     try:
         return _OPERATIONS[question.operation](read)
     except (ValueError, OverflowError):
         raise CannotCalculate("the result is outside of the years 1 to 9999") from None
 
 
-def _add(read: _Read) -> dict[str, Any]:
+def _add(read: _ParsedQuestion) -> dict[str, Any]:
     asked = read.question
     offset = Offset(
         years=asked.years,
@@ -98,21 +98,21 @@ def _add(read: _Read) -> dict[str, Any]:
     return {"result": _text(end), **_about(end), **(_note(read) if asked.business_days else {})}
 
 
-def _difference(read: _Read) -> dict[str, Any]:
+def _difference(read: _ParsedQuestion) -> dict[str, Any]:
     if read.end is None:
         raise CannotCalculate("difference needs an end_date")
     found = difference(read.start, read.end, read.business.why_free)
     parts = {"years": found.years, "months": found.months, "days": found.rest_days}
-    told: dict[str, Any] = {"from": _text(read.start), "to": _text(read.end), "days": found.days}
+    measured: dict[str, Any] = {"from": _text(read.start), "to": _text(read.end), "days": found.days}
     if found.business_days is not None:
-        told["business_days"] = found.business_days
-    told["in_parts"] = parts
+        measured["business_days"] = found.business_days
+    measured["in_parts"] = parts
     if found.seconds is not None:
-        told |= {"hours": round(found.seconds / 3600, 2), "seconds": found.seconds}
-    return told | _note(read)
+        measured |= {"hours": round(found.seconds / 3600, 2), "seconds": found.seconds}
+    return measured | _note(read)
 
 
-def _period(read: _Read) -> dict[str, Any]:
+def _period(read: _ParsedQuestion) -> dict[str, Any]:
     if read.question.unit is None:
         raise CannotCalculate("period needs a unit: week, month, quarter or year")
     first, last = period(read.day, read.question.unit, offset=read.question.offset)
@@ -126,7 +126,7 @@ def _period(read: _Read) -> dict[str, Any]:
     }
 
 
-def _weekday(read: _Read) -> dict[str, Any]:
+def _weekday(read: _ParsedQuestion) -> dict[str, Any]:
     asked = read.question
     if asked.weekday is None:
         raise CannotCalculate("weekday needs a weekday, such as friday")
@@ -137,7 +137,7 @@ def _weekday(read: _Read) -> dict[str, Any]:
     return {"result": _text(found), **_about(found)}
 
 
-def _zones(read: _Read) -> dict[str, Any]:
+def _zones(read: _ParsedQuestion) -> dict[str, Any]:
     if not isinstance(read.start, datetime):
         raise CannotCalculate("zones needs a time: give date as 2026-03-31T14:30, or now")
     if not read.question.to_timezones:
@@ -151,7 +151,7 @@ def _zones(read: _Read) -> dict[str, Any]:
     return {"time": _text(read.start), "times": times}
 
 
-def _describe(read: _Read) -> dict[str, Any]:
+def _describe(read: _ParsedQuestion) -> dict[str, Any]:
     day = read.day
     year, week, _ = day.isocalendar()
     free = read.business.why_free(day)
@@ -167,7 +167,7 @@ def _describe(read: _Read) -> dict[str, Any]:
     }
 
 
-def _holidays(read: _Read) -> dict[str, Any]:
+def _holidays(read: _ParsedQuestion) -> dict[str, Any]:
     if read.question.country is None:
         raise CannotCalculate("holidays needs a country, such as CH")
     first, last = (read.day, _day(read.end)) if read.end is not None else period(read.day, "year")
@@ -176,7 +176,7 @@ def _holidays(read: _Read) -> dict[str, Any]:
     return {"from": _text(first), "to": _text(last), "holidays": listed}
 
 
-_OPERATIONS: Mapping[str, Callable[[_Read], dict[str, Any]]] = MappingProxyType(
+_OPERATIONS: Mapping[str, Callable[[_ParsedQuestion], dict[str, Any]]] = MappingProxyType(
     {
         "add": _add,
         "difference": _difference,
@@ -189,7 +189,7 @@ _OPERATIONS: Mapping[str, Callable[[_Read], dict[str, Any]]] = MappingProxyType(
 )
 
 
-def _note(read: _Read) -> dict[str, str]:
+def _note(read: _ParsedQuestion) -> dict[str, str]:
     return {} if read.question.country is not None else {"note": WEEKENDS_ONLY}
 
 

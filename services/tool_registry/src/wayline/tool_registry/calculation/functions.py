@@ -98,7 +98,7 @@ def _round(arguments: Sequence[Number]) -> Number:
 
 
 def _sign_kept(work: Callable[[Fraction], int]) -> Function:
-    """Make a rounding function: its result is exact, whatever it was given."""
+    """Make a rounding function: its result is exact, also of a rounded value."""
     return lambda arguments: Number(Fraction(work(arguments[0].value)))
 
 

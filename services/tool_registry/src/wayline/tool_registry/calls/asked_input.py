@@ -1,4 +1,4 @@
-"""What a tool's server asks a person for, as a reply; what nobody may be asked is refused with what to do instead."""
+"""Turn a question of a tool's server into a reply; refuse what no person may be asked, with what to do instead."""
 
 from __future__ import annotations
 

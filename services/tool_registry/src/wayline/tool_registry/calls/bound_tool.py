@@ -30,7 +30,7 @@ class BoundTool:
     async def call(self, ask: CallTool, *, attempt: int, leaving: Leaving | None = None) -> ToolReply:
         """Send the request once; an answer that reports a failure is an answer.
 
-        `leaving` is called last before the request is sent. Raises NotBegun, Cut or the error of `leaving`.
+        `leaving` is called last before the request is sent. Raises NotBegun, AnswerLost or the error of `leaving`.
         """
         effect, started = self.tool.effect, time.perf_counter()
         with self._span(self.tool.offered_as, attempt) as span:
@@ -52,7 +52,10 @@ class BoundTool:
         return reply
 
     async def ask_outcome(self, ask: CallTool, *, attempt: int) -> ToolReply | None:
-        """Ask the tool what became of the key: its outcome, or None where nothing has begun. Raises NotBegun or Cut."""
+        """Ask the tool what became of the key: its outcome, or None where nothing has begun.
+
+        Raises NotBegun or AnswerLost.
+        """
         name = self.tool.reconcile_with
         with self._span(name, attempt):
             result = await self._send(name, ask, {RECONCILE: True}, None)

@@ -14,10 +14,10 @@ from wayline.chassis import Failpoint, keep_trying, reach
 from wayline.contracts import ids
 from wayline.contracts.tools import CallTool, Effect, ToolReply
 from wayline.tool_registry.calls.bound_tool import BoundTool
-from wayline.tool_registry.calls.ledger import Lease, Ledger, Next, Row, State, next_step
+from wayline.tool_registry.calls.ledger import Lease, Ledger, NextStep, Row, State, next_step
 from wayline.tool_registry.calls.results import failed
 from wayline.tool_registry.calls.stop_reason import StopReason
-from wayline.tool_registry.errors import Cut, LedgerUnavailable, NotBegun, Overtaken, Unusable
+from wayline.tool_registry.errors import AnswerLost, LeaseLost, LedgerUnavailable, NotBegun, Unusable
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ Find = Callable[[], Awaitable[BoundTool | ToolReply]]
 
 
 class EffectCall:
-    """Leads one key from the ledger's word to an outcome in the ledger."""
+    """Leads one key from its row to an outcome in the ledger."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class EffectCall:
         return await _once_the_ledger_answers("lead a call", self._lead, within_s=POSTGRES_WAIT_S)
 
     def stop(self, reason: StopReason) -> None:
-        """End the request to the tool, if it is out; what that means is the ledger's business.
+        """End the request to the tool, if it was sent; what that means for the call is decided by its row.
 
         A cancelled one gets some time to end by itself: many tools act all the same, and only their answer tells.
         """
@@ -121,18 +121,18 @@ class EffectCall:
             # Postgres made our row and its answer was lost on the way.
             return ledger.regain(ask, row)
         match next_step(row, attempts_max=self._attempts_max):
-            case Next.STORED:
+            case NextStep.STORED:
                 assert row.result is not None
                 return row.result.model_copy(update={"repeated": True})
-            case Next.UNKNOWN:
+            case NextStep.UNKNOWN:
                 return unknown(row.effect, row.attempt)
-            case Next.GIVE_UP:
+            case NextStep.GIVE_UP:
                 await ledger.give_up(ask.tenant, ask.key, seen=row.attempt)
-            case Next.LOSE:
+            case NextStep.LOSE:
                 await ledger.lose(ask.tenant, ask.key, answer_lost(ask.tool))
-            case Next.AGAIN | Next.ASK_TOOL:
+            case NextStep.AGAIN | NextStep.ASK_TOOL:
                 return await ledger.take(ask, seen=row.attempt, owner=self._owner)
-            case Next.WAIT:
+            case NextStep.WAIT:
                 pass
         return None
 
@@ -145,7 +145,7 @@ class EffectCall:
         async with self._renewed(lease):
             try:
                 reply = await self._execute(bound, lease, again=again)
-            except (NotBegun, Cut, Unusable, asyncio.CancelledError) as error:
+            except (NotBegun, AnswerLost, Unusable, asyncio.CancelledError) as error:
                 if isinstance(error, asyncio.CancelledError) and self._stop_reason is None:
                     raise
                 return await self._without_answer(bound, lease, error)
@@ -171,17 +171,17 @@ class EffectCall:
             return await self._run(
                 bound.call(self._ask, attempt=lease.attempt, leaving=lambda: self._stops_before(lease))
             )
-        except Overtaken:
+        except LeaseLost:
             return None
 
     async def _stops_before(self, lease: Lease) -> Exception | None:
-        """Say last thing before the effect what forbids it.
+        """Return what forbids the effect, asked last before it.
 
         A young lease needs no check: only an expired one can be taken over.
         """
         try:
             if lease.age_s > self._ledger.lease_s / 2 and not await self._ledger.renew(lease):
-                return Overtaken()
+                return LeaseLost()
         except LedgerUnavailable as error:
             return error
         return (

@@ -1,4 +1,4 @@
-"""The ledger of calls: what a row of it allows, and what may be done to a row."""
+"""The ledger of calls: decide what a row allows, and declare what may be done to a row."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Row:
-    """A key's row, with the database's word on time."""
+    """A key's row, judged by the database's clock."""
 
     state: State
     effect: Effect
@@ -53,8 +53,8 @@ class Lease:
         return time.clock_gettime(LEASE_CLOCK) - self.asked_at
 
 
-class Next(StrEnum):
-    """What may be done with a key that was begun before."""
+class NextStep(StrEnum):
+    """What to do with a key that was begun before."""
 
     STORED = "stored"
     UNKNOWN = "unknown"
@@ -65,29 +65,29 @@ class Next(StrEnum):
     LOSE = "lose"
 
 
-def next_step(row: Row, *, attempts_max: int) -> Next:
+def next_step(row: Row, *, attempts_max: int) -> NextStep:
     """Return the one thing to do with a row that is not ours; nothing here executes a `once` tool a second time.
 
     Only a `read` tool that charges has a row: it is not called again, because that could be paid for a second time and
-    no more than one call is held. Nobody is asked either, because it did nothing but charge.
+    no more than one call is held. No person is asked either, because it did nothing but charge.
     """
     if row.state is State.FINISHED:
-        return Next.STORED
+        return NextStep.STORED
     if row.state is State.UNKNOWN:
-        return Next.UNKNOWN
+        return NextStep.UNKNOWN
     if row.live:
-        return Next.WAIT
+        return NextStep.WAIT
     if row.effect is Effect.READ:
-        return Next.LOSE
+        return NextStep.LOSE
     if row.effect is Effect.ONCE or row.late or row.attempt >= attempts_max:
-        return Next.GIVE_UP
-    return Next.ASK_TOOL if row.effect is Effect.RECONCILE else Next.AGAIN
+        return NextStep.GIVE_UP
+    return NextStep.ASK_TOOL if row.effect is Effect.RECONCILE else NextStep.AGAIN
 
 
 class Ledger(Protocol):
     """The rows of the keys; every change of a row is one compare-and-set.
 
-    Every method raises LedgerUnavailable where the ledger gave no answer, whatever the reason.
+    Every method raises LedgerUnavailable where the ledger gave no answer, for any reason.
     """
 
     lease_s: float

@@ -13,7 +13,7 @@ from wayline.contracts.tools import CallTool, Effect, ToolReply
 from wayline.tool_registry.calls.bound_tool import BoundTool
 from wayline.tool_registry.calls.results import failed
 from wayline.tool_registry.calls.stop_reason import StopReason
-from wayline.tool_registry.errors import Cut, NeedsLogin, NotBegun, TimedOut
+from wayline.tool_registry.errors import AnswerLost, NeedsLogin, NotBegun, TimedOut
 
 
 class ReadCall:
@@ -53,14 +53,14 @@ class ReadCall:
                 reply = await self._bound.call(self._ask, attempt=attempt)
                 reach(Failpoint.REGISTRY_EFFECT_AFTER)
                 return reply
-            except (NotBegun, Cut) as error:
+            except (NotBegun, AnswerLost) as error:
                 if attempt > len(waits_s) or self._late() or isinstance(error, NeedsLogin):
                     return self._given_up(error, attempts=attempt)
                 # Jitter: the calls that failed together do not come back together.
                 await asyncio.sleep(waits_s[attempt - 1] * random.uniform(0.75, 1.25))
         raise AssertionError("the last attempt returns")
 
-    def _given_up(self, error: NotBegun | Cut, *, attempts: int) -> ToolReply:
+    def _given_up(self, error: NotBegun | AnswerLost, *, attempts: int) -> ToolReply:
         code = (
             "timeout" if isinstance(error, TimedOut) else error.code if isinstance(error, NotBegun) else "unavailable"
         )

@@ -1,4 +1,4 @@
-"""What a tool answered, as the caller gets it."""
+"""Turn a tool's result into the reply that its caller gets."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 KEY = "wayline/key"
 TENANT = "wayline/tenant"
-"""Said to built-in tools only."""
+"""Sent to built-in tools only."""
 DIRECT = "wayline/direct"
-"""Said to built-in tools only: the call is of no job."""
+"""Sent to built-in tools only: the call is of no job."""
 RECONCILE = "wayline/reconcile"
 COST = "wayline/cost_usd"
 CITATIONS = "wayline/citations"
-"""Names in a call's `_meta`: the first three we say, the others a tool may answer."""
+"""Names in a call's `_meta`: we send the first four, a tool may answer with the other two."""
 
 BYTES_PER_TOKEN = 4
 IMAGES_MAX = 4
@@ -178,7 +178,7 @@ def _plain(text: Any) -> str:
 
 
 def reconciled(result: CallToolResult) -> tuple[bool, str]:
-    """Return a tool's word on what became of a key: whether it was done, and its content. Raises ValueError."""
+    """Return what a tool reports of a key: whether it was done, and its content. Raises ValueError."""
     outcome = result.structured_content
     if not isinstance(outcome, dict) or "found" not in outcome:
         outcome = json.loads(text_of(result))

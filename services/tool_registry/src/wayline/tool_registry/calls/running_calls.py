@@ -32,7 +32,7 @@ RECORD_S = 5.0
 """How long stopped calls may take to write down what became of them."""
 
 
-class Work(Protocol):
+class ToolCall(Protocol):
     """One call on its way to an answer."""
 
     async def reply(self) -> ToolReply: ...
@@ -41,11 +41,11 @@ class Work(Protocol):
 
 
 @dataclass
-class Running:
+class RunningCall:
     """A call under way, and how many callers wait for it."""
 
     task: asyncio.Task[ToolReply] | None = None
-    work: Work | None = None
+    call: ToolCall | None = None
     effect: Effect = Effect.ONCE
     server: NamedServer | None = None
     """Where it runs; None: the tool is not known yet."""
@@ -54,8 +54,8 @@ class Running:
 
     def stop(self, reason: StopReason) -> None:
         self.reason = reason
-        if self.work is not None:
-            self.work.stop(reason)
+        if self.call is not None:
+            self.call.stop(reason)
 
 
 class RunningCalls:
@@ -69,7 +69,7 @@ class RunningCalls:
         self._arguments = arguments
         self._telemetry = telemetry
         self._settings = settings
-        self._running: dict[str, Running] = {}
+        self._running: dict[str, RunningCall] = {}
         self._stopping = False
 
     async def start(self) -> None:
@@ -121,29 +121,29 @@ class RunningCalls:
             join_s=self._settings.answer_within_s,
         ).reply()
 
-    def _begin(self, ask: CallTool) -> Running:
+    def _begin(self, ask: CallTool) -> RunningCall:
         if self._stopping:
             raise Unavailable("tool-registry", detail="it is being stopped")
         most = self._settings.calls_max
         # Looked at twice: an answer that is kept for its caller runs no more.
         if len(self._running) >= most and len(self._tasks()) >= most:
             raise Unavailable("tool-registry", detail=f"all its {most} slots for calls are taken")
-        running = self._running[ask.key] = Running()
+        running = self._running[ask.key] = RunningCall()
         running.task = asyncio.create_task(self._lead(ask, running), name=f"call {ask.key}")
         running.task.add_done_callback(lambda task: self._ended(ask.key, running, task))
         return running
 
-    async def _lead(self, ask: CallTool, running: Running) -> ToolReply:
+    async def _lead(self, ask: CallTool, running: RunningCall) -> ToolReply:
         bound = await self.bind(ask, to_begin=True)
         if isinstance(bound, BoundTool):
             self._take_slot(running, bound.server)
         if isinstance(bound, ToolReply) and bound.effect is Effect.READ and _is_refused(bound):
             return bound
         if isinstance(bound, BoundTool) and bound.tool.definition.is_free_read:
-            work: Work = ReadCall(ask, bound)
+            call: ToolCall = ReadCall(ask, bound)
         else:
             # Also where the tool cannot be called: the key may have its outcome already.
-            work = EffectCall(
+            call = EffectCall(
                 ask,
                 lambda: self.bind(ask, to_begin=True),
                 self._ledger,
@@ -153,12 +153,12 @@ class RunningCalls:
             )
         if isinstance(bound, BoundTool):
             running.effect = bound.tool.effect
-        running.work = work
+        running.call = call
         if running.reason is not None:
-            work.stop(running.reason)
-        return await work.reply()
+            call.stop(running.reason)
+        return await call.reply()
 
-    def _take_slot(self, running: Running, server: NamedServer) -> None:
+    def _take_slot(self, running: RunningCall, server: NamedServer) -> None:
         """Count a call for its server. Raises Unavailable where that runs as many as it may."""
         most = self._settings.calls_per_server_max
         taken = sum(one.server is server for one in self._running.values() if one.task and not one.task.done())
@@ -196,11 +196,11 @@ class RunningCalls:
         message = f"{ask.tool}: the server {server.name!r} is not connected; {why if waits else 'try it later'}"
         return failed("needs_authorization" if waits else "unavailable", message, begun=not waits)
 
-    def _ended(self, key: str, running: Running, task: asyncio.Task[ToolReply]) -> None:
+    def _ended(self, key: str, running: RunningCall, task: asyncio.Task[ToolReply]) -> None:
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, WaylineError):
             log.error("call failed", key=key, error=repr(error), exc_info=error)
-        if isinstance(running.work, ReadCall) and not running.waiting and error is None and not task.cancelled():
+        if isinstance(running.call, ReadCall) and not running.waiting and error is None and not task.cancelled():
             asyncio.get_running_loop().call_later(KEPT_S, self._running.pop, key, None)
         else:
             self._running.pop(key, None)

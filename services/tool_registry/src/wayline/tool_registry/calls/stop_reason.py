@@ -1,10 +1,10 @@
-"""Why a running call is ended early."""
+"""Reasons for which a running call is ended early."""
 
 from enum import StrEnum
 
 
 class StopReason(StrEnum):
-    """Who no longer wants a call that runs."""
+    """The reason why a running call is ended early."""
 
     CANCELLED = "cancelled"
     """The job was cancelled."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from wayline.contracts.tools import ToolReply
 from wayline.tool_registry.calls.bound_tool import BoundTool
 from wayline.tool_registry.calls.effect_call import EffectCall
-from wayline.tool_registry.calls.ledger import Lease, Next, Row, next_step
+from wayline.tool_registry.calls.ledger import Lease, NextStep, Row, next_step
 from wayline.tool_registry.calls.results import failed
 
 
@@ -22,7 +22,7 @@ class VoidCall(EffectCall):
 
     async def _by(self, row: Row) -> ToolReply | Lease | None:
         match next_step(row, attempts_max=self._attempts_max):
-            case Next.AGAIN | Next.GIVE_UP | Next.LOSE | Next.UNKNOWN:
+            case NextStep.AGAIN | NextStep.GIVE_UP | NextStep.LOSE | NextStep.UNKNOWN:
                 return await self._lost(row)
             case _:
                 return await super()._by(row)

@@ -77,7 +77,7 @@ class AuthorizationHandlers:
         await load()
         from wayline.tool_registry.adapters.oauth import oauth_flow
 
-        # Before all else: whatever comes of it, a state counts once.
+        # Before all else: a state counts once, also where the login fails.
         owner, login = await self.table.take(ask.tenant, ask.state)
         if ask.code is None:
             raise oauth_flow.CannotLogIn(f"{owner.server} is not logged in: the authorization server gave no code")

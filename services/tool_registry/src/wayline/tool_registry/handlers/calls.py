@@ -28,7 +28,7 @@ KEY_PARTS_MIN = 4
 
 
 @dataclass(frozen=True)
-class Handlers:
+class CallHandlers:
     """One coroutine a message."""
 
     servers: ToolServers

@@ -1,4 +1,4 @@
-"""What a change of a server touches: agents, parked jobs and recorded calls, each asked of the service that owns it."""
+"""Report what a change of a server touches: agents, parked jobs, recorded calls, each from the service that owns it."""
 
 from __future__ import annotations
 
@@ -103,12 +103,12 @@ class ImpactHandlers:
 
     async def _of_service(self, tenant: str, name: str) -> Mapping[str, ToolChange]:
         """Return how the tools of a service on the bus differ from what was approved."""
-        services = self.administration.services
-        service = services.services.of(tenant).get(name)
+        announcements = self.administration.announcements
+        service = announcements.services.of(tenant).get(name)
         newest = None if service is None else service.newest
         announced = None if newest is None else {tool.name for tool in newest.tools}
-        if services.pins.trusts(tenant, name):
-            # Whatever it announces counts at once.
+        if announcements.pins.trusts(tenant, name):
+            # What it announces counts at once.
             return {tool: ToolChange("unchanged") for tool in announced or ()}
         return await self._of_pins(tenant, name, lambda tool: announced is None or tool in announced)
 

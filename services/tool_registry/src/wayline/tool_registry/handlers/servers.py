@@ -27,7 +27,7 @@ from wayline.contracts.mcp_servers import (
     TrySavedServer,
     TryServer,
 )
-from wayline.tool_registry.adapters.connection.transport import Authorize
+from wayline.tool_registry.adapters.connection.transport import MakeAuth
 from wayline.tool_registry.adapters.connection.try_connection import try_connection
 from wayline.tool_registry.adapters.servers.mcp_servers import McpServers
 from wayline.tool_registry.adapters.servers.tenant_servers import TenantServers
@@ -58,13 +58,13 @@ class ServerHandlers:
     servers: McpServers
     of_tenants: TenantServers
     settings: Settings
-    tell: Callable[[Message], Awaitable[None]]
+    publish: Callable[[Message], Awaitable[None]]
     """Publishes what every replica hears."""
-    authorize: Callable[[str, ServerConfig, str], Authorize | None]
+    authorize: Callable[[str, ServerConfig, str], MakeAuth | None]
     """Returns how the requests to a saved server are authenticated, by its tenant and name."""
     reread: Callable[[], None]
     """Has tenants' servers read again soon, and services on the bus compared."""
-    services: AnnouncementHandlers
+    announcements: AnnouncementHandlers
 
     async def put(self, ask: PutServer) -> ServerView:
         """Save a server and connect to it."""
@@ -121,7 +121,7 @@ class ServerHandlers:
         require_name(ask.name, self.of_tenants.taken)
         deleted = await self.table.delete(ask.tenant, ask.name)
         if deleted:
-            self.services.pins.forget(ask.tenant, ask.name)
+            self.announcements.pins.forget(ask.tenant, ask.name)
             await self._changed(ask.tenant)
         return ServerDeleted(deleted=deleted)
 
@@ -163,8 +163,8 @@ class ServerHandlers:
 
     async def services_of(self, tenant: str) -> dict[str, datetime | None]:
         """Return when each service on the bus was heard first, by name; None: it is trusted, and nothing is kept."""
-        heard = self.services.services.of(tenant)
-        trusted = dict.fromkeys(name for name in heard if self.services.pins.trusts(tenant, name))
+        heard = self.announcements.services.of(tenant)
+        trusted = dict.fromkeys(name for name in heard if self.announcements.pins.trusts(tenant, name))
         return {**trusted, **await self.table.services_of(tenant)}
 
     async def announce(self, tenant: str) -> None:
@@ -174,8 +174,8 @@ class ServerHandlers:
     async def _changed(self, tenant: str) -> None:
         # Here at once, for the answer; the others hear of it.
         await self.of_tenants.refresh()
-        await self.services.compare_again()
-        await self.tell(ServersChanged(tenant=tenant))
+        await self.announcements.compare_again()
+        await self.publish(ServersChanged(tenant=tenant))
 
     async def _view(self, tenant: str, name: str) -> ServerView:
         saved = await self.table.find(tenant, name)
@@ -188,7 +188,7 @@ class ServerHandlers:
         return view.model_copy(update={"changes": changes})
 
     def _service(self, tenant: str, name: str, since: datetime | None, waiting: int) -> ServerView:
-        service = self.services.services.of(tenant).get(name)
+        service = self.announcements.services.of(tenant).get(name)
         newest = None if service is None else service.newest
         if service is None or newest is None:
             seen = ServiceView(last_seen=None if service is None else service.last_seen)

@@ -42,7 +42,7 @@ def die_with_parent() -> None:
 def end_group_with_registry() -> None:
     """Leave a process that kills the whole group once the registry has ended, with all that the program started.
 
-    The program's input tells: its other end is the registry's alone, and is closed by whatever ends the registry.
+    The program's input tells: its other end is the registry's alone, and is closed however the registry ends.
     """
     first = os.fork()
     if first != 0:

@@ -1,6 +1,6 @@
-"""Reads documents of strangers, as a process of its own: `python -I -m wayline.tool_registry.processes.reader_process`.
+"""Read documents of strangers, as a process of its own: `python -I -m wayline.tool_registry.processes.reader_process`.
 
-What parses hostile bytes may hang, use all memory or crash. Here it takes nobody with it: the registry ends this
+What parses hostile bytes may hang, use all memory or crash. Here that harms nothing else: the registry ends this
 process and starts another. It sees no settings, keeps nothing, and ends when its input does.
 """
 

@@ -1,4 +1,4 @@
-"""Finds the tools that fit a task, by words, and by meaning where the installation has an embedder."""
+"""Find the tools that fit a task, by words, and by meaning where the installation has an embedder."""
 
 from wayline.tool_registry.tool_search.choose import CANDIDATES_MAX, choose
 from wayline.tool_registry.tool_search.fusion import fuse

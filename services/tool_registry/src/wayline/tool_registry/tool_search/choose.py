@@ -1,4 +1,4 @@
-"""Which of the tools that fit a search its asker is told of."""
+"""Choose, of the tools that fit a search, those that are returned to its caller."""
 
 from __future__ import annotations
 

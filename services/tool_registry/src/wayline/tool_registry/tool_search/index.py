@@ -1,4 +1,4 @@
-"""An index of tools by their words: BM25 over weighted fields, which says more where a query covers a tool's name."""
+"""An index of tools by their words: BM25 over weighted fields, higher where a query covers a tool's name."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PREFIX = re.compile(r"^[a-z0-9-]+__")
 
 @dataclass(frozen=True)
 class Entry:
-    """A tool of the index, and what its server says of itself."""
+    """A tool of the index, and the instructions of its server."""
 
     tool: ToolDefinition
     server: str = ""
@@ -73,13 +73,13 @@ class ToolIndex:
     """Finds tools by words. Made once for a set of tools; a search looks only at those that have a word of it."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
-        known = [(entry.tool, _words_of(entry)) for entry in entries]
+        known = [(entry.tool, _terms_of(entry)) for entry in entries]
         self._tools = [tool for tool, _ in known]
-        said = [one for _, one in known]
-        self._postings = _weighted(said)
-        self._idf = {term: _idf(len(found), len(said)) for term, found in self._postings.items()}
-        self._name_mass = [self._mass(one.name) for one in said]
-        self._text_mass = [self._mass(one.text) for one in said]
+        terms = [one for _, one in known]
+        self._postings = _weighted(terms)
+        self._idf = {term: _idf(len(found), len(terms)) for term, found in self._postings.items()}
+        self._name_mass = [self._mass(one.name) for one in terms]
+        self._text_mass = [self._mass(one.text) for one in terms]
 
     def __len__(self) -> int:
         return len(self._tools)
@@ -101,7 +101,7 @@ class ToolIndex:
         return [Match(self._tools[at], scores[at], at) for at in best]
 
     def _scores(self, asked: Sequence[str]) -> dict[int, float]:
-        # Each term once, however often it is said: a task that names two tools would else find only the longer named.
+        # Each term once, however often it occurs: a task that names two tools would else find only the longer named.
         stems = list(dict.fromkeys(map(stem, asked)))
         shares = dict.fromkeys(map(_pair, pairwise(map(stem, asked))), PAIR_SHARE)
         shares |= dict.fromkeys(map(_exact, asked), WORD_SHARE) | dict.fromkeys(stems, STEM_SHARE)
@@ -122,8 +122,8 @@ class ToolIndex:
         return sum(self._idf.get(one, 0.0) for one in stems)
 
 
-class _Words(NamedTuple):
-    """What is known of one tool: its terms with their weights, and the stems of its name and its description."""
+class _ToolTerms(NamedTuple):
+    """One tool's terms with their weights, and the stems of its name and its description."""
 
     terms: Mapping[str, float]
     name: tuple[str, ...]
@@ -137,7 +137,7 @@ def _text_of(tool: ToolDefinition) -> ToolText:
     return ToolText(sha256(text.encode(errors="replace")).hexdigest(), text)
 
 
-def _words_of(entry: Entry) -> _Words:
+def _terms_of(entry: Entry) -> _ToolTerms:
     """Count a tool's terms, each by the weight of the field that it stands in."""
     name, description = words(_PREFIX.sub("", entry.tool.name)), words(entry.tool.description)
     fields = [(NAME_WEIGHT, name), (DESCRIPTION_WEIGHT, description)]
@@ -145,19 +145,19 @@ def _words_of(entry: Entry) -> _Words:
     for parameter, about in _parameters(entry.tool.input_schema):
         fields += [(PARAMETER_WEIGHT, words(parameter)), (ABOUT_PARAMETER_WEIGHT, words(about))]
     terms: dict[str, float] = defaultdict(float)
-    for weight, said in fields:
-        for word in said:
+    for weight, field_words in fields:
+        for word in field_words:
             terms[stem(word)] += weight
             terms[_exact(word)] += weight
-    for said in (name, description):
-        for pair in map(_pair, pairwise(map(stem, said))):
+    for field_words in (name, description):
+        for pair in map(_pair, pairwise(map(stem, field_words))):
             terms[pair] = 1
     stems = tuple(dict.fromkeys(map(stem, name)))
-    return _Words(terms, stems, tuple(dict.fromkeys((*stems, *map(stem, description)))))
+    return _ToolTerms(terms, stems, tuple(dict.fromkeys((*stems, *map(stem, description)))))
 
 
 def _parameters(schema: dict[str, Any], depth: int = 0) -> list[tuple[str, str]]:
-    """Return the names of a schema's properties, also of objects within, and what is said of each."""
+    """Return the names of a schema's properties, also of objects within, and their descriptions."""
     properties = schema.get("properties")
     if not isinstance(properties, dict) or depth >= PARAMETERS_DEPTH_MAX:
         return []
@@ -171,15 +171,15 @@ def _parameters(schema: dict[str, Any], depth: int = 0) -> list[tuple[str, str]]
     return found[:PARAMETERS_MAX]
 
 
-def _weighted(tools: Sequence[_Words]) -> dict[str, list[_Posting]]:
+def _weighted(tools: Sequence[_ToolTerms]) -> dict[str, list[_Posting]]:
     """Return, by term, the tools that have it, and what it counts for there (BM25's saturated, normalised count)."""
-    lengths = [sum(said.terms.values()) for said in tools]
+    lengths = [sum(tool.terms.values()) for tool in tools]
     mean = sum(lengths) / len(lengths) if lengths else 0.0
     postings: dict[str, list[_Posting]] = defaultdict(list)
-    for at, (said, length) in enumerate(zip(tools, lengths, strict=True)):
+    for at, (tool, length) in enumerate(zip(tools, lengths, strict=True)):
         room = K1 * (1 - B + B * length / (mean or 1.0))
-        name, text = frozenset(said.name), frozenset(said.text)
-        for term, count in said.terms.items():
+        name, text = frozenset(tool.name), frozenset(tool.text)
+        for term, count in tool.terms.items():
             postings[term].append(_Posting(at, count * (K1 + 1) / (count + room), term in name, term in text))
     return dict(postings)
 

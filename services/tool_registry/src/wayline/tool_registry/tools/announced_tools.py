@@ -1,4 +1,4 @@
-"""What the tools that a service announces on the bus become here: checked like those of any server."""
+"""Turn the tools that a service announces on the bus into ours, checked like those of any server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wayline.tool_registry.tools.arguments import Arguments
 from wayline.tool_registry.tools.catalogue import NAME_MAX, Tool
 
 _HIDDEN = re.compile(r"[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
-"""Characters of a description that nobody sees and a model reads."""
+"""Characters of a description that a model reads and a person does not see."""
 
 
 def announced_tools(

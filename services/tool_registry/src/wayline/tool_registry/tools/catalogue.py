@@ -1,4 +1,4 @@
-"""What a server's tool becomes here: its name, its effect, its limits."""
+"""Turn a server's tool into ours: its name, its effect, its limits."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def admit_all(
     retry_after_s: tuple[float, ...],
     prefix: bool = True,
 ) -> dict[str, Tool]:
-    """Take a server's tools in, by name; one whose schema cannot be used is left out, saying so."""
+    """Take a server's tools in, by name; one whose schema cannot be used is left out and logged."""
     found: dict[str, Tool] = {}
     for one in offered:
         tool = admit(one, server, retry_after_s=retry_after_s, prefix=prefix)

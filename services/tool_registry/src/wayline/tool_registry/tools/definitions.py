@@ -1,4 +1,4 @@
-"""What a server offers, told apart by its fingerprint: which of it was approved, and which waits for a person."""
+"""Compare the definitions that a server offers, by fingerprint, with those that were approved or wait for a person."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class Difference:
 
 
 def differences(before: str | None, after: str) -> list[Difference]:
-    """Return where two definitions differ; without a first one, what the second one says."""
+    """Return where two definitions differ; without a first one, all that the second one holds."""
     return list(_compared({} if before is None else json.loads(before), json.loads(after), ""))
 
 

@@ -1,4 +1,4 @@
-"""What a change of a server does to calls that were recorded: which of them its new definitions would refuse."""
+"""Find the recorded calls that a server's new definitions would refuse."""
 
 from __future__ import annotations
 

@@ -17,11 +17,11 @@ Leaving = Callable[[], Awaitable[Exception | None]]
 """Called last before a request is sent: None lets it go, an error is raised instead of sending it."""
 
 NEEDS_LOGIN = "it needs authorization"
-"""Begins why a server cannot be used that nobody is logged in to."""
+"""Begins the reason why a server that needs a login cannot be used."""
 
 
 def needs_login(server: str, user_id: str | None = None) -> str:
-    """Return what to do about a server that nobody, or a user, is not logged in to."""
+    """Return what to do about a server to which the tenant, or a user, is not logged in."""
     if user_id is None:
         return f"{NEEDS_LOGIN}: log in with `{_login_command(server, None)}`"
     return (

@@ -1,4 +1,4 @@
-"""Write what cannot be seen in a text as escapes: a server's words may hide some from whoever reads them."""
+"""Write what cannot be seen in a text as escapes: a server may hide some in its descriptions."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the web tools decide: which extracts of a page answer, what robots may fetch, which sites a category has."""
+"""Decide for the web tools: which extracts of a page answer, what robots may fetch, which sites a category has."""

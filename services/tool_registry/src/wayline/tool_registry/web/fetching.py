@@ -1,4 +1,4 @@
-"""What of a failed request is worth another try, and what a page's failure is called."""
+"""Decide which failed requests are tried again, and name a page's failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the registry says of the built-in call under way: its key and its tenant."""
+"""Tell a built-in tool about the call under way: its key and its tenant."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from wayline.tool_registry.calls.results import DIRECT, KEY, TENANT
 
-_meta_of_call: ContextVar[Mapping[str, Any]] = ContextVar("what the registry says of the call under way")
+_meta_of_call: ContextVar[Mapping[str, Any]] = ContextVar("meta of the call under way")
 
 
 @contextmanager

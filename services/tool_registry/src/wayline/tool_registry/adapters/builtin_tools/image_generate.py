@@ -59,7 +59,7 @@ def image_generate_tool(images: ImageTools) -> Callable[..., Awaitable[Any]]:
             document_id = await images.store.put(tenant, key_of_call(), image, prompt=prompt, model=images.api.model)
         except (Retry, Reject) as error:
             return result(f"the image was made and could not be stored: {error}", image.cost_usd, is_error=True)
-        told = {
+        stored = {
             "document_id": document_id,
             "path": f"{FILES_PATH}{document_id}",
             "media_type": image.kind.media_type,
@@ -68,6 +68,6 @@ def image_generate_tool(images: ImageTools) -> Callable[..., Awaitable[Any]]:
             "size_bytes": len(image.content),
         }
         revised = {"revised_prompt": image.revised_prompt} if image.revised_prompt else {}
-        return result(json.dumps(told | revised, ensure_ascii=False), image.cost_usd)
+        return result(json.dumps(stored | revised, ensure_ascii=False), image.cost_usd)
 
     return image_generate

@@ -40,8 +40,8 @@ def web_fetch_tool(pages: WebPages) -> Callable[..., Awaitable[Any]]:
             raise ToolError("; ".join(f"{url}: {one}" for url, one in zip(unique, failures, strict=True)))
         texts = await asyncio.to_thread(_extracts, found, query, detail)
         results = [describe(one, url, text) for url, one, text in zip(unique, found, texts, strict=True)]
-        told = {"fetched": len(found) - len(failures), "failed": len(failures), "results": results}
-        return json.dumps(told, ensure_ascii=False)
+        answer = {"fetched": len(found) - len(failures), "failed": len(failures), "results": results}
+        return json.dumps(answer, ensure_ascii=False)
 
     return web_fetch
 

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from wayline.tool_registry.adapters.builtin_tools.call_meta import tenant_of_call
 from wayline.tool_registry.adapters.connection.failures import AWAY
-from wayline.tool_registry.adapters.web.web_search import Found, SearchAway, SearchRefused, WebSearch
+from wayline.tool_registry.adapters.web.web_search import SearchAway, SearchRefused, SearchResults, WebSearch
 from wayline.tool_registry.calls.results import COST
 from wayline.tool_registry.web.search_request import DATE_RANGE, Kind, SearchHit, SearchRequest, read_date_range
 from wayline.tool_registry.web.source_categories import SourceCategory
@@ -26,7 +26,7 @@ def web_search_tool(web: WebSearch) -> Callable[..., Awaitable[Any]]:
     from mcp_types import CallToolResult, TextContent
 
     def result(text: str, cost_usd: Decimal | None, *, is_error: bool = False) -> CallToolResult:
-        # Where a search has a price, one that was free says so: a charge that nobody states is unknown.
+        # Where a search has a price, one that was free states 0: a charge that is not stated is unknown.
         meta = {COST: str(cost_usd)} if web.charge is not None and cost_usd is not None else {}
         return CallToolResult(content=[TextContent(type="text", text=text)], is_error=is_error, _meta=meta)
 
@@ -64,12 +64,12 @@ def web_search_tool(web: WebSearch) -> Callable[..., Awaitable[Any]]:
                 # An error of the protocol would say that nothing was done.
                 return result(str(error), error.cost_usd, is_error=True)
             raise MCPError(AWAY, str(error)) from error
-        return result(json.dumps(told(request, found), ensure_ascii=False), found.cost_usd)
+        return result(json.dumps(_results(request, found), ensure_ascii=False), found.cost_usd)
 
     return web_search
 
 
-def told(request: SearchRequest, found: Found) -> dict[str, Any]:
+def _results(request: SearchRequest, found: SearchResults) -> dict[str, Any]:
     """Return a search's result as the model reads it."""
     answer: dict[str, Any] = {"query": found.searched.words}
     if found.searched != request:

@@ -13,11 +13,11 @@ from wayline.chassis import Bus
 from wayline.chassis.connection.answers import has_no_responders
 from wayline.chassis.nats_client import callback_subscription
 from wayline.contracts import headers as h
-from wayline.tool_registry.errors import Cut, NotBegun, TimedOut
+from wayline.tool_registry.errors import AnswerLost, NotBegun, TimedOut
 
 
 @dataclass
-class _Waiting:
+class _PendingRequest:
     """A request that was sent, and when anything of it was heard last."""
 
     heard_at: float
@@ -33,7 +33,7 @@ class BusCalls:
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
-        self._waiting: dict[str, _Waiting] = {}
+        self._waiting: dict[str, _PendingRequest] = {}
         self._numbers = itertools.count(1)
         self._inbox = ""
         self._opening = asyncio.Lock()
@@ -41,12 +41,12 @@ class BusCalls:
     async def ask(
         self, subject: str, body: bytes, headers: dict[str, str], *, timeout_s: float, silent_max_s: float
     ) -> Msg:
-        """Return the answer to a request. Raises NotBegun, Cut or TimedOut."""
+        """Return the answer to a request. Raises NotBegun, AnswerLost or TimedOut."""
         loop = asyncio.get_running_loop()
         if not self._bus.nc.is_connected:
             raise NotBegun("the bus is away")
         await self._open()
-        number, waiting = str(next(self._numbers)), _Waiting(loop.time())
+        number, waiting = str(next(self._numbers)), _PendingRequest(loop.time())
         self._waiting[number] = waiting
         until = loop.time() + timeout_s
         try:
@@ -54,13 +54,13 @@ class BusCalls:
             while not waiting.answer.done() and (left := waiting.left_s(until, silent_max_s)) > 0:
                 await asyncio.wait({waiting.answer}, timeout=left)
         except nats_errors.Error as error:
-            raise Cut(f"the bus is away: {error}") from None
+            raise AnswerLost(f"the bus is away: {error}") from None
         finally:
             del self._waiting[number]
         if not waiting.answer.done():
             if loop.time() >= until:
                 raise TimedOut(after_s=timeout_s)
-            raise Cut(f"the service has not been heard of for {silent_max_s:g} s")
+            raise AnswerLost(f"the service has not been heard of for {silent_max_s:g} s")
         answer = waiting.answer.result()
         if has_no_responders(answer):
             raise NotBegun("no instance of the service is connected")

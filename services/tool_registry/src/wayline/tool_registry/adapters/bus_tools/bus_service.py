@@ -152,7 +152,7 @@ class BusService:
         return self.problem is None
 
     async def call(self, request: ToolRequest) -> CallToolResult:
-        """Call a tool. Raises NotBegun, Cut, TimedOut, Unusable, or the error that stops the request."""
+        """Call a tool. Raises NotBegun, AnswerLost, TimedOut, Unusable, or the error that stops the request."""
         if not await self.ready(self._settings.available_within_s):
             raise NotBegun(f"the service {self.name!r} is away: {self.problem}")
         await load()

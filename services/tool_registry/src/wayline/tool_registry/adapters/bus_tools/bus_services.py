@@ -22,7 +22,7 @@ LEARNING_S = 2.0
 
 
 class BusServices:
-    """What the services of every tenant announced."""
+    """Knows the services of every tenant by their announcements."""
 
     def __init__(
         self, bus: Bus, settings: Settings, arguments: Arguments, *, now: Callable[[], float] = time.monotonic

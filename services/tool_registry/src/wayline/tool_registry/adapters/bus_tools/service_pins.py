@@ -21,8 +21,8 @@ AWAY = "its definition cannot be compared with the one that was approved: Postgr
 
 
 @dataclass
-class _Compared:
-    """What came of the last comparison of a service."""
+class _Comparison:
+    """The last comparison of a service, and its result."""
 
     pins: ServerPins
     fingerprint: str = ""
@@ -31,7 +31,7 @@ class _Compared:
 
 
 class ServicePins:
-    """What may be used of what services announce, by tenant and service."""
+    """Compares what services announce with what is approved, by tenant and service."""
 
     def __init__(
         self,
@@ -41,12 +41,12 @@ class ServicePins:
         trusted: Iterable[str] = (),
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`trusted`: patterns of `tenant/service` whose changed definitions need no approval."""
+        """Take the tables, and in `trusted` patterns of `tenant/service` whose changed definitions need no approval."""
         self._table = table
         self._servers = servers
         self._trusted = tuple(trusted)
         self._now = now
-        self._compared: dict[tuple[str, str], _Compared] = {}
+        self._compared: dict[tuple[str, str], _Comparison] = {}
 
     def trusts(self, tenant: str, service: str) -> bool:
         """Return whether what a service announces needs no approval."""
@@ -61,7 +61,7 @@ class ServicePins:
         if self.trusts(*key):
             return {}
         if (known := self._compared.get(key)) is None:
-            known = self._compared[key] = _Compared(ServerPins(self._table, *key))
+            known = self._compared[key] = _Comparison(ServerPins(self._table, *key))
         offered = definitions_of(announcement)
         now_offered = fingerprint({one.name: one.sha256 for one in offered})
         if known.held is not None and known.fingerprint == now_offered and self._now() < known.until:

@@ -1,11 +1,11 @@
-"""What an exception of the MCP library means for a call: nothing happened, the outcome is unknown, or a refusal."""
+"""Decide what an exception of the MCP library means for a call: nothing happened, an unknown outcome, or a refusal."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
 from wayline.tool_registry.adapters.oauth import NEEDS_SCOPE
-from wayline.tool_registry.errors import CallError, Cut, NeedsLogin, NotBegun, TimedOut, Unusable
+from wayline.tool_registry.errors import AnswerLost, CallError, NeedsLogin, NotBegun, TimedOut, Unusable
 from wayline.tool_registry.tools.tool_servers import NEEDS_LOGIN
 
 AWAY = -32050
@@ -16,7 +16,7 @@ SESSION_ENDED = "Session terminated"
 
 
 def call_error(error: BaseException, *, timeout_s: float, hide: Callable[[str], str] = str) -> CallError:
-    """Turn an exception into one of our four errors; what is not sure is Cut. `hide` takes secrets out of a text."""
+    """Turn an exception into one of our four errors, AnswerLost where nothing is certain; `hide` takes secrets out."""
     import httpx2
     import mcp_types as types
     from mcp import MCPError
@@ -39,7 +39,7 @@ def call_error(error: BaseException, *, timeout_s: float, hide: Callable[[str], 
             return NotBegun(hide(leaf.message))
         if leaf.code in _refusals():
             return Unusable(hide(leaf.message))
-    return Cut(message)
+    return AnswerLost(message)
 
 
 def is_lost(error: BaseException) -> bool:

@@ -1,4 +1,4 @@
-"""Calls of tools whose server asks people for input: by a result since MCP 2026-07-28, before by a request."""
+"""Call tools whose server asks people for input: by a result since MCP 2026-07-28, before by a request."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def send_call(session: ClientSession, request: ToolRequest) -> CallToolRes
         }
         named |= {"input_responses": answers, "request_state": request.answer.state}
     again = 0
-    _take_untyped_for_complete(session)
+    _complete_untyped_results(session)
     while True:
         # Not `call_tool`: that would fail a call whose effect took place over its output schema.
         asked = CallToolRequest(params=CallToolRequestParams.model_validate(named))
@@ -49,7 +49,7 @@ async def send_call(session: ClientSession, request: ToolRequest) -> CallToolRes
         await asyncio.sleep(AGAIN_PAUSE_S)
 
 
-class _Completing:
+class _ResultTypeDispatcher:
     """A session's dispatcher that gives a call's result the type that its server left out, as the protocol says.
 
     The library refuses such a result, after the effect.
@@ -66,10 +66,10 @@ class _Completing:
         return {"resultType": "complete", **raw} if method == "tools/call" else raw
 
 
-def _take_untyped_for_complete(session: Any) -> None:
+def _complete_untyped_results(session: Any) -> None:
     # Results have types since 2026-07-28, where a session begins with a discovery.
-    if session.discover_result is not None and not isinstance(session._dispatcher, _Completing):
-        session._dispatcher = _Completing(session._dispatcher)
+    if session.discover_result is not None and not isinstance(session._dispatcher, _ResultTypeDispatcher):
+        session._dispatcher = _ResultTypeDispatcher(session._dispatcher)
 
 
 @cache
@@ -89,7 +89,7 @@ class Elicitations:
         self._message = ""
 
     async def decline(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
-        """Answer for the person who is not there."""
+        """Decline a question: no person can answer it here."""
         from mcp_types import ElicitResult
 
         self.declined += 1

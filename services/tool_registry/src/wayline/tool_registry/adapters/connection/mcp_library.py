@@ -1,4 +1,4 @@
-"""Loading the MCP library, which takes half a second: on a thread, so that the service is up before its tools are."""
+"""Load the MCP library, which takes half a second, on a thread: the service is up before its tools are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a connected server offers, page by page."""
+"""List what a connected server offers, page by page."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ class OfferedTool:
 
 
 @dataclass(frozen=True)
-class TakenTool:
+class RedactedTool:
     """A tool without its server's secrets, and its definition."""
 
     tool: Tool
     definition: Definition
 
 
-def taken_in(offered: Iterable[OfferedTool], without_secrets: Callable[[Any], Any]) -> list[TakenTool]:
+def redacted_tools(offered: Iterable[OfferedTool], without_secrets: Callable[[Any], Any]) -> list[RedactedTool]:
     """Return tools in the order of their names; left out is one whose name cannot be kept or holds a secret."""
     from mcp_types import Tool
 
-    taken: list[TakenTool] = []
+    taken: list[RedactedTool] = []
     for one in offered:
         shown = without_secrets(one.raw)
         if not can_be_kept(one.tool.name) or shown.get("name") != one.tool.name:
             log.warning("tool left out", why="its name holds a secret, or characters that cannot be kept")
             continue
         tool = one.tool if shown == one.raw else Tool.model_validate(shown, by_name=False)
-        taken.append(TakenTool(tool, definition_of(one.raw, shown=shown)))
+        taken.append(RedactedTool(tool, definition_of(one.raw, shown=shown)))
     # Two names may become one of ours: which of the tools gets it must not depend on the order of a list.
     return sorted(taken, key=lambda one: one.tool.name)
 

@@ -1,4 +1,4 @@
-"""The task that keeps one server usable, whatever connects it."""
+"""The task that keeps one server usable, however it is connected."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ServerTask:
         self.name = name
         self.tools: dict[str, Tool] = {}
         self.instructions = ""
-        """What the server says of itself and of how to use its tools."""
+        """The server's description of itself and of how to use its tools."""
         self.held: dict[str, str] = {}
         """Why each tool that the server offers must not be used, by our name for it."""
         self.tried = asyncio.Event()

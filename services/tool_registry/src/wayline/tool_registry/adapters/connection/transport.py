@@ -1,4 +1,4 @@
-"""How one MCP server is reached: over HTTP, or as a program on its standard streams."""
+"""Reach one MCP server: over HTTP, or as a program on its standard streams."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ LONG_CHARS_MIN = 12
 HIDDEN_MAX = 1_000
 """Tokens come and go: of more the oldest are forgotten."""
 
-Learn: TypeAlias = Callable[[str], None]
-Authorize: TypeAlias = "Callable[[Learn], ServerAuth]"
-"""Makes what authenticates requests, which says each token that it uses."""
+AddSecret: TypeAlias = Callable[[str], None]
+MakeAuth: TypeAlias = "Callable[[AddSecret], ServerAuth]"
+"""Makes what authenticates requests; that calls AddSecret with each token that it uses."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Transport:
         connections_max: int,
         confined: Confinement | None,
         errors_to: TextIO | None = None,
-        authorize: Authorize | None = None,
+        authorize: MakeAuth | None = None,
     ) -> None:
         self._authorize = authorize
         self._server = server
@@ -85,7 +85,7 @@ class Transport:
         self.ended = ""
         """Why the last connection with a program was ended here."""
 
-    def learn(self, secret: str) -> None:
+    def add_secret(self, secret: str) -> None:
         """Hide one more text, such as a token."""
         if secret not in self._hidden:
             self._hidden = (secret, *self._hidden[: HIDDEN_MAX - 1])
@@ -176,7 +176,7 @@ class Transport:
             self._confined,
             connections_max=self._connections_max,
             headers=_plain(self._server.headers),
-            auth=None if self._authorize is None else self._authorize(self.learn),
+            auth=None if self._authorize is None else self._authorize(self.add_secret),
         )
 
 

@@ -13,9 +13,9 @@ from wayline.contracts.mcp_servers import CONFIG_MAX_BYTES, OfferedCounts, Offer
 from wayline.tool_registry.adapters.connection.failures import reason
 from wayline.tool_registry.adapters.connection.mcp_library import load
 from wayline.tool_registry.adapters.connection.offered_tools import OfferedTool as OfferedByServer
-from wayline.tool_registry.adapters.connection.offered_tools import every_page, offered_tools, taken_in
+from wayline.tool_registry.adapters.connection.offered_tools import every_page, offered_tools, redacted_tools
 from wayline.tool_registry.adapters.connection.sessions import entered
-from wayline.tool_registry.adapters.connection.transport import Authorize, Confinement, Transport
+from wayline.tool_registry.adapters.connection.transport import Confinement, MakeAuth, Transport
 from wayline.tool_registry.settings import Settings
 from wayline.tool_registry.tools.catalogue import effect_of
 from wayline.tool_registry.tools.definitions import Definition
@@ -37,7 +37,7 @@ LISTED_MAX = 1_000
 
 
 async def try_connection(
-    server: ServerSettings, settings: Settings, *, authorize: Authorize | None = None
+    server: ServerSettings, settings: Settings, *, authorize: MakeAuth | None = None
 ) -> ServerReport:
     """Return what a server offers, or why it cannot be connected to; secrets are in neither."""
     report, _ = await offered_definitions(server, settings, authorize=authorize)
@@ -45,7 +45,7 @@ async def try_connection(
 
 
 async def offered_definitions(
-    server: ServerSettings, settings: Settings, *, authorize: Authorize | None = None
+    server: ServerSettings, settings: Settings, *, authorize: MakeAuth | None = None
 ) -> tuple[ServerReport, tuple[Definition, ...]]:
     """Return the same report, and the definitions of the server's tools."""
     await load()
@@ -58,9 +58,9 @@ async def offered_definitions(
         )
         try:
             report = await _report(transport, server, offered, within_s=settings.try_timeout_s)
-            taken = taken_in(offered, transport.without_secrets)
+            taken = redacted_tools(offered, transport.without_secrets)
         except Exception as error:
-            # A server is foreign code: whatever it does is what is to be reported.
+            # A server is foreign code: every failure of it is reported.
             late = isinstance(error, TimeoutError)
             why = f"no answer within {settings.try_timeout_s:g} s" if late else transport.hide(reason(error))
             written = visible(transport.hide(_end_of(errors))[-ERRORS_CHARS:])

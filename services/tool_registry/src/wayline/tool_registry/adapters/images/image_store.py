@@ -1,4 +1,4 @@
-"""Where images that tools make are kept: as documents of their tenant, the bytes in the object store."""
+"""Store images that tools make: as documents of their tenant, the bytes in the object store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SUFFIXES = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/
 
 
 class ImageStore:
-    """Stores images over the bus; retrieval keeps them, until somebody deletes them."""
+    """Stores images over the bus; retrieval keeps them until they are deleted."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
@@ -45,7 +45,7 @@ class ImageStore:
             sequence=ack.seq,
             metadata=document.metadata,
         )
-        # So that whoever is shown the id finds it; without retrieval it is listed once it is read.
+        # So that the id can be looked up at once; without retrieval it is listed once it is read.
         with suppress(Retry):
             await self._bus.ask(accepted, Document)
         return document_id

@@ -58,7 +58,7 @@ class MadeImage:
 
 
 class ImageFailed(Exception):
-    """No image came; what to tell the model, and what it cost: None where nobody knows."""
+    """No image came; what to tell the model, and what it cost: None where it is not known."""
 
     def __init__(self, message: str, *, cost_usd: Decimal | None = _NOTHING) -> None:
         super().__init__(message)
@@ -188,7 +188,7 @@ def _reason(content: bytes) -> tuple[str, str]:
 
 
 def _prompt_tokens(answer: Mapping[str, Any], prompt: str) -> int:
-    """Return how many tokens the provider counted of a prompt; as many as it can have where none are told."""
+    """Return how many tokens the provider counted of a prompt; as many as it can have where it names none."""
     usage = answer.get("usage")
     details = usage.get("input_tokens_details") if isinstance(usage, dict) else None
     counted = details.get("text_tokens") if isinstance(details, dict) else None

@@ -52,7 +52,7 @@ class CannotLogIn(Conflict):
 
 @dataclass(frozen=True)
 class LoginRequest:
-    """A login that somebody begins."""
+    """A login that is begun."""
 
     tenant: str
     url: str
@@ -194,7 +194,7 @@ async def _protected_resource(
 async def _metadata(http: httpx2.AsyncClient, issuer: str | None, asked: LoginRequest) -> OAuthMetadata:
     origin, only = str(httpx2.URL(asked.url).copy_with(raw_path=b"/")), asked.oauth.issuer
     if only is not None and not oauth.issuers_match(issuer or origin, only):
-        # The server is not believed: it would have the secret sent to whomever it names.
+        # The server is not believed: it could name any host, and the secret would be sent there.
         raise CannotLogIn("the server names another authorization server than `oauth.issuer`")
     for at in oauth.build_oauth_authorization_server_metadata_discovery_urls(issuer, asked.url):
         usable, metadata = await oauth.handle_auth_metadata_response(
@@ -237,7 +237,7 @@ async def _client(
 
 
 def _configured(chosen: ServerOAuth, metadata: OAuthMetadata) -> OAuthClientInformationFull:
-    """Return the client that exists already, with how it says its secret where it has one."""
+    """Return the client that exists already, with how it sends its secret where it has one."""
     secret = None if chosen.client_secret is None else chosen.client_secret.get_secret_value()
     known = metadata.token_endpoint_auth_methods_supported or ["client_secret_basic"]
     method = "client_secret_basic" if "client_secret_basic" in known else "client_secret_post"

@@ -49,28 +49,29 @@ class ServerAuth(httpx2.Auth):
         url: str,
         *,
         http: Callable[[], httpx2.AsyncClient],
-        learn: Callable[[str], None],
+        add_secret: Callable[[str], None],
         scope_is_fixed: bool = False,
     ) -> None:
-        """`http` makes the client that tokens are renewed with; `learn` hears each token, which is to be hidden.
+        """Take what the requests of one owner need.
 
-        `scope_is_fixed`: logins ask for what the configuration says, whatever the server wants beside it.
+        `http` makes the client that tokens are renewed with. `add_secret` is called with each token, to hide it.
+        With `scope_is_fixed` logins ask for the configured scope alone, also where the server wants more.
         """
         self._table = table
         self._owner = owner
         self._url = url
         self._http = http
-        self._learn = learn
+        self._add_secret = add_secret
         self._scope_is_fixed = scope_is_fixed
         self._needs_scope = needs_scope(owner.server, owner.user_id or None, fixed=scope_is_fixed)
         self._held: Secrets | None = None
 
     def explaining(self, transport: httpx2.AsyncBaseTransport) -> httpx2.AsyncBaseTransport:
-        """Return a transport whose refusals for want of scope say what to do."""
+        """Return a transport that answers a refusal for want of scope with what to do."""
         return ScopeRefusals(transport, self._needs_scope)
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """Send a request with the token, once more after a refusal. Raises ConnectError where nobody is logged in."""
+        """Send a request with the token, once more after a refusal. Raises ConnectError without a login."""
         held = self._held
         if held is None or not oauth_flow.is_fresh(held):
             held = await self._current(request, refused=None)
@@ -112,7 +113,7 @@ class ServerAuth(httpx2.Auth):
         self._held = held
         for name in ("access_token", "refresh_token"):
             if held[name]:
-                self._learn(held[name])
+                self._add_secret(held[name])
         return held
 
     async def _refuse(self, request: httpx2.Request, held: Secrets) -> None:

@@ -66,7 +66,7 @@ class BuiltinServer(ServerTask):
         self.tried.set()
 
     async def call(self, request: ToolRequest) -> CallToolResult:
-        """Call a tool. Raises NotBegun, Cut, TimedOut, Unusable, or the error that stops the request."""
+        """Call a tool. Raises NotBegun, AnswerLost, TimedOut, Unusable, or the error that stops the request."""
         assert self._server is not None
         if (stop := await request.stopped()) is not None:
             raise stop

@@ -14,12 +14,12 @@ from wayline.contracts.mcp_servers import ServerSettings
 from wayline.tool_registry.adapters.connection.failures import call_error, is_lost, reason
 from wayline.tool_registry.adapters.connection.mcp_input import Elicitations, send_call
 from wayline.tool_registry.adapters.connection.mcp_library import load
-from wayline.tool_registry.adapters.connection.offered_tools import TakenTool, offered_tools, taken_in
+from wayline.tool_registry.adapters.connection.offered_tools import RedactedTool, offered_tools, redacted_tools
 from wayline.tool_registry.adapters.connection.server_task import ServerTask
 from wayline.tool_registry.adapters.connection.sessions import another, entered
-from wayline.tool_registry.adapters.connection.transport import Authorize, Confinement, Transport
+from wayline.tool_registry.adapters.connection.transport import Confinement, MakeAuth, Transport
 from wayline.tool_registry.adapters.tables.definition_table import ServerPins
-from wayline.tool_registry.errors import Cut, NeedsLogin, NotBegun, TimedOut
+from wayline.tool_registry.errors import AnswerLost, NeedsLogin, NotBegun, TimedOut
 from wayline.tool_registry.settings import Settings
 from wayline.tool_registry.tools.arguments import Arguments
 from wayline.tool_registry.tools.catalogue import admit_all, own_name
@@ -36,12 +36,12 @@ RECONNECT_FIRST_S = 0.2
 OVERTIME_S = 5.0
 """How long after a tool's timeout its connection may still hold a call up."""
 INSTRUCTIONS_MAX_CHARS = 4_000
-"""Of what a server says of itself; it is read by the search of tools alone."""
+"""Of a server's instructions, which only the search of tools reads."""
 PROBLEM_MAX = 300
 """The most characters of a server's error that are reported."""
 
 
-class _Stopped(Exception):
+class _RequestStopped(Exception):
     """A request that was stopped before it left."""
 
     def __init__(self, error: Exception | None) -> None:
@@ -62,7 +62,7 @@ class McpServer(ServerTask):
         *,
         confined: Confinement | None = None,
         pins: ServerPins | None = None,
-        authorize: Authorize | None = None,
+        authorize: MakeAuth | None = None,
     ) -> None:
         super().__init__(server.name)
         self._server = server
@@ -96,13 +96,13 @@ class McpServer(ServerTask):
         self._woken.set()
 
     async def retire(self, grace_s: float) -> None:
-        """Stop once the calls under way have ended, or the grace is over; nobody finds this server any more."""
+        """Stop once the calls under way have ended, or the grace is over; no new call finds this server."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._idle.wait(), grace_s)
         await self.stop()
 
     async def call(self, request: ToolRequest) -> CallToolResult | InputRequiredResult:
-        """Call a tool. Raises NotBegun, Cut, TimedOut, Unusable, or the error that stops the request."""
+        """Call a tool. Raises NotBegun, AnswerLost, TimedOut, Unusable, or the error that stops the request."""
         timeout_s = request.timeout_s
         self._under_way += 1
         declined = self._elicitations.declined
@@ -119,10 +119,10 @@ class McpServer(ServerTask):
                     if stop is None:
                         result = await send_call(session, request)
             if stop is not None or result is None:
-                raise _Stopped(stop)
+                raise _RequestStopped(stop)
             self._silent = False
             return self._elicitations.noted(result, since=declined)
-        except _Stopped as stopped:
+        except _RequestStopped as stopped:
             raise stopped.error or NotBegun("the request was not sent") from None
         except NotBegun as error:
             raise type(error)(self.hide(str(error))) from None
@@ -130,10 +130,10 @@ class McpServer(ServerTask):
             self._silent = True
             raise TimedOut(after_s=timeout_s) from None
         except Exception as error:
-            # Whatever a transport raises: it becomes one of our four, or the outcome would be guessed at.
+            # Anything that a transport raises becomes one of our four, or the outcome would be guessed at.
             failure = call_error(error, timeout_s=timeout_s, hide=self.hide)
-            if isinstance(failure, Cut) and self._transport.ended:
-                failure = Cut(f"{self.name}: {self._transport.ended}")
+            if isinstance(failure, AnswerLost) and self._transport.ended:
+                failure = AnswerLost(f"{self.name}: {self._transport.ended}")
             self._silent = isinstance(failure, TimedOut)
             if is_lost(error) and (
                 isinstance(failure, NotBegun) or not self._has_sessions_of_their_own(request.effect)
@@ -247,14 +247,14 @@ class McpServer(ServerTask):
         """Ask for the server's tools, page by page, and take in those that are as they were approved."""
         async with asyncio.timeout(self._settings.connect_timeout_s):
             offered = await offered_tools(client)
-        taken = taken_in(offered, self._transport.without_secrets)
-        told = self._transport.without_secrets(client.instructions or "")
-        held = await self._not_approved(taken, instructions_of(client.instructions, shown=told))
+        taken = redacted_tools(offered, self._transport.without_secrets)
+        instructions = self._transport.without_secrets(client.instructions or "")
+        held = await self._not_approved(taken, instructions_of(client.instructions, shown=instructions))
         allowed = [one.tool for one in taken if one.tool.name not in held]
         self.tools = admit_all(allowed, self._server, self._arguments, retry_after_s=self._settings.retry_after_s)
-        self.instructions = "" if INSTRUCTIONS in held else told[:INSTRUCTIONS_MAX_CHARS]
+        self.instructions = "" if INSTRUCTIONS in held else instructions[:INSTRUCTIONS_MAX_CHARS]
         self.held = {own_name(self.name, name): why for name, why in held.items()}
 
-    async def _not_approved(self, taken: Sequence[TakenTool], instructions: Definition) -> dict[str, str]:
+    async def _not_approved(self, taken: Sequence[RedactedTool], instructions: Definition) -> dict[str, str]:
         """Return why definitions must not be used that were not approved, by their server's name for them."""
         return {} if self._pins is None else await self._pins.held([*(one.definition for one in taken), instructions])

@@ -1,4 +1,4 @@
-"""All servers together, of MCP and on the bus: which tools a tenant has, and whose they are."""
+"""All servers together, of MCP and on the bus: find the tools that a tenant has, and the server of each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wayline.tool_registry.settings import SEPARATOR
 from wayline.tool_registry.tools.catalogue import Tool
 
 IDLE_S = 1.0
-"""How long a start leaves the machine to others before it loads the MCP library: sooner if anybody asks."""
+"""How long a start leaves the machine to others before it loads the MCP library: sooner if tools are asked for."""
 
 
 class McpServers:
@@ -31,7 +31,7 @@ class McpServers:
         list_within_s: float,
         missing: Mapping[str, str],
     ) -> None:
-        """`missing`: why each built-in tool that is not configured is not there, by name."""
+        """Take the servers, and in `missing` why each built-in tool that is not configured is not there, by name."""
         self.missing = missing
         self._servers: dict[str, BuiltinServer | McpServer] = {one.name: one for one in (builtin, *servers)}
         self._builtin = builtin
@@ -73,7 +73,7 @@ class McpServers:
         return {name: tool for server in servers for name, tool in server.tools.items()}
 
     async def instructions(self, tenant: str) -> dict[str, str]:
-        """Return what each of a tenant's servers says of itself, by name."""
+        """Return the instructions of each of a tenant's servers, by name."""
         return {server.name: server.instructions for server in await self._of(tenant)}
 
     async def require_free(self, name: str, *, tenant: str) -> None:

@@ -24,7 +24,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Running:
+class TenantServer:
     """A server of one revision: connected, or with the reason why it cannot even be tried."""
 
     revision: str
@@ -52,7 +52,7 @@ class TenantServers:
         self.taken = taken
         """Names of the installation's servers: they count for every tenant."""
         self._read_within_s = read_within_s
-        self._running: dict[Key, Running] = {}
+        self._running: dict[Key, TenantServer] = {}
         self._read = asyncio.Event()
         self._one_at_a_time = asyncio.Lock()
         self._leaving: set[asyncio.Task[None]] = set()
@@ -120,7 +120,7 @@ class TenantServers:
         key = (tenant, name)
         if name in self.taken:
             problem = "a server of this installation has the same name: save this one under another"
-            self._running[key] = Running(saved.revision, pins, None, problem)
+            self._running[key] = TenantServer(saved.revision, pins, None, problem)
             return
         try:
             config = self._table.whole(saved)
@@ -128,14 +128,14 @@ class TenantServers:
             self._require_allowed(config)
         except (CannotOpen, Reject) as error:
             log.error("a server cannot be used", tenant=tenant, server=name, why=str(error))
-            self._running[key] = Running(saved.revision, pins, None, str(error))
+            self._running[key] = TenantServer(saved.revision, pins, None, str(error))
             return
         settings = ServerSettings.model_construct(**dict(config), name=name)
         server = self._connect(tenant, settings)
         server.start()
-        self._running[key] = Running(saved.revision, pins, server)
+        self._running[key] = TenantServer(saved.revision, pins, server)
 
-    def _leave(self, one: Running) -> None:
+    def _leave(self, one: TenantServer) -> None:
         if one.server is None:
             return
         # Not awaited: a call under way may take a minute, and other servers wait for this turn.

@@ -39,7 +39,7 @@ class UserConnections:
         logged_in_at: Callable[[str], Awaitable[datetime | None]],
         connect: Callable[[str], McpServer],
     ) -> None:
-        """`logged_in_at` says when a user logged in; None: the user is not."""
+        """Take how to connect a user, and how to look up when a user logged in; None: the user is not logged in."""
         self._name = name
         self._settings = settings
         self._logged_in_at = logged_in_at

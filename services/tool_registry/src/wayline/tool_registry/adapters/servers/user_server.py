@@ -17,12 +17,12 @@ class UserServer(McpServer):
     """Calls tools over the connection of the user that a call is for, and over no other."""
 
     def __init__(self, *of_tenant: Any, users: UserConnections, **more: Any) -> None:
-        """`of_tenant` and `more` are those of McpServer."""
+        """Take what McpServer takes, and the connections of users."""
         super().__init__(*of_tenant, **more)
         self._users = users
 
     def hide(self, text: str) -> str:
-        """Return a text without the secrets that the server is sent, whosever they are."""
+        """Return a text without the secrets that the server is sent, of the tenant and of users."""
         return self._users.hide(super().hide(text))
 
     async def call(self, request: ToolRequest) -> CallToolResult | InputRequiredResult:

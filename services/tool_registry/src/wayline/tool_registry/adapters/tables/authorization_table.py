@@ -21,7 +21,7 @@ LOGIN_S = 600.0
 LOGINS_MAX = 1_000
 """Of one tenant, under way."""
 USERS_MAX = 10_000
-"""Who may be logged in to one server."""
+"""Users that may be logged in to one server."""
 
 Secrets = dict[str, Any]
 
@@ -67,7 +67,7 @@ class AuthorizationTable:
         return self._usable(owner, await self._store.fetchrow(owner.tenant, self._sql.authorization, *owner.row))
 
     async def asked_scope(self, owner: TokenOwner) -> str | None:
-        """Return the scope that an owner's next login is to ask for; None: what the server says."""
+        """Return the scope that an owner's next login is to ask for; None: the scope that the server offers."""
         row = await self._store.fetchrow(owner.tenant, self._sql.authorization, *owner.row)
         try:
             held = None if row is None else self._open(owner, row)
@@ -76,7 +76,7 @@ class AuthorizationTable:
         return None if held is None else held.get("wanted_scope")
 
     async def logged_in_at(self, owner: TokenOwner) -> datetime | None:
-        """Return when an owner logged in; None: nobody is, or the tokens are renewed no more."""
+        """Return when an owner logged in; None: it has no login, or the tokens are renewed no more."""
         return await self._store.fetchval(owner.tenant, self._sql.logged_in_at, *owner.row)
 
     async def logins(

@@ -1,6 +1,6 @@
 """The ledger in Postgres: every change of a row is one compare-and-set.
 
-Every method raises LedgerUnavailable where the ledger gave no answer, whatever the reason.
+Every method raises LedgerUnavailable where the ledger gave no answer, for any reason.
 """
 
 from __future__ import annotations
@@ -127,6 +127,6 @@ def _answered() -> Iterator[None]:
         raise
     except PostgresUnavailable as error:
         raise LedgerUnavailable(error) from error
-    except Exception as error:  # whatever it is: the key may have had its effect
+    except Exception as error:  # of any kind: the key may have had its effect
         log.error("the ledger failed", error=repr(error), exc_info=error)
         raise LedgerUnavailable(error) from error

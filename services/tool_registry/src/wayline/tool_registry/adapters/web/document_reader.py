@@ -1,4 +1,4 @@
-"""Processes that read documents of strangers, started when one is to be read and ended when they are idle."""
+"""Read documents of strangers in processes that are started when one is to be read and ended when they are idle."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ReadDocument:
 
 
 @dataclass(eq=False, slots=True)
-class _Reader:
+class _ReaderProcess:
     process: asyncio.subprocess.Process
     read: int = 0
     ending: asyncio.TimerHandle | None = None
@@ -42,14 +42,14 @@ class DocumentReader:
 
     def __init__(self, *, readers_max: int = 2, read_s: float = READ_S) -> None:
         self._free = asyncio.Semaphore(readers_max)
-        self._idle: list[_Reader] = []
+        self._idle: list[_ReaderProcess] = []
         self._read_s = read_s
 
     async def read(self, content: bytes, *, kind: str, charset: str = "", url: str = "") -> ReadDocument:
         """Return the text of a document. Raises CannotRead."""
         about = json.dumps({"kind": kind, "charset": charset, "url": url}).encode()
         async with self._free:
-            reader = self._idle.pop() if self._idle else _Reader(await _start())
+            reader = self._idle.pop() if self._idle else _ReaderProcess(await _start())
             if reader.ending is not None:
                 reader.ending.cancel()
             try:
@@ -74,7 +74,7 @@ class DocumentReader:
         while self._idle:
             await _end(self._idle.pop())
 
-    async def _keep(self, reader: _Reader) -> None:
+    async def _keep(self, reader: _ReaderProcess) -> None:
         reader.read += 1
         if reader.read >= DOCUMENTS_MAX:
             await _end(reader)
@@ -82,7 +82,7 @@ class DocumentReader:
         self._idle.append(reader)
         reader.ending = asyncio.get_running_loop().call_later(IDLE_S, self._end_idle, reader)
 
-    def _end_idle(self, reader: _Reader) -> None:
+    def _end_idle(self, reader: _ReaderProcess) -> None:
         if reader in self._idle:
             self._idle.remove(reader)
             reader.process.kill()
@@ -116,7 +116,7 @@ async def _exchange(process: asyncio.subprocess.Process, *frames: bytes) -> dict
     return json.loads(await process.stdout.readexactly(size))
 
 
-async def _end(reader: _Reader) -> None:
+async def _end(reader: _ReaderProcess) -> None:
     if reader.ending is not None:
         reader.ending.cancel()
     if reader.process.returncode is None:

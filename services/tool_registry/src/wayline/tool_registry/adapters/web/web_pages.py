@@ -104,8 +104,8 @@ class WebPages:
         except TimeoutError:
             raise CannotFetch(TimedOut.code, f"the page was not fetched within {self._timeout_s:g} s") from None
         except GuardedRequestError as error:
-            told = failure(error)
-            raise CannotFetch(told["code"], told["message"]) from error
+            reason = failure(error)
+            raise CannotFetch(reason["code"], reason["message"]) from error
         page = await self._readable(answer)
         self._pages.put((tenant, url), page, size_bytes=len(page.text.encode()) + len(url))
         return page

@@ -57,8 +57,8 @@ class SearchAway(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a search brought."""
+class SearchResults:
+    """The hits of a search, and what it cost."""
 
     hits: tuple[SearchHit, ...]
     searched: SearchRequest
@@ -88,7 +88,7 @@ class WebSearch:
         self._backoff_first_s = backoff_first_s
         self._today = today
         self._limit = RateLimit(per_minute)
-        self._kept: ExpiringCache[Found] = ExpiringCache(keep_s=cache_s, max_bytes=CACHE_MAX_BYTES)
+        self._kept: ExpiringCache[SearchResults] = ExpiringCache(keep_s=cache_s, max_bytes=CACHE_MAX_BYTES)
 
     @property
     def charge(self) -> ToolCharge | None:
@@ -100,10 +100,10 @@ class WebSearch:
         """Return the day from which ranges of dates are counted."""
         return self._today()
 
-    async def search(self, tenant: str, request: SearchRequest) -> Found:
+    async def search(self, tenant: str, request: SearchRequest) -> SearchResults:
         """Return what was found, after one wider search where nothing was. Raises SearchRefused or SearchAway."""
         if (kept := self._kept.get((tenant, request))) is not None:
-            return Found(kept.hits, kept.searched)
+            return SearchResults(kept.hits, kept.searched)
         searched, paid = request, Decimal(0)
         hits = await self._asked(tenant, request, paid=paid)
         paid += self._cost_usd
@@ -111,7 +111,7 @@ class WebSearch:
             searched = wider
             hits = await self._asked(tenant, wider, paid=paid)
             paid += self._cost_usd
-        found = Found(tuple(hits), searched, paid)
+        found = SearchResults(tuple(hits), searched, paid)
         size = sum(len(repr(hit)) for hit in hits) + len(repr(request))
         self._kept.put((tenant, request), found, size_bytes=size)
         return found

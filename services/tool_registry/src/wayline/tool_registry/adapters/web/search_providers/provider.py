@@ -1,4 +1,4 @@
-"""What a search provider is to the tool."""
+"""The protocol of a search provider."""
 
 from __future__ import annotations
 

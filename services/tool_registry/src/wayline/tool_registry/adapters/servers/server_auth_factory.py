@@ -1,4 +1,4 @@
-"""How requests to tenants' servers with OAuth are authenticated, and how their authorization servers are asked."""
+"""Make the authentication of requests to tenants' servers with OAuth, and the client of their authorization servers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wayline.contracts.mcp_servers import ServerConfig
-from wayline.tool_registry.adapters.connection.transport import Authorize, Confinement, Learn, http_client
+from wayline.tool_registry.adapters.connection.transport import AddSecret, Confinement, MakeAuth, http_client
 from wayline.tool_registry.adapters.tables.authorization_table import AuthorizationTable
 from wayline.tool_registry.settings import Settings
 from wayline.tool_registry.token_owner import TokenOwner
@@ -22,22 +22,22 @@ CONNECTIONS = 4
 
 
 @dataclass(frozen=True)
-class Authorizing:
-    """Makes what authenticates, with a client that reaches what a tenant's server may be."""
+class ServerAuthFactory:
+    """Makes the authentication of one server's requests, with a client that reaches what a tenant's server may be."""
 
     table: AuthorizationTable
     settings: Settings
 
-    def of(self, tenant: str, config: ServerConfig, name: str, user_id: str = "") -> Authorize | None:
+    def of(self, tenant: str, config: ServerConfig, name: str, user_id: str = "") -> MakeAuth | None:
         """Return how requests to a server are authenticated, those of a user by their own login; None: no OAuth."""
         if config.oauth is None or config.url is None:
             return None
         url, owner, fixed = config.url, TokenOwner(tenant, name, user_id), config.oauth.scope is not None
 
-        def make(learn: Learn) -> ServerAuth:
+        def make(add_secret: AddSecret) -> ServerAuth:
             from wayline.tool_registry.adapters.oauth.server_auth import ServerAuth
 
-            return ServerAuth(self.table, owner, url, http=self.client, learn=learn, scope_is_fixed=fixed)
+            return ServerAuth(self.table, owner, url, http=self.client, add_secret=add_secret, scope_is_fixed=fixed)
 
         return make
 
