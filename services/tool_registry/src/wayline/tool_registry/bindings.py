@@ -1,0 +1,73 @@
+"""Which handler receives each message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wayline.chassis import Ask, asks, hears
+from wayline.contracts.bus_tools import AnnounceTools
+from wayline.contracts.mcp_servers import (
+    ApproveDefinitions,
+    AuthorizeServer,
+    DeleteServer,
+    EnableServer,
+    FinishAuthorization,
+    ForgetAuthorization,
+    ForgetUser,
+    GetImpact,
+    GetServer,
+    ListLogins,
+    ListServers,
+    PutServer,
+    ServersChanged,
+    TrySavedServer,
+    TryServer,
+)
+from wayline.contracts.tools import CallTool, CancelTool, ListTools, ResolveTool, SearchTools, VoidTool
+from wayline.tool_registry.wiring import Handlers
+
+TRIES_MAX = 4
+"""Requests of each kind that connect to servers or to their authorization servers at once: a server that is tried may
+be a program that is downloaded first."""
+
+
+def asks_of(handlers: Handlers, *, calls_max: int) -> list[Ask[Any]]:
+    """Return what answers each request on the bus."""
+    return [*_about_calls(handlers, calls_max), *_about_servers(handlers)]
+
+
+def announcements_of(handlers: Handlers) -> Ask[AnnounceTools]:
+    """Return what answers the announcements of services, which every replica receives."""
+    return asks(AnnounceTools, handlers.announcements.announce, everyone=True)
+
+
+def _about_calls(handlers: Handlers, calls_max: int) -> list[Ask[Any]]:
+    return [
+        asks(ListTools, handlers.calls.list_tools),
+        asks(SearchTools, handlers.search.search_tools),
+        asks(CallTool, handlers.calls.call_tool, slots=calls_max),
+        asks(ResolveTool, handlers.calls.resolve_tool),
+        asks(VoidTool, handlers.calls.void_tool, slots=calls_max),
+        hears(CancelTool, handlers.calls.cancel_tool),
+    ]
+
+
+def _about_servers(handlers: Handlers) -> list[Ask[Any]]:
+    servers, logins = handlers.servers, handlers.logins
+    return [
+        asks(GetImpact, handlers.impact.impact, slots=TRIES_MAX),
+        asks(PutServer, servers.put),
+        asks(TryServer, servers.try_server, slots=TRIES_MAX),
+        asks(TrySavedServer, servers.try_saved, slots=TRIES_MAX),
+        asks(ListServers, servers.list),
+        asks(GetServer, servers.get),
+        asks(DeleteServer, servers.delete),
+        asks(EnableServer, servers.enable),
+        asks(ApproveDefinitions, servers.approve),
+        asks(AuthorizeServer, logins.authorize, slots=TRIES_MAX),
+        asks(FinishAuthorization, logins.finish, slots=TRIES_MAX),
+        asks(ForgetAuthorization, logins.forget, slots=TRIES_MAX),
+        asks(ForgetUser, logins.forget_user, slots=TRIES_MAX),
+        asks(ListLogins, logins.list),
+        hears(ServersChanged, servers.changed),
+    ]

@@ -1,0 +1,237 @@
+"""The registry's adapters and handlers, each made from those that it needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Self
+
+from wayline.chassis import Bus, Periodic
+from wayline.contracts.knowledge import EmbeddedTexts, EmbedTexts, SearchKnowledge, SearchResult
+from wayline.contracts.mcp_servers import ServerSettings
+from wayline.contracts.tools import BUILTIN
+from wayline.store import Store
+from wayline.tool_registry.adapters.builtin_tools import builtin_server, builtin_settings
+from wayline.tool_registry.adapters.bus_tools import BusServices, ServicePins
+from wayline.tool_registry.adapters.connection.transport import Confinement
+from wayline.tool_registry.adapters.images.image_tools import ImageTools, image_tools
+from wayline.tool_registry.adapters.servers.builtin_server import BuiltinServer
+from wayline.tool_registry.adapters.servers.mcp_server import McpServer
+from wayline.tool_registry.adapters.servers.mcp_servers import McpServers
+from wayline.tool_registry.adapters.servers.server_auth_factory import ServerAuthFactory
+from wayline.tool_registry.adapters.servers.tenant_servers import TenantServers
+from wayline.tool_registry.adapters.servers.user_connections import UserConnections
+from wayline.tool_registry.adapters.servers.user_server import UserServer
+from wayline.tool_registry.adapters.tables.authorization_table import AuthorizationTable
+from wayline.tool_registry.adapters.tables.definition_table import DefinitionTable, ServerPins
+from wayline.tool_registry.adapters.tables.ledger import PostgresLedger
+from wayline.tool_registry.adapters.tables.server_table import ServerTable
+from wayline.tool_registry.adapters.tool_embeddings import ToolEmbeddings
+from wayline.tool_registry.adapters.web.web_tools import WebTools, web_tools
+from wayline.tool_registry.calls.running_calls import RunningCalls
+from wayline.tool_registry.handlers.announcements import AnnouncementHandlers
+from wayline.tool_registry.handlers.authorizations import AuthorizationHandlers
+from wayline.tool_registry.handlers.calls import CallHandlers
+from wayline.tool_registry.handlers.impact import ImpactHandlers
+from wayline.tool_registry.handlers.search import SearchHandlers
+from wayline.tool_registry.handlers.servers import ServerHandlers
+from wayline.tool_registry.saved_servers import require_allowed
+from wayline.tool_registry.settings import Settings
+from wayline.tool_registry.token_owner import TokenOwner
+from wayline.tool_registry.tools.arguments import Arguments
+
+UPKEEP_EVERY_S = 3_600.0
+"""How often calls that no job can ask for any more are deleted, and secrets are encrypted with the newest key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tables:
+    """What the registry keeps in Postgres."""
+
+    authorizations: AuthorizationTable
+    definitions: DefinitionTable
+    ledger: PostgresLedger
+    servers: ServerTable
+
+    @classmethod
+    def of(cls, store: Store, settings: Settings) -> Self:
+        """Make each from its settings."""
+        keys = settings.secret_keys()
+        return cls(
+            authorizations=AuthorizationTable(store, keys),
+            definitions=DefinitionTable(store),
+            ledger=PostgresLedger(store, lease_s=settings.lease_s),
+            servers=ServerTable(store, keys, per_tenant_max=settings.servers_per_tenant_max),
+        )
+
+    def upkeep(self, *, keep_days: int) -> list[Periodic]:
+        """Return what is done with the rows every so often, in every replica: doing it twice does no harm."""
+        forget = partial(self.ledger.forget, after_days=keep_days)
+        return [
+            Periodic("forgetting old calls", forget, every_s=UPKEEP_EVERY_S),
+            Periodic("encrypting with the newest key", self._seal_again, every_s=UPKEEP_EVERY_S),
+        ]
+
+    async def _seal_again(self) -> None:
+        await self.servers.seal_again()
+        await self.authorizations.seal_again()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapters:
+    """The tables, the servers that tools are called on, and what the built-in tools work with."""
+
+    tables: Tables
+    auth: ServerAuthFactory
+    servers: McpServers
+    of_tenants: TenantServers
+    on_bus: BusServices
+    embeddings: ToolEmbeddings
+    web: WebTools
+    images: ImageTools | None
+
+    @classmethod
+    def of(cls, bus: Bus, store: Store, settings: Settings, arguments: Arguments) -> Self:
+        """Make each from its settings; nothing runs yet."""
+        tables = Tables.of(store, settings)
+        auth = ServerAuthFactory(tables.authorizations, settings)
+        of_tenants = _of_tenants(settings, tables, arguments, auth)
+        on_bus = BusServices(bus, settings, arguments)
+        web, images = web_tools(settings), image_tools(settings, bus)
+        builtin = _builtin(settings, bus, arguments, web, images)
+        return cls(
+            tables=tables,
+            auth=auth,
+            servers=_servers(settings, builtin, arguments, of_tenants=of_tenants, on_bus=on_bus),
+            of_tenants=of_tenants,
+            on_bus=on_bus,
+            embeddings=_embeddings(settings, bus),
+            web=web,
+            images=images,
+        )
+
+    async def close(self) -> None:
+        """Give back what the tools hold open."""
+        await self.embeddings.close()
+        await self.web.close()
+        if self.images is not None:
+            await self.images.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handlers:
+    """What answers each message, by subject."""
+
+    announcements: AnnouncementHandlers
+    calls: CallHandlers
+    impact: ImpactHandlers
+    logins: AuthorizationHandlers
+    search: SearchHandlers
+    servers: ServerHandlers
+    rereading: Periodic
+    """Reads tenants' servers again, and compares services on the bus."""
+
+    @classmethod
+    def of(
+        cls, bus: Bus, adapters: Adapters, running: RunningCalls, *, settings: Settings, arguments: Arguments
+    ) -> Self:
+        """Make each from the adapters that it needs."""
+        tables, servers, of_tenants = adapters.tables, adapters.servers, adapters.of_tenants
+        pins = ServicePins(tables.definitions, tables.servers, trusted=settings.trusted_services)
+        announcements = AnnouncementHandlers(servers, adapters.on_bus, pins)
+
+        async def reread() -> None:
+            await of_tenants.refresh()
+            await announcements.compare_again()
+
+        rereading = Periodic("reading tenants' servers", reread, every_s=settings.reread_every_s)
+        administration = ServerHandlers(
+            table=tables.servers,
+            definitions=tables.definitions,
+            servers=servers,
+            of_tenants=of_tenants,
+            settings=settings,
+            publish=bus.send,
+            authorize=adapters.auth.of,
+            reread=rereading.now,
+            announcements=announcements,
+        )
+        logins = AuthorizationHandlers(
+            tables.servers, tables.authorizations, adapters.auth.client, administration.announce
+        )
+        return cls(
+            announcements=announcements,
+            calls=CallHandlers(servers, running, tables.ledger),
+            impact=ImpactHandlers(bus, administration, tables.definitions, servers, of_tenants, arguments, settings),
+            logins=logins,
+            search=SearchHandlers(servers, adapters.embeddings),
+            servers=administration,
+            rereading=rereading,
+        )
+
+
+def _of_tenants(settings: Settings, tables: Tables, arguments: Arguments, auth: ServerAuthFactory) -> TenantServers:
+    confined = Confinement.by(settings)
+
+    def connect(tenant: str, server: ServerSettings) -> McpServer:
+        pins = ServerPins(tables.definitions, tenant, server.name)
+        more = {"confined": confined, "pins": pins, "authorize": auth.of(tenant, server, server.name)}
+        if server.oauth is None or server.oauth.credentials == "tenant":
+            return McpServer(server, settings, arguments, **more)
+        return UserServer(server, settings, arguments, users=users(tenant, server), **more)
+
+    def users(tenant: str, server: ServerSettings) -> UserConnections:
+        def connect_user(user_id: str) -> McpServer:
+            # Without pins: what is called is what the tenant's own connection offers.
+            authorize = auth.of(tenant, server, server.name, user_id)
+            return McpServer(server, settings, arguments, confined=confined, authorize=authorize)
+
+        async def logged_in_at(user_id: str) -> datetime | None:
+            return await tables.authorizations.logged_in_at(TokenOwner(tenant, server.name, user_id))
+
+        return UserConnections(server.name, settings, logged_in_at=logged_in_at, connect=connect_user)
+
+    return TenantServers(
+        tables.servers,
+        connect,
+        require_allowed=partial(require_allowed, settings=settings),
+        taken=frozenset({BUILTIN, *(server.name for server in settings.servers)}),
+        read_within_s=settings.list_within_s,
+    )
+
+
+def _builtin(
+    settings: Settings, bus: Bus, arguments: Arguments, web: WebTools, images: ImageTools | None
+) -> BuiltinServer:
+    async def search(ask: SearchKnowledge) -> SearchResult:
+        return await bus.ask(ask, SearchResult, timeout_s=settings.knowledge_timeout_s)
+
+    listed = builtin_settings(web, images)
+    return BuiltinServer(lambda: builtin_server(search, web, images), listed, settings, arguments)
+
+
+def _embeddings(settings: Settings, bus: Bus) -> ToolEmbeddings:
+    async def embed(ask: EmbedTexts) -> EmbeddedTexts:
+        return await bus.ask(ask, EmbeddedTexts, timeout_s=settings.knowledge_timeout_s)
+
+    return ToolEmbeddings(embed, wait_s=settings.search_embedding_wait_s)
+
+
+def _servers(
+    settings: Settings,
+    builtin: BuiltinServer,
+    arguments: Arguments,
+    *,
+    of_tenants: TenantServers,
+    on_bus: BusServices,
+) -> McpServers:
+    """Return every server: our own inside this process, those that the settings name, those of tenants, the bus's."""
+    return McpServers(
+        builtin,
+        [McpServer(server, settings, arguments) for server in settings.servers],
+        of_tenants=of_tenants,
+        on_bus=on_bus,
+        list_within_s=settings.list_within_s,
+        missing=settings.missing_tools(),
+    )
