@@ -129,6 +129,13 @@ def test_every_decision_names_the_test_that_holds_it(page: Path):
     assert page.name in (page.parent / "README.md").read_text()
 
 
+def test_every_part_of_the_bench_has_its_place_on_the_page():
+    run = re.findall(r"-m tests\.bench\.(\w+) --write", (ROOT / "Makefile").read_text())
+    placed = re.findall(r"<!-- made by `make bench`, (\w+): begin -->", (ROOT / "docs/performance.md").read_text())
+
+    assert sorted(placed) == sorted(run)
+
+
 def test_contributing_lists_every_library_and_service():
     listed = (ROOT / "CONTRIBUTING.md").read_text().partition("```")[2].partition("```")[0].split()
     members = {path.name for folder in ("libs", "services") for path in (ROOT / folder).iterdir() if path.is_dir()}
