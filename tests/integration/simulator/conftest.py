@@ -8,13 +8,13 @@ from anthropic import DefaultAioHttpClient as AnthropicHttp
 from openai import AsyncOpenAI
 from openai import DefaultAioHttpClient as OpenAIHttp
 
-from wayline.simulator import Simulator, StillClock
+from wayline.simulator import ManualClock, Simulator
 
 
 class Providers:
     """A simulator and the SDK clients that talk to it; the script can be changed between requests."""
 
-    def __init__(self, simulator: Simulator, clock: StillClock) -> None:
+    def __init__(self, simulator: Simulator, clock: ManualClock) -> None:
         self.simulator = simulator
         self.clock = clock
         self.anthropic = AsyncAnthropic(
@@ -40,7 +40,7 @@ class Providers:
 
 @pytest.fixture
 async def providers():
-    clock = StillClock()
+    clock = ManualClock()
     async with Simulator(clock=clock) as simulator:
         made = Providers(simulator, clock)
         yield made

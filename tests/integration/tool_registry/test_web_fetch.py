@@ -14,7 +14,7 @@ import pytest
 
 from wayline.contracts.observation import observation, tool_state
 from wayline.contracts.tools import ListTools, ToolList
-from wayline.simulator.website import Page, Seen, Website
+from wayline.simulator.website import Page, ReceivedRequest, Website
 from wayline.testkit import until
 from wayline.testkit.media import pdf
 from wayline.tool_registry.adapters.web.document_reader import CannotRead, DocumentReader
@@ -176,7 +176,7 @@ async def test_a_site_whose_robots_file_fails_is_left_alone(platform):
 async def test_a_page_that_is_refused_for_a_moment_is_tried_again(platform):
     answers = [Page("busy", status=429, headers={"Retry-After": "0"}), Page("no", status=403), TIDES]
 
-    def busy(seen: Seen) -> Page:
+    def busy(request: ReceivedRequest) -> Page:
         return answers.pop(0)
 
     async with website(tides=busy) as site:

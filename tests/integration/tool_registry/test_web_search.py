@@ -10,7 +10,7 @@ import pytest
 
 from wayline.contracts.observation import observation, tool_state
 from wayline.contracts.tools import ListTools, ToolList
-from wayline.simulator.search_engine import KEY, Asked, Result, SearchEngine
+from wayline.simulator.search_engine import KEY, Result, SearchEngine, SearchQuery
 from wayline.simulator.website import Page
 
 RESULTS = [
@@ -39,7 +39,7 @@ async def search(platform, *, job: str = "j1", **arguments):
     return await platform.once(platform.ask("web_search", {"query": "tides", **arguments}, job=job), timeout_s=30)
 
 
-def words(asked: Asked) -> str:
+def words(asked: SearchQuery) -> str:
     return asked.query
 
 
@@ -131,7 +131,7 @@ async def test_images_and_videos_are_searched_for(platform, provider: str):
 
 
 async def test_a_search_that_finds_nothing_is_widened_once(platform):
-    def finds(asked: Asked) -> list[Result]:
+    def finds(asked: SearchQuery) -> list[Result]:
         return [] if '"' in asked.query or "site:" in asked.query else RESULTS[:1]
 
     async with engine(platform, "brave", finds) as played:

@@ -11,7 +11,7 @@ from wayline.simulator.prompt.counting import BLOCK_TOKENS, IMAGE_TOKENS, PAGE_T
 from wayline.simulator.scripts.faults import NO_FAULT, Fault, Faults, seeded
 from wayline.simulator.scripts.rules import by_rules
 from wayline.simulator.scripts.script import Asked, Call, Offered, Say, Script, Turn, rounds, turns
-from wayline.simulator.server import Simulator, StillClock
+from wayline.simulator.server import ManualClock, Simulator
 
 __all__ = [
     "BLOCK_TOKENS",
@@ -26,12 +26,12 @@ __all__ = [
     "Facts",
     "Fault",
     "Faults",
+    "ManualClock",
     "Offered",
     "Rates",
     "Say",
     "Script",
     "Simulator",
-    "StillClock",
     "Turn",
     "block_tokens",
     "by_rules",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from wayline.simulator.website import Page, Seen, Website
+from wayline.simulator.website import Page, ReceivedRequest, Website
 
 KEY = "an-images-key"
 GPT_MODEL = "gpt-image-1.5"
@@ -48,13 +48,13 @@ class ImagesApi:
     def website(self) -> Website:
         """Return the site to enter."""
         site = Website()
-        site.pages["/v1/images/generations"] = lambda seen: self._generate(seen, site)
+        site.pages["/v1/images/generations"] = lambda request: self._generate(request, site)
         return site
 
-    def _generate(self, seen: Seen, site: Website) -> Page:
-        if seen.headers.get("authorization") != f"Bearer {KEY}":
+    def _generate(self, request: ReceivedRequest, site: Website) -> Page:
+        if request.headers.get("authorization") != f"Bearer {KEY}":
             return error(401, "invalid_api_key", "Incorrect API key provided.")
-        body = json.loads(seen.body)
+        body = json.loads(request.body)
         self.asked.append(body)
         if self.refusals:
             return self.refusals.pop(0)

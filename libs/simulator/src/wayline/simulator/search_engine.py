@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from wayline.simulator.website import Page, Seen, Website
+from wayline.simulator.website import Page, ReceivedRequest, Website
 
 KEY = "a-search-key"
 
@@ -24,14 +24,14 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Asked:
+class SearchQuery:
     """What a provider was asked for."""
 
     query: str
     parameters: Mapping[str, Any]
 
 
-Finds = Callable[[Asked], list[Result]]
+Finds = Callable[[SearchQuery], list[Result]]
 
 
 @dataclass
@@ -39,7 +39,7 @@ class SearchEngine:
     """Answers searches on one socket, in the form of the provider whose path is asked."""
 
     finds: Finds
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[SearchQuery] = field(default_factory=list)
     refusals: list[Page] = field(default_factory=list)
     """Answered first, one a request."""
 
@@ -48,22 +48,22 @@ class SearchEngine:
         return Website(
             {
                 "/search": self._search,
-                "/res/v1/web/search": lambda seen: self._brave(seen, "web"),
-                "/res/v1/images/search": lambda seen: self._brave(seen, "image"),
-                "/res/v1/videos/search": lambda seen: self._brave(seen, "video"),
+                "/res/v1/web/search": lambda request: self._brave(request, "web"),
+                "/res/v1/images/search": lambda request: self._brave(request, "image"),
+                "/res/v1/videos/search": lambda request: self._brave(request, "video"),
             }
         )
 
-    def _search(self, seen: Seen) -> Page:
-        return self._tavily(seen) if seen.method == "POST" else self._searxng(seen)
+    def _search(self, request: ReceivedRequest) -> Page:
+        return self._tavily(request) if request.method == "POST" else self._searxng(request)
 
     def _found(self, query: str, parameters: Mapping[str, Any]) -> list[Result]:
-        asked = Asked(query, parameters)
+        asked = SearchQuery(query, parameters)
         self.asked.append(asked)
         return self.finds(asked)
 
-    def _searxng(self, seen: Seen) -> Page:
-        parameters = _parameters(seen)
+    def _searxng(self, request: ReceivedRequest) -> Page:
+        parameters = _parameters(request)
         if self.refusals:
             return self.refusals.pop(0)
         if parameters.get("format") != "json":
@@ -86,9 +86,9 @@ class SearchEngine:
         more = {"answers": [], "corrections": [], "infoboxes": [], "suggestions": [], "unresponsive_engines": []}
         return _json({"query": parameters["q"], "number_of_results": 0, "results": results, **more})
 
-    def _brave(self, seen: Seen, kind: str) -> Page:
-        parameters = _parameters(seen)
-        if seen.headers.get("x-subscription-token") != KEY:
+    def _brave(self, request: ReceivedRequest, kind: str) -> Page:
+        parameters = _parameters(request)
+        if request.headers.get("x-subscription-token") != KEY:
             return _json({"type": "ErrorResponse", "error": {"code": "SUBSCRIPTION_TOKEN_INVALID"}}, status=422)
         if self.refusals:
             return self.refusals.pop(0)
@@ -111,12 +111,12 @@ class SearchEngine:
             return _json({"type": "search", "query": {"original": parameters["q"]}, **found})
         return _json({"type": f"{kind}s", "query": {"original": parameters["q"]}, "results": results})
 
-    def _tavily(self, seen: Seen) -> Page:
-        if seen.headers.get("authorization") != f"Bearer {KEY}":
+    def _tavily(self, request: ReceivedRequest) -> Page:
+        if request.headers.get("authorization") != f"Bearer {KEY}":
             return _json({"detail": {"error": "Unauthorized: missing or invalid API key."}}, status=401)
         if self.refusals:
             return self.refusals.pop(0)
-        body = json.loads(seen.body)
+        body = json.loads(request.body)
         known = {
             *("query", "max_results", "search_depth", "topic", "time_range", "start_date", "end_date"),
             *("include_domains", "include_images", "include_image_descriptions"),
@@ -134,8 +134,8 @@ class SearchEngine:
         return _json({"query": body["query"], "images": asked_images, "results": listed, "response_time": 0.5})
 
 
-def _parameters(seen: Seen) -> dict[str, str]:
-    return dict(parse_qsl(urlsplit(seen.path).query))
+def _parameters(request: ReceivedRequest) -> dict[str, str]:
+    return dict(parse_qsl(urlsplit(request.path).query))
 
 
 def _json(value: Any, status: int = 200) -> Page:

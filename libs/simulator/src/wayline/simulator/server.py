@@ -40,7 +40,7 @@ STOP_GRACE_S = 0.2
 Read = Callable[[Mapping[str, Any], Facts, Envelope], Prompt]
 
 
-class StillClock:
+class ManualClock:
     """Time that passes only when it is told to."""
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class Simulator:
     ) -> None:
         self.script = script
         self.faults = faults
-        self.clock = clock or StillClock()
+        self.clock = clock or ManualClock()
         self.models = {**known(), **(models or {})}
         self.bill = Bill()
         self.requests: list[Asked] = []

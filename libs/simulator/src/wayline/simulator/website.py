@@ -28,7 +28,7 @@ class Page:
 
 
 @dataclass(frozen=True)
-class Seen:
+class ReceivedRequest:
     """One request as it arrived."""
 
     method: str
@@ -43,7 +43,7 @@ class Seen:
         return dict(parse_qsl(urlsplit(self.path).query))
 
 
-Answer = Callable[[Seen], Page]
+Answer = Callable[[ReceivedRequest], Page]
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Website:
 
     pages: dict[str, Page | Answer] = field(default_factory=dict)
     tls: ssl.SSLContext | None = None
-    seen: list[Seen] = field(default_factory=list)
+    seen: list[ReceivedRequest] = field(default_factory=list)
     sent_bytes: int = 0
     """Of bodies, as far as they were taken."""
 
@@ -79,7 +79,7 @@ class Website:
         return [one.path for one in self.seen]
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        seen = Seen(
+        seen = ReceivedRequest(
             request.method,
             request.path_qs,
             {name.lower(): value for name, value in request.headers.items()},

@@ -44,7 +44,7 @@ class Plan:
     keeps: tuple[Entry, ...] = ()
 
 
-class Kept:
+class PrefixCache:
     """Prefixes and how long they live; reading or writing one anew starts its time again."""
 
     def __init__(self, clock: Clock) -> None:
@@ -88,7 +88,7 @@ class AnthropicCache:
     LOOKBACK_BLOCKS = 20
 
     def __init__(self, clock: Clock) -> None:
-        self._kept = Kept(clock)
+        self._kept = PrefixCache(clock)
         self.begin = self._kept.begin
 
     def look(self, blocks: Sequence[Block], *, owner: str, min_tokens: int, settings: bytes) -> Plan:
@@ -151,7 +151,7 @@ class OpenAICache:
     MATCHES_MAX = 80
 
     def __init__(self, clock: Clock) -> None:
-        self._kept = Kept(clock)
+        self._kept = PrefixCache(clock)
         self.begin = self._kept.begin
 
     def look(self, blocks: Sequence[Block], *, owner: str, implicit: bool, ttl: str) -> Plan:

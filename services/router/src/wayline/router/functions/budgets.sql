@@ -1,4 +1,4 @@
--- Whoever adds, moves or removes a budget counts reservations, so no decision may be under way meanwhile.
+-- Adding, moving or removing a budget counts reservations, so no decision may be under way meanwhile.
 CREATE OR REPLACE FUNCTION lock_budgets(for_tenant text) RETURNS void LANGUAGE sql AS $$
     SELECT pg_advisory_xact_lock(hashtext('router.budgets'), hashtext(for_tenant))
 $$;

@@ -87,7 +87,7 @@ BEGIN
                 AND now_in.starts_at = window_start(moment, period, timezone);
             PERFORM count_below(for_tenant, job.ancestors, need);
         END IF;
-        -- The log is the truth about a job's own budget, and whoever asks has read it.
+        -- The log is the truth about a job's own budget, and its caller has read it.
         UPDATE reservations SET reserved_usd = reserved_usd + need, cap_usd = own, cap_set = cap_set OR ask.cap IS NOT NULL,
             asked_seq = greatest(asked_seq, ask.seq),
             waits_for = CASE WHEN refused_by <> 'job' THEN refused_by END,

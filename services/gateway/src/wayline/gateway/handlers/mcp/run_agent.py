@@ -187,7 +187,7 @@ def _text(job: JobView) -> str:
     if waiting is not None and waiting.why in FOR_A_PERSON:
         question = f": {waiting.question}" if waiting.question else ""
         return (
-            f"job {job.job_id} waits for a person ({waiting.why}){question}. Nothing more happens until somebody "
+            f"job {job.job_id} waits for a person ({waiting.why}){question}. Nothing more happens until a person "
             f"decides (`wayline approvals`, `wayline jobs show {job.job_id}`); then wait_for_job has its answer."
         )
     return f"job {job.job_id} is still {job.status.value}: call wait_for_job with its id for its answer."
