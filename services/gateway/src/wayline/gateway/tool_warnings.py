@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
+from wayline.contracts.nearest import nearest_names
 from wayline.contracts.tools import ToolList
 
 WARNINGS_MAX = 20
-CUTOFF = 0.4
 
 
 def unknown_tools(patterns: Iterable[str], there: ToolList) -> tuple[str, ...]:
@@ -27,5 +26,5 @@ def unknown_tools(patterns: Iterable[str], there: ToolList) -> tuple[str, ...]:
 
 
 def _nearest(pattern: str, names: list[str]) -> str:
-    near = get_close_matches(pattern.rstrip("*"), names, n=1, cutoff=CUTOFF)
+    near = nearest_names(pattern.rstrip("*"), names)
     return f" (nearest: {near[0]})" if near else ""

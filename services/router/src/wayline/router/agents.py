@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.errors import Reject
 from wayline.contracts.models import ModelCard
+from wayline.contracts.nearest import nearest_names
 from wayline.llm.structured import schema_problem
 from wayline.routing.slots import SLOTS, TIERS, quoted
 
@@ -46,6 +46,6 @@ def _unknown(message: str) -> Reject:
 
 
 def _one_of(name: str, known: Sequence[str]) -> str:
-    nearest = get_close_matches(name[:NAME_MAX_CHARS], known, n=NAMED_MAX, cutoff=0)
+    nearest = nearest_names(name[:NAME_MAX_CHARS], known, most=NAMED_MAX, cutoff=0)
     some = f"{'such as ' if len(known) > len(nearest) else ''}{', '.join(nearest)}"
     return f"one of GET /v1/models: {some}. Correct it, or add the model with PUT /v1/models first"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
-from difflib import get_close_matches
 from typing import Any
 
+from wayline.contracts.nearest import nearest_names
 from wayline.tool_registry.calculation.dates import CannotCalculate
 
 LISTED_DAYS_MAX = 366 * 3
@@ -59,7 +59,7 @@ def business_calendar(country: str | None, region: str | None, own: Iterable[dat
         )
     regions = {one.upper(): one for one in known[code]}
     if region is not None and region.strip().upper() not in regions:
-        near = get_close_matches(region.upper(), regions, n=3, cutoff=0.3) or known[code][:10]
+        near = nearest_names(region.upper(), regions, most=3, cutoff=0.3) or known[code][:10]
         there = f"there are {', '.join(near)}" if near else "its holidays are the same everywhere: leave the region out"
         raise CannotCalculate(f"{code} has no region {region!r} with holidays of its own; {there}")
     return BusinessCalendar(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, Protocol
@@ -13,6 +12,7 @@ from typing import Any, Protocol
 import structlog
 
 from wayline.contracts.mcp_servers import ServerSettings, ToolSettings
+from wayline.contracts.nearest import nearest_names
 from wayline.contracts.tools import Effect, ToolDefinition
 from wayline.tool_registry.settings import SEPARATOR
 from wayline.tool_registry.tools.arguments import Arguments, digest_of
@@ -158,4 +158,4 @@ def select(tools: Mapping[str, Tool], patterns: Iterable[str]) -> tuple[ToolDefi
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that was most likely meant."""
-    return next(iter(get_close_matches(name, list(known), n=1, cutoff=0.4)), None)
+    return next(iter(nearest_names(name, known)), None)
