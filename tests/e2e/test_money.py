@@ -143,8 +143,8 @@ def prepare(access: ServerAccess) -> None:
     installed, home = access.installed, access.installed.data.parent
     (home / "card.json").write_text(json.dumps(OWN))
     (home / "leases.md").write_text(LEASES)
-    installed.said("models", "add", "card.json")
-    assert set(installed.said("models", "list")["usable"]) >= set(AGENTS.values())
+    installed.run_json("models", "add", "card.json")
+    assert set(installed.run_json("models", "list")["usable"]) >= set(AGENTS.values())
     for agent, model in AGENTS.items():
         thinks = {"effort": "none"} if agent == "own" else {}
         config = {"model": model, "instructions": INSTRUCTIONS, "tools": ["search_knowledge"], **thinks}
@@ -159,7 +159,7 @@ def test_caller_command_http_dashboard_and_provider_see_one_cost(access: ServerA
     installed = access.installed
     prepare(access)
 
-    jobs = {agent: installed.said("run", "--agent", agent, QUESTION) for agent in AGENTS}
+    jobs = {agent: installed.run_json("run", "--agent", agent, QUESTION) for agent in AGENTS}
 
     for agent, job in jobs.items():
         assert (job["status"], job["steps"], f"{job['route']['provider']}/{job['route']['model']}") == (
@@ -172,7 +172,7 @@ def test_caller_command_http_dashboard_and_provider_see_one_cost(access: ServerA
 
     until_told(access)
     shown = {agent: of_job(access.get(f"/v1/jobs/{job['job_id']}").json()) for agent, job in jobs.items()}
-    commanded = of_costs(installed.said("costs", "--by", "agent"))
+    commanded = of_costs(installed.run_json("costs", "--by", "agent"))
     over_http = of_costs(access.get("/v1/costs", group_by="agent").json())
     spent = {row["agent"]: row["cost"] for row in access.table("Dollars by agent")}
     cached = {row["model"]: (row["saved"], row["lost"]) for row in access.table("Cache by model")}

@@ -63,10 +63,10 @@ def installed(server_dir: Path) -> Iterator[Installed]:
 
 
 def create_tenant(installed: Installed, name: str) -> Tenant:
-    installed.said("tenants", "create", name)
-    key = installed.said("keys", "create", "--tenant", name, "--name", "app")["key"]
+    installed.run_json("tenants", "create", name)
+    key = installed.run_json("keys", "create", "--tenant", name, "--name", "app")["key"]
     scopes = ("--scopes", "submit,signal,follow")
-    seed = installed.said("credentials", "create", f"{name}-app", "--tenant", name, *scopes)["seed"]
+    seed = installed.run_json("credentials", "create", f"{name}-app", "--tenant", name, *scopes)["seed"]
     return Tenant(name, key, seed, installed)
 
 
@@ -98,7 +98,7 @@ async def test_two_tenants_with_one_job_id_see_only_their_own_job(installed: Ins
     assert first.subject == "live.globex.order-1"
     assert everybody.pending_msgs == 0
     assert ["signals.acme.order-1" in globex.refusals[0], "jobs.submit.acme" in globex.refusals[1]] == [True, True]
-    await asyncio.to_thread(installed.said, "credentials", "revoke", "globex-app")
+    await asyncio.to_thread(installed.run_json, "credentials", "revoke", "globex-app")
     with pytest.raises(nats.errors.Error):
         async with globex.bus():
             pass

@@ -12,9 +12,9 @@ async def test_buckets_that_were_made_otherwise_are_corrected_like_streams(nats_
     await bus.js.create_object_store(PAYLOADS, ObjectStoreConfig(ttl=DAY_S, max_bytes=GIB))
     await bus.js.create_key_value(KeyValueConfig(bucket=PROVIDERS, ttl=DAY_S / 2))
 
-    said = [line async for line in declare(bus.js)]
+    changes = [line async for line in declare(bus.js)]
 
-    assert said[-3:] == [
+    assert changes[-3:] == [
         f"object store {PAYLOADS}: allow_rollup_hdrs, max_age, max_bytes corrected",
         f"object store {UPLOADS} created",
         f"key-value bucket {PROVIDERS}: max_age corrected",

@@ -120,7 +120,7 @@ def _accounts(credentials: Credentials) -> str:
 
 async def _declare(guarded: Guarded) -> None:
     async with guarded.bus(ADMIN) as bus:
-        assert [said async for said in declare(bus.js)]
+        assert [change async for change in declare(bus.js)]
 
 
 def publish_table(identity: str) -> tuple[str, ...]:
@@ -144,11 +144,11 @@ def refused(wanted: Iterable[str], table: Iterable[str]) -> set[str]:
     return {subject for subject in wanted if not any(covers(allowed, subject) for allowed in table)}
 
 
-async def denied_by_server(nc: Client, said: list[str]) -> set[str]:
+async def denied_by_server(nc: Client, errors: list[str]) -> set[str]:
     """What the server refused so far; the last refusal, of what nobody may say, is the sign that all have come."""
     await nc.publish(LAST, b"")
-    await until(lambda: any(LAST in error for error in said), why="the server refuses what nobody may say")
-    return {error.split('"')[1] for error in said if "permissions violation" in error} - {LAST}
+    await until(lambda: any(LAST in error for error in errors), why="the server refuses what nobody may say")
+    return {error.split('"')[1] for error in errors if "permissions violation" in error} - {LAST}
 
 
 @asynccontextmanager
@@ -302,10 +302,10 @@ async def test_a_service_may_answer_its_caller_once_and_no_other(guarded: Guarde
 
         await router.subscribe("agents.get.*", cb=answer)
         await router.flush()
-        said = await gateway.request("agents.get.default", b"{}", timeout=2)
+        reply = await gateway.request("agents.get.default", b"{}", timeout=2)
         await until(lambda: any('"_r_.' in error for error in errors), why="a second answer is refused")
 
-    assert said.data == b"once"
+    assert reply.data == b"once"
 
 
 async def test_a_denied_publish_fails_at_once_and_says_who_may_not(guarded: Guarded):

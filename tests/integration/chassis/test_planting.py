@@ -104,7 +104,7 @@ def users(server_dir: Path) -> Iterator[BusUsers]:
 async def _declare(users: BusUsers) -> None:
     settings = BusSettings(nats_url=users.server.url, nats_seed=users.seed(ADMIN))
     bus = await Bus.connect(settings, service=ADMIN, exit_when_closed=False)
-    assert [said async for said in declare(bus.js)]
+    assert [change async for change in declare(bus.js)]
     # Only the gateway may store an upload, and only retrieval reads one in bulk.
     await bus.request("$O.UPLOADS.C.carrier", b"+TERM", timeout_s=2, headers=RECORD)
     await bus.close()

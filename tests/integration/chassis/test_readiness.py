@@ -119,22 +119,22 @@ async def test_up_restarts_a_bus_that_stores_nothing_once_there_is_room(
 ):
     monkeypatch.setattr(watch, "STORES_EVERY_S", 0.05)
     monkeypatch.setattr(watch, "ROOM_MIN_BYTES", 4 * MIB)
-    said: list[str] = []
-    watching = asyncio.create_task(watch.Watch([server], print_line=said.append, check=bus.check).run())
+    needs: list[str] = []
+    watching = asyncio.create_task(watch.Watch([server], print_line=needs.append, check=bus.check).run())
     first = server.pid
     try:
         await bus.store("events.acme.j1", b"before", {})
         disk.fill()
-        await until(lambda: said, why="it is told that the disk is full")
-        assert ("is full" in said[0], server.pid) == (True, first)
+        await until(lambda: needs, why="it is told that the disk is full")
+        assert ("is full" in needs[0], server.pid) == (True, first)
 
         disk.free()
-        await until(lambda: len(said) >= 3, within=30, why="the bus was started again")
+        await until(lambda: len(needs) >= 3, within=30, why="the bus was started again")
         await until(lambda: well(bus), why="it stores again")
     finally:
         watching.cancel()
         await asyncio.wait({watching})
 
-    assert "though its disk has room" in said[1] and "is back" in said[2]
+    assert "though its disk has room" in needs[1] and "is back" in needs[2]
     assert server.pid != first
     assert (await bus.js.stream_info("EVENTS")).state.messages == 1

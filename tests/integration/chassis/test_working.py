@@ -38,11 +38,11 @@ async def bind(server) -> AsyncIterator[Bind]:
     """Start a service with one handler; returns it."""
     started: list[Service] = []
 
-    async def bind(handle, consumer: Consumer = SUBMIT_ROUTER, slots: int = 8, **said: Any) -> Service:
+    async def bind(handle, consumer: Consumer = SUBMIT_ROUTER, slots: int = 8, **more: Any) -> Service:
         settings = BusSettings(nats_url=server.url)
         bus = await Bus.connect(settings, service="router", exit_when_closed=False)
         exporter = BusExporter("router")
-        work = Work(consumer, SubmitJob, handle, slots=slots, **said)
+        work = Work(consumer, SubmitJob, handle, slots=slots, **more)
         service = Service("router", settings, bus, Telemetry("router", exporter), exporter, work=[work])
         await service.start()
         started.append(service)
@@ -118,8 +118,8 @@ async def test_what_a_handler_returns_is_published_before_the_ack(bus, bind):
     await submit(bus, "j1")
     await empty(bus)
 
-    said = await bus.js.get_msg("RUN", 1)
-    assert (said.subject, said.headers["Nats-Msg-Id"]) == ("jobs.run.interactive.default", "default/j1:1")
+    stored = await bus.js.get_msg("RUN", 1)
+    assert (stored.subject, stored.headers["Nats-Msg-Id"]) == ("jobs.run.interactive.default", "default/j1:1")
 
 
 async def test_a_retry_waits_in_place_and_costs_no_delivery(bus, bind):
@@ -176,7 +176,7 @@ async def test_the_letter_of_a_large_message_is_without_its_end(bus, bind):
 async def test_invalid_headers_are_left_out_of_a_dead_letter(bus, bind, sent, kept, says):
     await bind(never_reached)
     # The client library refuses some names that others send.
-    head = "".join(["NATS/1.0\r\n", *(f"{name}: {said}\r\n" for name, said in sent.items()), "\r\n"]).encode()
+    head = "".join(["NATS/1.0\r\n", *(f"{name}: {value}\r\n" for name, value in sent.items()), "\r\n"]).encode()
     await bus.nc._send_command(b"HPUB jobs.submit.default %d %d\r\n%sno\r\n" % (len(head), len(head) + 2, head))
 
     await bus.settled()
@@ -374,9 +374,9 @@ async def test_a_message_arriving_as_a_service_stops_is_handed_back(bus, bind, s
     with socket.create_connection(("127.0.0.1", server.port)) as client:
         job = SubmitJob(tenant="default", agent="a", input="j1").to_wire()
         client.sendall(b"CONNECT {}\r\nPUB jobs.submit.default %d\r\n%s\r\nPING\r\n" % (len(job), job))
-        said = b""
-        while b"PONG" not in said:
-            said += client.recv(4_096)
+        received = b""
+        while b"PONG" not in received:
+            received += client.recv(4_096)
     await service.stop(1)
     await bind(noted)
 

@@ -118,7 +118,7 @@ async def test_a_follower_passes_over_foreign_messages_and_counts_them(bus: Bus)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "header",
     [
         "",
         "state=ended",
@@ -127,11 +127,11 @@ async def test_a_follower_passes_over_foreign_messages_and_counts_them(bus: Bus)
         "state=new seq=1 owner=a:b attempt=0 epoch=0 signals=0 cost=0 lane=batch content=c",
     ],
 )
-def test_a_header_that_no_record_has_makes_none(said: str):
-    assert not is_record({h.RECORD: said})
+def test_a_header_that_no_record_has_makes_none(header: str):
+    assert not is_record({h.RECORD: header})
 
 
 def test_what_a_newer_build_says_besides_is_still_a_record():
-    said = Head(0, State.NEW, first().seq, "c").header()
+    header = Head(0, State.NEW, first().seq, "c").header()
 
-    assert is_record({h.RECORD: said}) and is_record({h.RECORD: f"{said} more=1"})
+    assert is_record({h.RECORD: header}) and is_record({h.RECORD: f"{header} more=1"})

@@ -74,18 +74,18 @@ async def through_messages(client: Any, schema: Any, *, stream: bool) -> Done:
     for _ in range(STEPS_MAX):
         if stream:
             async with client.messages.stream(**request, messages=messages) as events:
-                said = await events.get_final_message()
+                reply = await events.get_final_message()
         else:
-            said = await client.messages.create(**request, messages=messages)
-        usage = said.usage
+            reply = await client.messages.create(**request, messages=messages)
+        usage = reply.usage
         used[0] += usage.input_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens
         used[1] += usage.output_tokens
-        messages.append({"role": "assistant", "content": [block.to_dict() for block in said.content]})
-        thinking += [block.thinking for block in said.content if block.type == "thinking"]
-        wanted = [block for block in said.content if block.type == "tool_use"]
-        assert (said.stop_reason == "tool_use") == bool(wanted)
+        messages.append({"role": "assistant", "content": [block.to_dict() for block in reply.content]})
+        thinking += [block.thinking for block in reply.content if block.type == "thinking"]
+        wanted = [block for block in reply.content if block.type == "tool_use"]
+        assert (reply.stop_reason == "tool_use") == bool(wanted)
         if not wanted:
-            answer = "".join(block.text for block in said.content if block.type == "text")
+            answer = "".join(block.text for block in reply.content if block.type == "text")
             return Done(answer, tuple(calls), tuple(thinking), *used)
         calls += [(block.name, json.dumps(block.input)) for block in wanted]
         results = [(block.id, result(block.name, json.dumps(block.input))) for block in wanted]
@@ -113,18 +113,18 @@ async def through_responses(client: Any, schema: Any, *, stream: bool) -> Done:
     for _ in range(STEPS_MAX):
         if stream:
             async with client.responses.stream(**request, input=items) as events:
-                said = await events.get_final_response()
+                reply = await events.get_final_response()
         else:
-            said = await client.responses.create(**request, input=items)
-        used[0] += said.usage.input_tokens
-        used[1] += said.usage.output_tokens
-        items += [item.to_dict() for item in said.output]
-        for item in said.output:
+            reply = await client.responses.create(**request, input=items)
+        used[0] += reply.usage.input_tokens
+        used[1] += reply.usage.output_tokens
+        items += [item.to_dict() for item in reply.output]
+        for item in reply.output:
             if item.type == "reasoning":
                 thinking.append("".join(part.text for part in (item.summary or item.content)))
-        wanted = [item for item in said.output if item.type == "function_call"]
+        wanted = [item for item in reply.output if item.type == "function_call"]
         if not wanted:
-            return Done(said.output_text, tuple(calls), tuple(thinking), *used)
+            return Done(reply.output_text, tuple(calls), tuple(thinking), *used)
         for item in wanted:
             calls.append((item.name, json.dumps(json.loads(item.arguments))))
             said_back = result(item.name, item.arguments)
@@ -150,12 +150,12 @@ async def through_chat(client: Any, schema: Any, *, stream: bool) -> Done:
         if stream:
             options = {"include_usage": True}
             async with client.chat.completions.stream(**request, messages=messages, stream_options=options) as events:
-                said = await events.get_final_completion()
+                reply = await events.get_final_completion()
         else:
-            said = await client.chat.completions.create(**request, messages=messages)
-        used[0] += said.usage.prompt_tokens
-        used[1] += said.usage.completion_tokens
-        message = said.choices[0].message
+            reply = await client.chat.completions.create(**request, messages=messages)
+        used[0] += reply.usage.prompt_tokens
+        used[1] += reply.usage.completion_tokens
+        message = reply.choices[0].message
         thinking += [message.reasoning] if getattr(message, "reasoning", None) else []
         messages.append({"role": "assistant", "content": message.content})
         if not message.tool_calls:

@@ -43,8 +43,8 @@ async def test_the_json_protocol_gets_an_envelope_unless_the_reply_is_raw(provid
         Say(text="not JSON", raw=True),
     ):
         providers.simulator.script = lambda asked, say=say: say
-        said = await providers.openai.chat.completions.create(model="local-chat", messages=messages)
-        answers.append(said.choices[0].message.content)
+        answer = await providers.openai.chat.completions.create(model="local-chat", messages=messages)
+        answers.append(answer.choices[0].message.content)
 
     first, second = json.loads(answers[0]), json.loads(answers[1])
     assert (first["action"], first["tool_calls"][0]["tool"]) == ("tool", "search")
@@ -54,7 +54,7 @@ async def test_the_json_protocol_gets_an_envelope_unless_the_reply_is_raw(provid
 
 
 @pytest.mark.parametrize(
-    ("stop", "said"),
+    ("stop", "reason"),
     [
         ("max_tokens", ("max_tokens", "incomplete", "length")),
         ("refused", ("refusal", "completed", "content_filter")),
@@ -62,7 +62,7 @@ async def test_the_json_protocol_gets_an_envelope_unless_the_reply_is_raw(provid
     ],
 )
 @pytest.mark.parametrize("stream", [True, False])
-async def test_each_provider_has_its_own_word_for_why_it_stopped(providers, stop, said, stream):
+async def test_each_provider_has_its_own_word_for_why_it_stopped(providers, stop, reason, stream):
     providers.simulator.script = lambda asked: Say(text="No more.", stop=stop)
     claude: Any = {"model": "claude-sonnet-5-5", "max_tokens": 99, "messages": ASK}
     if stream:
@@ -77,7 +77,7 @@ async def test_each_provider_has_its_own_word_for_why_it_stopped(providers, stop
         two = await providers.openai.responses.create(model="gpt-6-sol", input=ASK)
         three = await providers.openai.chat.completions.create(model="local-chat", messages=ASK)
 
-    assert (one.stop_reason, two.status, three.choices[0].finish_reason) == said
+    assert (one.stop_reason, two.status, three.choices[0].finish_reason) == reason
     assert (two.incomplete_details is not None) == (stop == "max_tokens")
     assert (two.output[0].content[0].type == "refusal") == (stop == "refused")
 
@@ -97,27 +97,27 @@ async def test_thinking_is_streamed_as_a_summary_where_the_script_wants_it(provi
 
 async def test_openai_thinking_is_hidden_unless_a_summary_is_requested(providers):
     providers.simulator.script = lambda asked: Say(text="a", thinking="I think.")
-    said = await providers.openai.responses.create(model="gpt-6-sol", input=ASK, store=False)
+    answer = await providers.openai.responses.create(model="gpt-6-sol", input=ASK, store=False)
 
-    assert "I think." not in said.to_json()
-    assert said.usage.output_tokens_details.reasoning_tokens == 5
-    assert said.usage.output_tokens == 9
+    assert "I think." not in answer.to_json()
+    assert answer.usage.output_tokens_details.reasoning_tokens == 5
+    assert answer.usage.output_tokens == 9
 
 
 async def test_a_script_can_fix_what_is_counted(providers):
     providers.simulator.script = lambda asked: Say(text="a", output_tokens=1_234)
     async with providers.anthropic.messages.stream(model="claude-haiku-5-5", max_tokens=9, messages=ASK) as events:
-        said = await events.get_final_message()
+        answer = await events.get_final_message()
 
-    assert said.usage.output_tokens == providers.charge.usage.output == 1_234
+    assert answer.usage.output_tokens == providers.charge.usage.output == 1_234
 
 
 async def test_counting_is_what_is_charged_and_is_free(providers):
     prompt: Any = {"model": "claude-sonnet-5-5", "system": "Be brief.", "messages": ASK, "tools": [TOOL]}
     counted = await providers.anthropic.messages.count_tokens(**prompt)
-    said = await providers.anthropic.messages.create(**prompt, max_tokens=9)
+    answer = await providers.anthropic.messages.create(**prompt, max_tokens=9)
 
-    assert counted.input_tokens == said.usage.input_tokens
+    assert counted.input_tokens == answer.usage.input_tokens
     assert len(providers.simulator.bill.charges) == 1
 
 

@@ -35,8 +35,8 @@ class Talk:
 
     async def __call__(self, *content, model="claude-sonnet-5-5", **more) -> tuple[int, int, int]:
         messages = more.pop("messages", [{"role": "user", "content": list(content)}])
-        said = await self.client.messages.create(model=model, max_tokens=2_000, messages=messages, **more)
-        usage = said.usage
+        answer = await self.client.messages.create(model=model, max_tokens=2_000, messages=messages, **more)
+        usage = answer.usage
         return usage.cache_read_input_tokens, usage.cache_creation_input_tokens, usage.input_tokens
 
 
@@ -220,7 +220,7 @@ async def test_a_prefix_can_be_read_only_once_its_answer_has_begun(providers):
     await until(lambda: len(providers.simulator.requests) == 2, why="both requests are in")
     gate.set()
 
-    assert [(await said).usage.cache_read_input_tokens for said in at_once] == [0, 0]
+    assert [(await answer).usage.cache_read_input_tokens for answer in at_once] == [0, 0]
     assert (await providers.anthropic.messages.create(**request)).usage.cache_read_input_tokens == 1_000
 
 
@@ -247,7 +247,7 @@ async def test_a_deferred_tool_joins_the_prefix_once_found(providers, talk):
     system = [text(600, cache_control=MARK)]
     hidden = {**TOOL, "name": "refund", "defer_loading": True}
     later = {**TOOL, "name": "invoice", "defer_loading": True}
-    said = await providers.anthropic.messages.create(
+    answer = await providers.anthropic.messages.create(
         model="claude-sonnet-5-5",
         max_tokens=99,
         system=system,
@@ -257,8 +257,8 @@ async def test_a_deferred_tool_joins_the_prefix_once_found(providers, talk):
     found = [{"type": "tool_reference", "tool_name": "refund"}]
     messages = [
         {"role": "user", "content": "hi"},
-        {"role": "assistant", "content": [block.to_dict() for block in said.content]},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": said.content[0].id, "content": found}]},
+        {"role": "assistant", "content": [block.to_dict() for block in answer.content]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": answer.content[0].id, "content": found}]},
     ]
 
     read, _, rest = await talk(messages=messages, system=system, tools=[TOOL, hidden, later])
@@ -275,9 +275,9 @@ async def test_max_tokens_zero_fills_the_cache_and_says_nothing(providers):
         "system": [text(1_000, cache_control=MARK)],
         "messages": [{"role": "user", "content": "hi"}],
     }
-    said = await providers.anthropic.messages.create(**request, max_tokens=0)
+    answer = await providers.anthropic.messages.create(**request, max_tokens=0)
 
-    assert (said.content, said.stop_reason, said.usage.output_tokens) == ([], "max_tokens", 0)
+    assert (answer.content, answer.stop_reason, answer.usage.output_tokens) == ([], "max_tokens", 0)
     again = await providers.anthropic.messages.create(**request, max_tokens=9)
     assert again.usage.cache_read_input_tokens == 1_000
 

@@ -29,11 +29,11 @@ class Chat:
 
     async def begin(self) -> list[dict]:
         asked = [{"role": "user", "content": "What is it?"}]
-        said = await self.client.messages.create(**self.request, messages=asked)
-        call = next(block.id for block in said.content if block.type == "tool_use")
+        answer = await self.client.messages.create(**self.request, messages=asked)
+        call = next(block.id for block in answer.content if block.type == "tool_use")
         return [
             *asked,
-            {"role": "assistant", "content": [block.to_dict() for block in said.content]},
+            {"role": "assistant", "content": [block.to_dict() for block in answer.content]},
             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call, "content": "A thing."}]},
         ]
 
@@ -64,8 +64,8 @@ async def test_an_edited_history_is_refused(providers, edit):
     else:
         messages[1]["content"][0]["thinking"] = "I must not look."
 
-    said = "Invalid `signature`" if edit == "thinking" else BOUND
-    with pytest.raises(anthropic.BadRequestError, match=said) as refused:
+    problem = "Invalid `signature`" if edit == "thinking" else BOUND
+    with pytest.raises(anthropic.BadRequestError, match=problem) as refused:
         await chat.go_on(messages, **changed)
     assert refused.value.body["error"]["type"] == "invalid_request_error"
 

@@ -173,12 +173,12 @@ async def test_a_response_failed_at_its_end_is_charged(providers, stream):
 async def test_dripping_bytes_are_put_together_again(providers, size):
     fails(providers, Fault(drip_bytes=size), tools=(("search", {"q": "é"}),))
     async with providers.anthropic.messages.stream(**REQUESTS["/v1/messages"]) as events:
-        said = await events.get_final_message()
+        answer = await events.get_final_message()
     async with providers.openai.responses.stream(model="gpt-6-sol", input="hi") as events:
         answered = await events.get_final_response()
 
-    assert said.content[0].text == TEXT == answered.output_text
-    assert said.content[1].input == {"q": "é"}
+    assert answer.content[0].text == TEXT == answered.output_text
+    assert answer.content[1].input == {"q": "é"}
 
 
 async def test_malformed_arguments_are_no_json(providers):
@@ -247,13 +247,13 @@ async def test_a_client_that_leaves_midway_pays_for_what_was_sent(providers, pat
 async def test_a_held_answer_goes_on_when_it_is_released(providers):
     gate = asyncio.Event()
     fails(providers, Fault(hold=gate, hold_at="middle"))
-    said = []
+    texts = []
     async with providers.anthropic.messages.stream(**REQUESTS["/v1/messages"]) as events:
         async for text in events.text_stream:
-            said.append(text)
+            texts.append(text)
             gate.set()
 
-    assert "".join(said) == TEXT
+    assert "".join(texts) == TEXT
     assert providers.charge.usage_delivered
 
 

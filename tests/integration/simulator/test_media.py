@@ -31,16 +31,16 @@ def url(media_type: str, content: bytes) -> str:
 async def of_claude(providers: Any, *content: dict[str, Any], model: str = "claude-sonnet-5-5") -> int:
     """What Claude counts beside the question."""
     asked = [*content, {"type": "text", "text": "What is it?"}]
-    said = await providers.anthropic.messages.create(
+    answer = await providers.anthropic.messages.create(
         model=model, max_tokens=99, messages=[{"role": "user", "content": asked}]
     )
-    return said.usage.input_tokens - block_tokens("What is it?")
+    return answer.usage.input_tokens - block_tokens("What is it?")
 
 
 async def of_gpt(providers: Any, *content: dict[str, Any]) -> int:
     asked = [*content, {"type": "input_text", "text": "What is it?"}]
-    said = await providers.openai.responses.create(model="gpt-6-sol", input=[{"role": "user", "content": asked}])
-    return said.usage.input_tokens - block_tokens("What is it?")
+    answer = await providers.openai.responses.create(model="gpt-6-sol", input=[{"role": "user", "content": asked}])
+    return answer.usage.input_tokens - block_tokens("What is it?")
 
 
 @pytest.mark.parametrize(

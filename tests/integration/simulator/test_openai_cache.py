@@ -26,9 +26,9 @@ class Talk:
 
     async def __call__(self, *content, model="gpt-6-sol", **more) -> tuple[int, int, int]:
         items: Any = [{"role": "user", "content": list(content)}]
-        said = await self.client.responses.create(model=model, input=items, **more)
-        read = said.usage.input_tokens_details
-        return read.cached_tokens, read.cache_write_tokens, said.usage.input_tokens
+        answer = await self.client.responses.create(model=model, input=items, **more)
+        read = answer.usage.input_tokens_details
+        return read.cached_tokens, read.cache_write_tokens, answer.usage.input_tokens
 
 
 @pytest.fixture
@@ -113,9 +113,9 @@ async def test_only_the_latest_breakpoints_are_written(talk):
 async def test_chat_completions_tell_the_same(providers, talk):
     messages: Any = [{"role": "user", "content": "a" * 4 * 1_197}]
     for expected in ((0, 1_152), (1_152, 0)):
-        said = await providers.openai.chat.completions.create(model="gpt-6-luna", messages=messages)
-        read = said.usage.prompt_tokens_details
-        assert (read.cached_tokens, read.cache_write_tokens, said.usage.prompt_tokens) == (*expected, 1_200)
+        answer = await providers.openai.chat.completions.create(model="gpt-6-luna", messages=messages)
+        read = answer.usage.prompt_tokens_details
+        assert (read.cached_tokens, read.cache_write_tokens, answer.usage.prompt_tokens) == (*expected, 1_200)
 
 
 async def test_above_its_threshold_a_request_costs_the_dearer_prices_throughout(providers, talk):

@@ -17,7 +17,7 @@ OPEN = {"type": "object", "properties": {"a": {"type": "string"}}}
 NOTE = {"role": "system", "content": "note"}
 
 
-def said(*blocks: dict) -> list[dict]:
+def conversation(*blocks: dict) -> list[dict]:
     """A conversation whose messages alternate, from the user on."""
     return [
         {"role": ("user", "assistant")[n % 2], "content": list(b) if isinstance(b, tuple) else b}
@@ -36,28 +36,34 @@ REFUSED_MESSAGES: dict[str, tuple[dict[str, Any], str]] = {
     "no output limit": ({"max_tokens": None}, "max_tokens: Field required"),
     "too much output": ({"max_tokens": 128_001}, "maximum allowed number of output tokens"),
     "no messages": ({"messages": []}, "at least one message"),
-    "an assistant first": ({"messages": said("hi", "ho")[::-1]}, "first message must use"),
+    "an assistant first": ({"messages": conversation("hi", "ho")[::-1]}, "first message must use"),
     "an unknown role": ({"messages": [{"role": "tool", "content": "x"}]}, "messages.0.role"),
-    "an empty text": ({"messages": said("")}, "must be non-empty"),
-    "a prefill": ({"messages": said("hi", "I")}, "must end with a user message"),
+    "an empty text": ({"messages": conversation("")}, "must be non-empty"),
+    "a prefill": ({"messages": conversation("hi", "I")}, "must end with a user message"),
     "a call without a result": (
-        {"messages": said("hi", (CALL,), "ho")},
+        {"messages": conversation("hi", (CALL,), "ho")},
         "without `tool_result` blocks immediately after",
     ),
-    "a call at the end": ({"model": "claude-haiku-4-5", "messages": said("hi", (CALL,))}, "without `tool_result`"),
-    "a result without a call": ({"messages": said((RESULT,))}, "unexpected `tool_use_id`"),
+    "a call at the end": (
+        {"model": "claude-haiku-4-5", "messages": conversation("hi", (CALL,))},
+        "without `tool_result`",
+    ),
+    "a result without a call": ({"messages": conversation((RESULT,))}, "unexpected `tool_use_id`"),
     "a result that comes late": (
-        {"messages": said("hi", (CALL,), ({"type": "text", "text": "ho"}, RESULT))},
+        {"messages": conversation("hi", (CALL,), ({"type": "text", "text": "ho"}, RESULT))},
         "without `tool_result` blocks immediately after",
     ),
-    "a result given twice": ({"messages": said("hi", (CALL,), (RESULT, RESULT))}, "unexpected `tool_use_id`"),
-    "a call id used twice": ({"messages": said("hi", (CALL,), (RESULT,), (CALL,), (RESULT,))}, "must be unique"),
+    "a result given twice": ({"messages": conversation("hi", (CALL,), (RESULT, RESULT))}, "unexpected `tool_use_id`"),
+    "a call id used twice": (
+        {"messages": conversation("hi", (CALL,), (RESULT,), (CALL,), (RESULT,))},
+        "must be unique",
+    ),
     "a system message first": ({"messages": [NOTE, *ASK]}, "must follow a user message"),
     "two system messages": ({"messages": [*ASK, NOTE, NOTE]}, "last or stand before an assistant"),
     "a system message before a user's": ({"messages": [*ASK, NOTE, *ASK]}, "last or stand before an assistant"),
     "a system message to an old model": ({"model": "claude-haiku-4-5", "messages": [*ASK, NOTE]}, "not supported"),
     "a system message between call and result": (
-        {"messages": [*said("hi", (CALL,)), NOTE, *said((RESULT,))]},
+        {"messages": [*conversation("hi", (CALL,)), NOTE, *conversation((RESULT,))]},
         "must follow a user message",
     ),
     "a bad tool name": ({"tools": [{**TOOL, "name": "a.b"}]}, "should match pattern"),
@@ -73,7 +79,9 @@ REFUSED_MESSAGES: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown tool found": (
         {
             "tools": [TOOL],
-            "messages": said("hi", (CALL,), ({**RESULT, "content": [{"type": "tool_reference", "tool_name": "x"}]},)),
+            "messages": conversation(
+                "hi", (CALL,), ({**RESULT, "content": [{"type": "tool_reference", "tool_name": "x"}]},)
+            ),
         },
         "not found in available tools",
     ),
@@ -91,13 +99,17 @@ REFUSED_MESSAGES: dict[str, tuple[dict[str, Any], str]] = {
         {"model": "claude-haiku-4-5", "output_config": {"effort": "low"}},
         "does not support the effort",
     ),
-    "too long a prompt": ({"model": "claude-haiku-4-5", "messages": said("x" * 900_000)}, "prompt is too long"),
+    "too long a prompt": ({"model": "claude-haiku-4-5", "messages": conversation("x" * 900_000)}, "prompt is too long"),
     "a mark on nothing": (
-        {"messages": said(({"type": "text", "text": "", "cache_control": {"type": "ephemeral"}},))},
+        {"messages": conversation(({"type": "text", "text": "", "cache_control": {"type": "ephemeral"}},))},
         "cannot be set for empty text",
     ),
     "a strange lifetime": (
-        {"messages": said(({"type": "text", "text": "a", "cache_control": {"type": "ephemeral", "ttl": "2h"}},))},
+        {
+            "messages": conversation(
+                ({"type": "text", "text": "a", "cache_control": {"type": "ephemeral", "ttl": "2h"}},)
+            )
+        },
         "'5m' or '1h'",
     ),
     "nonsense": ({"tools": "none"}, "cannot be read"),
@@ -141,7 +153,7 @@ async def test_only_some_models_can_be_made_to_call_a_tool(providers, model, tak
 
 
 async def test_a_system_message_may_follow_the_user_s(providers):
-    for messages in ([*ASK, NOTE], [*ASK, NOTE, *said("x", "ho")[1:], *ASK]):
+    for messages in ([*ASK, NOTE], [*ASK, NOTE, *conversation("x", "ho")[1:], *ASK]):
         said_back = await providers.anthropic.messages.create(
             model="claude-sonnet-5-5", max_tokens=9, messages=messages
         )

@@ -68,8 +68,8 @@ class Installed:
             check=False,
         )
 
-    def said(self, *words: str) -> Any:
-        """What a command prints with --json."""
+    def run_json(self, *words: str) -> Any:
+        """Run a command with --json and return what it prints."""
         done = self.wayline(*words, "--json")
         assert done.returncode == 0, done.stdout + done.stderr
         return json.loads(done.stdout)

@@ -29,8 +29,8 @@ def test_tenants_and_keys_created_by_command_work_over_http(fresh: Installed):
     opened = ask(fresh, None, "GET", "/v1/jobs")
     secrets = {}
     for tenant in ("acme", "globex"):
-        fresh.said("tenants", "create", tenant)
-        key = fresh.said("keys", "create", "--tenant", tenant, "--name", "app", "--expires", "30d")
+        fresh.run_json("tenants", "create", tenant)
+        key = fresh.run_json("keys", "create", "--tenant", tenant, "--name", "app", "--expires", "30d")
         secrets[tenant] = key["key"]
     closed = ask(fresh, None, "GET", "/v1/jobs")
 
@@ -44,12 +44,16 @@ def test_tenants_and_keys_created_by_command_work_over_http(fresh: Installed):
     assert [opened.status_code, closed.status_code, foreign.status_code] == [200, 401, 404]
     assert {tenant: job["status"] for tenant, job in jobs.items()} == {"acme": "completed", "globex": "completed"}
     assert stat.S_IMODE(machine_key(fresh).stat().st_mode) == 0o600
-    listed = fresh.said("keys", "list", "--tenant", "acme")["keys"]
+    listed = fresh.run_json("keys", "list", "--tenant", "acme")["keys"]
     assert [key["name"] for key in listed] == ["app"]
-    assert [tenant["tenant"] for tenant in fresh.said("tenants", "list")["tenants"]] == ["acme", "default", "globex"]
+    assert [tenant["tenant"] for tenant in fresh.run_json("tenants", "list")["tenants"]] == [
+        "acme",
+        "default",
+        "globex",
+    ]
 
-    fresh.said("tenants", "disable", "globex", "--reason", "unpaid")
-    fresh.said("keys", "revoke", listed[0]["id"])
+    fresh.run_json("tenants", "disable", "globex", "--reason", "unpaid")
+    fresh.run_json("keys", "revoke", listed[0]["id"])
     disabled = ask(fresh, secrets["globex"], "POST", "/v1/jobs", json=JOB)
     revoked = ask(fresh, secrets["acme"], "POST", "/v1/jobs", json=JOB)
     assert [disabled.json()["code"], revoked.status_code] == ["tenant_disabled", 401]
@@ -57,8 +61,8 @@ def test_tenants_and_keys_created_by_command_work_over_http(fresh: Installed):
     wrong = fresh.wayline("tenants", "list", WAYLINE_API_KEY=secrets["acme"])
     assert (wrong.returncode, "not valid" in wrong.stderr) == (1, True)
     assert ask(fresh, None, "GET", "/metrics").status_code == 401
-    assert fresh.said("agents", "remove", "assistant") == {"deleted": True}
-    assert fresh.said("agents", "restore", "assistant")["name"] == "assistant"
+    assert fresh.run_json("agents", "remove", "assistant") == {"deleted": True}
+    assert fresh.run_json("agents", "restore", "assistant")["name"] == "assistant"
 
 
 def test_the_machines_key_goes_to_no_other_address(fresh: Installed):

@@ -203,7 +203,7 @@ async def test_seeds_are_kept_nowhere_and_files_are_the_owners(embedded: Embedde
 
 
 @pytest.mark.parametrize(
-    ("name", "tenant", "scopes", "said"),
+    ("name", "tenant", "scopes", "reason"),
     [
         ("Shop", "acme", ["submit"], "is not a name"),
         ("shop", "Acme", ["submit"], "is not a tenant"),
@@ -212,8 +212,8 @@ async def test_seeds_are_kept_nowhere_and_files_are_the_owners(embedded: Embedde
         ("shop", "acme", ["all"], "no scope all"),
     ],
 )
-def test_a_credential_that_cannot_be_is_refused(tmp_path: Path, name: str, tenant: str, scopes: list[str], said: str):
-    with pytest.raises(ClientInvalid, match=said):
+def test_a_credential_that_cannot_be_is_refused(tmp_path: Path, name: str, tenant: str, scopes: list[str], reason: str):
+    with pytest.raises(ClientInvalid, match=reason):
         manage_clients.create(name, tenant=tenant, scopes=scopes, settings=Settings(data_dir=tmp_path))
     assert manage_clients.clients(Settings(data_dir=tmp_path)) == []
 

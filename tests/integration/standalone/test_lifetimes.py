@@ -22,21 +22,21 @@ from .conftest import END_WITHIN_S, START_WITHIN_S, Installed
 
 def test_jobs_are_kept_across_an_orderly_end_and_a_kill(fresh: Installed):
     fresh.start()
-    job = fresh.said("run", "What is a job?")["job_id"]
+    job = fresh.run_json("run", "What is a job?")["job_id"]
 
     # In order: nothing is left of it, and it says so with 0.
     assert fresh.stop(signal.SIGTERM) == 0
     assert not (fresh.data / "up.json").exists()
 
     fresh.start()
-    assert fresh.said("jobs", "show", job)["status"] == "completed"
+    assert fresh.run_json("jobs", "show", job)["status"] == "completed"
 
     # By force: the servers end with it all the same.
     fresh.stop(signal.SIGKILL)
 
     fresh.start()
-    assert fresh.said("jobs", "show", job)["status"] == "completed"
-    assert fresh.said("doctor")["healthy"]
+    assert fresh.run_json("jobs", "show", job)["status"] == "completed"
+    assert fresh.run_json("doctor")["healthy"]
     assert fresh.stop(signal.SIGINT) == 0
 
 
@@ -63,7 +63,7 @@ def test_services_run_as_processes_beside_servers_only(fresh: Installed):
     services = [fresh.spawn("serve", "gateway", "router"), fresh.spawn("serve", "executor")]
     services.append(fresh.spawn("serve", "retrieval", "tool-registry", "tracing"))
     try:
-        job = fresh.said("run", "What is a job?") if _is_up(fresh) else None
+        job = fresh.run_json("run", "What is a job?") if _is_up(fresh) else None
         assert job is not None and job["status"] == "completed"
         for process in services:
             process.send_signal(signal.SIGTERM)
@@ -91,10 +91,10 @@ def test_the_doctor_names_what_is_missing_and_migrate_repairs_it(fresh: Installe
     repaired = fresh.wayline("migrate")
     assert "consumer RUN/interactive created" in repaired.stdout
     lanes = ("interactive", "batch", "interactive_backlog", "batch_backlog")
-    assert fresh.said("migrate", "--ack-wait", "3") == {
+    assert fresh.run_json("migrate", "--ack-wait", "3") == {
         "changes": [f"consumer RUN/{lane}: ack_wait corrected" for lane in lanes]
     }
-    assert fresh.said("doctor")["healthy"]
+    assert fresh.run_json("doctor")["healthy"]
 
 
 async def _break(fresh: Installed) -> None:
@@ -164,8 +164,8 @@ async def test_servers_of_ones_own_are_used(fresh: Installed, nats_factory: Nats
     fresh.more = {"WAYLINE_NATS_URL": bus.url, "WAYLINE_POSTGRES_DSN": database.dsn}
 
     await asyncio.to_thread(fresh.start)
-    job = await asyncio.to_thread(fresh.said, "run", "What is a job?")
-    healthy = await asyncio.to_thread(fresh.said, "doctor")
+    job = await asyncio.to_thread(fresh.run_json, "run", "What is a job?")
+    healthy = await asyncio.to_thread(fresh.run_json, "doctor")
 
     assert (job["status"], fresh.servers()) == ("completed", [])
     # The bus of that fixture writes to disk every two minutes, and only its monitoring page would tell.
@@ -228,6 +228,6 @@ def test_a_setting_that_one_service_cannot_use_is_one_line(fresh: Installed, var
     status = process.wait(START_WITHIN_S)
 
     assert status == 2
-    said = fresh.output.read_text()
-    assert "Traceback" not in said
-    assert said.splitlines()[-1].startswith(f"wayline: {variable}: ")
+    output = fresh.output.read_text()
+    assert "Traceback" not in output
+    assert output.splitlines()[-1].startswith(f"wayline: {variable}: ")

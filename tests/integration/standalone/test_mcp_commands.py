@@ -51,20 +51,20 @@ async def test_a_login_connects_a_server_and_a_logout_leaves_it(fresh: Installed
         added = await asyncio.to_thread(fresh.wayline, "mcp", "add", "bank", "--url", bank.url, "--oauth")
         login = beginning(fresh, "mcp", "login", "bank", "--no-browser")
         await open_page(fresh, bank, login)
-        said, _ = await asyncio.to_thread(login.communicate, timeout=60)
+        output, _ = await asyncio.to_thread(login.communicate, timeout=60)
         impact = await asyncio.to_thread(fresh.wayline, "mcp", "impact", "bank")
-        touched = await asyncio.to_thread(fresh.said, "mcp", "impact", "bank")
+        touched = await asyncio.to_thread(fresh.run_json, "mcp", "impact", "bank")
         out = await asyncio.to_thread(fresh.wayline, "mcp", "logout", "bank")
         again = await asyncio.to_thread(fresh.wayline, "mcp", "logout", "bank")
-        listed = await asyncio.to_thread(fresh.said, "mcp", "list")
+        listed = await asyncio.to_thread(fresh.run_json, "mcp", "list")
 
     assert "log in with: wayline mcp login bank" in added.stdout, added.stdout + added.stderr
-    assert (login.returncode, "bank is connected" in said.decode()) == (0, True), said
+    assert (login.returncode, "bank is connected" in output.decode()) == (0, True), output
     assert impact.returncode == 0 and "would fail" in impact.stdout, impact.stdout + impact.stderr
     assert [(one["tool"], one["change"], one["calls"]) for one in touched["tools"]] == [("bank__pay", "unchanged", 0)]
     assert (out.stdout.strip(), again.stdout.strip()) == ("bank is logged out", "nobody was logged in to bank")
     assert {one["name"]: one["state"] for one in listed["servers"]}["bank"] != "connected"
-    assert all(token not in json.dumps(listed) + said.decode() for token in bank.given)
+    assert all(token not in json.dumps(listed) + output.decode() for token in bank.given)
 
 
 @pytest.mark.timeout(240)

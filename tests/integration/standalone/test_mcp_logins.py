@@ -36,7 +36,7 @@ async def log_in_and_out(fresh: Installed) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    async def said(*words: str) -> Any:
+    async def run_json(*words: str) -> Any:
         return json.loads(await wayline(*words, "--json"))
 
     async def come_back(url: str, account: str) -> str:
@@ -46,7 +46,7 @@ async def log_in_and_out(fresh: Installed) -> None:
             return (await http.get(at, params=back)).text
 
     async def logins() -> list[str]:
-        return [one["user_id"] for one in (await said("mcp", "logins", "bank"))["logins"]]
+        return [one["user_id"] for one in (await run_json("mcp", "logins", "bank"))["logins"]]
 
     bank = Protected()
     bank.secret = SECRET
@@ -56,11 +56,11 @@ async def log_in_and_out(fresh: Installed) -> None:
         file.write_text(json.dumps(client))
 
         added = await wayline("mcp", "add", "bank", "--url", bank.url, "--oauth", "--users", "--client", str(file))
-        listed = await said("mcp", "list")
-        await come_back((await said("mcp", "login", "bank"))["url"], "admin")
+        listed = await run_json("mcp", "list")
+        await come_back((await run_json("mcp", "login", "bank"))["url"], "admin")
         waiting = asyncio.create_task(wayline("mcp", "login", "bank", "--user", "bob", "--no-browser"))
-        told = await come_back((await said("mcp", "login", "bank", "--user", "alice"))["url"], "alice")
-        again = await come_back((await said("mcp", "login", "bank", "--user", "bob"))["url"], "bob")
+        told = await come_back((await run_json("mcp", "login", "bank", "--user", "alice"))["url"], "alice")
+        again = await come_back((await run_json("mcp", "login", "bank", "--user", "bob"))["url"], "bob")
         waited = await waiting
         both = await logins()
         out = await wayline("mcp", "logout", "bank", "--user", "alice")
@@ -68,7 +68,7 @@ async def log_in_and_out(fresh: Installed) -> None:
         gone = await wayline("mcp", "logout", "--user", "bob")
 
         async def connected() -> bool:
-            servers = (await said("mcp", "list"))["servers"]
+            servers = (await run_json("mcp", "list"))["servers"]
             return {server["name"]: server["state"] for server in servers}["bank"] == "connected"
 
         await until(connected, within=30, why="the tenant's login stays")

@@ -41,14 +41,14 @@ def test_a_server_is_tried_saved_disabled_and_removed(fresh: Installed):
     forced = fresh.wayline("mcp", "add", "gone", "--url", "http://127.0.0.1:9/mcp", "--force")
 
     async def connected() -> bool:
-        return {server["name"]: server["state"] for server in fresh.said("mcp", "list")["servers"]}[
+        return {server["name"]: server["state"] for server in fresh.run_json("mcp", "list")["servers"]}[
             "notes"
         ] == "connected"
 
     run(until(connected, within=30, why="the saved server is connected"))
-    tested = fresh.said("mcp", "test", "notes")
-    disabled = fresh.said("mcp", "disable", "notes")
-    tools = {tool["name"] for tool in fresh.said("tools")["tools"]}
+    tested = fresh.run_json("mcp", "test", "notes")
+    disabled = fresh.run_json("mcp", "disable", "notes")
+    tools = {tool["name"] for tool in fresh.run_json("tools")["tools"]}
     enabled = fresh.wayline("mcp", "enable", "notes")
     removed = fresh.wayline("mcp", "remove", "notes")
     again = fresh.wayline("mcp", "remove", "notes")
@@ -78,7 +78,7 @@ def test_a_changed_definition_is_shown_and_approved(fresh: Installed):
     fresh.wayline("mcp", "add", "notes", "--", sys.executable, str(file))
 
     async def is_listed(column: str, value: object) -> bool:
-        return {one["name"]: one[column] for one in fresh.said("mcp", "list")["servers"]}["notes"] == value
+        return {one["name"]: one[column] for one in fresh.run_json("mcp", "list")["servers"]}["notes"] == value
 
     run(until(lambda: is_listed("tools", 1), within=30, why="the saved server is connected"))
     nothing = fresh.wayline("mcp", "approve", "notes")
@@ -113,7 +113,7 @@ def test_a_desktop_clients_servers_are_imported(fresh: Installed):
 
     first = fresh.wayline("mcp", "import", "-", stdin=content, NOTES_TOKEN=CANARY)
     second = fresh.wayline("mcp", "import", "-", "--json", stdin=content, NOTES_TOKEN=CANARY)
-    listed = {server["name"]: server for server in fresh.said("mcp", "list")["servers"] if server["of"] == "tenant"}
+    listed = {server["name"]: server for server in fresh.run_json("mcp", "list")["servers"] if server["of"] == "tenant"}
 
     lines = first.stdout.splitlines()
     assert first.returncode == 1

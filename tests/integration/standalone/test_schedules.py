@@ -16,22 +16,22 @@ from .conftest import Installed
 def test_a_schedule_is_created_shown_run_and_deleted(fresh: Installed):
     fresh.start()
 
-    created = fresh.said("schedules", "create", "morning", "What is new?", "--cron", "0 7 * * MON-FRI")
+    created = fresh.run_json("schedules", "create", "morning", "What is new?", "--cron", "0 7 * * MON-FRI")
     twice = fresh.wayline("schedules", "create", "morning", "Again?", "--cron", "0 8 * * *")
-    replaced = fresh.said("schedules", "create", "morning", "Again?", "--at", "7d", "--replace", "--user", "ada")
+    replaced = fresh.run_json("schedules", "create", "morning", "Again?", "--at", "7d", "--replace", "--user", "ada")
     wrong = fresh.wayline("schedules", "create", "evening", "Done?", "--cron", "61 7 * * *")
-    accepted = fresh.said("schedules", "run", "morning")
+    accepted = fresh.run_json("schedules", "run", "morning")
 
     async def ended() -> bool:
-        [last] = fresh.said("schedules", "show", "morning")["firings"]
+        [last] = fresh.run_json("schedules", "show", "morning")["firings"]
         return last["status"] == "completed"
 
     run(until(ended, within=30, why="its job has ended"))
     drawn = fresh.wayline("schedules", "show", "morning").stdout
-    disabled = fresh.said("schedules", "disable", "morning")
+    disabled = fresh.run_json("schedules", "disable", "morning")
     listed = fresh.wayline("schedules", "list").stdout
-    enabled = fresh.said("schedules", "enable", "morning")
-    deleted = fresh.said("schedules", "delete", "morning")
+    enabled = fresh.run_json("schedules", "enable", "morning")
+    deleted = fresh.run_json("schedules", "delete", "morning")
     missing = fresh.wayline("schedules", "show", "morning")
 
     assert (created["version"], len(created["next_firings"])) == (1, 3)

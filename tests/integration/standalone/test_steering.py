@@ -28,11 +28,11 @@ def test_raising_cancelling_and_refusing_jobs_violates_no_permission(
     fresh.more = {"WAYLINE_CHAT_BASE_URL": "http://127.0.0.1:9/v1"}
     fresh.start()
     (fresh.data.parent / "card.json").write_text(json.dumps(DEAR))
-    fresh.said("models", "add", "card.json")
+    fresh.run_json("models", "add", "card.json")
 
     parked = submit(fresh, at_cap="park")
-    fresh.said("jobs", "raise", parked["job_id"], str(Decimal(TOO_LITTLE) * 2))
-    fresh.said("jobs", "cancel", parked["job_id"])
+    fresh.run_json("jobs", "raise", parked["job_id"], str(Decimal(TOO_LITTLE) * 2))
+    fresh.run_json("jobs", "cancel", parked["job_id"])
     ended = follow(fresh, parked["job_id"])
     refused = submit(fresh, at_cap="partial")
 

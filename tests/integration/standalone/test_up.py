@@ -46,7 +46,7 @@ def services_in(span: dict[str, Any]) -> set[str]:
 
 
 def last_job(wayline: Installed) -> str:
-    return wayline.said("jobs", "list", "--limit", "1")["jobs"][0]["job_id"]
+    return wayline.run_json("jobs", "list", "--limit", "1")["jobs"][0]["job_id"]
 
 
 def test_a_first_run_shows_answer_citations_trace_and_next_steps(wayline: Installed):
@@ -72,13 +72,13 @@ def test_a_tenants_server_is_saved_with_its_secrets(wayline: Installed):
 
 def test_the_snippet_that_it_prints_sends_a_job(wayline: Installed):
     snippet = wayline.output.read_text().split("<<'END'\n")[1].split("END\n")[0]
-    before = {job["job_id"] for job in wayline.said("jobs", "list")["jobs"]}
+    before = {job["job_id"] for job in wayline.run_json("jobs", "list")["jobs"]}
 
     subprocess.run([sys.executable, "-c", snippet], check=True, timeout=30)
 
     asyncio.run(
         until(
-            lambda: {job["job_id"] for job in wayline.said("jobs", "list")["jobs"]} - before,
+            lambda: {job["job_id"] for job in wayline.run_json("jobs", "list")["jobs"]} - before,
             why="the job that was published is in the list",
         )
     )
@@ -98,7 +98,7 @@ def test_run_shows_progress_apart_from_the_answer(wayline: Installed):
 
 def test_the_trace_of_a_job_that_has_just_ended_is_whole(wayline: Installed):
     job = json.loads(wayline.wayline("run", "What is a job?", "--json").stdout)["job_id"]
-    trace = wayline.said("trace", job)
+    trace = wayline.run_json("trace", job)
 
     assert trace["totals"]["missing"] == 0
     assert {"gateway", "router", "executor", "tool-registry", "retrieval"} <= services_in(trace["root"])
@@ -146,8 +146,8 @@ def test_run_asks_for_what_its_options_say(wayline: Installed):
 def test_every_view_of_a_job_shows_its_inputs_beginning(wayline: Installed):
     question = "What is\na job? " + "Tell me all. " * 40
     job = json.loads(wayline.wayline("run", question, "--json").stdout)["job_id"]
-    shown = wayline.said("jobs", "show", job)["input"]
-    listed = {row["job_id"]: row["input"] for row in wayline.said("jobs", "list")["jobs"]}
+    shown = wayline.run_json("jobs", "show", job)["input"]
+    listed = {row["job_id"]: row["input"] for row in wayline.run_json("jobs", "list")["jobs"]}
 
     assert shown.startswith("What is a job? Tell me all.") and shown.endswith("…")
     assert len(shown) == INPUT_SHOWN_MAX
@@ -158,10 +158,10 @@ def test_every_view_of_a_job_shows_its_inputs_beginning(wayline: Installed):
 
 def test_run_exits_with_1_when_the_agent_is_unknown(wayline: Installed):
     done = wayline.wayline("run", "hello", "--agent", "nobody", "--json")
-    said = json.loads(done.stdout)
+    answer = json.loads(done.stdout)
 
-    assert (done.returncode, said["error"]["code"], said["error"]["status"]) == (1, "unknown_agent", 404)
-    assert "nobody" in said["error"]["detail"]
+    assert (done.returncode, answer["error"]["code"], answer["error"]["status"]) == (1, "unknown_agent", 404)
+    assert "nobody" in answer["error"]["detail"]
 
 
 def test_a_job_that_is_only_submitted_can_be_followed_later(wayline: Installed):
@@ -176,14 +176,14 @@ def test_a_job_that_is_only_submitted_can_be_followed_later(wayline: Installed):
 
 @pytest.mark.parametrize("words", READ_COMMANDS, ids=" ".join)
 def test_every_command_speaks_json(wayline: Installed, words: tuple[str, ...]):
-    assert wayline.said(*words)
+    assert wayline.run_json(*words)
 
 
 def test_the_commands_for_one_job_speak_json(wayline: Installed):
     job = last_job(wayline)
 
-    assert wayline.said("jobs", "show", job)["job_id"] == job
-    assert wayline.said("trace", job)["job_id"] == job
+    assert wayline.run_json("jobs", "show", job)["job_id"] == job
+    assert wayline.run_json("trace", job)["job_id"] == job
 
 
 def test_what_is_shown_of_an_agent_can_be_saved_again(wayline: Installed):
@@ -192,15 +192,15 @@ def test_what_is_shown_of_an_agent_can_be_saved_again(wayline: Installed):
     done = wayline.wayline("agents", "put", "copy", "-", stdin=shown)
 
     assert (done.returncode, done.stdout) == (0, "copy is saved as version 1\n"), done.stderr
-    assert wayline.said("agents", "show", "copy")["config"] == json.loads(shown)["config"]
+    assert wayline.run_json("agents", "show", "copy")["config"] == json.loads(shown)["config"]
 
 
 def test_an_agent_that_is_removed_takes_no_more_jobs(wayline: Installed):
     assert wayline.wayline("agents", "put", "brief", "-", stdin="{}").returncode == 0
 
-    said = [wayline.wayline("agents", "remove", "brief").stdout for _ in range(2)]
+    outputs = [wayline.wayline("agents", "remove", "brief").stdout for _ in range(2)]
 
-    assert said == ["brief is removed\n", "there is no agent brief\n"]
+    assert outputs == ["brief is removed\n", "there is no agent brief\n"]
     refused = json.loads(wayline.wayline("run", "x", "--agent", "brief", "--json").stdout)
     assert refused["error"]["code"] == "unknown_agent"
 
@@ -259,9 +259,9 @@ def test_ingesting_a_file_again_replaces_it(wayline: Installed, tmp_path: Path):
     file = tmp_path / "once.md"
     for text in ("The first text names a walrus.", "The second text names a narwhal."):
         file.write_text(text)
-        [document] = wayline.said("ingest", str(file))["documents"]
+        [document] = wayline.run_json("ingest", str(file))["documents"]
 
-    found = wayline.said("search", "walrus narwhal text")["hits"]
+    found = wayline.run_json("search", "walrus narwhal text")["hits"]
 
     assert [hit["text"] for hit in found if hit["document_id"] == document["document_id"]] == [
         "The second text names a narwhal."
@@ -284,15 +284,15 @@ async def test_a_bare_publisher_gets_the_result_on_the_subject_it_named(wayline:
 
 
 def test_the_doctor_finds_nothing_wrong(wayline: Installed):
-    said = wayline.said("doctor")
+    report = wayline.run_json("doctor")
 
-    assert said["healthy"]
-    states = {finding["about"]: finding["state"] for finding in said["findings"]}
+    assert report["healthy"]
+    states = {finding["about"]: finding["state"] for finding in report["findings"]}
     assert states["streams"] == states["sync"] == states["pgvector"] == states["gateway"] == "ok"
 
 
 def test_migrating_again_changes_nothing(wayline: Installed):
-    assert wayline.said("migrate") == {"changes": []}
+    assert wayline.run_json("migrate") == {"changes": []}
 
 
 def test_a_second_up_says_who_is_there(wayline: Installed):
@@ -348,15 +348,15 @@ def test_documents_are_shown_listed_and_deleted_by_name(wayline: Installed, tmp_
     wayline.wayline("ingest", str(tmp_path))
     folder = tmp_path.name
 
-    [shown] = wayline.said("documents", "list", "--name", f"{folder}/two*")["documents"]
+    [shown] = wayline.run_json("documents", "list", "--name", f"{folder}/two*")["documents"]
     first = wayline.wayline("documents", "list", "--limit", "1", "--name", f"{folder}/*")
-    by_name = wayline.said("documents", "show", f"{folder}/three four?.md")
+    by_name = wayline.run_json("documents", "show", f"{folder}/three four?.md")
     deleted = wayline.wayline("documents", "delete", f"{folder}/one.md")
     again = wayline.wayline("documents", "delete", f"{folder}/one.md")
 
     assert shown["name"] == f"{folder}/two.md"
     assert "there are more: wayline documents list --name" in first.stdout
-    assert wayline.said("documents", "show", by_name["document_id"]) == by_name
+    assert wayline.run_json("documents", "show", by_name["document_id"]) == by_name
     assert deleted.returncode == 0
     assert again.returncode == 1
     assert again.stderr.startswith(f"wayline: no document has the name or id '{folder}/one.md'")

@@ -70,9 +70,9 @@ async def test_two_migrators_at_once_apply_everything_once(database: Database, t
     write(tmp_path, "0001_notes.sql", "SELECT pg_sleep(0.05); CREATE TABLE notes (id text);")
     write(tmp_path, "0002_row.sql", "INSERT INTO notes VALUES ('once');")
 
-    said = await asyncio.gather(*(apply(database, tmp_path, vector=True) for _ in range(4)))
+    applied = await asyncio.gather(*(apply(database, tmp_path, vector=True) for _ in range(4)))
 
-    assert sorted(said) == [[], [], [], ["0001_notes.sql", "0002_row.sql"]]
+    assert sorted(applied) == [[], [], [], ["0001_notes.sql", "0002_row.sql"]]
     assert await ask(database.dsn, "SELECT count(*) FROM notes.notes") == 1
 
 

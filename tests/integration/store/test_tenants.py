@@ -89,10 +89,10 @@ async def test_a_right_to_act_for_all_ends_with_its_transaction(store: Store):
 
 async def test_a_change_of_tenant_that_was_cut_short_is_made_again(store: Store, monkeypatch: pytest.MonkeyPatch):
     await store.execute("acme", INSERT, "acme", "a")
-    said = asyncpg.Connection.execute
+    execute = asyncpg.Connection.execute
 
     async def cut(conn: asyncpg.Connection, query: str, *args: object, **options: float) -> str:
-        await said(conn, query, *args, **options)
+        await execute(conn, query, *args, **options)
         raise asyncio.CancelledError
 
     with monkeypatch.context() as patch:
@@ -144,6 +144,6 @@ async def test_only_a_slug_is_a_tenant(store: Store, name: str):
 async def test_json_goes_in_and_comes_out_as_python_objects(store: Store):
     body = {"words": ["one", "two"], "count": 2, "umlaut": "ü"}
 
-    said = await store.fetchval("acme", "INSERT INTO notes VALUES ('acme', 'a', $1) RETURNING body", body)
+    stored = await store.fetchval("acme", "INSERT INTO notes VALUES ('acme', 'a', $1) RETURNING body", body)
 
-    assert said == body
+    assert stored == body

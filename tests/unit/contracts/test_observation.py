@@ -10,7 +10,7 @@ PASSAGES = "[1] ledger.md\nA row is kept.\n\n[2] lease.md\nA lease is renewed."
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments", "content", "said"),
+    ("tool", "arguments", "content", "line"),
     [
         ("search_knowledge", {"query": "lease"}, PASSAGES, "2 found for “lease”"),
         ("search_knowledge", {"query": "lease"}, "No passage was found.", "0 found for “lease”"),
@@ -28,8 +28,8 @@ PASSAGES = "[1] ledger.md\nA row is kept.\n\n[2] lease.md\nA lease is renewed."
         ("search", {"query": "two\nlines"}, "[]", "0 found for “two lines”"),
     ],
 )
-def test_a_result_is_said_in_one_line(tool, arguments, content, said):
-    assert observation(tool, arguments, content, failed=False) == said
+def test_a_result_is_said_in_one_line(tool, arguments, content, line):
+    assert observation(tool, arguments, content, failed=False) == line
 
 
 def test_a_failure_is_said_with_its_cause():

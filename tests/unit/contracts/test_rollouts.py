@@ -58,7 +58,7 @@ def test_an_unknown_request_field_is_refused_by_name(kind: type[Message], body: 
 
 
 @pytest.mark.parametrize(
-    ("message", "said"),
+    ("message", "fields"),
     [
         (JOB, {"agent": "a", "input": "why?", "options": {"max_steps": 3}}),
         (
@@ -89,9 +89,9 @@ def test_an_unknown_request_field_is_refused_by_name(kind: type[Message], body: 
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Message) else "",
 )
-def test_a_message_carries_only_the_fields_that_were_set(message: Message, said: dict[str, Any]):
+def test_a_message_carries_only_the_fields_that_were_set(message: Message, fields: dict[str, Any]):
     """A field that nobody has set is not on the wire, so an older router takes a newer gateway's jobs."""
     body = json.loads(message.to_wire())
 
-    assert body == said
+    assert body == fields
     assert type(message).from_wire(message.to_wire(), message.subject) == message

@@ -286,9 +286,9 @@ def outcome(job: Job) -> tuple[object, ...]:
     """What a job came to, apart from how often it was claimed and when."""
     ended = job.life.ended
     assert ended is not None
-    said = ended.model_dump(exclude={"seq", "at", "usage", "cost_usd"})
+    fields = ended.model_dump(exclude={"seq", "at", "usage", "cost_usd"})
     # A cancel falls where it falls: what the model had said by then may differ.
-    return said, () if job.life.status == "cancelled" else job.conversation.messages
+    return fields, () if job.life.status == "cancelled" else job.conversation.messages
 
 
 _replies = st.one_of(

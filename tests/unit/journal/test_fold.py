@@ -66,7 +66,7 @@ def test_a_call_of_an_unknown_tool_is_unloaded():
         ToolCall(call="3", tool="use_tool", arguments={"name": "far", "arguments": {}}),
         ToolCall(call="4", tool="use_tool", arguments={}),
     ]
-    said = e.ModelCompleted(
+    completed = e.ModelCompleted(
         job_id="j",
         seq=2,
         at=datetime.now(UTC),
@@ -82,8 +82,8 @@ def test_a_call_of_an_unknown_tool_is_unloaded():
     )
     few = tuple(ToolDefinition(name=name) for name in ("known", "use_tool"))
 
-    plain = evolve(job_with(offered=few), said)
-    searching = evolve(job_with(offered=(*few, ToolDefinition(name="tool_search"))), said)
+    plain = evolve(job_with(offered=few), completed)
+    searching = evolve(job_with(offered=(*few, ToolDefinition(name="tool_search"))), completed)
 
     assert [call.unloaded for call in plain.tools.calls] == [False] * 4
     assert [call.unloaded for call in searching.tools.calls] == [False, True, True, False]
@@ -255,8 +255,8 @@ def test_a_model_with_one_unpriced_call_has_unknown_cost():
     for step, usd in enumerate((Decimal(1), None, Decimal(2)), 1):
         call = {"step": step, "attempt": 1, "attempt_id": f"default/j1/{step}/m1"}
         asked.note(e.ModelRequested, **call, provider="p", model="m")
-        said = {"message": AssistantMessage(text="so"), "usage": Usage(input=1), "stop_reason": "end"}
-        asked.note(e.ModelCompleted, **call, **said, cost_usd=usd, duration_ms=1)
+        fields = {"message": AssistantMessage(text="so"), "usage": Usage(input=1), "stop_reason": "end"}
+        asked.note(e.ModelCompleted, **call, **fields, cost_usd=usd, duration_ms=1)
 
     assert (asked.job.money.cost_usd, asked.job.money.costs.model) == (None, {"p/m": None})
 

@@ -26,7 +26,7 @@ def failed(step: int, attempt: int) -> e.ModelFailed:
     return e.ModelFailed(**STAMP, step=step, attempt=attempt, attempt_id="a", error=error, retryable=True)
 
 
-def said(step: int, attempt: int) -> e.ModelCompleted:
+def completed(step: int, attempt: int) -> e.ModelCompleted:
     return e.ModelCompleted(
         **STAMP,
         step=step,
@@ -57,5 +57,5 @@ def test_deltas_of_failed_ended_or_superseded_calls_are_not_shown():
     assert wanted(asked(1, 1), failed(1, 1)) == [(1, 2), (2, 1)]
     assert wanted(asked(1, 1), failed(1, 1), asked(1, 2)) == [(1, 2), (2, 1)]
     assert wanted(asked(1, 1), asked(1, 2)) == [(1, 2), (2, 1)]
-    assert wanted(asked(1, 1), said(1, 1)) == [(1, 2), (2, 1)]
-    assert wanted(asked(1, 1), said(1, 1), asked(2, 1)) == [(2, 1)]
+    assert wanted(asked(1, 1), completed(1, 1)) == [(1, 2), (2, 1)]
+    assert wanted(asked(1, 1), completed(1, 1), asked(2, 1)) == [(2, 1)]

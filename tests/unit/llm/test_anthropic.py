@@ -72,9 +72,9 @@ async def test_usage_comes_first_then_joined_text_then_the_whole_message():
 
 
 async def test_text_in_the_same_chunk_before_an_error_is_streamed():
-    said = [begun(), *text(0, "so"), {"type": "error", "error": {"type": "overloaded_error"}}]
+    events = [begun(), *text(0, "so"), {"type": "error", "error": {"type": "overloaded_error"}}]
     pieces: list[Piece] = []
-    async with Provider(Reply([sse(*said)])) as provider:
+    async with Provider(Reply([sse(*events)])) as provider:
         model = Anthropic(provider.url)
         with pytest.raises(ModelError):
             async for piece in model.stream(request(user("hi"), model=card())):
@@ -211,7 +211,7 @@ async def test_a_call_closed_before_the_cut_is_whole():
 
 
 @pytest.mark.parametrize(
-    ("said", "stop"),
+    ("reason", "stop"),
     [
         ("end_turn", "end"),
         ("stop_sequence", "stop_sequence"),
@@ -222,8 +222,8 @@ async def test_a_call_closed_before_the_cut_is_whole():
         (None, "end"),
     ],
 )
-async def test_the_stop_reason_is_translated(said, stop):
-    assert (await replied(begun(), *text(0, "so"), *ended(said))).stop_reason == stop
+async def test_the_stop_reason_is_translated(reason, stop):
+    assert (await replied(begun(), *text(0, "so"), *ended(reason))).stop_reason == stop
 
 
 async def test_what_the_adapter_does_not_know_is_passed_over():

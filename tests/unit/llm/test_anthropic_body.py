@@ -181,7 +181,7 @@ def test_a_model_that_keeps_nothing_by_markers_gets_none():
 
 
 @pytest.mark.parametrize(
-    ("model", "wanted", "said", "notes"),
+    ("model", "wanted", "sent", "notes"),
     [
         ({"reasoning": "adaptive"}, {}, {"thinking": {"type": "adaptive", "display": "summarized"}}, 0),
         (
@@ -243,11 +243,11 @@ def test_a_model_that_keeps_nothing_by_markers_gets_none():
         ({}, {"output_schema": CITY}, {}, 1),
     ],
 )
-def test_a_knob_the_model_lacks_is_noted_instead_of_sent(model, wanted, said, notes):
+def test_a_knob_the_model_lacks_is_noted_instead_of_sent(model, wanted, sent, notes):
     found, noted = build_body(request(user("hi"), model=card(**model), **wanted))
 
     knobs = {key: found[key] for key in ("thinking", "output_config", "temperature") if key in found}
-    assert (knobs, len(noted)) == (said, notes)
+    assert (knobs, len(noted)) == (sent, notes)
 
 
 @pytest.mark.parametrize(

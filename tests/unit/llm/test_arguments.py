@@ -60,7 +60,7 @@ SCHEMA = {
 
 
 @pytest.mark.parametrize(
-    ("field", "said", "meant"),
+    ("field", "given", "meant"),
     [
         ("count", "3", 3),
         ("count", " -3 ", -3),
@@ -79,15 +79,15 @@ SCHEMA = {
         ("counts", ["1", "x"], [1, "x"]),
     ],
 )
-def test_a_wrong_type_is_mended_where_nothing_is_lost(field, said, meant):
-    fitted = fit({field: said}, SCHEMA)
+def test_a_wrong_type_is_mended_where_nothing_is_lost(field, given, meant):
+    fitted = fit({field: given}, SCHEMA)
 
     assert fitted == {field: meant}
     assert type(fitted[field]) is type(meant)
 
 
 @pytest.mark.parametrize(
-    ("field", "said"),
+    ("field", "given"),
     [
         ("count", "three"),
         ("count", "3.5"),
@@ -110,11 +110,11 @@ def test_a_wrong_type_is_mended_where_nothing_is_lost(field, said, meant):
         ("unknown", "3"),
     ],
 )
-def test_what_would_be_a_guess_is_left_to_the_schema(field, said):
-    fitted = fit({field: said}, SCHEMA)
+def test_what_would_be_a_guess_is_left_to_the_schema(field, given):
+    fitted = fit({field: given}, SCHEMA)
 
-    assert fitted == {field: said}
-    assert type(fitted[field]) is type(said)
+    assert fitted == {field: given}
+    assert type(fitted[field]) is type(given)
 
 
 def test_a_schema_that_refers_to_itself_is_no_trap():

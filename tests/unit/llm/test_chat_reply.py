@@ -89,8 +89,8 @@ def test_of_several_alternatives_the_first_counts():
 
 
 def piece(id: str | None = None, index: int | None = None, name: str | None = None, arguments: object = None) -> dict:
-    said = {"id": id, "index": index, "function": {"name": name, "arguments": arguments}}
-    return {"tool_calls": [{key: value for key, value in said.items() if value is not None}]}
+    fields = {"id": id, "index": index, "function": {"name": name, "arguments": arguments}}
+    return {"tool_calls": [{key: value for key, value in fields.items() if value is not None}]}
 
 
 @pytest.mark.parametrize(

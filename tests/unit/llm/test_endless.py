@@ -45,16 +45,16 @@ async def test_of_an_error_without_an_end_the_beginning_is_read(adapter, status)
 
 @pytest.mark.parametrize("adapter", [Anthropic, OpenAI, ChatCompletions])
 @pytest.mark.parametrize(
-    ("limit", "said"),
+    ("limit", "text"),
     [
         ("FRAME_MAX_BYTES", PIECE),
         ("ANSWER_MAX_BYTES", b": " + PIECE + b"\n\n"),
     ],
     ids=["an event", "an answer"],
 )
-async def test_what_has_no_end_is_no_answer(monkeypatch: pytest.MonkeyPatch, adapter, limit, said):
+async def test_what_has_no_end_is_no_answer(monkeypatch: pytest.MonkeyPatch, adapter, limit, text):
     monkeypatch.setattr(frames, limit, 10 * len(PIECE))
-    error = await failure(adapter, said)
+    error = await failure(adapter, text)
 
     assert (error.code, error.retryable, error.billable) == ("unreadable", False, True)
     assert f"more than {10 * len(PIECE)} bytes" in str(error)

@@ -77,7 +77,7 @@ def test_a_spend_cap_is_not_waited_for_whatever_its_headers_say():
 
 
 @pytest.mark.parametrize(
-    ("said", "code", "retryable"),
+    ("body", "code", "retryable"),
     [
         ({"type": "overloaded_error", "message": "Overloaded"}, "overloaded", True),
         ({"type": "rate_limit_error", "message": "slow"}, "rate_limited", True),
@@ -90,8 +90,8 @@ def test_a_spend_cap_is_not_waited_for_whatever_its_headers_say():
         ({"message": "what"}, "server_error", True),
     ],
 )
-def test_an_error_within_a_stream_may_have_to_be_paid_for(said, code, retryable):
-    found = from_stream(said)
+def test_an_error_within_a_stream_may_have_to_be_paid_for(body, code, retryable):
+    found = from_stream(body)
 
     assert (found.code, found.retryable, found.billable) == (code, retryable, True)
 
@@ -143,15 +143,15 @@ def test_a_lost_connection_is_judged_by_its_first_cause(cause, wrapped, code, re
     ],
 )
 def test_a_status_and_an_error_object_make_one_code(status, error, code, retryable):
-    said = from_response(status, {}, orjson.dumps({"error": error}))
+    found = from_response(status, {}, orjson.dumps({"error": error}))
 
-    assert (said.code, said.retryable, said.billable) == (code, retryable, False)
+    assert (found.code, found.retryable, found.billable) == (code, retryable, False)
 
 
 def test_a_gateway_timeout_is_billable():
-    said = from_response(504, {}, b"")
+    error = from_response(504, {}, b"")
 
-    assert (said.code, said.retryable, said.billable) == ("timeout", True, True)
+    assert (error.code, error.retryable, error.billable) == ("timeout", True, True)
 
 
 @pytest.mark.parametrize(

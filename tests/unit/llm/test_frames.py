@@ -21,11 +21,11 @@ def read(*chunks: bytes) -> list[bytes]:
     st.sampled_from([b"\n", b"\r\n"]),
     st.lists(st.integers(0, 200)),
 )
-def test_any_cut_gives_the_same_lines(said: list[bytes], end: bytes, cuts: list[int]):
-    text = b"".join(line + end for line in said)
+def test_any_cut_gives_the_same_lines(lines: list[bytes], end: bytes, cuts: list[int]):
+    text = b"".join(line + end for line in lines)
     edges = [0, *sorted(cut % (len(text) + 1) for cut in cuts), len(text)]
 
-    assert read(*(text[start:stop] for start, stop in pairwise(edges))) == [*said, b""]
+    assert read(*(text[start:stop] for start, stop in pairwise(edges))) == [*lines, b""]
 
 
 def test_a_last_line_without_an_end_is_the_rest():

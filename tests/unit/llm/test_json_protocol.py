@@ -35,8 +35,8 @@ CALL = {"tool": "look", "parameters": {"at": 1}, "reasoning": "to see"}
 LOOKED = ToolCall(call="1", tool="look", arguments={"at": 1}, reason="to see")
 
 
-def envelope(**said) -> str:
-    return orjson.dumps(said).decode()
+def envelope(**fields) -> str:
+    return orjson.dumps(fields).decode()
 
 
 ASKS = envelope(thinking="Where?", action="tool", tool_calls=[CALL], confidence=0.7)
@@ -49,14 +49,14 @@ ANSWERED = AssistantMessage(thinking="There.", text="A cat.", confidence=0.9, re
     "wrapped",
     ["{}", "\n{}\n", "```json\n{}\n```", "```\n{}\n```", "Sure, here it is:\n{}", "```json\n{}\n```\nDone.", "{} {{}}"],
 )
-@pytest.mark.parametrize(("said", "meant"), [(ASKS, ASKED), (ANSWERS, ANSWERED)])
-def test_the_envelope_is_found_whatever_is_around_it(wrapped, said, meant):
-    assert read(wrapped.format(said), tools=NAMES) == meant
+@pytest.mark.parametrize(("text", "meant"), [(ASKS, ASKED), (ANSWERS, ANSWERED)])
+def test_the_envelope_is_found_whatever_is_around_it(wrapped, text, meant):
+    assert read(wrapped.format(text), tools=NAMES) == meant
 
 
-@pytest.mark.parametrize("said", [ASKS, ANSWERS])
-def test_thinking_before_the_envelope_does_no_harm(said):
-    assert read(f"<think>{{never mind}}</think>\n{said}").read_as == "json"
+@pytest.mark.parametrize("text", [ASKS, ANSWERS])
+def test_thinking_before_the_envelope_does_no_harm(text):
+    assert read(f"<think>{{never mind}}</think>\n{text}").read_as == "json"
 
 
 def test_a_model_that_thinks_aloud_has_thought():
@@ -133,7 +133,7 @@ def test_anything_else_is_the_answer_and_marked_so(text):
 
 
 @pytest.mark.parametrize(
-    "said",
+    "text",
     [
         {"tool_calls": [CALL]},
         {"action": "tool", "tool_calls": CALL},
@@ -148,8 +148,8 @@ def test_anything_else_is_the_answer_and_marked_so(text):
         {"action": "respond", "tool_calls": [CALL], "response": ""},
     ],
 )
-def test_a_call_is_a_call_however_it_is_written(said):
-    assert read(envelope(**said), tools=NAMES).tool_calls == (LOOKED,)
+def test_a_call_is_a_call_however_it_is_written(text):
+    assert read(envelope(**text), tools=NAMES).tool_calls == (LOOKED,)
 
 
 def test_an_answer_with_calls_beside_it_is_an_answer():
@@ -167,7 +167,7 @@ def test_a_response_that_is_no_string_becomes_json_text():
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("text", "meant"),
     [
         (0.5, 0.5),
         (1, 1.0),
@@ -180,8 +180,8 @@ def test_a_response_that_is_no_string_becomes_json_text():
         (None, None),
     ],
 )
-def test_confidence_is_from_0_to_1_or_unknown(said, meant):
-    assert read(envelope(action="respond", response="x", confidence=said)).confidence == meant
+def test_confidence_is_from_0_to_1_or_unknown(text, meant):
+    assert read(envelope(action="respond", response="x", confidence=text)).confidence == meant
 
 
 def test_a_call_that_the_output_limit_cut_keeps_no_half_parameters():
@@ -252,9 +252,9 @@ messages = st.one_of(
 
 
 @given(st.lists(messages, max_size=6), messages)
-def test_a_longer_conversation_only_adds_to_its_rendering(said, more):
-    assert rendered([*said, more])[: len(said)] == rendered(said)
-    assert rendered(said) == rendered(said)
+def test_a_longer_conversation_only_adds_to_its_rendering(before, more):
+    assert rendered([*before, more])[: len(before)] == rendered(before)
+    assert rendered(before) == rendered(before)
 
 
 @given(st.lists(wanted_calls, min_size=1, max_size=3), words, st.none() | st.floats(0, 1))
@@ -310,10 +310,10 @@ class Writer:
         return None
 
 
-def request(*said: ChatMessage, tools: tuple[ToolDefinition, ...] = (FIND, LOOK), **more) -> ModelRequest:
+def request(*messages: ChatMessage, tools: tuple[ToolDefinition, ...] = (FIND, LOOK), **more) -> ModelRequest:
     card = ModelCard(provider="chat", model="m", tier="standard", tools="json")
     asked = UserMessage(parts=(TextPart(text="hi"),))
-    return ModelRequest(card, "be brief", said or (asked,), tools, 50, "a1", **more)
+    return ModelRequest(card, "be brief", messages or (asked,), tools, 50, "a1", **more)
 
 
 async def ask(writer: Writer, asked: ModelRequest | None = None) -> tuple[str, Finished]:

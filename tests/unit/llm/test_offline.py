@@ -24,10 +24,10 @@ def found(*passages: tuple[str, str], failed: bool = False) -> ToolMessage:
 
 
 def test_it_searches_before_it_answers():
-    said = respond(request(QUESTION))
+    answer = respond(request(QUESTION))
 
-    assert said.text == ""
-    assert [(call.tool, call.arguments["query"]) for call in said.tool_calls] == [
+    assert answer.text == ""
+    assert [(call.tool, call.arguments["query"]) for call in answer.tool_calls] == [
         ("search_knowledge", "How long is a lease renewed for?")
     ]
 
@@ -41,19 +41,19 @@ def test_files_in_the_input_narrow_the_search():
 def test_it_answers_with_matching_sentences_and_cites_them():
     passage = "Parking costs nothing. A lease is renewed for six seconds while the tool runs. Nobody reads this."
 
-    said = respond(request(QUESTION, found(("tools.md", passage), ("other.md", "Bananas are yellow."))))
+    answer = respond(request(QUESTION, found(("tools.md", passage), ("other.md", "Bananas are yellow."))))
 
-    assert "A lease is renewed for six seconds" in said.text
-    assert [citation.document for citation in said.citations] == ["tools.md"]
-    assert "Bananas" not in said.text
-    assert said.text.endswith(LABEL)
+    assert "A lease is renewed for six seconds" in answer.text
+    assert [citation.document for citation in answer.citations] == ["tools.md"]
+    assert "Bananas" not in answer.text
+    assert answer.text.endswith(LABEL)
 
 
 def test_it_declines_when_the_passages_do_not_answer():
-    said = respond(request(QUESTION, found(("fruit.md", "Bananas are yellow and apples are red."))))
+    answer = respond(request(QUESTION, found(("fruit.md", "Bananas are yellow and apples are red."))))
 
-    assert said.text == f"The knowledge base does not answer this question. {LABEL}"
-    assert said.citations == ()
+    assert answer.text == f"The knowledge base does not answer this question. {LABEL}"
+    assert answer.citations == ()
 
 
 def test_a_passage_without_the_questions_rare_word_is_no_answer():
@@ -118,9 +118,9 @@ def test_a_table_is_quoted_where_the_sentences_say_nothing_of_it():
 def test_the_same_passage_in_two_documents_is_quoted_once():
     passage = "A lease is renewed for six seconds."
 
-    said = respond(request(QUESTION, found(("one.md", passage), ("two.md", passage))))
+    answer = respond(request(QUESTION, found(("one.md", passage), ("two.md", passage))))
 
-    assert [citation.document for citation in said.citations] == ["one.md"]
+    assert [citation.document for citation in answer.citations] == ["one.md"]
 
 
 def test_it_refuses_what_it_cannot_see():

@@ -172,11 +172,11 @@ async def test_arguments_written_badly_are_read_as_they_were_meant():
 
 
 async def test_a_refusal_becomes_text_marked_as_one():
-    said = {"type": "refusal", "refusal": "no"}
+    refusal = {"type": "refusal", "refusal": "no"}
     finished = await replied(
         BEGUN,
         {"type": "response.refusal.delta", "output_index": 0, "delta": "no"},
-        done(0, {**message(), "content": [said]}),
+        done(0, {**message(), "content": [refusal]}),
         ended(),
     )
     filtered = await replied(BEGUN, ended(kind="incomplete", incomplete_details={"reason": "content_filter"}))
@@ -364,11 +364,11 @@ async def test_an_account_barred_from_streaming_gets_a_whole_answer():
     body = orjson.dumps(ended(thought(), message("well hello"), call("a", '{"at": 1}'))["response"])
     whole = Reply([body], headers={"content-type": "application/json"})
     async with Provider(unverified("stream"), whole) as provider:
-        said, (end,) = spoken(await stream(provider))
+        text, (end,) = spoken(await stream(provider))
 
     assert [asked["stream"] for _, _, asked in provider.asked] == [True, False]
     assert isinstance(end, Finished)
-    assert (said, end.message.text, end.usage, end.stop_reason) == ("well hello", "well hello", USED, "tools")
+    assert (text, end.message.text, end.usage, end.stop_reason) == ("well hello", "well hello", USED, "tools")
     assert [each.arguments for each in end.message.tool_calls] == [{"at": 1}]
 
 

@@ -165,7 +165,7 @@ def test_beyond_the_models_marker_limit_the_later_markers_win():
 
 
 @pytest.mark.parametrize(
-    ("model", "wanted", "said", "notes"),
+    ("model", "wanted", "sent", "notes"),
     [
         ({"reasoning": "effort"}, {"effort": "high"}, {"reasoning": {"effort": "high", "summary": "auto"}}, 0),
         ({"reasoning": "effort"}, {}, {"reasoning": {"summary": "auto"}}, 0),
@@ -181,11 +181,11 @@ def test_beyond_the_models_marker_limit_the_later_markers_win():
         ({}, {"output_schema": CITY}, {}, 1),
     ],
 )
-def test_a_knob_the_model_lacks_is_noted_instead_of_sent(model, wanted, said, notes):
+def test_a_knob_the_model_lacks_is_noted_instead_of_sent(model, wanted, sent, notes):
     found, noted = wire.build_body(request(user("hi"), model=card(**model), **wanted))
 
     assert ({key: found[key] for key in ("reasoning", "temperature", "text") if key in found}, len(noted)) == (
-        said,
+        sent,
         notes,
     )
 
@@ -214,8 +214,8 @@ def test_a_model_without_structured_output_gets_the_schema_as_text(marks):
     caches = {"cache": MARKS} if marks else {}
     found, _ = wire.build_body(request(user("hi"), model=card(**caches), output_schema=CITY))
 
-    said = found["input"][0]["content"][0]["text"] if marks else found["instructions"]
-    assert said.endswith('"required":["city"],"type":"object"}')
+    instructions = found["input"][0]["content"][0]["text"] if marks else found["instructions"]
+    assert instructions.endswith('"required":["city"],"type":"object"}')
 
 
 def test_the_output_limit_is_the_models_at_most():

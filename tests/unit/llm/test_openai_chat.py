@@ -27,7 +27,7 @@ REQUEST = ModelRequest(
 USAGE = {"prompt_tokens": 9, "completion_tokens": 2}
 
 
-def said(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
 
@@ -36,7 +36,7 @@ def events(*chunks: dict[str, Any] | str) -> bytes:
     return "".join(f"data: {text}\n\n" for text in texts).encode()
 
 
-WELL = events(said({"content": "well"}), said({}, "stop"), {"choices": [], "usage": USAGE}, "[DONE]")
+WELL = events(chunk({"content": "well"}), chunk({}, "stop"), {"choices": [], "usage": USAGE}, "[DONE]")
 
 
 @dataclass
@@ -157,7 +157,7 @@ async def test_an_endpoint_that_does_not_stream_is_understood_all_the_same():
 
 async def test_usage_before_the_end_is_streamed_at_once():
     counted = {"prompt_tokens": 9, "completion_tokens": 1}
-    body = events({**said({"content": "we"}), "usage": counted}, said({"content": "ll"}))
+    body = events({**chunk({"content": "we"}), "usage": counted}, chunk({"content": "ll"}))
     async with Endpoint(body, after="cut") as url:
         model, seen = ChatCompletions(url), []
         with pytest.raises(ModelError) as caught:
@@ -204,14 +204,14 @@ async def test_an_unreachable_endpoint_is_retryable_and_not_billable():
 
 @pytest.mark.parametrize("after", ["end", "cut"])
 async def test_a_stream_that_breaks_off_is_retryable_and_billable(after: str):
-    async with Endpoint(events(said({"content": "half a"})), after=after) as url:
+    async with Endpoint(events(chunk({"content": "half a"})), after=after) as url:
         error = await failure(url)
 
     assert (error.code, error.retryable, error.billable) == ("stream_cut", True, True)
 
 
 async def test_a_connection_lost_after_the_whole_message_loses_nothing():
-    body = events(said({"content": "well"}, "stop"), {"choices": [], "usage": USAGE})
+    body = events(chunk({"content": "well"}, "stop"), {"choices": [], "usage": USAGE})
     async with Endpoint(body, after="cut") as url:
         *_, finished = await ask(url)
 
@@ -220,14 +220,14 @@ async def test_a_connection_lost_after_the_whole_message_loses_nothing():
 
 
 async def test_a_silent_provider_times_out_and_is_billable():
-    async with Endpoint(events(said({"content": "half a"})), after="silence") as url:
+    async with Endpoint(events(chunk({"content": "half a"})), after="silence") as url:
         error = await failure(url, silence_max_s=0.05)
 
     assert (error.code, error.retryable, error.billable) == ("timeout", True, True)
 
 
 async def test_an_error_inside_a_stream_ends_it():
-    body = events(said({"content": "half"})) + b"event: error\n" + events({"error": {"type": "overloaded_error"}})
+    body = events(chunk({"content": "half"})) + b"event: error\n" + events({"error": {"type": "overloaded_error"}})
     async with Endpoint(body) as url:
         error = await failure(url)
 
@@ -245,9 +245,9 @@ async def test_a_body_that_is_no_chat_completion_is_unreadable(line: bytes):
 @pytest.mark.parametrize(
     ("chunks", "after"),
     [
-        ([said({"content": "well"}, "stop"), "[DONE]"], "end"),
-        ([said({"content": "well"}, "stop")], "end"),
-        ([said({"content": "well"}), "[DONE]"], "cut"),
+        ([chunk({"content": "well"}, "stop"), "[DONE]"], "end"),
+        ([chunk({"content": "well"}, "stop")], "end"),
+        ([chunk({"content": "well"}), "[DONE]"], "cut"),
     ],
     ids=["told the end", "just ended", "cut after the end was told"],
 )

@@ -73,11 +73,11 @@ def unmarked(value: Any) -> Any:
 def test_each_request_extends_the_one_before_it_apart_from_the_markers(adapter, history, takes_system, data):
     before = None
     key = "input" if adapter == "openai" else "messages"
-    said: list[ChatMessage] = []
+    messages: list[ChatMessage] = []
     for step in history:
-        said += step[:-1]
-        marks = tuple(data.draw(st.sets(st.integers(0, len(said) - 1), max_size=5)))
-        now = unmarked(sent(said, marks, adapter=adapter, system_messages=takes_system))
+        messages += step[:-1]
+        marks = tuple(data.draw(st.sets(st.integers(0, len(messages) - 1), max_size=5)))
+        now = unmarked(sent(messages, marks, adapter=adapter, system_messages=takes_system))
         spoken = now.pop(key)
         if before is not None:
             rest, previous = before
@@ -85,14 +85,14 @@ def test_each_request_extends_the_one_before_it_apart_from_the_markers(adapter, 
             assert [orjson.dumps(each) for each in spoken[: len(previous)]] == [orjson.dumps(each) for each in previous]
             assert len(spoken) > len(previous)
         before = now, spoken
-        said.append(step[-1])
+        messages.append(step[-1])
 
 
 @given(histories(), st.booleans())
 @settings(max_examples=80, deadline=None)
 def test_messages_keep_the_providers_rules_whatever_the_history(history, takes_system):
-    said = [message for step in history for message in step][:-1]
-    messages = sent(said, (), adapter="anthropic", system_messages=takes_system)["messages"]
+    before = [message for step in history for message in step][:-1]
+    messages = sent(before, (), adapter="anthropic", system_messages=takes_system)["messages"]
 
     roles = [each["role"] for each in messages]
     for here, role in enumerate(roles):
@@ -110,8 +110,8 @@ def test_messages_keep_the_providers_rules_whatever_the_history(history, takes_s
 @given(histories())
 @settings(max_examples=40, deadline=None)
 def test_equal_requests_have_equal_bytes_and_at_most_four_markers(history):
-    said = [message for step in history for message in step][:-1]
+    before = [message for step in history for message in step][:-1]
     for adapter in MARKING:
-        one, two = (orjson.dumps(sent(said, tuple(range(len(said))), adapter=adapter)) for _ in range(2))
+        one, two = (orjson.dumps(sent(before, tuple(range(len(before))), adapter=adapter)) for _ in range(2))
         assert one == two
         assert 1 <= one.count(b'"cache_control"') + one.count(b'"prompt_cache_breakpoint"') <= 4

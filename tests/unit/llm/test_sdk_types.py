@@ -69,6 +69,6 @@ def plain(value: Any) -> Any:
 @pytest.mark.parametrize("reasoning", ["adaptive", "budget", "effort"])
 def test_the_sdk_knows_every_part_of_what_is_asked(provider, cache, reasoning):
     body, params = KINDS[provider]
-    said = body(everything(provider, cache, reasoning))
+    wire = body(everything(provider, cache, reasoning))
 
-    assert plain(TypeAdapter(params).validate_python(said)) == said
+    assert plain(TypeAdapter(params).validate_python(wire)) == wire

@@ -23,8 +23,8 @@ SAID = [{"a": "é", "type": "one"}, {"type": "two", "b": 1}, {"type": "own"}]
 
 def read(*chunks: bytes) -> list[dict]:
     frames = Frames(EVENT_END)
-    said = [event(frame) for chunk in chunks for frame in frames.feed(chunk)]
-    return [each for each in (*said, last_event(frames.rest)) if each]
+    events = [event(frame) for chunk in chunks for frame in frames.feed(chunk)]
+    return [each for each in (*events, last_event(frames.rest)) if each]
 
 
 @given(st.sets(st.integers(0, len(STREAM))))

@@ -16,7 +16,7 @@ def test_a_valid_answer_has_no_problem():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "sentence"),
     [
         ("Ada is 36.", "not JSON: "),
         ('{"name": "Ada", "age": "36"}', "age: '36' is not of type 'integer'"),
@@ -25,8 +25,8 @@ def test_a_valid_answer_has_no_problem():
         ("[]", "[] is not of type 'object'"),
     ],
 )
-def test_a_problem_names_the_field(text, said):
-    assert (problem(PERSON, text) or "").startswith(said)
+def test_a_problem_names_the_field(text, sentence):
+    assert (problem(PERSON, text) or "").startswith(sentence)
 
 
 def test_a_long_list_of_problems_is_cut():

@@ -25,23 +25,23 @@ def cut(*messages, echoes=False):
 def test_results_come_first_in_a_turn_with_their_calls_ids():
     answer = calling(("1", "a"), ("2", "b"))
 
-    [_, called, said] = cut(ASKED, answer, result("2"), NOTE, result("1"))
+    [_, called, last] = cut(ASKED, answer, result("2"), NOTE, result("1"))
 
     assert called == Answer(1, answer, ("a", "b"), echoed=False)
-    assert said == Input([Result("b", 2, result("2")), Result("a", 4, result("1"))], [(3, NOTE)])
+    assert last == Input([Result("b", 2, result("2")), Result("a", 4, result("1"))], [(3, NOTE)])
 
 
 def test_an_unanswered_call_gets_an_empty_result():
-    [_, _, said] = cut(ASKED, calling(("1", "a")), ASKED)
+    [_, _, last] = cut(ASKED, calling(("1", "a")), ASKED)
 
-    assert said.results == [Result("a", 1, None)]
-    assert said.others == [(2, ASKED)]
+    assert last.results == [Result("a", 1, None)]
+    assert last.others == [(2, ASKED)]
 
 
 def test_a_result_without_a_call_is_ordinary_input():
-    [said] = cut(ASKED, result("7"))
+    [last] = cut(ASKED, result("7"))
 
-    assert said == Input([], [(0, ASKED), (1, result("7"))])
+    assert last == Input([], [(0, ASKED), (1, result("7"))])
 
 
 def test_call_ids_are_unique_and_of_allowed_characters():

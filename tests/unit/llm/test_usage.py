@@ -54,7 +54,7 @@ def test_openais_input_tokens_include_cached_ones():
 
 
 @pytest.mark.parametrize(
-    ("said", "output", "reasoning"),
+    ("counts", "output", "reasoning"),
     [
         ({"completion_tokens": 10, "total_tokens": 210}, 110, 100),
         ({"completion_tokens": 10, "total_tokens": 110}, 10, 0),
@@ -64,8 +64,8 @@ def test_openais_input_tokens_include_cached_ones():
         ({"completion_tokens": 10, "completion_tokens_details": {"reasoning_tokens": 4}, "total_tokens": 110}, 10, 4),
     ],
 )
-def test_what_only_the_sum_counts_is_output_that_was_thought(said: dict[str, Any], output: int, reasoning: int):
-    usage = from_chat({"prompt_tokens": 100, **said})
+def test_what_only_the_sum_counts_is_output_that_was_thought(counts: dict[str, Any], output: int, reasoning: int):
+    usage = from_chat({"prompt_tokens": 100, **counts})
 
     assert usage == Usage(input=100, output=output, reasoning=reasoning)
 
@@ -76,6 +76,6 @@ def test_a_count_that_no_call_can_have_is_refused(count: float):
         from_chat({"prompt_tokens": count})
 
 
-@pytest.mark.parametrize("said", [{}, {"prompt_tokens": None, "prompt_tokens_details": None}, {"prompt_tokens": -5}])
-def test_what_is_missing_or_no_number_counts_as_nothing(said: dict[str, Any]):
-    assert from_chat(said) == Usage()
+@pytest.mark.parametrize("counts", [{}, {"prompt_tokens": None, "prompt_tokens_details": None}, {"prompt_tokens": -5}])
+def test_what_is_missing_or_no_number_counts_as_nothing(counts: dict[str, Any]):
+    assert from_chat(counts) == Usage()

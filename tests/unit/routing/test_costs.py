@@ -66,10 +66,10 @@ def test_a_slot_is_payable_if_the_jobs_budget_pays_one_call():
 
 
 def test_a_jobs_answer_length_is_payable_or_another_slot_takes_it():
-    said = JobOptions(task_type="negotiation", max_output_tokens=4_096, budget_usd=Decimal("0.05"))
+    options = JobOptions(task_type="negotiation", max_output_tokens=4_096, budget_usd=Decimal("0.05"))
 
-    assert chosen(options=said) == ("primary", "a/standard")
-    assert chosen(options=said.model_copy(update={"max_output_tokens": 2_000})) == ("escalation", "a/premium")
+    assert chosen(options=options) == ("primary", "a/standard")
+    assert chosen(options=options.model_copy(update={"max_output_tokens": 2_000})) == ("escalation", "a/premium")
 
 
 def test_a_call_holds_what_its_cap_pays_or_its_least():

@@ -46,7 +46,7 @@ def test_a_schema_that_is_asked_for_in_words_is_the_answers():
 
 def test_envelopes_are_calls_and_what_follows_them_their_results():
     say = Say(text="Looking.", tools=(("search", {"q": "a"}), ("search", {"q": "b"})))
-    said = asked(
+    request = asked(
         AS_LIST,
         Turn("assistant", in_envelope(say).text),
         Turn("user", "[RESULT of call 1, search]\nA log."),
@@ -55,19 +55,21 @@ def test_envelopes_are_calls_and_what_follows_them_their_results():
         Turn("user", "And now?"),
     )
 
-    assert said.turns[1] == Turn(
+    assert request.turns[1] == Turn(
         "assistant", "Looking.", (Call("1.0", "search", {"q": "a"}), Call("1.1", "search", {"q": "b"}))
     )
-    assert said.turns[2] == Turn("tool", "A log.", call_id="1.0", tool="search")
-    assert said.turns[4] == Turn("tool", "Away.", call_id="1.1", tool="search", failed=True)
-    assert (said.text, said.results) == ("And now?", ())
+    assert request.turns[2] == Turn("tool", "A log.", call_id="1.0", tool="search")
+    assert request.turns[4] == Turn("tool", "Away.", call_id="1.1", tool="search", failed=True)
+    assert (request.text, request.results) == ("And now?", ())
 
 
 def test_one_message_may_hold_all_results():
     say = Say(tools=(("search", {"q": "a"}), ("search", {"q": "b"})))
-    said = asked(AS_LIST, Turn("assistant", in_envelope(say).text), Turn("user", "A log. Away."), Turn("user", "So?"))
+    request = asked(
+        AS_LIST, Turn("assistant", in_envelope(say).text), Turn("user", "A log. Away."), Turn("user", "So?")
+    )
 
-    assert [turn.role for turn in said.turns] == ["user", "assistant", "tool", "user"]
+    assert [turn.role for turn in request.turns] == ["user", "assistant", "tool", "user"]
 
 
 def test_rules_and_rounds_go_on_as_with_native_tools():

@@ -20,9 +20,9 @@ def asked(text: str = "What is JetStream?", *more: Turn, tools: tuple[str, ...] 
 
 
 def test_a_tool_that_is_named_is_called_and_two_at_once():
-    said = by_rules(asked("Use send_mail and then find docs.", tools=("search", "send_mail", "find_docs")))
+    reply = by_rules(asked("Use send_mail and then find docs.", tools=("search", "send_mail", "find_docs")))
 
-    assert [name for name, _ in said.tools] == ["send_mail", "find_docs"]
+    assert [name for name, _ in reply.tools] == ["send_mail", "find_docs"]
 
 
 def test_the_last_named_tool_is_called_though_a_date_follows():
@@ -36,9 +36,9 @@ def test_the_last_named_tool_is_called_though_a_date_follows():
 
 @pytest.mark.parametrize("others", [("send_mail", "find_docs"), ("recall_details", "find_docs")])
 def test_without_a_named_tool_the_search_tool_gets_the_question(others: tuple[str, ...]):
-    said = by_rules(asked(tools=(*others, "knowledge_search")))
+    reply = by_rules(asked(tools=(*others, "knowledge_search")))
 
-    assert said.tools == (("knowledge_search", {"query": "What is JetStream?", "k": 3}),)
+    assert reply.tools == (("knowledge_search", {"query": "What is JetStream?", "k": 3}),)
 
 
 def test_optional_arguments_are_left_out():
@@ -66,9 +66,9 @@ def test_results_are_answered_from():
     called = Turn("assistant", calls=(Call("1", "search", {}), Call("2", "search", {})))
     found = (Turn("tool", "[1] a.md\nIt is a log. And more.", call_id="1"), Turn("tool", "It is fast.", call_id="2"))
 
-    said = by_rules(asked("What is JetStream?", called, *found, tools=("search",)))
+    reply = by_rules(asked("What is JetStream?", called, *found, tools=("search",)))
 
-    assert said == Say(text="From 2 results: It is a log. It is fast.")
+    assert reply == Say(text="From 2 results: It is a log. It is fast.")
 
 
 def test_a_new_question_is_looked_up_again():

@@ -39,7 +39,7 @@ def drawn(what: Any) -> list[list[str]]:
     return [line.split() for line in page.getvalue().splitlines()]
 
 
-def said(card: ModelCard) -> dict[str, Any]:
+def as_json(card: ModelCard) -> dict[str, Any]:
     return card.model_dump(mode="json")
 
 
@@ -96,7 +96,7 @@ def test_an_unknown_price_shows_unknown_and_a_free_model_zero():
 
 @pytest.mark.parametrize("card", [STEPPED, UNPRICED, *bundled()], ids=lambda card: card.name)
 def test_every_card_can_be_shown(card: ModelCard):
-    rows = [" ".join(row) for row in drawn(model_details(said(card)))]
+    rows = [" ".join(row) for row in drawn(model_details(as_json(card)))]
 
     assert f"model {card.model}" in rows
     assert ("price unknown" in rows) == (card.prices is None)
@@ -169,9 +169,9 @@ def test_of_many_executors_the_doctor_names_some_of_each_kind():
     alike = [HERE.model_copy(update={"executor": f"a-{n}"}) for n in range(5)]
     other = ProviderList(executor="b-2", providers=(Provider(name="offline"),))
 
-    ((_, said),) = told([*alike, other], models)
+    ((_, text),) = told([*alike, other], models)
 
-    assert said == (
+    assert text == (
         "executors are configured differently: a-0, a-1, a-2 and 2 more call p at p.example; b-2 calls no provider"
     )
 

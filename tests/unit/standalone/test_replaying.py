@@ -17,27 +17,27 @@ def wayline(*arguments: str):
 
 
 def test_an_identical_replay_exits_with_zero():
-    said = wayline("jobs", "replay", TOOLS)
+    done = wayline("jobs", "replay", TOOLS)
 
-    assert said.exit_code == 0
-    assert "identical" in said.stdout
+    assert done.exit_code == 0
+    assert "identical" in done.stdout
 
 
 def test_a_changed_prompt_exits_with_one_and_says_where(tmp_path):
     prompt = tmp_path / "prompt.md"
     prompt.write_text("Be brief.")
 
-    said = wayline("jobs", "replay", TOOLS, "--prompt", str(prompt), "--json")
+    done = wayline("jobs", "replay", TOOLS, "--prompt", str(prompt), "--json")
 
-    assert said.exit_code == 1
-    divergence = json.loads(said.stdout)["divergence"]
+    assert done.exit_code == 1
+    divergence = json.loads(done.stdout)["divergence"]
     assert (divergence["step"], divergence["what"]) == (1, "prompt")
 
 
 def test_another_model_has_its_price_in_the_answer():
-    said = wayline("jobs", "replay", TOOLS, "--model", "anthropic/claude-opus-4-8", "--json")
+    done = wayline("jobs", "replay", TOOLS, "--model", "anthropic/claude-opus-4-8", "--json")
 
-    found = json.loads(said.stdout)
+    found = json.loads(done.stdout)
     assert found["identical"]
     assert found["now_usd"] != found["recorded_usd"]
 
@@ -46,10 +46,10 @@ def test_another_model_has_its_price_in_the_answer():
     ("more", "why"), [(["--model", "no/such"], "nothing is known of a model"), (["--prompt", "/nowhere"], "/nowhere")]
 )
 def test_a_replay_that_cannot_be_made_exits_with_two(more, why):
-    said = wayline("jobs", "replay", TOOLS, *more)
+    done = wayline("jobs", "replay", TOOLS, *more)
 
-    assert said.exit_code == 2
-    assert why in said.stderr
+    assert done.exit_code == 2
+    assert why in done.stderr
 
 
 def test_recorded_jobs_are_tested_in_one_table(tmp_path):

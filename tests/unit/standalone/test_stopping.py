@@ -27,12 +27,12 @@ loop.run_until_complete(main())
 """
 
 
-@pytest.mark.parametrize(("handler", "said"), [(signal.SIG_IGN, "goes on"), (signal.SIG_DFL, "asked to end")])
-def test_a_closed_terminal_ends_it_unless_nohup_has_it_ignored(handler: signal.Handlers, said: str):
+@pytest.mark.parametrize(("handler", "expected"), [(signal.SIG_IGN, "goes on"), (signal.SIG_DFL, "asked to end")])
+def test_a_closed_terminal_ends_it_unless_nohup_has_it_ignored(handler: signal.Handlers, expected: str):
     before = signal.signal(signal.SIGHUP, handler)
     try:
         done = subprocess.run([sys.executable, "-c", HEARS], capture_output=True, text=True, check=True)
     finally:
         signal.signal(signal.SIGHUP, before)
 
-    assert done.stdout == f"{said}\n"
+    assert done.stdout == f"{expected}\n"

@@ -22,9 +22,9 @@ def printed(what, *, terminal: bool) -> str:
 
 
 def test_into_a_pipe_rows_are_lines_of_tab_separated_columns():
-    said = printed(table(("job", "status", "what"), ROWS, nothing="no jobs", total=("total",)), terminal=False)
+    text = printed(table(("job", "status", "what"), ROWS, nothing="no jobs", total=("total",)), terminal=False)
 
-    assert said == f"j1\tcompleted\ta [b] c d\nj2\t\t{LONG.strip()}\n"
+    assert text == f"j1\tcompleted\ta [b] c d\nj2\t\t{LONG.strip()}\n"
 
 
 def test_into_a_pipe_nothing_is_no_line():
@@ -52,8 +52,16 @@ def test_into_a_pipe_a_detail_is_name_tab_value():
 
 def test_into_a_pipe_a_backtest_is_its_rows_and_its_verdict():
     tiers = [{"was": "flash", "now": "premium", "jobs": 2}]
-    said = {"policy": "p", "tiers": tiers, "same": 0, "jobs": 2, "decided_by": {"p": 2}, "was_usd": "0", "now_usd": "1"}
+    comparison = {
+        "policy": "p",
+        "tiers": tiers,
+        "same": 0,
+        "jobs": 2,
+        "decided_by": {"p": 2},
+        "was_usd": "0",
+        "now_usd": "1",
+    }
 
-    lines = printed(backtest_table({**said, "unknown_cost": 0}), terminal=False).splitlines()
+    lines = printed(backtest_table({**comparison, "unknown_cost": 0}), terminal=False).splitlines()
 
     assert lines[:2] == ["policy p", "flash\tpremium\t2"]

@@ -10,7 +10,7 @@ NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("text", "meant"),
     [
         ("24h", NOW - timedelta(hours=24)),
         ("7d", NOW - timedelta(days=7)),
@@ -21,11 +21,11 @@ NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
         ("2026-11-01T10:30:00+02:00", datetime(2026, 11, 1, 10, 30, tzinfo=timezone(timedelta(hours=2)))),
     ],
 )
-def test_so_long_ago_and_dates_are_understood(said: str, meant: datetime):
-    assert past_time(said, NOW) == meant
+def test_so_long_ago_and_dates_are_understood(text: str, meant: datetime):
+    assert past_time(text, NOW) == meant
 
 
-@pytest.mark.parametrize("said", ["", "yesterday", "7", "-7d", "999999w", "2026-13-01"])
-def test_anything_else_is_answered_with_what_is_understood(said: str):
+@pytest.mark.parametrize("text", ["", "yesterday", "7", "-7d", "999999w", "2026-13-01"])
+def test_anything_else_is_answered_with_what_is_understood(text: str):
     with pytest.raises(ValueError, match=r"is neither an age like 7d or 12h nor a date like 2026-11-01"):
-        past_time(said, NOW)
+        past_time(text, NOW)

@@ -1,6 +1,5 @@
 """A job's event log on JetStream, and the state it folds to."""
 
-from wayline.journal.ends import have_ended
 from wayline.journal.exporting import NotAnExport, export_job, pinned_end, read_export, read_exported_history
 from wayline.journal.failures import failure_fingerprint, fingerprint
 from wayline.journal.folding import evolve, fold
@@ -20,7 +19,16 @@ from wayline.journal.histories import (
     read_history,
     with_history,
 )
-from wayline.journal.log import Fenced, JobLog, bulk_read, last_record, leader_read, note_foreign, record_read
+from wayline.journal.log import (
+    Fenced,
+    JobLog,
+    bulk_read,
+    have_ended,
+    last_record,
+    leader_read,
+    note_foreign,
+    record_read,
+)
 from wayline.journal.outcome import send_result
 from wayline.journal.progress import ProgressNews, ProgressReader, with_progress
 from wayline.journal.record import Head, State, decode, encode, header_fields, is_record, read_record, unknown_types

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from base64 import b64decode
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
@@ -312,3 +312,12 @@ class JobLog:
             for value in decode(await self._bus.body(message, tenant=self.tenant)):
                 if value["seq"] > after_seq:
                     yield read_event(value)
+
+
+async def have_ended(bus: Bus, tenant: str, job_ids: Iterable[str]) -> bool:
+    """Return whether all of these jobs have ended; one whose log is gone counts as ended."""
+    for job_id in job_ids:
+        head = await JobLog(bus, tenant, job_id).last()
+        if head is not None and head.state is not State.ENDED:
+            return False
+    return True

@@ -101,8 +101,8 @@ class ProgressReader:
     def _tool_ended(self, event: e.ToolCompleted) -> list[Progress]:
         tool, arguments = self._arguments.get(event.call, (event.tool, {}))
         ok = event.status == "success"
-        said = event.error.message if event.error else event.content if event.full is None else event.full
-        self._ended[event.call] = _Ended(tool, ok, observation(tool, arguments, said, failed=not ok))
+        content = event.error.message if event.error else event.content if event.full is None else event.full
+        self._ended[event.call] = _Ended(tool, ok, observation(tool, arguments, content, failed=not ok))
         if len(self._ended) < len(self._wanted):
             return []
         done = [one for _, one in sorted(self._ended.items(), key=lambda pair: (len(pair[0]), pair[0]))]

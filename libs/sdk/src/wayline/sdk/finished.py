@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from faststream import FastStream
 from faststream.nats import NatsBroker
 from nats import errors as nats_errors
 
@@ -24,6 +23,7 @@ from wayline.contracts.finished_jobs import (
     FinishedJob,
     TakeFinished,
 )
+from wayline.sdk.bus_service import BusService
 from wayline.sdk.connection import bus_broker
 
 log = logging.getLogger("wayline.sdk")
@@ -36,7 +36,7 @@ Handler = Callable[[FinishedJob], Awaitable[None]]
 H = TypeVar("H", bound=Handler)
 
 
-class FinishedJobs:
+class FinishedJobs(BusService):
     """Hands a tenant's finished jobs to a handler, under a name that outlives the process.
 
     finished = FinishedJobs("billing")
@@ -75,15 +75,6 @@ class FinishedJobs:
             raise TypeError(f"{self.durable} has a handler already")
         self._handler = function
         return function
-
-    def application(self) -> FastStream:
-        """Return an application that follows from its start, and at SIGTERM ends the jobs in hand."""
-        return FastStream(self.broker, after_startup=[self.start], on_shutdown=[self.drain])
-
-    def run(self) -> None:
-        """Follow until SIGTERM or SIGINT."""
-        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-        asyncio.run(self.application().run())
 
     async def start(self) -> None:
         """Begin to follow. Jobs that end from the first time on are kept for this name, also while nobody asks."""

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar
 
-from faststream import FastStream
 from faststream.nats import NatsBroker, NatsMessage
 from nats import errors as nats_errors
 from nats.aio.client import Client
@@ -32,6 +31,7 @@ from wayline.contracts.bus_tools import (
 )
 from wayline.contracts.errors import InvalidMessage, Problem, Unavailable, WaylineError, raised
 from wayline.contracts.tools import Ask, Effect
+from wayline.sdk.bus_service import BusService
 from wayline.sdk.call import Call, ToolsRefused
 from wayline.sdk.connection import bus_broker
 from wayline.sdk.functions import Outcome, ToolFunction
@@ -56,7 +56,7 @@ class Incoming:
     headers: dict[str, str]
 
 
-class Tools:
+class Tools(BusService):
     """The tools of one service; its instances share the calls.
 
     tools = Tools("orders")
@@ -134,15 +134,6 @@ class Tools:
 
         return offer
 
-    def application(self) -> FastStream:
-        """Return an application that announces the tools when it has started, and drains at SIGTERM."""
-        return FastStream(self.broker, after_startup=[self.start], on_shutdown=[self.drain])
-
-    def run(self) -> None:
-        """Serve the tools until SIGTERM or SIGINT."""
-        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-        asyncio.run(self.application().run())
-
     async def start(self) -> None:
         """Announce the tools now and from now on. Raises ToolsRefused where the registry does not offer them."""
         await (await self._nc()).flush()
@@ -180,10 +171,12 @@ class Tools:
                 log.warning("%s is not announced: %s", self.service, error or type(error).__name__)
 
     async def _announce_and_ask(self) -> None:
-        said = self._announcement()
+        announcement = self._announcement()
         try:
             nc = await self._nc()
-            answer = await nc.request(said.subject, said.to_wire(), timeout=ANSWER_WITHIN_S, headers=_headers(said))
+            answer = await nc.request(
+                announcement.subject, announcement.to_wire(), timeout=ANSWER_WITHIN_S, headers=_headers(announcement)
+            )
         except (nats_errors.NoRespondersError, nats_errors.TimeoutError, TimeoutError):
             log.warning("no registry has taken the tools of %s yet; they are announced again", self.service)
             return

@@ -165,7 +165,9 @@ def _decide(job: str, approval: str, body: dict[str, object], *, as_json: bool) 
     answer(
         lambda client: client.decide(job, approval, body),
         as_json=as_json,
-        draw=lambda said: f"{said['job_id']}: the decision is stored; `wayline jobs tail {job}` shows how it goes on",
+        draw=lambda stored: (
+            f"{stored['job_id']}: the decision is stored; `wayline jobs tail {job}` shows how it goes on"
+        ),
     )
 
 

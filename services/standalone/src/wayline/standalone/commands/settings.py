@@ -19,7 +19,7 @@ LISTS = frozenset({"tools"})
 @app.command()
 def show(as_json: AsJson = False) -> None:
     """Show every setting, and which ones are the defaults."""
-    from wayline.standalone.terminal.settings_views import settings_table
+    from wayline.standalone.terminal.list_views import settings_table
 
     answer(lambda client: client.get(PATH), as_json=as_json, draw=settings_table)
 
@@ -30,7 +30,7 @@ def set_settings(
     as_json: AsJson = False,
 ) -> None:
     """Change settings: the next job goes by them, a job that has begun keeps what it began with."""
-    from wayline.standalone.terminal.settings_views import settings_table
+    from wayline.standalone.terminal.list_views import settings_table
 
     body = dict(map(_change, changes))
     answer(lambda client: client.patch(PATH, body), as_json=as_json, draw=settings_table)
@@ -42,7 +42,7 @@ def reset(
     as_json: AsJson = False,
 ) -> None:
     """Take settings back to their defaults."""
-    from wayline.standalone.terminal.settings_views import settings_table
+    from wayline.standalone.terminal.list_views import settings_table
 
     body: dict[str, Any] = dict.fromkeys(keys)
     answer(lambda client: client.patch(PATH, body), as_json=as_json, draw=settings_table)

@@ -1,8 +1,9 @@
-"""Lists of passages, documents, agents, tools, tenants, keys and dead letters, drawn for a terminal."""
+"""Lists of passages, documents, agents, tools, tenants, settings, keys and dead letters, drawn for a terminal."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -214,3 +215,23 @@ def backtest_table(summary: dict[str, Any]) -> RenderableType:
     if summary.get("aged_out"):
         verdict += f"; {summary['aged_out']} more were skipped, because their logs have expired"
     return Group(Text(f"policy {summary['policy']}"), tiers, Text(verdict), Text(money))
+
+
+_NO_SETTINGS = frozenset({"defaults", "updated_at"})
+"""Fields of the answer that are no settings."""
+
+
+def settings_table(settings: Mapping[str, Any]) -> RenderableType:
+    """Draw every setting with its value, and whether it is the default."""
+    rows = (
+        (name, escape(_setting(value)), "default" if name in settings["defaults"] else "")
+        for name, value in settings.items()
+        if name not in _NO_SETTINGS
+    )
+    return table(("SETTING", "VALUE", ""), rows, nothing="no settings")
+
+
+def _setting(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return ",".join(value) if isinstance(value, list) else str(value)
