@@ -67,7 +67,7 @@ def test_a_docstring_that_begins_with_no_verb_is_found(docstring: str, expected:
     assert begins_with_a_verb(docstring) is expected
 
 
-@pytest.mark.parametrize(("name", "expected"), [("LogWriter", False), ("_Pen", True), ("UploadQuota", True)])
+@pytest.mark.parametrize(("name", "expected"), [("LogWriter", False), ("_Pen", True), ("UploadRoom", True)])
 def test_a_class_that_is_named_by_a_riddle_is_found(name: str, expected: bool):
     assert is_riddle(name) is expected
 
