@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wayline.contracts import events as e
+from wayline.contracts import ids
+from wayline.contracts.agents import AgentConfig
 from wayline.contracts.jobs import Failure, Fork, ForkedResult, SubmitJob
 from wayline.contracts.tools import Effect, ToolError
-from wayline.executor.decide.actions import CallModel, RunTools
+from wayline.executor.decide.actions import CallModel, RunProgram, RunTools
 from wayline.executor.decide.next_action import decide
 from wayline.journal import ForkRefused, Job, branch, evolve, fold, prefix_hash
 
@@ -234,4 +236,95 @@ def test_an_approval_of_the_origin_is_none_of_its_fork():
     job = begun(approved, fork_after(after + 2))
 
     assert len(fold(approved).tools.approvals) == 1
+    assert job.tools.approvals == ()
+
+
+def program_history(*calls: tuple[str, Effect, str | None, str | None], ends: str | None = "raised") -> list[e.Event]:
+    """Return a failed job whose one program made these calls one after another: name, effect, error, who denied it.
+
+    `ends`: how the program ended; None: its job was given up meanwhile.
+    """
+    events = history(Reply(calls=1), Reply("no"))
+    answer = next(event for event in events if isinstance(event, e.ModelCompleted))
+    wanted = answer.message.tool_calls[0].model_copy(update={"tool": "run_code", "arguments": {"code": "1"}})
+    told = answer.message.model_copy(update={"tool_calls": (wanted,)})
+    coder = events[1].model_copy(update={"config": AgentConfig(code=True)})
+    logged = [events[0], coder, *events[2 : answer.seq - 1], answer.model_copy(update={"message": told})]
+
+    def note(kind: type[e.Event], **fields) -> None:
+        named = {"job_id": "j1", "at": answer.at, "trace": answer.trace}
+        logged.append(kind(seq=len(logged) + 1, **named, **fields))
+
+    def end(call: str, tool: str, error: str | None) -> None:
+        said = {"error": ToolError(code=error, message="broken")} if error else {"content": "fine"}
+        note(e.ToolCompleted, step=1, call=call, tool=tool, status="failed" if error else "success", **said)
+
+    intent = {"step": 1, "arguments": {}}
+    note(e.ToolRequested, **intent, call="1", tool="run_code", effect=Effect.READ, key="default/j1/1/1")
+    for name, effect, error, denied_by in calls:
+        if denied_by is not None:
+            asked = {"approval_id": name, "definition": "d", "policy": "p", "hash": "h", "why": "agent"}
+            note(e.ApprovalRequested, **intent, call=name, tool="t", program="1", expires_at=answer.at, **asked)
+            note(e.ApprovalDecided, approval_id=name, decision="denied", by=denied_by)
+        else:
+            note(e.ToolRequested, **intent, call=name, tool="t", effect=effect, key=f"default/j1/1/{name}", program="1")
+        end(name, "t", error)
+    if ends is not None:
+        note(e.CodeCompleted, step=1, call="1", status=ends)
+        end("1", "run_code", None if ends == "completed" else "tool_failed")
+    note(e.JobFailed, error=Failure(code="refused", message="no"))
+    return logged
+
+
+def recorded(job: Job) -> list[tuple[str, bool]]:
+    """Return the calls of a fork's program, and whether each has ended."""
+    return [(call.wanted.call, call.done is not None) for call in job.code.program_calls]
+
+
+READ, ONCE = Effect.READ, Effect.ONCE
+
+
+@pytest.mark.parametrize("ends", ["raised", "completed"])
+def test_a_redriven_program_keeps_what_it_did_before_the_failed_call(ends):
+    calls = (("c1", ONCE, None, None), ("c2", READ, "tool_failed", None), ("c3", READ, None, None))
+
+    job = begun(program_history(*calls, ends=ends), fork_after())
+
+    assert (recorded(job), job.code.program) == ([("c1", True)], "1")
+    action = decide(job)
+    assert isinstance(action, RunProgram)
+    assert (action.call.key, action.call.span and action.call.span.trace_id) == (
+        "default/j1/1/1",
+        ids.trace_id("default", "f1"),
+    )
+
+
+def test_a_failure_after_which_a_program_acted_is_not_taken_back():
+    calls = (("c1", READ, "tool_failed", None), ("c2", ONCE, None, None), ("c3", READ, "tool_failed", None))
+
+    job = begun(program_history(*calls), fork_after())
+
+    assert recorded(job) == [("c1", True), ("c2", True)]
+
+
+def test_a_program_that_would_fail_again_is_not_run_again():
+    job = begun(program_history(("c1", ONCE, None, None), ("c2", ONCE, "timeout", None)), fork_after())
+
+    assert decide(job) == CallModel(2, 1)
+    assert job.conversation.messages[-1].role == "tool"
+
+
+def test_a_program_cut_off_by_its_jobs_end_goes_on_from_all_its_calls():
+    job = begun(program_history(("c1", ONCE, None, None), ("c2", ONCE, "timeout", None), ends=None), fork_after())
+
+    assert recorded(job) == [("c1", True), ("c2", True)]
+    assert isinstance(decide(job), RunProgram)
+
+
+def test_a_denial_before_the_failed_call_of_a_program_stays_one():
+    calls = (("c1", ONCE, "denied", "ann"), ("c2", ONCE, None, None), ("c3", READ, "tool_failed", None))
+
+    job = begun(program_history(*calls), fork_after())
+
+    assert recorded(job) == [("c1", True), ("c2", True)]
     assert job.tools.approvals == ()

@@ -583,3 +583,18 @@ def test_a_step_of_a_program_holds_its_calls_below_it():
     assert below.parent_span_id == ids.tool_span("acme", "j", 1, "1")
     assert [call["call"] for call in json.loads(tables["steps"][1].calls)] == ["1", "c1"]
     assert tables["steps"][1].status == "success", "what a program made of a failed call is its own matter"
+
+
+def test_a_fork_inside_a_program_has_its_calls_below_a_span_of_its_own():
+    hand = Hand()
+    hand.begin()
+    called = {"step": 1, "effect": Effect.READ, "arguments": {}, "program": "1"}
+    hand.say(e.ToolRequested, call="c2", tool="search", key="kc2", **called)
+    hand.result(1, "c2")
+    hand.say(e.ToolCompleted, step=1, call="1", tool="run_code", status="success", content="c", duration_ms=100)
+
+    spans = {span_id: row for (span_id, _), row in told(hand.events, set())["spans"].items()}
+
+    program = spans[ids.tool_span("acme", "j", 1, "1")]
+    assert program.parent_span_id == ids.step_span("acme", "j", 1)
+    assert spans[ids.tool_span("acme", "j", 1, "c2")].parent_span_id == program.span_id

@@ -5,7 +5,8 @@ from wayline.journal.failures import failure_fingerprint, fingerprint
 from wayline.journal.folding import evolve, fold
 from wayline.journal.folding.conversation import unbound
 from wayline.journal.follow import News, Tell, follow
-from wayline.journal.forking import Branch, ForkRefused, branch, prefix_hash
+from wayline.journal.forked_calls import ForkRefused
+from wayline.journal.forking import Branch, branch, prefix_hash
 from wayline.journal.histories import (
     CHAIN_MAX,
     History,

@@ -15,19 +15,15 @@ import orjson
 
 from wayline.contracts import events as e
 from wayline.contracts.chat import Part
-from wayline.contracts.errors import Reject
 from wayline.contracts.jobs import Fork, Origin
-from wayline.contracts.tools import Effect
 from wayline.journal.folding import fold
+from wayline.journal.forked_calls import ForkRefused, SharedEvents, shared_before_failure, shared_until
 from wayline.journal.state import Job
 
 Value = dict[str, Any]
 
 PREFIX_MAX_BYTES = 8 * 1024 * 1024
 """Of what a fork shares with its origin; a longer conversation is compacted long before."""
-REPEATABLE = frozenset({Effect.READ, Effect.IDEMPOTENT})
-UNCERTAIN = frozenset({"timeout", "cancelled"})
-"""Codes of calls that may have taken effect all the same."""
 _OWN_LIFE = frozenset(
     {
         "job.routed",
@@ -38,18 +34,12 @@ _OWN_LIFE = frozenset(
         "job.resumed",
         "job.cancel_requested",
         "child.started",
+        "code.suspended",
         "budget.raised",
         *e.TERMINAL_TYPES,
     }
 )
 """Events of a job's own life: a fork has its own."""
-
-
-class ForkRefused(Reject):
-    """A job cannot branch off there."""
-
-    code = "fork_invalid"
-    status = 422
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +66,9 @@ def branch(values: Sequence[Value], fork: Fork, parts: tuple[Part, ...] | None =
         raise ForkRefused("the log of the job that it branches off does not begin with its submission any more")
     if unknown := {event.type for event in events if isinstance(event, e.Unknown)}:
         raise ForkRefused(f"a newer version wrote events that this one does not know: {sorted(unknown)}")
-    after, kept = _shared(events, fork)
-    shared = [value for value in values if value["seq"] <= after or value["seq"] in kept]
+    taken = _shared(events, fork)
+    after = taken.after
+    shared = [value for value in values if taken.holds(value["seq"])]
     job = fold(e.read_event(value) for value in shared)
     prefix = _flat(_changed(shared, fork, after))
     if not any(value["type"] == "model.requested" for value in prefix):
@@ -110,110 +101,25 @@ def _flat(values: Sequence[Value]) -> tuple[Value, ...]:
     return (*forked["prefix"], *(value for value in kept if value["type"] != "job.submitted"))
 
 
-def _shared(events: Sequence[e.Event], fork: Fork) -> tuple[int, frozenset[int]]:
-    """Return the last event that is shared, and later ones that say how calls ended which had begun by then."""
+def _shared(events: Sequence[e.Event], fork: Fork) -> SharedEvents:
+    """Return which events of its origin a fork shares."""
     if fork.after is None:
-        return _before_failure(events)
+        return shared_before_failure(events)
     if fork.after > len(events):
         raise ForkRefused(f"after event {fork.after}: the job has {len(events)} events so far")
-    return fork.after, _ends(events, fork.after)
-
-
-def _ends(events: Sequence[e.Event], after: int) -> frozenset[int]:
-    """Return the ends of the calls that are open after an event: a call that was begun is not repeated."""
-    kept: set[int] = set()
-    for requested in _open(events[:after]):
-        end = next((done for done in _completions(events[after:]) if _place(done) == _place(requested)), None)
-        if end is None:
-            raise ForkRefused(
-                f"the call {requested.call} of {requested.tool} in step {requested.step} has no result: fork after "
-                f"event {requested.seq - 1}, before it was begun"
-            )
-        kept.add(end.seq)
-    return frozenset(kept)
-
-
-def _open(events: Sequence[e.Event]) -> list[e.ToolRequested]:
-    ended = {_place(done) for done in _completions(events)}
-    begun = {_place(event): event for event in events if isinstance(event, e.ToolRequested)}
-    return [event for place, event in begun.items() if place not in ended]
-
-
-def _completions(events: Sequence[e.Event]) -> list[e.ToolCompleted]:
-    return [event for event in events if isinstance(event, e.ToolCompleted)]
-
-
-def _place(event: e.ToolRequested | e.ToolCompleted) -> tuple[int, str]:
-    return event.step, event.call
-
-
-def _before_failure(events: Sequence[e.Event]) -> tuple[int, frozenset[int]]:
-    """Return where a failed job goes on: before the tool calls that failed at its end, else before its last call.
-
-    Calls that succeeded stay, and so do those that may have taken effect although they failed.
-    """
-    if not isinstance(events[-1], e.JobFailed):
-        raise ForkRefused("say after which event it branches off: only a failed job has a step that failed")
-    asked = [event for event in events if isinstance(event, e.ModelRequested | e.ModelCompleted | e.ModelFailed)]
-    if not asked:
-        return min(2, len(events) - 1), frozenset()
-    last = asked[-1]
-    answer = None if isinstance(last, e.ModelFailed) else _answer_with_failed_calls(events)
-    if answer is None:
-        first = next(event for event in asked if isinstance(event, e.ModelRequested) and event.step == last.step)
-        return first.seq - 1, _ends(events, first.seq - 1)
-    return answer.seq, _without_repeatable(events, answer)
-
-
-def _answer_with_failed_calls(events: Sequence[e.Event]) -> e.ModelCompleted | None:
-    """Return the answer with which the trouble began: the first of the last steps whose calls nearly all failed."""
-    found: e.ModelCompleted | None = None
-    for answer in reversed([event for event in events if isinstance(event, e.ModelCompleted)]):
-        if not answer.message.tool_calls:
-            continue
-        begun = [event for event in events if isinstance(event, e.ToolRequested) and event.step == answer.step]
-        good = {_place(done) for done in _completions(events) if done.status == "success"}
-        bad = [event for event in begun if _place(event) not in good]
-        if not any(_may_repeat(events, event) for event in bad):
-            break
-        found = answer
-        if len(bad) < len(begun):
-            break
-    return found
-
-
-def _may_repeat(events: Sequence[e.Event], requested: e.ToolRequested) -> bool:
-    """Return whether a call that did not succeed surely took no effect, or may take it twice."""
-    if requested.effect in REPEATABLE:
-        return True
-    done = next((done for done in _completions(events) if _place(done) == _place(requested)), None)
-    return done is not None and done.error is not None and done.error.code not in UNCERTAIN
-
-
-def _without_repeatable(events: Sequence[e.Event], answer: e.ModelCompleted) -> frozenset[int]:
-    """Return the intents and ends of a step's calls that are not made again."""
-    kept: set[int] = set()
-    for requested in (event for event in events if isinstance(event, e.ToolRequested) and event.step == answer.step):
-        done = next((done for done in _completions(events) if _place(done) == _place(requested)), None)
-        if (done is None or done.status != "success") and _may_repeat(events, requested):
-            continue
-        if done is None:
-            raise ForkRefused(
-                f"nobody knows whether the call {requested.call} of {requested.tool} in step {requested.step} took "
-                "effect: fork after an event of your choice"
-            )
-        kept |= {requested.seq, done.seq}
-    return frozenset(kept)
+    return shared_until(events, fork.after)
 
 
 def _changed(values: Sequence[Value], fork: Fork, after: int) -> list[Value]:
     """Return what is shared with the changes that the fork asks for."""
     changed = list(values)
-    at = next(n for n, value in enumerate(changed) if value["seq"] == after)
+    at = next((n for n, value in enumerate(changed) if value["seq"] == after), None)
     if fork.arguments is not None:
+        if at is None or changed[at]["type"] != "model.completed":
+            raise ForkRefused(f"event {after} is no `model.completed` with the calls {sorted(fork.arguments)}")
         changed[at] = _with_arguments(changed[at], fork.arguments)
     if fork.tool_result is not None:
-        if changed[at]["type"] != "tool.completed":
+        if at is None or changed[at]["type"] != "tool.completed":
             raise ForkRefused(f"event {after} is no `tool.completed`: another tool result takes the place of one")
         failed, text = fork.tool_result.failed, fork.tool_result.content
         changed[at] = changed[at] | {
@@ -231,7 +137,7 @@ def _changed(values: Sequence[Value], fork: Fork, after: int) -> list[Value]:
 
 
 def _with_arguments(value: Value, arguments: Mapping[str, Mapping[str, Any]]) -> Value:
-    calls = value.get("message", {}).get("tool_calls", []) if value["type"] == "model.completed" else []
+    calls = value["message"].get("tool_calls", [])
     if missing := arguments.keys() - {call["call"] for call in calls}:
         raise ForkRefused(f"event {value['seq']} is no `model.completed` with the calls {sorted(missing)}")
     edited = [{**call, "arguments": arguments.get(call["call"], call["arguments"])} for call in calls]

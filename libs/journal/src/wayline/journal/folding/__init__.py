@@ -10,6 +10,7 @@ from functools import reduce
 from typing import Any
 
 from wayline.contracts import events as e
+from wayline.contracts import ids
 from wayline.journal.folding import (
     code,
     context,
@@ -22,7 +23,7 @@ from wayline.journal.folding import (
     session,
     tools,
 )
-from wayline.journal.state import Changes, Job
+from wayline.journal.state import Call, Changes, Job
 
 _TABLES: dict[str, dict[type[e.Event], Callable[[Job, Any], Changes]]] = {
     "life": life.CHANGES,
@@ -91,13 +92,21 @@ def _forked(job: Job, event: e.JobForked) -> Job:
         at=event.at,
         life=job.life._replace(origin=event.origin),
         # An approval was given for a call of the other job: this one asks for its own.
-        tools=shared.tools._replace(approvals=()),
+        tools=shared.tools._replace(approvals=(), calls=tuple(_own(call, job, shared) for call in shared.tools.calls)),
         session=shared.session._replace(turn=None),
         family=job.family,
         model=shared.model._replace(open=None, aux_open=None, failed=None, failures=0),
         routing=job.routing._replace(classified=began or routing.classified, escalated=routing.escalated),
         money=job.money,
     )
+
+
+def _own(call: Call, job: Job, shared: Job) -> Call:
+    """Return a call as the fork has it: an open program runs again there, in a span of its own trace."""
+    if call.key is None or call.done is not None:
+        return call
+    span_id = ids.tool_span(job.tenant, job.job_id, shared.model.step, call.wanted.call)
+    return call._replace(span=e.SpanRef(trace_id=ids.trace_id(job.tenant, job.job_id), span_id=span_id))
 
 
 def fold(events: Iterable[e.Event], job: Job | None = None) -> Job:

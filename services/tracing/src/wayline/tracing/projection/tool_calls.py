@@ -76,12 +76,24 @@ def _call(drafts: JobDrafts, event: CallEvent, step: StepDraft) -> tuple[CallDra
     parent = step.span
     if isinstance(event, e.ToolRequested | e.ApprovalRequested) and event.program is not None:
         call.in_program = True
-        program = step.calls.get(event.program)
-        parent = (program and program.span) or parent
+        program = step.calls.get(event.program) or _begun_elsewhere(drafts, event, event.program, step)
+        parent = program.span or parent
     # A call that a human lets run again goes on in its span: the start is part of what names a span's row.
     call.span = call.span or genai.tool_span(drafts.tenant, drafts.job_id, event, parent)
     drafts.change_span(call.span, event)
     return call, call.span
+
+
+def _begun_elsewhere(
+    drafts: JobDrafts, event: e.ToolRequested | e.ApprovalRequested, program: str, step: StepDraft
+) -> CallDraft:
+    """Begin a program whose intent is in the log of the job that this one branched off."""
+    named = event.model_copy(update={"call": program, "tool": RUN_CODE})
+    call = step.calls[program] = CallDraft(program, RUN_CODE, {})
+    call.span = genai.tool_span(drafts.tenant, drafts.job_id, named, step.span)
+    step.span.attributes[names.METHOD] = "code"
+    drafts.change_span(call.span, event)
+    return call
 
 
 def _price(drafts: JobDrafts, event: e.ToolCompleted, span: SpanDraft) -> None:
