@@ -77,8 +77,12 @@ class Story:
         await self.bus.send(Delta(tenant=self.tenant, job_id=self.job_id, step=self.step, attempt=1, text=text))
 
     async def park(self, decision_id: str) -> None:
+        await self.wait(
+            Waiting(why="needs_decision", wait_id=decision_id, question="Was the mail sent?", tool="send_mail")
+        )
+
+    async def wait(self, waiting: Waiting) -> None:
         assert self.head is not None
-        waiting = Waiting(why="needs_decision", wait_id=decision_id, question="Was the mail sent?", tool="send_mail")
         parked = e.JobParked(**self._place(self.head.seq + 1), waiting=waiting, signals_seen=0)
         self.head = await self.log.append([parked], self.head)
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
 from wayline.chassis import Bus
-from wayline.contracts.jobs import DecideApproval
+from wayline.contracts.jobs import DecideApproval, PendingApproval, Waiting
 from wayline.contracts.tools import ToolDefinition
 from wayline.gateway.adapters.keys import create_key
 from wayline.gateway.keys import Scope
-from wayline.testkit import Platform
+from wayline.testkit import Platform, until
+from wayline.tracing.settings import Settings as TracingSettings
 
+from . import story
 from .conftest import Running
 from .story import Story
 
@@ -77,3 +84,64 @@ async def test_only_keys_with_the_scope_approve_decide(gateway: Running, bus: Bu
 
     assert asked == [403, 202]
     assert [decided.by for decided in await decisions(bus)] == ["ann"]
+
+
+async def waits(bus: Bus, tenant: str, job_id: str, waiting: Waiting) -> None:
+    """Write the log of a job that waits for people."""
+    told = Story(bus, tenant, job_id)
+    await told.begin()
+    await told.claim()
+    await told.wait(waiting)
+
+
+async def test_all_that_waits_is_paged_across_the_jobs_of_one_tenant(
+    gateway: Running, bus: Bus, platform: Platform, monkeypatch: pytest.MonkeyPatch
+):
+    now = datetime.now(UTC)
+    monkeypatch.setattr(story, "AT", now)
+    await platform.start("tracing", tracing=TracingSettings())
+    about: dict[str, Any] = {"call": "1", "arguments": {"amount": 5}, "why": "tool", "expires_at": now + timedelta(1)}
+    schema = {"type": "object", "properties": {"account": {"type": "string"}}}
+    pay = PendingApproval(**about, approval_id="a1", tool="pay", reason="it pays")
+    send = PendingApproval(**about, approval_id="a2", tool="send", reason="From where?", input_schema=schema)
+    unknown = Waiting(why="needs_decision", wait_id="1-1", question="Was it sent?", tool="mail", arguments={"to": "x"})
+    await waits(bus, "acme", "j1", Waiting(why="approval", wait_id="a1", approvals=(pay, send)))
+    await waits(bus, "acme", "j2", unknown.model_copy(update={"expires_at": now, "approvals": (pay,)}))
+    await waits(bus, "beta", "j3", unknown.model_copy(update={"expires_at": now}))
+    store = await platform.store("gateway")
+    headers = {
+        tenant: {"Authorization": f"Bearer {await create_key(store, tenant, 'ann', scopes=('read',))}"}
+        for tenant in ("acme", "beta")
+    }
+
+    async def page(tenant: str, **asked: Any) -> dict[str, Any]:
+        answer = await gateway.client.get("/v1/approvals", params=asked, headers=headers[tenant])
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def all_are_listed() -> bool:
+        found = [len((await page(tenant))["approvals"]) for tenant in ("acme", "beta")]
+        return found == [4, 1]
+
+    await until(all_are_listed, within=30, why="tracing knows what the jobs wait for")
+    first = await page("acme", limit=1)
+    second = await page("acme", limit=1, cursor=first["next_cursor"])
+    last = await page("acme", limit=1, cursor=second["next_cursor"]) if second["next_cursor"] else {"approvals": []}
+
+    listed = [first["approvals"], second["approvals"]]
+    by_job = {waits[0]["job_id"]: [(one["why"], one["id"], one["decide"]) for one in waits] for waits in listed}
+    assert by_job == {
+        "j1": [
+            ("approval", "a1", "/v1/jobs/j1/approvals/a1"),
+            ("input", "a2", "/v1/jobs/j1/approvals/a2"),
+        ],
+        "j2": [
+            ("needs_decision", "1-1", "/v1/jobs/j2/answers/1-1"),
+            ("approval", "a1", "/v1/jobs/j2/approvals/a1"),
+        ],
+    }
+    assert last["approvals"] == []
+    everything = (await page("acme"))["approvals"]
+    asked = next(one for one in everything if one["why"] == "input")
+    assert (asked["reason"], asked["input_schema"], asked["arguments"]) == ("From where?", schema, {"amount": 5})
+    assert [one["job_id"] for one in (await page("beta"))["approvals"]] == ["j3"]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import secrets
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ import pytest
 
 from wayline.embedded import free_port
 from wayline.embedded.process import children_of, is_alive
+from wayline.simulator.chat_server import ChatServer, Script
 from wayline.testkit import until
 from wayline.testkit.fixtures import run
 
@@ -116,6 +120,29 @@ class Installed:
     def abandon(self) -> None:
         if self.process is not None and self.process.poll() is None:
             self.stop(signal.SIGKILL)
+
+
+@contextmanager
+def serving_chat(script: Script) -> Iterator[ChatServer]:
+    """Serve a scripted model on a thread of its own: the test's own waits for commands."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+
+    async def begin() -> ChatServer:
+        return await ChatServer(script).__aenter__()
+
+    async def end(chat: ChatServer) -> None:
+        await chat.__aexit__()
+
+    try:
+        chat = asyncio.run_coroutine_threadsafe(begin(), loop).result(START_WITHIN_S)
+        yield chat
+        asyncio.run_coroutine_threadsafe(end(chat), loop).result(START_WITHIN_S)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(START_WITHIN_S)
+        loop.close()
 
 
 @pytest.fixture(scope="module")

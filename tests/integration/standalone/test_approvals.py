@@ -1,0 +1,77 @@
+"""`wayline approvals` and `wayline jobs approve|deny` as their users run them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx2
+import pytest
+
+from wayline.simulator.chat_server import Say
+from wayline.testkit import until
+from wayline.testkit.fixtures import run
+
+from .conftest import Installed, serving_chat
+
+
+def counts(body: dict[str, Any]) -> Say:
+    """Have a sum worked out, then say what it came to."""
+    results = [message["content"] for message in body["messages"] if message["role"] == "tool"]
+    return Say(text=results[-1]) if results else Say(tools=(("calculator", {"expression": "2+2"}),))
+
+
+def submit(installed: Installed, job_id: str) -> None:
+    body = {"agent": "careful", "input": "count", "job_id": job_id, "options": {"model": "chat/m"}}
+    httpx2.post(f"http://127.0.0.1:{installed.http_port}/v1/jobs", json=body, timeout=30).raise_for_status()
+
+
+def job(installed: Installed, job_id: str) -> dict[str, Any]:
+    """Return a job once it has ended."""
+    found: list[dict[str, Any]] = []
+
+    async def ended() -> bool:
+        found[:] = [json.loads(installed.wayline("jobs", "show", job_id, "--json").stdout)]
+        return found[0]["status"] in ("completed", "failed")
+
+    run(until(ended, within=60, why=f"{job_id} has ended"))
+    return found[0]
+
+
+@pytest.mark.timeout(300)
+def test_calls_are_listed_approved_with_other_arguments_and_denied(fresh: Installed):
+    agent = {"instructions": "Count.", "tools": ["calculator"], "ask_tools": {"calculator": "always"}}
+    (fresh.data.parent / "careful.json").write_text(json.dumps(agent))
+    with serving_chat(counts) as chat:
+        fresh.more = {"WAYLINE_CHAT_BASE_URL": chat.url}
+        fresh.start()
+        fresh.said("agents", "put", "careful", "careful.json")
+        nothing = fresh.wayline("approvals")
+        submit(fresh, "j1")
+        submit(fresh, "j2")
+        waits: dict[str, dict[str, Any]] = {}
+
+        async def both_wait() -> bool:
+            waits.update({one["job_id"]: one for one in fresh.said("approvals")["approvals"]})
+            return set(waits) == {"j1", "j2"}
+
+        run(until(both_wait, within=60, why="both jobs wait for an approval"))
+        drawn = fresh.wayline("approvals").stdout
+        unreadable = fresh.wayline("jobs", "approve", "j1", waits["j1"]["id"], "--arguments", "{")
+        wrong = fresh.wayline("jobs", "approve", "j1", waits["j1"]["id"], "--arguments", '{"expression": 4}')
+        stored = fresh.said("jobs", "approve", "j1", waits["j1"]["id"], "--arguments", '{"expression": "2+3"}')
+        denied = fresh.wayline("jobs", "deny", "j2", waits["j2"]["id"], "--reason", "do it in your head")
+        ended = [job(fresh, "j1"), job(fresh, "j2")]
+        again = fresh.wayline("jobs", "approve", "j1", waits["j1"]["id"])
+
+    assert (nothing.returncode, nothing.stdout) == (0, "")
+    assert [(waits[one]["agent"], waits[one]["arguments"]) for one in waits] == [("careful", {"expression": "2+2"})] * 2
+    assert waits["j1"]["id"] in drawn and "2+2" in drawn
+    assert (unreadable.returncode, "--arguments is not JSON" in unreadable.stderr) == (2, True)
+    assert (wrong.returncode, "expression" in wrong.stderr) == (1, True)
+    assert stored["signal"] == "approval"
+    assert "the decision is stored" in denied.stdout
+    assert ended[0]["answer"] == "5"
+    assert "do it in your head" in ended[1]["answer"]
+    assert again.returncode == 1
+    assert "permissions violation" not in (fresh.data / "logs" / "wayline.log").read_text()
