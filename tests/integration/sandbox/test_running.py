@@ -222,6 +222,7 @@ async def test_time_in_which_a_program_waits_is_not_counted():
         turn = await run(sandbox, slow)
 
     assert isinstance(turn, Failed)
+    assert turn.reason == "stopped"
     assert "TimeoutError: feed time limit exceeded" in turn.message
 
 

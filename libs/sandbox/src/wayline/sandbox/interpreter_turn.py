@@ -13,6 +13,8 @@ from wayline.sandbox.limits import MESSAGE_CHARS_MAX, Limits
 from wayline.sandbox.program import Answer, Completed, Failed, Program, ProgramCall, Returned, Suspended, Turn
 
 _LATER: monty.ExternalFuture = {"future": ...}
+_OUT_OF_TIME = "feed time limit exceeded"
+"""What the interpreter says where a program has computed for as long as it may."""
 _TOO_MANY: monty.ExternalException = {"exception": RuntimeError()}
 
 
@@ -126,6 +128,8 @@ class InterpreterTurn:
         # The interpreter calls this a lack of memory, which would send its model after the wrong thing.
         if isinstance(error.exception(), MemoryError) and str(error).endswith(f"> {self._room} bytes"):
             return self.failed("stopped", f"it prints more than {self._limits.printed_bytes_max} bytes")
+        if isinstance(error.exception(), TimeoutError) and _OUT_OF_TIME in str(error):
+            return self.failed("stopped", error.display())
         return self.failed("raised", error.display())
 
     def failed(self, reason: Literal["rejected", "raised", "stopped"], message: str) -> Failed:
