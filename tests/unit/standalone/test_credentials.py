@@ -8,9 +8,12 @@ from pathlib import Path
 
 import nkeys
 import pytest
+from pydantic import SecretStr
 
 from wayline.chassis.access.accounts import render_accounts
+from wayline.executor.adapters.snapshots import snapshot_keys
 from wayline.standalone.errors import DataDirInvalid
+from wayline.standalone.launch import serve, up
 from wayline.standalone.servers.nats_config import render
 from wayline.standalone.services import MEMBERS
 from wayline.standalone.settings import Settings
@@ -39,11 +42,13 @@ def test_a_new_identity_gets_a_key_and_the_others_keep_theirs(tmp_path: Path):
 
 def test_a_service_keeps_the_key_with_which_it_encrypts(tmp_path: Path):
     load_credentials(tmp_path / "keys.json", identities=[], roles=[])
-    first = load_credentials(tmp_path / "keys.json", identities=[], roles=[], encrypting=["tool_registry"])
-    second = load_credentials(tmp_path / "keys.json", identities=[], roles=[], encrypting=["tool_registry"])
+    first = load_credentials(tmp_path / "keys.json", identities=[], roles=[], keyed=["tool_registry", "executor"])
+    second = load_credentials(tmp_path / "keys.json", identities=[], roles=[], keyed=["tool_registry", "executor"])
 
     assert first == second
-    assert SecretKeys.parse(first.ciphers["tool_registry"]).newest is not None
+    assert SecretKeys.parse(first.service_keys["tool_registry"]).newest is not None
+    key_id = first.service_keys["executor"].partition(":")[0]
+    assert snapshot_keys(SecretStr(first.service_keys["executor"])).newest == key_id
 
 
 def test_a_seed_matches_the_public_key_given_to_the_bus(tmp_path: Path):
@@ -142,3 +147,18 @@ def test_a_bus_with_our_administrator_knows_all_of_us(tmp_path: Path):
 
     assert access.own_bus
     assert access.environment_of(MEMBERS[0])["WAYLINE_NATS_SEED"] == own.load_credentials().seeds[MEMBERS[0].identity]
+
+
+@pytest.mark.parametrize(("identity", "setting"), [("executor", "snapshot_keys"), ("tool_registry", "keys")])
+def test_every_process_of_a_service_is_given_the_same_keys(tmp_path: Path, identity: str, setting: str):
+    installation = Installation(tmp_path)
+    installation.prepare()
+    credentials = installation.load_credentials()
+    access = ServerAccess("nats://x:1", "postgresql://postgres@x/wayline", credentials, own_bus=True)
+    write_environments(installation, access)
+    [member] = [member for member in MEMBERS if member.identity == identity]
+
+    kept = {setting: credentials.service_keys[identity]}
+
+    assert up.keys_of(member, access) == serve.keys_of(installation, member) == kept
+    assert installation.load_credentials().service_keys == credentials.service_keys

@@ -37,7 +37,8 @@ class Settings(EnvironmentSettings, EndpointSettings):
     snapshot_keys: SecretStr | None = Field(
         default=None,
         description="Keys that sign suspended programs: `id:base64` for each, 32 bytes or more, the newest first. All "
-        "executors have the same; without any, a program runs again from its recorded results on another executor.",
+        "executors have the same; without any, a program runs again from its recorded results on another executor. "
+        "`wayline up` and the containers make one.",
     )
     decision_ttl_s: float = Field(default=7 * 86_400, gt=0, description="How long a human may take to decide.")
     child_depth_max: int = Field(

@@ -29,8 +29,8 @@ class Member:
     identity: str
     schema: str | None = None
     vector: bool = False
-    encrypts: bool = False
-    """Whether it has keys of its own, for secrets that it stores."""
+    keys: str | None = None
+    """The setting of the keys that are its own: with which it encrypts, or signs, what it stores."""
     stops: int = 1
     """Its turn when all stop: services that ask before those that answer, and last the one that takes all spans."""
 
@@ -75,9 +75,9 @@ class Member:
 MEMBERS = (
     Member("gateway", schema="gateway", stops=0),
     Member("router", schema="router"),
-    Member("executor", stops=0),
+    Member("executor", keys="snapshot_keys", stops=0),
     Member("retrieval", schema="retrieval", vector=True),
-    Member("tool_registry", schema="tools", encrypts=True),
+    Member("tool_registry", schema="tools", keys="keys"),
     Member("tracing", schema="tracing", stops=2),
 )
 

@@ -55,9 +55,11 @@ def bus_settings(installation: Installation, member: Member) -> BusSettings:
 
 
 def keys_of(installation: Installation, member: Member) -> dict[str, object]:
-    """Return the keys with which the service encrypts, as `wayline up` wrote them."""
-    keys = read_environment(installation, member.identity).get(member.variable("KEYS"))
-    return {"keys": keys} if keys else {}
+    """Return the keys with which the service encrypts or signs, as `wayline up` wrote them."""
+    if member.keys is None:
+        return {}
+    keys = read_environment(installation, member.identity).get(member.variable(member.keys.upper()))
+    return {member.keys: keys} if keys else {}
 
 
 async def _open_probes(group: ServiceGroup, settings: Settings, stack: AsyncExitStack) -> None:

@@ -190,8 +190,8 @@ class _Up:
 
 
 def keys_of(member: Member, access: ServerAccess) -> dict[str, object]:
-    """Return the keys with which a service encrypts; one that its environment names comes first."""
-    return {"keys": access.credentials.ciphers[member.identity]} if member.encrypts else {}
+    """Return the keys with which a service encrypts or signs; those that its environment names come first."""
+    return {member.keys: access.credentials.service_keys[member.identity]} if member.keys else {}
 
 
 def _load() -> None:

@@ -19,7 +19,7 @@ ADMIN = "admin"
 SYSTEM = "system"
 """The identity that may make a server reload its configuration, and nothing else."""
 PASSWORD_BYTES = 24
-CIPHER_BYTES = 32
+KEY_BYTES = 32
 
 
 @dataclass(frozen=True)
@@ -28,31 +28,29 @@ class Credentials:
 
     seeds: Mapping[str, str] = field(repr=False)
     passwords: Mapping[str, str] = field(repr=False)
-    ciphers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """By service, the keys `id:base64` with which it encrypts what it stores."""
+    service_keys: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """By service, the keys `id:base64` with which it encrypts or signs what it stores."""
 
     def public_keys(self) -> dict[str, str]:
         """Return the public keys of the seeds, which the bus knows."""
         return {name: public_key(seed) for name, seed in self.seeds.items()}
 
 
-def load_credentials(
-    path: Path, *, identities: list[str], roles: list[str], encrypting: Iterable[str] = ()
-) -> Credentials:
+def load_credentials(path: Path, *, identities: list[str], roles: list[str], keyed: Iterable[str] = ()) -> Credentials:
     """Return the credentials in `path`, generating and writing those that are missing."""
     stored = _read(path)
     seeds = {name: stored["seeds"].get(name) or new_seed() for name in identities}
     passwords = {name: stored["passwords"].get(name) or secrets.token_urlsafe(PASSWORD_BYTES) for name in roles}
-    ciphers = {name: stored["ciphers"].get(name) or new_cipher_key() for name in encrypting}
+    service_keys = {name: stored["ciphers"].get(name) or new_service_key() for name in keyed}
     # Credentials that this version does not know belong to another version: keep them.
     whole = {
         "seeds": {**stored["seeds"], **seeds},
         "passwords": {**stored["passwords"], **passwords},
-        "ciphers": {**stored["ciphers"], **ciphers},
+        "ciphers": {**stored["ciphers"], **service_keys},
     }
     if whole != stored:
         write_private(path, json.dumps(whole, indent=1) + "\n")
-    return Credentials(seeds=seeds, passwords=passwords, ciphers=ciphers)
+    return Credentials(seeds=seeds, passwords=passwords, service_keys=service_keys)
 
 
 def write_private(path: Path, text: str) -> None:
@@ -88,9 +86,9 @@ def new_seed() -> str:
     return nkeys.encode_seed(secrets.token_bytes(32), nkeys.PREFIX_BYTE_USER).decode()
 
 
-def new_cipher_key() -> str:
+def new_service_key() -> str:
     """Make a fresh key `id:base64`; its id tells it from the ones that replace it."""
-    return f"{secrets.token_hex(4)}:{b64encode(secrets.token_bytes(CIPHER_BYTES)).decode()}"
+    return f"{secrets.token_hex(4)}:{b64encode(secrets.token_bytes(KEY_BYTES)).decode()}"
 
 
 def public_key(seed: str) -> str:

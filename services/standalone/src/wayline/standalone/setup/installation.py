@@ -85,7 +85,7 @@ class Installation:
             self.keys,
             identities=[*(member.identity for member in MEMBERS), ADMIN, SYSTEM],
             roles=[*(member.identity for member in MEMBERS if member.schema), GRAFANA],
-            encrypting=[member.identity for member in MEMBERS if member.encrypts],
+            keyed=[member.identity for member in MEMBERS if member.keys],
         )
 
     @contextmanager
@@ -168,13 +168,13 @@ class ServerAccess:
     def environment_of(self, member: Member) -> dict[str, str]:
         """Return the variables of this service's process: on a secured bus with its own seed and no other."""
         seed = self.credentials.seeds[member.identity] if self.own_bus or self.nats_seed else None
-        cipher = self.credentials.ciphers.get(member.identity)
+        key = self.credentials.service_keys.get(member.identity)
         return {
             "WAYLINE_NATS_URL": self.nats_url,
             **({"WAYLINE_NATS_SEED": seed} if seed else {}),
             **({"WAYLINE_NATS_ACCOUNTS": "true"} if self.own_bus else {}),
             **({"WAYLINE_POSTGRES_DSN": self.dsn_of(member.role, member.identity)} if member.schema else {}),
-            **({member.variable("KEYS"): cipher} if cipher else {}),
+            **({member.variable(member.keys.upper()): key} if member.keys and key else {}),
         }
 
     def environments(self) -> dict[str, dict[str, str]]:
