@@ -3,9 +3,11 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import orjson
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 
+from wayline.chassis import Delivery
 from wayline.contracts import events as e
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import Platform, until
@@ -142,3 +144,49 @@ async def test_a_redrive_goes_on_behind_the_jobs_already_redriven(platform: Plat
 
         assert seen == [(["forked", "forked"], True), (["already", "already", "forked"], False)]
         assert mcp_server.shipped == 3
+
+
+async def test_letters_of_submissions_are_submitted_again_and_others_refused(platform: Platform):
+    gave_up = {"code": "undeliverable", "reason": "20 deliveries ended without an ack"}
+    own = orjson.dumps({"agent": "plain", "input": "hello", "job_id": "j1", "options": {"model": "chat/m"}})
+    nameless = orjson.dumps({"agent": "plain", "input": "hello", "options": {"model": "chat/m"}})
+    async with ChatServer(lambda _: Say(text="done")) as chat:
+        await platform.start("router", "executor", "tracing", "gateway", executor=chatting(chat))
+        await platform.put_agent("plain", tools=())
+        for sequence, (stream, subject, body) in enumerate(
+            (
+                ("SUBMIT", "jobs.submit.default", own),
+                ("SUBMIT", "jobs.submit.default", nameless),
+                ("SUBMIT", "jobs.submit.default", b"{"),
+                ("SIGNALS", "signals.default.j1", b"{}"),
+            ),
+            1,
+        ):
+            letter = Delivery(stream, "router", sequence, 20, subject, headers={}, body=body)
+            await platform.bus.put_aside(letter, **gave_up)
+        http = await platform.http()
+        [group] = (await http.get("/v1/dead-letters/groups")).json()["groups"]
+        assert (group["jobs"], group["letters"]) == (0, 4)
+        body = {"fingerprint": group["fingerprint"]}
+
+        planned = (await http.post("/v1/dead-letters/redrive", json={**body, "dry_run": True})).json()
+        assert len(chat.calls) == 0
+        redriven = (await http.post("/v1/dead-letters/redrive", json=body)).json()
+        sent = {one["job_id"] for one in redriven["letters"] if one["outcome"] == "resubmitted"}
+        ended = [await platform.wait_for(job_id) for job_id in sent]
+        again = (await http.post("/v1/dead-letters/redrive", json=body)).json()
+
+        outcomes = [(one["sequence"], one["outcome"]) for one in redriven["letters"]]
+        assert outcomes == [(4, "refused"), (3, "refused"), (2, "resubmitted"), (1, "resubmitted")]
+        assert [(one["sequence"], one["outcome"]) for one in planned["letters"]] == outcomes
+        reasons = [one["reason"] for one in redriven["letters"]]
+        assert "a message of SIGNALS is not sent again" in reasons[0]
+        assert "the body is not JSON" in reasons[1]
+        assert "j1" in sent
+        assert [(job.status, job.answer) for job in ended] == [("completed", "done")] * 2
+        assert [(one["sequence"], one["outcome"]) for one in again["letters"]] == [(4, "refused"), (3, "refused")]
+        assert len(chat.calls) == 2
+        dismissed = (await http.get("/v1/dead-letters/dismissed")).json()["dismissed"]
+        assert {one["reason"] for one in dismissed} == {f"redriven: submitted again as job {job_id}" for job_id in sent}
+        past = (await http.get("/v1/dead-letters/redrives")).json()["redrives"]
+        assert [(one["jobs"], one["forked"], one["refused"]) for one in past] == [(2, 0, 2), (4, 2, 2)]

@@ -54,21 +54,24 @@ class DeadLetters:
             top = low - 1
         return DeadLetterPage(dead_letters=tuple(found), next_cursor=_cursor(bottom, first))
 
+    async def of_cause(self, fingerprint: str) -> list[DeadLetterBody]:
+        """Return the newest letters of one cause with their bodies."""
+        found: list[DeadLetterBody] = []
+        first, top = await self._bounds()
+        bottom = max(first, top - SCANNED_MAX + 1)
+        while top >= bottom:
+            low = max(bottom, top - WINDOW + 1)
+            window = await self._window(low, top)
+            found += [_with_body(message) for message in window if _letter(message).fingerprint == fingerprint]
+            top = low - 1
+        return found
+
     async def get(self, sequence: int) -> DeadLetterBody:
         """Return one letter with its headers and body. Raises NotFound, also for another tenant's."""
         message = await self._message(sequence)
         if message is None:
             raise NotFound("dead letter", str(sequence))
-        data = message.data or b""
-        shown = data[:BODY_SHOWN_MAX_BYTES]
-        text = _as_text(shown, cut=len(shown) < len(data))
-        return DeadLetterBody(
-            **_letter(message).model_dump(),
-            headers=dict(message.headers or {}),
-            text=text,
-            base64=None if text is not None else b64encode(shown).decode(),
-            truncated=len(shown) < len(data),
-        )
+        return _with_body(message)
 
     async def dismiss(self, sequence: int, *, reason: str, by: str) -> DismissedLetter:
         """Take a letter off the stream, keeping why. Raises NotFound, also for another tenant's."""
@@ -138,6 +141,19 @@ def _letter(message: RawStreamMsg) -> DeadLetter:
         subject=headers.get(h.DEAD_SUBJECT, ""),
         deliveries=int(headers.get(h.DEAD_DELIVERIES) or 0),
         bytes=len(message.data or b""),
+    )
+
+
+def _with_body(message: RawStreamMsg) -> DeadLetterBody:
+    data = message.data or b""
+    shown = data[:BODY_SHOWN_MAX_BYTES]
+    text = _as_text(shown, cut=len(shown) < len(data))
+    return DeadLetterBody(
+        **_letter(message).model_dump(),
+        headers=dict(message.headers or {}),
+        text=text,
+        base64=None if text is not None else b64encode(shown).decode(),
+        truncated=len(shown) < len(data),
     )
 
 

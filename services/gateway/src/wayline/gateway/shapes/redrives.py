@@ -54,12 +54,27 @@ class RedrivenJob(BaseModel):
     reason: str = Field(default="", description="Why it was refused.")
 
 
+class RedrivenLetter(BaseModel):
+    """What became of one dead letter: a submission is submitted again, any other message is not."""
+
+    sequence: int
+    subject: str
+    job_id: str | None = Field(default=None, description="The job that was submitted again.")
+    outcome: Literal["resubmitted", "already", "refused"] = Field(
+        description="`already`: the job has a log; `refused`: sent again, the message might act twice, or fail again."
+    )
+    reason: str = Field(default="", description="Why it was refused.")
+
+
 class Redrive(BaseModel):
     """What a redrive began; with `dry_run` what it would begin."""
 
     fingerprint: str
     dry_run: bool
     jobs: tuple[RedrivenJob, ...]
+    letters: tuple[RedrivenLetter, ...] = Field(
+        default=(), description="The dead letters of the cause; one that was submitted again is dismissed."
+    )
     more: bool = Field(description="There are more: redrive again.")
     stopped: str | None = Field(default=None, description="Why it stopped before its limit.")
 
@@ -70,8 +85,10 @@ class PastRedrive(BaseModel):
     redrive_id: str
     fingerprint: str
     redriven_by: str
-    jobs: int = Field(description="That failed of the cause then.")
-    forked: int | None = Field(description="None: it was cut off, and to redrive again is safe.")
+    jobs: int = Field(description="That failed of the cause then, and its dead letters.")
+    forked: int | None = Field(
+        description="Or submitted again, of dead letters. None: it was cut off, and to redrive again is safe."
+    )
     already: int | None
     refused: int | None
     begun_at: datetime

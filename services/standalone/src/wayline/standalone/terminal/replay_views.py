@@ -68,10 +68,18 @@ def redrive_table(redrive: dict[str, Any]) -> RenderableType:
     rows = (
         [one["job_id"], would + one["outcome"], one["fork_id"] or "", escape(one["reason"])] for one in redrive["jobs"]
     )
-    jobs = table(("failed job", "outcome", "goes on as", "why"), rows, nothing="no failed jobs")
+    parts: list[RenderableType] = [
+        table(("failed job", "outcome", "goes on as", "why"), rows, nothing="no failed jobs")
+    ]
+    if redrive["letters"]:
+        letters = (
+            [str(one["sequence"]), would + one["outcome"], one["job_id"] or "", escape(one["reason"])]
+            for one in redrive["letters"]
+        )
+        parts.append(table(("dead letter", "outcome", "goes on as", "why"), letters, nothing=""))
     if not redrive["more"]:
-        return jobs
-    return Group(jobs, Text(f"there are more: redrive again{_because(redrive['stopped'])}", style="yellow"))
+        return Group(*parts)
+    return Group(*parts, Text(f"there are more: redrive again{_because(redrive['stopped'])}", style="yellow"))
 
 
 def _because(stopped: str | None) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 
 from wayline.chassis import Failpoint, reach
+from wayline.contracts import headers as h
 from wayline.contracts import ids
 from wayline.contracts.errors import NotFound, Reject, Retry
 from wayline.contracts.jobs import Fork, JobView, Status, SubmitJob
@@ -16,6 +18,7 @@ from wayline.gateway.handlers.recovery.time_travel import forked, read_values
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.handlers.shared.submit_job import submit
 from wayline.gateway.keys import Caller
+from wayline.gateway.shapes.dead_letters import DeadLetterBody
 from wayline.gateway.shapes.redrives import (
     FailureGroup,
     FailureGroupList,
@@ -23,11 +26,14 @@ from wayline.gateway.shapes.redrives import (
     RedriveBody,
     RedriveList,
     RedrivenJob,
+    RedrivenLetter,
 )
 from wayline.gateway.shapes.time_travel import ForkBody
 from wayline.journal import JobLog, branch
 
 PAGE = 200
+SUBMITTED = "SUBMIT"
+"""The stream of submissions: the one whose messages may be sent again, because a job is written once."""
 GROUPED_MAX = 2_000
 """Of the newest failed jobs: older ones are in no group."""
 LOOKED_AT_MAX = 5_000
@@ -55,9 +61,7 @@ class Redrives:
                 last_at=job.ended_at,
             )
             found[job.fingerprint] = group.model_copy(update={"jobs": group.jobs + 1, "first_at": job.ended_at})
-        letters = await DeadLetters(self.gateway.bus, self.gateway.store, self.caller.tenant).page(
-            limit=PAGE, before=None
-        )
+        letters = await self._letters.page(limit=PAGE, before=None)
         for letter in letters.dead_letters:
             group = found.get(letter.fingerprint) or FailureGroup(
                 fingerprint=letter.fingerprint, code=letter.code, message=letter.reason, last_at=letter.at
@@ -69,13 +73,16 @@ class Redrives:
     async def redrive(self, body: RedriveBody) -> Redrive:
         """Let every job that failed of one cause go on from its failed step, as a fork whose id follows from its own.
 
+        Submissions of the cause that became no job are submitted again; they count against the limit as well.
+
         A job that was redriven before is not redriven again, and does not count against the limit: so the same redrive
         again reaches the jobs behind it. Who asked is written down before the first fork begins.
         """
         failed = [job.job_id async for job in self._failed(body.fingerprint, most=LOOKED_AT_MAX)]
-        if not failed:
-            raise NotFound("failed job with fingerprint", body.fingerprint)
-        number = None if body.dry_run else await self._begin(body.fingerprint, len(failed))
+        letters = await self._letters.of_cause(body.fingerprint)
+        if not failed and not letters:
+            raise NotFound("failed job or dead letter with fingerprint", body.fingerprint)
+        number = None if body.dry_run else await self._begin(body.fingerprint, len(failed) + len(letters))
         outcomes: list[RedrivenJob] = []
         stopped, left = None, body.limit
         for job_id in failed:
@@ -87,15 +94,49 @@ class Redrives:
                 stopped = str(error)
                 break
             left -= outcomes[-1].outcome == "forked"
+        sent: list[RedrivenLetter] = []
+        for letter in letters:
+            if left == 0 or stopped is not None:
+                break
+            try:
+                sent.append(await self._resubmitted(letter, dry_run=body.dry_run))
+            except Retry as error:
+                stopped = str(error)
+                break
+            left -= sent[-1].outcome == "resubmitted"
         if number is not None:
-            await self._finish(number, outcomes)
+            await self._finish(number, [*(one.outcome for one in outcomes), *(one.outcome for one in sent)])
         return Redrive(
             fingerprint=body.fingerprint,
             dry_run=body.dry_run,
             jobs=tuple(outcomes),
-            more=len(failed) > len(outcomes) or len(failed) == LOOKED_AT_MAX,
+            letters=tuple(sent),
+            more=len(failed) + len(letters) > len(outcomes) + len(sent) or len(failed) == LOOKED_AT_MAX,
             stopped=stopped,
         )
+
+    @property
+    def _letters(self) -> DeadLetters:
+        return DeadLetters(self.gateway.bus, self.gateway.store, self.caller.tenant)
+
+    async def _resubmitted(self, letter: DeadLetterBody, *, dry_run: bool) -> RedrivenLetter:
+        """Submit the job of a dead letter again, once; refuse what is no submission. Raises Retry."""
+        named: dict[str, Any] = {"sequence": letter.sequence, "subject": letter.subject}
+        try:
+            job = _job_of(letter, tenant=self.caller.tenant)
+            named["job_id"] = job.job_id
+            if await JobLog(self.gateway.bus, job.tenant, str(job.job_id)).last() is not None:
+                return RedrivenLetter(**named, outcome="already")
+            if not dry_run:
+                await submit(self.gateway, job, own_id=True, key=None, caller=None)
+        except Reject as error:
+            return RedrivenLetter(**named, outcome="refused", reason=str(error))
+        if not dry_run:
+            # A second redrive after a crash just before this finds the job's log.
+            await self._letters.dismiss(
+                letter.sequence, reason=f"redriven: submitted again as job {job.job_id}", by=self.caller.name
+            )
+        return RedrivenLetter(**named, outcome="resubmitted")
 
     async def past(self, *, limit: int) -> RedriveList:
         """Return who redrove what, newest first."""
@@ -153,12 +194,34 @@ class Redrives:
         )
         return number
 
-    async def _finish(self, number: str, outcomes: list[RedrivenJob]) -> None:
+    async def _finish(self, number: str, outcomes: list[str]) -> None:
         store = self.gateway.store
-        counts = [sum(one.outcome == outcome for one in outcomes) for outcome in ("forked", "already", "refused")]
+        begun = outcomes.count("forked") + outcomes.count("resubmitted")
+        counts = [begun, outcomes.count("already"), outcomes.count("refused")]
         reach(Failpoint.GATEWAY_REDRIVEN_BEFORE)
         await store.execute(self.caller.tenant, store.sql.finish_redrive, self.caller.tenant, number, *counts)
         reach(Failpoint.GATEWAY_REDRIVEN_AFTER)
+
+
+def _job_of(letter: DeadLetterBody, *, tenant: str) -> SubmitJob:
+    """Return the job that a dead letter asked for, under its own id or one that follows from the letter's place.
+
+    Raises Reject for a message that must not be sent again as it is.
+    """
+    if letter.stream != SUBMITTED:
+        raise Reject(
+            f"a message of {letter.stream or 'no stream'} is not sent again from here: what it asked for may have "
+            "changed since. Ask for it anew, then dismiss the letter",
+            code="not_redrivable",
+        )
+    if h.CLAIMS in letter.headers or letter.text is None or letter.truncated:
+        raise Reject("the letter does not hold the whole submission: submit the job anew", code="not_redrivable")
+    job = SubmitJob.from_wire(letter.text.encode(), letter.subject)
+    return (
+        job
+        if job.job_id is not None
+        else job.model_copy(update={"job_id": redrive_id(tenant, f"letter/{letter.sequence}")})
+    )
 
 
 def redrive_id(tenant: str, job_id: str) -> str:
