@@ -11,7 +11,9 @@ import pytest
 import pytest_asyncio
 
 from wayline.chassis import Failpoint
+from wayline.contracts.agents import Agent, AgentConfig, PutAgent
 from wayline.contracts.errors import WaylineError
+from wayline.contracts.events import ApprovalDecided
 from wayline.contracts.knowledge import Document, GetDocument, IndexDocument
 from wayline.embedded.ports import free_port
 from wayline.testkit import until
@@ -29,6 +31,7 @@ QUICK = {
     Failpoint.ROUTER_TICKET_AFTER,
     Failpoint.ROUTER_WAKE_AFTER,
     Failpoint.ROUTER_TURN_BEFORE,
+    Failpoint.ROUTER_EXPIRE_AFTER,
     Failpoint.REGISTRY_LEDGER_AFTER,
     Failpoint.REGISTRY_EFFECT_AFTER,
     Failpoint.REGISTRY_FINISH_AFTER,
@@ -38,6 +41,8 @@ QUICK = {
 """What `make test` runs of them."""
 WAKES = {Failpoint.ROUTER_WAKE_BEFORE, Failpoint.ROUTER_WAKE_AFTER}
 TURNS = {Failpoint.ROUTER_TURN_BEFORE, Failpoint.ROUTER_TURN_AFTER}
+EXPIRIES = [Failpoint.ROUTER_EXPIRE_BEFORE, Failpoint.ROUTER_EXPIRE_AFTER]
+"""Reached where nobody decides in time: they have a test of their own."""
 FIRINGS = {Failpoint.ROUTER_FIRING_BEFORE, Failpoint.ROUTER_FIRING_AFTER, Failpoint.ROUTER_FIRED_AFTER}
 """Reached by schedules alone: `test_schedules.py`."""
 STEERING = {Failpoint.ROUTER_STEER_BEFORE, Failpoint.ROUTER_STEER_AFTER}
@@ -53,7 +58,7 @@ REDRIVES = {point for point in Failpoint if point.startswith("gateway.redrive")}
 """Reached where failed jobs go on: `test_redrives.py`."""
 CHARGES = {Failpoint.GATEWAY_HOLD_AFTER, Failpoint.GATEWAY_COUNT_BEFORE, Failpoint.GATEWAY_COUNT_AFTER}
 """Reached by calls over `/mcp` that are paid for: `test_paid_mcp_calls.py`."""
-ELSEWHERE = FIRINGS | STEERING | CHILDREN | REDRIVES | CHARGES
+ELSEWHERE = {*EXPIRIES} | FIRINGS | STEERING | CHILDREN | REDRIVES | CHARGES
 OTHERS = ("router", "tool_registry", "executor")
 PASSAGES = 200
 
@@ -113,6 +118,29 @@ async def test_a_router_killed_there_repeats_no_log_ticket_or_settlement(
     rows = await platform.sql("SELECT state, cap_usd FROM router.reservations WHERE job_id = $1", plain)
     assert [(row["state"], row["cap_usd"]) for row in rows] == [("settled", Decimal("0.10"))]
     assert await platform.dead_letters() == []
+
+
+@pytest.mark.parametrize("point", kill_points(((point,) for point in EXPIRIES), QUICK))
+async def test_an_approval_expires_once_though_its_router_was_killed_there(platform: FaultPlatform, point: Failpoint):
+    name = point.replace(".", "-")
+    await platform.fleet.ensure("router")
+    await platform.bus.ask(PutAgent(tenant=TENANT, name="careful", config=AgentConfig(ask="writes")), Agent)
+    doomed = await armed(platform, point, 1)
+    await platform.fleet.stop("executor")
+    await platform.fleet.start("executor", env={"WAYLINE_EXECUTOR_DECISION_TTL_S": "1"})
+    await platform.submit_plan(name, calls(ONCE), says("done"), agent="careful")
+
+    await platform.until_dead(doomed)
+    await platform.fleet.start("router")
+
+    assert (await platform.wait_for(name)).status == "completed"
+    await platform.until_quiet()
+    await platform.check(name)
+    decided = [event.decision for event in await platform.events(name) if isinstance(event, ApprovalDecided)]
+    assert decided == ["expired"]
+    assert platform.effects.count("pay_once", f"{TENANT}/{name}/1/1") == 0
+    assert await platform.dead_letters() == []
+    await platform.fleet.stop("executor")
 
 
 @pytest.mark.parametrize(("point", "nth"), points("tool_registry"))

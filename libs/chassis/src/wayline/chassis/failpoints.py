@@ -32,6 +32,8 @@ class Failpoint(StrEnum):
     ROUTER_ACK_AFTER = "router.ack.after"
     ROUTER_WAKE_BEFORE = "router.wake.before"
     ROUTER_WAKE_AFTER = "router.wake.after"
+    ROUTER_EXPIRE_BEFORE = "router.expire.before"
+    ROUTER_EXPIRE_AFTER = "router.expire.after"
     ROUTER_TURN_BEFORE = "router.turn.before"
     ROUTER_TURN_AFTER = "router.turn.after"
     ROUTER_FIRING_BEFORE = "router.firing.before"

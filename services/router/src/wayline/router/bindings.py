@@ -51,7 +51,13 @@ def work_of(bus: Bus, adapters: Adapters, handlers: Handlers, *, slots: int) -> 
             job_trace=lambda decided, _: JobTrace.of(decided.tenant, decided.job_id),
             after_publish=partial(reach, Failpoint.ROUTER_WAKE_AFTER),
         ),
-        Work(LATER_ROUTER, Due, handlers.signals.on_due, job_trace=lambda due, _: JobTrace.of(due.tenant, due.job_id)),
+        Work(
+            LATER_ROUTER,
+            Due,
+            handlers.signals.on_due,
+            job_trace=lambda due, _: JobTrace.of(due.tenant, due.job_id),
+            after_publish=partial(reach, Failpoint.ROUTER_EXPIRE_AFTER),
+        ),
         Work(ADVISORY_ROUTER, Advisory, partial(put_aside, bus)),
     ]
 

@@ -70,4 +70,5 @@ class SignalHandlers:
 
     async def on_due(self, due: Due, _: Delivery) -> list[Message]:
         """Turn the end of a wait into a signal like any other."""
+        reach(Failpoint.ROUTER_EXPIRE_BEFORE)
         return [Signal(tenant=due.tenant, job_id=due.job_id, signal=Expire(wait_id=due.wait_id))]
