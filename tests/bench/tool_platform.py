@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+from wayline.chassis.topology import Limits
 from wayline.embedded import NatsServer, PostgresServer
 from wayline.testkit import Platform
 from wayline.testkit.databases import clone, make_template
@@ -13,8 +14,8 @@ from wayline.testkit.guarded import Guarded, config, new_seeds
 
 
 @asynccontextmanager
-async def tool_platform(home: Path) -> AsyncIterator[Platform]:
-    """Start the servers under a directory, and end them; no service of ours runs yet."""
+async def tool_platform(home: Path, *, limits: Limits | None = None) -> AsyncIterator[Platform]:
+    """Start the servers under a directory, and end them; no service of ours runs yet, streams need `limits`."""
     async with AsyncExitStack() as stack:
         seeds = new_seeds()
         nats = NatsServer(home / "nats", config=config(home / "js", seeds))
@@ -25,4 +26,4 @@ async def tool_platform(home: Path) -> AsyncIterator[Platform]:
         stack.push_async_callback(postgres.stop)
         await make_template(postgres)
         guarded = Guarded(nats, seeds)
-        yield await stack.enter_async_context(Platform.open(guarded, await clone(postgres), limits=None))
+        yield await stack.enter_async_context(Platform.open(guarded, await clone(postgres), limits=limits))
