@@ -12,12 +12,13 @@ from wayline.contracts.ids import child_id
 from wayline.contracts.jobs import Cancel
 from wayline.contracts.models import ModelCard, PutModel
 from wayline.contracts.tools import RUN_AGENT
-from wayline.journal import Job
+from wayline.journal import Job, JobLog
 from wayline.testkit import until
 from wayline.testkit.processes import ServiceProcess
 
 from .conftest import MakePlatform
 from .kill_points import kill_points
+from .log_checks import story
 from .platform import TENANT, FaultPlatform, Reply, encode_plan, says
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
@@ -142,5 +143,11 @@ async def test_a_cancelled_family_ends_after_a_kill_there(platform: FaultPlatfor
     await platform.until_ended(name, child)
     await platform.until_quiet()
 
-    assert {(await platform.job(job)).life.status for job in (name, child)} == {"cancelled"}
+    ended = {job: await platform.job(job) for job in (name, child)}
+    assert {job.life.status for job in ended.values()} == {"cancelled"}
+    # Rule 31: it ends after the child, or says that it did not wait for it any longer.
+    last = {job: await JobLog(platform.bus, TENANT, job).last() for job in ended}
+    order = [head.sequence for head in (last[child], last[name]) if head is not None]
+    assert len(order) == 2
+    assert order[0] < order[1] or child in (ended[name].life.reason or ""), story(await platform.records(name))
     assert await platform.dead_letters() == []

@@ -21,7 +21,7 @@ from wayline.executor.decide.actions import (
     SettleCalls,
 )
 from wayline.executor.decide.next_action import decide
-from wayline.journal import Call
+from wayline.journal import Call, evolve
 from wayline.testkit.jobs import job_with
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -169,3 +169,16 @@ def test_past_its_deadline_a_job_settles_begun_tools_only():
     assert decide(job_with(over, calls=(begun, call("2")))) == SettleCalls((begun,), "timeout")
     assert decide(job_with(over, calls=(call("2"), call("3")))) == cut
     assert decide(job_with(over, calls=(again,))) == SettleCalls((again,), "timeout")
+
+
+def test_a_child_whose_start_was_never_noted_is_named_where_it_was_left():
+    """Its holder was killed between the start and the note, and nobody waits for it any longer."""
+    wanted = ToolCall(call="1", tool="run_agent", arguments={"agent": "worker", "input": "go"})
+    job = job_with(ASKED, step=1, calls=(Call(wanted, key="default/j/1/1", effect=Effect.ONCE),))
+    left = e.ChildEnd(job_id="child-1", status=None)
+
+    job = evolve(job, e.CancelRequested(**stamp(reason="enough", by="ann")))
+    job = evolve(job, e.ToolCompleted(**stamp(step=1, call="1", tool="run_agent", status="failed", child=left)))
+
+    assert decide(job) == Cancel("enough; told to stop, and had not ended: child-1", "ann")
+    assert [(one.job_id, one.agent) for one in job.family.children] == [("child-1", "worker")]

@@ -29,12 +29,24 @@ def _completed(job: Job, event: e.ToolCompleted) -> Changes:
     if end is None:
         return {}
     known = {"status": end.status, "cost_usd": end.cost_usd}
-    children = tuple(c.model_copy(update=known) if c.job_id == end.job_id else c for c in job.family.children)
+    children = tuple(
+        child.model_copy(update=known) if child.job_id == end.job_id else child
+        for child in (*job.family.children, *_unnoted(job, event, end))
+    )
     return {
         "children": children,
         "children_usd": plus(job.family.children_usd, end.cost_usd),
         "children_most_usd": plus(job.family.children_most_usd, end.most_usd),
     }
+
+
+def _unnoted(job: Job, event: e.ToolCompleted, end: e.ChildEnd) -> tuple[Child, ...]:
+    """Return a job of which only the end is in the log: its holder was killed before it could note its start."""
+    if any(child.job_id == end.job_id for child in job.family.children):
+        return ()
+    call = next((call for call in job.tools.calls if call.wanted.call == event.call), None)
+    agent = call.meant.arguments.get("agent") if call is not None else None
+    return (Child(job_id=end.job_id, agent=str(agent or "-"), step=event.step, call=event.call),)
 
 
 def _decided(job: Job, event: e.DecisionMade) -> Changes:
