@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from functools import partial
+
 import pytest
 import pytest_asyncio
 
 from wayline.chassis import Failpoint
 from wayline.contracts.agents import Agent, AgentConfig, PutAgent
+from wayline.testkit import until
+from wayline.testkit.effects_server import EffectsServer
 
 from .conftest import MakePlatform
+from .kill_points import kill_points
 from .platform import TENANT, FaultPlatform, runs, says
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
@@ -27,12 +33,43 @@ KILLS = [(point, nth) for point in AT_A_CALL for nth in range(1, SUSPENSIONS + 1
 KILLS += [(point, nth) for point in AT_A_RESULT for nth in range(1, SUSPENSIONS)]
 
 
+SLOW_MS = 1_500
+GATHERS = """
+import asyncio
+first = await effects__pay_once(amount=0)
+paid = await asyncio.gather(slow__pay_once(amount=1), slow__pay_once(amount=2))
+[first, *paid, await effects__pay_once(amount=3)]
+"""
+"""Two calls are pending where it is suspended."""
+ASKS = """
+import asyncio
+async def pay(amount):
+    try:
+        return await effects__pay_once(amount=amount)
+    except PermissionError:
+        return "denied"
+looked = await effects__put_idempotent(value="b")
+[looked, *await asyncio.gather(pay(1), pay(2))]
+"""
+"""Two approvals are pending where it is suspended; the first is given, the second is not."""
+DRAINS = [point for point in Failpoint if point.startswith(("executor.snapshot.", "executor.hand_back."))]
+PARKS = [Failpoint.EXECUTOR_PARK_BEFORE, Failpoint.EXECUTOR_PARK_AFTER, *DRAINS[:2]]
+QUICK = {Failpoint.EXECUTOR_SNAPSHOT_AFTER}
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def platform(make_platform: MakePlatform) -> FaultPlatform:
+async def platform(make_platform: MakePlatform) -> AsyncIterator[FaultPlatform]:
     platform = await make_platform()
+    slow = platform.slow = EffectsServer(platform.effects.file, delay_ms=SLOW_MS)
+    await slow.start()
+    servers = [platform.effects.settings(), slow.settings(name="slow")]
+    platform.fleet.set("tool_registry", WAYLINE_TOOL_REGISTRY_SERVERS=servers)
     await platform.fleet.ensure("router", "tool_registry")
     await platform.bus.ask(PutAgent(tenant=TENANT, name="coder", config=AgentConfig(code=True)), Agent)
-    return platform
+    asking = AgentConfig(code=True, ask_tools={"effects__pay_once": "always"})
+    await platform.bus.ask(PutAgent(tenant=TENANT, name="asking", config=asking), Agent)
+    yield platform
+    slow.kill()
 
 
 async def killed_at(platform: FaultPlatform, point: Failpoint, nth: int, *, name: str) -> None:
@@ -40,6 +77,11 @@ async def killed_at(platform: FaultPlatform, point: Failpoint, nth: int, *, name
     await platform.submit_plan(name, runs(PROGRAM), says("done"), agent="coder")
     await platform.until_dead(doomed, name)
 
+    assert await taken_over(platform, name) == [f"c{n}" for n in range(1, SUSPENSIONS + 1)]
+
+
+async def taken_over(platform: FaultPlatform, name: str) -> list[str]:
+    """Have another executor end a job whose holder was killed, and return the payments that its program made."""
     await platform.fleet.start("executor")
     await platform.until_ended(name)
     await platform.until_quiet()
@@ -48,8 +90,8 @@ async def killed_at(platform: FaultPlatform, point: Failpoint, nth: int, *, name
     await platform.check(name)
     job = await platform.job(name)
     assert (job.life.status, job.model.step) == ("completed", 2)
-    paid = [key for tool, key in platform.effects.calls() if tool == "pay_once" and f"/{name}/" in key]
-    assert paid == [f"{TENANT}/{name}/1/c{n}" for n in range(1, SUSPENSIONS + 1)]
+    own = f"{TENANT}/{name}/1/"
+    return [key.removeprefix(own) for tool, key in platform.effects.calls() if tool == "pay_once" and own in key]
 
 
 async def test_a_kill_between_two_calls_repeats_none(platform: FaultPlatform):
@@ -60,3 +102,37 @@ async def test_a_kill_between_two_calls_repeats_none(platform: FaultPlatform):
 @pytest.mark.parametrize(("point", "nth"), KILLS)
 async def test_a_kill_at_any_suspension_repeats_no_call(platform: FaultPlatform, point: Failpoint, nth: int):
     await killed_at(platform, point, nth, name=f"{point.replace('.', '-')}-{nth}")
+
+
+@pytest.mark.parametrize("point", kill_points(((point,) for point in DRAINS), QUICK))
+async def test_a_kill_while_a_drain_suspends_a_program_repeats_no_call(platform: FaultPlatform, point: Failpoint):
+    name = f"drained-{point.replace('.', '-')}"
+    doomed = await platform.fleet.start("executor", point)
+    await platform.submit_plan(name, runs(GATHERS), says("done"), agent="coder")
+    for call in ("c2", "c3"):
+        key = f"{TENANT}/{name}/1/{call}"
+        await until(partial(platform.effects.has_begun, "pay_once", key), within=60, why=f"{call} has begun")
+    # Neither can end before the drain has given up waiting for it.
+    platform.slow.pause()
+    doomed.drain()
+    await platform.until_dead(doomed)
+    platform.slow.resume()
+
+    paid = await taken_over(platform, name)
+
+    assert (paid[0], sorted(paid[1:3]), paid[3:]) == ("c1", ["c2", "c3"], ["c4"])
+
+
+@pytest.mark.parametrize("point", kill_points(((point,) for point in PARKS), ()))
+async def test_a_kill_while_a_program_parks_for_two_approvals_repeats_no_call(
+    platform: FaultPlatform, point: Failpoint
+):
+    name = f"parked-{point.replace('.', '-')}"
+    doomed = await platform.fleet.start("executor", point)
+    await platform.submit_plan(name, runs(ASKS), says("done"), agent="asking")
+    await platform.until_dead(doomed)
+
+    paid = await taken_over(platform, name)
+
+    assert paid == ["c2"]
+    assert platform.effects.count("put_idempotent", f"{TENANT}/{name}/1/c1") == 1
