@@ -86,6 +86,26 @@ async def test_only_keys_with_the_scope_approve_decide(gateway: Running, bus: Bu
     assert [decided.by for decided in await decisions(bus)] == ["ann"]
 
 
+async def test_keys_that_write_and_keys_that_approve_answer_unknown_outcomes(
+    gateway: Running, bus: Bus, platform: Platform
+):
+    store = await platform.store("gateway")
+    told = Story(bus, "acme", "j1")
+    await told.begin()
+    await told.claim()
+    await told.park("1-1")
+    asked: dict[Scope, int] = {}
+    scopes: tuple[Scope, ...] = ("read", "write", "approve")
+    for scope in scopes:
+        secret = await create_key(store, "acme", f"a key to {scope}", scopes=(scope,))
+        headers = {"Authorization": f"Bearer {secret}"}
+        body = {"outcome": "succeeded", "content": "sent"}
+        answer = await gateway.client.post("/v1/jobs/j1/answers/1-1", json=body, headers=headers)
+        asked[scope] = answer.status_code
+
+    assert asked == {"read": 403, "write": 202, "approve": 202}
+
+
 async def waits(bus: Bus, tenant: str, job_id: str, waiting: Waiting) -> None:
     """Write the log of a job that waits for people."""
     told = Story(bus, tenant, job_id)

@@ -15,7 +15,7 @@ from wayline.contracts.errors import NotFound, Retry
 from wayline.contracts.jobs import Answer, Cancel, JobView, PlanJob, Planned, RaiseBudget, Signal, Status, SubmitJob
 from wayline.contracts.traces import JobPage, ListJobs
 from wayline.gateway.errors import Ended, NotWaiting
-from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader, Writer
+from wayline.gateway.handlers.shared.dependencies import Decider, Gateway, GatewayDependency, Reader, Writer
 from wayline.gateway.handlers.shared.read_job import find_log, has_ended, read_job, wait_for_end
 from wayline.gateway.handlers.shared.submit_job import submit
 from wayline.gateway.openapi import fails
@@ -163,7 +163,7 @@ async def answer_decision(
     decision_id: Annotated[str, Path(min_length=1, max_length=200, pattern=ONE_LINE)],
     body: AnswerBody,
     gateway: GatewayDependency,
-    caller: Writer,
+    caller: Decider,
 ) -> Signalled:
     """Give a waiting job the outcome of a tool call that could not be learned, so that it can go on."""
     job = await read_job(gateway, caller.tenant, job_id)

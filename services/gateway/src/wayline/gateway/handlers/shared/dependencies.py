@@ -106,12 +106,13 @@ def _require_local(headers: Mapping[str, str]) -> None:
             )
 
 
-def allowed(scope: Scope) -> Callable[[Caller], Awaitable[Caller]]:
-    """Require a scope of the key."""
+def allowed(*scopes: Scope) -> Callable[[Caller], Awaitable[Caller]]:
+    """Require a scope of the key, or one of several."""
 
     async def check(caller: Annotated[Caller, Depends(identify)]) -> Caller:
-        if scope not in caller.scopes:
-            raise Forbidden(f"this API key lacks the scope {scope!r}; it has {', '.join(sorted(caller.scopes))}")
+        if caller.scopes.isdisjoint(scopes):
+            wanted = " or ".join(map(repr, scopes))
+            raise Forbidden(f"this API key lacks the scope {wanted}; it has {', '.join(sorted(caller.scopes))}")
         return caller
 
     return check
@@ -126,5 +127,7 @@ def require_operator_for(caller: Caller, tenant: str) -> None:
 Reader = Annotated[Caller, Depends(allowed("read"))]
 Writer = Annotated[Caller, Depends(allowed("write"))]
 Approver = Annotated[Caller, Depends(allowed("approve"))]
+Decider = Annotated[Caller, Depends(allowed("write", "approve"))]
+"""Who may say what became of a call: that approves none, and people who approve calls know it, too."""
 Admin = Annotated[Caller, Depends(allowed("admin"))]
 Operator = Annotated[Caller, Depends(allowed("operator"))]
