@@ -124,9 +124,7 @@ async def test_a_kill_while_a_drain_suspends_a_program_repeats_no_call(platform:
 
 
 @pytest.mark.parametrize("point", kill_points(((point,) for point in PARKS), ()))
-async def test_a_kill_while_a_program_parks_for_two_approvals_repeats_no_call(
-    platform: FaultPlatform, point: Failpoint
-):
+async def test_a_kill_while_two_approvals_park_a_program_repeats_nothing(platform: FaultPlatform, point: Failpoint):
     name = f"parked-{point.replace('.', '-')}"
     doomed = await platform.fleet.start("executor", point)
     await platform.submit_plan(name, runs(ASKS), says("done"), agent="asking")

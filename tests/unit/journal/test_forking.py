@@ -314,7 +314,7 @@ def test_a_program_that_would_fail_again_is_not_run_again():
     assert job.conversation.messages[-1].role == "tool"
 
 
-def test_a_program_cut_off_by_its_jobs_end_goes_on_from_all_its_calls():
+def test_a_program_cut_off_by_its_job_keeps_all_calls():
     job = begun(program_history(("c1", ONCE, None, None), ("c2", ONCE, "timeout", None), ends=None), fork_after())
 
     assert recorded(job) == [("c1", True), ("c2", True)]

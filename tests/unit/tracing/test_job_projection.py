@@ -585,7 +585,7 @@ def test_a_step_of_a_program_holds_its_calls_below_it():
     assert tables["steps"][1].status == "success", "what a program made of a failed call is its own matter"
 
 
-def test_a_fork_inside_a_program_has_its_calls_below_a_span_of_its_own():
+def test_a_fork_inside_a_program_has_a_span_for_it():
     hand = Hand()
     hand.begin()
     called = {"step": 1, "effect": Effect.READ, "arguments": {}, "program": "1"}

@@ -171,7 +171,7 @@ def test_past_its_deadline_a_job_settles_begun_tools_only():
     assert decide(job_with(over, calls=(again,))) == SettleCalls((again,), "timeout")
 
 
-def test_a_child_whose_start_was_never_noted_is_named_where_it_was_left():
+def test_a_left_child_is_named_though_its_start_was_never_noted():
     """Its holder was killed between the start and the note, and nobody waits for it any longer."""
     wanted = ToolCall(call="1", tool="run_agent", arguments={"agent": "worker", "input": "go"})
     job = job_with(ASKED, step=1, calls=(Call(wanted, key="default/j/1/1", effect=Effect.ONCE),))
