@@ -1,6 +1,7 @@
 """Golden logs: jobs against the simulator whose exported files must replay for ever.
 
-`make golden` writes them anew into tests/unit/executor/replay/golden: after a deliberate change of a prompt.
+`make golden` writes those that are not yet in tests/unit/executor/replay/golden. One that is there is never written
+again: what this version recorded, every later one has to replay.
 """
 
 import asyncio
@@ -11,12 +12,16 @@ from typing import Any
 import orjson
 import pytest
 
+from wayline.contracts import events as e
+from wayline.contracts.agents import Routing
+from wayline.contracts.models import ModelCard, PutModel
 from wayline.contracts.tools import RUN_AGENT, RUN_CODE
 from wayline.executor.replay import Replay, replay
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.journal import read_export, read_exported_history
+from wayline.llm.catalogue import bundled
 from wayline.router.settings import Settings as RouterSettings
-from wayline.simulator import Say
+from wayline.simulator import Fault, Say, Simulator
 from wayline.testkit import Platform
 from wayline.testkit.effects_server import EffectsServer
 
@@ -56,6 +61,18 @@ def corrected(asked) -> Say:
 SCRIPTS = {"corrected": corrected, "search": searched}
 
 
+OPUS, SONNET = "anthropic/claude-opus-4-8", "anthropic/claude-sonnet-5-5"
+PAYING_PROGRAM = """
+looked = await effects__look_read(query="a")
+await effects__pay_once(amount=7)
+"""
+
+
+def aside(asked) -> bool:
+    """Return whether a call is beside the conversation."""
+    return asked.attempt.rpartition("/")[2].startswith("a")
+
+
 LOOK, PUT, PAY = "effects__look_read", "effects__put_idempotent", "effects__pay_once"
 PROGRAM = """
 found = [await effects__look_read(query=key) for key in ("a", "b")]
@@ -64,7 +81,7 @@ len(found)
 """
 
 
-async def start(platform: Platform, effects: EffectsServer, script: Any) -> None:
+async def start(platform: Platform, effects: EffectsServer, script: Any) -> Simulator:
     """Start services whose models the simulator plays and whose tools are counted effects."""
     await effects.start()
     simulator = await platform.simulate(script)
@@ -77,13 +94,15 @@ async def start(platform: Platform, effects: EffectsServer, script: Any) -> None
         executor=ExecutorSettings(anthropic_base_url=simulator.url),
         tool_registry=with_tools(effects.settings()),
     )
+    return simulator
 
 
 async def replay_export(platform: Platform, job_id: str, name: str | None = None) -> Replay:
-    """Replay a job from its exported file, which becomes a golden log where `make golden` asks for it."""
+    """Replay a job from its exported file, which becomes a new golden log where `make golden` asks for it."""
     file = (await (await platform.http()).get(f"/v1/jobs/{job_id}/export")).json()
-    if WRITE:
-        (GOLDEN / f"{name or job_id}.json").write_bytes(orjson.dumps(file, option=orjson.OPT_INDENT_2) + b"\n")
+    path = GOLDEN / f"{name or job_id}.json"
+    if WRITE and not path.exists():
+        path.write_bytes(orjson.dumps(file, option=orjson.OPT_INDENT_2) + b"\n")
     return replay(read_export(file), history=read_exported_history(file))
 
 
@@ -189,3 +208,106 @@ async def test_a_job_that_was_steered_replays_as_it_ran(platform: Platform, effe
     assert (await platform.wait_for("steered")).status == "completed"
 
     assert (await replay_export(platform, "steered")).divergence is None
+
+
+async def types(platform: Platform, job_id: str) -> list[str]:
+    return [event.type for event in await platform.events(job_id)]
+
+
+def looks_once(asked) -> Say:
+    return Say(text="It is there.") if asked.results else Say(tools=((LOOK, {"query": "a"}),))
+
+
+async def test_a_job_that_ran_in_a_circle_replays_as_it_ran(platform: Platform, effects: EffectsServer):
+    await start(platform, effects, lambda _: Say(tools=((LOOK, {"query": "a"}),)))
+    await platform.put_agent("golden", tools=("effects__*",), instructions="Look, then answer.")
+    await platform.submit("loop", "Is a there?", agent="golden", max_steps=10)
+    ended = await platform.wait_for("loop")
+    assert (ended.status, ended.partial, ended.steps) == ("completed", True, 5)
+    repeated = [event.repeat_of for event in await platform.events_of("loop", e.ToolCompleted)]
+    assert repeated[:4] == [None, None, "1/1", "1/1"]
+
+    assert (await replay_export(platform, "loop")).divergence is None
+
+
+async def test_an_answer_sent_back_for_its_required_tools_replays(platform: Platform, effects: EffectsServer):
+    def hasty(asked) -> Say:
+        return Say(text="It is there.") if len(asked.turns) == 1 else looks_once(asked)
+
+    await start(platform, effects, hasty)
+    await until_listed(platform, LOOK)
+    await platform.put_agent("golden", tools=("effects__*",), instructions="Look, then answer.")
+    await platform.submit("required", "Is a there?", agent="golden", required_tools=[LOOK])
+    assert (await platform.wait_for("required")).steps == 3
+    [correction] = await platform.events_of("required", e.ContextInjected)
+    assert correction.about == "required_tools"
+
+    assert (await replay_export(platform, "required")).divergence is None
+
+
+async def test_a_job_that_went_on_with_another_model_replays(platform: Platform, effects: EffectsServer):
+    simulator = await start(platform, effects, looks_once)
+    simulator.faults = lambda asked: Fault(error="spend_cap") if "opus" in asked.model and asked.results else Fault()
+    routing = Routing(mode="locked", primary=OPUS, fallbacks=(SONNET,))
+    await platform.put_agent("golden", tools=("effects__*",), routing=routing, instructions="Look, then answer.")
+    await platform.submit("rerouted", "Is a there?", agent="golden", budget_usd="5")
+    assert (await platform.wait_for("rerouted")).status == "completed"
+    assert {"model.failed", "job.rerouted"} <= {*await types(platform, "rerouted")}
+
+    assert (await replay_export(platform, "rerouted")).divergence is None
+
+
+async def test_a_program_that_waited_for_an_approval_replays(platform: Platform, effects: EffectsServer):
+    def coder(asked) -> Say:
+        return Say(text="It is paid.") if asked.results else Say(tools=((RUN_CODE, {"code": PAYING_PROGRAM}),))
+
+    await start(platform, effects, coder)
+    await until_listed(platform, PAY)
+    agent = {"tools": ("effects__*",), "code": True, "ask_tools": {PAY: "always"}, "instructions": "Pay."}
+    await platform.put_agent("golden", **agent)
+    await platform.submit("suspended", "Pay 7.", agent="golden")
+    [asked] = await waiting(platform, "suspended")
+    await platform.decide("suspended", asked.approval_id, by="ann")
+    assert (await platform.wait_for("suspended")).status == "completed"
+    assert "code.suspended" in await types(platform, "suspended")
+
+    assert (await replay_export(platform, "suspended")).divergence is None
+
+
+async def test_a_session_that_was_compacted_replays(platform: Platform, effects: EffectsServer):
+    def talks(asked) -> Say:
+        return Say(text="They talked of the tide.") if aside(asked) else Say(text="The tide comes in. " * 100)
+
+    await start(platform, effects, talks)
+    card = next(card for card in bundled() if card.name == SONNET)
+    small = PutModel(tenant="default", card=card.model_copy(update={"context_window": 6_000}))
+    await platform.bus.ask(small, ModelCard)
+    await platform.put_agent("golden", tools=(), instructions="You know the sea. ", max_output_tokens=1_500)
+    options = {"model": SONNET, "budget_usd": "5"}
+    for number in range(12):
+        body = {"agent": "golden", "input": f"This is turn {number}.", "session_id": "s", "options": options}
+        await platform.publish({**body, "job_id": f"turn{number}"})
+        assert (await platform.wait_for(f"turn{number}")).status == "completed"
+        if "context.compacted" in await types(platform, f"turn{number}"):
+            break
+
+    replayed = await replay_export(platform, f"turn{number}", "compacted")
+
+    assert "context.compacted" in await types(platform, f"turn{number}")
+    assert (replayed.divergence, replayed.is_history_compared) == (None, True)
+
+
+async def test_a_session_whose_history_is_lost_replays(platform: Platform, effects: EffectsServer):
+    simulator = await start(platform, effects, looks_once)
+    await platform.put_agent("golden", tools=("effects__*",), instructions="Look, then answer.")
+    for job_id in ("before", "lost"):
+        await platform.publish({"agent": "golden", "input": "Is it there?", "job_id": job_id, "session_id": "s"})
+        assert (await platform.wait_for(job_id)).status == "completed"
+        if job_id == "before":
+            await platform.bus.js.purge_stream("EVENTS", subject="events.default.before")
+            await platform.stop("executor")
+            await platform.start("executor", executor=ExecutorSettings(anthropic_base_url=simulator.url))
+    [continued] = await platform.events_of("lost", e.SessionContinued)
+    assert continued.lost is not None
+
+    assert (await replay_export(platform, "lost")).divergence is None

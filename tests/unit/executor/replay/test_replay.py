@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from wayline.contracts import events as e
 from wayline.contracts.models import ModelCard
-from wayline.executor.decide import accept_answer
+from wayline.executor.decide import accept_answer, session_history
 from wayline.executor.replay import replay, with_config, with_model, with_prompt
 from wayline.journal import NotAnExport, export_job, read_export, read_exported_history
 
@@ -128,6 +128,15 @@ def test_a_replay_without_the_history_says_that_it_compared_none():
     replayed = replay(events)
 
     assert (replayed.divergence, replayed.is_history_compared) == (None, False)
+
+
+def test_other_words_about_a_lost_history_are_caught(monkeypatch):
+    monkeypatch.setattr(session_history, "FORGOTTEN", "Forgotten")
+
+    divergence = replay(golden("lost")).divergence
+
+    assert divergence is not None
+    assert (divergence.what, divergence.event) == ("note", "context.injected")
 
 
 def test_changed_words_of_a_correction_are_caught_where_they_are_said(monkeypatch):

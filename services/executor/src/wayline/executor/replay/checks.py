@@ -15,6 +15,7 @@ from wayline.executor.decide.approvals import arguments_of
 from wayline.executor.decide.children import Task, task_of
 from wayline.executor.decide.next_action import decide
 from wayline.executor.decide.open_calls import is_program
+from wayline.executor.decide.session_history import lost_note
 from wayline.executor.prompt.assemble import PromptHashes, assemble
 from wayline.executor.prompt.builtin_tools import refusal
 from wayline.executor.prompt.cache_guard import cache_break
@@ -45,6 +46,8 @@ class Place:
     hashes: PromptHashes = field(default_factory=PromptHashes)
     discovered: e.ToolsDiscovered | None = None
     """The event just before, where it was this."""
+    lost: e.SessionContinued | None = None
+    """The event just before, where it said that a history is lost."""
     note: str | None = None
     """The correction that belongs to the reroute just before."""
     kept: int | None = None
@@ -140,6 +143,8 @@ def injected(place: Place, event: e.ContextInjected) -> Difference | None:
         return _same("note", event.note.text, note)
     if event.note.label == GUIDANCE and place.discovered is not None:
         return _same("note", event.note.text, guidance(place.job, place.discovered.tools).text)
+    if event.note.label == "CONTEXT" and place.lost is not None:
+        return _same("note", event.note.text, lost_note(place.lost.lost or "", place.lost.context).text)
     if event.note.label == "CONTEXT UPDATE":
         entities = update(place.job)
         return _same("note", event.note.text, entities.text if entities else "nothing")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -81,6 +81,7 @@ def replay(
                 divergence = _divergence(place.job, event, difference)
             heard_after = None
         place.discovered = event if isinstance(event, e.ToolsDiscovered) else None
+        place.lost = event if isinstance(event, e.SessionContinued) and event.lost is not None else None
         place.job = evolve(place.job, event)
         continued = place.job.session.continued
         if (
@@ -103,7 +104,7 @@ def _difference(place: Place, event: e.Event, heard_after: Job | None) -> Differ
     if difference is None or difference.what != "decision" or heard_after is None:
         return difference
     # Decided before a signal was heard, and done all the same: the call was made by then.
-    before = Place(heard_after, place.hashes, place.discovered, place.note, place.kept)
+    before = replace(place, job=heard_after)
     return difference if check(before, event) is not None else None
 
 
