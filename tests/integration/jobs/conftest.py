@@ -17,6 +17,16 @@ from wayline.testkit import Platform, until
 from wayline.testkit.effects_server import EffectsServer
 from wayline.tool_registry.settings import Settings as RegistrySettings
 
+from .ended_jobs import differences
+
+
+@pytest.fixture
+async def platform(platform: Platform, request: pytest.FixtureRequest) -> AsyncIterator[Platform]:
+    """Replay every ended job once the test is over; `not_replayed(reason)` says why a test's jobs cannot be."""
+    yield platform
+    if request.node.get_closest_marker("not_replayed") is None:
+        assert await differences(platform.bus) == []
+
 
 async def index_document(platform: Platform, document_id: str, name: str, text: str) -> None:
     """Index a document and wait until it can be found."""

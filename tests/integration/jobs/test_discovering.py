@@ -107,7 +107,7 @@ async def test_twenty_steps_with_a_flapping_server_never_rewrite_a_prompt(platfo
     def notes(job) -> list[NoteMessage]:
         # Not by attempt: what was said once is not said again.
         told = {2: "Ann is the customer.", 7: "Bob joined.", 11: "Bob joined.", 16: "Bob left."}
-        return [NoteMessage(label="CONTEXT UPDATE", text=told[n]) for n in told if n == job.model.step + 1]
+        return [NoteMessage(label="CONTEXT", text=told[n]) for n in told if n == job.model.step + 1]
 
     async with box(look) as server, ChatServer(script) as chat:
         registry = with_tools(server.settings(), probe_every_s=0.05)
@@ -140,7 +140,7 @@ async def test_twenty_steps_with_a_flapping_server_never_rewrite_a_prompt(platfo
     assert [event.cache_break for event in asked] == [None] * STEPS
     assert [event.step for event in asked if event.tools is not None] == [1]
     told = [(event.note.label, event.note.text) for event in events if isinstance(event, e.ContextInjected)]
-    assert [label for label, _ in told] == ["CONTEXT UPDATE", "TOOL GUIDANCE", "CONTEXT UPDATE", "CONTEXT UPDATE"]
+    assert [label for label, _ in told] == ["CONTEXT", "TOOL GUIDANCE", "CONTEXT", "CONTEXT"]
     assert told[1][1].startswith("box__page (new, call it through use_tool): Read a page.")
 
     done = {event.step: event for event in events if isinstance(event, e.ToolCompleted) and event.call == "1"}
