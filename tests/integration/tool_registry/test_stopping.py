@@ -179,5 +179,5 @@ async def test_a_shutdown_without_grace_leaves_a_once_call_unknown(platform):
 def _requests(registry) -> set[str]:
     """Return the keys whose request to a tool this registry has sent and not seen answered."""
     running = next(part for part in registry.service.parts if isinstance(part, RunningCalls))._running
-    sent = {key: getattr(r.work, "_request", None) or getattr(r.work, "_task", None) for key, r in running.items()}
+    sent = {key: getattr(r.call, "_request", None) or getattr(r.call, "_task", None) for key, r in running.items()}
     return {key for key, task in sent.items() if task is not None and not task.done()}
