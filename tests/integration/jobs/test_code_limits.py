@@ -23,9 +23,9 @@ from .test_code import PAY_THREE, executor, program, start
 from .test_paid_tools import CARD
 
 COMPUTES = """
-for n in range(50):
+for n in range(90):
     total = 0
-    for one in range(100_000):
+    for one in range(300_000):
         total += one
     await effects__look_read(query=str(n))
 """
@@ -54,7 +54,7 @@ async def completed(platform: Platform) -> e.CodeCompleted:
 @pytest.mark.parametrize(
     ("code", "limits", "why"),
     [
-        (COMPUTES, Limits(execution_s_max=2.0), "feed time limit exceeded"),
+        (COMPUTES, Limits(execution_s_max=1.5), "feed time limit exceeded"),
         (CALLS_ON, Limits(calls_max=3), "it asks for more than 3 calls"),
     ],
     ids=["time", "calls"],
@@ -115,6 +115,8 @@ async def test_a_program_that_diverges_is_settled_and_calls_nothing(
         await platform.submit("j1", agent="coder", model="chat/m")
         await until(lambda: effects.has_begun("pay_once", "default/j1/1/c2"), within=20, why="the second call began")
         await platform.stop("executor", 0.1)
+        acted = partial(effects.count, "pay_once", "default/j1/1/c2")
+        await until(acted, within=20, why="the second call, which goes on in the registry, has acted")
         # As though the log had other arguments of the first call than the program gives it.
         monkeypatch.setattr(run_program, "code_of", lambda call: code_of(call).replace("amount=n", "amount=n + 1"))
         await executor(platform, chat, keys=None)
