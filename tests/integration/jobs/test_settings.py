@@ -89,10 +89,10 @@ async def test_changed_settings_reach_the_next_job_and_no_running_one(platform: 
     # Either of two routers may have admitted each.
     assert {(one.limits.max_steps, one.limits.max_seconds, one.config.style) for one in after} == {(9, 77, "direct")}
     before = await routed(platform, "before")
-    assert (before.limits.max_steps, before.limits.max_seconds, before.config.style) == (5, 600, None)
+    assert (before.limits.max_steps, before.limits.max_seconds, before.config.style) == (5, 600, "balanced")
     heads = [body["messages"][0]["content"] for _, body in chat.calls]
-    assert heads[0] == "Answer."
-    assert {head != "Answer." for head in heads[1:]} == {True}
+    assert [head.partition(".")[0] for head in heads] == ["Style: balanced", *["Style: direct"] * 8]
+    assert all(head.endswith("\n\nAnswer.") for head in heads)
 
 
 async def test_jobs_override_agents_and_agents_override_settings(platform: Platform):

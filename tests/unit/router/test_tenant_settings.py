@@ -33,10 +33,18 @@ def test_every_setting_is_a_field_that_agents_have_too():
 def test_the_defaults_are_what_an_agent_has_without_settings():
     plain, settings = AgentConfig(), TenantSettings()
 
-    # A default style is not said, and what a job may spend by default is the router's to say.
+    # An agent names no style of its own, and what a job may spend by default is the router's to say.
     for name in set(INHERITED) - {"style", "max_cost_usd"}:
         assert getattr(plain, name) == getattr(settings, name), name
-    assert resolved(plain, inherited_by(plain), SettingsChange()) == plain
+    assert resolved(plain, inherited_by(plain), SettingsChange()) == plain.model_copy(update={"style": "balanced"})
+
+
+def test_an_agent_that_names_no_style_has_the_default_one():
+    left, silent = AgentConfig(), AgentConfig(style=None)
+
+    styles = [resolved(one, inherited_by(one), SettingsChange()).style for one in (left, silent)]
+
+    assert styles == [TenantSettings().style, None]
 
 
 def test_a_field_that_an_agent_sets_comes_before_the_settings():

@@ -87,7 +87,8 @@ class AgentConfig(Frozen):
     instructions: Instructions = Field(default="", description="The system prompt; static text without placeholders.")
     style: Style | None = Field(
         default=None,
-        description="When it uses tools; said at the head of the system prompt. None: nothing is said of it.",
+        description="When it uses tools; said at the head of the system prompt. Left out: the tenant's settings say; "
+        "null: nothing is said of it.",
     )
     language: Language | None = Field(
         default=None, description="The language of all answers, such as `German`; None: the instructions decide."

@@ -39,7 +39,7 @@ class TenantSettings(Frozen):
     )
     style: Style = Field(
         default="balanced",
-        description="When agents use tools. A model is told of it where it is set; the default says nothing.",
+        description="When agents use tools; said at the head of the system prompt of those that have tools.",
     )
     show_reasoning: bool = Field(default=False, description="Show models' thinking in the events of jobs.")
     tools: ToolPatterns = Field(default=("*",), description="Names or `prefix*` patterns of the tools agents may use.")

@@ -16,6 +16,9 @@ from wayline.contracts.tenant_settings import (
     TenantSettings,
 )
 
+DEFAULTS: Mapping[str, Any] = {name: getattr(TenantSettings(), name) for name in INHERITED if name != "max_cost_usd"}
+"""What nobody has changed. What a job may spend by default is the router's own setting."""
+
 
 def read_settings(stored: Mapping[str, Any] | None) -> SettingsChange:
     """Return what a tenant has changed; a setting that only a newer version knows is passed over."""
@@ -54,8 +57,8 @@ def _says_nothing(config: AgentConfig, name: str) -> bool:
 
 def resolved(config: AgentConfig, inherits: Iterable[str], own: SettingsChange) -> AgentConfig:
     """Return an agent's configuration with its tenant's settings, as its next job records it."""
-    changed = changed_fields(own)
-    config = config.model_copy(update={name: changed[name] for name in inherits if name in changed})
+    settings = DEFAULTS | changed_fields(own)
+    config = config.model_copy(update={name: settings[name] for name in inherits if name in settings})
     off = [pattern for switch, tools in SWITCHED_TOOLS.items() if not getattr(config, switch) for pattern in tools]
     if not off:
         return config
