@@ -146,7 +146,7 @@ async def start_all(platform: BenchPlatform) -> None:
     for service in SERVICES:
         await platform.start(service)
     await platform.start_floor()
-    config = AgentConfig(instructions=INSTRUCTIONS, tools=("get_current_time",), max_steps=STEPS_MAX)
+    config = AgentConfig(instructions=INSTRUCTIONS, tools=("get_current_time",), max_steps=STEPS_MAX, adapt_steps=False)
     await platform.bus.ask(PutAgent(tenant="default", name=AGENT, config=config), Agent)
 
 

@@ -58,7 +58,9 @@ async def run(platform: Platform, provider: Simulator, model: str) -> list[e.Eve
     card = next(card for card in bundled() if card.name == model)
     small = card.model_copy(update={"context_window": WINDOW})
     await platform.bus.ask(PutModel(tenant="default", card=small), ModelCard)
-    agent = AgentConfig(instructions="Watch the sea.", tools=(CLOCK,), max_steps=STEPS, max_output_tokens=1_500)
+    agent = AgentConfig(
+        instructions="Watch the sea.", tools=(CLOCK,), max_steps=STEPS, adapt_steps=False, max_output_tokens=1_500
+    )
     await platform.bus.ask(PutAgent(tenant="default", name="watch", config=agent), Agent)
     await platform.submit("j1", "Tell me the time, often.", agent="watch", model=model, budget_usd="5")
     await platform.wait_for("j1", within=60)

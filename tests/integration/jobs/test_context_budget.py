@@ -28,7 +28,12 @@ RECALLING = 45
 BUDGET_TOKENS = 30_000
 PAGE = "The tide comes in and goes out again, as it did yesterday. " * 200
 AGENT = AgentConfig(
-    instructions="Read the book.", tools=("book__page",), context="budgeted", max_steps=STEPS, max_output_tokens=1_500
+    instructions="Read the book.",
+    tools=("book__page",),
+    context="budgeted",
+    max_steps=STEPS,
+    adapt_steps=False,
+    max_output_tokens=1_500,
 )
 
 

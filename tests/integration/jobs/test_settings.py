@@ -87,9 +87,9 @@ async def test_changed_settings_reach_the_next_job_and_no_running_one(platform: 
         await asyncio.gather(*(platform.wait_for(job) for job in ("before", *(f"after-{n}" for n in range(8)))))
 
     # Either of two routers may have admitted each.
-    assert {(one.limits.max_steps, one.limits.max_seconds, one.config.style) for one in after} == {(9, 77, "direct")}
+    assert {(one.limits.max_steps, one.limits.max_seconds, one.config.style) for one in after} == {(6, 77, "direct")}
     before = await routed(platform, "before")
-    assert (before.limits.max_steps, before.limits.max_seconds, before.config.style) == (5, 600, "balanced")
+    assert (before.limits.max_steps, before.limits.max_seconds, before.config.style) == (3, 600, "balanced")
     heads = [body["messages"][0]["content"] for _, body in chat.calls]
     assert [head.partition(".")[0] for head in heads] == ["Style: balanced", *["Style: direct"] * 8]
     assert all(head.endswith("\n\nAnswer.") for head in heads)
@@ -99,7 +99,7 @@ async def test_jobs_override_agents_and_agents_override_settings(platform: Platf
     await platform.start("router", "gateway")
     http = await platform.http()
     await change(http, max_steps=9, max_output_tokens=777, max_cost_usd="0.5")
-    await platform.put_agent("own", **PLAIN, max_steps=5, max_cost_usd="0.25")
+    await platform.put_agent("own", **PLAIN, max_steps=5, adapt_steps=False, max_cost_usd="0.25")
     await platform.submit("a", agent="own", max_steps=2, budget_usd="0.02")
     await platform.submit("b", agent="own")
     limits = [(await routed(platform, job)).limits for job in "ab"]
@@ -156,17 +156,17 @@ async def test_an_adapted_step_limit_is_recorded_and_replays(platform: Platform)
     async with ChatServer(script) as chat:
         await platform.start("router", "tool_registry", "executor", "gateway", executor=chatting(chat))
         http = await platform.http()
-        await change(http, max_steps=10, adapt_steps=True)
+        await change(http, max_steps=10)
         await platform.put_agent("worker", **PLAIN)
         await platform.submit("j1", "hello", agent="worker", model=MODEL)
         job = await platform.wait_for("j1")
         told = (await http.get("/v1/jobs/j1/events?progress=true")).text
 
     limits = (await routed(platform, "j1")).limits
-    assert (limits.max_steps, limits.steps_cap, limits.steps_level) == (4, 10, "simple")
-    assert (job.steps, job.partial) == (4, True)
-    assert job.reason == "the job's 4 steps, a simple job's share of 10, are used up"
-    assert '"of":4' in told
+    assert (limits.max_steps, limits.steps_cap, limits.steps_level) == (6, 10, "simple")
+    assert (job.steps, job.partial) == (6, True)
+    assert job.reason == "the job's 6 steps, a simple job's share of 10, are used up"
+    assert '"of":6' in told
     assert replay(await platform.events("j1")).divergence is None
 
 

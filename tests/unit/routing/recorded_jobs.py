@@ -14,7 +14,6 @@ from wayline.contracts.events import (
     JobRerouted,
     JobRouted,
     JobSubmitted,
-    Limits,
     ModelCompleted,
     SpanRef,
     TaskClassified,
@@ -23,7 +22,7 @@ from wayline.contracts.jobs import JobOptions, SubmitJob
 from wayline.contracts.models import ModelCard, Prices, Rates, Tier
 from wayline.contracts.money import Usage
 from wayline.llm.prices import cost
-from wayline.routing import RoutingInput, choose_route
+from wayline.routing import RoutingInput, choose_limits, choose_route
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 USAGE = Usage(input=10_000, cache_read=4_000, output=1_000)
@@ -46,7 +45,8 @@ def recorded(
     """The log of a job that called its model twice, after a classification where one is named."""
     config = AgentConfig(classify=classified is not None)
     job = SubmitJob(agent="a", input="Answer the letter.", options=JobOptions(task_type=task))
-    decision = choose_route(RoutingInput(job, config, **facts), default_model="offline/extractive", cards=cards)
+    inputs = RoutingInput(job, config, **facts)
+    decision = choose_route(inputs, default_model="offline/extractive", cards=cards)
     head: dict[str, Any] = {"job_id": "j1", "at": NOW, "trace": SpanRef(trace_id="t", span_id="s")}
     events: list[Event] = [
         JobSubmitted(seq=1, tenant="t", job=job, content_hash="h", **head),
@@ -56,7 +56,7 @@ def recorded(
             agent_version=1,
             config=config,
             route=decision.route,
-            limits=Limits(max_steps=5, max_seconds=60, max_output_tokens=4_096),
+            limits=choose_limits(job.options, config, steps_level=inputs.steps_level),
             candidates=decision.candidates,
             policy=decision.policy,
             **facts,

@@ -37,7 +37,7 @@ from .routed import (
 
 
 def test_a_jobs_own_model_comes_before_its_agents():
-    agent = AgentConfig(model="a/standard", routing=Routing(fallbacks=("b/seeing",)))
+    agent = AgentConfig(model="a/standard", routing=Routing(fallbacks=("b/seeing",)), adapt_steps=False)
 
     assert decide(config=agent, options=JobOptions(model="a/premium")) == Decision(
         route=Route(

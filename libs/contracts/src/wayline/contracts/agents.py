@@ -162,7 +162,7 @@ class AgentConfig(Frozen):
     )
     max_steps: MaxSteps = 5
     adapt_steps: bool = Field(
-        default=False,
+        default=True,
         description="Give a job a share of `max_steps` by how complex it looks, as docs/settings.md says.",
     )
     max_seconds: MaxSeconds = 600

@@ -30,7 +30,7 @@ class TenantSettings(Frozen):
     """What the agents of a tenant do where they do not say otherwise; every field is one of `AgentConfig`."""
 
     max_steps: MaxSteps = Field(default=5, description="Model calls of a job.")
-    adapt_steps: bool = Field(default=False, description="Give a job a share of them by how complex it looks.")
+    adapt_steps: bool = Field(default=True, description="Give a job a share of them by how complex it looks.")
     max_seconds: MaxSeconds = Field(default=600, description="How long a job may take; time that it is parked is free.")
     max_output_tokens: MaxOutputTokens = Field(default=4_096, description="Of one model call.")
     max_cost_usd: MaxCost = Field(

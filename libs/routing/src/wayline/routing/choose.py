@@ -63,6 +63,8 @@ def choose_again(job: SubmitJob, routed: JobRouted, *, policy: Policy, task_type
         attachments=routed.attachments,
         observed=routed.candidates.observed,
         tools=routed.candidates.tools,
+        # A fork was decided by the limits of the job that it branches off, and is recorded with today's.
+        steps_max=None if job.fork else routed.limits.max_steps,
     )
     pinned = routed.candidates
     if job.options.model or routed.config.model or not pinned.slots:

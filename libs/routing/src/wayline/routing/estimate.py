@@ -100,6 +100,7 @@ def shape_of(
     config: AgentConfig,
     *,
     level: Level = "moderate",
+    steps_max: int | None = None,
     steps_level: Level | None = None,
     kept_tokens: int = 0,
     cap_usd: Decimal | None = None,
@@ -109,10 +110,10 @@ def shape_of(
 ) -> Shape:
     """Return the size of a job; `kept_tokens` are those of a prefix that its session has had counted.
 
-    `steps_level`: the complexity that its step limit follows; None: none.
+    `steps_max`: its step limit, where it is known; else `steps_level` is the complexity that the limit follows, if any.
     """
     options, has_tools, parts = job.options, bool(config.tools), (*config.pinned, *job.parts())
-    steps_max = adapted(options.max_steps or config.max_steps, steps_level)
+    steps_max = steps_max or adapted(options.max_steps or config.max_steps, steps_level)
     output_max = options.max_output_tokens or config.max_output_tokens
     return Shape(
         prompt_tokens=first_prompt(parts, config, attachments, prefix_tokens=kept_tokens, tools=tools),

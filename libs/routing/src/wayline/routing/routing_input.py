@@ -35,6 +35,8 @@ class RoutingInput:
     """What the agent's recent jobs used, by model and slot."""
     tools: ToolsObserved | None = None
     """How large the tool definitions of its last job were."""
+    steps_max: int | None = None
+    """The job's step limit as its log records it; None: it is being decided."""
     classified: str | None = None
     """The type of task as a model takes it, where neither the job nor its agent says one."""
 
@@ -95,6 +97,7 @@ class RoutingInput:
             self.job,
             self.config,
             level=level,
+            steps_max=self.steps_max,
             steps_level=self.steps_level,
             kept_tokens=self.kept_tokens,
             cap_usd=self.own_usd,

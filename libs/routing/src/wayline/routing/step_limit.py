@@ -9,9 +9,9 @@ from wayline.contracts.jobs import SubmitJob
 
 Level = Literal["simple", "moderate", "complex"]
 
-STEP_PERCENT: dict[Level, int] = {"simple": 40, "moderate": 70, "complex": 100}
-"""Of the cap. A simple job that still calls tools after two of five steps has mostly lost its way; a complex one is why
-the cap is where it is."""
+STEP_PERCENT: dict[Level, int] = {"simple": 60, "moderate": 80, "complex": 100}
+"""Of the cap. A simple job that still calls tools after three of five steps has mostly lost its way; a complex one is
+why the cap is where it is."""
 ADAPTED_STEPS_MIN = 2
 """One step to call a tool and one to answer from what it returned."""
 
