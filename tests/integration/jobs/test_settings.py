@@ -114,6 +114,25 @@ async def test_jobs_override_agents_and_agents_override_settings(platform: Platf
     assert "max_steps" not in shown["inherits"]
 
 
+async def test_a_jobs_own_options_stay_within_its_agents(platform: Platform):
+    await platform.start("router", "gateway")
+    http = await platform.http()
+    await change(http, memory=False)
+    await platform.put_agent("own", **PLAIN, max_steps=5, tools=("search_*", "get_time"), show_reasoning=False)
+    await platform.put_agent("left", **PLAIN)
+    asked = {"max_steps": 50, "agent_style": "direct", "show_reasoning": True, "memory": True, "images": False}
+    await platform.submit("a", agent="own", tools=("search_web", "pay"), **asked)
+    await platform.submit("b", agent="left", **asked)
+    own, left = [await routed(platform, job) for job in "ab"]
+
+    assert (own.limits.max_steps, left.limits.max_steps) == (5, 50)
+    assert (own.config.style, own.config.tools, left.config.tools) == ("direct", ("search_web",), ("*",))
+    assert [one.config.show_reasoning for one in (own, left)] == [False, True]
+    assert [(one.config.memory, one.config.images) for one in (own, left)] == [(False, False)] * 2
+    assert {"*memory", "image_generate*"} <= set(own.config.tools_off)
+    assert (await http.get("/v1/agents/own")).json()["config"]["tools"] == ["search_*", "get_time"]
+
+
 def web_search(query: str) -> str:
     """Search the web."""
     return f"found {query}"

@@ -117,6 +117,8 @@ def test_run_asks_for_what_its_options_say(wayline: Installed):
         "model": "offline/extractive",
         "task_type": "faq",
         "style": "in one sentence",
+        "agent_style": "direct",
+        "tools": ["search_knowledge", "get_current_time"],
         "max_steps": 3,
         "max_output_tokens": 200,
         "max_seconds": 60.0,
@@ -126,13 +128,14 @@ def test_run_asks_for_what_its_options_say(wayline: Installed):
         "lane": "batch",
         "when_busy": "refuse",
     }
-    flags = {"budget_usd": "budget", "required_tools": "require-tool"}
+    flags = {"budget_usd": "budget", "required_tools": "require-tool", "tools": "tool"}
     words = [
         word
         for name, value in asked.items()
         for one in (value if isinstance(value, list) else [value])
         for word in (f"--{flags.get(name, name.replace('_', '-'))}", str(one))
     ]
+    words += ["--no-web-search", "--no-memory", "--show-reasoning"]
 
     done = wayline.wayline("run", "What is a job?", "--id", "all-of-it", "--user", "ada", *words, "--json")
     again = wayline.wayline("run", "What is a job?", "--id", "all-of-it", "--user", "ada", *words, "--json")
@@ -140,7 +143,14 @@ def test_run_asks_for_what_its_options_say(wayline: Installed):
     assert (done.returncode, done.stderr, again.stdout) == (0, "", done.stdout)
     first = json.loads(wayline.wayline("jobs", "tail", "all-of-it", "--json").stdout.splitlines()[0])
     assert first["job"]["user_id"] == "ada"
-    assert first["job"]["options"] == {**asked, "dry_run": False}
+    assert first["job"]["options"] == {
+        **asked,
+        "web_search": False,
+        "memory": False,
+        "images": None,
+        "show_reasoning": True,
+        "dry_run": False,
+    }
 
 
 def test_every_view_of_a_job_shows_its_inputs_beginning(wayline: Installed):

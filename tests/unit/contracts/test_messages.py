@@ -12,7 +12,7 @@ from wayline.contracts.agents import AgentConfig
 from wayline.contracts.base import Message, explain, tenant_of
 from wayline.contracts.budgets import BudgetConfig
 from wayline.contracts.errors import InvalidMessage
-from wayline.contracts.jobs import Cancel, RunJob, Signal, SubmitJob, may_reply_to
+from wayline.contracts.jobs import Cancel, JobOptions, RunJob, Signal, SubmitJob, may_reply_to
 from wayline.contracts.money import Usage, cost_sum, usd
 
 
@@ -53,6 +53,16 @@ def test_two_messages_cannot_share_a_subject():
 
         class Another(Message, subject="jobs.submit.{tenant}"):
             pass
+
+
+def test_options_left_out_keep_the_hash_of_earlier_builds():
+    job = SubmitJob(tenant="acme", agent="a", input="why?", options=JobOptions(max_steps=3))
+    newer = ({"agent_style": "direct"}, {"tools": ()}, {"memory": False}, {"show_reasoning": False})
+
+    hashes = [job.model_copy(update={"options": JobOptions(max_steps=3, **one)}).content_hash() for one in newer]
+
+    assert job.content_hash() == "09dc6cb16543bc1208d53b6ad244294f"
+    assert len({job.content_hash(), *hashes}) == 5
 
 
 def test_a_content_hash_covers_everything_but_the_id():

@@ -121,7 +121,9 @@ def as_recorded(inputs: RoutingInput, decision: Decision) -> JobRouted:
         agent_version=1,
         config=config,
         route=decision.route,
-        limits=choose_limits(job.options, config, steps_level=inputs.steps_level).model_copy(update={"budget_usd": inputs.cap_usd}),
+        limits=choose_limits(job.options, config, steps_level=inputs.steps_level).model_copy(
+            update={"budget_usd": inputs.cap_usd}
+        ),
         candidates=decision.candidates,
         policy=decision.policy,
         left_usd=inputs.left_usd,

@@ -37,6 +37,9 @@ MaxSteps = Annotated[int, Field(ge=1, le=1_000)]
 MaxSeconds = Annotated[float, Field(gt=0, le=14 * 86_400)]
 MaxOutputTokens = Annotated[int, Field(ge=1)]
 MaxCost = Annotated[Dollars, Field(gt=0)]
+PATTERNS_MAX = 100
+ToolPattern = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\s\x00]+$")]
+ToolPatterns = Annotated[tuple[ToolPattern, ...], Field(max_length=PATTERNS_MAX)]
 
 
 class Routing(Frozen):

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from wayline.contracts.agents import MaxCost, MaxOutputTokens, MaxSeconds, MaxSteps, Style
+from wayline.contracts.agents import MaxCost, MaxOutputTokens, MaxSeconds, MaxSteps, Style, ToolPatterns
 from wayline.contracts.base import Frozen, Request
-
-PATTERNS_MAX = 100
-ToolPattern = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\s\x00]+$")]
-ToolPatterns = Annotated[tuple[ToolPattern, ...], Field(max_length=PATTERNS_MAX)]
 
 SWITCHED_TOOLS: dict[str, tuple[str, ...]] = {
     "web_search": ("web_search*", "web_fetch*", "fetch_page*", "*__web_search*", "*__web_fetch*"),

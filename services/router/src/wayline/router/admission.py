@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from wayline.chassis import Delivery
-from wayline.contracts.agents import Agent
+from wayline.contracts.agents import Agent, AgentConfig
 from wayline.contracts.budgets import OWN
 from wayline.contracts.errors import Reject
 from wayline.contracts.jobs import (
@@ -17,7 +17,9 @@ from wayline.contracts.jobs import (
     WhenBusy,
 )
 from wayline.contracts.money import dollars
+from wayline.contracts.tenant_settings import INHERITED
 from wayline.routing import Decision
+from wayline.routing.job_overrides import bounded, narrowed
 from wayline.routing.rules import DEFAULT_CAP, shown
 
 
@@ -102,6 +104,17 @@ class Admitted:
 def unknown_agent(name: str) -> Reject:
     """Return the refusal of a job whose agent there is not."""
     return Reject(f"no agent {name!r}: save it first, or use one of GET /v1/agents", code="unknown_agent", status=404)
+
+
+def within_agent(job: SubmitJob, agent: Agent) -> tuple[SubmitJob, AgentConfig]:
+    """Return a job with no more steps than its agent sets, and the configuration by which it goes.
+
+    A fork counts the steps that it shares: it may take more of them than its agent lets a job take that begins.
+    """
+    own = set(INHERITED).difference(agent.inherits)
+    if job.fork is None:
+        job = job.model_copy(update={"options": bounded(job.options, agent.config, own=own)})
+    return job, narrowed(agent.config, job.options, own=own)
 
 
 def turnless(job: SubmitJob, admitted: Admitted) -> Failure | None:

@@ -94,7 +94,7 @@ def routed(
     seconds_max: float = SECONDS_MAX,
 ) -> JobRouted:
     """Return what was decided, with all that a backtest needs to decide it again."""
-    limits = choose_limits(first.job.options, admitted.agent.config, steps_level=inputs.steps_level)
+    limits = choose_limits(inputs.job.options, inputs.config, steps_level=inputs.steps_level)
     limits = limits.model_copy(update={"max_seconds": min(limits.max_seconds, seconds_max)})
     return JobRouted(
         job_id=first.job_id,
@@ -103,7 +103,7 @@ def routed(
         trace=first.trace,
         agent=admitted.agent.name,
         agent_version=admitted.agent.version,
-        config=admitted.agent.config,
+        config=inputs.config,
         route=decision.route,
         limits=limits.model_copy(update={"budget_usd": admitted.cap_usd}),
         candidates=decision.candidates,

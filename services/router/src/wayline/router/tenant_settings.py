@@ -10,11 +10,11 @@ from typing import Any
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.tenant_settings import (
     INHERITED,
-    SWITCHED_TOOLS,
     SettingsChange,
     SettingsInForce,
     TenantSettings,
 )
+from wayline.routing.job_overrides import without_switched
 
 DEFAULTS: Mapping[str, Any] = {name: getattr(TenantSettings(), name) for name in INHERITED if name != "max_cost_usd"}
 """What nobody has changed. What a job may spend by default is the router's own setting."""
@@ -58,8 +58,4 @@ def _says_nothing(config: AgentConfig, name: str) -> bool:
 def resolved(config: AgentConfig, inherits: Iterable[str], own: SettingsChange) -> AgentConfig:
     """Return an agent's configuration with its tenant's settings, as its next job records it."""
     settings = DEFAULTS | changed_fields(own)
-    config = config.model_copy(update={name: settings[name] for name in inherits if name in settings})
-    off = [pattern for switch, tools in SWITCHED_TOOLS.items() if not getattr(config, switch) for pattern in tools]
-    if not off:
-        return config
-    return config.model_copy(update={"tools_off": tuple(dict.fromkeys((*config.tools_off, *off)))})
+    return without_switched(config.model_copy(update={name: settings[name] for name in inherits if name in settings}))

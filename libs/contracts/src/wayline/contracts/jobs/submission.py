@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from wayline.contracts.agents import Instructions
+from wayline.contracts.agents import Instructions, Style, ToolPatterns
 from wayline.contracts.base import Frozen, Message
 from wayline.contracts.chat import Part, TextPart
 from wayline.contracts.ids import JobId, NewJobId
@@ -34,7 +34,22 @@ class JobOptions(Frozen):
     style: str | None = Field(
         default=None, max_length=200, description="How to answer; said to the model beside the input."
     )
-    max_steps: int | None = Field(default=None, ge=1, le=1_000)
+    agent_style: Style | None = Field(
+        default=None, description="When to use tools, instead of what its agent says: the `style` of an agent."
+    )
+    tools: ToolPatterns | None = Field(
+        default=None, description="Of the tools that its agent may use only these, by name or `prefix*` pattern."
+    )
+    web_search: bool | None = Field(default=None, description="false: no tools that search the web or fetch pages.")
+    memory: bool | None = Field(default=None, description="false: no tools that keep and find memories.")
+    images: bool | None = Field(default=None, description="false: no tools that make or edit images.")
+    show_reasoning: bool | None = Field(
+        default=None,
+        description="Show models' thinking in its events, or hide it; an agent that hides it itself is not overridden.",
+    )
+    max_steps: int | None = Field(
+        default=None, ge=1, le=1_000, description="Model calls; never more than its agent sets itself."
+    )
     max_output_tokens: int | None = Field(default=None, ge=1)
     max_seconds: float | None = Field(default=None, gt=0, le=SECONDS_MAX)
     budget_usd: Dollars | None = Field(
@@ -54,6 +69,8 @@ class JobOptions(Frozen):
     dry_run: bool = Field(default=False, description="Decide the route and its predicted cost; run nothing.")
 
 
+YOUNGER_OPTIONS = ("agent_style", "tools", "web_search", "memory", "images", "show_reasoning")
+"""Options that stored hashes of submissions know nothing of."""
 INPUT_SHOWN_MAX = 200
 """Characters of a job's input that lists and details show; its log has the whole."""
 
@@ -115,7 +132,8 @@ class SubmitJob(Message, subject="jobs.submit.{tenant}"):
     def content_hash(self) -> str:
         """Hash what makes two submissions the same job: everything but the id."""
         # An option that is younger than stored hashes counts only where it is set.
-        younger = {"when_busy"} if self.options.when_busy == "wait" else set[str]()
+        younger = {name for name in YOUNGER_OPTIONS if getattr(self.options, name) is None}
+        younger |= {"when_busy"} if self.options.when_busy == "wait" else set()
         beside = {"job_id": True, "options": younger} | ({"fork": True} if self.fork is None else {})
         content = self.model_dump_json(exclude=beside)
         return sha256(content.encode()).hexdigest()[:32]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.models import ModelCard
 from wayline.routing import choose_limits
+from wayline.routing.job_overrides import bounded, narrowed
 
 
 def with_model(events: Sequence[e.Event], card: ModelCard) -> list[e.Event]:
@@ -40,11 +41,16 @@ def with_prompt(events: Sequence[e.Event], instructions: str) -> list[e.Event]:
     ]
 
 
-def with_config(events: Sequence[e.Event], config: AgentConfig) -> list[e.Event]:
-    """Return a log whose agent is configured as today; what the job itself asked for stays."""
-    options = next((event.job.options for event in events if isinstance(event, e.JobSubmitted)), None)
-    if options is None:
+def with_config(events: Sequence[e.Event], config: AgentConfig, *, own: Collection[str] = ()) -> list[e.Event]:
+    """Return a log whose agent is configured as today; what the job itself asked for stays.
+
+    `own`: the fields that the agent sets itself.
+    """
+    job = next((event.job for event in events if isinstance(event, e.JobSubmitted)), None)
+    if job is None:
         return list(events)
+    options = bounded(job.options, config, own=own) if job.fork is None else job.options
+    narrower = narrowed(config, options, own=own)
 
     def changed(event: e.Event) -> e.Event:
         if not isinstance(event, e.JobRouted):
@@ -52,6 +58,6 @@ def with_config(events: Sequence[e.Event], config: AgentConfig) -> list[e.Event]
         level = event.limits.steps_level if config.adapt_steps else None
         limits = choose_limits(options, config, steps_level=level)
         limits = limits.model_copy(update={"budget_usd": event.limits.budget_usd})
-        return event.model_copy(update={"config": config, "limits": limits})
+        return event.model_copy(update={"config": narrower, "limits": limits})
 
     return [changed(event) for event in events]

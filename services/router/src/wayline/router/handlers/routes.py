@@ -45,9 +45,10 @@ class Routes:
     ) -> RoutingInput:
         """Gather what a job asks of its route: its files, its session's cache and its agent's use included.
 
-        `files`: those that are known already.
+        The job's own options are kept within what its agent allows. `files`: those that are known already.
         """
         agent, warm = admitted.agent, None
+        job, config = admission.within_agent(job, agent)
         known = await self._usage.agent_averages(tenant, agent.name, now=datetime.now(UTC))
         if files is None:
             files = await self._attachments.of(tenant, (*agent.config.pinned, *job.parts()))
@@ -55,7 +56,7 @@ class Routes:
             warm = await self._session_caches.warm(tenant, job.session_id, agent, now=datetime.now(UTC))
         return RoutingInput(
             job,
-            agent.config,
+            config,
             left_usd=admitted.bound_usd,
             cap_usd=admitted.cap_usd,
             warm=warm,

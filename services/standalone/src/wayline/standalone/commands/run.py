@@ -41,6 +41,18 @@ JobId = Annotated[str | None, typer.Option("--id", help="Your own id; the same o
 Model = Annotated[str | None, typer.Option(help="provider/model, instead of the router's choice.")]
 TaskType = Annotated[str | None, typer.Option(help="What kind of work it is, for instance contract_review.")]
 Style = Annotated[str | None, typer.Option(help="How to answer, for instance 'in one sentence'.")]
+AgentStyle = Annotated[
+    Literal["tool_first", "balanced", "direct"] | None, typer.Option(help="When to use tools, instead of its agent's.")
+]
+Tools = Annotated[
+    list[str] | None,
+    typer.Option("--tool", metavar="TOOL", help="Of its agent's tools only this one or prefix*. Can be repeated."),
+]
+NoTools = Annotated[bool, typer.Option("--no-tools", help="None of its agent's tools.")]
+Switch = Annotated[bool, typer.Option(help="Whether it may use such tools, where its agent may.")]
+ShowReasoning = Annotated[
+    bool | None, typer.Option("--show-reasoning/--hide-reasoning", help="Show its models' thinking in its events.")
+]
 MaxSteps = Annotated[int | None, typer.Option(help="At most so many steps.")]
 MaxOutputTokens = Annotated[int | None, typer.Option(help="At most so many tokens an answer.")]
 MaxSeconds = Annotated[float | None, typer.Option(callback=finite, help="At most so long.")]
@@ -71,6 +83,13 @@ def run(
     model: Model = None,
     task_type: TaskType = None,
     style: Style = None,
+    agent_style: AgentStyle = None,
+    tools: Tools = None,
+    no_tools: NoTools = False,
+    web_search: Switch = True,
+    memory: Switch = True,
+    images: Switch = True,
+    show_reasoning: ShowReasoning = None,
     max_steps: MaxSteps = None,
     max_output_tokens: MaxOutputTokens = None,
     max_seconds: MaxSeconds = None,
@@ -87,6 +106,12 @@ def run(
         model=model,
         task_type=task_type,
         style=style,
+        agent_style=agent_style,
+        tools=[] if no_tools else tools or None,
+        web_search=None if web_search else False,
+        memory=None if memory else False,
+        images=None if images else False,
+        show_reasoning=show_reasoning,
         max_steps=max_steps,
         max_output_tokens=max_output_tokens,
         max_seconds=max_seconds,

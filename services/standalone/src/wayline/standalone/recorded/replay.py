@@ -13,6 +13,7 @@ import orjson
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.events import Event, JobRouted, JobSubmitted
 from wayline.contracts.models import ModelCard
+from wayline.contracts.tenant_settings import INHERITED
 from wayline.executor.replay import Replay, replay, with_config, with_model, with_prompt
 from wayline.executor.replay.run import EVERYTHING
 from wayline.journal import History, NotAnExport, read_export, read_exported_history
@@ -89,7 +90,9 @@ async def with_todays_agent(client: Client, job: RecordedJob) -> RecordedJob:
         if error.status == GONE:
             raise CannotReplay(f"there is no agent {submitted.job.agent!r} any more") from None
         raise
-    return job._replace(events=with_config(job.events, AgentConfig.model_validate(agent["config"], extra="ignore")))
+    own = set(INHERITED).difference(agent.get("inherits", ()))
+    config = AgentConfig.model_validate(agent["config"], extra="ignore")
+    return job._replace(events=with_config(job.events, config, own=own))
 
 
 def result(replayed: Replay) -> dict[str, Any]:
