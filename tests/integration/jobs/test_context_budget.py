@@ -15,7 +15,7 @@ from wayline.contracts.agents import AgentConfig
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator import Asked, Fault, Say, Simulator
-from wayline.testkit import Platform
+from wayline.testkit import Platform, until
 from wayline.testkit.mcp_servers import serving
 
 from .conftest import with_tools
@@ -119,6 +119,17 @@ async def read_book(platform: Platform, provider: Simulator, model: str) -> list
     return await platform.events("j1")
 
 
+async def until_routed(platform: Platform, job_id: str) -> list[e.JobRouted]:
+    found: list[e.JobRouted] = []
+
+    async def begun() -> bool:
+        found[:] = await platform.events_of(job_id, e.JobRouted)
+        return bool(found)
+
+    await until(begun, why=f"{job_id} is routed")
+    return found
+
+
 @pytest.mark.parametrize("model", [CLAUDE, GPT])
 async def test_a_budgeted_job_stays_below_its_budget_and_recalls(platform: Platform, model: str):
     async with Simulator(reads) as simulator:
@@ -158,3 +169,59 @@ async def test_a_budget_holds_where_no_summary_can_be_had(platform: Platform):
     assert max(event.usage.input + event.usage.output for event in answered) <= BUDGET_TOKENS
     notes = [event.note.text for event in events if isinstance(event, e.ContextCompacted)]
     assert notes and "- book__page:" in notes[0]
+
+
+@pytest.mark.parametrize(
+    ("agent", "options"),
+    [
+        ({}, {"model": "chat/m"}),
+        ({"model": "offline/extractive"}, {}),
+        ({"routing": {"mode": "locked", "primary": "offline/extractive"}}, {}),
+        ({"routing": {"primary": "offline/extractive"}}, {}),
+    ],
+    ids=["the job names a model", "the agent names a model", "locked", "by rules"],
+)
+async def test_a_budgeted_jobs_level_is_recorded_whoever_chose_its_model(
+    platform: Platform, agent: dict[str, Any], options: dict[str, Any]
+):
+    await platform.start("router")
+    await platform.put_agent("reader", AgentConfig(context="budgeted", **agent))
+    await platform.submit("j1", "hello", agent="reader", **options)
+    [routed] = await until_routed(platform, "j1")
+
+    assert routed.limits.context_level == "simple"
+
+
+async def test_an_input_longer_than_its_budget_is_refused(platform: Platform):
+    await platform.start("router", "gateway")
+    http = await platform.http()
+    await http.put("/v1/agents/reader", json={"context": "budgeted"})
+    body = {"agent": "reader", "input": "word " * 500}
+    plan = (await http.post("/v1/jobs", json={**body, "options": {"dry_run": True}})).json()
+    done = (await http.post("/v1/jobs?wait=20", json=body)).json()
+    await http.put("/v1/agents/reader", json={"context": "window"})
+    routed = (await http.post("/v1/jobs", json={**body, "options": {"dry_run": True}})).json()
+
+    assert (done["status"], done["error"]["code"]) == ("failed", "input_too_long")
+    assert "about 625 tokens of text, and its agent's budgeted context takes 500" in done["error"]["message"]
+    assert plan["refusal"] == done["error"]
+    assert routed["refusal"] is None
+
+
+async def test_a_budgeted_agent_is_saved_with_a_warning_for_long_instructions(platform: Platform):
+    await platform.start("router", "gateway")
+    http = await platform.http()
+    long = "Answer kindly. " * 200
+    saved = [
+        (await http.put(f"/v1/agents/a{n}", json=body)).json()
+        for n, body in enumerate(
+            (
+                {"context": "budgeted", "instructions": long},
+                {"context": "window", "instructions": long},
+                {"context": "budgeted", "instructions": "Answer kindly."},
+            )
+        )
+    ]
+
+    assert [len(agent["warnings"]) for agent in saved] == [1, 0, 0]
+    assert "a budgeted context plans 500 for it" in saved[0]["warnings"][0]

@@ -47,6 +47,7 @@ class Log:
     slots: dict[Any, str] = field(default_factory=lambda: {"primary": "acme/primary"})
     max_steps: int = 9
     held_usd: Decimal | None = None
+    context_level: Any = None
     budget_usd: Decimal | None = None
     """What its limits say, whoever set it."""
     attachments: tuple[Attachment, ...] = ()
@@ -62,7 +63,11 @@ class Log:
             config=self.config,
             route=ROUTE,
             limits=e.Limits(
-                max_steps=self.max_steps, max_seconds=600, max_output_tokens=100, budget_usd=self.budget_usd
+                max_steps=self.max_steps,
+                max_seconds=600,
+                max_output_tokens=100,
+                budget_usd=self.budget_usd,
+                context_level=self.context_level,
             ),
             candidates=e.Candidates(cards=self.cards, slots=self.slots, fallbacks=self.fallbacks),
             held_usd=self.held_usd,

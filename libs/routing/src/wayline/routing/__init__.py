@@ -2,6 +2,7 @@
 
 from wayline.routing.backtest import DecidedAgain, backtest_summary, decide_again
 from wayline.routing.choose import choose_again, choose_limits, choose_route
+from wayline.routing.context_budget import BUDGETS, ContextBudget
 from wayline.routing.decision import Decision
 from wayline.routing.escalation import Cause, next_route
 from wayline.routing.policy import Policy, current_policy, named_policy, policy_with
@@ -9,8 +10,10 @@ from wayline.routing.routing_input import RoutingInput
 from wayline.routing.styles import STYLES, confidence_needed, style_text, system_prompt
 
 __all__ = [
+    "BUDGETS",
     "STYLES",
     "Cause",
+    "ContextBudget",
     "DecidedAgain",
     "Decision",
     "Policy",

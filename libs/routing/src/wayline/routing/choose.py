@@ -83,16 +83,19 @@ def choose_again(job: SubmitJob, routed: JobRouted, *, policy: Policy, task_type
     return _from_slots(replace(inputs, classified=task_type), slots, classifier=None)
 
 
-def choose_limits(options: JobOptions, config: AgentConfig, *, steps_level: Level | None = None) -> Limits:
+def choose_limits(
+    options: JobOptions, config: AgentConfig, *, steps_level: Level | None = None, context_level: Level | None = None
+) -> Limits:
     """Return what bounds the job: its own options where it has them, else its agent's configuration.
 
-    `steps_level`: the complexity that its step limit follows; None: none.
+    `steps_level` and `context_level`: the complexity that its step limit and its context follow; None: none.
     """
     cap = options.max_steps or config.max_steps
     return Limits(
         max_steps=adapted(cap, steps_level),
         steps_cap=None if steps_level is None else cap,
         steps_level=steps_level,
+        context_level=context_level,
         max_seconds=options.max_seconds or config.max_seconds,
         max_output_tokens=options.max_output_tokens or config.max_output_tokens,
         budget_usd=options.budget_usd,

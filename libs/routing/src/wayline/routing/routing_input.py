@@ -91,6 +91,11 @@ class RoutingInput:
         """Return the complexity that the job's step limit follows; None: it follows none."""
         return self.policy.assess(self.last_text).level if adapts(self.job, self.config) else None
 
+    @property
+    def context_level(self) -> Level | None:
+        """Return the complexity that the job's context budget follows; None: it has none."""
+        return self.policy.assess(self.last_text).level if self.config.context == "budgeted" else None
+
     def shape(self, level: Level = "moderate") -> Shape:
         """Return how large the job's calls are expected to be."""
         return shape_of(

@@ -18,7 +18,8 @@ from wayline.contracts.jobs import (
 )
 from wayline.contracts.money import dollars
 from wayline.contracts.tenant_settings import INHERITED
-from wayline.routing import Decision
+from wayline.routing import Decision, RoutingInput
+from wayline.routing.context_budget import message_problem
 from wayline.routing.job_overrides import bounded, narrowed
 from wayline.routing.rules import DEFAULT_CAP, shown
 
@@ -128,6 +129,13 @@ def turnless(job: SubmitJob, admitted: Admitted) -> Failure | None:
         f"too many jobs of session {job.session_id!r} wait for their turn: wait until some have ended, or cancel them"
     )
     return Failure(code="session_full", message=reason)
+
+
+def too_long(inputs: RoutingInput) -> Failure | None:
+    """Return why an input has no place in its agent's context; what a fork shares was read before."""
+    level = inputs.context_level
+    problem = message_problem(inputs.text, level) if level is not None and inputs.job.fork is None else None
+    return Failure(code="input_too_long", message=problem) if problem else None
 
 
 def unaffordable(job: SubmitJob, decision: Decision, admitted: Admitted) -> Failure | None:

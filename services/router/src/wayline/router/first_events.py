@@ -94,7 +94,9 @@ def routed(
     seconds_max: float = SECONDS_MAX,
 ) -> JobRouted:
     """Return what was decided, with all that a backtest needs to decide it again."""
-    limits = choose_limits(inputs.job.options, inputs.config, steps_level=inputs.steps_level)
+    limits = choose_limits(
+        inputs.job.options, inputs.config, steps_level=inputs.steps_level, context_level=inputs.context_level
+    )
     limits = limits.model_copy(update={"max_seconds": min(limits.max_seconds, seconds_max)})
     return JobRouted(
         job_id=first.job_id,

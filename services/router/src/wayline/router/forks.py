@@ -39,7 +39,8 @@ def as_pinned(admitted: Admitted, branch: Branch, fork: Fork) -> Admitted:
 
 def forked(first: JobSubmitted, decided: JobRouted, branch: Branch, today: AgentConfig) -> list[Event]:
     """Return the first record: under today's limits, with the model its origin had there unless another is named."""
-    limits = choose_limits(first.job.options, today).model_copy(update={"budget_usd": decided.limits.budget_usd})
+    limits = choose_limits(first.job.options, today, context_level=decided.limits.context_level)
+    limits = limits.model_copy(update={"budget_usd": decided.limits.budget_usd})
     route, before = decided.route, branch.job.routing.route
     if first.job.options.model is None and before is not None and decided.candidates.card(before.name):
         route = before.model_copy(update={"classifier": None, "reason": "the job that it branches off was with it"})

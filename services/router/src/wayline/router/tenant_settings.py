@@ -57,5 +57,5 @@ def _says_nothing(config: AgentConfig, name: str) -> bool:
 
 def resolved(config: AgentConfig, inherits: Iterable[str], own: SettingsChange) -> AgentConfig:
     """Return an agent's configuration with its tenant's settings, as its next job records it."""
-    settings = DEFAULTS | changed_fields(own)
+    settings = {**DEFAULTS, **changed_fields(own)}
     return without_switched(config.model_copy(update={name: settings[name] for name in inherits if name in settings}))

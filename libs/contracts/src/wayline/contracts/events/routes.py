@@ -28,6 +28,10 @@ class Limits(Frozen):
     steps_level: Literal["simple", "moderate", "complex"] | None = Field(
         default=None, description="The complexity that its step limit follows; None: none."
     )
+    context_level: Literal["simple", "moderate", "complex"] | None = Field(
+        default=None,
+        description="The complexity that its context budget follows; None: it has none, or an earlier build decided.",
+    )
 
 
 class Observed(Frozen):

@@ -23,7 +23,7 @@ from wayline.contracts.models import ModelCard
 from wayline.contracts.observation import observation
 from wayline.contracts.working_context import WorkingContext
 from wayline.executor.decide.actions import Compact
-from wayline.executor.prompt.context_budget import context_budget, prompt_window, scratchpad_window
+from wayline.executor.prompt.context_budget import context_budget, history_window, prompt_window, scratchpad_window
 from wayline.executor.prompt.shorten import cut
 from wayline.executor.prompt.working_context import in_words
 from wayline.journal import Job
@@ -51,10 +51,13 @@ def due(job: Job) -> Compact | None:
     if card.provider in LOCAL or _tried(job):
         return None
     filled = _filled(job)
-    if filled is None or not _is_full(job, filled):
+    if filled is not None and _is_full(job, filled):
+        room = int(END_SHARE * prompt_window(job)) - _heads(job) - _tokens(conversation.messages[:1], card)
+        kept = _kept(conversation.messages, card, room=room - SUMMARY_TOKENS_MAX)
+    elif _is_history_full(job):
+        kept = len(conversation.messages) - 1
+    else:
         return None
-    room = int(END_SHARE * prompt_window(job)) - _heads(job) - _tokens(conversation.messages[:1], card)
-    kept = _kept(conversation.messages, card, room=room - SUMMARY_TOKENS_MAX)
     middle = _replaced(job, kept)
     if len(middle) <= 1:
         return None
@@ -66,7 +69,25 @@ def _is_full(job: Job, prompt_tokens: int) -> bool:
     if prompt_tokens > START_SHARE * prompt_window(job):
         return True
     scratchpad = scratchpad_window(job)
-    return scratchpad is not None and prompt_tokens - _heads(job) > scratchpad
+    if scratchpad is None:
+        return False
+    before = 0 if history_window(job) is None else _history_tokens(job)
+    return prompt_tokens - _heads(job) - before > scratchpad
+
+
+def _is_history_full(job: Job) -> bool:
+    window = history_window(job)
+    return window is not None and _history_tokens(job) > window
+
+
+def _history_tokens(job: Job) -> int:
+    """Return about how many tokens of each prompt were said before the job."""
+    history, continued = job.conversation.history, job.session.continued
+    if not history or continued is None:
+        return 0
+    if continued.tokens is None or continued.call is None:
+        return _tokens(history, job.routing.card)
+    return continued.tokens - sum(part.tokens for part in continued.call.prefix if part.part != "messages")
 
 
 def _tried_now(job: Job) -> bool:

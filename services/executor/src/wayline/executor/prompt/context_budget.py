@@ -2,29 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
-
 from wayline.journal import Job
+from wayline.routing import BUDGETS, ContextBudget
 
-
-class ContextBudget(NamedTuple):
-    """The tokens of one call, and what each part of it may take."""
-
-    total: int
-    system: int
-    history: int
-    """What earlier jobs of the session said."""
-    message: int
-    scratchpad: int
-    """What the model said and its tools returned since the user's message."""
-    response: int
-
-
-BUDGETS: dict[Literal["simple", "moderate", "complex"], ContextBudget] = {
-    "simple": ContextBudget(20_000, 500, 3_000, 500, 12_000, 4_000),
-    "moderate": ContextBudget(30_000, 500, 5_000, 500, 18_000, 6_000),
-    "complex": ContextBudget(40_000, 500, 4_000, 500, 28_000, 7_000),
-}
 STEP_SHARE = 3
 """The results of one step take no more than one part in so many of the scratchpad, and no more than that is written."""
 RESULT_TOKENS_MIN = 200
@@ -33,9 +13,12 @@ RESULT_TOKENS_MIN = 200
 
 def context_budget(job: Job) -> ContextBudget | None:
     """Return the budget of a job's calls; None: its model's window alone bounds them."""
-    config, route = job.routing.config, job.routing.route
+    config, limits, route = job.routing.config, job.routing.limits, job.routing.route
     if config is None or config.context != "budgeted":
         return None
+    if limits is not None and limits.context_level is not None:
+        return BUDGETS[limits.context_level]
+    # The logs of earlier builds name a level only where the router chose among slots.
     return BUDGETS[route.complexity.level if route is not None and route.complexity is not None else "moderate"]
 
 
@@ -45,12 +28,25 @@ def prompt_window(job: Job) -> int:
     return window if budget is None else min(window, budget.total - budget.response)
 
 
+def history_window(job: Job) -> int | None:
+    """Return the tokens past which what was said before the job is summarised; None: no such bound.
+
+    The logs of earlier builds record no level: their jobs keep the bound that they had, the scratchpad's.
+    """
+    budget, limits = context_budget(job), job.routing.limits
+    return budget.history if budget is not None and limits is not None and limits.context_level is not None else None
+
+
 def scratchpad_window(job: Job) -> int | None:
-    """Return the tokens of messages past which a conversation is compacted; None: no such bound."""
+    """Return the tokens of messages past which a conversation is compacted; None: no such bound.
+
+    They are those of the job itself, or all of them where what was said before has no bound of its own.
+    """
     budget = context_budget(job)
     if budget is None:
         return None
-    return budget.scratchpad + (budget.history if job.conversation.history else 0)
+    pooled = budget.history if job.conversation.history and history_window(job) is None else 0
+    return budget.scratchpad + pooled
 
 
 def answer_room(job: Job, wanted: int) -> int:

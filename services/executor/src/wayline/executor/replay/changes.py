@@ -56,7 +56,8 @@ def with_config(events: Sequence[e.Event], config: AgentConfig, *, own: Collecti
         if not isinstance(event, e.JobRouted):
             return event
         level = event.limits.steps_level if config.adapt_steps else None
-        limits = choose_limits(options, config, steps_level=level)
+        context_level = event.limits.context_level if config.context == "budgeted" else None
+        limits = choose_limits(options, config, steps_level=level, context_level=context_level)
         limits = limits.model_copy(update={"budget_usd": event.limits.budget_usd})
         return event.model_copy(update={"config": narrower, "limits": limits})
 

@@ -23,6 +23,7 @@ from wayline.router.adapters.routes.catalogue import Catalogue
 from wayline.router.adapters.tables import Tables
 from wayline.router.agents import check_agent
 from wayline.router.bundled import bundled
+from wayline.routing.context_budget import system_warning
 
 
 class AgentHandlers:
@@ -50,7 +51,9 @@ class AgentHandlers:
         if config.pinned:
             pinned = fixed(config.pinned, await self._attachments.of(request.tenant, config.pinned))
             config = config.model_copy(update={"pinned": pinned})
-        return await self._tables.put_agent(request.tenant, request.name, config)
+        saved = await self._tables.put_agent(request.tenant, request.name, config)
+        warning = system_warning(saved.config)
+        return saved.model_copy(update={"warnings": (*saved.warnings, warning)}) if warning else saved
 
     async def on_delete(self, request: DeleteAgent) -> Deleted:
         """Retire an agent."""

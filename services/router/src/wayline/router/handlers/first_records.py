@@ -125,7 +125,11 @@ class FirstRecords:
         decision = await self._routes.decide(job.tenant, inputs)
         agents = await self._families.startable(job.tenant, admitted.agent.config.agents)
         decided = first_events.routed(first, admitted, inputs, decision, agents=agents, seconds_max=seconds_max)
-        refusal = admission.turnless(job, admitted) or admission.unaffordable(job, decision, admitted)
+        refusal = (
+            admission.turnless(job, admitted)
+            or admission.too_long(inputs)
+            or admission.unaffordable(job, decision, admitted)
+        )
         if job.options.dry_run:
             return first_events.planned(first, decided, refusal)
         if refusal:

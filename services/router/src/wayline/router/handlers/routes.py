@@ -77,6 +77,7 @@ class Routes:
         admitted = await self._tables.consider(request.tenant, AdmissionRequest.of(job, job.job_id or ""))
         if admitted is None:
             raise admission.unknown_agent(job.agent)
-        decision = await self.decide(request.tenant, await self.inputs(request.tenant, job, admitted))
-        agent, refusal = admitted.agent, admission.unaffordable(job, decision, admitted)
+        inputs = await self.inputs(request.tenant, job, admitted)
+        decision = await self.decide(request.tenant, inputs)
+        agent, refusal = admitted.agent, admission.too_long(inputs) or admission.unaffordable(job, decision, admitted)
         return Planned(agent=agent.name, agent_version=agent.version, route=decision.route, refusal=refusal)
