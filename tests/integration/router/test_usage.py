@@ -13,8 +13,15 @@ from .conftest import NOON, TENANT, Office
 AGENT, MODEL = "assistant", "a/thinker"
 
 
-def use(output: int, *, calls: int = 1, tools: int = 2, agent: str = AGENT) -> JobUse:
-    one = ModelUse(model=MODEL, slot="reasoning", calls=calls, output_tokens=output * calls, longest_tokens=output)
+def use(output: int, *, calls: int = 1, tools: int = 2, agent: str = AGENT, density: float | None = None) -> JobUse:
+    one = ModelUse(
+        model=MODEL,
+        slot="reasoning",
+        calls=calls,
+        output_tokens=output * calls,
+        longest_tokens=output,
+        density=density,
+    )
     return JobUse(agent=agent, tools=tools, tools_tokens=tools * 100, models=(one,))
 
 
@@ -48,6 +55,15 @@ async def test_newer_jobs_move_the_average_and_batches_count_each_job(office: Of
 
     assert before.output_tokens == 400 and 1_800 < after.output_tokens <= 2_000
     assert batch.jobs == 130 and 100 < batch.output_tokens < 700
+
+
+async def test_how_dense_prompts_are_counted_is_learned_of_each_model(office: Office):
+    [unseen] = (await learn(office, *[use(400)] * JOBS_MIN)).observed
+    [first] = (await learn(office, use(400, density=1.4), use(400))).observed
+    [moved] = (await learn(office, *[use(400, density=2.0)] * 60)).observed
+
+    assert (unseen.density, first.density) == (None, 1.4)
+    assert moved.density is not None and 1.9 < moved.density <= 2.0
 
 
 async def test_too_few_jobs_say_only_how_large_the_tools_are(office: Office):

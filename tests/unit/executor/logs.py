@@ -48,6 +48,7 @@ class Log:
     max_steps: int = 9
     held_usd: Decimal | None = None
     context_level: Any = None
+    observed: tuple[e.Observed, ...] = ()
     budget_usd: Decimal | None = None
     """What its limits say, whoever set it."""
     attachments: tuple[Attachment, ...] = ()
@@ -69,7 +70,9 @@ class Log:
                 budget_usd=self.budget_usd,
                 context_level=self.context_level,
             ),
-            candidates=e.Candidates(cards=self.cards, slots=self.slots, fallbacks=self.fallbacks),
+            candidates=e.Candidates(
+                cards=self.cards, slots=self.slots, fallbacks=self.fallbacks, observed=self.observed
+            ),
             held_usd=self.held_usd,
             attachments=self.attachments,
         )

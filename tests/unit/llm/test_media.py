@@ -19,6 +19,7 @@ from wayline.contracts.models import MediaRules, ModelCard
 from wayline.llm import media
 from wayline.llm.catalogue import bundled
 from wayline.llm.media import BESIDE_TOKENS_MAX, IMAGE_TOKENS
+from wayline.llm.tokens import estimate
 
 CLAUDE, HAIKU, GPT, GEMINI = (
     next(card for card in bundled() if card.name == name)
@@ -73,6 +74,13 @@ def test_a_text_attachment_counts_as_text_bounded_by_the_densest():
     note = attachment("text/markdown", text_bytes=300)
 
     assert (media.tokens(CLAUDE, note), media.most_tokens(CLAUDE, note)) == (75, 300)
+
+
+def test_a_chinese_attachment_counts_as_estimated_when_read():
+    text = "\u6f6e\u6c50\u6bcf\u5929" * 25
+    note = attachment("text/plain", text_bytes=300, text_tokens=estimate(text))
+
+    assert (media.tokens(CLAUDE, note), media.most_tokens(CLAUDE, note)) == (163, 300)
 
 
 def test_an_image_may_fill_the_window_of_an_unknown_model():

@@ -145,7 +145,7 @@ def test_the_original_is_kept_byte_for_byte_beside_its_text():
 
     assert ([page.text for page in found.pages], found.original) == (
         ["Grüße"],
-        Original(content, "text/plain", text_bytes=5),
+        Original(content, "text/plain", text_bytes=5, text_tokens=2),
     )
 
 

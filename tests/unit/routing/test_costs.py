@@ -290,3 +290,16 @@ def test_the_jobs_budget_caps_the_range():
 
     assert route.estimated_cost_range_usd is not None
     assert route.estimated_cost_range_usd[1] == Decimal("0.05")
+
+
+def test_what_providers_counted_corrects_expectations_and_no_bound():
+    seen = Observed(model="a/standard", slot="primary", jobs=9, calls=2, output_tokens=50, longest_tokens=90)
+    plain, dense = (
+        decide(HARD, AgentConfig(model="a/standard"), observed=(one,))
+        for one in (seen, seen.model_copy(update={"density": 2.0}))
+    )
+
+    usd, more = plain.route.estimated_cost_usd, dense.route.estimated_cost_usd
+    assert usd is not None and more is not None and usd < more
+    assert dense.route.estimated_cost_range_usd == plain.route.estimated_cost_range_usd
+    assert (dense.first_call_usd, dense.least_call_usd) == (plain.first_call_usd, plain.least_call_usd)

@@ -29,14 +29,16 @@ from wayline.executor.decide.compaction import (
     note,
     question,
 )
+from wayline.journal import with_history
 from wayline.llm.tokens import BYTES_PER_TOKEN, estimate
 
-from ..logs import PRIMARY, Log, card
+from ..logs import PRIMARY, ROUTE, Log, card
 
 WINDOW = 20_000
 SMALL = PRIMARY.model_copy(update={"context_window": WINDOW})
 FLASH = ModelCard(provider="acme", model="flash", tier="flash", context_window=200_000)
 RESULT = "found " * 500
+HISTORY = (UserMessage(parts=(TextPart(text="Hello."),)), AssistantMessage(text="Hello."))
 BLOCKS = Verbatim(provider="acme", model="primary", blocks=({"type": "thinking", "signature": "s"},))
 
 
@@ -319,3 +321,62 @@ def test_a_budget_is_kept_by_an_outline_where_no_summary_comes():
     assert "- t: 2.9 KiB" in text
     log.say(e.ContextCompacted, note=note(text), kept=action.kept)
     assert isinstance(log.next, CallModel)
+
+
+DENSE = e.Observed(
+    model="acme/primary", slot="primary", jobs=5, calls=1, output_tokens=9, longest_tokens=9, density=1.5
+)
+THIN = DENSE.model_copy(update={"model": "acme/strong", "density": 0.6})
+
+
+def test_a_job_begins_with_the_density_that_its_agent_has_seen():
+    plain, learned = Log(), Log(observed=(DENSE, THIN))
+    strong = ROUTE.model_copy(update={"model": "strong"})
+    other = ROUTE.model_copy(update={"provider": "other", "model": "spare"})
+
+    assert (plain.job.conversation.density, learned.job.conversation.density) == (None, 1.5)
+    learned.say(e.JobRerouted, route=strong, cause="escalation")
+    assert learned.job.conversation.density == 0.6
+    learned.say(e.JobRerouted, route=other, cause="fallback")
+    assert learned.job.conversation.density is None
+
+
+def test_a_job_goes_on_with_the_density_of_its_session():
+    log = Log(observed=(DENSE,)).say(e.SessionContinued, density=1.2)
+
+    assert log.job.conversation.density == 1.2
+
+
+@pytest.mark.parametrize(("density", "expected"), [(None, 1.0), (0.6, 1.0), (1.5, 1.5)])
+def test_a_windows_estimate_is_corrected_upwards_only(density: float | None, expected: float):
+    observed = () if density is None else (DENSE.model_copy(update={"density": density}),)
+    log = Log(cards=(SMALL,), observed=observed).say(e.SessionContinued, tokens=7_000, messages=2)
+    job = with_history(log.job, HISTORY, is_unbound=False)
+
+    said = compaction._filled(job)
+
+    own = compaction._tokens(job.conversation.messages, SMALL)
+    assert said == 7_000 + int(own * expected)
+
+
+def test_a_budgets_estimate_is_corrected_both_ways():
+    thin = DENSE.model_copy(update={"density": 0.6})
+    log = Log(cards=(WIDE,), config=BUDGETED, observed=(thin,)).say(e.SessionContinued, tokens=7_000, messages=2)
+    job = with_history(log.job, HISTORY, is_unbound=False)
+
+    assert compaction._filled(job) == 7_000 + int(compaction._tokens(job.conversation.messages, WIDE) * 0.6)
+
+
+def test_a_window_of_an_earlier_builds_log_is_not_corrected():
+    log = Long(cards=(WIDE,)).step(RESULT)
+    assert log.job.conversation.density is None or not log.job.conversation.is_density_known
+
+    assert compaction._density(log.job) == 1.0
+
+
+def test_what_a_job_used_says_how_dense_its_prompts_were_counted():
+    segment = e.Segment(part="messages", hash="h", count=1, tokens=8)
+    log = Log().ask(1, prefix=(segment,)).answer("so")
+
+    [used] = log.job.money.used
+    assert (used.counted_tokens, used.estimated_tokens, used.density) == (10, 8, 1.25)

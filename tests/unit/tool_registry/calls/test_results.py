@@ -13,6 +13,7 @@ from mcp_types import CallToolResult, ImageContent, TextContent
 from wayline.contracts.chat import Citation, ToolImage
 from wayline.contracts.tools import Effect, ToolReply
 from wayline.contracts.working_context import ENTITIES_PER_RESULT_MAX, ENTITY_NAME_MAX, Entity
+from wayline.llm.tokens import estimate
 from wayline.testkit.media import png
 from wayline.tool_registry.calls.results import (
     CITATIONS,
@@ -21,7 +22,6 @@ from wayline.tool_registry.calls.results import (
     IMAGES_MAX,
     reconciled,
     reply_of,
-    tokens_of,
 )
 
 
@@ -160,9 +160,9 @@ def test_an_answer_above_the_limit_fails_and_is_not_cut():
     assert (received.content, received.error.code, received.cost_usd) == ("", "tool_failed", Decimal(1))
 
 
-@pytest.mark.parametrize(("size", "tokens"), [(0, 0), (1, 1), (4, 1), (5, 2)])
-def test_tokens_are_estimated_from_bytes(size, tokens):
-    assert tokens_of(size) == tokens
+@pytest.mark.parametrize(("text", "tokens"), [("", 0), ("a", 1), ("word", 1), ("words", 2), ("\u6f6e\u6c50" * 50, 163)])
+def test_tokens_are_estimated_as_everywhere_else(text, tokens):
+    assert reply(result(text)).tokens == estimate(text) == tokens
 
 
 @pytest.mark.parametrize(

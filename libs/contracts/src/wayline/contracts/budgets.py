@@ -152,6 +152,10 @@ class LeftWarm(Frozen):
     until: datetime = Field(description="When the provider has dropped it, if nobody reads it before.")
 
 
+DENSITY_MAX = 3.0
+"""More tokens than that for each estimated one were not counted of the same prompt."""
+
+
 class ModelUse(Frozen):
     """What a job used of one model in one slot."""
 
@@ -160,6 +164,12 @@ class ModelUse(Frozen):
     calls: int = Field(ge=1, le=TOKENS_MAX, description="That were answered and counted.")
     output_tokens: int = Field(ge=0, le=TOKENS_MAX, description="Of all of them, thinking included.")
     longest_tokens: int = Field(ge=0, le=TOKENS_MAX, description="Of the longest.")
+    density: float | None = Field(
+        default=None,
+        gt=0,
+        le=DENSITY_MAX,
+        description="Tokens of prompts that its provider counted for each estimated one; null: it counted none.",
+    )
 
 
 class JobUse(Frozen):

@@ -56,6 +56,9 @@ class Attachment(Frozen):
     height: int | None = Field(default=None, ge=1)
     pages: int | None = Field(default=None, ge=0, description="Of a PDF.")
     text_bytes: int = Field(default=0, ge=0, description="The text that can be read in it.")
+    text_tokens: int | None = Field(
+        default=None, ge=0, description="Estimated, of that text; null: an earlier build read it, and its bytes tell."
+    )
 
 
 Part = Annotated[TextPart | ImagePart | FilePart, Field(discriminator="type")]

@@ -11,6 +11,7 @@ import orjson
 
 from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
+from wayline.contracts.budgets import DENSITY_MAX
 from wayline.contracts.chat import AssistantMessage, Attachment, ChatMessage, ToolCall
 from wayline.contracts.jobs import Child, Failure, FiredBy, Origin, Parent, Route, Status, SubmitJob, Turn, Waiting
 from wayline.contracts.models import ModelCard, Slot
@@ -22,6 +23,15 @@ from wayline.journal.repeats import Repeated, repeated
 
 Changes = dict[str, Any]
 """The fields of one part that an event changes."""
+DENSITY_MIN = 0.5
+"""Between this and `DENSITY_MAX` a provider's count corrects an estimate: beyond them something else was counted."""
+
+
+def density(counted_tokens: int, estimated_tokens: int) -> float | None:
+    """Return how many tokens were counted for each estimated one; None: one of the two is missing."""
+    if not counted_tokens or not estimated_tokens:
+        return None
+    return min(max(counted_tokens / estimated_tokens, DENSITY_MIN), DENSITY_MAX)
 
 
 class Life(NamedTuple):
@@ -82,8 +92,11 @@ class Conversation(NamedTuple):
     prompt_tokens: int | None = None
     """What the provider counted when the model last spoke, its words included, else about what it was sent; None: the
     history is another now."""
-    density: float = 1.0
-    """How many tokens its model's provider counted for each that was estimated, in the last answered call."""
+    density: float | None = None
+    """How many tokens its model's provider counted for each that was estimated: in the last answered call, else in its
+    session's last job or in its agent's recent ones; None: nobody has counted."""
+    is_density_known: bool = False
+    """Whether the log said it before the first call: only then is it used where no budget is to be kept."""
     compacting_at: int | None = None
     """The step after which a summary was last asked for, whatever came of it."""
 
@@ -360,11 +373,27 @@ class ModelTotals(NamedTuple):
     calls: int = 0
     output_tokens: int = 0
     longest_tokens: int = 0
+    counted_tokens: int = 0
+    """Of the prompts that were both counted by the provider and estimated."""
+    estimated_tokens: int = 0
 
-    def plus(self, output_tokens: int) -> ModelTotals:
-        """Add a call."""
-        longest = max(self.longest_tokens, output_tokens)
-        return ModelTotals(self.model, self.slot, self.calls + 1, self.output_tokens + output_tokens, longest)
+    @property
+    def density(self) -> float | None:
+        """Return how many tokens of prompts its provider counted for each estimated one; None: it counted none."""
+        return density(self.counted_tokens, self.estimated_tokens)
+
+    def plus(self, output_tokens: int, *, counted_tokens: int = 0, estimated_tokens: int = 0) -> ModelTotals:
+        """Add a call; its prompt counts where it was counted and estimated."""
+        both = counted_tokens > 0 and estimated_tokens > 0
+        return ModelTotals(
+            self.model,
+            self.slot,
+            self.calls + 1,
+            self.output_tokens + output_tokens,
+            max(self.longest_tokens, output_tokens),
+            self.counted_tokens + (counted_tokens if both else 0),
+            self.estimated_tokens + (estimated_tokens if both else 0),
+        )
 
 
 class Money(NamedTuple):

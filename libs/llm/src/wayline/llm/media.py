@@ -26,7 +26,10 @@ def tokens(card: ModelCard, attachment: Attachment) -> int:
     kind, rules = kind_of(attachment.media_type), card.media
     if kind == "image":
         return _image(rules, attachment, unknown=IMAGE_TOKENS)
-    return (attachment.pages or 0) * rules.page_tokens + ceil(attachment.text_bytes / BYTES_PER_TOKEN)
+    text = attachment.text_tokens
+    if text is None:
+        text = ceil(attachment.text_bytes / BYTES_PER_TOKEN)
+    return (attachment.pages or 0) * rules.page_tokens + text
 
 
 def parts_tokens(card: ModelCard, parts: Iterable[Part], attachments: Iterable[Attachment]) -> int:

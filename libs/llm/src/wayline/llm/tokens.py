@@ -27,7 +27,12 @@ WIRE_TOKENS_MAX = 16
 
 def estimate(text: str) -> int:
     """Estimate the tokens of a text, rounded up."""
-    return -(-weight(text.encode()) // BYTES_PER_TOKEN)
+    return estimate_bytes(text.encode())
+
+
+def estimate_bytes(text: bytes) -> int:
+    """Estimate the tokens of a text in UTF-8, rounded up."""
+    return -(-weight(text) // BYTES_PER_TOKEN)
 
 
 def weight(text: bytes) -> int:

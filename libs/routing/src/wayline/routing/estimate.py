@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
+from math import ceil
 from typing import Literal
 
 from wayline.contracts.agents import AgentConfig
@@ -76,6 +77,12 @@ class Shape:
     def first_on(self, card: ModelCard) -> int:
         """Return the first prompt, as this model counts it."""
         return self.prompt_tokens + sum(media.tokens(card, attachment) for attachment in self.attachments)
+
+    def counted_on(self, card: ModelCard, slot: Slot) -> int:
+        """Return the first prompt as its provider will probably count it: corrected by what it counted of late."""
+        observed = self.observed_on(card, slot)
+        density = observed.density if observed is not None else None
+        return self.first_on(card) if density is None else ceil(self.first_on(card) * density)
 
     def most_on(self, card: ModelCard, estimated: int) -> int:
         """Return the most tokens that a prompt of `estimated` tokens and the attachments can have there."""
@@ -173,7 +180,7 @@ def expected(card: ModelCard, shape: Shape, *, slot: Slot = "primary", cached_to
     if not is_known(card):
         return None
     total = Decimal(0)
-    kept, prompt = cached_tokens, shape.first_on(card)
+    kept, prompt = cached_tokens, shape.counted_on(card, slot)
     for output in _outputs(card, shape, slot):
         call = cost(card, _usage(card, prompt, min(kept, prompt), output))
         if call is None:

@@ -14,6 +14,7 @@ from wayline.contracts.chat import IMAGES, PDF
 from wayline.contracts.images import seen
 from wayline.contracts.knowledge import IndexDocument
 from wayline.documents import BYTE_ORDER_MARKS, Unreadable, characters, html_text, pdf_pages
+from wayline.llm.tokens import estimate_bytes
 
 BINARY_SHARE = 0.02
 """Text has no control characters but white space; random bytes have over a tenth."""
@@ -84,6 +85,8 @@ class Original:
     height: int | None = None
     pages: int | None = None
     text_bytes: int = 0
+    text_tokens: int = 0
+    """Estimated."""
     sha256: str = field(init=False)
     """Taken at once, where the document is read: that is a thread, and the largest take a while."""
 
@@ -110,7 +113,7 @@ def decode(document: IndexDocument, limits: Limits) -> Decoded:
         return _pdf(content, limits)
     pages = _text(content, media_type)
     encoded = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
-    return Decoded(Original(encoded, media_type, text_bytes=len(encoded)), pages)
+    return Decoded(Original(encoded, media_type, text_bytes=len(encoded), text_tokens=estimate_bytes(encoded)), pages)
 
 
 def _image(content: str | bytes) -> Decoded:
@@ -132,8 +135,10 @@ def _pdf(content: str | bytes, limits: Limits) -> Decoded:
         advice="split it, or raise WAYLINE_RETRIEVAL_PDF_PAGES_MAX",
     )
     found = [Page(storable(text), number=number) for number, text in enumerate(pages, start=1) if text.strip()]
-    text_bytes = sum(size_of(page.text) for page in found)
-    original = Original(content, PDF, pages=len(pages), text_bytes=text_bytes)
+    texts = [_encoded(page.text) for page in found]
+    original = Original(
+        content, PDF, pages=len(pages), text_bytes=sum(map(len, texts)), text_tokens=sum(map(estimate_bytes, texts))
+    )
     return Decoded(original, found, None if found else NO_TEXT)
 
 
@@ -229,7 +234,11 @@ def _content(document: IndexDocument, bytes_max: int) -> str | bytes:
 
 def size_of(text: str) -> int:
     """Return how many bytes a text takes, also one that no encoding takes as it is."""
-    return len(text.encode("utf-8", "surrogatepass"))
+    return len(_encoded(text))
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _refuse_binary(text: str) -> None:

@@ -104,12 +104,13 @@ WHERE tenant = $1 AND document_id = $2 AND status <> 'deleted';
 
 -- name: put_original
 INSERT INTO originals AS kept (
-    tenant, document_id, content, sha256, media_type, width, height, pages, text_bytes
+    tenant, document_id, content, sha256, media_type, width, height, pages, text_bytes, text_tokens
 )
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 ON CONFLICT (tenant, document_id) DO UPDATE SET
     content = excluded.content, sha256 = excluded.sha256, media_type = excluded.media_type, width = excluded.width,
-    height = excluded.height, pages = excluded.pages, text_bytes = excluded.text_bytes
+    height = excluded.height, pages = excluded.pages, text_bytes = excluded.text_bytes,
+    text_tokens = excluded.text_tokens
 WHERE kept.sha256 <> excluded.sha256 OR kept.media_type <> excluded.media_type;
 
 -- name: delete_original
@@ -117,7 +118,7 @@ DELETE FROM originals WHERE tenant = $1 AND document_id = $2;
 
 -- name: describe_originals
 SELECT document_id, name, status, error, sha256, originals.media_type, octet_length(content) AS size_bytes, width, height,
-    pages, text_bytes
+    pages, text_bytes, text_tokens
 FROM documents
 LEFT JOIN originals USING (tenant, document_id)
 WHERE tenant = $1 AND document_id = ANY ($2::text[]) AND status <> 'deleted';

@@ -336,28 +336,36 @@ DELETE FROM agent_usage WHERE tenant = $1 AND (agent, model, slot) IN (
 -- The averages of jobs that ended, one row for each agent, model and slot, go into the averages of those before them.
 INSERT INTO agent_usage AS known (
     tenant, agent, model, slot, jobs, calls, output_tokens, longest_tokens, longest_deviation, tools, tools_tokens,
-    updated_at
+    density, updated_at
 )
-SELECT $1, agent, model, slot, jobs, calls, output_tokens, longest_tokens, longest_tokens / 2, tools, tools_tokens, $11
+SELECT $1, agent, model, slot, jobs, calls, output_tokens, longest_tokens, longest_tokens / 2, tools, tools_tokens,
+    density, $12
 FROM unnest(
-    $2::text[], $3::text[], $4::text[], $5::int[], $6::float8[], $7::float8[], $8::float8[], $9::int[], $10::int[]
-) AS used (agent, model, slot, jobs, calls, output_tokens, longest_tokens, tools, tools_tokens)
+    $2::text[], $3::text[], $4::text[], $5::int[], $6::float8[], $7::float8[], $8::float8[], $9::int[], $10::int[],
+    $11::float8[]
+) AS used (agent, model, slot, jobs, calls, output_tokens, longest_tokens, tools, tools_tokens, density)
 ORDER BY agent, model, slot
 ON CONFLICT (tenant, agent, model, slot) DO UPDATE SET
     jobs = known.jobs + excluded.jobs,
     calls = known.calls + (excluded.calls - known.calls)
-        * excluded.jobs / (least(known.jobs, $12::int) + excluded.jobs),
+        * excluded.jobs / (least(known.jobs, $13::int) + excluded.jobs),
     output_tokens = known.output_tokens + (excluded.output_tokens - known.output_tokens)
-        * excluded.jobs / (least(known.jobs, $12::int) + excluded.jobs),
+        * excluded.jobs / (least(known.jobs, $13::int) + excluded.jobs),
     longest_tokens = known.longest_tokens + (excluded.longest_tokens - known.longest_tokens)
-        * excluded.jobs / (least(known.jobs, $12::int) + excluded.jobs),
+        * excluded.jobs / (least(known.jobs, $13::int) + excluded.jobs),
     longest_deviation = known.longest_deviation
         + (abs(excluded.longest_tokens - known.longest_tokens) - known.longest_deviation)
-        * excluded.jobs / (least(known.jobs, $12::int) + excluded.jobs),
+        * excluded.jobs / (least(known.jobs, $13::int) + excluded.jobs),
+    -- A job whose provider counted nothing says nothing, and the first that does says it all.
+    density = coalesce(
+        known.density + (excluded.density - known.density)
+            * excluded.jobs / (least(known.jobs, $13::int) + excluded.jobs),
+        excluded.density, known.density
+    ),
     tools = excluded.tools, tools_tokens = excluded.tools_tokens, updated_at = excluded.updated_at;
 
 -- name: agent_usage
-SELECT model, slot, jobs, calls, output_tokens, longest_tokens, longest_deviation, tools, tools_tokens
+SELECT model, slot, jobs, calls, output_tokens, longest_tokens, longest_deviation, tools, tools_tokens, density
 FROM agent_usage WHERE tenant = $1 AND agent = $2 AND updated_at > $3
 ORDER BY updated_at DESC, model, slot LIMIT $4;
 

@@ -43,6 +43,11 @@ class Observed(Frozen):
     calls: int = Field(ge=1, description="Calls of a job on average, rounded.")
     output_tokens: int = Field(ge=0, description="What a call writes on average, its thinking included.")
     longest_tokens: int = Field(ge=0, description="What the longest call of nearly every job stays below.")
+    density: float | None = Field(
+        default=None,
+        gt=0,
+        description="Tokens of a prompt that its provider counts for each estimated one; null: nobody has seen it.",
+    )
 
 
 class ToolsObserved(Frozen):
@@ -75,6 +80,11 @@ class Candidates(Frozen):
     def observed_on(self, name: str, slot: Slot) -> Observed | None:
         """Return what the agent's recent jobs used of a `provider/model` in a slot; None where too few did."""
         return next((one for one in self.observed if (one.model, one.slot) == (name, slot)), None)
+
+    def density_of(self, name: str) -> float | None:
+        """Return how dense the provider of a `provider/model` counted the agent's prompts, in the slot it had most."""
+        seen = [one for one in self.observed if one.model == name and one.density is not None]
+        return max(seen, key=lambda one: one.jobs).density if seen else None
 
     def __copy__(self) -> Self:
         # A copy may be given other cards: it looks them up anew.

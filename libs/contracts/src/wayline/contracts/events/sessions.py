@@ -41,6 +41,11 @@ class SessionContinued(Event):
     messages: int = Field(default=0, ge=0, description="How many messages the history has.")
     tokens: int | None = Field(default=None, description="What its provider counted at its end; None: it did not.")
     call: SessionCall | None = None
+    density: float | None = Field(
+        default=None,
+        gt=0,
+        description="Tokens that its provider counted there for each estimated one; null: none, or another model.",
+    )
     unbound: bool = Field(
         default=False, description="Providers' own blocks are left out: another agent or model goes on."
     )

@@ -8,10 +8,7 @@ from typing import Any
 from wayline.contracts import events as e
 from wayline.contracts.chat import AssistantMessage, ChatMessage, ToolMessage, UserMessage
 from wayline.journal.folding.tools import is_last
-from wayline.journal.state import Call, Changes, Job
-
-DENSITY_MIN, DENSITY_MAX = 0.5, 3.0
-"""Within these a provider's count corrects an estimate: beyond them something else was counted."""
+from wayline.journal.state import Call, Changes, Job, density
 
 
 def _submitted(job: Job, event: e.JobSubmitted) -> Changes:
@@ -20,7 +17,12 @@ def _submitted(job: Job, event: e.JobSubmitted) -> Changes:
 
 
 def _routed(job: Job, event: e.JobRouted) -> Changes:
-    return {"attachments": event.attachments} if event.attachments else {}
+    changes: Changes = {"attachments": event.attachments} if event.attachments else {}
+    return changes | _known(event.candidates.density_of(event.route.name))
+
+
+def _known(known: float | None) -> Changes:
+    return {} if known is None else {"density": known, "is_density_known": True}
 
 
 def _model_requested(job: Job, _: e.ModelRequested) -> Changes:
@@ -39,16 +41,14 @@ def _steered(job: Job, event: e.SessionSteered) -> Changes:
 def _model_completed(job: Job, event: e.ModelCompleted) -> Changes:
     messages = (*job.conversation.messages, event.message)
     changes = {"messages": messages, "prompt_tokens": event.usage.total or _estimated(job)}
-    estimated = _estimated(job)
-    if not event.usage.input or not estimated:
-        return changes
-    density = event.usage.input / estimated
-    return changes | {"density": min(max(density, DENSITY_MIN), DENSITY_MAX)}
+    counted = density(event.usage.input, _estimated(job) or 0)
+    return changes if counted is None else changes | {"density": counted}
 
 
-def _rerouted(_: Job, __: e.JobRerouted) -> Changes:
-    """Forget what another model's provider counted."""
-    return {"density": 1.0}
+def _rerouted(job: Job, event: e.JobRerouted) -> Changes:
+    """Forget what another model's provider counted, for what is known of this one's."""
+    known = job.routing.candidates.density_of(event.route.name)
+    return {"density": known, "is_density_known": known is not None}
 
 
 def _estimated(job: Job) -> int | None:
@@ -83,7 +83,7 @@ def _compacted(job: Job, event: e.ContextCompacted) -> Changes:
 def _continued(job: Job, event: e.SessionContinued) -> Changes:
     own = {attachment.document_id for attachment in job.conversation.attachments}
     before = (attachment for attachment in event.attachments if attachment.document_id not in own)
-    return {"history": (), "attachments": (*job.conversation.attachments, *before)}
+    return {"history": (), "attachments": (*job.conversation.attachments, *before), **_known(event.density)}
 
 
 def _summarized(job: Job, event: e.ResultSummarized) -> Changes:

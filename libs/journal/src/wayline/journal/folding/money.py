@@ -38,7 +38,7 @@ def _model_completed(job: Job, event: e.ModelCompleted) -> Changes:
     if event.unsettled is not None:
         return _spared(job, _unsettled(job, event.unsettled))
     paid = _paid(job, event.usage, "model", _called(job), event.cost_usd, saved_usd=event.saved_usd)
-    return _spared(job, paid) | {"used": _used(job, event.usage.output)}
+    return _spared(job, paid) | {"used": _used(job, event.usage)}
 
 
 def _spared(job: Job, paid: Changes) -> Changes:
@@ -92,7 +92,7 @@ def _unsettled(job: Job, bounds: e.Bounds) -> Changes:
     return {"costs": unsettled(job.money.costs, bounds)}
 
 
-def _used(job: Job, output_tokens: int) -> tuple[ModelTotals, ...]:
+def _used(job: Job, usage: Usage) -> tuple[ModelTotals, ...]:
     """Add a call to what the job used of its model in its slot."""
     if job.routing.route is None:
         return job.money.used
@@ -103,7 +103,8 @@ def _used(job: Job, output_tokens: int) -> tuple[ModelTotals, ...]:
             now = one
         else:
             others.append(one)
-    return (*others, now.plus(output_tokens))
+    estimated = sum(part.tokens for part in job.model.open.prefix) if job.model.open else 0
+    return (*others, now.plus(usage.output, counted_tokens=usage.input, estimated_tokens=estimated))
 
 
 def _called(job: Job) -> str:

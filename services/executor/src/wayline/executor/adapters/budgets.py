@@ -88,4 +88,5 @@ def _bounded(totals: ModelTotals) -> ModelUse:
         calls=totals.calls,
         output_tokens=min(totals.output_tokens, TOKENS_MAX),
         longest_tokens=min(totals.longest_tokens, TOKENS_MAX),
+        density=totals.density,
     )

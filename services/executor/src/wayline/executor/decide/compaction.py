@@ -86,7 +86,7 @@ def _history_tokens(job: Job) -> int:
     if not history or continued is None:
         return 0
     if continued.tokens is None or continued.call is None:
-        return _tokens(history, job.routing.card)
+        return int(_tokens(history, job.routing.card) * _density(job))
     return continued.tokens - sum(part.tokens for part in continued.call.prefix if part.part != "messages")
 
 
@@ -99,14 +99,23 @@ def _filled(job: Job) -> int | None:
     conversation, card, answer = job.conversation, job.routing.card, job.conversation.last_said
     if answer is not None:
         since = list(takewhile(lambda message: message is not answer, reversed(conversation.steered)))
-        # As dense as the provider found this job's prompts so far; elsewhere the margin of the window is for that.
-        density = conversation.density if context_budget(job) else 1.0
-        return conversation.prompt_tokens and conversation.prompt_tokens + int(_tokens(since, card) * density)
+        return conversation.prompt_tokens and conversation.prompt_tokens + int(_tokens(since, card) * _density(job))
     if not conversation.history or job.session.continued is None:
         return None
     counted = job.session.continued.tokens
-    before = _heads(job) + _tokens(conversation.history, card) if counted is None else counted
-    return before + _tokens(conversation.messages, card)
+    before = _heads(job) + int(_tokens(conversation.history, card) * _density(job)) if counted is None else counted
+    return before + int(_tokens(conversation.messages, card) * _density(job))
+
+
+def _density(job: Job) -> float:
+    """Return by how much to correct an estimate: as dense as the provider of the job's model found prompts so far.
+
+    In a window never less than the estimate: what comes next may be of another kind, and nothing may be cut off.
+    """
+    conversation = job.conversation
+    if context_budget(job) is not None:
+        return conversation.density or 1.0
+    return max(1.0, conversation.density or 1.0) if conversation.is_density_known else 1.0
 
 
 def _heads(job: Job) -> int:

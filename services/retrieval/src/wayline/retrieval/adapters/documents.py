@@ -249,6 +249,7 @@ def _kept(original: Original) -> tuple[Any, ...]:
         original.height,
         original.pages,
         original.text_bytes,
+        original.text_tokens,
     )
 
 

@@ -18,6 +18,7 @@ from wayline.contracts.images import seen
 from wayline.contracts.money import usd
 from wayline.contracts.tools import Effect, ToolError, ToolReply
 from wayline.contracts.working_context import ENTITIES_PER_RESULT_MAX, ENTITY_NAME_MAX, Entity
+from wayline.llm.tokens import estimate
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, ImageContent
@@ -32,7 +33,6 @@ COST = "wayline/cost_usd"
 CITATIONS = "wayline/citations"
 """Names in a call's `_meta`: we send the first four, a tool may answer with the other two."""
 
-BYTES_PER_TOKEN = 4
 IMAGES_MAX = 4
 """Images of one result that a model can be shown; the others are named."""
 IMAGE_MAX_BYTES = 2 * 1024 * 1024
@@ -44,11 +44,6 @@ LINE_READ_MAX = 1_000
 """Characters of an entity's name or id that are looked at."""
 
 _CITATIONS = TypeAdapter(tuple[Citation, ...])
-
-
-def tokens_of(size_bytes: int) -> int:
-    """Return estimated tokens of a text of this size, for a tool's reply: a provider's count replaces it later."""
-    return -(-size_bytes // BYTES_PER_TOKEN)
 
 
 def reply_of(
@@ -73,7 +68,7 @@ def reply_of(
     if size > max_bytes:
         reason = f"the tool's answer of {size} bytes is above the limit of {max_bytes}; ask it for less"
         return failed("tool_failed", reason, **always)
-    always |= {"size_bytes": size, "tokens": tokens_of(size)}
+    always |= {"size_bytes": size, "tokens": estimate(content)}
     if result.is_error:
         return failed("tool_failed", content or "the tool failed without saying why", **always)
     citations = citations_of(meta) if trusted else ()

@@ -17,8 +17,8 @@ from wayline.contracts.tools import (
     ToolReply,
     VoidTool,
 )
+from wayline.llm.tokens import estimate
 from wayline.tool_registry.calls.ledger import Ledger
-from wayline.tool_registry.calls.results import tokens_of
 from wayline.tool_registry.calls.running_calls import RunningCalls
 from wayline.tool_registry.tools.catalogue import select
 from wayline.tool_registry.tools.tool_servers import ToolServers
@@ -72,7 +72,7 @@ class CallHandlers:
 def _decided(ask: ResolveTool) -> ToolReply:
     if ask.outcome == "succeeded":
         size = len(ask.content.encode())
-        return ToolReply(status="success", content=ask.content, size_bytes=size, tokens=tokens_of(size))
+        return ToolReply(status="success", content=ask.content, size_bytes=size, tokens=estimate(ask.content))
     message = ask.content or "a person found that this call did not take effect"
     return ToolReply(status="failed", error=ToolError(code="tool_failed", message=message))
 

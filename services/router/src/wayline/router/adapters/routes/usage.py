@@ -32,6 +32,7 @@ ROWS_MAX = 100
 """Models and slots of one agent that a decision looks at: those used last."""
 WAITING_MAX = 10_000
 """Ended jobs whose use is not written yet; more are not counted."""
+DENSITY_DIGITS = 3
 VIEWS_MAX = 4_096
 """Agents whose figures are kept in memory; one more, and all are read again."""
 
@@ -93,7 +94,7 @@ class Usage:
         await self.write(now=datetime.now(UTC))
 
 
-Row = tuple[str, str, Slot, int, float, float, float, int, int]
+Row = tuple[str, str, Slot, int, float, float, float, int, int, float | None]
 
 
 def averages(used: Sequence[JobUse]) -> list[Row]:
@@ -112,7 +113,9 @@ def _row(place: tuple[str, str, Slot], newest: JobUse, several: Sequence[ModelUs
     output, longest = (
         sum(tokens) for tokens in zip(*((one.output_tokens, one.longest_tokens) for one in several), strict=True)
     )
-    return *place, jobs, calls / jobs, output / calls, longest / jobs, newest.tools, newest.tools_tokens
+    densities = [one.density for one in several if one.density is not None]
+    density = sum(densities) / len(densities) if densities else None
+    return *place, jobs, calls / jobs, output / calls, longest / jobs, newest.tools, newest.tools_tokens, density
 
 
 def _agent_averages(rows: Iterable[Record]) -> AgentAverages:
@@ -125,6 +128,7 @@ def _agent_averages(rows: Iterable[Record]) -> AgentAverages:
             calls=max(1, round(row["calls"])),
             output_tokens=ceil(row["output_tokens"]),
             longest_tokens=ceil(row["longest_tokens"] + DEVIATIONS * row["longest_deviation"]),
+            density=row["density"] and round(row["density"], DENSITY_DIGITS),
         )
         for row in found
         if row["jobs"] >= JOBS_MIN
