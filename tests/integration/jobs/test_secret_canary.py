@@ -87,6 +87,7 @@ async def test_a_secret_is_in_no_table_stream_object_log_or_span(platform, tmp_p
             for service in platform.running:
                 service.telemetry.add_processor(SimpleSpanProcessor(spans))
             config = {"url": f"{url}?key={CANARY}-query", "headers": {"Authorization": f"Bearer {key}"}}
+            config["untrusted"] = False
             async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{platform.http_port}", timeout=30) as http:
                 answers = [
                     await http.put("/v1/mcp/servers/bank", json=config),

@@ -93,7 +93,7 @@ async def used(platform) -> AsyncIterator[tuple[Bank, str]]:
 
 
 async def put_server(platform, tenant: str, url: str) -> None:
-    config = ServerConfig(url=url, effects={"pay": "once", "rate": "read"})
+    config = ServerConfig(url=url, effects={"pay": "once", "rate": "read"}, untrusted=False)
     await platform.bus.ask(PutServer(tenant=tenant, name="bank", config=config), ServerView)
 
     async def listed() -> bool:

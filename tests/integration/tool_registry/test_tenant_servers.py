@@ -98,6 +98,26 @@ async def test_a_saved_server_can_be_called_at_once(platform):
     assert reply.status == "success"
 
 
+async def test_results_of_a_saved_server_are_strangers_words(platform):
+    await platform.registry(platform.effects.settings(), **ALLOWED)
+
+    views = [
+        await put(platform, "plain", url=platform.effects.url),
+        await put(platform, "believed", url=platform.effects.url, trusted=True),
+        await put(platform, "ours", url=platform.effects.url, untrusted=False),
+    ]
+    await until_listed(platform, "plain__look_read", "believed__look_read", "ours__look_read")
+    listed = await platform.bus.ask(ListTools(tenant=platform.tenant, patterns=("*__look_read",)), ToolList)
+
+    assert {tool.server: tool.untrusted for tool in listed.tools} == {
+        "plain": True,
+        "believed": False,
+        "ours": False,
+        "effects": False,
+    }
+    assert [view.config.untrusted for view in views] == [True, False, False]
+
+
 async def test_a_saved_server_is_live_on_every_replica(platform):
     for _ in range(2):
         await platform.registry(platform.effects.settings(), **ALLOWED, reread_every_s=600)

@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from wayline.standalone.commands.server_config import CannotImport, asked, imported, plain_name
+from wayline.standalone.commands.server_config import CannotImport, asked, imported, plain_name, without_defaults
 
 
 @pytest.mark.parametrize(
@@ -89,3 +89,20 @@ def test_answers_on_a_terminal_become_a_server(answers: list[str], name: str, co
 
     assert json.loads(done.stdout.splitlines()[-1]) == [name, config]
     assert "secret" not in "".join(done.stdout.splitlines()[:-1])
+
+
+@pytest.mark.parametrize(("trusted", "untrusted"), [("n", True), ("y", False)])
+def test_results_are_strangers_words_by_default_unless_trusted(trusted: str, untrusted: bool):
+    app = typer.Typer()
+    app.command()(lambda: print("\n" + json.dumps(asked()[1])))
+
+    done = CliRunner().invoke(app, input=f"bank\nhttps://bank.example/mcp\n\n{trusted}\n\n")
+
+    assert json.loads(done.stdout.splitlines()[-1])["untrusted"] is untrusted
+
+
+def test_saying_that_a_server_is_no_stranger_is_kept():
+    given = {"url": "https://h/mcp", "trusted": False, "untrusted": False, "oauth": None}
+
+    assert without_defaults(given) == {"url": "https://h/mcp", "untrusted": False}
+    assert without_defaults(given | {"untrusted": None}) == {"url": "https://h/mcp"}

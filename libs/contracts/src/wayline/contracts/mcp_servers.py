@@ -123,10 +123,11 @@ class ServerConfig(BaseModel):
         description="When a person must approve a call of its tools: `always`, `writes` (what does more than read) or "
         "`never`; agents may ask for more.",
     )
-    untrusted: bool = Field(
-        default=False,
+    untrusted: bool | None = Field(
+        default=None,
         description="What its tools return are the words of strangers, such as web pages: a job that has read one "
-        "needs approvals for what has an effect.",
+        "needs approvals for what has an effect. None: those of a server that a tenant saves are, unless it is "
+        "`trusted`; those of the installation's own servers are not.",
     )
     timeout_s: float = Field(default=60, gt=0)
     in_order: bool = Field(default=False, description="Never run its tools beside another call of the same step.")

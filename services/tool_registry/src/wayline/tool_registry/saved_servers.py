@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from wayline.contracts.errors import Conflict, Reject
-from wayline.contracts.mcp_servers import MASK, ServerConfig, ServerOAuth
+from wayline.contracts.mcp_servers import MASK, ServerConfig, ServerOAuth, ServerSettings
 from wayline.tool_registry.secret_keys import VARIABLE, Sealed
 from wayline.tool_registry.settings import Settings
 
@@ -35,6 +35,16 @@ class SavedServer:
     revision: str
     """Another one after each change of the configuration."""
     saved_at: datetime | None = None
+
+
+def is_untrusted(config: ServerConfig) -> bool:
+    """Return whether the results of a tenant's server are the words of strangers: unless somebody says otherwise."""
+    return not config.trusted if config.untrusted is None else config.untrusted
+
+
+def of_tenant(config: ServerConfig, name: str) -> ServerSettings:
+    """Return the settings by which a tenant's server is run."""
+    return ServerSettings.model_construct(**{**dict(config), "untrusted": is_untrusted(config)}, name=name)
 
 
 def split(config: ServerConfig) -> tuple[ServerConfig, Secrets]:

@@ -59,7 +59,14 @@ def add(
     ] = None,
     ask: Annotated[str | None, typer.Option(help="When a person approves calls: always, writes or never.")] = None,
     trusted: Annotated[bool, typer.Option("--trusted", help="Believe the server's own hints of effects.")] = False,
-    untrusted: Annotated[bool, typer.Option("--untrusted", help="Its results are the words of strangers.")] = False,
+    untrusted: Annotated[
+        bool | None,
+        typer.Option(
+            "--untrusted/--no-untrusted",
+            help="Its results are the words of strangers, so that jobs that read one need approvals: the default "
+            "without --trusted.",
+        ),
+    ] = None,
     timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="How long a call may take.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Save it also when it cannot be connected to.")] = False,
     as_json: AsJson = False,
@@ -99,6 +106,8 @@ def _try_and_save(name: str | None, given: dict[str, Any], *, force: bool, as_js
         print_json({"report": report, "server": server})
         return
     print(f"{name} is saved: its tools are {name}__…")
+    if server["config"]["untrusted"]:
+        print(f"{server_config.STRANGERS}; add {name} again with --no-untrusted where that is not so")
     if needs_login:
         print(f"log in with: wayline mcp login {name}")
 

@@ -12,6 +12,9 @@ import typer
 
 from wayline.standalone.commands.arguments import fail, read_json
 
+STRANGERS = (
+    "its results count as the words of strangers: a job that has read one asks a person before it does more than read"
+)
 EFFECTS = ("read", "idempotent", "reconcile", "once")
 _PLACEHOLDER = re.compile(r"\$\{(?P<kind>env:)?(?P<name>[^}]*)\}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -77,7 +80,8 @@ def asked() -> tuple[str, dict[str, Any]]:
             env[variable] = typer.prompt(f"Value of {variable}", hide_input=True)
         config["env"] = env
     config["trusted"] = typer.confirm("Believe its own hints of which tools only read?", default=False)
-    config["untrusted"] = typer.confirm("Are its results words of strangers, such as web pages?", default=False)
+    strangers = "Are its results words of strangers, such as web pages? Jobs that read them then need approvals."
+    config["untrusted"] = typer.confirm(strangers, default=not config["trusted"])
     return name, config
 
 
@@ -93,7 +97,11 @@ def _words(command: str) -> list[str]:
 
 def without_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
     """Leave out what was not given; an empty `oauth` is a login without settings of its own."""
-    return {field: value for field, value in given.items() if value or (value == {} and field == "oauth")}
+    return {
+        field: value
+        for field, value in given.items()
+        if value or (value == {} and field == "oauth") or (value is False and field == "untrusted")
+    }
 
 
 def oauth(file: str | None, *, users: bool) -> dict[str, Any]:

@@ -37,6 +37,8 @@ from wayline.tool_registry.handlers.announcements import AnnouncementHandlers
 from wayline.tool_registry.saved_servers import (
     SavedServer,
     filled,
+    is_untrusted,
+    of_tenant,
     require_allowed,
     require_key,
     require_name,
@@ -78,11 +80,11 @@ class ServerHandlers:
     async def try_server(self, ask: TryServer) -> ServerReport:
         """Connect to a server that is not saved."""
         config = await self._complete(ask.tenant, ask.name, ask.config)
-        return await try_connection(_named(config, ask.name or UNNAMED), self.settings)
+        return await try_connection(of_tenant(config, ask.name or UNNAMED), self.settings)
 
     async def complete(self, tenant: str, name: str, config: ServerConfig) -> ServerSettings:
         """Return a server as it would be saved, with its stored secrets. Raises Reject."""
-        return _named(await self._complete(tenant, name, config), name)
+        return of_tenant(await self._complete(tenant, name, config), name)
 
     async def try_saved(self, ask: TrySavedServer) -> ServerReport:
         """Connect to a saved server once more."""
@@ -95,7 +97,7 @@ class ServerHandlers:
             return ServerReport(ok=False, why=str(error))
         require_allowed(config, self.settings)
         authorize = self.authorize(ask.tenant, config, ask.name)
-        return await try_connection(_named(config, ask.name), self.settings, authorize=authorize)
+        return await try_connection(of_tenant(config, ask.name), self.settings, authorize=authorize)
 
     async def list(self, ask: ListServers) -> ServerList:
         """Return the installation's servers and the tenant's own."""
@@ -221,7 +223,8 @@ class ServerHandlers:
             why=why or "",
             tools=0 if running is None else len(running.tools),
             quarantined=waiting,
-            config=saved.config,
+            # Said in full: a build of before reads no None there.
+            config=saved.config.model_copy(update={"untrusted": is_untrusted(saved.config)}),
             saved_at=saved.saved_at,
         )
 
@@ -236,7 +239,3 @@ class ServerHandlers:
             )
             for name, one in self.servers.of_installation.items()
         ]
-
-
-def _named(config: ServerConfig, name: str) -> ServerSettings:
-    return ServerSettings.model_construct(**dict(config), name=name)

@@ -105,7 +105,7 @@ def admit(offered: Offered, server: ServerSettings, *, retry_after_s: tuple[floa
         timeout_s=own.timeout_s or server.timeout_s,
         server=server.name,
         ask=own.ask or server.ask,
-        untrusted=server.untrusted if own.untrusted is None else own.untrusted,
+        untrusted=bool(server.untrusted) if own.untrusted is None else own.untrusted,
         charge=own.charge,
     )
     return Tool(

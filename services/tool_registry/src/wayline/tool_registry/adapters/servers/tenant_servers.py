@@ -13,6 +13,7 @@ from wayline.contracts.errors import Reject
 from wayline.contracts.mcp_servers import ServerConfig, ServerSettings
 from wayline.tool_registry.adapters.servers.mcp_server import McpServer
 from wayline.tool_registry.adapters.tables.server_table import ServerTable
+from wayline.tool_registry.saved_servers import of_tenant
 from wayline.tool_registry.secret_keys import CannotOpen
 
 log = structlog.get_logger()
@@ -130,8 +131,7 @@ class TenantServers:
             log.error("a server cannot be used", tenant=tenant, server=name, why=str(error))
             self._running[key] = TenantServer(saved.revision, pins, None, str(error))
             return
-        settings = ServerSettings.model_construct(**dict(config), name=name)
-        server = self._connect(tenant, settings)
+        server = self._connect(tenant, of_tenant(config, name))
         server.start()
         self._running[key] = TenantServer(saved.revision, pins, server)
 
