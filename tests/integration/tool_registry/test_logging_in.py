@@ -9,19 +9,23 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from wayline.contracts.errors import Reject
+from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.mcp_servers import (
     AuthorizationForgotten,
     AuthorizationUrl,
     AuthorizeServer,
     FinishAuthorization,
     ForgetAuthorization,
+    GetImpact,
     GetServer,
     PutServer,
     ServerAuthorized,
     ServerConfig,
+    ServerImpact,
     ServerOAuth,
+    ServerReport,
     ServerView,
+    TryServer,
 )
 from wayline.contracts.tools import Effect
 from wayline.testkit import until
@@ -207,6 +211,36 @@ async def test_tokens_never_go_to_another_url(platform):
 
     assert "wayline mcp login bank" in reply.error.message
     assert not any(sent)
+
+
+async def test_an_unsaved_change_is_tried_with_the_saved_login(platform):
+    async with protected(platform) as bank:
+        await log_in(platform, bank)
+        changed = ServerConfig(url=bank.url, oauth=ServerOAuth(), timeout_s=7)
+
+        tried = await platform.bus.ask(TryServer(tenant=platform.tenant, name="bank", config=changed), ServerReport)
+        seen = len(bank.requests)
+        # Nobody answers for the recorded calls here: that is asked once the server was reached.
+        with pytest.raises(Retry):
+            await platform.bus.ask(GetImpact(tenant=platform.tenant, name="bank", config=changed), ServerImpact)
+
+    assert ([tool.name for tool in tried.tools], tried.why) == (["pay"], "")
+    assert len(bank.requests) > seen
+
+
+async def test_an_unsaved_change_of_the_url_is_tried_without_login(platform):
+    thief = Protected()
+    async with protected(platform) as bank, serving(thief) as thief.url:
+        await log_in(platform, bank)
+        # It would take the tokens that the bank gave out.
+        thief.trusts = bank
+        changed = ServerConfig(url=thief.url, oauth=ServerOAuth())
+        ask = TryServer(tenant=platform.tenant, name="bank", config=changed)
+
+        tried = await platform.bus.ask(ask, ServerReport, timeout_s=30)
+
+    assert not tried.ok
+    assert thief.requests == []
 
 
 async def test_forgotten_tokens_are_revoked(platform):

@@ -133,7 +133,8 @@ class ImpactHandlers:
     async def _of_configuration(self, tenant: str, name: str, config: ServerConfig) -> Mapping[str, ToolChange]:
         """Connect to a server as it would be saved, and compare what it offers. Raises Conflict."""
         server = await self.administration.complete(tenant, name, config)
-        report, offered = await offered_definitions(server, self.settings)
+        authorize = await self.administration.login_for(tenant, name, server)
+        report, offered = await offered_definitions(server, self.settings, authorize=authorize)
         if not report.ok:
             raise Conflict(f"{name} cannot be reached as it would be saved, so nothing can be compared: {report.why}")
         pins = await self.definitions.pins(tenant, name)

@@ -80,7 +80,20 @@ class ServerHandlers:
     async def try_server(self, ask: TryServer) -> ServerReport:
         """Connect to a server that is not saved."""
         config = await self._complete(ask.tenant, ask.name, ask.config)
-        return await try_connection(of_tenant(config, ask.name or UNNAMED), self.settings)
+        authorize = await self.login_for(ask.tenant, ask.name, config)
+        return await try_connection(of_tenant(config, ask.name or UNNAMED), self.settings, authorize=authorize)
+
+    async def login_for(self, tenant: str, name: str | None, config: ServerConfig) -> MakeAuth | None:
+        """Return how an unsaved configuration is authenticated by the saved server's login; None: not by it.
+
+        A login was given for one URL, and is shown to no other.
+        """
+        stored = None if name is None else await self.table.find(tenant, name)
+        if name is None or stored is None or stored.config.oauth is None:
+            return None
+        # The query may hold a key, and is a mask in the stored configuration.
+        saved_url = self.table.whole(stored).url
+        return self.authorize(tenant, config, name) if config.url == saved_url else None
 
     async def complete(self, tenant: str, name: str, config: ServerConfig) -> ServerSettings:
         """Return a server as it would be saved, with its stored secrets. Raises Reject."""
