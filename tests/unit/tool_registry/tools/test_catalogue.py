@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from wayline.contracts.mcp_servers import ServerSettings, ToolSettings
 from wayline.contracts.tools import Effect
@@ -66,6 +67,30 @@ def test_a_tool_name_is_made_valid_and_the_servers_is_kept():
 
     assert tool.name == "bank__files_read_all_" + "x" * 43
     assert tool.offered_as.startswith("files/read.all ")
+
+
+@pytest.mark.parametrize(
+    "name", ["web_fetch", "rates__rate", "../rates__rate", "\u200brates__rate", "__rates__rate", "use_tool"]
+)
+def test_no_tool_of_a_server_takes_the_name_of_another(name: str):
+    admitted = admit(Offered(name=name), server(), retry_after_s=())
+
+    assert admitted.name.startswith("bank__")
+    assert admitted.name.partition("__")[0] == "bank"
+
+
+@pytest.mark.parametrize("name", ["rates__rate", "rates_", "Rates", "rates\u200b", ""])
+def test_no_server_has_a_name_that_reads_as_anothers_tool(name: str):
+    with pytest.raises(ValidationError):
+        ServerSettings(name=name, url="http://bank")
+
+
+def test_a_definition_is_admitted_as_a_model_may_read_it():
+    offered = Offered(description="Pay.\U000e0041\u202e", input_schema={"properties": {"a": {"title": "A\u200b"}}})
+
+    definition = admit(offered, server(), retry_after_s=()).definition
+
+    assert (definition.description, definition.input_schema) == ("Pay.", {"properties": {"a": {"title": "A"}}})
 
 
 def test_a_selection_is_sorted_and_matches_whole_names():

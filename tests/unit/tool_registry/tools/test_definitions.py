@@ -130,3 +130,9 @@ def test_differences_name_their_place_and_escape_hidden_characters():
 
 def test_a_new_definition_is_shown_whole():
     assert differences(None, json.dumps({"name": "take"})) == [Difference("/name", None, '"take"')]
+
+
+def test_hidden_characters_change_the_pinned_hash():
+    plain, hidden = ({"name": "pay", "description": text} for text in ("Pay.", "Pay.\u200b"))
+
+    assert definition_of(plain, shown=plain).sha256 != definition_of(hidden, shown=hidden).sha256

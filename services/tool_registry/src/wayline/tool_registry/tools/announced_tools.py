@@ -9,6 +9,7 @@ from wayline.contracts.tools import ToolDefinition
 from wayline.tool_registry.settings import SEPARATOR
 from wayline.tool_registry.tools.arguments import Arguments
 from wayline.tool_registry.tools.catalogue import NAME_MAX, Tool
+from wayline.tool_registry.tools.read_definition import read_description, read_schema
 
 _HIDDEN = re.compile(r"[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 """Characters of a description that a model reads and a person does not see."""
@@ -32,8 +33,8 @@ def announced_tools(
 def _tool(offered: BusTool, service: str, retry_after_s: tuple[float, ...]) -> Tool:
     definition = ToolDefinition(
         name=f"{service}{SEPARATOR}{offered.name}",
-        description=offered.description,
-        input_schema=offered.input_schema,
+        description=read_description(offered.description),
+        input_schema=read_schema(offered.input_schema),
         effect=offered.effect,
         in_order=offered.in_order,
         timeout_s=offered.timeout_s,

@@ -16,6 +16,7 @@ from wayline.contracts.nearest import nearest_names
 from wayline.contracts.tools import Effect, ToolDefinition
 from wayline.tool_registry.settings import SEPARATOR
 from wayline.tool_registry.tools.arguments import Arguments, digest_of
+from wayline.tool_registry.tools.read_definition import read_description, read_schema
 
 log = structlog.get_logger()
 
@@ -98,8 +99,8 @@ def admit(offered: Offered, server: ServerSettings, *, retry_after_s: tuple[floa
     own = server.tools.get(offered.name, _PLAIN)
     definition = ToolDefinition(
         name=own_name(server.name if prefix else None, offered.name),
-        description=offered.description or "",
-        input_schema=offered.input_schema,
+        description=read_description(offered.description),
+        input_schema=read_schema(offered.input_schema),
         effect=effect_of(offered, server),
         in_order=server.in_order if own.in_order is None else own.in_order,
         timeout_s=own.timeout_s or server.timeout_s,

@@ -1,4 +1,4 @@
-"""Write what cannot be seen in a text as escapes: a server may hide some in its descriptions."""
+"""Show, or leave out, what cannot be seen in a text: a server may hide some in its descriptions."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ UNSEEN_RANGES = (
     (0xE0100, 0xE01EF),
 )
 """Joiners, fillers, blanks and variation selectors, which Unicode counts as letters or marks."""
+PLAIN = {"Zs": " ", "Zl": "\n", "Zp": "\n"}
+"""What a model reads in place of a character of a category; the others are left out."""
 SHORT_MAX = 0xFFFF
 
 
@@ -27,6 +29,13 @@ def visible(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(char if _is_seen(char) else _escaped(ord(char)) for char in text)
+
+
+def without_hidden(text: str) -> str:
+    """Return a text without the characters that cannot be seen; a space or line end of another kind is a plain one."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(char if _is_seen(char) else PLAIN.get(unicodedata.category(char), "") for char in text)
 
 
 def _is_seen(char: str) -> bool:
