@@ -111,8 +111,8 @@ def test_a_desktop_clients_servers_are_imported(fresh: Installed):
     }
     content = json.dumps({"mcpServers": servers})
 
-    first = fresh.wayline("mcp", "import", "-", stdin=content, NOTES_TOKEN=CANARY)
-    second = fresh.wayline("mcp", "import", "-", "--json", stdin=content, NOTES_TOKEN=CANARY)
+    first = fresh.wayline("mcp", "import", "-", "--yes", stdin=content, NOTES_TOKEN=CANARY)
+    second = fresh.wayline("mcp", "import", "-", "--yes", "--json", stdin=content, NOTES_TOKEN=CANARY)
     listed = {server["name"]: server for server in fresh.run_json("mcp", "list")["servers"] if server["of"] == "tenant"}
 
     lines = first.stdout.splitlines()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,6 +19,8 @@ from wayline.tool_registry.settings import Settings
 Secrets: TypeAlias = dict[str, dict[str, str]]
 """The values of `headers` and `env` by name, the query of `url`, which often holds a key, and `oauth.client_secret`."""
 
+COMMAND_SHOWN_MAX = 300
+"""Characters of a command line in an error."""
 LOADER_VARIABLES = ("PATH", "LD_", "DYLD_")
 """They decide which program runs, and what is loaded into it."""
 
@@ -122,7 +125,7 @@ def require_name(name: str, taken: Iterable[str]) -> None:
 def require_allowed(config: ServerConfig, settings: Settings) -> None:
     """Refuse a configuration that a tenant may not use here. Raises Reject, saying who can allow it."""
     if config.command is not None:
-        _require_command(config.command, settings.commands)
+        _require_command((config.command, *config.args), settings.commands)
         for name in config.env:
             if name.upper().startswith(LOADER_VARIABLES):
                 raise _not_allowed(f"the variable {name} decides which program runs: leave it out of `env`")
@@ -149,8 +152,8 @@ def require_key(secrets: Secrets, newest: str | None) -> None:
         )
 
 
-def _require_command(command: str, allowed: tuple[str, ...]) -> None:
-    if command in allowed:
+def _require_command(argv: tuple[str, ...], allowed: tuple[str, ...]) -> None:
+    if any(_allows(one, argv) for one in allowed):
         return
     if not allowed:
         raise _not_allowed(
@@ -158,8 +161,20 @@ def _require_command(command: str, allowed: tuple[str, ...]) -> None:
             "the tool-registry runs, or give a `url`"
         )
     raise _not_allowed(
-        f"the command {command!r} is not allowed here; WAYLINE_TOOL_REGISTRY_COMMANDS allows {', '.join(allowed)}"
+        f"the command {shlex.join(argv)[:COMMAND_SHOWN_MAX]} is not allowed here; WAYLINE_TOOL_REGISTRY_COMMANDS allows "
+        f"{', '.join(allowed)}"
     )
+
+
+def _allows(entry: str, argv: tuple[str, ...]) -> bool:
+    """Return whether an entry of the list allows a program: by its command, or by how its whole command line begins."""
+    if entry == argv[0]:
+        return True
+    try:
+        words = tuple(shlex.split(entry))
+    except ValueError:
+        return False
+    return len(words) > 1 and argv[: len(words)] == words
 
 
 def _not_allowed(why: str) -> Reject:

@@ -65,7 +65,8 @@ class Settings(EnvironmentSettings):
     )
     commands: tuple[str, ...] = Field(
         default=(),
-        description="Programs that tenants' servers may be, by exact name or path; none: only by URL.",
+        description="Programs that tenants' servers may be, by exact name or path; with arguments after it, such as "
+        "`npx -y @scope/x@1.2.3`, only command lines that begin with exactly these words. None: only by URL.",
     )
     private_servers: bool = Field(
         default=False,

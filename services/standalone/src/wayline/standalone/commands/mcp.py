@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Sequence
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -93,10 +94,12 @@ def _try_and_save(name: str | None, given: dict[str, Any], *, force: bool, as_js
     """Save a server that can be connected to; ask on the terminal for one that was not given."""
     asking = name is None
     if name is None:
-        if as_json or not sys.stdin.isatty():
+        if as_json or not _on_terminal():
             fail("give the server's name and its --url, or its command after --")
         name, given = server_config.asked()
     config = server_config.without_defaults(given)
+    if line := server_config.command_line(config):
+        print(f"{name} runs: {line}", file=sys.stderr)
     needs_login = "oauth" in config
     # Nobody is logged in yet, so it could not be connected to.
     report = {"ok": True} if needs_login else _tried(name, config, as_json=as_json)
@@ -128,14 +131,20 @@ def _require_wanted(name: str, report: dict[str, Any], *, force: bool, asking: b
 def import_servers(
     file: Annotated[str, typer.Argument(help="JSON with `mcpServers`, as desktop clients keep it; - reads the input.")],
     replace: Annotated[bool, typer.Option("--replace", help="Also those whose name is saved already.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Run the programs that are shown without asking.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Save every server of a desktop client's configuration. Exit code 1: not all could be."""
+    """Show the programs of a desktop client's configuration, ask, and save its servers. Exit code 1: not all could be.
+
+    A program runs from the moment when it is saved.
+    """
     content = read_json(file)
     servers = content.get("mcpServers", content.get("servers")) if isinstance(content, dict) else None
     if not isinstance(servers, dict) or not all(isinstance(server, dict) for server in servers.values()):
         fail(f'{file} has no servers: it needs {{"mcpServers": {{"NAME": {{"command": "…", "args": […]}}}}}}')
-    done = conversation(lambda client: _import_all(client, servers, replace=replace), as_json=as_json)
+    plan = [server_config.planned(given, server, os.environ) for given, server in servers.items()]
+    _require_consent(plan, yes=yes)
+    done = conversation(lambda client: _import_all(client, plan, replace=replace), as_json=as_json)
     if as_json:
         print_json({"servers": done})
     else:
@@ -143,8 +152,27 @@ def import_servers(
 
         for one in done:
             console().print(import_line(one), soft_wrap=True)
+        if any(one["saved"] for one in done):
+            print(f"Of each {server_config.STRANGERS}; `wayline mcp add NAME --no-untrusted …` changes that")
     if any(not one["saved"] for one in done):
         raise typer.Exit(1)
+
+
+def _on_terminal() -> bool:
+    """Return whether a person can answer questions here."""
+    return sys.stdin.isatty()
+
+
+def _require_consent(plan: Sequence[server_config.Planned], *, yes: bool) -> None:
+    """Show the programs that would be started, and end the command where nobody agrees to run them."""
+    lines = [f"{one.name} runs: {line}" for one in plan if (line := server_config.command_line(one.config))]
+    # The output is for what became of each server.
+    print("\n".join(lines), end="\n" if lines else "", file=sys.stderr)
+    if not lines or yes:
+        return
+    if not _on_terminal():
+        fail(f"nothing is imported, because {len(lines)} of these servers are programs: --yes runs what is shown")
+    typer.confirm(f"Run {len(lines)} where the tool-registry runs?", abort=True, err=True)
 
 
 @app.command()
@@ -189,7 +217,7 @@ def approve(
     if not as_json:
         console().print(changed_definitions(changes), soft_wrap=True)
     if not yes:
-        if not sys.stdin.isatty():
+        if not _on_terminal():
             fail("nothing is approved: --yes approves what is shown")
         typer.confirm(f"Approve {len(changes)}?", abort=True)
     # By their hashes: what the server offers by now may be something else than what was shown.
@@ -348,20 +376,22 @@ def _tried(name: str, config: dict[str, Any], *, as_json: bool) -> dict[str, Any
     return found
 
 
-async def _import_all(client: Any, servers: dict[str, Any], *, replace: bool) -> list[dict[str, Any]]:
+async def _import_all(client: Any, plan: Sequence[server_config.Planned], *, replace: bool) -> list[dict[str, Any]]:
     from wayline.client import ApiError
 
     saved = {server["name"] for server in (await client.get("/v1/mcp/servers"))["servers"]}
     done: list[dict[str, Any]] = []
     names: set[str] = set()
-    for given, server in servers.items():
-        name, why = server_config.plain_name(given), ""
+    for given, name, config, disabled, problem in plan:
+        why = problem
         try:
+            if problem:
+                raise server_config.CannotImport(problem)
             if name in names or (name in saved and not replace):
                 raise server_config.CannotImport(f"{name} is saved already; --replace saves it anew")
-            await client.put(f"/v1/mcp/servers/{name}", server_config.imported(server, os.environ))
+            await client.put(f"/v1/mcp/servers/{name}", config)
             names.add(name)
-            if server.get("disabled"):
+            if disabled:
                 await client.post(f"/v1/mcp/servers/{name}/disable")
         except (ApiError, server_config.CannotImport) as error:
             why = str(error)

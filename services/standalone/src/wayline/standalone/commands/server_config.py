@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import typer
 
@@ -18,6 +18,18 @@ STRANGERS = (
 EFFECTS = ("read", "idempotent", "reconcile", "once")
 _PLACEHOLDER = re.compile(r"\$\{(?P<kind>env:)?(?P<name>[^}]*)\}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class Planned(NamedTuple):
+    """A server of a desktop client's file, as it would be saved here."""
+
+    given: str
+    """Its name in the file."""
+    name: str
+    config: dict[str, Any]
+    disabled: bool
+    why: str = ""
+    """Why it cannot be saved; empty: it can be tried."""
 
 
 class CannotImport(Exception):
@@ -41,6 +53,28 @@ def imported(server: Mapping[str, Any], environment: Mapping[str, str]) -> dict[
         "env": server.get("env"),
     }
     return {field: _replaced(value, environment) for field, value in config.items() if value}
+
+
+def planned(given: str, server: Mapping[str, Any], environment: Mapping[str, str]) -> Planned:
+    """Return what would be saved of a desktop client's server, or why nothing can be."""
+    name, disabled = plain_name(given), bool(server.get("disabled"))
+    try:
+        return Planned(given, name, imported(server, environment), disabled)
+    except CannotImport as error:
+        return Planned(given, name, {}, disabled, str(error))
+
+
+def command_line(config: Mapping[str, Any]) -> str:
+    """Return the program that a server's configuration starts, with all its arguments on one line; empty: none."""
+    from wayline.tool_registry.tools.visible_text import visible
+
+    if not (command := config.get("command")):
+        return ""
+    args = config.get("args") or ()
+    words = [command, *(args if isinstance(args, list | tuple) else (args,))]
+    line = visible(shlex.join(map(str, words))).replace("\n", "\\n").replace("\t", "\\t")
+    names = ", ".join(sorted(map(str, config.get("env") or ())))
+    return f"{line}  (with {visible(names)})" if names else line
 
 
 def _replaced(value: Any, environment: Mapping[str, str]) -> Any:
