@@ -10,6 +10,7 @@ from prometheus_client import REGISTRY
 
 from wayline.contracts import events as e
 from wayline.contracts.tools import ListTools, ToolList
+from wayline.executor.prompt.shorten import FRAME
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.simulator.chat_server import ChatServer, Say, turns
 from wayline.testkit import Platform, until
@@ -309,6 +310,7 @@ async def test_an_untrusted_result_makes_the_next_effect_ask(platform, effects):
         assert (asked.tool, asked.why) == (PAY, "tainted")
         assert LOOK in asked.reason
         assert effects.count("look_read") == 2
+        assert effects.amounts() == []
         await platform.decide("j1", asked.approval_id)
         await platform.wait_for("j1")
         assert effects.amounts() == [1]
@@ -348,6 +350,35 @@ async def test_an_agent_may_turn_off_asking_when_tainted(platform, effects):
 
         assert (await platform.wait_for("j1")).status == "completed"
         assert effects.amounts() == [1]
+
+
+async def test_an_untrusted_result_is_framed_as_data(platform, effects):
+    plan = turns(Say(tools=((LOOK, {}),)), Say(tools=((LOOK, {"query": "again"}),)), Say(text="all done"))
+    async with ChatServer(plan) as chat:
+        await start(platform, effects, chat, agent={"ask": "never"}, untrusted=True)
+
+        await platform.submit("j1", agent="careful", model="chat/m")
+        await platform.wait_for("j1")
+
+        first, *_ = results = await answers(chat)
+        assert all(one.startswith(FRAME.format(tool=LOOK)) for one in results)
+        assert [m["content"] for m in chat.calls[1][1]["messages"] if m["role"] == "tool"] == [first]
+
+
+async def test_a_tainted_job_asks_before_it_carries_data_out(platform, effects):
+    plan = turns(Say(tools=((LOOK, {}),)), Say(tools=((LOOK, {"query": "secret"}),)), Say(text="all done"))
+    async with ChatServer(plan) as chat:
+        await start(platform, effects, chat, agent={"ask": "never", "ask_egress": True}, untrusted=True)
+        await platform.submit("j1", agent="careful", model="chat/m")
+
+        [asked] = await waiting(platform)
+
+        assert (asked.tool, asked.why) == (LOOK, "tainted")
+        assert "can carry data out" in asked.reason
+        assert effects.count("look_read") == 1
+        await platform.decide("j1", asked.approval_id)
+        assert (await platform.wait_for("j1")).status == "completed"
+        assert effects.count("look_read") == 2
 
 
 async def test_no_agent_can_lift_what_a_tool_asks_for(platform, effects):

@@ -113,6 +113,24 @@ def test_what_only_reads_needs_no_approval_after_untrusted_content():
     assert cause(job(AgentConfig(ask_when_tainted=False), tainted_by="web"), PAY) is None
 
 
+@pytest.mark.parametrize(
+    ("config", "tainted_by", "why"),
+    [
+        (AgentConfig(), "web", None),
+        (AgentConfig(ask_egress=True), None, None),
+        (AgentConfig(ask_egress=True), "web", "tainted"),
+        (AgentConfig(ask_egress=True, ask_when_tainted=False), "web", "tainted"),
+    ],
+)
+def test_a_read_that_can_carry_data_out_asks_where_the_agent_says(config, tainted_by, why):
+    fetch = LOOK.model_copy(update={"untrusted": True})
+    here = job(config, offered=(LOOK, fetch.model_copy(update={"name": "fetch"})), tainted_by=tainted_by)
+
+    assert cause(here, fetch) == why
+    assert cause(here, LOOK) is None
+    assert (digest_to_call(here, "1", "never_listed") == "") == (tainted_by is not None)
+
+
 def test_arguments_that_the_schema_refuses_are_nobodys_to_approve():
     assert standing(job(), WANTED, {"usd": 5}) is ApprovalState.NEEDED
     assert standing(job(), WANTED, {"usd": "much"}) is ApprovalState.FREE

@@ -151,6 +151,11 @@ class AgentConfig(Frozen):
         description="Have a person approve every call that does more than read, once the job has read a result of an "
         "untrusted tool.",
     )
+    ask_egress: bool = Field(
+        default=False,
+        description="Then have a person approve every call of an untrusted tool as well, also one that only reads, "
+        "such as `web_fetch`: its arguments can carry out what the job knows.",
+    )
     context: Literal["window", "budgeted"] = Field(
         default="window",
         description="`budgeted`: a call takes at most 20,000 to 40,000 tokens, by the job's complexity; `window`: what "

@@ -67,6 +67,11 @@ class ToolDefinition(Frozen):
         return self.effect is Effect.READ and self.charge is None
 
     @property
+    def is_egress(self) -> bool:
+        """Return whether its arguments may reach strangers, as the words come from them that it returns."""
+        return self.untrusted
+
+    @property
     def digest(self) -> str:
         """Return the hash of what an approval of a call rests on."""
         # Named one by one: a build that knows another field has to find the same hash.

@@ -161,8 +161,8 @@ def _require_command(argv: tuple[str, ...], allowed: tuple[str, ...]) -> None:
             "the tool-registry runs, or give a `url`"
         )
     raise _not_allowed(
-        f"the command {shlex.join(argv)[:COMMAND_SHOWN_MAX]} is not allowed here; WAYLINE_TOOL_REGISTRY_COMMANDS allows "
-        f"{', '.join(allowed)}"
+        f"the command {shlex.join(argv)[:COMMAND_SHOWN_MAX]} is not allowed here; "
+        f"WAYLINE_TOOL_REGISTRY_COMMANDS allows {', '.join(allowed)}"
     )
 
 

@@ -102,7 +102,7 @@ def digest_to_call(job: Job, number: str, tool: str) -> str | None:
     config = job.routing.config
     if config is None or job.tools.definition(tool) is not None:
         return None
-    tainted = config.ask_when_tainted and job.tools.tainted_by is not None
+    tainted = (config.ask_when_tainted or config.ask_egress) and job.tools.tainted_by is not None
     return "" if tainted or ask_of_agent(config, tool) != "never" else None
 
 
@@ -152,9 +152,8 @@ def cause(job: Job, definition: ToolDefinition | None) -> ApprovalCause | None:
         return "agent"
     # A job that this one starts is tainted with it, and asks for itself.
     acts = definition.effect is not Effect.READ and definition.name != RUN_AGENT
-    if config.ask_when_tainted and job.tools.tainted_by is not None and acts:
-        return "tainted"
-    return None
+    asks = (config.ask_when_tainted and acts) or (config.ask_egress and definition.is_egress)
+    return "tainted" if asks and job.tools.tainted_by is not None else None
 
 
 def ask_of_agent(config: AgentConfig, tool: str) -> Ask:
@@ -169,7 +168,10 @@ def reason(job: Job, tool: str, why: ApprovalCause) -> str:
         return f"{tool} asks for an approval of each call"
     if why == "agent":
         return f"the agent's policy asks for an approval of {tool}"
-    return f"the job has read what {job.tools.tainted_by} returned, which is not trusted, and {tool} has an effect"
+    definition = job.tools.definition(tool)
+    reads = definition is not None and definition.effect is Effect.READ
+    could = "can carry data out" if reads else "has an effect"
+    return f"the job has read what {job.tools.tainted_by} returned, which is not trusted, and {tool} {could}"
 
 
 def policy_version(job: Job) -> str:
