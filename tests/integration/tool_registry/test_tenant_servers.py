@@ -120,6 +120,7 @@ async def test_results_of_a_saved_server_are_strangers_words(platform):
 
 async def test_a_saved_server_is_live_on_every_replica(platform):
     for _ in range(2):
+        # So rarely that only the notice on the bus can bring a change to the other replica.
         await platform.registry(platform.effects.settings(), **ALLOWED, reread_every_s=600)
     replicas = [service for service in platform.running if service.name == "tool_registry"]
 
