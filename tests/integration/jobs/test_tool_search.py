@@ -181,7 +181,8 @@ async def test_a_disabled_tool_that_fits_is_named(platform: Platform):
 
     shown, nothing, empty = results(chat.calls[-1][1])
     assert "bank__rate (call it through use_tool)" in shown
-    assert "bank__rate_history fits too, but is switched off for this agent" in shown
+    assert "bank__rate_history fits too, but cannot be called here: it is among the agent's `tools_off`" in shown
+    assert "take bank__rate_history out of the `tools_off` of the agent" in shown
     assert nothing.startswith("None of ") and "try other words" in nothing
     assert empty.startswith("tool_search takes `query`")
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from wayline.contracts.mcp_servers import PutServer, ServerConfig, ServerView
+from wayline.contracts.mcp_servers import EnableServer, GetServer, PutServer, ServerConfig, ServerView, State
 from wayline.contracts.tools import FoundTools, SearchTools
 from wayline.testkit import until
 
@@ -37,10 +37,35 @@ async def test_a_search_finds_tools_by_their_words_and_servers(platform):
 
     clock = await search(platform, "what time is it in Zurich?")
     cash = await search(platform, "petty cash in Zollikon")
+    web = await search(platform, "search the web for news")
     named = await search(platform, "petty cash in Zollikon", patterns=("bank__*",))
     theirs = await search(platform, "petty cash in Zollikon", tenant="others")
 
     assert clock.tools[0].tool.name == "get_current_time"
     assert [one.tool.name for one in cash.tools] == ["cash__entries"]
     assert (named.tools, named.disabled) == ((), ("cash__entries",))
+    assert named.unusable[0].how == "add cash__entries to the `tools` of the agent (`wayline agents put`)"
+    assert "WAYLINE_TOOL_REGISTRY_WEB_SEARCH_PROVIDER" in {one.name: one.how for one in web.unusable}["web_search"]
     assert "cash__entries" not in {one.tool.name for one in theirs.tools}
+
+
+async def test_a_tool_of_a_disabled_server_is_named_with_how_to_enable_it(platform):
+    await platform.registry(commands=[sys.executable])
+    file = platform.tmp_path / "ledger.py"
+    file.write_text(LEDGER)
+    config = ServerConfig(command=sys.executable, args=(str(file),))
+    await platform.bus.ask(PutServer(tenant=platform.tenant, name="cash", config=config), ServerView)
+
+    async def connected() -> bool:
+        view = await platform.bus.ask(GetServer(tenant=platform.tenant, name="cash"), ServerView)
+        return view.state is State.CONNECTED
+
+    await until(connected, why="its server is connected")
+    await platform.bus.ask(EnableServer(tenant=platform.tenant, name="cash", enabled=False), ServerView)
+
+    found = await search(platform, "entries of the month")
+    theirs = await search(platform, "entries of the month", tenant="others")
+
+    assert [(one.name, one.how) for one in found.unusable][:1] == [("cash__entries", "`wayline mcp enable cash`")]
+    assert "cash__entries" not in {one.tool.name for one in found.tools}
+    assert "cash__entries" not in {one.name for one in theirs.unusable}

@@ -5,7 +5,7 @@ import io
 from rich.console import Console
 from rich.markup import escape
 
-from wayline.standalone.terminal.list_views import backtest_table
+from wayline.standalone.terminal.list_views import backtest_table, found_tools
 from wayline.standalone.terminal.money_views import budgets_table, costs_table
 from wayline.standalone.terminal.table import details, table
 
@@ -65,3 +65,14 @@ def test_into_a_pipe_a_backtest_is_its_rows_and_its_verdict():
     lines = printed(backtest_table({**comparison, "unknown_cost": 0}), terminal=False).splitlines()
 
     assert lines[:2] == ["policy p", "flash\tpremium\t2"]
+
+
+def test_a_tool_that_cannot_be_called_is_shown_with_how_to_enable_it():
+    away = {"name": "bank__pay", "why": "its server bank is disabled", "how": "`wayline mcp enable bank`"}
+
+    said = printed(found_tools({"tools": [], "disabled": [], "unusable": [away], "searched": 3}), terminal=False)
+
+    assert (
+        "bank__pay fits too, but cannot be called: its server bank is disabled. "
+        "To enable it: `wayline mcp enable bank`\n"
+    ) in said

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from wayline.contracts.agents import AgentConfig, ToolLoading
 from wayline.contracts.chat import LoadedTools, NoteMessage, ToolCall, ToolMessage, UserMessage
-from wayline.contracts.tools import BUILTIN, TOOL_SEARCH, USE_TOOL, FoundTool, FoundTools, ToolDefinition
+from wayline.contracts.tools import BUILTIN, TOOL_SEARCH, USE_TOOL, FoundTool, FoundTools, ToolDefinition, UnusableTool
 from wayline.executor.prompt.builtin_tools import pin
 from wayline.executor.prompt.notes import REMIND_AFTER_MESSAGES, found, reminder
 from wayline.executor.prompt.tool_loading import (
@@ -147,6 +147,18 @@ def test_found_tools_are_told_with_definitions_and_others_by_name():
     assert beside.splitlines()[0] == "You have already: crm__01, crm__00."
     assert "web__get fits too, but is switched off" in beside
     assert "bank__pay fits too, but is not among its `tools`" in narrow.content
+
+
+def test_a_tool_that_cannot_be_called_is_told_with_how_to_enable_it():
+    away = UnusableTool(name="bank__pay", why="its server bank is disabled", how="`wayline mcp enable bank`")
+
+    told = tell_found(JOB, FoundTools(disabled=("web__get",), unusable=(away,), searched=9))
+
+    assert told.content.splitlines()[-1] == (
+        "bank__pay fits too, but cannot be called here: its server bank is disabled. "
+        "To enable it: `wayline mcp enable bank`."
+    )
+    assert "web__get" not in told.content
 
 
 def test_a_search_without_result_says_how_many_were_looked_at():

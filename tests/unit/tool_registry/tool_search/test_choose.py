@@ -1,6 +1,6 @@
 """What a search returns: tools that the asker lacks and may use; others that fit are named."""
 
-from wayline.contracts.tools import SearchTools, ToolDefinition
+from wayline.contracts.tools import SearchTools, ToolDefinition, UnusableTool
 from wayline.tool_registry.tool_search import Match, choose
 
 
@@ -41,3 +41,32 @@ def test_a_tool_that_must_be_named_is_disabled_under_a_star():
 
 def test_nothing_ranked_is_nothing_found():
     assert choose([], ask(), searched=4).model_dump(exclude_defaults=True) == {"searched": 4}
+
+
+def test_a_tool_that_may_not_be_used_is_named_with_what_allows_it():
+    matches = ranked(("web_search", 9), ("a__off", 8), ("b__not", 7))
+
+    off = ("web_search*", "a__o*")
+    found = choose(matches, ask(patterns=("web_*", "a__*"), off=off), searched=3)
+
+    assert [(one.name, one.why) for one in found.unusable] == [
+        ("web_search", "the switch `web_search` is off"),
+        ("a__off", "it is among the agent's `tools_off` (a__o*)"),
+        ("b__not", "it is not among the agent's `tools`"),
+    ]
+    assert [
+        part in one.how for part, one in zip(("web_search=on", "a__o*", "b__not"), found.unusable, strict=True)
+    ] == [
+        True,
+        True,
+        True,
+    ]
+    assert found.disabled == ("web_search", "a__off", "b__not")
+
+
+def test_a_tool_that_nobody_can_call_is_named_and_takes_no_place():
+    away = UnusableTool(name="a", why="its server is disabled", how="enable it")
+
+    found = choose(ranked(("a", 9), ("b", 8)), ask(max_results=1), searched=1, unusable={"a": away})
+
+    assert ([one.tool.name for one in found.tools], found.unusable, found.disabled) == (["b"], (away,), ())

@@ -221,12 +221,24 @@ class FoundTool(Frozen):
     score: float = Field(description="Higher fits better; scores of one search can be compared, no others.")
 
 
+class UnusableTool(Frozen):
+    """A tool that fits a search, and that the asker cannot call now."""
+
+    name: str
+    why: str = Field(description="What is in the way, as the rest of a sentence about it.")
+    how: str = Field(description="What enables it, as an instruction to an administrator.")
+
+
 class FoundTools(Frozen):
     """The tools that fit a search, the best first."""
 
     tools: tuple[FoundTool, ...] = ()
     loaded: tuple[str, ...] = Field(default=(), description="What fits as well, and the asker had already.")
     disabled: tuple[str, ...] = Field(default=(), description="What fits as well, and the agent may not use.")
+    unusable: tuple[UnusableTool, ...] = Field(
+        default=(),
+        description="Those of `disabled`, and what else fits and nobody can call now, each with how to enable it.",
+    )
     searched: int = Field(default=0, description="How many tools were looked at.")
     cost_usd: Usd | None = Field(default=None, description="What its embeddings cost; None: nothing.")
 

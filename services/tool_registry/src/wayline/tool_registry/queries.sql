@@ -183,6 +183,20 @@ ORDER BY tool LIMIT $3;
 SELECT tool, approved_sha256, waiting_sha256, waiting
 FROM definitions WHERE tenant = $1 AND server = $2 AND tool <> '' ORDER BY tool;
 
+-- name: unusable_tools
+-- Of servers that are disabled, and what waits for approval; a definition that is longer than $3 is known by its name.
+SELECT server, tool, servers.enabled, waiting_sha256 IS NOT NULL AS waits,
+    CASE WHEN octet_length(coalesce(approved, waiting)) <= $3 THEN coalesce(approved, waiting) END AS definition
+FROM definitions JOIN servers ON servers.tenant = definitions.tenant AND servers.name = definitions.server
+WHERE definitions.tenant = $1 AND tool <> '' AND (
+    NOT servers.enabled OR waiting_sha256 IS NOT NULL OR EXISTS (
+        SELECT FROM definitions AS instructions
+        WHERE instructions.tenant = $1 AND instructions.server = definitions.server AND instructions.tool = ''
+            AND instructions.waiting_sha256 IS NOT NULL
+    )
+)
+ORDER BY server, tool LIMIT $2;
+
 -- name: waiting_counts
 SELECT server, count(*) AS waiting FROM definitions
 WHERE tenant = $1 AND waiting_sha256 IS NOT NULL GROUP BY server;

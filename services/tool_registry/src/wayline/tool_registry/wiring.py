@@ -165,7 +165,7 @@ class Handlers:
             calls=CallHandlers(servers, running, tables.ledger),
             impact=ImpactHandlers(bus, administration, tables.definitions, servers, of_tenants, arguments, settings),
             logins=logins,
-            search=SearchHandlers(servers, adapters.embeddings),
+            search=SearchHandlers(servers, adapters.embeddings, tables.definitions),
             servers=administration,
             rereading=rereading,
         )

@@ -129,7 +129,7 @@ def tell_found(job: Job, found: FoundTools) -> SearchReply:
     """Return a search's result, without the tools that the model has come to know meanwhile."""
     new = tuple(one.tool for one in found.tools if job.tools.definition(one.tool.name) is None)
     known = (*found.loaded, *(one.tool.name for one in found.tools if one.tool not in new))
-    beside = "\n".join(_beside(job, known, found.disabled))
+    beside = "\n".join(_beside(job, known, found))
     if not new:
         nothing = (
             "" if known else f"None of {found.searched} tools fits: try other words for what it should do or return."
@@ -140,10 +140,14 @@ def tell_found(job: Job, found: FoundTools) -> SearchReply:
     return SearchReply("\n\n".join(filter(None, (text, beside))), new, loaded)
 
 
-def _beside(job: Job, known: Sequence[str], disabled: Sequence[str]) -> list[str]:
+def _beside(job: Job, known: Sequence[str], found: FoundTools) -> list[str]:
     lines = [f"You have already: {', '.join(known)}."] if known else []
-    config = job.routing.config
-    for name in disabled:
+    lines += [
+        f"{one.name} fits too, but cannot be called here: {one.why}. To enable it: {one.how}." for one in found.unusable
+    ]
+    told, config = {one.name for one in found.unusable}, job.routing.config
+    # A registry of the version before says no more than the names.
+    for name in (name for name in found.disabled if name not in told and not found.unusable):
         off = config is not None and may_use(name, patterns=config.tools)
         why = "is switched off for this agent (`tools_off`, `web_search` …)" if off else "is not among its `tools`"
         lines.append(f"{name} fits too, but {why}: it cannot be called here. {_ENABLE}.")

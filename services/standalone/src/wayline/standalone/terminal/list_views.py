@@ -90,8 +90,14 @@ def found_tools(found: dict[str, Any]) -> RenderableType:
         ),
         nothing=f"none of {found['searched']} tools fits",
     )
-    disabled = f"Fits too, but the agent may not use it: {', '.join(found['disabled'])}" if found["disabled"] else ""
-    return Group(rows, Text(disabled, style="dim")) if disabled else rows
+    lines = [
+        Text(f"{one['name']} fits too, but cannot be called: {one['why']}. To enable it: {one['how']}", style="dim")
+        for one in found.get("unusable", ())
+    ]
+    if not lines and found["disabled"]:
+        # A gateway of the version before says no more.
+        lines = [Text(f"Fits too, but the agent may not use it: {', '.join(found['disabled'])}", style="dim")]
+    return Group(rows, *lines) if lines else rows
 
 
 def tool_usage_table(found: dict[str, Any]) -> RenderableType:

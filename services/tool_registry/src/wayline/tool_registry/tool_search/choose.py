@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 
-from wayline.contracts.tools import FoundTool, FoundTools, SearchTools, may_use
+from wayline.contracts.tenant_settings import SWITCHED_TOOLS
+from wayline.contracts.tools import FoundTool, FoundTools, SearchTools, UnusableTool, may_use
 from wayline.tool_registry.tool_search.index import Match
 
 CANDIDATES_MAX = 100
@@ -15,16 +17,26 @@ NAMED_MAX = 3
 """Tools that are named only, because the asker has them or may not use them."""
 
 
-def choose(ranked: Sequence[Match], ask: SearchTools, *, searched: int) -> FoundTools:
-    """Return the best tools that an asker lacks and may use, and the names of better ones."""
+def choose(
+    ranked: Sequence[Match], ask: SearchTools, *, searched: int, unusable: Mapping[str, UnusableTool] | None = None
+) -> FoundTools:
+    """Return the best tools that an asker lacks and may use, and the names of better ones.
+
+    `unusable`: those that nobody can call now, by name.
+    """
+    known = unusable or {}
     found: list[FoundTool] = []
+    cannot: list[UnusableTool] = []
     loaded: list[str] = []
     disabled: list[str] = []
     for tool, score, _ in ranked:
         if len(found) == ask.max_results or score < SCORE_SHARE_MIN * ranked[0].score:
             break
-        if not may_use(tool.name, patterns=ask.patterns, off=ask.off):
+        if (one := known.get(tool.name)) is not None:
+            cannot.append(one)
+        elif not may_use(tool.name, patterns=ask.patterns, off=ask.off):
             disabled.append(tool.name)
+            cannot.append(_not_allowed(tool.name, ask))
         elif tool.name in ask.loaded:
             loaded.append(tool.name)
         else:
@@ -33,5 +45,23 @@ def choose(ranked: Sequence[Match], ask: SearchTools, *, searched: int) -> Found
         tools=tuple(found),
         loaded=tuple(loaded[:NAMED_MAX]),
         disabled=tuple(disabled[:NAMED_MAX]),
+        unusable=tuple(cannot[:NAMED_MAX]),
         searched=searched,
     )
+
+
+def _not_allowed(name: str, ask: SearchTools) -> UnusableTool:
+    """Return why the agent may not use a tool, and what allows it."""
+    if not may_use(name, patterns=ask.patterns):
+        return UnusableTool(
+            name=name,
+            why="it is not among the agent's `tools`",
+            how=f"add {name} to the `tools` of the agent (`wayline agents put`)",
+        )
+    pattern = next(pattern for pattern in ask.off if fnmatchcase(name, pattern))
+    for switch, tools in SWITCHED_TOOLS.items():
+        if pattern in tools:
+            how = f"set `{switch}` to true in the agent, or `wayline settings set {switch}=on` where it leaves that out"
+            return UnusableTool(name=name, why=f"the switch `{switch}` is off", how=how)
+    how = f"take {pattern} out of the `tools_off` of the agent (`wayline agents put`)"
+    return UnusableTool(name=name, why=f"it is among the agent's `tools_off` ({pattern})", how=how)

@@ -66,6 +66,20 @@ class PinnedTool:
 
 
 @dataclass(frozen=True)
+class PinnedAway:
+    """A tool that was pinned and cannot be called now."""
+
+    server: str
+    name: str
+    text: str | None = field(repr=False)
+    """The approved definition, else the one that waits; None: it is too long to be read for a search."""
+    enabled: bool
+    """Whether its server is."""
+    waits: bool
+    """Whether its own definition waits for approval, and not just its server's instructions."""
+
+
+@dataclass(frozen=True)
 class Review:
     """What becomes of the definitions that a server offers."""
 

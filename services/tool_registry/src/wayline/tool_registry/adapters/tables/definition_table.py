@@ -13,6 +13,7 @@ from wayline.tool_registry.errors import NotBegun
 from wayline.tool_registry.tools.definitions import (
     INSTRUCTIONS,
     Definition,
+    PinnedAway,
     PinnedTool,
     Pins,
     differences,
@@ -25,6 +26,9 @@ log = structlog.get_logger()
 
 CHANGES_SHOWN_MAX = 100
 """In one answer: each is compared anew."""
+UNUSABLE_MAX = 500
+"""Tools that cannot be called and are still found by a search."""
+DEFINITION_READ_MAX_BYTES = 20_000
 
 
 class DefinitionTable:
@@ -81,6 +85,12 @@ class DefinitionTable:
         """Return a server's tools as they were approved and as they wait."""
         rows = await self._store.fetch(tenant, self._sql.pinned_tools, tenant, server)
         return [PinnedTool(row["tool"], row["approved_sha256"], row["waiting_sha256"], row["waiting"]) for row in rows]
+
+    async def unusable(self, tenant: str) -> list[PinnedAway]:
+        """Return the tools of disabled servers, and those that wait for approval."""
+        limits = (UNUSABLE_MAX, DEFINITION_READ_MAX_BYTES)
+        rows = await self._store.fetch(tenant, self._sql.unusable_tools, tenant, *limits)
+        return [PinnedAway(row["server"], row["tool"], row["definition"], row["enabled"], row["waits"]) for row in rows]
 
     async def waiting(self, tenant: str) -> dict[str, int]:
         """Return how many definitions wait for approval, by server."""
