@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
+
+import orjson
 
 from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import AssistantMessage, ToolCall
-from wayline.contracts.jobs import Failure, Route, SubmitJob
+from wayline.contracts.jobs import Failure, Route, SubmitJob, Waiting
 from wayline.contracts.money import Usage
 from wayline.contracts.progress import Progress
 from wayline.contracts.tools import Effect, ToolError
-from wayline.journal import ProgressReader, with_progress
+from wayline.journal import ProgressReader, read_export, with_progress
 
+GOLDEN = Path(__file__).parents[1] / "executor" / "replay" / "golden"
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 TRACE = e.SpanRef(trace_id="0" * 32, span_id="0" * 16)
 
@@ -53,10 +57,17 @@ class Story:
         status = "failed" if error else "success"
         return self.add(e.ToolCompleted, step=step, call=call, tool=tool, status=status, content=content, error=why)
 
+    def parks(self) -> Story:
+        return self.add(e.JobParked, waiting=Waiting(why="approval", wait_id="w"), signals_seen=0)
+
     @property
     def progress(self) -> list[Progress]:
-        reader = ProgressReader()
-        return [made for event in self.events for made in reader.read(event)]
+        return progress_of(self.events)
+
+
+def progress_of(events: list[e.Event]) -> list[Progress]:
+    reader = ProgressReader()
+    return [made for event in events for made in reader.read(event)]
 
 
 def searched() -> Story:
@@ -105,6 +116,35 @@ def test_every_state_that_begins_is_finished():
         begun = [made for made in story.progress if made.phase == "started"]
         ended = [made for made in story.progress if made.phase == "completed"]
         assert [made.state for made in begun] == [made.state for made in ended]
+
+
+def test_calls_of_a_program_do_not_count_as_calls_of_the_step():
+    events = read_export(orjson.loads((GOLDEN / "code.json").read_bytes()))
+    program = next(event.seq for event in events if isinstance(event, e.CodeCompleted))
+
+    while_it_runs = progress_of(events[: program - 1])
+    observing = [made for made in progress_of(events) if made.state == "observing_results"]
+
+    assert [(made.state, made.phase) for made in while_it_runs[-2:]] == [
+        ("reasoning", "completed"),
+        ("executing_tools", "started"),
+    ]
+    assert [(made.ok, made.total, made.tools) for made in observing] == [(1, 1, ("run_code",))] * 2
+
+
+def test_a_resumed_job_begins_its_phase_again():
+    story = Story().model(1, "look", "pay").asks(1, "1", "look").gets(1, "1", "look").parks().add(e.JobResumed)
+    story.asks(1, "2", "pay").gets(1, "2", "pay")
+
+    told = [(made.state, made.phase, made.ok, made.total) for made in story.progress[4:]]
+
+    assert told == [
+        ("executing_tools", "started", None, 2),
+        ("executing_tools", "completed", None, 2),
+        ("executing_tools", "started", None, 2),
+        ("executing_tools", "completed", 2, 2),
+        ("observing_results", "started", 2, 2),
+    ]
 
 
 async def test_progress_is_told_only_of_events_after_the_last_id():

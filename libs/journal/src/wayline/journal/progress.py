@@ -59,11 +59,12 @@ class ProgressReader:
 
     def __init__(self) -> None:
         self._open: Progress | None = None
+        self._parked: Progress | None = None
         self._step = 0
         self._steps_max: int | None = None
         self._arguments: dict[str, tuple[str, dict[str, object]]] = {}
         self._ended: dict[str, _Ended] = {}
-        self._wanted: tuple[str, ...] = ()
+        self._wanted: dict[str, str] = {}
 
     def read(self, event: e.Event) -> list[Progress]:
         """Return the progress that an event makes: what it finishes, then what it begins."""
@@ -83,7 +84,12 @@ class ProgressReader:
                 return []
             case e.ToolCompleted():
                 return self._tool_ended(event)
-            case e.JobParked() | e.JobCompleted() | e.JobFailed() | e.JobCancelled():
+            case e.JobParked():
+                self._parked = self._open
+                return self._finish()
+            case e.JobResumed():
+                return self._resume()
+            case e.JobCompleted() | e.JobFailed() | e.JobCancelled():
                 return self._finish()
             case _:
                 return []
@@ -93,12 +99,15 @@ class ProgressReader:
         if not calls:
             return self._begin("generating_response")
         self._arguments, self._ended = {}, {}
-        self._wanted = tuple(str(c.arguments.get("name", c.tool)) if c.tool == USE_TOOL else c.tool for c in calls)
-        states: set[ProgressState] = {tool_state(tool) for tool in self._wanted}
+        self._wanted = {c.call: str(c.arguments.get("name", c.tool)) if c.tool == USE_TOOL else c.tool for c in calls}
+        states: set[ProgressState] = {tool_state(tool) for tool in self._wanted.values()}
         state: ProgressState = states.pop() if len(states) == 1 else "executing_tools"
         return self._begin(state, total=len(calls))
 
     def _tool_ended(self, event: e.ToolCompleted) -> list[Progress]:
+        if event.call not in self._wanted:
+            # A call of a program: its step is over when the program is.
+            return []
         tool, arguments = self._arguments.get(event.call, (event.tool, {}))
         ok = event.status == "success"
         content = event.error.message if event.error else event.content if event.full is None else event.full
@@ -120,11 +129,16 @@ class ProgressReader:
             message=message or _MESSAGES[state],
             iteration=self._step,
             of=self._steps_max,
-            tools=() if total is None else self._wanted,
+            tools=() if total is None else tuple(self._wanted.values()),
             ok=ok,
             total=total,
         )
         return [*before, self._open]
+
+    def _resume(self) -> list[Progress]:
+        """Begin again what was under way when the job parked."""
+        self._open, self._parked = self._parked, None
+        return [] if self._open is None else [self._open]
 
     def _finish(self, **known: object) -> list[Progress]:
         if self._open is None:
