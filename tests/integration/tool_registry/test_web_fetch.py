@@ -99,6 +99,15 @@ async def test_each_page_has_its_own_outcome(platform):
     assert observation("web_fetch", {"urls": urls}, reply.content, failed=False) == "2 fetched, 1 failed"
 
 
+async def test_an_address_asked_for_twice_is_observed_as_one_page(platform):
+    async with website(tides=TIDES) as site:
+        await registry(platform, site, answer_within_s=20)
+        urls = [site.url("/tides"), site.url("/tides")]
+        reply = await fetch(platform, *urls)
+
+    assert observation("web_fetch", {"urls": urls}, reply.content, failed=False) == "1 fetched, 0 failed"
+
+
 async def test_a_call_fails_only_when_all_pages_do(platform):
     async with website() as site:
         await registry(platform, site, answer_within_s=20)

@@ -7,6 +7,14 @@ import pytest
 from wayline.contracts.observation import OBSERVATION_CHARS_MAX, joined, observation, tool_state
 
 PASSAGES = "[1] ledger.md\nA row is kept.\n\n[2] lease.md\nA lease is renewed."
+FETCHED = {
+    "fetched": 1,
+    "failed": 1,
+    "results": [
+        {"url": "a", "title": "A", "content": "Hello."},
+        {"url": "b", "error": {"code": "bad_status", "message": "404; there is no such page"}},
+    ],
+}
 
 
 @pytest.mark.parametrize(
@@ -17,6 +25,10 @@ PASSAGES = "[1] ledger.md\nA row is kept.\n\n[2] lease.md\nA lease is renewed."
         ("brave__web_search", {"query": "tides"}, json.dumps({"results": [{}, {}, {}]}), "3 found for “tides”"),
         ("fetch", {"url": "https://a"}, "<p>hello</p>", "1 fetched"),
         ("crawl", {"urls": ["a", "b", "c"]}, json.dumps([{"url": "a"}, {"error": "404"}]), "1 fetched, 2 failed"),
+        ("crawl", {"urls": ["a", "a", "b"]}, json.dumps([{"url": "a"}, {"url": "b"}]), "2 fetched, 0 failed"),
+        ("crawl", {"urls": ["a", "a"]}, "<p>hello</p>", "1 fetched"),
+        ("web_fetch", {"urls": ["a", "a", "b"]}, json.dumps(FETCHED), "1 fetched, 1 failed"),
+        ("web_fetch", {"urls": ["a", "a"]}, json.dumps(FETCHED | {"failed": 0}), "1 fetched, 0 failed"),
         ("search_memories", {"query": "x"}, json.dumps({"memories": [1, 2], "total": 9}), "2 of 9 matched"),
         ("save_memory", {"text": "x"}, json.dumps({"saved": 3}), "3 saved"),
         ("save_memory", {"text": "x"}, "Saved.", "1 saved"),

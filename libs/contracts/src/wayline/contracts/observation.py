@@ -113,13 +113,17 @@ def _number(value: Any, *names: str) -> int | None:
 
 
 def _fetched(value: Any, arguments: Mapping[str, Any]) -> str:
+    fetched, failed = _number(value, "fetched"), _number(value, "failed")
+    if fetched is not None and failed is not None:
+        return f"{fetched} fetched, {failed} failed"
     items = _items(value)
     asked = arguments.get("urls")
+    # An address that is named twice is fetched once.
+    wanted = len(set(map(str, asked))) if isinstance(asked, list) else None
     if items is None:
-        total = len(asked) if isinstance(asked, list) else 1
-        return f"{total} fetched"
+        return f"{1 if wanted is None else wanted} fetched"
     bad = sum(isinstance(one, dict) and (bool(one.get("error")) or one.get("success") is False) for one in items)
-    missing = max(0, len(asked) - len(items)) if isinstance(asked, list) else 0
+    missing = 0 if wanted is None else max(0, wanted - len(items))
     return f"{len(items) - bad} fetched, {bad + missing} failed"
 
 
