@@ -29,6 +29,7 @@ from wayline.executor.decide.actions import (
     Resolve,
     RunTools,
 )
+from wayline.executor.decide.compaction import note
 from wayline.executor.decide.next_action import decide
 from wayline.journal import Call, Job, evolve, fold
 
@@ -180,8 +181,8 @@ class Play:
 
     def _compacted(self, step: int) -> None:
         """Let a summary stand for all but the first message, as the record of the next call does."""
-        note = NoteMessage(label="CONTEXT", text=f"What was said before step {step}, in short.")
-        self.note(e.ContextCompacted, note=note, kept=0)
+        said = note(f"What was said before step {step}, in short.", self.job.working_context)
+        self.note(e.ContextCompacted, note=said, kept=0)
 
     def _model(self, step: int, attempt: int) -> None:
         if step in self.environment.waits and not self._has(e.BudgetRaised, since_step=step):

@@ -7,9 +7,10 @@ from typing import Any
 
 from wayline.contracts import events as e
 from wayline.contracts.chat import NoteMessage, ToolCall
-from wayline.contracts.tools import ToolError
-from wayline.contracts.working_context import Entity
+from wayline.contracts.tools import ToolDefinition, ToolError
+from wayline.contracts.working_context import Entity, WorkingContext
 from wayline.journal import Call, Job, evolve, fold
+from wayline.journal.folding.context import TOOLS_MAX
 from wayline.journal.state import Tools
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -64,3 +65,23 @@ def test_only_tools_that_ran_are_used():
     failed = found(tool="shop__pay", status="failed", error=ToolError(code="tool_failed", message="no"))
 
     assert played([found(), refused, failed, found()]).context.tools_used == ("shop__pay", "shop__find")
+
+
+def discovered(*names: str) -> e.ToolsDiscovered:
+    return event(e.ToolsDiscovered, tools=tuple(ToolDefinition(name=name, description="d") for name in names))
+
+
+def test_found_tools_stay_known_where_a_session_lists_anew():
+    known = WorkingContext(tools_used=("a",), tools_discovered=("a", "b"))
+    continued = event(e.SessionContinued, lost="it is gone", context=known)
+
+    job = fold([continued, discovered("c", "a")])
+
+    assert job.tools.discovered == discovered("c", "a").tools
+    assert job.working_context == WorkingContext(tools_used=("a",), tools_discovered=("b", "c", "a"))
+
+
+def test_only_the_newest_found_tools_stay_known():
+    names = [f"t{n}" for n in range(TOOLS_MAX + 2)]
+
+    assert fold([discovered(*names)]).working_context.tools_discovered == tuple(names[2:])

@@ -18,6 +18,7 @@ from wayline.contracts.jobs import Failure, Route
 from wayline.contracts.models import MediaRules, ModelCard
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import Effect
+from wayline.contracts.working_context import WorkingContext
 from wayline.executor.decide import compaction
 from wayline.executor.decide.actions import CallModel, Compact, NoteLost
 from wayline.executor.decide.compaction import (
@@ -104,6 +105,15 @@ def test_a_conversation_filling_most_of_the_window_is_compacted():
 
     assert START_SHARE * WINDOW < log.tokens < WINDOW
     assert log.events[-1].type == "tool.completed", "between a step's results and the next call"
+
+
+def test_a_summary_names_the_tools_where_no_entity_is_known():
+    known = WorkingContext(tools_used=("shop__find",), tools_discovered=("shop__pay",))
+
+    text = note("In short.", known).text
+
+    assert text.endswith("In short.\n\nTools used so far: shop__find.\nTools found on the way: shop__pay.")
+    assert note("In short.", WorkingContext()).text.endswith("In short.")
 
 
 def test_what_is_left_has_room_for_long():

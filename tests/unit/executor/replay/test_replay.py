@@ -11,9 +11,12 @@ from hypothesis import given, settings
 
 from wayline.contracts import events as e
 from wayline.contracts.models import ModelCard
-from wayline.executor.decide import accept_answer, session_history
+from wayline.contracts.working_context import WorkingContext
+from wayline.executor.decide import accept_answer, compaction, session_history
 from wayline.executor.replay import replay, with_config, with_model, with_prompt
 from wayline.journal import NotAnExport, export_job, read_export, read_exported_history
+
+from ..logs import Log
 
 _path = Path(__file__).parents[2] / "journal" / "histories.py"
 _spec = util.spec_from_file_location("histories", _path)
@@ -148,6 +151,23 @@ def test_changed_words_of_a_correction_are_caught_where_they_are_said(monkeypatc
 
     assert divergence is not None
     assert (divergence.step, divergence.what, divergence.event) == (1, "note", "context.injected")
+
+
+KNOWN = WorkingContext(tools_used=("shop__find",), tools_discovered=("shop__pay",))
+
+
+def test_a_summary_without_what_is_known_is_caught():
+    def compacted(known: WorkingContext) -> list[e.Event]:
+        log = Log().say(e.SessionContinued, context=KNOWN)
+        return log.say(e.ContextCompacted, note=compaction.note("In short.", known), kept=0).events
+
+    assert replay(compacted(KNOWN)).is_identical
+
+    divergence = replay(compacted(WorkingContext())).divergence
+
+    assert divergence is not None
+    assert (divergence.what, divergence.event) == ("note", "context.compacted")
+    assert "shop__find" in divergence.now
 
 
 def test_arguments_that_would_be_others_are_caught():

@@ -362,6 +362,8 @@ class Context(NamedTuple):
     untold: tuple[KnownEntity, ...] = ()
     """Those of which the model was not told yet."""
     tools_used: tuple[str, ...] = ()
+    tools_discovered: tuple[str, ...] = ()
+    """Those that were found after the first call of some job, the newest last."""
 
 
 class ModelTotals(NamedTuple):
@@ -442,5 +444,5 @@ class Job(NamedTuple):
         return WorkingContext(
             entities=self.context.entities,
             tools_used=self.context.tools_used,
-            tools_discovered=tuple(dict.fromkeys(tool.name for tool in self.tools.discovered)),
+            tools_discovered=self.context.tools_discovered,
         )

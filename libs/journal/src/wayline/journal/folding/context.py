@@ -67,9 +67,17 @@ def _injected(job: Job, event: e.ContextInjected) -> Changes:
     return {"untold": ()} if job.context.untold and event.note.label == "CONTEXT UPDATE" else {}
 
 
+def _discovered(job: Job, event: e.ToolsDiscovered) -> Changes:
+    names = tuple(dict.fromkeys(tool.name for tool in event.tools))
+    before = (name for name in job.context.tools_discovered if name not in names)
+    return {"tools_discovered": (*before, *names)[-TOOLS_MAX:]}
+
+
 def _continued(_: Job, event: e.SessionContinued) -> Changes:
-    context = event.context
-    return {"entities": context.entities, "tools_used": context.tools_used, "untold": ()}
+    """Take over what the jobs before it knew, also where their messages are lost or their tools are listed anew."""
+    known = event.context
+    tools: Changes = {"tools_used": known.tools_used, "tools_discovered": known.tools_discovered}
+    return {"entities": known.entities, "untold": (), **tools}
 
 
 CHANGES: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
@@ -77,4 +85,5 @@ CHANGES: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
     e.ContextCompacted: _told,
     e.ContextInjected: _injected,
     e.SessionContinued: _continued,
+    e.ToolsDiscovered: _discovered,
 }

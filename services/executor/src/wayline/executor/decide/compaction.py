@@ -202,9 +202,9 @@ def question(job: Job, action: Compact, *, attempt_id: str) -> ModelRequest:
 
 
 def note(summary: str, context: WorkingContext = NOTHING_KNOWN) -> NoteMessage:
-    """Return the note that takes the place of what was summarised, with the things that the conversation is about."""
-    known = f"\n\n{in_words(context)}" if context.entities else ""
-    return NoteMessage(label="CONTEXT", text=f"What was said and done until here, in short:\n{summary.strip()}{known}")
+    """Return the note that takes the place of what was summarised, with what is known of the conversation."""
+    text = f"What was said and done until here, in short:\n{summary.strip()}"
+    return NoteMessage(label="CONTEXT", text="\n\n".join(filter(None, (text, in_words(context)))))
 
 
 def outline(job: Job, kept: int) -> str:

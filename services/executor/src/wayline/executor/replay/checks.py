@@ -21,7 +21,7 @@ from wayline.executor.prompt.builtin_tools import refusal
 from wayline.executor.prompt.cache_guard import cache_break
 from wayline.executor.prompt.notes import GUIDANCE, guidance, reminder
 from wayline.executor.prompt.tool_loading import is_search
-from wayline.executor.prompt.working_context import update
+from wayline.executor.prompt.working_context import in_words, update
 from wayline.journal import Job
 
 What = Literal["decision", "prompt", "note", "arguments", "result"]
@@ -111,11 +111,12 @@ def aux_requested(place: Place, event: e.AuxiliaryRequested) -> Difference | Non
 
 
 def compacted(place: Place, event: e.ContextCompacted) -> Difference | None:
-    """Compare how much of the conversation a summary leaves."""
+    """Compare how much of the conversation a summary leaves, and what it says is known; its own words are a model's."""
     kept, place.kept = place.kept, None
-    if kept is None or kept == event.kept:
-        return None
-    return Difference("decision", f"keep the last {event.kept} messages", f"keep the last {kept}")
+    if kept is not None and kept != event.kept:
+        return Difference("decision", f"keep the last {event.kept} messages", f"keep the last {kept}")
+    known, text = in_words(place.job.working_context), event.note.text
+    return None if text.endswith(f"\n\n{known}") or not known else _same("note", text.rpartition("\n\n")[2], known)
 
 
 def rerouted(place: Place, event: e.JobRerouted) -> Difference | None:
