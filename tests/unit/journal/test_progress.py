@@ -118,7 +118,7 @@ def test_every_state_that_begins_is_finished():
         assert [made.state for made in begun] == [made.state for made in ended]
 
 
-def test_calls_of_a_program_do_not_count_as_calls_of_the_step():
+def test_calls_of_a_program_are_no_calls_of_its_step():
     events = read_export(orjson.loads((GOLDEN / "code.json").read_bytes()))
     program = next(event.seq for event in events if isinstance(event, e.CodeCompleted))
 
