@@ -133,6 +133,7 @@ ANSWERS: dict[type[Request], Any] = {
     ),
     t.GetSteps: t.StepList(job_id="j1", steps=(t.Step(step=1, status="success"),)),
     t.GetCosts: t.CostTable(rows=()),
+    t.GetSessionCosts: t.CostTable(rows=()),
     GetLatestRun: RunResult(agent="critic", user_id="ann", job_id="j1", status=Status.QUEUED),
     tu.GetAgentsToolUse: tu.AgentsToolUse(agents=()),
     t.ListJobs: t.JobPage(jobs=()),

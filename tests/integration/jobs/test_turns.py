@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from decimal import Decimal
 from typing import Any
 
+import httpx2
 import pytest
 
 from wayline.contracts import events as e
 from wayline.contracts.errors import Refused, Retry
 from wayline.contracts.jobs import TERMINAL, Status, Turn
+from wayline.contracts.models import ModelCard, Prices, PutModel, Rates
 from wayline.contracts.sessions import DeleteSession, SessionDeleted
 from wayline.journal import JobLog
 from wayline.router.adapters.jobs.turn_upkeep import TurnUpkeep
@@ -21,12 +24,16 @@ from wayline.testkit import Platform, until
 from .conftest import chatting
 from .held_session import Session
 
+RATES = Rates(input=Decimal(1), output=Decimal(2), cache_read=Decimal("0.1"))
+PRICED = ModelCard(provider="chat", model="m", tier="standard", prices=Prices(rates=RATES))
+
 
 @pytest.fixture
 async def session(platform: Platform) -> AsyncIterator[Session]:
     session = Session(platform)
     async with ChatServer(session.say) as chat:
-        await platform.start("router", "executor", "tool_registry", executor=chatting(chat))
+        router = RouterSettings(chat_base_url=chat.url)
+        await platform.start("router", "executor", "tool_registry", router=router, executor=chatting(chat))
         await platform.put_agent("talker", instructions="Talk.", tools=())
         yield session
 
@@ -256,15 +263,27 @@ async def test_a_job_whose_submission_was_lost_fails_and_the_next_runs(
     assert session.asked == ["j1", "j3"]
 
 
+async def until_paid(http: httpx2.AsyncClient, *jobs: str) -> None:
+    """Wait until tracing has read what jobs cost."""
+
+    async def known() -> bool:
+        costs = (await http.get("/v1/costs", params={"group_by": "job"})).json()
+        return {row["group"]["job"] for row in costs["rows"]} >= {*jobs}
+
+    await until(known, why=f"the costs of {jobs} are read")
+
+
 async def test_a_session_is_shown_over_http_with_what_its_turns_cost(session: Session):
     platform = session.platform
     await platform.start("tracing", "gateway")
+    await platform.bus.ask(PutModel(tenant="default", card=PRICED), ModelCard)
     http = await platform.http()
     for job in ("j1", "j2"):
         await session.submit(job, session="a/b c")
         await platform.wait_for(job)
     await session.submit("k1", held=True)
     await session.running("k1")
+    await until_paid(http, "j1", "j2")
 
     listed = (await http.get("/v1/sessions", params={"agent": "talker"})).json()
     shown = (await http.get("/v1/sessions/a%2Fb%20c", params={"limit": 1})).json()
@@ -276,8 +295,33 @@ async def test_a_session_is_shown_over_http_with_what_its_turns_cost(session: Se
     assert [(turn["number"], turn["after"], turn["job"]["job_id"]) for turn in shown["page"]] == [(2, "j1", "j2")]
     assert [(turn["number"], turn["job"]["status"]) for turn in older["page"]] == [(1, "completed")]
     assert older["page"][0]["job"]["usage"]["input"] > 0
+    assert [Decimal(one["page"][0]["job"]["cost_usd"]) > 0 for one in (shown, older)] == [True, True]
     assert (busy["busy_with"], shown["busy_with"], missing.status_code) == ("k1", None, 404)
     session.gates["k1"].set()
+
+
+async def test_a_session_is_shown_with_its_cost_and_cached_share(session: Session):
+    platform = session.platform
+    await platform.start("tracing", "gateway")
+    await platform.bus.ask(PutModel(tenant="default", card=PRICED), ModelCard)
+    http = await platform.http()
+    await session.submit("j1")
+    await platform.wait_for("j1")
+    await http.delete("/v1/sessions/s1")
+    for job in ("j2", "j3"):
+        await session.submit(job)
+        await platform.wait_for(job)
+
+    await until_paid(http, "j1", "j2", "j3")
+
+    found = (await http.get("/v1/sessions/s1")).json()
+
+    jobs = [turn["job"] for turn in found["page"]]
+    assert [job["job_id"] for job in jobs] == ["j3", "j2"]
+    assert all(Decimal(job["cost_usd"]) > 0 for job in jobs)
+    assert Decimal(found["cost_usd"]) == sum(Decimal(job["cost_usd"]) for job in jobs)
+    cached, sent = [sum(job["usage"][name] for job in jobs) for name in ("cache_read", "input")]
+    assert found["cache_read_share"] == round(cached / sent, 6)
 
 
 async def test_the_gateway_refuses_what_a_busy_session_would_refuse(session: Session):

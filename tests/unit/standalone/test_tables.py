@@ -7,6 +7,7 @@ from rich.markup import escape
 
 from wayline.standalone.terminal.list_views import backtest_table, found_tools
 from wayline.standalone.terminal.money_views import budgets_table, costs_table
+from wayline.standalone.terminal.session_views import session_details
 from wayline.standalone.terminal.table import details, table
 
 LONG = "word " * 100
@@ -48,6 +49,29 @@ def test_into_a_pipe_a_detail_is_name_tab_value():
         ["agent", "a", "[b]"],
         ["model", "x"],
     ]
+
+
+def test_a_session_is_drawn_with_its_cost_and_context():
+    order = {"type": "order", "id": "A-17", "name": "Shoes [new]", "tool": "shop__find"}
+    about = {"entities": [order], "tools_used": ["shop__find"], "tools_discovered": ["shop__pay"]}
+    job = {"job_id": "j1", "status": "completed", "usage": {"input": 10, "output": 2, "cache_read": 9}}
+    shown = {
+        **{"session_id": "trip", "agent": "assistant", "user_id": None, "busy_with": None, "context": about},
+        **{"cost_usd": "0.250", "cache_read_share": 0.805, "page": [{"number": 1, "job": {**job, "cost_usd": "0.25"}}]},
+    }
+
+    lines = printed(session_details(shown), terminal=False).splitlines()
+
+    assert lines[2:-1] == [
+        "cost\t$0.25",
+        "cached\t80%",
+        "about\torder A-17 (Shoes [new])",
+        "tools used\tshop__find",
+        "tools found\tshop__pay",
+    ]
+    assert lines[-1].split("\t")[:2] == ["1", "j1"]
+    unknown = printed(session_details({**shown, "cost_usd": None, "cache_read_share": None}), terminal=False)
+    assert "cost\tcost unknown\ncached\t-\n" in unknown
 
 
 def test_into_a_pipe_a_backtest_is_its_rows_and_its_verdict():

@@ -14,6 +14,7 @@ from wayline.contracts.ids import JobId
 from wayline.contracts.jobs import JobView, Lane, Status
 from wayline.contracts.models import TOKENS_MAX
 from wayline.contracts.money import Usage
+from wayline.contracts.sessions import SESSION_ID_MAX
 
 
 class Span(Frozen):
@@ -228,6 +229,13 @@ class GetCosts(Request, subject="costs.get.{tenant}", replies=CostTable):
     group_by: tuple[CostGroup, ...] = ("model",)
     since: datetime | None = None
     tz: str = Field(default="UTC", description="Whose days are meant: an IANA name.")
+
+
+class GetSessionCosts(Request, subject="costs.session.{tenant}", replies=CostTable):
+    """Ask what the jobs of a session spent together: `total`, and no rows. Jobs that these started are not counted."""
+
+    session_id: str = Field(max_length=SESSION_ID_MAX)
+    since: datetime | None = Field(default=None, description="When it began: before, its id was another session's.")
 
 
 class Spans(Message, subject="telemetry.traces"):

@@ -10,7 +10,15 @@ from wayline.chassis import Ask, Bus, BusSettings, Part, Periodic, Service, asks
 from wayline.chassis.topology import EVENTS_TRACING, TELEMETRY_TRACING
 from wayline.contracts.finished_jobs import TakeFinished
 from wayline.contracts.tool_use import FindParkedJobs, GetAgentsToolUse, GetToolUse, ListRecordedCalls
-from wayline.contracts.traces import FindQueuePlaces, GetCosts, GetSteps, GetTrace, ListJobs, RecordSpending
+from wayline.contracts.traces import (
+    FindQueuePlaces,
+    GetCosts,
+    GetSessionCosts,
+    GetSteps,
+    GetTrace,
+    ListJobs,
+    RecordSpending,
+)
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Telemetry
 from wayline.tracing.adapters.collector import Collector
@@ -129,6 +137,7 @@ def _asks(answers: Answers) -> list[Ask[Any]]:
         asks(ListJobs, answers.list_jobs),
         asks(FindQueuePlaces, answers.find_queue_places),
         asks(GetCosts, answers.get_costs),
+        asks(GetSessionCosts, answers.get_session_costs),
     ]
 
 

@@ -279,6 +279,27 @@ UNION ALL
 (SELECT false, 1, * FROM groups ORDER BY cost_usd DESC, calls DESC LIMIT $4)
 ORDER BY is_total DESC, cost_usd DESC, calls DESC
 
+-- name: session_costs
+SELECT
+    count(*) AS calls,
+    count(*) FILTER (WHERE settled AND cost_usd IS NULL) AS calls_unknown,
+    count(*) FILTER (WHERE NOT settled) AS calls_unsettled,
+    sum(input_tokens)::bigint AS input,
+    sum(cache_read_tokens)::bigint AS cache_read,
+    sum(cache_write_5m_tokens)::bigint AS cache_write_5m,
+    sum(cache_write_1h_tokens)::bigint AS cache_write_1h,
+    sum(output_tokens)::bigint AS output,
+    sum(reasoning_tokens)::bigint AS reasoning,
+    coalesce(sum(cost_usd), 0) AS cost_usd,
+    coalesce(sum(saved_usd) FILTER (WHERE saved_usd > 0), 0) AS saved_usd,
+    coalesce(-sum(saved_usd) FILTER (WHERE saved_usd < 0), 0) AS lost_usd,
+    coalesce(sum(lower_usd) FILTER (WHERE NOT settled), 0) AS unsettled_lower_usd,
+    CASE WHEN bool_or(NOT settled AND upper_usd IS NULL) THEN NULL
+        ELSE coalesce(sum(upper_usd) FILTER (WHERE NOT settled), 0) END AS unsettled_upper_usd
+FROM ledger
+WHERE tenant = $1 AND session_id = $2 AND NOT open AND ($3::timestamptz IS NULL OR at >= $3)
+HAVING count(*) > 0
+
 -- name: approvals_waiting
 SELECT coalesce(sum(jsonb_array_length(waiting_for -> 'approvals')), 0)::bigint
 FROM jobs

@@ -129,7 +129,7 @@ IDENTITIES = {
                 "costs.record.*",
                 *(f"traces.{verb}.*" for verb in ("get", "steps")),
                 *(f"jobs.{verb}.*" for verb in ("list", "queued")),
-                "costs.get.*",
+                *(f"costs.{verb}.*" for verb in ("get", "session")),
                 "traces.usage.*",
                 LEADER_READ_EVENTS,
                 DIRECT_READ_EVENTS,
@@ -268,7 +268,7 @@ IDENTITIES = {
             answers=(
                 *(f"traces.{verb}.*" for verb in ("get", "steps", "usage")),
                 *(f"jobs.{verb}.*" for verb in ("list", "queued")),
-                *(f"costs.{verb}.*" for verb in ("get", "record")),
+                *(f"costs.{verb}.*" for verb in ("get", "session", "record")),
                 *TOOL_USE,
                 TAKE_FINISHED,
             ),

@@ -39,7 +39,7 @@ def show(
     before: Annotated[int | None, typer.Option(min=1, help="next_before of the page before.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a session's turns, newest first: what each cost, and what of its prompts came from a cache."""
+    """Show what a session cost and is about, and its turns, newest first, each with its cost and its cached share."""
     from wayline.standalone.terminal.session_views import session_details
 
     answer(

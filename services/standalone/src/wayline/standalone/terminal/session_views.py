@@ -31,12 +31,18 @@ def sessions_table(page: dict[str, Any]) -> RenderableType:
 
 
 def session_details(session: dict[str, Any]) -> RenderableType:
-    """Draw one session and a row for each of its turns."""
+    """Draw one session with its cost and what it is about, and a row for each of its turns."""
+    context = session["context"]
     about = (
         ("session", escape(session["session_id"])),
         ("agent", escape(session["agent"])),
         ("user", escape(session["user_id"] or "")),
         ("busy with", session["busy_with"]),
+        ("cost", usd(session["cost_usd"])),
+        ("cached", _share(session["cache_read_share"])),
+        ("about", ", ".join(map(_entity, context["entities"]))),
+        ("tools used", escape(", ".join(context["tools_used"]))),
+        ("tools found", escape(", ".join(context["tools_discovered"]))),
     )
     turns = table(
         ("turn", "job", "status", "tokens", "cached", "cost", "input"),
@@ -58,6 +64,14 @@ def _turn(number: int, job: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
+def _entity(one: dict[str, Any]) -> str:
+    return escape(f"{one['type']} {one['id']}" + (f" ({one['name']})" if one["name"] else ""))
+
+
 def _cached(usage: dict[str, Any] | None) -> str:
     """Return the share of a job's input tokens that came from a prompt cache."""
-    return f"{usage['cache_read'] / usage['input']:.0%}" if usage and usage["input"] else "-"
+    return _share(usage["cache_read"] / usage["input"] if usage and usage["input"] else None)
+
+
+def _share(share: float | None) -> str:
+    return "-" if share is None else f"{share:.0%}"

@@ -9,6 +9,7 @@ from wayline.contracts.traces import (
     CostTable,
     FindQueuePlaces,
     GetCosts,
+    GetSessionCosts,
     GetSteps,
     GetTrace,
     JobPage,
@@ -124,6 +125,14 @@ class Answers:
             total=row_views.cost_row(total, ()),
             groups=total["groups"],
         )
+
+    async def get_session_costs(self, asked: GetSessionCosts) -> CostTable:
+        """Sum what the jobs of one session spent."""
+        sql, named = self._store.sql.session_costs, (asked.session_id, asked.since)
+        row = await self._store.fetchrow(asked.tenant, sql, asked.tenant, *named)
+        if row is None:
+            return CostTable(rows=())
+        return CostTable(rows=(), total=views.cost_row(row, ()), groups=1)
 
 
 def _root_of(nodes: list[trace_tree.Node], job: Record | None) -> trace_tree.Node:

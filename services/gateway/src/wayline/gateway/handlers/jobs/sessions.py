@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from decimal import Decimal
+from typing import Annotated, Any, TypeAlias
 
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, Field
 
+from wayline.contracts.base import Usd
 from wayline.contracts.jobs import JobView
 from wayline.contracts.sessions import (
     TURNS_PAGE_MAX,
@@ -18,7 +20,7 @@ from wayline.contracts.sessions import (
     SessionPage,
     SessionTurns,
 )
-from wayline.contracts.traces import JobPage, ListJobs
+from wayline.contracts.traces import CostTable, GetSessionCosts, JobPage, ListJobs
 from wayline.contracts.working_context import WorkingContext
 from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader, Writer
 from wayline.gateway.handlers.shared.read_job import read_job
@@ -54,6 +56,12 @@ class SessionView(Session):
     context: WorkingContext = Field(
         description="What it is about: the entities that its tools declared, and its tools, as its last job knows them."
     )
+    cost_usd: Usd | None = Field(
+        description="What its jobs cost by now, without those that they started; null: the price of a call is unknown."
+    )
+    cache_read_share: float | None = Field(
+        description="Input tokens of its jobs that came from a prompt cache; null: there were none."
+    )
 
 
 @router.get("", responses=fails())
@@ -85,8 +93,22 @@ async def get_session(
     found = await gateway.bus.ask(asked, SessionTurns)
     jobs = await _jobs(gateway, caller.tenant, [turn.job_id for turn in found.page])
     page = tuple(TurnView(number=turn.number, after=turn.after, job=jobs[turn.job_id]) for turn in found.page)
-    context = await _context(gateway, caller.tenant, found.tail_job)
-    return SessionView.model_validate({**found.model_dump(exclude={"page"}), "page": page, "context": context})
+    shown: dict[str, Any] = {
+        "page": page,
+        "context": await _context(gateway, caller.tenant, found.tail_job),
+        **await _costs(gateway, caller.tenant, found),
+    }
+    return SessionView.model_validate({**found.model_dump(exclude={"page"}), **shown})
+
+
+async def _costs(gateway: Gateway, tenant: str, session: Session) -> dict[str, Any]:
+    """Return what a session cost, as far as tracing has read."""
+    asked = GetSessionCosts(tenant=tenant, session_id=session.session_id, since=session.created_at)
+    total = (await gateway.bus.ask(asked, CostTable)).total
+    if total is None:
+        return {"cost_usd": Decimal(0), "cache_read_share": None}
+    cost_usd = None if total.calls_unknown else total.cost_usd
+    return {"cost_usd": cost_usd, "cache_read_share": total.cache_read_share}
 
 
 async def _context(gateway: Gateway, tenant: str, job_id: str | None) -> WorkingContext:
