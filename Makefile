@@ -56,6 +56,7 @@ bench: $(VENV)/.ready ## How fast and how dear it is; writes the tables in docs/
 	$(BIN)/python -m tests.bench.speed --write docs/performance.md
 	$(BIN)/python -m tests.bench.adapters --write docs/performance.md
 	$(BIN)/python -m tests.bench.prompts --write docs/performance.md
+	$(BIN)/python -m tests.bench.sessions --write docs/performance.md
 	$(BIN)/python -m tests.bench.code --write docs/performance.md
 	$(BIN)/python -m tests.bench.code_tasks --write docs/performance.md
 	$(BIN)/python -m tests.bench.bus_tools --write docs/performance.md

@@ -94,6 +94,8 @@ async def test_twelve_turns_read_one_cache_over_a_killed_executor(make_platform:
     asked = [event for log in logs for event in log if isinstance(event, e.ModelRequested)]
     compacted = [number for number, log in enumerate(logs, 1) if any(isinstance(x, e.ContextCompacted) for x in log)]
     broken = [int(one.job_id[1:]) for one in asked if one.cache_break is not None]
+    served = {event.executor for log in logs for event in log if isinstance(event, e.JobClaimed)}
+    assert len(served) == 2
     assert len(compacted) == 1
     assert KILLED < compacted[0] < TURNS
     assert broken == compacted

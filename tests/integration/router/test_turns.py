@@ -84,6 +84,20 @@ async def test_two_hundred_concurrent_submits_keep_one_order_over_three_routers(
         chained(turns, [job for n, job in enumerate(jobs) if ("s1" if n % 4 else "s2") == session], size)
 
 
+async def test_two_hundred_concurrent_submits_to_one_session_keep_one_order(offices: Offices):
+    routers = [await offices() for _ in range(3)]
+    jobs = [f"j{n}" for n in range(200)]
+
+    taken = await asyncio.gather(
+        *(take(routers[n % 3], job) for n, job in enumerate(jobs)),
+        *(take(routers[(n + 1) % 3], job) for n, job in reversed([*enumerate(jobs)])),
+    )
+
+    turns = {job: admitted.turn for job, admitted in zip(jobs, taken[:200], strict=True)}
+    assert turns == {job: admitted.turn for job, admitted in zip(reversed(jobs), taken[200:], strict=True)}
+    chained(turns, jobs, 200)
+
+
 def chained(turns: dict[str, Turn | None], jobs: Sequence[str], size: int) -> None:
     ordered = sorted(jobs, key=lambda job: turns[job].number)  # type: ignore[union-attr]
     assert [turns[job] for job in ordered] == [

@@ -17,7 +17,7 @@ from ...bench.speed import measures, model_call, model_server, report
 from ...bench.speed.load import FLOOR, OURS, Load, percentile
 
 DOCS = Path(__file__).parents[3] / "docs" / "performance.md"
-PARTS = ("speed", "adapters", "prompts")
+PARTS = ("speed", "adapters", "prompts", "sessions")
 
 
 def held(row: page.Row) -> str:
