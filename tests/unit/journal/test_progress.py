@@ -6,16 +6,17 @@ from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import orjson
+import pytest
 
 from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import AssistantMessage, ToolCall
 from wayline.contracts.jobs import Failure, Route, SubmitJob, Waiting
 from wayline.contracts.money import Usage
-from wayline.contracts.progress import Progress
+from wayline.contracts.progress import Progress, ProgressState
 from wayline.contracts.tools import Effect, ToolError
 from wayline.journal import ProgressReader, read_export, with_progress
 
@@ -145,6 +146,35 @@ def test_a_resumed_job_begins_its_phase_again():
         ("executing_tools", "completed", 2, 2),
         ("observing_results", "started", 2, 2),
     ]
+
+
+STATES_OF_TOOLS: dict[ProgressState, str] = {
+    "executing_tools": "pay",
+    "searching_web": "web_search",
+    "fetching_content": "web_fetch",
+    "retrieving_memory": "search_memories",
+    "saving_memory": "save_memory",
+}
+
+
+@pytest.mark.parametrize(("state", "tool"), STATES_OF_TOOLS.items())
+def test_a_step_is_shown_by_what_its_tool_is_for(state, tool):
+    story = Story().model(1, tool).asks(1, "1", tool).gets(1, "1", tool)
+
+    assert [(made.state, made.phase, made.tools) for made in story.progress[4:]] == [
+        (state, "started", (tool,)),
+        (state, "completed", (tool,)),
+        ("observing_results", "started", (tool,)),
+    ]
+
+
+def test_every_state_is_made_by_some_job():
+    story = Story()
+    for step, tool in enumerate(STATES_OF_TOOLS.values(), 1):
+        story.model(step, tool).asks(step, "1", tool).gets(step, "1", tool)
+    story.model(6).add(e.JobCompleted, answer="done")
+
+    assert {made.state for made in story.progress if made.phase == "started"} == set(get_args(ProgressState))
 
 
 async def test_progress_is_told_only_of_events_after_the_last_id():

@@ -1,8 +1,11 @@
-"""A read that nobody wants any more."""
+"""A read is repeated as often as the settings say, unless nobody wants it any more."""
 
 from __future__ import annotations
 
+import asyncio
+import random
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -12,6 +15,8 @@ from wayline.telemetry import Telemetry
 from wayline.tool_registry.calls.bound_tool import BoundTool
 from wayline.tool_registry.calls.read_call import ReadCall
 from wayline.tool_registry.calls.stop_reason import StopReason
+from wayline.tool_registry.errors import AnswerLost
+from wayline.tool_registry.settings import Settings
 from wayline.tool_registry.tools.catalogue import Tool
 
 
@@ -24,11 +29,27 @@ class Untouched:
         raise AssertionError(f"{request.tool} was called")
 
 
-def reading() -> ReadCall:
-    tool = Tool(ToolDefinition(name="look", effect=Effect.READ), "look", (), "look", False)
+class Broken:
+    """A server whose answers never arrive."""
+
+    inside = False
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def hide(self, text: str) -> str:
+        return text
+
+    async def call(self, request):
+        self.calls += 1
+        raise AnswerLost("the connection was lost")
+
+
+def reading(server: Any = None, retry_after_s: tuple[float, ...] = ()) -> ReadCall:
+    tool = Tool(ToolDefinition(name="look", effect=Effect.READ), "look", retry_after_s, "look", False)
     deadline = datetime.now(UTC) + timedelta(seconds=60)
     ask = CallTool(tenant="t", key="t/j/1/1", job_id="j", step=1, call="1", tool="look", deadline=deadline)
-    return ReadCall(ask, BoundTool(tool, Untouched(), Telemetry("test"), 1_000))
+    return ReadCall(ask, BoundTool(tool, server or Untouched(), Telemetry("test"), 1_000))
 
 
 async def test_a_read_cancelled_during_the_tool_lookup_is_not_sent():
@@ -47,3 +68,18 @@ async def test_a_read_is_not_begun_by_a_process_that_ends():
 
     with pytest.raises(Unavailable):
         await stopped.reply()
+
+
+async def test_a_read_is_repeated_twice_by_default_with_backoff(monkeypatch: pytest.MonkeyPatch):
+    server, rested = Broken(), list[float]()
+
+    async def rest(seconds: float) -> None:
+        rested.append(seconds)
+
+    monkeypatch.setattr(random, "uniform", lambda *_: 1.0)
+    monkeypatch.setattr(asyncio, "sleep", rest)
+
+    reply = await reading(server, Settings().retry_after_s).reply()
+
+    assert (server.calls, rested) == (3, [1, 2])
+    assert reply.error is not None and reply.attempts == 3
