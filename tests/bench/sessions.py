@@ -70,8 +70,9 @@ async def measure(home: Path) -> dict[str, dict[str, Bill]]:
         return Say(text=ANSWER)
 
     async with Simulator(say) as simulator, tool_platform(home, limits=QUICK) as platform:
-        urls = {"anthropic_base_url": simulator.url, "openai_base_url": simulator.openai_url}
-        router, executor = RouterSettings(**urls), ExecutorSettings(**urls)
+        anthropic, openai = simulator.url, simulator.openai_url
+        router = RouterSettings(anthropic_base_url=anthropic, openai_base_url=openai)
+        executor = ExecutorSettings(anthropic_base_url=anthropic, openai_base_url=openai)
         await platform.start("router", "tool_registry", "executor", router=router, executor=executor)
         await platform.put_agent("talker", instructions="You know the sea. " * 300, tools=(), max_output_tokens=1_500)
         return {

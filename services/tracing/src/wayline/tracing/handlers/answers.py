@@ -132,7 +132,7 @@ class Answers:
         row = await self._store.fetchrow(asked.tenant, sql, asked.tenant, *named)
         if row is None:
             return CostTable(rows=())
-        return CostTable(rows=(), total=views.cost_row(row, ()), groups=1)
+        return CostTable(rows=(), total=row_views.cost_row(row, ()), groups=1)
 
 
 def _root_of(nodes: list[trace_tree.Node], job: Record | None) -> trace_tree.Node:
