@@ -45,21 +45,21 @@ def test_calls_are_listed_approved_with_other_arguments_and_denied(fresh: Instal
     with serving_chat(counts) as chat:
         fresh.more = {"WAYLINE_CHAT_BASE_URL": chat.url}
         fresh.start()
-        fresh.said("agents", "put", "careful", "careful.json")
+        fresh.run_json("agents", "put", "careful", "careful.json")
         nothing = fresh.wayline("approvals")
         submit(fresh, "j1")
         submit(fresh, "j2")
         waits: dict[str, dict[str, Any]] = {}
 
         async def both_wait() -> bool:
-            waits.update({one["job_id"]: one for one in fresh.said("approvals")["approvals"]})
+            waits.update({one["job_id"]: one for one in fresh.run_json("approvals")["approvals"]})
             return set(waits) == {"j1", "j2"}
 
         run(until(both_wait, within=60, why="both jobs wait for an approval"))
         drawn = fresh.wayline("approvals").stdout
         unreadable = fresh.wayline("jobs", "approve", "j1", waits["j1"]["id"], "--arguments", "{")
         wrong = fresh.wayline("jobs", "approve", "j1", waits["j1"]["id"], "--arguments", '{"expression": 4}')
-        stored = fresh.said("jobs", "approve", "j1", waits["j1"]["id"], "--arguments", '{"expression": "2+3"}')
+        stored = fresh.run_json("jobs", "approve", "j1", waits["j1"]["id"], "--arguments", '{"expression": "2+3"}')
         denied = fresh.wayline("jobs", "deny", "j2", waits["j2"]["id"], "--reason", "do it in your head")
         ended = [job(fresh, "j1"), job(fresh, "j2")]
         again = fresh.wayline("jobs", "approve", "j1", waits["j1"]["id"])

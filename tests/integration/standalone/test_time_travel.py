@@ -33,11 +33,11 @@ class Model:
 def save_agent(installed: Installed, instructions: str) -> None:
     agent = {"instructions": instructions, "tools": ["calculator"], "output_schema": SCHEMA}
     (installed.data.parent / "clerk.json").write_text(json.dumps(agent))
-    installed.said("agents", "put", "clerk", "clerk.json")
+    installed.run_json("agents", "put", "clerk", "clerk.json")
 
 
 def submit(installed: Installed, text: str) -> str:
-    return installed.said("run", text, "--agent", "clerk", "--model", "chat/m", "--no-wait")["job_id"]
+    return installed.run_json("run", text, "--agent", "clerk", "--model", "chat/m", "--no-wait")["job_id"]
 
 
 def code(installed: Installed, *words: str) -> int:
@@ -57,7 +57,7 @@ def test_a_past_job_is_exported_replayed_tested_and_forked(fresh: Installed):
 
         exported = fresh.wayline("jobs", "export", done).stdout
         (fresh.data.parent / "count.json").write_text(exported)
-        replayed = fresh.said("jobs", "replay", done)
+        replayed = fresh.run_json("jobs", "replay", done)
         from_file = fresh.wayline("jobs", "replay", "count.json")
         tested = fresh.wayline("test", "count.json")
         save_agent(fresh, "Count well.")
@@ -70,7 +70,7 @@ def test_a_past_job_is_exported_replayed_tested_and_forked(fresh: Installed):
 
         events = json.loads(exported)["events"]
         after = next(event["seq"] for event in events if event["type"] == "tool.completed")
-        fork = fresh.said("jobs", "fork", done, "--after", str(after), "--tool-result", "7")
+        fork = fresh.run_json("jobs", "fork", done, "--after", str(after), "--tool-result", "7")
         forked = job(fresh, fork["job_id"])
 
     assert (json.loads(exported)["format"], replayed["identical"], replayed["steps"]) == ("wayline.job", True, 2)
@@ -95,7 +95,7 @@ def test_failed_jobs_are_grouped_and_redriven(fresh: Installed):
         groups: list[dict[str, Any]] = []
 
         async def grouped() -> bool:
-            groups[:] = fresh.said("dead-letters", "groups")["groups"]
+            groups[:] = fresh.run_json("dead-letters", "groups")["groups"]
             return [one["jobs"] for one in groups] == [1]
 
         run(until(grouped, within=60, why="the failed job is in a group"))
@@ -103,12 +103,12 @@ def test_failed_jobs_are_grouped_and_redriven(fresh: Installed):
         model.broken = False
         words = ("dead-letters", "redrive", "--fingerprint", fingerprint)
 
-        planned = fresh.said(*words, "--dry-run")
+        planned = fresh.run_json(*words, "--dry-run")
         drawn = fresh.wayline(*words).stdout
-        again = fresh.said(*words)
+        again = fresh.run_json(*words)
         fork = again["jobs"][0]["fork_id"]
         forked = job(fresh, fork)
-        past = fresh.said("dead-letters", "redrives")["redrives"]
+        past = fresh.run_json("dead-letters", "redrives")["redrives"]
         missing = fresh.wayline("dead-letters", "redrive", "--fingerprint", "0" * 16)
 
     assert [(one["job_id"], one["outcome"]) for one in planned["jobs"]] == [(failed, "forked")]
