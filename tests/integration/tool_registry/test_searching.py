@@ -49,7 +49,7 @@ async def test_a_search_finds_tools_by_their_words_and_servers(platform):
     assert "cash__entries" not in {one.tool.name for one in theirs.tools}
 
 
-async def test_a_tool_of_a_disabled_server_is_named_with_how_to_enable_it(platform):
+async def test_a_disabled_servers_tool_is_named_with_what_enables_it(platform):
     await platform.registry(commands=[sys.executable])
     file = platform.tmp_path / "ledger.py"
     file.write_text(LEDGER)

@@ -91,7 +91,7 @@ def test_into_a_pipe_a_backtest_is_its_rows_and_its_verdict():
     assert lines[:2] == ["policy p", "flash\tpremium\t2"]
 
 
-def test_a_tool_that_cannot_be_called_is_shown_with_how_to_enable_it():
+def test_an_unusable_tool_is_shown_with_what_enables_it():
     away = {"name": "bank__pay", "why": "its server bank is disabled", "how": "`wayline mcp enable bank`"}
 
     said = printed(found_tools({"tools": [], "disabled": [], "unusable": [away], "searched": 3}), terminal=False)

@@ -122,7 +122,7 @@ def test_what_only_reads_needs_no_approval_after_untrusted_content():
         (AgentConfig(ask_egress=True, ask_when_tainted=False), "web", "tainted"),
     ],
 )
-def test_a_read_that_can_carry_data_out_asks_where_the_agent_says(config, tainted_by, why):
+def test_a_read_that_carries_data_out_asks_where_agents_say(config, tainted_by, why):
     fetch = LOOK.model_copy(update={"untrusted": True})
     here = job(config, offered=(LOOK, fetch.model_copy(update={"name": "fetch"})), tainted_by=tainted_by)
 

@@ -149,7 +149,7 @@ def test_found_tools_are_told_with_definitions_and_others_by_name():
     assert "bank__pay fits too, but is not among its `tools`" in narrow.content
 
 
-def test_a_tool_that_cannot_be_called_is_told_with_how_to_enable_it():
+def test_an_unusable_tool_is_told_with_what_enables_it():
     away = UnusableTool(name="bank__pay", why="its server bank is disabled", how="`wayline mcp enable bank`")
 
     told = tell_found(JOB, FoundTools(disabled=("web__get",), unusable=(away,), searched=9))

@@ -43,7 +43,7 @@ def test_nothing_ranked_is_nothing_found():
     assert choose([], ask(), searched=4).model_dump(exclude_defaults=True) == {"searched": 4}
 
 
-def test_a_tool_that_may_not_be_used_is_named_with_what_allows_it():
+def test_a_forbidden_tool_is_named_with_what_allows_it():
     matches = ranked(("web_search", 9), ("a__off", 8), ("b__not", 7))
 
     off = ("web_search*", "a__o*")
@@ -64,7 +64,7 @@ def test_a_tool_that_may_not_be_used_is_named_with_what_allows_it():
     assert found.disabled == ("web_search", "a__off", "b__not")
 
 
-def test_a_tool_that_nobody_can_call_is_named_and_takes_no_place():
+def test_an_unusable_tool_is_named_and_takes_no_place():
     away = UnusableTool(name="a", why="its server is disabled", how="enable it")
 
     found = choose(ranked(("a", 9), ("b", 8)), ask(max_results=1), searched=1, unusable={"a": away})
