@@ -13,7 +13,7 @@ import asyncio
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -177,7 +177,7 @@ async def measure() -> list[tuple[Task, Bill, Bill]]:
     """Return every task with its bill without and with a program."""
     bench: list[Bench] = []
 
-    def script(asked: Asked) -> Say:
+    def script(asked: Asked) -> Say | Awaitable[Say]:
         return bench[0].talk(asked)
 
     with tempfile.TemporaryDirectory() as home:

@@ -239,8 +239,11 @@ def _asked_at(events: Events, step: int, program: str | None = None) -> dict[Pla
 
 def _events_at(events: Events, place: Place) -> set[int]:
     """Return the events of one call that its program's run rests on."""
-    kinds = e.ApprovalRequested | e.ToolRequested | e.ToolCompleted
-    return {event.seq for event in events if isinstance(event, kinds) and _place(event) == place}
+    return {
+        event.seq
+        for event in events
+        if isinstance(event, e.ApprovalRequested | e.ToolRequested | e.ToolCompleted) and _place(event) == place
+    }
 
 
 def _end(events: Events, requested: e.ToolRequested) -> e.ToolCompleted | None:
