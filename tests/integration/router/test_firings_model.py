@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from wayline.contracts.jobs import SubmitJob
-from wayline.router.adapters import firings as adapter
-from wayline.router.adapters.firings import Firings
+from wayline.router.adapters.schedules import firings as adapter
+from wayline.router.adapters.schedules.firings import Firings
 from wayline.store import Record
 
 from .conftest import NOON, TENANT, Office

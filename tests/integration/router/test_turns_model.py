@@ -44,7 +44,7 @@ from wayline.executor.perform.follow_up import FollowUp
 from wayline.executor.perform.job_run import JobRun
 from wayline.executor.replay import replay
 from wayline.journal import JobLog, State, fold, read_history, read_record, record_read
-from wayline.router.adapters import turns
+from wayline.router.adapters.jobs import turns
 from wayline.router.handlers import first_records, settlements
 from wayline.router.settings import Settings
 from wayline.router.wiring import Adapters, Handlers
