@@ -38,7 +38,7 @@ def imported(tmp_path, *words: str, content: Any = FILE) -> Any:
     return CliRunner().invoke(mcp.app, ["import", str(file), *words])
 
 
-def test_no_imported_program_runs_before_somebody_agrees(asked, tmp_path):
+def test_no_imported_program_runs_before_a_person_agrees(asked, tmp_path):
     refused = imported(tmp_path)
     as_json = imported(tmp_path, "--json")
 

@@ -41,7 +41,7 @@ class SavedServer:
 
 
 def is_untrusted(config: ServerConfig) -> bool:
-    """Return whether the results of a tenant's server are the words of strangers: unless somebody says otherwise."""
+    """Return whether a tenant's server returns the words of strangers: unless its configuration denies that."""
     return not config.trusted if config.untrusted is None else config.untrusted
 
 
