@@ -111,7 +111,7 @@ def aux_requested(place: Place, event: e.AuxiliaryRequested) -> Difference | Non
 
 
 def compacted(place: Place, event: e.ContextCompacted) -> Difference | None:
-    """Compare how much of the conversation a summary leaves, and what it says is known; its own words are a model's."""
+    """Compare how much of the conversation a summary leaves, and what is known; its own words are a model's."""
     kept, place.kept = place.kept, None
     if kept is not None and kept != event.kept:
         return Difference("decision", f"keep the last {event.kept} messages", f"keep the last {kept}")
