@@ -177,6 +177,7 @@ class Transport:
             connections_max=self._connections_max,
             headers=_plain(self._server.headers),
             auth=None if self._authorize is None else self._authorize(self.add_secret),
+            event_streams=frozenset({"GET"} if self._server.sse else {"GET", "POST"}),
         )
 
 
@@ -187,13 +188,20 @@ def http_client(
     headers: Mapping[str, str] | None = None,
     auth: ServerAuth | None = None,
     answer_within_s: float | None = None,
+    event_streams: frozenset[str] = frozenset(),
 ) -> AsyncClient:
-    """Return a client that reaches what a tenant's server may be; without confinement, everything."""
+    """Return a client that reaches what a tenant's server may be; without confinement, everything.
+
+    Its answers are bounded, except those that are streams of events, by the methods that ask for such.
+    """
     from httpx2 import AsyncClient, AsyncHTTPTransport, Limits, Timeout
+
+    from wayline.tool_registry.adapters.connection.bounded_answers import bound_answers
 
     options: dict[str, Any] = {
         "timeout": Timeout(CONNECT_S, read=answer_within_s),
-        "headers": headers,
+        "headers": {**_without_encoding(headers or {}), "Accept-Encoding": "identity"},
+        "event_hooks": {"response": [bound_answers(event_streams=event_streams)]},
         "auth": auth,
         # A redirect is not followed: it could lead to a server that must not see the headers.
         "follow_redirects": False,
@@ -222,6 +230,10 @@ def _certificates() -> SSLContext:
 def _nowhere() -> Iterator[TextIO]:
     with Path(os.devnull).open("w") as nowhere:
         yield nowhere
+
+
+def _without_encoding(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name.lower() != "accept-encoding"}
 
 
 def _plain(values: Mapping[str, SecretStr]) -> dict[str, str]:

@@ -276,7 +276,7 @@ async def _send(http: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Res
                     raise CannotLogIn(f"{request.url.host} answered with more than {ANSWER_MAX_BYTES} bytes")
         finally:
             await answer.aclose()
-    except httpx2.HTTPError as error:
+    except (httpx2.HTTPError, httpx2.StreamError) as error:
         raise CannotLogIn(f"{request.url.host} cannot be asked: {error or type(error).__name__}") from None
     headers = {name: value for name, value in answer.headers.items() if name.lower() == "www-authenticate"}
     return httpx2.Response(answer.status_code, headers=headers, content=body, request=request)
