@@ -9,6 +9,8 @@ import orjson
 import uvicorn
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from wayline.chassis.bounded_http import BoundedHttp
+
 Ready = Callable[[], Awaitable[dict[str, str]]]
 """Returns what a service needs by name: `ok`, or what is wrong with it."""
 
@@ -50,4 +52,7 @@ class ProbeServer(uvicorn.Server):
 
 def server(app: Any, *, host: str, port: int) -> ProbeServer:
     """Return a server for `app` that logs warnings only and leaves signals alone."""
-    return ProbeServer(uvicorn.Config(app, host=host, port=port, log_level="warning", access_log=False, lifespan="off"))
+    config = uvicorn.Config(
+        app, host=host, port=port, http=BoundedHttp, log_level="warning", access_log=False, lifespan="off"
+    )
+    return ProbeServer(config)
