@@ -11,6 +11,8 @@ from typing import Any
 from wayline.chassis.probes import server as http_server
 from wayline.testkit.waiting import until
 
+LEAVE_S = 1
+
 
 @asynccontextmanager
 async def serving(mcp: Any) -> AsyncIterator[str]:
@@ -20,6 +22,8 @@ async def serving(mcp: Any) -> AsyncIterator[str]:
         port = probe.getsockname()[1]
     http = http_server(mcp.streamable_http_app(), host="127.0.0.1", port=port)
     http.config.lifespan = "on"
+    # A client may hold a stream of changes open for as long as there is a server.
+    http.config.timeout_graceful_shutdown = LEAVE_S
     task = asyncio.create_task(http.serve())
     try:
         await until(lambda: http.started, why="the MCP server listens")

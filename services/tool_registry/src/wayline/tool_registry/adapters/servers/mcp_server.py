@@ -17,6 +17,7 @@ from wayline.tool_registry.adapters.connection.mcp_library import load
 from wayline.tool_registry.adapters.connection.offered_tools import RedactedTool, offered_tools, redacted_tools
 from wayline.tool_registry.adapters.connection.server_task import ServerTask
 from wayline.tool_registry.adapters.connection.sessions import another, entered
+from wayline.tool_registry.adapters.connection.tool_changes import ToolChanges
 from wayline.tool_registry.adapters.connection.transport import Confinement, MakeAuth, Transport
 from wayline.tool_registry.adapters.tables.definition_table import ServerPins
 from wayline.tool_registry.errors import AnswerLost, NeedsLogin, NotBegun, TimedOut
@@ -73,10 +74,13 @@ class McpServer(ServerTask):
         self._woken = asyncio.Event()
         """Set where the connection is of no use any more, or the tools are to be asked for at once."""
         self._client: Client | None = None
-        self._transport = Transport(server, connections_max=settings.calls_max, confined=confined, authorize=authorize)
+        # One more than calls: for the stream of changes.
+        connections_max = settings.calls_max + 1
+        self._transport = Transport(server, connections_max=connections_max, confined=confined, authorize=authorize)
         self._problem = "it is being connected"
         self._under_way = 0
         self._elicitations = Elicitations()
+        self._changes = ToolChanges(self.learn_again)
         self._idle = asyncio.Event()
         self._idle.set()
         self._silent = False
@@ -92,7 +96,7 @@ class McpServer(ServerTask):
         return self._transport.hide(text)
 
     def learn_again(self) -> None:
-        """Ask for the tools at once: what was approved has changed."""
+        """Ask for the tools at once: they, or what was approved of them, have changed."""
         self._woken.set()
 
     async def retire(self, grace_s: float) -> None:
@@ -209,16 +213,23 @@ class McpServer(ServerTask):
     async def _stay_connected(self) -> None:
         from mcp import Client
 
-        client = Client(self._transport.target(), cache=None, elicitation_callback=self._elicitations.decline)
-        async with entered(client, within_s=self._settings.connect_timeout_s):
+        client = Client(
+            self._transport.target(),
+            cache=None,
+            elicitation_callback=self._elicitations.decline,
+            message_handler=self._changes.hear,
+        )
+        within_s = self._settings.connect_timeout_s
+        async with entered(client, within_s=within_s):
             await self._learn(client)
             self._client = client
             self._usable.set()
             self.tried.set()
             log.info("mcp server is connected", server=self.name, tools=len(self.tools))
-            while not await self._is_lost(within_s=self._settings.probe_every_s):
-                self._woken.clear()
-                await self._probe(client)
+            async with self._changes.listening(client, within_s=within_s):
+                while not await self._is_lost(within_s=self._settings.probe_every_s):
+                    self._woken.clear()
+                    await self._probe(client)
         self._problem = self._transport.ended or "its connection broke"
 
     async def _probe(self, client: Client) -> None:

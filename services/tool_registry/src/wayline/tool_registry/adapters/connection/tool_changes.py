@@ -1,0 +1,82 @@
+"""Hear from a server that its tools have changed: by a notification, since MCP 2026-07-28 on a stream asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import structlog
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.client.session import IncomingMessage
+
+log = structlog.get_logger()
+
+CHANGED_PAUSE_S = 0.25
+"""How long after a change the tools are asked for: a server that announces many tools one by one is asked once."""
+LISTEN_AGAIN_S = 5.0
+"""How long after a stream of changes has ended the next one is opened; meanwhile the poll finds changes."""
+
+
+class ToolChanges:
+    """Calls back once for all changes that a server reports within a moment."""
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        self._changed = changed
+        self._pending: asyncio.TimerHandle | None = None
+
+    async def hear(self, message: IncomingMessage) -> None:
+        """Take in a server's notification that its tools have changed, and pass over every other message."""
+        from mcp_types import ToolListChangedNotification
+
+        if isinstance(message, ToolListChangedNotification):
+            self._note()
+
+    @asynccontextmanager
+    async def listening(self, client: Client, *, within_s: float) -> AsyncIterator[None]:
+        """Keep a stream of changes open where the server's protocol has one and the server announces changes."""
+        from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+        can = client.server_capabilities.tools
+        if client.protocol_version not in MODERN_PROTOCOL_VERSIONS or can is None or not can.list_changed:
+            yield
+            return
+        task = asyncio.create_task(self._listen(client, within_s), name="listening for changes of tools")
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait({task})
+
+    async def _listen(self, client: Client, within_s: float) -> None:
+        from mcp.client.subscriptions import SubscriptionLost
+
+        while True:
+            try:
+                await self._hear_stream(client, within_s)
+            except SubscriptionLost:
+                pass
+            except Exception as error:
+                # A server is foreign code. One that refuses the stream is asked for its tools every so often.
+                log.info("changes of a server's tools are found by the poll alone", why=type(error).__name__)
+                return
+            await asyncio.sleep(LISTEN_AGAIN_S)
+
+    async def _hear_stream(self, client: Client, within_s: float) -> None:
+        async with asyncio.timeout(within_s) as limit, client.listen(tools_list_changed=True) as changes:
+            limit.reschedule(None)
+            # Also at the start, as nothing is replayed: the tools may have changed since they were listed.
+            self._note()
+            async for _ in changes:
+                self._note()
+
+    def _note(self) -> None:
+        if self._pending is None:
+            self._pending = asyncio.get_running_loop().call_later(CHANGED_PAUSE_S, self._call_back)
+
+    def _call_back(self) -> None:
+        self._pending = None
+        self._changed()
