@@ -15,6 +15,7 @@ from wayline.contracts import knowledge as k
 from wayline.contracts import mcp_servers as mcp
 from wayline.contracts import models as m
 from wayline.contracts import schedules as c
+from wayline.contracts import server_resources as sr
 from wayline.contracts import sessions as s
 from wayline.contracts import tenant_settings as ts
 from wayline.contracts import tenants as n
@@ -119,6 +120,12 @@ ANSWERS: dict[type[Request], Any] = {
         would_fail=0,
         unchecked=0,
         failing=(),
+    ),
+    sr.ListServerResources: sr.ServerResources(resources=(sr.ServerResource(uri="note://tides"),), resources_total=1),
+    sr.ReadServerResource: sr.ResourceContents(contents=(sr.ResourcePart(uri="note://tides", text="high"),)),
+    sr.ListServerPrompts: sr.ServerPrompts(prompts=(sr.ServerPrompt(name="summary"),), prompts_total=1),
+    sr.FillServerPrompt: sr.FilledPrompt(
+        messages=(sr.FilledMessage(role="user", content={"type": "text", "text": "Sum it up."}),)
     ),
     mcp.TryServer: mcp.ServerReport(ok=True, server="bank"),
     mcp.TrySavedServer: mcp.ServerReport(ok=True, server="bank"),

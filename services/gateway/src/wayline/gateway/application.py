@@ -12,7 +12,7 @@ from wayline.gateway.handlers.knowledge import documents, files
 from wayline.gateway.handlers.mcp import route as mcp
 from wayline.gateway.handlers.recovery import dead_letters, time_travel
 from wayline.gateway.handlers.shared.dependencies import Gateway
-from wayline.gateway.handlers.tools import agents, mcp_logins, mcp_servers, prompts, tools
+from wayline.gateway.handlers.tools import agents, mcp_logins, mcp_resources, mcp_servers, prompts, tools
 from wayline.gateway.openapi import describe
 from wayline.gateway.request_middleware import RequestMiddleware
 
@@ -62,6 +62,7 @@ def application(gateway: Gateway) -> RequestMiddleware:
         models,
         mcp_servers,
         mcp_logins,
+        mcp_resources,
         prompts,
         tenants,
         keys,

@@ -23,17 +23,25 @@ from wayline.contracts.mcp_servers import (
     TrySavedServer,
     TryServer,
 )
+from wayline.contracts.server_resources import (
+    FillServerPrompt,
+    ListServerPrompts,
+    ListServerResources,
+    ReadServerResource,
+)
 from wayline.contracts.tools import CallTool, CancelTool, ListTools, ResolveTool, SearchTools, VoidTool
 from wayline.tool_registry.wiring import Handlers
 
 TRIES_MAX = 4
 """Requests of each kind that connect to servers or to their authorization servers at once: a server that is tried may
 be a program that is downloaded first."""
+RESOURCES_MAX = 16
+"""Requests of each kind that ask servers for resources or prompts at once: each may hold an answer of megabytes."""
 
 
 def asks_of(handlers: Handlers, *, calls_max: int) -> list[Ask[Any]]:
     """Return what answers each request on the bus."""
-    return [*_about_calls(handlers, calls_max), *_about_servers(handlers)]
+    return [*_about_calls(handlers, calls_max), *_about_servers(handlers), *_about_resources(handlers)]
 
 
 def announcements_of(handlers: Handlers) -> Ask[AnnounceTools]:
@@ -70,4 +78,14 @@ def _about_servers(handlers: Handlers) -> list[Ask[Any]]:
         asks(ForgetUser, logins.forget_user, slots=TRIES_MAX),
         asks(ListLogins, logins.list),
         hears(ServersChanged, servers.changed),
+    ]
+
+
+def _about_resources(handlers: Handlers) -> list[Ask[Any]]:
+    resources = handlers.resources
+    return [
+        asks(ListServerResources, resources.list_resources, slots=RESOURCES_MAX),
+        asks(ReadServerResource, resources.read, slots=RESOURCES_MAX),
+        asks(ListServerPrompts, resources.list_prompts, slots=RESOURCES_MAX),
+        asks(FillServerPrompt, resources.fill_prompt, slots=RESOURCES_MAX),
     ]

@@ -34,6 +34,7 @@ from wayline.tool_registry.handlers.announcements import AnnouncementHandlers
 from wayline.tool_registry.handlers.authorizations import AuthorizationHandlers
 from wayline.tool_registry.handlers.calls import CallHandlers
 from wayline.tool_registry.handlers.impact import ImpactHandlers
+from wayline.tool_registry.handlers.resources import ResourceHandlers
 from wayline.tool_registry.handlers.search import SearchHandlers
 from wayline.tool_registry.handlers.servers import ServerHandlers
 from wayline.tool_registry.saved_servers import require_allowed
@@ -127,6 +128,7 @@ class Handlers:
     calls: CallHandlers
     impact: ImpactHandlers
     logins: AuthorizationHandlers
+    resources: ResourceHandlers
     search: SearchHandlers
     servers: ServerHandlers
     rereading: Periodic
@@ -165,6 +167,7 @@ class Handlers:
             calls=CallHandlers(servers, running, tables.ledger),
             impact=ImpactHandlers(bus, administration, tables.definitions, servers, of_tenants, arguments, settings),
             logins=logins,
+            resources=ResourceHandlers(tables.servers, servers, of_tenants, settings),
             search=SearchHandlers(servers, adapters.embeddings, tables.definitions),
             servers=administration,
             rereading=rereading,

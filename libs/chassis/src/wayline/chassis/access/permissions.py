@@ -38,6 +38,7 @@ SERVERS_CHANGED = "mcp.changed.*"
 SERVER_VERBS = (
     *("put", "list", "get", "delete", "enable", "try", "trysaved", "approve", "impact"),
     *("authorize", "finish", "forget", "forgetuser", "logins"),
+    *("resources", "read", "prompts", "prompt"),
 )
 AGENTS_USING = "agents.using.*"
 TOOL_USE = ("traces.tooluse.*", "traces.toolcalls.*", "jobs.parked.*")

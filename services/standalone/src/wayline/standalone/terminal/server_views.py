@@ -46,6 +46,57 @@ def logins_table(logins: list[dict[str, Any]]) -> RenderableType:
     )
 
 
+def resources_table(page: dict[str, Any]) -> RenderableType:
+    """Draw one row a resource and one a template."""
+    rows = [(one["uri"], one) for one in page["resources"]] + [(one["uri_template"], one) for one in page["templates"]]
+    return table(
+        ("address", "type", "what it is"),
+        (
+            (escape(where), escape(one["mime_type"]), escape(shortened(one["description"] or one["name"])))
+            for where, one in rows
+        ),
+        nothing="no resources",
+    )
+
+
+def contents(page: dict[str, Any]) -> RenderableType:
+    """Draw what a resource holds: texts whole, of bytes how many they are."""
+    return Group(
+        *(
+            escape(one["text"])
+            if one["text"] is not None
+            else escape(f"{one['uri']}: {one['mime_type'] or 'bytes'}, {len(one['base64'] or '')} characters of base64")
+            for one in page["contents"]
+        )
+    )
+
+
+def prompts_table(page: dict[str, Any]) -> RenderableType:
+    """Draw one row a prompt; an argument that may be left out is in brackets."""
+    return table(
+        ("prompt", "arguments", "what it is"),
+        (
+            (
+                escape(one["name"]),
+                escape(" ".join(a["name"] if a["required"] else f"[{a['name']}]" for a in one["arguments"])),
+                escape(shortened(one["description"] or one["title"])),
+            )
+            for one in page["prompts"]
+        ),
+        nothing="no prompts",
+    )
+
+
+def messages(page: dict[str, Any]) -> RenderableType:
+    """Draw the messages of a prompt, a content that is no text as its type."""
+    return Group(
+        *(
+            escape(f"{one['role']}: {one['content'].get('text') or one['content'].get('type', '')}")
+            for one in page["messages"]
+        )
+    )
+
+
 def _bus(service: dict[str, Any]) -> str:
     """Return what is known of a service on the bus: its version, its processes, and when it was heard last."""
     version = f"version {service['version']}" if service["version"] else ""

@@ -55,6 +55,16 @@ def is_lost(error: BaseException) -> bool:
     )
 
 
+def refusal(error: BaseException) -> str | None:
+    """Return the error that a server answered with, whatever its code; None: the server gave no answer."""
+    import mcp_types as types
+    from mcp import MCPError
+
+    if isinstance(error, MCPError) and error.code != types.REQUEST_TIMEOUT:
+        return error.message
+    return None
+
+
 def reason(error: BaseException) -> str:
     """Put an exception in one line, groups unwrapped."""
     return "; ".join(str(leaf) or type(leaf).__name__ for leaf in _leaves(error))

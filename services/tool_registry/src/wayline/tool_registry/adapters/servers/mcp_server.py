@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import structlog
 
 from wayline.contracts.mcp_servers import ServerSettings
-from wayline.tool_registry.adapters.connection.failures import call_error, is_lost, reason
+from wayline.tool_registry.adapters.connection.failures import call_error, is_lost, reason, refusal
 from wayline.tool_registry.adapters.connection.mcp_input import Elicitations, send_call
 from wayline.tool_registry.adapters.connection.mcp_library import load
 from wayline.tool_registry.adapters.connection.offered_tools import RedactedTool, offered_tools, redacted_tools
@@ -20,7 +20,7 @@ from wayline.tool_registry.adapters.connection.sessions import another, entered
 from wayline.tool_registry.adapters.connection.tool_changes import ToolChanges
 from wayline.tool_registry.adapters.connection.transport import Confinement, MakeAuth, Transport
 from wayline.tool_registry.adapters.tables.definition_table import ServerPins
-from wayline.tool_registry.errors import AnswerLost, NeedsLogin, NotBegun, TimedOut
+from wayline.tool_registry.errors import AnswerLost, NeedsLogin, NotBegun, TimedOut, Unusable
 from wayline.tool_registry.settings import Settings
 from wayline.tool_registry.tools.arguments import Arguments
 from wayline.tool_registry.tools.catalogue import admit_all, own_name
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult, InputRequiredResult
 
 log = structlog.get_logger()
+
+Question: TypeAlias = "Callable[[Client], Awaitable[dict[str, Any]]]"
 
 RECONNECT_FIRST_S = 0.2
 OVERTIME_S = 5.0
@@ -145,6 +147,43 @@ class McpServer(ServerTask):
                 self._lose()
             # Not `from error`: its text may repeat what the server was sent.
             raise failure from None
+        finally:
+            self._under_way -= 1
+            if not self._under_way:
+                self._idle.set()
+
+    async def ask_as(self, user_id: str | None, question: Question) -> dict[str, Any]:
+        """Ask as `ask` does, on behalf of a user: that counts only where each user logs in."""
+        return await self.ask(question)
+
+    async def ask(self, question: Question) -> dict[str, Any]:
+        """Ask what changes nothing, and return the answer without secrets.
+
+        Raises NotBegun, AnswerLost, TimedOut or Unusable.
+        """
+        timeout_s = self._server.timeout_s
+        self._under_way += 1
+        self._idle.clear()
+        try:
+            if not await self.ready(self._settings.available_within_s) or (client := self._client) is None:
+                raise self._away()
+            async with asyncio.timeout(timeout_s):
+                return self._transport.without_secrets(await question(client))
+        except NotBegun as error:
+            raise type(error)(self.hide(str(error))) from None
+        except TimeoutError:
+            raise TimedOut(after_s=timeout_s) from None
+        except Exception as error:
+            # Anything that a transport raises becomes one of our four.
+            if is_lost(error):
+                self._lose()
+            refused = None if is_lost(error) else refusal(error)
+            # Not `from error`: its text may repeat what the server was sent.
+            raise (
+                call_error(error, timeout_s=timeout_s, hide=self.hide)
+                if refused is None
+                else Unusable(self.hide(refused))
+            ) from None
         finally:
             self._under_way -= 1
             if not self._under_way:

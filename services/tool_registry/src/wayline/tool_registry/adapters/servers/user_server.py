@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from wayline.tool_registry.adapters.servers.mcp_server import McpServer
+from wayline.tool_registry.adapters.servers.mcp_server import McpServer, Question
 from wayline.tool_registry.adapters.servers.user_connections import UserConnections
 from wayline.tool_registry.tools.tool_servers import ToolRequest
 
@@ -30,6 +30,11 @@ class UserServer(McpServer):
         user_id = None if request.asked is None else request.asked.user_id
         async with self._users.of(user_id) as server:
             return await server.call(request)
+
+    async def ask_as(self, user_id: str | None, question: Question) -> dict[str, Any]:
+        """Ask over the connection of a user. Raises what McpServer.ask does, and NeedsLogin."""
+        async with self._users.of(user_id) as server:
+            return await server.ask(question)
 
     async def retire(self, grace_s: float) -> None:
         """Stop once the calls under way have ended, or the grace is over."""
