@@ -9,7 +9,7 @@ from .conftest import TENANT, Offices
 
 async def test_configurations_saved_at_once_become_consecutive_versions(offices: Offices):
     routers = [await offices() for _ in range(4)]
-    configs = [AgentConfig(description=f"from {n}") for n in range(16)]
+    configs = [AgentConfig(description=f"from {n}", style="balanced") for n in range(16)]
 
     saved = await asyncio.gather(
         *(routers[n % 4].tables.put_agent(TENANT, "new", config) for n, config in enumerate(configs))

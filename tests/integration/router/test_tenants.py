@@ -85,7 +85,8 @@ async def test_a_removed_bundled_agent_comes_back_as_it_was_delivered(office: Of
 
     restored = await office.tables.restore_agent("default", "assistant", BUNDLED["assistant"])
 
-    assert (restored.config, restored.version) == (BUNDLED["assistant"], 3)
+    delivered = BUNDLED["assistant"].model_copy(update={"style": "balanced"})
+    assert (restored.config, restored.version) == (delivered, 3)
     assert await office.tables.agent("default", "assistant") == restored
 
 
