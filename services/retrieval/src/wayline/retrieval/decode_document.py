@@ -85,8 +85,8 @@ class Original:
     height: int | None = None
     pages: int | None = None
     text_bytes: int = 0
-    text_tokens: int = 0
-    """Estimated."""
+    text_tokens: int | None = None
+    """Estimated; None: it has no text."""
     sha256: str = field(init=False)
     """Taken at once, where the document is read: that is a thread, and the largest take a while."""
 
@@ -136,9 +136,8 @@ def _pdf(content: str | bytes, limits: Limits) -> Decoded:
     )
     found = [Page(storable(text), number=number) for number, text in enumerate(pages, start=1) if text.strip()]
     texts = [_encoded(page.text) for page in found]
-    original = Original(
-        content, PDF, pages=len(pages), text_bytes=sum(map(len, texts)), text_tokens=sum(map(estimate_bytes, texts))
-    )
+    tokens = sum(map(estimate_bytes, texts)) or None
+    original = Original(content, PDF, pages=len(pages), text_bytes=sum(map(len, texts)), text_tokens=tokens)
     return Decoded(original, found, None if found else NO_TEXT)
 
 
