@@ -247,7 +247,7 @@ async def concurrent_rows(deployment: Deployment) -> list[list[str]]:
 
 
 async def p99_of_nine(deployment: Deployment, job: str, *, hangs: bool) -> float:
-    """Make calls at once, a tenth of the callers to each server, and return the 99th percentile of nine servers' calls."""
+    """Make calls at once, a tenth of the callers to each server, and return the p99 of nine servers' calls."""
     took: list[float] = []
 
     async def caller(n: int) -> None:
