@@ -54,6 +54,23 @@ async def test_an_agent_answers_with_its_cost_and_its_job(platform: Platform):
     assert (answered.content[0].text, answered.is_error) == ("first", False)
 
 
+async def test_an_agent_kept_from_mcp_is_neither_listed_nor_run(platform: Platform):
+    async with ChatServer(turns(Say(text="done"))) as chat:
+        door = await with_helper(platform, chat)
+        await platform.put_agent("secretive", model=MODEL, over_mcp=False)
+        async with door.client() as client:
+            tools = (await client.list_tools()).tools
+            refused = await client.call_tool("run_agent", {"agent": "secretive", "input": "go"})
+            answered = await run(client)
+
+    offered = next(tool for tool in tools if tool.name == "run_agent")
+    assert "helper" in offered.input_schema["properties"]["agent"]["enum"]
+    assert "secretive" not in str(offered.model_dump())
+    assert refused.is_error and "secretive" in refused.content[0].text
+    assert (answered.is_error, answered.content[0].text) == (False, "done")
+    assert len(chat.calls) == 1
+
+
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_progress_is_told_to_a_client_that_asks(platform: Platform, mode: str):
     told: list[tuple[float, str | None]] = []

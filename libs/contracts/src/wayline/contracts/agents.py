@@ -156,6 +156,10 @@ class AgentConfig(Frozen):
         description="Then have a person approve every call of an untrusted tool as well, also one that only reads, "
         "such as `web_fetch`: its arguments can carry out what the job knows.",
     )
+    over_mcp: bool = Field(
+        default=True,
+        description="Let clients of the gateway's `/mcp` run it; `false`: it is neither listed nor run there.",
+    )
     context: Literal["window", "budgeted"] = Field(
         default="window",
         description="`budgeted`: a call takes at most 20,000 to 40,000 tokens, by the job's complexity; `window`: what "

@@ -58,14 +58,20 @@ class Offers:
         """List the tools that a key may use, sorted by name."""
         tools = (await self._tools.of(caller.tenant)).tools
         offered = [_tool(tool) for tool in tools if is_offered(tool, caller) and not needs_approval(tool)]
-        if agents := (await self._agents.of(caller.tenant)).agents:
-            offered += _agent_tools(agents, caller)
+        agents = (await self._agents.of(caller.tenant)).agents
+        if chosen := tuple(agent for agent in agents if agent.config.over_mcp):
+            offered += _agent_tools(chosen, caller)
         return sorted(offered, key=lambda tool: tool.name)
 
     async def find(self, caller: Caller, name: str) -> ToolDefinition | None:
         """Find a tool of the registry that a key may use."""
         tools = (await self._tools.of(caller.tenant)).tools
         return next((tool for tool in tools if tool.name == name and is_offered(tool, caller)), None)
+
+    async def withholds(self, caller: Caller, agent: str) -> bool:
+        """Return whether an agent is one that MCP clients may not run."""
+        agents = (await self._agents.of(caller.tenant)).agents
+        return any(one.name == agent and not one.config.over_mcp for one in agents)
 
     async def schema_of(self, caller: Caller, name: str) -> Mapping[str, Any] | None:
         """Return the input schema of a tool of the registry that a key may use; those of agents name no headers."""

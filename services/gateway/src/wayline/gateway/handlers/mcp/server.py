@@ -37,7 +37,7 @@ from wayline.gateway.handlers.mcp.offers import AGENT_TOOLS, Offers
 from wayline.gateway.handlers.mcp.prompts import PromptTemplates
 from wayline.gateway.handlers.mcp.requests import IDEMPOTENCY_KEY, KEY_MAX, USER, USER_MAX, McpRequest
 from wayline.gateway.handlers.mcp.resources import Resources
-from wayline.gateway.handlers.mcp.results import refusal
+from wayline.gateway.handlers.mcp.results import failure, refusal
 from wayline.gateway.handlers.mcp.run_agent import AgentRuns
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.shapes.body import ONE_LINE
@@ -45,6 +45,7 @@ from wayline.store import PostgresUnavailable
 from wayline.telemetry import names
 
 NAME = "wayline"
+WITHHELD = "agent {!r} is not run over MCP: set its `over_mcp` to true to allow it"
 INSTRUCTIONS = (
     "Wayline runs AI agents as durable jobs. `run_agent` gives an agent a task and answers when it has ended; a job "
     "that takes longer goes on, and `wait_for_job` fetches its answer. `search_knowledge` finds passages in the "
@@ -100,6 +101,8 @@ class Methods:
         arguments = params.arguments or {}
         try:
             if params.name in AGENT_TOOLS:
+                if await self._offers.withholds(request.caller, str(arguments.get("agent"))):
+                    return failure(WITHHELD.format(arguments["agent"]), code="agent_withheld")
                 return await self._agents.call(request, params.name, arguments)
             offer = await self._offers.find(request.caller, params.name)
             if offer is None:
