@@ -129,7 +129,8 @@ async def test_a_bad_request_is_a_problem_with_its_own_code(gateway: Running):
 
 async def test_what_clients_invent_does_not_become_a_metric_of_its_own(gateway: Running):
     for n in range(3):
-        await gateway.client.request(f"INVENTED{n}", f"/v1/invented/{n}")
+        assert (await gateway.client.request(f"INVENTED{n}", f"/v1/invented/{n}")).status_code == 400
+        await gateway.client.request("PROPFIND", f"/v1/invented/{n}")
         await gateway.client.get(f"/v1/jobs/invented{n}")
 
     scraped = (await gateway.client.get("/metrics")).text

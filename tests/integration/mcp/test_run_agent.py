@@ -29,7 +29,7 @@ TIME = ("get_current_time", {"timezone": "Europe/Zurich"})
 async def with_helper(platform: Platform, chat: ChatServer, **gateway: Any) -> Door:
     """Start the platform with an agent `helper` that a scripted model plays."""
     door = await open_door(platform, "executor", executor=chatting(chat), **gateway)
-    await platform.put_agent("helper", model=MODEL)
+    await platform.put_agent("helper", model=MODEL, adapt_steps=False)
     return door
 
 

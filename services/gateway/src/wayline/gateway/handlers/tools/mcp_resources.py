@@ -39,14 +39,14 @@ class PromptValues(BaseModel):
 
 
 @router.get("/servers/{name}/resources", responses=fails(404, 409))
-async def list_resources(name: NamePath, gateway: GatewayDependency, caller: Reader) -> ServerResources:
+async def list_server_resources(name: NamePath, gateway: GatewayDependency, caller: Reader) -> ServerResources:
     """Return the resources of a server and the templates of their addresses."""
     request = ListServerResources(tenant=caller.tenant, name=name)
     return await gateway.bus.ask(request, ServerResources, timeout_s=ANSWER_WITHIN_S)
 
 
 @router.get("/servers/{name}/resources/read", responses=fails(404, 409))
-async def read_resource(
+async def read_server_resource(
     name: NamePath,
     uri: Annotated[str, Query(min_length=1, max_length=8_000, examples=["file:///srv/notes.md"])],
     gateway: GatewayDependency,
@@ -59,14 +59,14 @@ async def read_resource(
 
 
 @router.get("/servers/{name}/prompts", responses=fails(404, 409))
-async def list_prompts(name: NamePath, gateway: GatewayDependency, caller: Reader) -> ServerPrompts:
+async def list_server_prompts(name: NamePath, gateway: GatewayDependency, caller: Reader) -> ServerPrompts:
     """Return the prompts of a server with their arguments."""
     request = ListServerPrompts(tenant=caller.tenant, name=name)
     return await gateway.bus.ask(request, ServerPrompts, timeout_s=ANSWER_WITHIN_S)
 
 
 @router.post("/servers/{name}/prompts/{prompt}", responses=fails(404, 409))
-async def fill_prompt(
+async def fill_server_prompt(
     name: NamePath,
     prompt: Annotated[str, Path(max_length=500)],
     values: PromptValues,
