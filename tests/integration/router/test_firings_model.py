@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from wayline.contracts import ids
 from wayline.contracts.jobs import SubmitJob
 from wayline.router.adapters.schedules import firings as adapter
 from wayline.router.adapters.schedules.firings import Firings
@@ -39,6 +40,10 @@ class Installation:
         self.seen: dict[int, list[Record]] = {}
         """By router, what it read and has not decided."""
         self.submitted: Counter[str] = Counter()
+        self.version = 1
+        """How often the schedule was saved."""
+        self.checked: set[str] = set()
+        """Jobs of firings that were looked at before."""
         self.points_left = 0
         self.firings = Firings(self, self.store, every_s=3_600, missed_max_s=1e9)  # type: ignore[arg-type]
 
@@ -83,6 +88,7 @@ class Installation:
     async def change(self) -> None:
         """Save the schedule again: what was read of it before decides nothing."""
         await self.store.execute(TENANT, "UPDATE schedules SET version = version + 1")
+        self.version += 1
 
     async def check(self) -> datetime:
         """Check that every moment until the last decided one was fired or counted as missed, once; return the next."""
@@ -91,6 +97,11 @@ class Installation:
         for row in rows:
             assert row["due_at"] == expected + row["missed"] * HOUR, "a moment is fired twice, or lost"
             expected = row["due_at"] + HOUR
+            moment = ids.firing_job(TENANT, "u", row["version"], row["due_at"].isoformat())
+            assert row["job_id"] == moment, "another router would make another job of the same moment"
+            if row["job_id"] not in self.checked:
+                self.checked.add(row["job_id"])
+                assert row["version"] == self.version, "decided by what was read before a change"
         assert set(self.submitted) <= {row["job_id"] for row in rows}
         assert await self.store.fetchval(TENANT, "SELECT next_at FROM schedules") == expected
         return expected
