@@ -73,7 +73,7 @@ tool-search: $(VENV)/.ready ## Measure tool search on public sets; writes the ta
 	$(BIN)/python -m tests.evals.tool_search --write docs/tools.md
 
 faults: $(VENV)/.ready ## Kill every service at every failpoint and at random (about ten minutes)
-	$(BIN)/python -m pytest -n 3 --dist loadfile -m "slow or not slow" tests/faults
+	$(BIN)/python -m pytest -n 3 --dist loadfile -m "slow or not slow" tests/faults tests/integration/jobs/test_fair_share.py
 
 conservation: $(VENV)/.ready ## Add up the money of 500 jobs whose calls and executors die (about three minutes)
 	$(BIN)/python -m pytest -s -m slow tests/faults/test_conservation.py

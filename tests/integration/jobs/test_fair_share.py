@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from wayline.chassis.topology import RUN_INTERACTIVE
 from wayline.contracts.tenants import CreateTenant, Tenant
 from wayline.executor.settings import Settings as ExecutorSettings
@@ -70,6 +72,9 @@ async def queue(platform: Platform, count: int = QUEUED) -> None:
         await platform.bus.ask(CreateTenant(tenant=tenant), Tenant)
     for first in range(0, count, AT_ONCE):
         await asyncio.gather(*(submit(platform, f"greedy-{n}") for n in range(first, first + AT_ONCE)))
+        if first % QUEUED == QUEUED - AT_ONCE:
+            # A tenant's submissions that the router has not seen are limited, too.
+            await platform.wait_until_empty("SUBMIT")
     await platform.wait_until_empty("SUBMIT")
 
 
@@ -82,10 +87,11 @@ def executing(chat: ChatServer) -> ExecutorSettings:
     return ExecutorSettings(chat_base_url=chat.url, interactive_slots=SLOTS)
 
 
-async def test_a_single_job_waits_for_at_most_one_slot(platform: Platform):
+@pytest.mark.parametrize("queued", [QUEUED, pytest.param(10_000, marks=pytest.mark.slow)])
+async def test_a_single_job_waits_for_at_most_one_slot(platform: Platform, queued: int):
     calls = Calls()
     async with provider(calls) as chat:
-        await queue(platform)
+        await queue(platform, queued)
         await platform.start("executor", executor=executing(chat))
         await calls.until_held("default", SLOTS)
 
@@ -95,7 +101,7 @@ async def test_a_single_job_waits_for_at_most_one_slot(platform: Platform):
             calls.end_one("default")
             await calls.until_held(tenant)
 
-        assert await platform.count("RUN") > QUEUED - SLOTS
+        assert await platform.count("RUN") > queued - SLOTS
 
 
 async def test_a_ticket_without_a_slot_waits_undelivered(platform: Platform):
