@@ -36,7 +36,16 @@ from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import AssistantMessage, ToolCall
 from wayline.contracts.jobs import DecideApproval, Expire, Route, Signal, SubmitJob
 from wayline.contracts.money import Usage
-from wayline.contracts.tools import CallTool, Effect, ListTools, ToolDefinition, ToolError, ToolList, ToolReply
+from wayline.contracts.tools import (
+    CallTool,
+    Effect,
+    ListTools,
+    ResolveTool,
+    ToolDefinition,
+    ToolError,
+    ToolList,
+    ToolReply,
+)
 from wayline.executor import run_job
 from wayline.executor.adapters import tool_registry
 from wayline.executor.claim_jobs import Claims
@@ -51,7 +60,7 @@ from wayline.executor.perform.job_run import JobRun
 from wayline.executor.perform.tell_model import note_news
 from wayline.executor.prompt.notes import silent
 from wayline.executor.replay import replay
-from wayline.journal import Fenced, Head, JobLog, State, decode, encode, fold
+from wayline.journal import Call, Fenced, Head, JobLog, State, decode, encode, fold
 from wayline.journal.log import Stored
 
 TENANT, JOB_ID = "default", "j1"
@@ -91,7 +100,9 @@ class SentSignal:
 
     @property
     def approval_id(self) -> str:
-        return self.signal.approval_id if isinstance(self.signal, DecideApproval) else self.signal.signal.wait_id
+        if isinstance(self.signal, DecideApproval):
+            return self.signal.approval_id
+        return self.signal.signal.wait_id if isinstance(self.signal.signal, Expire) else ""
 
     @property
     def message(self) -> Msg:
@@ -138,6 +149,8 @@ class World:
         self.tickets: list[Ticket] = []
         self.ledger: dict[str, ToolReply] = {}
         self.payments: list[Payment] = []
+        self.loses_answers = False
+        """Whether nobody knows what becomes of the next payment."""
         self.points_left: int | None = None
         self.stored = SimpleNamespace(is_over=lambda _: False)
 
@@ -150,7 +163,11 @@ class World:
 
     # The bus, as the executor's code asks it
 
-    async def ask(self, request: CallTool | ListTools, _: type[Any], **__: Any) -> ToolReply | ToolList:
+    async def ask(self, request: CallTool | ListTools | ResolveTool, _: type[Any], **__: Any) -> ToolReply | ToolList:
+        if isinstance(request, ResolveTool):
+            status = "success" if request.outcome == "succeeded" else "failed"
+            self.ledger[request.key] = ToolReply(status=status, content=request.content)
+            return self.ledger[request.key]
         tools = (LOOK, *((self.tool,) if self.tool else ()))
         if isinstance(request, ListTools):
             return ToolList(tools=tools)
@@ -168,6 +185,9 @@ class World:
         if approvals.arguments_problem(self.tool, request.arguments):
             return failed("invalid_arguments")
         self.payments.append(Payment(request.key, self.tool.digest, request.arguments))
+        if self.loses_answers:
+            self.loses_answers = False
+            return ToolReply(status="unknown")
         return ToolReply(status="success", content=f"paid {request.key}")
 
     async def read(self, _: type[Any], message: Msg, __: str) -> Signal | DecideApproval:
@@ -358,6 +378,20 @@ class Machine(RuleBasedStateMachine):
         signal = Signal.model_validate({"tenant": TENANT, "signal": Expire(wait_id=asked.approval_id).model_dump()})
         asyncio.run(self.world.send(SIGNALS, signal, asked.expires_at))
 
+    @rule()
+    def lose_answer(self) -> None:
+        """Have nobody know what becomes of the next payment."""
+        self.world.loses_answers = True
+
+    @precondition(lambda self: self._undecided())
+    @rule(outcome=st.sampled_from(["retry", "retry", "succeeded", "failed"]))
+    def answer(self, outcome: str) -> None:
+        """Say what became of a payment of which nobody knows, or have it made again."""
+        call = self._undecided()[0]
+        signal = {"type": "answer", "decision_id": call.decision_id, "outcome": outcome}
+        body = Signal.model_validate({"tenant": TENANT, "signal": signal})
+        asyncio.run(self.world.send(SIGNALS, body, self._events()[-1].at))
+
     @rule(tool=st.sampled_from([pay(), pay("cheaper"), pay("stricter", STRICTER), pay("cheaper"), None]))
     def change_tool(self, tool: ToolDefinition | None) -> None:
         """Have the tool's server list another definition, or none."""
@@ -416,6 +450,8 @@ class Machine(RuleBasedStateMachine):
             for asked in fold(self._events()).tools.pending:
                 body = DecideApproval(tenant=TENANT, approval_id=asked.approval_id, decision="approve")
                 asyncio.run(self.world.send(APPROVALS, body, asked.at))
+            if self._undecided():
+                self.answer("succeeded")
             assert self.world.tickets, "nobody wakes the job"
             self.run(dies_at=None, newest=True)
         assert self._ended()
@@ -426,6 +462,10 @@ class Machine(RuleBasedStateMachine):
 
     def _ended(self) -> bool:
         return self.world.log.stored[-1][0].state is State.ENDED
+
+    def _undecided(self) -> list[Call]:
+        """Return the calls of which a person must say what became of them."""
+        return [call for call in fold(self._events()).tools.calls if call.undecided] if self._events() else []
 
     def _events(self) -> list[e.Event]:
         return self.world.log.events if hasattr(self, "world") else []
@@ -507,7 +547,7 @@ def test_long_and_busy_histories_make_no_wrong_call(machine: type[Machine], seed
 
 def step(told: Machine, chance: random.Random) -> None:
     """Do one thing: mostly people who decide and processes that run, now and then a change of what they rest on."""
-    match chance.choices(range(5), weights=[6, 6, 1, 0.6, 0.4])[0]:
+    match chance.choices(range(7), weights=[6, 6, 1, 0.6, 0.4, 0.5, 1])[0]:
         case 0 if told.world.tickets:
             told.run(dies_at=chance.choice([None, None, chance.randint(1, POINTS_MAX)]), newest=chance.random() < 0.8)
         case 1 if told.asked_at:
@@ -520,5 +560,9 @@ def step(told: Machine, chance: random.Random) -> None:
             told.change_tool(chance.choice([pay(), pay("cheaper"), pay("stricter", STRICTER), None]))
         case 4:
             told.change_rules(chance.choice(["1", "2"]))
+        case 5:
+            told.lose_answer()
+        case 6 if told._undecided():  # pyright: ignore[reportPrivateUsage]
+            told.answer(chance.choice(["retry", "retry", "succeeded", "failed"]))
         case _:
             pass
