@@ -283,9 +283,6 @@ class MortalWorld:
                 await ack()
             case Verdict.CLAIM:
                 assert head is not None
-                writer = await Claims(histories).claim(jobs, head, ticket, 1)
-                assert writer is not None
-                held = HeldJob(self.bus, ticket, message, writer, draining=asyncio.Event(), heartbeats=Heartbeats(3600))
                 services: Any = SimpleNamespace(
                     follow_up=after,
                     histories=histories,
@@ -296,6 +293,10 @@ class MortalWorld:
                     result_tokens_max=1000,
                 )
                 with suppress(ClaimLost):
+                    writer = await Claims(histories).claim(jobs, head, ticket, 1)
+                    assert writer is not None
+                    beats = Heartbeats(3600)
+                    held = HeldJob(self.bus, ticket, message, writer, draining=asyncio.Event(), heartbeats=beats)
                     await run_job.run_job(services, held)
             case Verdict.FORGET:
                 pass
