@@ -25,7 +25,7 @@ from .test_paid_tools import CARD
 COMPUTES = """
 for n in range(90):
     total = 0
-    for one in range(300_000):
+    for one in range(1_500_000):
         total += one
     await effects__look_read(query=str(n))
 """
@@ -70,7 +70,7 @@ async def test_a_program_at_its_limit_is_stopped_and_its_model_told(
 ):
     monkeypatch.setattr(app, "Sandbox", partial(Sandbox, limits=limits))
     # What the calls take would be more than the limit; no turn between two of them is.
-    effects.delay_ms = 700
+    effects.delay_ms = 400
     async with ChatServer(turns(program(code), Say(text="done"))) as chat:
         await start(platform, effects, chat)
         await platform.submit("j1", agent="coder", model="chat/m")
@@ -109,7 +109,7 @@ async def test_a_programs_paid_call_beyond_the_budget_is_refused(platform: Platf
 async def test_a_program_that_diverges_is_settled_and_calls_nothing(
     platform: Platform, effects: EffectsServer, monkeypatch: pytest.MonkeyPatch
 ):
-    effects.delay_ms = 700
+    effects.delay_ms = 400
     async with ChatServer(turns(program(PAY_THREE), Say(text="done"))) as chat:
         await start(platform, effects, chat, keys=None)
         await platform.submit("j1", agent="coder", model="chat/m")

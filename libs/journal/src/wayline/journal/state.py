@@ -280,7 +280,7 @@ class Code(NamedTuple):
     outcomes: tuple[str, ...] = ()
     """The names of those with an outcome, in the order in which they ended."""
     earlier: int = 0
-    """Calls of the programs before it in the same step: theirs are the first numbers."""
+    """The highest number of a call of the programs before it in the same step."""
     suspended: e.CodeSuspended | None = None
     """Where it last waited."""
 

@@ -55,7 +55,9 @@ def _completed(job: Job, event: e.ToolCompleted) -> Changes:
     if job.code.program is None:
         return {}
     if event.call == job.code.program:
-        return Code(earlier=job.code.earlier + len(job.code.program_calls))._asdict()
+        # Not their count: a call that was never made has left its number, and an approval of the next may stand.
+        numbers = (job.code.number(call.wanted.call) for call in job.code.program_calls)
+        return Code(earlier=job.code.earlier + max(numbers, default=0))._asdict()
     if job.code.call(event.call) is None:
         return {}
     return {"program_calls": _with(job, event.call, done=event), "outcomes": (*job.code.outcomes, event.call)}

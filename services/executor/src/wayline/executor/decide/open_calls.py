@@ -154,17 +154,28 @@ def is_program(job: Job, call: Call) -> bool:
 
 
 def _waits(job: Job, call: Call) -> bool:
-    """Return whether a call has become a job of its own, or its program waits for nothing but people."""
-    if call.child_id is not None or call.wanted.call != job.code.program:
-        return call.child_id is not None
+    """Return whether a call has become a job of its own, its program waits for nothing but people, or for another.
+
+    The calls of a step's programs are numbered in the order in which they are asked for: one program at a time.
+    """
+    if call.child_id is not None:
+        return True
+    if call.wanted.call != job.code.program:
+        return job.code.program is not None and is_program(job, call)
     open_calls = [one for one in job.code.program_calls if one.done is None]
+    if open_calls and _wants_order(job):
+        # Those behind the first may be approved already: none of them goes before it.
+        open_calls = [min(open_calls, key=lambda one: job.code.number(one.wanted.call))]
     return bool(open_calls) and all(stands(job, one) is ApprovalState.WAITING for one in open_calls)
 
 
 def _must_wait_for_the_first(job: Job) -> bool:
     """Return whether the agent wants order and the first open call waits for a human."""
-    assert job.routing.config is not None
-    return job.routing.config.tools_in_order and stands(job, _open(job)[0]) not in MAY_RUN
+    return _wants_order(job) and stands(job, _open(job)[0]) not in MAY_RUN
+
+
+def _wants_order(job: Job) -> bool:
+    return job.routing.config is not None and job.routing.config.tools_in_order
 
 
 def _beside(job: Job, runnable: list[Call]) -> tuple[Call, ...]:
