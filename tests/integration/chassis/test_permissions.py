@@ -203,6 +203,7 @@ def test_the_anonymous_client_has_what_the_design_lists():
         "approvals.default.*",
         "tools.announce.default.*",
         "jobs.finished.default",
+        "jobs.events.default",
     }
     assert set(ANONYMOUS.may_subscribe()) == {
         "_INBOX.>",

@@ -166,24 +166,25 @@ async def test_a_service_cannot_publish_on_a_reply_it_was_not_given(users: Users
     await users.refused("acme", f"{IDENTITIES[REGISTRY].inbox}.1".lower())
 
 
-async def test_only_the_scope_follow_asks_for_finished_jobs_of_its_tenant(users: Users):
+@pytest.mark.parametrize("asked", ["jobs.finished", "jobs.events"])
+async def test_only_the_scope_follow_asks_for_jobs_of_its_tenant(users: Users, asked: str):
     tracing, shop, acme = [await users.connect(name) for name in ("tracing", "shop", "acme")]
 
     async def answer(message: Msg) -> None:
         await message.respond(message.subject.encode())
 
-    await tracing.subscribe("jobs.finished.*", cb=answer)
+    await tracing.subscribe(f"{asked}.*", cb=answer)
     await tracing.flush()
 
     async def answered() -> bytes:
         try:
-            return (await shop.request("jobs.finished.acme", b"{}", timeout=5)).data
+            return (await shop.request(f"{asked}.acme", b"{}", timeout=5)).data
         except NoRespondersError:
             # The server makes a subscription known to other accounts a moment later.
             return b""
 
-    assert await until(answered, why="the request is answered") == b"jobs.finished.acme"
-    await shop.publish("jobs.finished.rival", b"{}")
-    await users.refused("shop", "jobs.finished.rival")
-    await acme.publish("jobs.finished.acme", b"{}")
-    await users.refused("acme", "jobs.finished.acme")
+    assert await until(answered, why="the request is answered") == f"{asked}.acme".encode()
+    await shop.publish(f"{asked}.rival", b"{}")
+    await users.refused("shop", f"{asked}.rival")
+    await acme.publish(f"{asked}.acme", b"{}")
+    await users.refused("acme", f"{asked}.acme")

@@ -21,7 +21,7 @@ from wayline.contracts.errors import Retry
 from wayline.contracts.mcp_servers import ApproveDefinitions, GetServer, ListServers, ServerList, ServerView
 from wayline.contracts.tools import CallTool, Effect, ListTools, ToolList, ToolReply
 from wayline.embedded.process import spawn
-from wayline.sdk import Call, Jobs, Result, ToolFailed, Tools, ToolsRefused, bus_broker
+from wayline.sdk import Call, Result, ToolFailed, Tools, ToolsRefused, bus_broker
 from wayline.sdk import tools as sdk_tools
 from wayline.testkit import Platform, until
 from wayline.tool_registry.adapters.bus_tools import bus_service
@@ -299,25 +299,6 @@ async def test_a_tool_runs_under_the_trace_of_its_job(registry: Platform, stack:
     await called(registry, call_of("refund"))
 
     assert traces[0] != 0
-
-
-async def test_a_job_is_submitted_followed_and_awaited(platform: Platform, stack: AsyncExitStack):
-    await platform.simulate()
-    await platform.start("router", "executor", "tool_registry")
-    broker = bus_broker(platform.nats.url)
-    await broker.start()
-    stack.push_async_callback(broker.stop)
-    jobs = Jobs(broker)
-
-    async def types() -> list[str]:
-        return [event["type"] async for event in jobs.follow("j1")]
-
-    following = asyncio.create_task(types())
-    await asyncio.sleep(0)
-    ended = await jobs.run("assistant", "hello", job_id="j1", timeout_s=30)
-
-    assert (ended.job_id, ended.status) == ("j1", "completed")
-    assert (await following)[-1] == "job.completed"
 
 
 def desk_process(platform: Platform, tmp_path: Path, *, work_s: float) -> Any:

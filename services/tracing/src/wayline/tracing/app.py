@@ -9,6 +9,7 @@ from typing import Any
 from wayline.chassis import Ask, Bus, BusSettings, Part, Periodic, Service, asks, connected
 from wayline.chassis.topology import EVENTS_TRACING, TELEMETRY_TRACING
 from wayline.contracts.finished_jobs import TakeFinished
+from wayline.contracts.job_events import ReadEvents
 from wayline.contracts.tool_use import FindParkedJobs, GetAgentsToolUse, GetToolUse, ListRecordedCalls
 from wayline.contracts.traces import (
     FindQueuePlaces,
@@ -30,6 +31,7 @@ from wayline.tracing.consume.projector import Projector, Record
 from wayline.tracing.consume.trace_tenants import TraceTenants
 from wayline.tracing.handlers.answers import Answers
 from wayline.tracing.handlers.finished_jobs import Followers
+from wayline.tracing.handlers.job_events import JobEvents
 from wayline.tracing.handlers.record_spending import SpendingRecorder
 from wayline.tracing.handlers.tool_use import ToolUseAnswers
 from wayline.tracing.settings import Settings
@@ -95,6 +97,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
             *_asks_about_tools(ToolUseAnswers(store)),
             asks(RecordSpending, SpendingRecorder(tables).on_record),
             asks(TakeFinished, Followers(store, bus.put_aside).take),
+            asks(ReadEvents, JobEvents(bus).read),
         ],
         parts=parts,
         needs={"postgres": store.check, "records": records.check, "spans": spans.check},

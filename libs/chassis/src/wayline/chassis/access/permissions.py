@@ -46,6 +46,7 @@ ANNOUNCE_TOOLS = "tools.announce.*.*"
 INVOKE_TOOL = "tools.invoke.*.*"
 WANT_TOOLS = "tools.wanted"
 TAKE_FINISHED = "jobs.finished.*"
+READ_EVENTS = "jobs.events.*"
 
 
 @dataclass(frozen=True)
@@ -262,6 +263,7 @@ IDENTITIES = {
             publish=(
                 *COMMON,
                 TELL_STORED,
+                LEADER_READ_EVENTS,
                 DIRECT_READ_EVENTS,
                 *(f"{OWN_API}.CONSUMER.INFO.{c.stream}.{c.name}" for c in CONSUMERS),
                 *(f"{OWN_API}.STREAM.INFO.{stream.name}" for stream in STREAMS),
@@ -272,6 +274,7 @@ IDENTITIES = {
                 *(f"costs.{verb}.*" for verb in ("get", "session", "record")),
                 *TOOL_USE,
                 TAKE_FINISHED,
+                READ_EVENTS,
             ),
         ),
     )
@@ -308,14 +311,14 @@ class Client:
         return tenant_account(self.tenant)
 
     def may_publish(self) -> list[str]:
-        published = {
-            Scope.SUBMIT: f"jobs.submit.{self.tenant}",
-            Scope.SIGNAL: f"signals.{self.tenant}.*",
-            Scope.APPROVE: f"approvals.{self.tenant}.*",
-            Scope.TOOLS: _of_tenant(ANNOUNCE_TOOLS, self.tenant),
-            Scope.FOLLOW: _of_tenant(TAKE_FINISHED, self.tenant),
+        published: dict[Scope, tuple[str, ...]] = {
+            Scope.SUBMIT: (f"jobs.submit.{self.tenant}",),
+            Scope.SIGNAL: (f"signals.{self.tenant}.*",),
+            Scope.APPROVE: (f"approvals.{self.tenant}.*",),
+            Scope.TOOLS: (_of_tenant(ANNOUNCE_TOOLS, self.tenant),),
+            Scope.FOLLOW: (_of_tenant(TAKE_FINISHED, self.tenant), _of_tenant(READ_EVENTS, self.tenant)),
         }
-        return [subject for scope, subject in published.items() if scope in self.scopes]
+        return [subject for scope, subjects in published.items() if scope in self.scopes for subject in subjects]
 
     def may_subscribe(self) -> list[str]:
         followed = [f"live.{self.tenant}.*", f"deltas.{self.tenant}.*"] if Scope.FOLLOW in self.scopes else []

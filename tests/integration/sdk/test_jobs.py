@@ -1,0 +1,103 @@
+"""Jobs over the bus: submitted, followed from their beginning, awaited; with a real bus and real services."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.trace import TracerProvider
+
+from wayline.contracts import events as e
+from wayline.journal import JobLog
+from wayline.sdk import Jobs, bus_broker, jobs
+from wayline.testkit import Platform
+from wayline.tracing.handlers import job_events
+
+
+@pytest.fixture
+async def submitter(platform: Platform) -> AsyncIterator[Jobs]:
+    await platform.simulate()
+    await platform.start("router", "executor", "tool_registry", "tracing")
+    broker = bus_broker(platform.nats.url)
+    await broker.start()
+    yield Jobs(broker)
+    await broker.stop()
+
+
+async def told(submitter: Jobs, job_id: str, **options: Any) -> list[dict[str, Any]]:
+    return [event async for event in submitter.follow(job_id, **options)]
+
+
+def types(events: list[dict[str, Any]]) -> list[str]:
+    return [event["type"] for event in events]
+
+
+async def story(platform: Platform, job_id: str) -> list[str]:
+    """Return what the job's log says, which ends with its end."""
+    said = [event.type async for event in JobLog(platform.bus, "default", job_id).read()]
+    assert said[-1] == "job.completed"
+    return said
+
+
+async def test_a_job_that_has_ended_is_told_from_its_beginning(submitter: Jobs, platform: Platform):
+    await submitter.run("assistant", "hello", job_id="j1", timeout_s=30)
+
+    assert types(await told(submitter, "j1")) == await story(platform, "j1")
+
+
+async def test_a_job_is_followed_from_before_it_was_submitted(submitter: Jobs, platform: Platform):
+    following = asyncio.create_task(told(submitter, "j1"))
+    ended = await submitter.run("assistant", "hello", job_id="j1", timeout_s=30)
+
+    events = await following
+
+    assert (ended.job_id, ended.status) == ("j1", "completed")
+    assert types(events) == await story(platform, "j1")
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+
+
+async def test_a_follower_goes_on_after_what_it_knows(submitter: Jobs, platform: Platform):
+    await submitter.run("assistant", "hello", job_id="j1", timeout_s=30)
+
+    assert types(await told(submitter, "j1", after_seq=4)) == (await story(platform, "j1"))[4:]
+
+
+async def test_a_long_log_is_read_page_by_page(submitter: Jobs, platform: Platform, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(job_events, "PAGE_MAX_BYTES", 1)
+    await submitter.run("assistant", "hello", job_id="j1", timeout_s=30)
+
+    assert types(await told(submitter, "j1")) == await story(platform, "j1")
+
+
+async def test_an_end_that_was_lost_on_the_way_is_read_from_the_log(
+    submitter: Jobs, platform: Platform, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(jobs, "LOOK_AGAIN_S", 0.1)
+    # It hears of no job at all.
+    monkeypatch.setattr(submitter, "_live", lambda job_id: f"live.default.not-{job_id}")
+    following = asyncio.create_task(told(submitter, "j1"))
+
+    await submitter.run("assistant", "hello", job_id="j1", timeout_s=30)
+
+    assert types(await asyncio.wait_for(following, 30)) == await story(platform, "j1")
+
+
+async def test_without_tracing_what_happens_from_now_on_is_told(platform: Platform, submitter: Jobs):
+    await platform.stop("tracing")
+    following = asyncio.create_task(told(submitter, "j1"))
+    await submitter.run("assistant", "hello", job_id="j1", timeout_s=30)
+
+    assert types(await asyncio.wait_for(following, 30))[-1] == "job.completed"
+
+
+async def test_a_jobs_trace_is_linked_to_the_span_of_its_submitter(submitter: Jobs, platform: Platform):
+    with TracerProvider().get_tracer("shop").start_as_current_span("checkout") as span:
+        await submitter.run("assistant", "hello", job_id="j1", timeout_s=30)
+
+    context = span.get_span_context()
+    [submitted] = await platform.events_of("j1", e.JobSubmitted)
+    assert submitted.caller is not None
+    assert submitted.caller.startswith(f"00-{context.trace_id:032x}-{context.span_id:016x}-")
+    assert submitted.trace.trace_id != f"{context.trace_id:032x}"
