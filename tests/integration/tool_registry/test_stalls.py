@@ -10,13 +10,14 @@ import pytest
 from mcp_types import CallToolResult, TextContent
 
 from wayline.contracts.errors import Unavailable
-from wayline.contracts.tools import Effect, ToolDefinition, ToolReply
+from wayline.contracts.tools import CallTool, Effect, ToolDefinition, ToolReply
 from wayline.telemetry import Telemetry
 from wayline.testkit import until
 from wayline.tool_registry.adapters.tables.ledger import PostgresLedger
 from wayline.tool_registry.calls import effect_call
 from wayline.tool_registry.calls.bound_tool import BoundTool
 from wayline.tool_registry.calls.effect_call import EffectCall
+from wayline.tool_registry.calls.ledger import Lease
 from wayline.tool_registry.errors import AnswerLost, LedgerUnavailable
 from wayline.tool_registry.tools.catalogue import Tool
 from wayline.tool_registry.tools.tool_servers import ToolRequest
@@ -48,12 +49,12 @@ class Tills:
 
 @dataclass
 class Holder:
-    """One key's holder, stalled just before it binds the tool the `stalls_at`th time."""
+    """One key's holder, which may stall between its row and what it begins with it."""
 
     platform: Any
     effect: Effect
     server: Tills
-    stalls_at: int = 0
+    stalls: bool = False
     lease_s: float = LEASE_S
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     stalled: asyncio.Event = field(default_factory=asyncio.Event)
@@ -65,11 +66,19 @@ class Holder:
         self.ledger = PostgresLedger(self.platform.ledger, lease_s=self.lease_s)
         self.effect_call = EffectCall(self.platform.ask("till"), self._bind, self.ledger, attempts_max=3, join_s=0.2)
 
+        begin = self.ledger.begin
+
+        async def stalled_begin(ask: CallTool, *, effect: Effect, owner: str) -> Lease | None:
+            lease = await begin(ask, effect=effect, owner=owner)
+            if self.stalls:
+                self.stalled.set()
+                await self.woken.wait()
+            return lease
+
+        self.ledger.begin = stalled_begin  # type: ignore[method-assign]
+
     async def _bind(self) -> BoundTool:
         self.bound += 1
-        if self.bound == self.stalls_at:
-            self.stalled.set()
-            await self.woken.wait()
         return self._bound
 
     async def reply(self) -> ToolReply:
@@ -85,7 +94,7 @@ async def lease_ran_out(platform) -> None:
 async def test_a_holder_asleep_past_its_lease_performs_no_effect(platform, effect):
     server = Tills()
     server.go.set()
-    sleeper = Holder(platform, effect, server, stalls_at=2)
+    sleeper = Holder(platform, effect, server, stalls=True)
     sleeping = asyncio.create_task(sleeper.reply())
     await sleeper.stalled.wait()
     await lease_ran_out(platform)
@@ -97,6 +106,27 @@ async def test_a_holder_asleep_past_its_lease_performs_no_effect(platform, effec
     assert server.effects == (0 if effect is Effect.ONCE else 1)
     assert other.status == ("unknown" if effect is Effect.ONCE else "success")
     assert own.status == other.status
+
+
+async def test_a_first_attempt_looks_for_its_tool_once(platform):
+    server = Tills()
+    server.go.set()
+    holder = Holder(platform, Effect.ONCE, server)
+
+    assert (await holder.reply()).status == "success"
+
+    assert holder.bound == 1
+
+
+async def test_a_holder_that_waited_for_its_row_looks_for_its_tool_again(platform, monkeypatch):
+    monkeypatch.setattr(effect_call, "FOUND_FRESH_S", 0.0)
+    server = Tills()
+    server.go.set()
+    holder = Holder(platform, Effect.ONCE, server)
+
+    assert (await holder.reply()).status == "success"
+
+    assert holder.bound == 2
 
 
 @pytest.mark.parametrize("effect", [Effect.ONCE, Effect.IDEMPOTENT])

@@ -25,6 +25,8 @@ log = structlog.get_logger()
 
 JOIN_POLL_FIRST_S = 0.02
 JOIN_POLL_MAX_S = 0.25
+FOUND_FRESH_S = 1.0
+"""How long a tool that was found is believed to be there still, and as it was."""
 POSTGRES_WAIT_S = 15.0
 """How long a call waits for a ledger that does not answer before its caller must ask again."""
 RECORD_WAIT_S = 900.0
@@ -46,9 +48,12 @@ class EffectCall:
         attempts_max: int,
         join_s: float,
         cancel_wait_s: float = 0.0,
+        found: BoundTool | ToolReply | None = None,
     ) -> None:
+        """Make a call; `found` is what `find` has just returned, good for a first attempt that begins at once."""
         self._ask = ask
         self._find = find
+        self._found = found
         self._ledger = ledger
         self._attempts_max = attempts_max
         self._join_s = join_s
@@ -102,7 +107,7 @@ class EffectCall:
 
     async def _begin(self) -> Lease | ToolReply | None:
         """Make the row, unless the call cannot be made: then only a row that is there already counts."""
-        bound = await self._find()
+        bound, self._found = self._found or await self._find(), None
         if isinstance(bound, ToolReply):
             if bound.error is not None and bound.error.code == "definition_changed":
                 # Another replica that knows the tool as it was must not begin this key any more: it is asked for anew.
@@ -112,6 +117,9 @@ class EffectCall:
         reach(Failpoint.REGISTRY_LEDGER_BEFORE)
         lease = await self._ledger.begin(self._ask, effect=bound.tool.effect, owner=self._owner)
         reach(Failpoint.REGISTRY_LEDGER_AFTER)
+        if lease is not None and lease.age_s < FOUND_FRESH_S:
+            # Ours, and nobody else's before: the attempt begins now.
+            self._found = bound
         return lease
 
     async def _by(self, row: Row) -> ToolReply | Lease | None:
@@ -138,7 +146,7 @@ class EffectCall:
 
     async def _hold(self, lease: Lease, *, again: bool) -> ToolReply | None:
         """Execute under our lease and write the outcome down; None: look at the row again."""
-        bound = await self._find()
+        bound, self._found = self._found or await self._find(), None
         if isinstance(bound, ToolReply):
             # The tool is not there now: an earlier attempt may have acted, so the lease runs out and the row decides.
             return await self._record(lease, bound) if not again else None
@@ -224,23 +232,28 @@ class EffectCall:
 
     @asynccontextmanager
     async def _renewed(self, lease: Lease) -> AsyncIterator[None]:
-        keeper = asyncio.create_task(self._keep(lease))
+        keeping: list[asyncio.Task[None]] = []
+        # Most calls end before their lease needs anybody: a task for each would cost more than it does.
+        due = asyncio.get_running_loop().call_later(
+            self._ledger.lease_s / 3, lambda: keeping.append(asyncio.create_task(self._keep(lease)))
+        )
         try:
             yield
         finally:
-            keeper.cancel()
+            due.cancel()
+            for keeper in keeping:
+                keeper.cancel()
 
     async def _keep(self, lease: Lease) -> None:
         """Renew the lease while the tool works; stop the call when another process has taken it."""
         while True:
-            await asyncio.sleep(self._ledger.lease_s / 3)
             try:
-                held = await self._ledger.renew(lease)
+                if not await self._ledger.renew(lease):
+                    self.stop(StopReason.FENCED)
+                    return
             except LedgerUnavailable:
-                continue
-            if not held:
-                self.stop(StopReason.FENCED)
-                return
+                pass
+            await asyncio.sleep(self._ledger.lease_s / 3)
 
 
 async def _once_the_ledger_answers(what: str, do: Callable[[], Awaitable[T]], *, within_s: float) -> T:

@@ -150,6 +150,7 @@ class RunningCalls:
                 attempts_max=self._settings.attempts_max,
                 join_s=self._settings.answer_within_s,
                 cancel_wait_s=self._settings.cancel_wait_s,
+                found=bound if isinstance(bound, BoundTool) else None,
             )
         if isinstance(bound, BoundTool):
             running.effect = bound.tool.effect

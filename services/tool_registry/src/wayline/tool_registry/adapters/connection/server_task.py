@@ -38,8 +38,9 @@ class ServerTask:
 
     async def ready(self, within_s: float) -> bool:
         """Return whether the server can be called, after waiting a little for one that cannot."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._usable.wait(), within_s)
+        if not self._usable.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._usable.wait(), within_s)
         return self._usable.is_set()
 
     async def _run(self) -> None:
