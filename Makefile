@@ -105,7 +105,7 @@ mcp-servers: $(VENV)/.ready $(NPM)/reference_servers/.ready $(NPM)/python/.ready
 run: $(VENV)/.ready ## Everything on this machine, with sample knowledge and a first job
 	@$(BIN)/wayline up --sample
 
-demo: $(VENV)/.ready ## Ingest 300 pages, ask three questions through three doors, show answers, trace and cost
+demo: $(VENV)/.ready ## Ingest 300 pages, ask three questions through three doors, pay an order back, show trace and cost
 	@$(BIN)/python examples/demo.py
 
 clean: ## Remove the virtual environment and this checkout's data

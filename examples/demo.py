@@ -48,6 +48,8 @@ ANSWER_WITHIN_S = 60
 SPANS_WITHIN_S = 60
 LISTED_WITHIN_S = 30
 ORDER_DESK = Path(__file__).with_name("order_desk") / "order_desk.py"
+DESK_MODEL = ORDER_DESK.with_name("model.py")
+REFUND = "Pay the order A-1001 back."
 TRACED = frozenset({"gateway", "router", "executor", "tool-registry", "retrieval"})
 
 HTTP_QUESTION = "What happens when an exception occurs in a with statement's suite?"
@@ -62,7 +64,22 @@ def free_port() -> int:
 
 
 @contextmanager
-def platform() -> Iterator[dict[str, str]]:
+def simulated_model() -> Iterator[dict[str, str]]:
+    """Yield the variables that point a platform at a simulated model, which calls the order desk's tools."""
+    command = [WAYLINE, "simulate", "--script", str(DESK_MODEL), "--port", "0", "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        assert process.stdout is not None
+        served = json.loads(process.stdout.readline())
+        # Without the keys of hosted providers: the questions are answered offline.
+        yield {"WAYLINE_CHAT_BASE_URL": served["environment"]["WAYLINE_CHAT_BASE_URL"]}
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(30)
+
+
+@contextmanager
+def platform(extra: dict[str, str]) -> Iterator[dict[str, str]]:
     """Yield the environment of a running platform: the caller's own, or one that lives as long as the demo."""
     if "WAYLINE_URL" in os.environ and "WAYLINE_NATS_URL" in os.environ:
         yield dict(os.environ)
@@ -74,13 +91,15 @@ def platform() -> Iterator[dict[str, str]]:
             "WAYLINE_HTTP_PORT": str(http_port),
             "WAYLINE_NATS_PORT": str(nats_port),
         }
-        process = subprocess.Popen([WAYLINE, "up"], env={**os.environ, **ports}, stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [WAYLINE, "up"], env={**os.environ, **ports, **extra}, stdout=subprocess.PIPE, text=True
+        )
         shown = threading.Thread(target=show_start, args=(process.stdout,), daemon=True)
         shown.start()
         try:
             url = f"http://127.0.0.1:{http_port}"
             asyncio.run(wait_ready(url, process))
-            yield {**os.environ, "WAYLINE_URL": url, "WAYLINE_NATS_URL": f"nats://127.0.0.1:{nats_port}"}
+            yield {**os.environ, **extra, "WAYLINE_URL": url, "WAYLINE_NATS_URL": f"nats://127.0.0.1:{nats_port}"}
         finally:
             process.send_signal(signal.SIGINT)
             process.wait(30)
@@ -163,31 +182,41 @@ async def ask_on_the_bus(environment: dict[str, str]) -> None:
     await nc.drain()
 
 
-def offer_tools(environment: dict[str, str], directory: Path) -> None:
-    """Run the order desk until its tools are listed, show them, and let it drain."""
+def pay_back(environment: dict[str, str], directory: Path) -> None:
+    """Run the order desk, have a job call its tool, and show what the desk has written down."""
+    refunds = directory / "refunds.txt"
     desk = subprocess.Popen(
         [sys.executable, str(ORDER_DESK)],
-        env={**environment, "ORDER_DESK_REFUNDS": str(directory / "refunds.txt")},
+        env={**environment, "ORDER_DESK_REFUNDS": str(refunds)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
     try:
-        for _ in range(LISTED_WITHIN_S * 2):
-            listed = subprocess.run([WAYLINE, "tools"], env=environment, check=True, capture_output=True, text=True)
-            if offered := [line for line in listed.stdout.splitlines() if line.startswith("orders__")]:
-                print("\n".join(offered))
-                return
-            time.sleep(0.5)
-        raise SystemExit(f"the order desk's tools were not listed within {LISTED_WITHIN_S} s")
+        print("\n".join(offered_tools(environment)))
+        if "WAYLINE_CHAT_BASE_URL" not in environment:
+            print("(This platform has no simulated model that would call them: see examples/order_desk/README.md.)")
+            return
+        wayline(environment, "run", REFUND, "--model", "chat/local-chat")
+        print(f"refunds.txt: {refunds.read_text().strip()}")
     finally:
         desk.terminate()
         desk.wait(30)
 
 
+def offered_tools(environment: dict[str, str]) -> list[str]:
+    """Return the lines of the order desk's tools, once they are listed."""
+    for _ in range(LISTED_WITHIN_S * 2):
+        listed = subprocess.run([WAYLINE, "tools"], env=environment, check=True, capture_output=True, text=True)
+        if offered := [line for line in listed.stdout.splitlines() if line.startswith("orders__")]:
+            return offered
+        time.sleep(0.5)
+    raise SystemExit(f"the order desk's tools were not listed within {LISTED_WITHIN_S} s")
+
+
 def main() -> None:
     # Commands print between our own lines.
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    with platform() as environment, tempfile.TemporaryDirectory() as temporary:
+    with simulated_model() as model, platform(model) as environment, tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary, "pydoc")
         directory.mkdir()
         pages = write_documents(directory)
@@ -202,8 +231,8 @@ def main() -> None:
         headline(f"Third door, a bare message on the bus: {BUS_QUESTION}")
         asyncio.run(ask_on_the_bus(environment))
 
-        headline("A service of ours offers tools over the bus: examples/order_desk")
-        offer_tools(environment, Path(temporary))
+        headline(f"A service of ours offers tools over the bus (examples/order_desk), to a simulated model: {REFUND}")
+        pay_back(environment, Path(temporary))
 
         headline("The trace of the first job")
         asyncio.run(wait_for_spans(environment, job_id))

@@ -21,7 +21,10 @@ def test_the_demo_ingests_real_documents_and_answers_through_three_doors():
     assert "[1] pydoc/compound.txt" in http and "__exit__" in http
     assert "pydoc/" in command and "Citations" in command
     assert "global.txt" in bus and "completed" in bus
-    assert "orders__refund" in bus
+    bus, desk = bus.split("── A service of ours")
+    assert "orders__refund" in desk and "42.00 paid back for A-1001" in desk
+    [refund] = [line for line in desk.splitlines() if line.startswith("refunds.txt: ")]
+    assert refund.startswith("refunds.txt: A-1001 4200 default/")
     for span in ("invoke_agent assistant", "publish jobs.submit.{tenant}", "execute_tool search_knowledge"):
         assert span in traced
     for service in ("gateway", "router", "executor", "tool-registry", "retrieval"):
