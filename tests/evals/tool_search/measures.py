@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import fmean
@@ -17,6 +18,7 @@ from wayline.tool_registry.tool_search import CANDIDATES_MAX, Entry, ToolIndex, 
 from wayline.tool_registry.tool_search.words import stem, words
 
 from ..calls.function_sets import cases
+from .embedder import tool_embeddings
 from .meaning import Latent
 from .tool_sets import CALLS, CUTS, ToolSet, id_of, load
 
@@ -26,32 +28,60 @@ Ranking = Callable[[str], Sequence[ToolDefinition]]
 """The tools that fit a task, the best first."""
 
 
-def recall(judged: ToolSet, ranked: Ranking) -> dict[int, float]:
-    """Return the mean share of a task's right tools among the first ones, by how many are looked at."""
-    found: dict[int, list[float]] = {cut: [] for cut in CUTS}
+@dataclass(frozen=True)
+class Found:
+    """What a search found of the right tools."""
+
+    recall: dict[int, float]
+    """The mean share of a task's right tools among the first ones, by how many are looked at."""
+    complete: float
+    """The share of tasks all of whose right tools are among the first ten."""
+
+
+def found(judged: ToolSet, ranked: Ranking) -> Found:
+    """Return what a ranking finds of the right tools of all tasks."""
+    shares: dict[int, list[float]] = {cut: [] for cut in CUTS}
     for task, text in judged.tasks.items():
         names, right = [id_of(tool) for tool in ranked(text)], judged.right[task]
         for cut in CUTS:
-            found[cut].append(len(right & set(names[:cut])) / len(right))
-    return {cut: fmean(shares) for cut, shares in found.items()}
+            shares[cut].append(len(right & set(names[:cut])) / len(right))
+    means = {cut: fmean(of_tasks) for cut, of_tasks in shares.items()}
+    return Found(means, fmean(share == 1 for share in shares[max(CUTS)]))
 
 
-def found_by_words(judged: ToolSet) -> dict[int, float]:
-    """Return the recall of the search as it is without an embedder."""
+def found_by_words(judged: ToolSet) -> Found:
+    """Return what the search finds as it is without an embedder."""
     index = ToolIndex(Entry(tool) for tool in judged.tools)
-    return recall(judged, lambda task: [match.tool for match in index.search(task, at_most=max(CUTS))])
+    return found(judged, lambda task: [match.tool for match in index.search(task, at_most=max(CUTS))])
 
 
-def found_with_meaning(judged: ToolSet) -> dict[int, float]:
-    """Return the recall of words fused with vectors that understand little."""
+def found_with_meaning(judged: ToolSet) -> Found:
+    """Return what words find together with vectors that understand little."""
     index = ToolIndex(Entry(tool) for tool in judged.tools)
-    latent = Latent(index)
+    return _fused(judged, index, Latent(index).similar)
 
-    def fused(task: str) -> list[ToolDefinition]:
-        ranked = fuse(index.search(task, at_most=CANDIDATES_MAX), latent.similar(task), index)
-        return [match.tool for match in ranked[: max(CUTS)]]
 
-    return recall(judged, fused)
+def found_with_model(judged: ToolSet) -> Found:
+    """Return what words find together with the vectors of an embedding model, asked over HTTP."""
+    index = ToolIndex(Entry(tool) for tool in judged.tools)
+    near: dict[str, Mapping[int, float]] = {}
+
+    async def ask() -> None:
+        async with tool_embeddings() as vectors:
+            for task in judged.tasks.values():
+                near[task] = await vectors.similar("t", task[:QUERY_CHARS_MAX], index)
+
+    asyncio.run(ask())
+    assert all(near.values()), "the model did not answer each time"
+    return _fused(judged, index, near.__getitem__)
+
+
+def _fused(judged: ToolSet, index: ToolIndex, similar: Callable[[str], Mapping[int, float]]) -> Found:
+    def ranked(task: str) -> list[ToolDefinition]:
+        both = fuse(index.search(task, at_most=CANDIDATES_MAX), similar(task), index)
+        return [match.tool for match in both[: max(CUTS)]]
+
+    return found(judged, ranked)
 
 
 @dataclass(frozen=True)

@@ -230,3 +230,42 @@ async def test_claude_is_sent_references_and_calls_found_tools_directly(platform
     assert [event.cache_break for event in asked] == [None, None, None]
     for before, after in pairwise(simulator.bill.charges):
         assert after.usage.cache_read >= before.usage.cache_read + before.usage.cache_write_5m > 0
+
+
+async def test_gpt_is_given_found_functions_and_calls_them_directly(platform: Platform):
+    def script(asked: Any) -> Reply:
+        found = sum(turn.role == "tool" for turn in asked.turns)
+        if found == 0:
+            return Reply(tools=(("tool_search", {"query": "what is a franc worth?"}),), thinking="I need a rate.")
+        if found == 1:
+            assert "bank__rate" in {tool.name for tool in asked.tools}
+            return Reply(tools=(("bank__rate", {"currency": "CHF"}),), thinking="There it is.")
+        return Reply(text="done")
+
+    async with bank() as server:
+        simulator = await platform.simulate(script)
+        await platform.start(
+            "router",
+            "executor",
+            "tool_registry",
+            router=RouterSettings(openai_base_url=simulator.openai_url),
+            executor=ExecutorSettings(openai_base_url=simulator.openai_url),
+            tool_registry=with_tools(server),
+        )
+        await until_listed(platform, "bank__rate")
+        await platform.put_agent("banker", tools=("*",), tools_off=("bank__rate_history",), instructions="Bank. " * 900)
+        await platform.submit("j1", agent="banker", model="openai/gpt-6-sol")
+        ended = await platform.wait_for("j1")
+
+    assert (ended.status, ended.answer, CALLED) == ("completed", "done", ["CHF"])
+    bodies = [asked.body for asked in simulator.requests]
+    assert all(body["tools"] == bodies[0]["tools"] for body in bodies)
+    assert "bank__rate" not in {tool.get("name") for tool in bodies[0]["tools"]}
+    [search] = [item for item in bodies[2]["input"] if item.get("type") == "tool_search_call"]
+    [output] = [item for item in bodies[2]["input"] if item.get("type") == "tool_search_output"]
+    assert (search["call_id"], [tool["name"] for tool in output["tools"]]) == (output["call_id"], ["bank__rate"])
+    assert "bank__rate_history fits too, but" in bodies[1]["input"][-1]["content"][0]["text"]
+    asked = [event for event in await platform.events("j1") if isinstance(event, e.ModelRequested)]
+    assert [event.cache_break for event in asked] == [None, None, None]
+    for before, after in pairwise(simulator.bill.charges):
+        assert after.usage.cache_read >= before.usage.cache_read + before.usage.cache_write_5m > 0

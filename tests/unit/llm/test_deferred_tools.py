@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from wayline.contracts.chat import LoadedTools
-from wayline.contracts.tools import ToolDefinition
+from unittest.mock import ANY
+
+from wayline.contracts.chat import AssistantMessage, LoadedTools, ToolCall
+from wayline.contracts.tools import TOOL_SEARCH, ToolDefinition
 from wayline.llm.anthropic.request import body
+from wayline.llm.openai.reply import Reply, events
 from wayline.llm.openai.request import body as responses_body
 from wayline.llm.openai_chat.request import build_body as chat_body
 
@@ -77,3 +80,85 @@ def test_other_providers_are_sent_text_and_their_tools_alone():
     assert [tool["function"]["name"] for tool in chat["tools"]] == ["look"]
     assert FOUND.content in [item.get("output") for item in responses["input"]]
     assert FOUND.content in [message.get("content") for message in chat["messages"]]
+
+
+FIND = ToolDefinition(name=TOOL_SEARCH, description="Find tools.", input_schema={"type": "object"})
+SEARCHED = AssistantMessage(
+    tool_calls=(
+        ToolCall(call="1", tool=TOOL_SEARCH, arguments={"query": "pages"}, provider_id="a"),
+        ToolCall(call="2", tool="look", arguments={"at": 2}, provider_id="b"),
+    )
+)
+PAGE_FUNCTION = {
+    "type": "function",
+    "name": "page",
+    "description": "Read a page.",
+    "parameters": {"type": "object", "properties": {}},
+    "strict": False,
+}
+
+
+def searching(*history, deferred=(PAGE,), tools=(LOOK, FIND), **more) -> dict:
+    model = card(provider="openai", **{**DEFERS, **more})
+    return responses_body(request(*history, model=model, tools=tools, deferred=deferred))
+
+
+def test_on_responses_a_search_is_an_item_and_brings_functions():
+    sent = searching(user("hi"), SEARCHED, FOUND, result("2", "cat"))
+
+    assert sent["tools"] == [
+        {**PAGE_FUNCTION, "name": "look", "description": LOOK.description, "parameters": ANY},
+        {"type": "tool_search", "execution": "client", "description": "Find tools.", "parameters": ANY},
+    ]
+    assert sent["input"][1:] == [
+        {"type": "tool_search_call", "call_id": ANY, "execution": "client", "arguments": {"query": "pages"}},
+        {"type": "function_call", "call_id": "b", "name": "look", "arguments": ANY},
+        {
+            "type": "tool_search_output",
+            "call_id": sent["input"][1]["call_id"],
+            "execution": "client",
+            "status": "completed",
+            "tools": [{**PAGE_FUNCTION, "defer_loading": True}],
+        },
+        {"type": "function_call_output", "call_id": "b", "output": "cat"},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "web fits too."}]},
+    ]
+
+
+def test_on_responses_a_search_that_found_nothing_says_so_beside():
+    nothing = result("1", "None of 40 tools fits.")
+
+    sent = searching(user("hi"), SEARCHED, nothing, result("2", "cat"))["input"]
+
+    assert sent[3]["tools"] == []
+    assert sent[5]["content"] == [{"type": "input_text", "text": "None of 40 tools fits."}]
+
+
+def test_on_responses_what_was_sent_before_a_search_stays():
+    before, after = searching(user("hi"), deferred=()), searching(user("hi"), SEARCHED, FOUND, result("2", "cat"))
+
+    assert after["tools"] == before["tools"]
+    assert after["input"][: len(before["input"])] == before["input"]
+
+
+def test_on_responses_without_the_search_its_calls_are_of_a_function():
+    for sent in (
+        searching(user("hi"), SEARCHED, FOUND, result("2", "cat"), tools=(LOOK,)),
+        searching(user("hi"), SEARCHED, FOUND, result("2", "cat"), tool_references=False),
+    ):
+        assert [item.get("type") for item in sent["input"]][1:] == ["function_call"] * 2 + ["function_call_output"] * 2
+        assert sent["input"][3]["output"] == FOUND.content
+
+
+def test_a_search_item_is_read_as_a_call_and_written_the_same():
+    item = {"type": "tool_search_call", "call_id": "call_7", "execution": "client", "arguments": {"query": "pages"}}
+    reply = Reply(provider="openai", model="m")
+    for event in events({"status": "completed", "output": [{**item, "id": "tsc_1", "status": "completed"}]}):
+        reply.take(event)
+
+    message = reply.finished().message
+
+    [call] = message.tool_calls
+    assert (call.tool, call.arguments, call.provider_id) == (TOOL_SEARCH, {"query": "pages"}, "call_7")
+    assert message.verbatim is None
+    assert searching(user("hi"), message)["input"][1] == item

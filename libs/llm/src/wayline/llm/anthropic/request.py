@@ -21,6 +21,7 @@ from wayline.contracts.chat import (
 from wayline.contracts.models import Effort
 from wayline.contracts.tools import ToolDefinition
 from wayline.llm import inputs, knobs, media, schemas, structured
+from wayline.llm.deferred import found_tools
 from wayline.llm.model import ModelRequest
 from wayline.llm.turns import NO_ANSWER, NO_RESULT, Answer, Input, Other, Result, asides, label, orphan_result, turns
 
@@ -119,16 +120,8 @@ def _deferred(request: ModelRequest) -> list[Json]:
     if not request.deferred:
         return []
     results = (message for message in request.messages if message.role == "tool")
-    named = {name for result in results for name in _references(result, request)}
+    named = {tool.name for result in results for tool in found_tools(result, request)}
     return [{**_tool(tool), "defer_loading": True} for tool in request.deferred if tool.name in named]
-
-
-def _references(result: ToolMessage, request: ModelRequest) -> tuple[str, ...]:
-    """Return the tools that a result refers to; none where it says their definitions as text."""
-    if result.loaded is None or not request.card.tool_references:
-        return ()
-    names = result.loaded.names
-    return names if set(names) <= {tool.name for tool in request.deferred} else ()
 
 
 def _spoken(request: ModelRequest) -> list[Spoken]:
@@ -172,10 +165,9 @@ def _result(result: Result, images: Sequence[ToolImage], request: ModelRequest) 
     block: Json = {"type": "tool_result", "tool_use_id": result.id}
     if result.message is None:
         return Block(result.index, {**block, "content": NO_RESULT, "is_error": True})
-    if names := _references(result.message, request):
-        return Block(
-            result.index, {**block, "content": [{"type": "tool_reference", "tool_name": name} for name in names]}
-        )
+    if found := found_tools(result.message, request):
+        references = [{"type": "tool_reference", "tool_name": tool.name} for tool in found]
+        return Block(result.index, {**block, "content": references})
     failed = {"is_error": True} if result.message.failed else {}
     text = result.message.content
     content = [*([_text(text)] if text.strip() else []), *map(_tool_image, images)] if images else text
@@ -184,7 +176,7 @@ def _result(result: Result, images: Sequence[ToolImage], request: ModelRequest) 
 
 def _beside(result: Result, request: ModelRequest) -> list[Block]:
     """Return what a result with references says beside them; in the result itself only references may stand."""
-    if result.message is None or result.message.loaded is None or not _references(result.message, request):
+    if result.message is None or result.message.loaded is None or not found_tools(result.message, request):
         return []
     beside = result.message.loaded.beside
     return [Block(result.index, _text(beside))] if beside else []

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
+
 from wayline.contracts.chat import AssistantMessage, Verbatim
 from wayline.contracts.money import Usage
+from wayline.contracts.tools import TOOL_SEARCH
 from wayline.llm import usage
 from wayline.llm.calls import numbered
 from wayline.llm.model import Finished, StopReason
-from wayline.llm.openai.request import rebuilt
+from wayline.llm.openai.request import SEARCH_CALL, rebuilt
 from wayline.llm.transport import provider_errors
 
 Json = dict[str, Any]
@@ -105,17 +108,31 @@ def _finished(response: Mapping[str, Any], items: list[Json], *, provider: str, 
         )
     if response.get("status") in UNFINISHED:
         raise provider_errors.stream_cut()
-    asked = [item for item in items if item.get("type") == "function_call"]
+    asked = [item for item in items if item.get("type") == "function_call" or _is_search(item)]
     cut = response.get("status") == "incomplete"
-    calls = numbered(((item.get("call_id"), item.get("name"), item.get("arguments") or "") for item in asked), cut=cut)
+    calls = numbered((_called(item) for item in asked), cut=cut)
+    searches = any(map(_is_search, asked))
     message = AssistantMessage(text="".join(map(_text, items)), tool_calls=calls, thinking=_thinking(items))
     kept = [item for item in items if not _only_named(item)]
     plain = _plain(kept, calls=calls)
-    if plain != rebuilt(message, (call.provider_id or "" for call in calls)):
+    if plain != rebuilt(message, (call.provider_id or "" for call in calls), searches=searches):
         # Without its reasoning an item must not be named either.
         blocks = tuple(kept if len(kept) == len(items) else plain)
         message = message.model_copy(update={"verbatim": Verbatim(provider=provider, model=model, blocks=blocks)})
     return Finished(message, used, _reason(response, items, calls=bool(calls)))
+
+
+def _is_search(item: Json) -> bool:
+    """Return whether an item asks us for tools; the provider's own searches are its own affair."""
+    return item.get("type") == SEARCH_CALL and item.get("execution") != "server"
+
+
+def _called(item: Json) -> tuple[Any, Any, str]:
+    """Return the id, the tool and the written arguments of a call."""
+    if not _is_search(item):
+        return item.get("call_id"), item.get("name"), item.get("arguments") or ""
+    given = item.get("arguments")
+    return item.get("call_id"), TOOL_SEARCH, given if isinstance(given, str) else orjson.dumps(given or {}).decode()
 
 
 def _only_named(item: Json) -> bool:
@@ -152,6 +169,10 @@ def _plain(items: list[Json], *, calls: Any) -> list[Json]:
         elif kept.get("type") == "function_call":
             [whole] = rebuilt(AssistantMessage(tool_calls=(call := next(numbered_calls),)), [call.provider_id or ""])
             kept["arguments"] = whole["arguments"]
+        elif _is_search(item):
+            [kept] = rebuilt(
+                AssistantMessage(tool_calls=(call := next(numbered_calls),)), [call.provider_id or ""], searches=True
+            )
         if kept.get("content") != "":
             plain.append(kept)
     return plain

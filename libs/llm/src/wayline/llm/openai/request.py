@@ -21,7 +21,9 @@ from wayline.contracts.chat import (
     ToolMessage,
     Verbatim,
 )
+from wayline.contracts.tools import TOOL_SEARCH, ToolDefinition
 from wayline.llm import inputs, knobs, media, schemas, structured
+from wayline.llm.deferred import found_tools
 from wayline.llm.knobs import BY_STRENGTH
 from wayline.llm.model import ModelRequest
 from wayline.llm.turns import NO_ANSWER, NO_RESULT, Answer, Input, Other, Result, asides, label, orphan_result, turns
@@ -38,6 +40,8 @@ SUMMARY = "reasoning.summary"
 STREAM = "stream"
 """Both as OpenAI names them where it refuses them: to accounts whose organisation is not verified."""
 CACHE_KEY_MAX_CHARS = 64
+SEARCH_CALL, SEARCH_OUTPUT = "tool_search_call", "tool_search_output"
+"""Of a search that we make ourselves: what it finds is read at the end of the prompt, and never changes its head."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +102,14 @@ def build_body(request: ModelRequest, *, account: Account = VERIFIED) -> tuple[J
     return body, tuple(notes)
 
 
-def rebuilt(message: AssistantMessage, ids: Iterable[str]) -> list[Json]:
-    """Rebuild an answer from our own fields."""
+def rebuilt(message: AssistantMessage, ids: Iterable[str], *, searches: bool = False) -> list[Json]:
+    """Rebuild an answer from our own fields; `searches`: a search for tools is an item of its own kind."""
     items = [_spoken("assistant", message.text)] if message.text.strip() else []
-    return items + [_call(call, wire_id) for call, wire_id in zip(message.tool_calls, ids, strict=True)]
+    calls = zip(message.tool_calls, ids, strict=True)
+    return items + [
+        _search(call, wire_id) if searches and call.tool == TOOL_SEARCH else _call(call, wire_id)
+        for call, wire_id in calls
+    ]
 
 
 def _spoken(role: str, content: str | list[Json]) -> Json:
@@ -111,6 +119,10 @@ def _spoken(role: str, content: str | list[Json]) -> Json:
 def _call(call: ToolCall, wire_id: str) -> Json:
     arguments = orjson.dumps(call.arguments).decode()
     return {"type": "function_call", "call_id": wire_id, "name": call.tool, "arguments": arguments}
+
+
+def _search(call: ToolCall, wire_id: str) -> Json:
+    return {"type": SEARCH_CALL, "call_id": wire_id, "execution": "client", "arguments": call.arguments}
 
 
 def _cache_key(request: ModelRequest) -> str:
@@ -123,17 +135,32 @@ def _text(text: str) -> Json:
 
 
 def _tools(request: ModelRequest) -> list[Json]:
+    searches = _searches(request)
     return [
-        {
-            "type": "function",
-            "name": tool.name,
-            "description": tool.description,
-            "parameters": schemas.arguments(tool.input_schema),
-            # Left unsaid it would be true, and refuse every schema with an optional property.
-            "strict": False,
-        }
+        _search_tool(tool) if searches and tool.name == TOOL_SEARCH else _function(tool)
         for tool in sorted(request.tools, key=lambda tool: tool.name)
     ]
+
+
+def _searches(request: ModelRequest) -> bool:
+    """Return whether the model is told what a search has found as tools, and not as text."""
+    return request.card.tool_references and any(tool.name == TOOL_SEARCH for tool in request.tools)
+
+
+def _search_tool(tool: ToolDefinition) -> Json:
+    described = {"description": tool.description, "parameters": schemas.arguments(tool.input_schema)}
+    return {"type": TOOL_SEARCH, "execution": "client", **described}
+
+
+def _function(tool: ToolDefinition) -> Json:
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": schemas.arguments(tool.input_schema),
+        # Left unsaid it would be true, and refuse every schema with an optional property.
+        "strict": False,
+    }
 
 
 def _items(request: ModelRequest, *, marks: bool) -> list[Item]:
@@ -143,20 +170,57 @@ def _items(request: ModelRequest, *, marks: bool) -> list[Item]:
 
     items = [Item(-1, _spoken("developer", [_text(request.system)]))] if marks and request.system.strip() else []
     images = media.returned(request.card, request.messages, request.attachments)
+    searches = frozenset[str]()
     for turn in turns(request.messages, echoes=echoes):
-        items += _answer(turn) if isinstance(turn, Answer) else _input(turn, request, images, marks=marks)
+        if isinstance(turn, Answer):
+            answered = _answer(turn, searches=_searches(request))
+            # What was echoed says by itself which of its calls were searches.
+            searches = frozenset(item["call_id"] for item in answered if item.get("type") == SEARCH_CALL)
+            items += [Item(turn.index, item) for item in answered]
+        else:
+            items += _input(turn, request, images, searches, marks=marks)
     return items
 
 
-def _answer(turn: Answer) -> list[Item]:
+def _answer(turn: Answer, *, searches: bool) -> list[Json]:
     verbatim = turn.message.verbatim
-    items = list(verbatim.blocks) if turn.echoed and verbatim else rebuilt(turn.message, turn.ids)
-    return [Item(turn.index, each) for each in items or [_spoken("assistant", NO_ANSWER)]]
+    echoed = list(verbatim.blocks) if turn.echoed and verbatim else []
+    if not searches and any(block.get("type") == SEARCH_CALL for block in echoed):
+        # Without the tool, as in a later job of its session, its calls are those of a function.
+        echoed = []
+    return echoed or rebuilt(turn.message, turn.ids, searches=searches) or [_spoken("assistant", NO_ANSWER)]
 
 
-def _input(turn: Input, request: ModelRequest, images: Images, *, marks: bool) -> list[Item]:
-    results = [_result(each, images.get(each.index, ()), marks=marks) for each in turn.results]
-    return results + [_other(other, request) for other in turn.others]
+def _input(turn: Input, request: ModelRequest, images: Images, searches: frozenset[str], *, marks: bool) -> list[Item]:
+    results: list[Item] = []
+    beside: list[Item] = []
+    for each in turn.results:
+        if each.id in searches:
+            found = found_tools(each.message, request) if each.message else ()
+            results.append(Item(each.index, _search_output(each, found)))
+            if text := _beside(each, told=bool(found)):
+                beside.append(Item(each.index, _spoken(_note_role(request), [_text(text)])))
+        else:
+            results.append(_result(each, images.get(each.index, ()), marks=marks))
+    return results + beside + [_other(other, request) for other in turn.others]
+
+
+def _search_output(result: Result, found: Sequence[ToolDefinition]) -> Json:
+    tools = [{**_function(tool), "defer_loading": True} for tool in found]
+    return {
+        "type": SEARCH_OUTPUT,
+        "call_id": result.id,
+        "execution": "client",
+        "status": "completed",
+        "tools": tools,
+    }
+
+
+def _beside(result: Result, *, told: bool) -> str:
+    """Return what is said of a search beside the tools that it has found: there is no place for it in its output."""
+    if result.message is None:
+        return NO_RESULT
+    return result.message.loaded.beside if told and result.message.loaded else result.message.content
 
 
 def _result(result: Result, images: Sequence[ToolImage], *, marks: bool) -> Item:
@@ -170,13 +234,16 @@ def _result(result: Result, images: Sequence[ToolImage], *, marks: bool) -> Item
 def _other(other: Other, request: ModelRequest) -> Item:
     index, message = other
     if isinstance(message, NoteMessage):
-        role = "developer" if request.card.system_messages else "user"
-        return Item(index, _spoken(role, [_text(label(message))]))
+        return Item(index, _spoken(_note_role(request), [_text(label(message))]))
     if isinstance(message, ToolMessage):
         return Item(index, _spoken("user", [_text(orphan_result(message))]))
     beside = asides(message)
     parts = [_part(part, request) for part in message.parts] + ([_text(beside)] if beside else [])
     return Item(index, _spoken("user", parts))
+
+
+def _note_role(request: ModelRequest) -> str:
+    return "developer" if request.card.system_messages else "user"
 
 
 def _part(part: TextPart | ImagePart | FilePart, request: ModelRequest) -> Json:

@@ -44,6 +44,7 @@ def check_responses(body: Body, facts: Facts, *, verified: bool) -> None:
     _check_sampling(body, facts, effort)
     _check_cache_key(body)
     _check_names([tool.get("name") for tool in body.get("tools") or () if tool.get("type") == "function"])
+    _check_search(body, facts)
     for tool in body.get("tools") or ():
         if tool.get("strict"):
             check_strict(tool.get("parameters"), f"function '{tool.get('name')}'", "tools[0].parameters")
@@ -152,6 +153,31 @@ def _check_names(names: Iterable[str | None]) -> None:
             raise Refusal(f"Invalid 'tools[{at}].name': {message}", param=f"tools[{at}].name", code="invalid_value")
 
 
+def _check_search(body: Body, facts: Facts) -> None:
+    """Check a search for tools that the client makes, and what it says to have found."""
+    searches = [tool for tool in body.get("tools") or () if tool.get("type") == "tool_search"]
+    if searches and not facts.reasons:
+        message = f"Tool 'tool_search' is not supported with {facts.name}."
+        raise Refusal(message, param="tools", code="unsupported_value")
+    for tool in searches:
+        if tool.get("execution", "server") == "client" and not isinstance(tool.get("parameters"), Mapping):
+            message = "Missing required parameter: 'tools[0].parameters'."
+            raise Refusal(message, param="tools", code="missing_required_parameter")
+    for at, item in enumerate(body["input"] if isinstance(body["input"], list) else ()):
+        if item.get("type") not in ("tool_search_call", "tool_search_output"):
+            continue
+        if not searches:
+            raise Refusal("Tool search items need a tool of type 'tool_search'.", param=f"input[{at}]")
+        if item["type"] == "tool_search_call" and not isinstance(item.get("arguments"), Mapping):
+            message = f"Invalid type for 'input[{at}].arguments': expected an object."
+            raise Refusal(message, param=f"input[{at}].arguments", code="invalid_type")
+        if item["type"] == "tool_search_output":
+            found = item.get("tools")
+            if not isinstance(found, list) or any(tool.get("type") != "function" for tool in found):
+                raise Refusal(f"Invalid type for 'input[{at}].tools'.", param=f"input[{at}].tools", code="invalid_type")
+            _check_names([tool.get("name") for tool in found])
+
+
 def _check_choice(choice: Any, names: Sequence[Any]) -> None:
     if isinstance(choice, Mapping) and choice.get("type") == "function" and choice.get("name") not in names:
         raise Refusal(f"Tool choice '{choice.get('name')}' not found in 'tools' parameter.", param="tool_choice")
@@ -162,9 +188,9 @@ def _check_items(items: Sequence[Body]) -> None:
     called: dict[str, bool] = {}
     for at, item in enumerate(items):
         kind = item.get("type", "message")
-        if kind == "function_call":
+        if kind in ("function_call", "tool_search_call"):
             called[item.get("call_id", "")] = False
-        elif kind == "function_call_output":
+        elif kind in ("function_call_output", "tool_search_output"):
             call = item.get("call_id", "")
             if call not in called:
                 raise Refusal(f"No tool call found for function call output with call_id {call}.", param="input")

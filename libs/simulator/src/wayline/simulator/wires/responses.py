@@ -19,6 +19,7 @@ from wayline.simulator.request import Body, Envelope, arguments, check_window, m
 from wayline.simulator.scripts.script import Asked, Call, Offered, Turn
 from wayline.simulator.wires.replies import Part, Prompt, Reply
 
+SEARCH = "tool_search"
 FAILED = {"code": "server_error", "message": "The model failed to generate a response."}
 
 
@@ -39,7 +40,7 @@ def read(body: Body, facts: Facts, envelope: Envelope) -> Prompt:
         body=dict(body),
         system="\n".join(reader.system),
         turns=named_results(merged(reader.turns)),
-        tools=tuple(_offered(tool) for tool in reader.tools if tool.get("type") == "function"),
+        tools=tuple(_offered(tool) for tool in reader.tools if tool.get("type") in ("function", SEARCH)),
         schema=form.get("schema") if form.get("type") == "json_schema" else None,
         thinks=facts.reasons and (reasoning.get("effort") or "medium") != "none",
         stream=bool(body.get("stream")),
@@ -93,10 +94,17 @@ class _Reader:
             self.turns.append(Turn("tool", text, call_id=item["call_id"]))
         elif kind == "reasoning":
             self._read_reasoning(item)
+        elif kind == "tool_search_call":
+            call_id, given = item["call_id"], item["arguments"]
+            self.blocks.append(blocks.call(call_id, SEARCH, orjson.dumps(given).decode()))
+            self.turns.append(Turn("assistant", calls=(Call(call_id, SEARCH, given),)))
         else:
             self.blocks.append(blocks.other("messages", "", {k: v for k, v in item.items() if k != "id"}))
             if kind in ("tool_search_output", "additional_tools"):
                 self.tools += [tool for tool in item.get("tools") or () if tool not in self.tools]
+            if kind == "tool_search_output":
+                found = ", ".join(tool["name"] for tool in item["tools"])
+                self.turns.append(Turn("tool", found, call_id=item["call_id"]))
 
     def _read_message(self, item: Body) -> None:
         role = "system" if item["role"] == "developer" else item["role"]
@@ -147,7 +155,7 @@ def _tool_block(tool: Body) -> Block:
 
 
 def _offered(tool: Body) -> Offered:
-    return Offered(tool["name"], tool.get("description") or "", tool.get("parameters") or {})
+    return Offered(tool.get("name", SEARCH), tool.get("description") or "", tool.get("parameters") or {})
 
 
 def seal(thought: str, model: str) -> str:
@@ -184,6 +192,9 @@ def item(reply: Reply, at: int, part: Part, *, summary: bool) -> dict[str, Any]:
     made = {"id": item_id(reply, at, part), "type": "message", "status": status(reply), "role": "assistant"}
     if part.kind == "text":
         return {**made, "content": [content(reply, part.text)]}
+    if part.name == SEARCH and any(tool.get("type") == SEARCH for tool in reply.prompt.asked.body.get("tools") or ()):
+        search = {"call_id": f"call_{part.id}", "execution": "client", "arguments": orjson.loads(part.text)}
+        return {"id": made["id"], "type": "tool_search_call", "status": made["status"], **search}
     call = {"call_id": f"call_{part.id}", "name": part.name, "arguments": part.text}
     return {"id": made["id"], "type": "function_call", "status": made["status"], **call}
 

@@ -46,7 +46,8 @@ def _events(reply: Reply) -> Iterator[Event]:
         # Thinking that is not shown has been done, and is charged for, once its item begins.
         hidden = part.text if part.kind == "thinking" and not reply.prompt.shows_thinking else ""
         yield "response.output_item.added", {"output_index": at, "item": _begun(whole)}, at, part.name, hidden
-        for name, value, piece in _within(reply, at, part):
+        # A search for tools comes in one piece.
+        for name, value, piece in _within(reply, at, part) if whole["type"] != "tool_search_call" else ():
             yield name, {"item_id": item_id(reply, at, part), "output_index": at, **value}, at, piece, ""
         yield "response.output_item.done", {"output_index": at, "item": whole}, at, "", ""
         done.append(whole)
@@ -59,7 +60,7 @@ def _begun(whole: dict[str, Any]) -> dict[str, Any]:
     if "status" in begun:
         begun["status"] = "in_progress"
     if "arguments" in begun:
-        begun["arguments"] = ""
+        begun["arguments"] = "" if begun["type"] == "function_call" else {}
     for name in ("content", "summary"):
         if name in begun:
             begun[name] = []
