@@ -172,7 +172,7 @@ def _check_search(body: Body, facts: Facts) -> None:
             message = f"Invalid type for 'input[{at}].arguments': expected an object."
             raise Refusal(message, param=f"input[{at}].arguments", code="invalid_type")
         if item["type"] == "tool_search_output":
-            found = item.get("tools")
+            found: Any = item.get("tools")
             if not isinstance(found, list) or any(tool.get("type") != "function" for tool in found):
                 raise Refusal(f"Invalid type for 'input[{at}].tools'.", param=f"input[{at}].tools", code="invalid_type")
             _check_names([tool.get("name") for tool in found])
