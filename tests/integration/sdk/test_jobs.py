@@ -71,7 +71,7 @@ async def test_a_long_log_is_read_page_by_page(submitter: Jobs, platform: Platfo
     assert types(await told(submitter, "j1")) == await story(platform, "j1")
 
 
-async def test_an_end_that_was_lost_on_the_way_is_read_from_the_log(
+async def test_an_end_lost_on_the_way_is_read_later(
     submitter: Jobs, platform: Platform, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(jobs, "LOOK_AGAIN_S", 0.1)

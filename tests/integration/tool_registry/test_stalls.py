@@ -118,7 +118,7 @@ async def test_a_first_attempt_looks_for_its_tool_once(platform):
     assert holder.bound == 1
 
 
-async def test_a_holder_that_waited_for_its_row_looks_for_its_tool_again(platform, monkeypatch):
+async def test_a_holder_that_waited_looks_for_its_tool_again(platform, monkeypatch):
     monkeypatch.setattr(effect_call, "FOUND_FRESH_S", 0.0)
     server = Tills()
     server.go.set()

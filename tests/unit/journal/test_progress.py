@@ -14,7 +14,7 @@ import pytest
 from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import AssistantMessage, ToolCall
-from wayline.contracts.jobs import Failure, Route, SubmitJob, Waiting
+from wayline.contracts.jobs import CallProgress, Delta, Failure, Route, SubmitJob, Waiting
 from wayline.contracts.money import Usage
 from wayline.contracts.progress import Progress, ProgressState
 from wayline.contracts.tools import Effect, ToolError
@@ -191,3 +191,40 @@ async def test_progress_is_told_only_of_events_after_the_last_id():
     assert [item for item in told if not isinstance(item, Progress)] == [*story.events[seen:], None]
     first = told[0]
     assert isinstance(first, Progress) and (first.state, first.phase, first.of) == ("reasoning", "completed", 4)
+
+
+def told(**more: Any) -> Delta:
+    said = {"call": "1", "tool": "bank__move", "progress": 3, **more}
+    return Delta(tenant="t", job_id="j", step=1, attempt=0, text="", tool=CallProgress(**said))
+
+
+async def heard(story: Story, *deltas: Delta) -> list[Progress]:
+    """Return what is shown of tools that tell how far they are after a story."""
+
+    async def news() -> AsyncGenerator[e.Event | Delta, None]:
+        for item in (*story.events, *deltas):
+            yield item
+
+    shown = [item async for item in with_progress(news())]
+    assert not [item for item in shown if isinstance(item, Delta)]
+    return [item for item in shown if isinstance(item, Progress) and item.phase == "running"]
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ({"total": 10, "message": "three moved"}, "bank__move: three moved (3 of 10)"),
+        ({"total": None, "message": ""}, "bank__move: 3"),
+    ],
+)
+async def test_a_tool_that_tells_how_far_it_is_is_shown(said: dict[str, Any], shown: str):
+    [running] = await heard(Story().model(1, "bank__move").asks(1, "1", "bank__move"), told(**said))
+
+    assert (running.state, running.message, running.tools) == ("executing_tools", shown, ("bank__move",))
+
+
+async def test_a_tool_whose_step_is_over_is_not_heard():
+    story = Story().model(1, "bank__move").asks(1, "1", "bank__move").gets(1, "1", "bank__move")
+
+    assert await heard(story, told(total=10)) == []
+    assert await heard(story.model(2, "bank__move"), told(total=10)) == []

@@ -150,7 +150,7 @@ def test_on_responses_without_the_search_its_calls_are_of_a_function():
         assert sent["input"][3]["output"] == FOUND.content
 
 
-def test_a_search_item_is_read_as_a_call_and_written_the_same():
+def test_a_search_item_is_a_call_and_written_the_same():
     item = {"type": "tool_search_call", "call_id": "call_7", "execution": "client", "arguments": {"query": "pages"}}
     reply = Reply(provider="openai", model="m")
     for event in events({"status": "completed", "output": [{**item, "id": "tsc_1", "status": "completed"}]}):

@@ -22,10 +22,12 @@ ProgressState = Literal[
 
 
 class Progress(Frozen):
-    """One thing that a job begins or has finished, derived from its log."""
+    """One thing that a job begins, is at, or has finished."""
 
     state: ProgressState
-    phase: Literal["started", "completed"]
+    phase: Literal["started", "running", "completed"] = Field(
+        description="`running`: a tool has said how far it is; nothing of that is in the log."
+    )
     message: str = Field(default="", description="One line; of a step's results, what they came to.")
     iteration: int = Field(default=0, ge=0, description="The step, from 1; 0: none has begun.")
     of: int | None = Field(default=None, description="The steps that the job may take.")

@@ -169,10 +169,19 @@ class InputAnswer(Frozen):
     state: str | None = None
 
 
+PROGRESS_MAX_CHARS = 300
 NOT_ASKED = frozenset(
     {"unknown_tool", "invalid_arguments", "unavailable", "refused", "denied", "definition_changed"},
 )
 """Errors of calls that their tool was never asked for."""
+
+
+class ToolProgress(Frozen):
+    """How far a call is, as its server says while it runs."""
+
+    progress: float = Field(description="Grows with every word of it.")
+    total: float | None = Field(default=None, description="What it grows to; None: nobody knows.")
+    message: str = Field(default="", max_length=PROGRESS_MAX_CHARS)
 
 
 class ToolReply(Frozen):
@@ -196,6 +205,7 @@ class ToolReply(Frozen):
         default=None, description="What the tool itself charged; None: it is free, or where it has a `charge`, unknown."
     )
     begun: bool = Field(default=True, description="False: the tool was never asked, so that it charged nothing.")
+    progress: ToolProgress | None = Field(default=None, description="Of a call that runs, where its server says it.")
     input: InputRequest | None = Field(
         default=None,
         description="The call ended with a question to a person: the next one, under another key, brings the answer.",

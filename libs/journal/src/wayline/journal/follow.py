@@ -32,11 +32,13 @@ Beside: TypeAlias = Callable[[Tell], AbstractContextManager[None]]
 """Tells a follower, while it is entered, what is in no log."""
 
 
-async def follow(bus: Bus, tenant: str, job_id: str, after_seq: int = 0, *, beside: Beside | None = None) -> News:
+async def follow(
+    bus: Bus, tenant: str, job_id: str, after_seq: int = 0, *, beside: Beside | None = None, calls: bool = False
+) -> News:
     """Yield every event after `after_seq` once and in order, deltas between them, None now and then when idle.
 
-    A delta of a model call that failed or ended is dropped: deltas travel beside the log and may come late. What
-    `beside` tells is yielded as it comes.
+    A delta of a model call that failed or ended is dropped: deltas travel beside the log and may come late. Those that
+    say how far a tool call is come only with `calls`. What `beside` tells is yielded as it comes.
     Ends after the terminal event; on a job that has ended it tells what is left of the story and ends. A job without a
     log is waited for.
     """
@@ -59,7 +61,7 @@ async def follow(bus: Bus, tenant: str, job_id: str, after_seq: int = 0, *, besi
     try:
         await bus.settled()
         with beside(put) if beside else nullcontext():
-            async for news in _Follower(bus, tenant, job_id, after_seq).run(waiting, overrun):
+            async for news in _Follower(bus, tenant, job_id, after_seq, calls=calls).run(waiting, overrun):
                 yield news
     finally:
         for subscription in (live, deltas):
@@ -70,8 +72,9 @@ async def follow(bus: Bus, tenant: str, job_id: str, after_seq: int = 0, *, besi
 class _Follower:
     """Where one reader is: the last stream sequence it has seen and the last event it has told."""
 
-    def __init__(self, bus: Bus, tenant: str, job_id: str, after_seq: int) -> None:
+    def __init__(self, bus: Bus, tenant: str, job_id: str, after_seq: int, *, calls: bool) -> None:
         self._bus = bus
+        self._calls = calls
         self._log = JobLog(bus, tenant, job_id)
         self._sequence = 0
         self._told = after_seq
@@ -98,7 +101,7 @@ class _Follower:
                 continue
             if message.subject.startswith("deltas."):
                 delta = Delta.from_wire(message.data, message.subject)
-                if self._pieces.wants(delta):
+                if self._calls if delta.tool is not None else self._pieces.wants(delta):
                     yield delta
                 continue
             async for event in self._hear(message):

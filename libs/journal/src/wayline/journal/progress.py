@@ -7,7 +7,7 @@ from contextlib import aclosing
 from typing import NamedTuple, TypeAlias
 
 from wayline.contracts import events as e
-from wayline.contracts.jobs import Delta
+from wayline.contracts.jobs import CallProgress, Delta
 from wayline.contracts.observation import joined, observation, tool_state
 from wayline.contracts.progress import Progress, ProgressState
 from wayline.contracts.tools import USE_TOOL
@@ -44,6 +44,10 @@ async def with_progress(news: News, after_seq: int = 0) -> ProgressNews:
     reader = ProgressReader()
     async with aclosing(news) as items:
         async for item in items:
+            if isinstance(item, Delta) and item.tool is not None:
+                if (running := reader.hear(item.tool, step=item.step)) is not None:
+                    yield running
+                continue
             if not isinstance(item, e.Event):
                 yield item
                 continue
@@ -93,6 +97,14 @@ class ProgressReader:
                 return self._finish()
             case _:
                 return []
+
+    def hear(self, told: CallProgress, *, step: int) -> Progress | None:
+        """Return the progress of which a tool tells; None: its step is not under way any more."""
+        if self._open is None or step != self._step or not self._wanted or self._open.state == "observing_results":
+            return None
+        of = "" if told.total is None else f" of {told.total:g}"
+        how_far = f"{told.message} ({told.progress:g}{of})" if told.message else f"{told.progress:g}{of}"
+        return self._open.model_copy(update={"phase": "running", "message": f"{told.tool}: {how_far}"})
 
     def _answered(self, event: e.ModelCompleted) -> list[Progress]:
         calls = event.message.tool_calls

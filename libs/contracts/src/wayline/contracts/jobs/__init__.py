@@ -30,7 +30,7 @@ from wayline.contracts.jobs.submission import (
     WhenBusy,
 )
 from wayline.contracts.jobs.tickets import Carried, RunJob, backlog_of
-from wayline.contracts.jobs.view import REPLY_TO_MAX, Delta, JobResult, JobView, may_reply_to
+from wayline.contracts.jobs.view import REPLY_TO_MAX, CallProgress, Delta, JobResult, JobView, may_reply_to
 from wayline.contracts.jobs.waiting import TURN, ApprovalCause, PendingApproval, Waiting
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "TURN",
     "Answer",
     "ApprovalCause",
+    "CallProgress",
     "Cancel",
     "Carried",
     "Child",

@@ -16,15 +16,24 @@ from wayline.contracts.jobs.status import Failure, Status
 from wayline.contracts.jobs.submission import FiredBy, Origin
 from wayline.contracts.jobs.waiting import Waiting
 from wayline.contracts.money import JobCosts, Usage
+from wayline.contracts.tools import ToolProgress
+
+
+class CallProgress(ToolProgress):
+    """How far one tool call of a job is."""
+
+    call: str
+    tool: str
 
 
 class Delta(Message, subject="deltas.{tenant}.{job_id}"):
-    """A piece of text as a model produces it; not stored, carries no id."""
+    """What is not stored of a job under way: a piece of text as a model produces it, or how far a tool call is."""
 
     job_id: str = Field(default="", exclude=True)
     step: int
-    attempt: int
+    attempt: int = Field(description="Of the model's call; 0: of none.")
     text: str
+    tool: CallProgress | None = Field(default=None, description="Of a tool call; `text` is empty then.")
 
 
 class JobView(Frozen):

@@ -154,7 +154,7 @@ def _check_names(names: Iterable[str | None]) -> None:
 
 
 def _check_search(body: Body, facts: Facts) -> None:
-    """Check a search for tools that the client makes, and what it says to have found."""
+    """Check a search for tools that the client makes, and its output."""
     searches = [tool for tool in body.get("tools") or () if tool.get("type") == "tool_search"]
     if searches and not facts.reasons:
         message = f"Tool 'tool_search' is not supported with {facts.name}."

@@ -12,6 +12,7 @@ from wayline.chassis import Bus, Failpoint, keep_trying, reach
 from wayline.chassis.concurrency.single_flight import SingleFlight
 from wayline.contracts.errors import Bug, Reject, Retry, Unavailable
 from wayline.contracts.events import DecisionMade
+from wayline.contracts.jobs import CallProgress, Delta
 from wayline.contracts.tools import (
     CallTool,
     CancelTool,
@@ -23,6 +24,7 @@ from wayline.contracts.tools import (
     ToolDefinition,
     ToolError,
     ToolList,
+    ToolProgress,
     ToolReply,
     VoidTool,
 )
@@ -132,6 +134,7 @@ class ToolRegistry:
         answer = answer_to_call(job, call.wanted.call)
         request = CallTool(**_call_fields(job, call, within_s=timeout_s), definition=approved, answer=answer)
         headers = JobTrace(call.span.trace_id, call.span.span_id).headers()
+        told: ToolProgress | None = None
         while True:
             try:
                 reach(Failpoint.EXECUTOR_TOOL_BEFORE)
@@ -150,6 +153,9 @@ class ToolRegistry:
                 continue
             if reply.status != "in_progress":
                 return reply
+            if reply.progress is not None and reply.progress != told:
+                told = reply.progress
+                await self._bus.send(_progress(job, call, told))
 
     async def resolve(self, job: Job, call: Call, decision: DecisionMade) -> ToolReply:
         """Write a human's decision into the ledger; the answer is what the ledger then says of the call."""
@@ -227,3 +233,9 @@ def _unknown() -> ToolReply:
 def _is_free_read(job: Job, call: Call) -> bool:
     definition = job.tools.definition(call.meant.tool)
     return definition is not None and definition.is_free_read
+
+
+def _progress(job: Job, call: Call, told: ToolProgress) -> Delta:
+    """Return how far a call is, for those who follow the job now; nothing of it is stored."""
+    said = CallProgress(call=call.wanted.call, tool=call.meant.tool, **told.model_dump())
+    return Delta(tenant=job.tenant, job_id=job.job_id, step=job.model.step, attempt=0, text="", tool=said)

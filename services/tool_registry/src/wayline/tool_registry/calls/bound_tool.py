@@ -12,7 +12,7 @@ from wayline.tool_registry.calls.asked_input import asked_input, is_question
 from wayline.tool_registry.calls.results import DIRECT, KEY, RECONCILE, TENANT, failed, reconciled, reply_of
 from wayline.tool_registry.errors import Unusable
 from wayline.tool_registry.tools.catalogue import Tool
-from wayline.tool_registry.tools.tool_servers import Leaving, NamedServer, ToolRequest
+from wayline.tool_registry.tools.tool_servers import Leaving, NamedServer, TellProgress, ToolRequest
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, InputRequiredResult
@@ -26,6 +26,8 @@ class BoundTool:
     server: NamedServer
     telemetry: Telemetry
     max_bytes: int
+    tell: TellProgress | None = None
+    """Hears how far a call of it is."""
 
     async def call(self, ask: CallTool, *, attempt: int, leaving: Leaving | None = None) -> ToolReply:
         """Send the request once; an answer that reports a failure is an answer.
@@ -85,6 +87,7 @@ class BoundTool:
             leaving=leaving,
             answer=ask.answer,
             asked=ask,
+            tell=self.tell,
         )
         return await self.server.call(request)
 

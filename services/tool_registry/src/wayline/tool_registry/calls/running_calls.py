@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import structlog
 
 from wayline.chassis.concurrency.tasks import ended_within
 from wayline.contracts.errors import Unavailable, WaylineError
-from wayline.contracts.tools import CallTool, Effect, ToolReply
+from wayline.contracts.tools import CallTool, Effect, ToolProgress, ToolReply
 from wayline.telemetry import Telemetry
 from wayline.tool_registry.calls.bound_tool import BoundTool
 from wayline.tool_registry.calls.effect_call import EffectCall
@@ -50,6 +51,8 @@ class RunningCall:
     server: NamedServer | None = None
     """Where it runs; None: the tool is not known yet."""
     waiting: int = 0
+    progress: ToolProgress | None = None
+    """How far it is, as its server said last."""
     reason: StopReason | None = None
 
     def stop(self, reason: StopReason) -> None:
@@ -95,7 +98,9 @@ class RunningCalls:
             ended = await ended_within(running.task, self._settings.answer_within_s)
         finally:
             running.waiting -= 1
-        return running.task.result() if ended else ToolReply(status="in_progress", effect=running.effect)
+        if ended:
+            return running.task.result()
+        return ToolReply(status="in_progress", effect=running.effect, progress=running.progress)
 
     def cancel(self, key: str) -> None:
         """Stop a call if it runs here."""
@@ -189,7 +194,12 @@ class RunningCalls:
         schema, digest = tool.definition.input_schema, tool.schema_digest
         if problem := self._arguments.problem(schema, ask.arguments, digest=digest):
             return failed("invalid_arguments", f"{ask.tool}: {problem}", effect=tool.effect)
-        return BoundTool(tool, server, self._telemetry, self._settings.result_max_bytes)
+        hear = partial(self._hear, ask.key)
+        return BoundTool(tool, server, self._telemetry, self._settings.result_max_bytes, tell=hear)
+
+    def _hear(self, key: str, progress: ToolProgress) -> None:
+        if running := self._running.get(key):
+            running.progress = progress
 
     def _away(self, ask: CallTool, server: NamedServer) -> ToolReply:
         why = self._servers.away(ask.tenant).get(server.name, "")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Protocol
 
-from wayline.contracts.tools import CallTool, InputAnswer
+from wayline.contracts.tools import CallTool, InputAnswer, ToolProgress
 from wayline.tool_registry.tools.catalogue import Tool
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 Leaving = Callable[[], Awaitable[Exception | None]]
 """Called last before a request is sent: None lets it go, an error is raised instead of sending it."""
+TellProgress = Callable[[ToolProgress], None]
 
 NEEDS_LOGIN = "it needs authorization"
 """Begins the reason why a server that needs a login cannot be used."""
@@ -64,6 +65,8 @@ class ToolRequest:
     """What a person answered to the question with which the call before ended."""
     asked: CallTool | None = None
     """The call that it is sent for."""
+    tell: TellProgress | None = None
+    """Hears how far the server says that it is."""
 
     async def stopped(self) -> Exception | None:
         """Return the error that stops the request just before it is sent; None: it may be sent."""

@@ -59,7 +59,8 @@ async def get_events(
     of the model call that writes it. `model.failed` takes back all text of its `step` and `attempt` (`retracted_chars`
     of it): show a call's text under its step and attempt, drop it at that event, and nothing is shown twice.
     With `progress=true` there are `progress` events too, without an id, each before the event that it is derived from:
-    a state that begins or is over, the step, its tools, and what they came to in one line. While the job waits for an
+    a state that begins or is over, the step, its tools, and what they came to in one line; `running` while a tool's
+    server says how far it is. While the job waits for an
     executor for more than a second, `queue` events say its place when it has changed, at most one every two seconds.
     `Accept: application/json` gives the events so far as a list.
     What a model let us read of its thinking is left out, unless `show_reasoning` is on for the job.
@@ -79,7 +80,8 @@ async def get_events(
     if progress:
         # What a job does follows from all its events, also from those that this client has seen.
         watch = gateway.queues.watch(caller.tenant, job_id) if is_queued(head) else None
-        news = follow(gateway.bus, caller.tenant, job_id, beside=watch.report_places if watch else None)
+        beside = watch.report_places if watch else None
+        news = follow(gateway.bus, caller.tenant, job_id, beside=beside, calls=True)
         news = with_progress(news, after)
         news = while_queued(news, watch) if watch else news
     else:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from functools import cache
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from wayline.contracts.tools import PROGRESS_MAX_CHARS, ToolProgress
 from wayline.tool_registry.calls.asked_input import is_question
-from wayline.tool_registry.tools.tool_servers import ToolRequest
+from wayline.tool_registry.tools.tool_servers import TellProgress, ToolRequest
+from wayline.tool_registry.tools.visible_text import without_hidden
 
 if TYPE_CHECKING:
     from mcp import ClientSession
     from mcp.client import ClientRequestContext
+    from mcp.shared.dispatcher import ProgressFnT
     from mcp_types import CallToolResult, ElicitRequestParams, ElicitResult, InputRequiredResult
     from pydantic import TypeAdapter
 
@@ -37,16 +41,31 @@ async def send_call(session: ClientSession, request: ToolRequest) -> CallToolRes
         }
         named |= {"input_responses": answers, "request_state": request.answer.state}
     again = 0
+    heard = None if request.tell is None else _progress(request.tell)
     _complete_untyped_results(session)
     while True:
         # Not `call_tool`: that would fail a call whose effect took place over its output schema.
         asked = CallToolRequest(params=CallToolRequestParams.model_validate(named))
-        result = await session.send_request(asked, _results(), request_read_timeout_seconds=request.timeout_s)
+        result = await session.send_request(
+            asked, _results(), request_read_timeout_seconds=request.timeout_s, progress_callback=heard
+        )
         if not isinstance(result, InputRequiredResult) or result.input_requests or again == AGAIN_MAX:
             return result
         again += 1
         named |= {"input_responses": None, "request_state": result.request_state}
         await asyncio.sleep(AGAIN_PAUSE_S)
+
+
+def _progress(tell: TellProgress) -> ProgressFnT:
+    """Return a callback that tells how far a server says a call is; it passes over what is no number."""
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        if not isfinite(progress) or (total is not None and not isfinite(total)):
+            return
+        shown = " ".join(without_hidden(message or "").split())[:PROGRESS_MAX_CHARS]
+        tell(ToolProgress(progress=progress, total=total, message=shown))
+
+    return hear
 
 
 class _ResultTypeDispatcher:
