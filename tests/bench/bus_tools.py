@@ -46,7 +46,7 @@ server.run("streamable-http", port=int(sys.argv[1]), json_response=True, statele
 """
 OVER_BUS = """
 from wayline.sdk import Tools
-tools = Tools("bus")
+tools = Tools("bus-{effect}")
 
 @tools.tool(effect="{effect}")
 async def {effect}(number: str) -> str:
@@ -72,18 +72,20 @@ async def compare(platform: Platform, home: Path, effect: str) -> list[list[str]
         way: _host(home, f"{way}_{effect}", text.format(effect=effect), arguments, platform.nats.url)
         for way, text, arguments in (("http", OVER_HTTP, [str(port)]), ("bus", OVER_BUS, []))
     }
+    # A service of a name that has other tools than before would wait for an approval.
+    names = {"http": f"http__{effect}", "bus": f"bus-{effect}__{effect}"}
     server = {"name": "http", "url": f"http://127.0.0.1:{port}/mcp", "effects": {effect: effect}}
     await platform.start("tool_registry", tool_registry=Settings.model_validate({"servers": [server]}))
 
     async def listed() -> bool:
         found = await platform.bus.ask(ListTools(tenant="default"), ToolList, timeout_s=10)
-        return {f"http__{effect}", f"bus__{effect}"} <= {tool.name for tool in found.tools}
+        return set(names.values()) <= {tool.name for tool in found.tools}
 
     await until(listed, within=60, why="both tools are listed")
     found: dict[str, list[tuple[float, float, float]]] = {"http": [], "bus": []}
     for round_number in range(-1, ROUNDS):
         for way in ("http", "bus"):
-            measured = await calls(platform, f"{way}__{effect}", round_number, lambda pid=hosts[way].pid: cpu_of(pid))
+            measured = await calls(platform, names[way], round_number, lambda pid=hosts[way].pid: cpu_of(pid))
             if round_number >= 0:
                 found[way].append(measured)
     lines: list[list[str]] = []

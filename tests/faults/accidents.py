@@ -18,13 +18,14 @@ from wayline.contracts.budgets import Budget, BudgetConfig, PutBudget
 from wayline.contracts.events import TERMINAL_TYPES, JobClaimed
 from wayline.contracts.jobs import Cancel, JobOptions, SubmitJob
 from wayline.contracts.models import ModelCard, Prices, PutModel, Rates
+from wayline.contracts.tools import ListTools, ToolList
 from wayline.journal import read_record
 from wayline.simulator import Asked, Facts, Fault, Say
 from wayline.simulator import Rates as BilledRates
 from wayline.testkit import until
 from wayline.testkit.processes import ServiceProcess
 
-from .platform import CLOCK, TENANT, FaultPlatform
+from .platform import CLOCK, ONCE, TENANT, FaultPlatform
 
 CLAUDE = ("anthropic/claude-haiku-5-5", "anthropic/claude-sonnet-5-5", "anthropic/claude-opus-5-5")
 GPT = ("openai/gpt-6-luna", "openai/gpt-6.1-terra", "openai/gpt-6-sol")
@@ -41,6 +42,8 @@ SMALL_BUDGET = Decimal("0.004")
 """A job's budget that ends some of them half-way."""
 CLASSIFIED = 0.3
 """Of all jobs."""
+PAYING = 0.3
+"""Of all jobs with a second round."""
 LATE = 10
 """The last jobs, which are all classified."""
 LABELS = ("negotiation", "contract review", "drafting", "sentiment", "none", "I cannot say")
@@ -86,6 +89,8 @@ class JobPlan:
     budget_usd: Decimal | None = None
     classified: bool = False
     """Whether a flash model is asked first what type of task it is; a cancel then comes in the middle of that."""
+    pays: bool = False
+    """Whether its first round calls a paid tool beside the free one."""
 
 
 class StrikeOnWait(asyncio.Event):
@@ -134,6 +139,7 @@ class Accidents:
                 # The last ones also: the first executors are gone by then, and some answers arrive.
                 classified=n >= self.jobs - LATE
                 or random.Random(f"{self.seed}:{name}:classified").random() < CLASSIFIED,
+                pays=rounds > 1 and random.Random(f"{self.seed}:{name}:pays").random() < PAYING,
             )
         self.left = set(names)
         self._failpoints = iter(zip(cycle(DEADLY), range(self.deaths), strict=False))
@@ -157,6 +163,8 @@ class Accidents:
             return self._classify(job_id, draw.choice(LABELS))
         text = WORDS * draw.randrange(1, 12)
         tools = ((CLOCK, {}),) if done + 1 < plan.rounds else ()
+        if plan.pays and done == 0:
+            tools = ((ONCE, {}), *tools)
         if plan.strike and done == plan.strikes_in and (plan.strike == DOOM or job_id not in self._struck):
             held = StrikeOnWait(lambda: self._strike(job_id, plan.strike))
             return Say(text=text, tools=tools, fault=Fault(hold=held, hold_at="middle"))
@@ -242,11 +250,16 @@ def _agents() -> Iterator[tuple[str, AgentConfig]]:
         for n, model in enumerate(family):
             fallbacks = tuple(other[n % len(other)] for other in (FAMILIES[at - 1], FAMILIES[at - 2]))
             routing = Routing(mode="locked", primary=model, fallbacks=fallbacks)
-            yield agent_of(model), AgentConfig(instructions="Tell what you know.", routing=routing, tools=(CLOCK,))
+            yield agent_of(model), _config(routing)
 
     # No slot has the same model as another: an answer changes the price of all that follows.
     slots = Routing(fast=CLAUDE[0], primary=GPT[1], escalation=CHAT[2], fallbacks=(GPT[0], CLAUDE[1]))
-    yield SORTER, AgentConfig(instructions="Tell what you know.", routing=slots, tools=(CLOCK,), classify=True)
+    yield SORTER, _config(slots, classify=True)
+
+
+def _config(routing: Routing, *, classify: bool = False) -> AgentConfig:
+    tools = (CLOCK, ONCE)
+    return AgentConfig(instructions="Tell what you know.", routing=routing, tools=tools, ask="never", classify=classify)
 
 
 def _rates(n: int) -> tuple[Decimal, Decimal]:
@@ -263,7 +276,7 @@ def metered() -> dict[str, Facts]:
 
 
 async def set_up(platform: FaultPlatform) -> None:
-    """The models, the agents and the budget of a run with accidents."""
+    """The models, the paid tool, the agents and the budget of a run with accidents."""
     for n, name in enumerate(METERED):
         given, made = _rates(n)
         prices = Prices(rates=Rates(input=given, output=made))
@@ -271,5 +284,11 @@ async def set_up(platform: FaultPlatform) -> None:
         await platform.bus.ask(PutModel(tenant=TENANT, card=card), ModelCard)
     for name, config in _agents():
         await platform.bus.ask(PutAgent(tenant=TENANT, name=name, config=config), Agent)
+
+    async def listed() -> bool:
+        tools = (await platform.bus.ask(ListTools(tenant=TENANT, patterns=(ONCE,)), ToolList)).tools
+        return any(tool.charge is not None for tool in tools)
+
+    await until(listed, within=30, why="the paid tool is listed")
     config = BudgetConfig(limit_usd=TENANT_BUDGET, window="total")
     await platform.bus.ask(PutBudget(tenant=TENANT, name="cap", config=config), Budget)

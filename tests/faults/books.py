@@ -13,9 +13,11 @@ from wayline.contracts import ids
 from wayline.contracts.money import NANO_USD
 from wayline.simulator import Charge
 
-from .platform import TENANT, FaultPlatform
+from .platform import ONCE, TENANT, FaultPlatform
 
 NOTHING = Decimal(0)
+PAYMENT_USD = Decimal("0.01")
+"""What the effects server says that a payment charged, and the most that it is declared to."""
 UNSEEN = frozenset({e.LOST, "cancelled", "time_limit", "open"})
 """Why a call that the provider had told the end of may still be unknown here: nobody was left to read it."""
 
@@ -26,7 +28,7 @@ ENDS = (e.ModelCompleted, e.ModelFailed, e.AuxiliaryCompleted, e.AuxiliaryFailed
 
 @dataclass(frozen=True)
 class Call:
-    """One attempt, as its job's log has it: what it cost, or between what and what."""
+    """One attempt, or one call of a paid tool, as its job's log has it: what it cost, or between what and what."""
 
     job_id: str
     span_id: str
@@ -34,10 +36,14 @@ class Call:
     bounds: e.Bounds | None = None
     code: str = ""
     """Of the error, where it had one."""
+    tool: bool = False
 
 
 def calls_of(job_id: str, events: Iterable[e.Event]) -> dict[str, Call]:
-    """Every call of a log by attempt id, also beside the conversation; each is begun once and ended at most once."""
+    """Every call of a log by attempt id, also beside the conversation; each is begun once and ended at most once.
+
+    Paid tools' are there by their keys.
+    """
     found: dict[str, Call] = {}
     for event in events:
         if isinstance(event, e.ModelRequested | e.AuxiliaryRequested):
@@ -53,7 +59,24 @@ def calls_of(job_id: str, events: Iterable[e.Event]) -> dict[str, Call]:
             begun = found[event.attempt_id]
             assert begun.code == "open", f"{event.attempt_id} ended twice"
             found[event.attempt_id] = _ended(begun, event)
+        elif isinstance(event, e.ToolRequested) and event.tool == ONCE:
+            span_id = ids.tool_span(TENANT, job_id, event.step, event.call)
+            open_bounds = e.Bounds(lower_usd=NOTHING, upper_usd=PAYMENT_USD)
+            assert event.key not in found, f"{event.key} began twice"
+            found[event.key] = Call(job_id, span_id, None, open_bounds, "open", tool=True)
+        elif isinstance(event, e.ToolCompleted) and event.tool == ONCE:
+            key = f"{TENANT}/{job_id}/{event.step}/{event.call}"
+            if begun := found.get(key):
+                assert begun.code == "open", f"{key} ended twice"
+                found[key] = _paid(begun, event)
     return found
+
+
+def _paid(begun: Call, event: e.ToolCompleted) -> Call:
+    free = NOTHING if event.unsettled is None else None
+    cost_usd = free if event.cost_usd is None else event.cost_usd
+    code = event.error.code if event.error is not None else ""
+    return Call(begun.job_id, begun.span_id, cost_usd, event.unsettled, code, tool=True)
 
 
 def _ended(begun: Call, event: End) -> Call:
@@ -65,10 +88,12 @@ def _ended(begun: Call, event: End) -> Call:
 
 @dataclass
 class Books:
-    """All calls of a run, and the provider's bill for them."""
+    """All calls of a run, the provider's bill for them, and how often the paid tool acted."""
 
     calls: Mapping[str, Call]
     charges: list[Charge]
+    acted: Mapping[str, int] = field(default_factory=dict)
+    """By a call's key."""
     given_up: frozenset[str] = frozenset()
     """Jobs that ended as a crash loop: all that was held for them counts as not settled, also what is known."""
     billed: Mapping[str, Decimal] = field(init=False)
@@ -77,7 +102,7 @@ class Books:
         billed: dict[str, Decimal] = {}
         for charge in self.charges:
             billed[charge.attempt] = billed.get(charge.attempt, NOTHING) + charge.usd
-        self.billed = billed
+        self.billed = billed | {key: n * PAYMENT_USD for key, n in self.acted.items()}
 
     @property
     def settled(self) -> dict[str, Decimal]:
@@ -105,11 +130,13 @@ class Books:
         """The log and the provider: equal where the usage arrived, within the bounds where it did not."""
         twice = {name: n for name, n in Counter(charge.attempt for charge in self.charges).items() if n > 1}
         assert twice == {}, "an attempt was sent twice"
+        assert {key: n for key, n in self.acted.items() if n > 1} == {}, "a `once` tool acted twice"
         assert set(self.billed) <= set(self.calls), "a call is on the bill and in no log"
         assert set(self.settled) | set(self.unsettled) == set(self.calls)
         assert set(self.settled) & set(self.unsettled) == set()
         assert self.settled == {name: self.billed.get(name, NOTHING) for name in self.settled}
-        never_sent = {name: self.calls[name] for name in set(self.calls) - set(self.billed)}
+        never_sent = {name: self.calls[name] for name in self.calls.keys() - self.billed.keys()}
+        never_sent = {name: call for name, call in never_sent.items() if not call.tool}
         assert {call.code for call in never_sent.values()} <= UNSEEN, "a call is in a log and was never made"
         assert list(self._out_of_bounds()) == []
         unsure = sum((self.billed.get(name, NOTHING) for name in self.unsettled), NOTHING)
@@ -129,10 +156,14 @@ class Books:
 
     async def against_tracing(self, platform: FaultPlatform) -> None:
         """The log and what is read from tracing: the ledger and the spans, call by call."""
-        rows = await platform.sql("SELECT * FROM tracing.ledger WHERE kind IN ('model', 'aux')")
-        assert {row["attempt_id"]: row["cost_usd"] for row in rows if row["settled"]} == self.settled
+        rows = await platform.sql("SELECT * FROM tracing.ledger")
+        charged = {name: usd for name, usd in self.settled.items() if usd or not self.calls[name].tool}
+        assert {row["attempt_id"]: row["cost_usd"] for row in rows if row["settled"]} == charged
         bounds = {row["attempt_id"]: (row["lower_usd"], row["upper_usd"]) for row in rows if not row["settled"]}
-        assert bounds == {name: (b.lower_usd, b.upper_usd) for name, b in self.unsettled.items()}
+        assert bounds == {
+            f"{name}/unsettled" if self.calls[name].tool else name: (b.lower_usd, b.upper_usd)
+            for name, b in self.unsettled.items()
+        }
         assert [row["attempt_id"] for row in rows if row["open"]] == []
         spans = await platform.sql("SELECT span_id, cost_usd FROM tracing.spans WHERE cost_usd IS NOT NULL")
         priced = {self.calls[name].span_id: usd for name, usd in self.settled.items() if usd}

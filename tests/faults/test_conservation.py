@@ -20,7 +20,7 @@ from wayline.journal import read_record
 from wayline.testkit import until
 
 from .accidents import CLAUDE, DOOM, LATE, Accidents, JobPlan, metered, set_up
-from .books import Books, Call, calls_of, exported
+from .books import PAYMENT_USD, Books, Call, calls_of, exported
 from .conftest import MakePlatform
 from .platform import FaultPlatform
 
@@ -46,7 +46,8 @@ async def platform(make_platform: MakePlatform) -> AsyncIterator[FaultPlatform]:
     platform.tracing_port = free_port()
     platform.provider = await platform.simulate(models=metered())
     fleet = platform.fleet
-    fleet.set("tool_registry", WAYLINE_TOOL_REGISTRY_SERVERS=[])
+    paid = platform.effects.settings(tools={"pay_once": {"charge": {"usd": str(PAYMENT_USD)}}})
+    fleet.set("tool_registry", WAYLINE_TOOL_REGISTRY_SERVERS=[paid])
     fleet.set("tracing", WAYLINE_HEALTH_PORT=str(platform.tracing_port), WAYLINE_TRACING_GAUGES_EVERY_S="0.2")
     fleet.set("executor", WAYLINE_EXECUTOR_INTERACTIVE_SLOTS=str(SLOTS))
     for name in ("router", "executor"):
@@ -75,7 +76,8 @@ async def read_books(platform: FaultPlatform, accidents: Accidents) -> tuple[Boo
     await platform.until_traced(*accidents.plans, within=90)
     failures = [event for event in events if isinstance(event, e.JobFailed)]
     given_up = frozenset(event.job_id for event in failures if event.error.code == CRASH_LOOP)
-    return Books(calls, bill.charges, given_up), events
+    acted = Counter(key for tool, key in platform.effects.calls() if key.split("/")[1] in accidents.plans)
+    return Books(calls, bill.charges, acted, given_up), events
 
 
 async def conserve(platform: FaultPlatform, accidents: Accidents, *, within: float) -> None:
@@ -92,12 +94,15 @@ async def conserve(platform: FaultPlatform, accidents: Accidents, *, within: flo
     failed = Counter(event.error.code for event in events if isinstance(event, e.JobFailed))
     print(f"failed {dict(failed)}")
     print(f"rerouted {dict(rerouted)}, {accidents.deaths_seen} executors killed")
+    payments = Counter(call.code or "paid" for call in books.calls.values() if call.tool)
+    print(f"payments {dict(payments)}")
     unread = [charge for charge in books.charges if charge.usage_delivered and charge.attempt in books.unsettled]
     print(f"{len(unread)} calls told their usage to an executor that was killed before it had written it down")
 
     await balanced(platform, books)
     assert set(outcomes) >= OUTCOMES, "the run did not meet every accident"
     assert {e.LOST, "cancelled", "stream_cut", "rate_limited"} <= set(codes)
+    assert payments["paid"] > 0
     assert rerouted["fallback"] > 0
     assert rerouted["classification"] > 0
     assert asides >= {"completed", "failed"}, "a classification was answered, and one was not"

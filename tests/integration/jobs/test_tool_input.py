@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import orjson
@@ -11,6 +13,7 @@ from wayline.simulator.chat_server import ChatServer, Say, turns
 from wayline.testkit import Platform, until
 from wayline.testkit.effects_server import EffectsServer
 
+from ..older_server import Ask, OlderServer
 from .conftest import chatting, until_listed, with_tools
 from .test_approvals import answers, until_dead_letter, waiting
 from .test_code import executor, program
@@ -162,3 +165,68 @@ async def test_a_program_waits_for_the_answer_too(platform, effects):
         assert (await platform.wait_for("j1")).answer == "done"
     assert chat.calls[1][1]["messages"][-1]["content"] == "send_once done: 5 from DE12"
     assert effects.calls() == [("send_once", "default/j1/1/c1/2")]
+
+
+async def book(ask: Ask) -> str:
+    """Book what two answers of a person say, as a server of an older protocol asks for them: while the call runs."""
+    account = await ask("Which account?", {"account": {"type": "string"}})
+    if account["action"] != "accept":
+        return "nothing was booked"
+    day = await ask("Which day?", {"day": {"type": "string"}})
+    return f"booked from {account['content']['account']} on {day.get('content', {}).get('day', 'no day')}"
+
+
+@asynccontextmanager
+async def older(platform: Platform, chat: ChatServer) -> AsyncIterator[OlderServer]:
+    async with OlderServer(book).serving() as server:
+        tools = with_tools({"name": "old", "url": server.url, "effects": {"act": "once"}}, probe_every_s=0.2)
+        await platform.start("router", "executor", "tool_registry", executor=chatting(chat), tool_registry=tools)
+        await until_listed(platform, "old__act")
+        yield server
+
+
+def books() -> Any:
+    return turns(Say(tools=(("old__act", {}),)), Say(text="all done"))
+
+
+async def test_each_question_of_an_older_server_is_asked_of_a_person(platform):
+    async with ChatServer(books()) as chat, older(platform, chat) as server:
+        await platform.submit("j1", model="chat/m")
+        [first] = await waiting(platform)
+        [shown] = (await platform.job("j1")).life.waiting.approvals
+        assert shown.reason.startswith("Which account? [An older server")
+        assert "the tool said: 'nothing was booked'. Your answer calls it again" in shown.reason
+        # Nothing is held open meanwhile: every service may go.
+        for service in ("executor", "tool_registry", "router"):
+            await platform.stop(service)
+        tools = with_tools({"name": "old", "url": server.url, "effects": {"act": "once"}}, probe_every_s=0.2)
+        await platform.start("router", "executor", "tool_registry", executor=chatting(chat), tool_registry=tools)
+        await until_listed(platform, "old__act")
+
+        await platform.decide("j1", first.approval_id, arguments={"account": "DE12"})
+
+        async def asked_again() -> bool:
+            return [one.approval_id for one in await waiting(platform)] not in ([], [first.approval_id])
+
+        await until(asked_again, within=20, why="the second question is put to a person")
+        [second] = await waiting(platform)
+        await platform.decide("j1", second.approval_id, arguments={"day": "Monday"})
+
+        assert (await platform.wait_for("j1")).answer == "all done"
+        assert await answers(chat) == ["booked from DE12 on Monday"]
+    assert server.calls == 3
+
+
+async def test_the_model_reads_how_an_unanswered_older_server_ended(platform):
+    async with ChatServer(books()) as chat, older(platform, chat) as server:
+        await platform.submit("j1", model="chat/m")
+        [asked] = await waiting(platform)
+
+        await platform.decide("j1", asked.approval_id, "deny", reason="no account is free")
+
+        assert (await platform.wait_for("j1")).answer == "all done"
+        assert await answers(chat) == [
+            "the tool asked for input (Which account?) and a person declined to answer: no account is free; it ended "
+            "without an answer, and said: 'nothing was booked'"
+        ]
+    assert server.calls == 1

@@ -286,6 +286,12 @@ def test_a_function_that_cannot_be_a_tool_is_refused(wrong: str):
         tools.tool()(twice)
 
 
+@pytest.mark.parametrize("name", ["order_desk", "Orders", "-orders", "", "o" * 33])
+def test_a_service_name_that_cannot_stand_in_tool_names_is_refused(name: str):
+    with pytest.raises(ValueError, match="small letters, digits and hyphens"):
+        Tools(name)
+
+
 async def test_a_tool_runs_under_the_trace_of_its_job(registry: Platform, stack: AsyncExitStack):
     desk = Desk(registry, stack)
     traces: list[int] = []

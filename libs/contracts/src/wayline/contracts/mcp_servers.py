@@ -42,7 +42,8 @@ def _shown(value: SecretStr, info: SerializationInfo) -> str:
 
 Secret: TypeAlias = Annotated[SecretStr, PlainSerializer(_shown, return_type=str, when_used="json")]
 UserId: TypeAlias = Annotated[str, Field(min_length=1, max_length=128, pattern=ONE_LINE)]
-ServerName: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$")]
+SERVER_NAME = r"^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$"
+ServerName: TypeAlias = Annotated[str, Field(pattern=SERVER_NAME)]
 
 
 class ToolSettings(BaseModel):

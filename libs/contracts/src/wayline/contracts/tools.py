@@ -160,6 +160,11 @@ class InputRequest(Frozen):
         description="The server's names of its questions; of several, each is a property of the schema."
     )
     state: str | None = Field(default=None, description="Opaque to us: the server wants it back with the answer.")
+    after_cancel: str | None = Field(
+        default=None,
+        description="What the server said when its question was cancelled until a person answers; the answer calls the "
+        "tool again from its beginning. None: the call had ended with the question.",
+    )
 
 
 class InputAnswer(Frozen):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from wayline.contracts.bus_tools import (
     WantTools,
 )
 from wayline.contracts.errors import InvalidMessage, Problem, Unavailable, WaylineError, raised
+from wayline.contracts.mcp_servers import SERVER_NAME
 from wayline.contracts.tools import Ask, Effect
 from wayline.sdk.bus_service import BusService
 from wayline.sdk.call import Call, ToolsRefused
@@ -78,6 +80,12 @@ class Tools(BusService):
         calls_max: int = 64,
         drain_grace_s: float = 20.0,
     ) -> None:
+        """Make a service. Raises ValueError for a name that cannot be a part of its tools' names."""
+        if not re.fullmatch(SERVER_NAME, service):
+            raise ValueError(
+                f"a service cannot be called {service!r}: take small letters, digits and hyphens between them, "
+                "32 at most, such as 'order-desk'"
+            )
         self.service = service
         self.tenant = tenant or os.environ.get("WAYLINE_TENANT") or "default"
         self.broker = broker or bus_broker()

@@ -13,7 +13,7 @@ from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import ToolCall
 from wayline.contracts.events import ApprovalRequested
 from wayline.contracts.jobs import ApprovalCause, PendingApproval
-from wayline.contracts.tools import RUN_AGENT, Ask, Effect, InputAnswer, ToolDefinition
+from wayline.contracts.tools import RUN_AGENT, Ask, Effect, InputAnswer, InputRequest, ToolDefinition
 from wayline.executor.prompt.builtin_tools import OWN, refusal
 from wayline.journal import Approval, Call, Job
 from wayline.llm.broken_json.arguments import UNREADABLE, fit
@@ -172,6 +172,16 @@ def reason(job: Job, tool: str, why: ApprovalCause) -> str:
     reads = definition is not None and definition.effect is Effect.READ
     could = "can carry data out" if reads else "has an effect"
     return f"the job has read what {job.tools.tainted_by} returned, which is not trusted, and {tool} {could}"
+
+
+def question_of(asked: InputRequest) -> str:
+    """Return what a tool's server asks, with what an answer to it does where that is not plain."""
+    if asked.after_cancel is None:
+        return asked.message
+    return (
+        f"{asked.message} [An older server, which cannot wait: the question was cancelled, and the tool said: "
+        f"{asked.after_cancel!r}. Your answer calls it again from its beginning.]"
+    )
 
 
 def policy_version(job: Job) -> str:

@@ -92,7 +92,7 @@ def requested(
         policy=policy,
         hash=bound_to,
         why=why,
-        reason=asked.message if asked is not None else rules.reason(job, tool, why),
+        reason=rules.question_of(asked) if asked is not None else rules.reason(job, tool, why),
         expires_at=expiry(run),
         program=program,
         input=asked,
@@ -117,8 +117,12 @@ def _denial(job: Job, call: Call) -> str:
     assert approval is not None and approval.decided is not None
     reason = f": {approval.decided.reason}" if approval.decided.reason else ""
     if approval.asked.input is not None:
+        asked = approval.asked.input
         who = "nobody answered in time" if approval.decided.decision == "expired" else "a person declined to answer"
-        return f"the tool asked for input ({approval.asked.input.message}) and {who}, so it was not done{reason}"
+        if asked.after_cancel is None:
+            return f"the tool asked for input ({asked.message}) and {who}, so it was not done{reason}"
+        ended = f"it ended without an answer, and said: {asked.after_cancel!r}"
+        return f"the tool asked for input ({asked.message}) and {who}{reason}; {ended}"
     if approval.decided.decision == "expired":
         return "nobody approved this call in time, so it was not made"
     return f"a person denied this call, so it was not made{reason}"

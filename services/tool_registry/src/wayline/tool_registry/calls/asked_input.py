@@ -18,6 +18,8 @@ QUESTIONS_MAX = 8
 MESSAGE_CHARS_MAX = 2_000
 SCHEMA_MAX_BYTES = 16 * 1024
 STATE_MAX_BYTES = 64 * 1024
+AFTER_CANCEL = "wayline/after_cancel"
+"""Of a question that came in the middle of a call: what the server said when it was cancelled."""
 
 _SECRET = re.compile(
     r"(.*[_-])?(password|passphrase|passwd|secret|api[_-]?key|private[_-]?key|(access|auth|bearer)[_-]?token"
@@ -35,7 +37,8 @@ def is_question(result: CallToolResult | InputRequiredResult) -> TypeIs[InputReq
 def asked_input(result: InputRequiredResult, **about: Any) -> ToolReply:
     """Return the reply for a result with which a server asks for input."""
     questions: dict[str, Any] = dict(result.input_requests or {})
-    why = _refusal(questions, result.request_state)
+    why = why_not_asked(questions, result.request_state)
+    after_cancel = (result.meta or {}).get(AFTER_CANCEL)
     if why is not None:
         return failed("refused", f"the tool's server {why}", **about)
     schemas = {key: _schema(one) for key, one in questions.items()}
@@ -44,11 +47,12 @@ def asked_input(result: InputRequiredResult, **about: Any) -> ToolReply:
         input_schema=next(iter(schemas.values())) if len(schemas) == 1 else _of_all(schemas),
         keys=tuple(schemas),
         state=result.request_state,
+        after_cancel=after_cancel if isinstance(after_cancel, str) else None,
     )
     return failed("refused", f"the tool's server asks a person: {asked.message}", input=asked, **about)
 
 
-def _refusal(questions: dict[str, Any], state: str | None) -> str | None:
+def why_not_asked(questions: dict[str, Any], state: str | None) -> str | None:
     """Return why a person is not asked; None: one is."""
     if not questions:
         return "kept asking to be called again without asking for anything"

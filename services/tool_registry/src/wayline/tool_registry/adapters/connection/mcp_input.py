@@ -1,4 +1,4 @@
-"""Call tools whose server asks people for input: by a result since MCP 2026-07-28, before by a request."""
+"""Send a call of a tool, with what a person answered to its server, and tell how far it is."""
 
 from __future__ import annotations
 
@@ -7,26 +7,20 @@ from functools import cache
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-import structlog
-
 from wayline.contracts.tools import PROGRESS_MAX_CHARS, ToolProgress
-from wayline.tool_registry.calls.asked_input import is_question
+from wayline.tool_registry.adapters.connection.questions import is_of_question
 from wayline.tool_registry.tools.tool_servers import TellProgress, ToolRequest
 from wayline.tool_registry.tools.visible_text import without_hidden
 
 if TYPE_CHECKING:
     from mcp import ClientSession
-    from mcp.client import ClientRequestContext
     from mcp.shared.dispatcher import ProgressFnT
-    from mcp_types import CallToolResult, ElicitRequestParams, ElicitResult, InputRequiredResult
+    from mcp_types import CallToolResult, InputRequiredResult
     from pydantic import TypeAdapter
-
-log = structlog.get_logger()
 
 AGAIN_MAX = 10
 """How often a server may ask to be called again without asking for anything."""
 AGAIN_PAUSE_S = 0.25
-MESSAGE_CHARS_MAX = 300
 
 
 async def send_call(session: ClientSession, request: ToolRequest) -> CallToolResult | InputRequiredResult:
@@ -34,7 +28,7 @@ async def send_call(session: ClientSession, request: ToolRequest) -> CallToolRes
     from mcp_types import CallToolRequest, CallToolRequestParams, ElicitResult, InputRequiredResult
 
     named: dict[str, Any] = {"name": request.tool, "arguments": request.arguments, "_meta": request.meta}
-    if request.answer is not None:
+    if request.answer is not None and _has_result_types(session) and not is_of_question(request.answer):
         answers = {
             key: ElicitResult.model_validate({"action": "accept", "content": content})
             for key, content in request.answer.answers.items()
@@ -85,9 +79,13 @@ class _ResultTypeDispatcher:
         return {"resultType": "complete", **raw} if method == "tools/call" else raw
 
 
+def _has_result_types(session: ClientSession) -> bool:
+    # Since 2026-07-28, where a session begins with a discovery.
+    return session.discover_result is not None
+
+
 def _complete_untyped_results(session: Any) -> None:
-    # Results have types since 2026-07-28, where a session begins with a discovery.
-    if session.discover_result is not None and not isinstance(session._dispatcher, _ResultTypeDispatcher):
+    if _has_result_types(session) and not isinstance(session._dispatcher, _ResultTypeDispatcher):
         session._dispatcher = _ResultTypeDispatcher(session._dispatcher)
 
 
@@ -98,34 +96,3 @@ def _results() -> TypeAdapter[CallToolResult | InputRequiredResult]:
     from pydantic import TypeAdapter
 
     return TypeAdapter(CallToolResult | InputRequiredResult)
-
-
-class Elicitations:
-    """Declines what a server asks while its call runs: only the 2026-07-28 protocol lets it wait for a person."""
-
-    def __init__(self) -> None:
-        self.declined = 0
-        self._message = ""
-
-    async def decline(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
-        """Decline a question: no person can answer it here."""
-        from mcp_types import ElicitResult
-
-        self.declined += 1
-        self._message = params.message[:MESSAGE_CHARS_MAX]
-        log.warning("a server's question was declined", question=self._message)
-        return ElicitResult(action="decline")
-
-    def noted(
-        self, result: CallToolResult | InputRequiredResult, *, since: int
-    ) -> CallToolResult | InputRequiredResult:
-        """Return a result, with a note where its server asked a person something since then."""
-        if self.declined == since or is_question(result):
-            return result
-        from mcp_types import TextContent
-
-        note = (
-            f"[While this ran its server asked a person: {self._message!r}. That was declined, because over its "
-            "version of MCP it cannot wait for an answer.]"
-        )
-        return result.model_copy(update={"content": [*result.content, TextContent(text=note)]})

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from wayline.tool_registry.adapters.connection.mcp_input import Elicitations
+from wayline.tool_registry.adapters.connection.questions import Questions
 from wayline.tool_registry.errors import NotBegun
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ async def entered(client: Client, *, within_s: float) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def another(client: Client, target: Any, elicitations: Elicitations) -> AsyncIterator[ClientSession]:
+async def another(client: Client, target: Any, questions: Questions) -> AsyncIterator[ClientSession]:
     """Open a second session with the same server, by what the first one has found out."""
     from mcp import Client
 
@@ -48,6 +48,6 @@ async def another(client: Client, target: Any, elicitations: Elicitations) -> As
         mode=client.protocol_version,
         prior_discover=discovered,
         cache=None,
-        elicitation_callback=elicitations.decline,
+        elicitation_callback=questions.hear,
     ) as fresh:
         yield fresh.session

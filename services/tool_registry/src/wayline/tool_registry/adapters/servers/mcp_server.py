@@ -13,9 +13,10 @@ import structlog
 
 from wayline.contracts.mcp_servers import ServerSettings
 from wayline.tool_registry.adapters.connection.failures import call_error, is_lost, reason, refusal
-from wayline.tool_registry.adapters.connection.mcp_input import Elicitations, send_call
+from wayline.tool_registry.adapters.connection.mcp_input import send_call
 from wayline.tool_registry.adapters.connection.mcp_library import load
 from wayline.tool_registry.adapters.connection.offered_tools import RedactedTool, offered_tools, redacted_tools
+from wayline.tool_registry.adapters.connection.questions import CallQuestions, Questions
 from wayline.tool_registry.adapters.connection.server_task import ServerTask
 from wayline.tool_registry.adapters.connection.sessions import another, entered
 from wayline.tool_registry.adapters.connection.tool_changes import ToolChanges
@@ -82,7 +83,7 @@ class McpServer(ServerTask):
         self._transport = Transport(server, connections_max=connections_max, confined=confined, authorize=authorize)
         self._problem = "it is being connected"
         self._under_way = 0
-        self._elicitations = Elicitations()
+        self._questions = Questions()
         self._changes = ToolChanges(self.learn_again)
         self._idle = asyncio.Event()
         self._idle.set()
@@ -112,10 +113,10 @@ class McpServer(ServerTask):
         """Call a tool. Raises NotBegun, AnswerLost, TimedOut, Unusable, or the error that stops the request."""
         timeout_s = request.timeout_s
         self._under_way += 1
-        declined = self._elicitations.declined
         self._idle.clear()
         stop: Exception | None = None
         result: CallToolResult | InputRequiredResult | None = None
+        asked: CallQuestions | None = None
         try:
             # Twice: it may first be proved that the server answers.
             async with asyncio.timeout(self._settings.available_within_s + 2 * timeout_s + OVERTIME_S):
@@ -124,11 +125,12 @@ class McpServer(ServerTask):
                     # would make a group of it.
                     stop = await request.stopped()
                     if stop is None:
-                        result = await send_call(session, self._hiding(request))
-            if stop is not None or result is None:
+                        with self._questions.during(request.answer) as asked:
+                            result = await send_call(session, self._hiding(request))
+            if stop is not None or result is None or asked is None:
                 raise _RequestStopped(stop)
             self._silent = False
-            return self._elicitations.noted(result, since=declined)
+            return asked.ended(result, hide=self.hide)
         except _RequestStopped as stopped:
             raise stopped.error or NotBegun("the request was not sent") from None
         except NotBegun as error:
@@ -137,6 +139,9 @@ class McpServer(ServerTask):
             self._silent = True
             raise TimedOut(after_s=timeout_s) from None
         except Exception as error:
+            if asked is not None and asked.asked is not None and (refused := refusal(error)) is not None:
+                # Many servers fail a call whose question was cancelled.
+                return asked.open_question(self.hide(refused))
             # Anything that a transport raises becomes one of our four, or the outcome would be guessed at.
             failure = call_error(error, timeout_s=timeout_s, hide=self.hide)
             if isinstance(failure, AnswerLost) and self._transport.ended:
@@ -205,7 +210,7 @@ class McpServer(ServerTask):
             yield client.session
         elif self._has_sessions_of_their_own(effect):
             # One broken connection ends every call on it: an effect's outcome must not hang on a neighbour's.
-            async with another(client, self._transport.target(), self._elicitations) as session:
+            async with another(client, self._transport.target(), self._questions) as session:
                 yield session
         else:
             await self._prove(client, within_s=timeout_s)
@@ -263,7 +268,7 @@ class McpServer(ServerTask):
         client = Client(
             self._transport.target(),
             cache=None,
-            elicitation_callback=self._elicitations.decline,
+            elicitation_callback=self._questions.hear,
             message_handler=self._changes.hear,
         )
         within_s = self._settings.connect_timeout_s
