@@ -46,6 +46,8 @@ def application(gateway: Gateway) -> RequestMiddleware:
     app.state.mcp = mcp.McpRoute(gateway)
     problems.install(app)
     for module in (
+        # First: routes are tried in turn, and to try all others is a quarter of what a tool call costs here.
+        mcp,
         jobs,
         approvals,
         events,
@@ -67,7 +69,6 @@ def application(gateway: Gateway) -> RequestMiddleware:
         tenants,
         keys,
         dead_letters,
-        mcp,
         operations,
     ):
         app.include_router(module.router)

@@ -47,8 +47,9 @@ class Gateway:
     ready: Callable[[], Awaitable[dict[str, str]]]
 
 
-def the_gateway(request: Request) -> Gateway:
+async def the_gateway(request: Request) -> Gateway:
     """Return the gateway that serves a request."""
+    # Not a plain function: FastAPI would run it on a thread.
     return request.app.state.gateway
 
 
