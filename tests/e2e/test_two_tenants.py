@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import secrets
+import signal
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +19,14 @@ import nats
 import pytest
 from nats.aio.client import Client
 
+from wayline.embedded.process import spawn
 from wayline.testkit import until
 
 from ..integration.standalone.conftest import Installed
 
 WITHIN_S = 60.0
+MCP = "2026-07-28"
+ORDER_DESK = Path(__file__).parents[2] / "examples" / "order_desk" / "order_desk.py"
 
 
 @dataclass
@@ -34,10 +40,12 @@ class Tenant:
     refusals: list[str] = field(default_factory=list)
     """What the bus refused to this tenant's client."""
 
-    async def http(self, method: str, path: str, **how: Any) -> httpx2.Response:
+    async def http(self, method: str, path: str, more: dict[str, str] | None = None, **how: Any) -> httpx2.Response:
         url = f"http://127.0.0.1:{self.installed.http_port}{path}"
         async with httpx2.AsyncClient(timeout=WITHIN_S, trust_env=False) as http:
-            return await http.request(method, url, headers={"Authorization": f"Bearer {self.key}"}, **how)
+            return await http.request(
+                method, url, headers={"Authorization": f"Bearer {self.key}"} | (more or {}), **how
+            )
 
     @asynccontextmanager
     async def bus(self) -> AsyncIterator[Client]:
@@ -104,3 +112,62 @@ async def test_two_tenants_with_one_job_id_see_only_their_own_job(installed: Ins
             pass
     async with acme.bus() as still:
         assert (await still.jetstream().publish("signals.acme.order-1", b"{}")).stream == "SIGNALS"
+
+
+async def test_a_services_credential_offers_its_tools_to_its_tenant_alone(installed: Installed, tmp_path: Path):
+    await asyncio.to_thread(installed.start)
+    acme, globex = [await asyncio.to_thread(create_tenant, installed, name) for name in ("acme", "globex")]
+    made = await asyncio.to_thread(
+        installed.run_json, "credentials", "create", "orders", "--tenant", "acme", "--scopes", "tools"
+    )
+    environment = {
+        **os.environ,
+        "WAYLINE_NATS_URL": f"nats://127.0.0.1:{installed.nats_port}",
+        "WAYLINE_NATS_SEED": made["seed"],
+        "WAYLINE_TENANT": "acme",
+        "ORDER_DESK_REFUNDS": str(tmp_path / "refunds.txt"),
+    }
+    log = tmp_path / "orders.log"
+    desk = spawn([sys.executable, str(ORDER_DESK)], cwd=tmp_path, log=log, death_signal=signal.SIGKILL, env=environment)
+    try:
+
+        async def tools_of(tenant: Tenant) -> set[str]:
+            return {tool["name"] for tool in (await tenant.http("GET", "/v1/tools")).json()["tools"]}
+
+        async def offered() -> bool:
+            return {"orders__find_order", "orders__refund"} <= await tools_of(acme)
+
+        await until(offered, within=WITHIN_S, why="the desk's tools are listed")
+        paid = await called_at_mcp(acme, "orders__refund", number="A-1001")
+        refused = await called_at_mcp(globex, "orders__refund", number="A-1002")
+
+        assert paid["result"]["content"][0]["text"] == "42.00 paid back for A-1001"
+        assert "no tool is called 'orders__refund'" in refused["error"]["message"]
+        assert "orders__refund" not in await tools_of(globex)
+        assert (tmp_path / "refunds.txt").read_text().count("\n") == 1
+        assert "violation" not in log.read_text().lower()
+    finally:
+        await desk.kill()
+
+
+async def called_at_mcp(tenant: Tenant, tool: str, **arguments: Any) -> dict[str, Any]:
+    """Call a tool as an MCP client of the newest protocol does, with a key that may; return its answer."""
+    scopes = ("--scopes", "read,write,tools")
+    made = await asyncio.to_thread(
+        tenant.installed.run_json, "keys", "create", "--tenant", tenant.name, "--name", "mcp", *scopes
+    )
+    about = {
+        "io.modelcontextprotocol/protocolVersion": MCP,
+        "io.modelcontextprotocol/clientInfo": {"name": "a test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    body = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": tool, "arguments": arguments, "_meta": about},
+    }
+    headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": MCP}
+    headers |= {"Mcp-Method": "tools/call", "Mcp-Name": tool}
+    answer = await replace(tenant, key=made["key"]).http("POST", "/mcp", json=body, more=headers)
+    return answer.json()

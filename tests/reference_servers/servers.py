@@ -20,6 +20,8 @@ class Reference:
     argv: tuple[str, ...]
     calls: tuple[Call, ...]
     env: dict[str, str] = field(default_factory=dict)
+    answer: dict[str, Any] | None = None
+    """Of a person, to what the server asks during its only call."""
 
     def config(self, directory: Path) -> dict[str, Any]:
         """Return what is saved of it."""
@@ -64,6 +66,9 @@ def reference(name: str) -> Reference:
         case "everything":
             calls: tuple[Call, ...] = (("get-sum", {"a": 2, "b": 3}, "5"), ("echo", {"message": "hello"}, "hello"))
             return Reference(of_npm("server-everything"), calls)
+        case "asking":
+            calls = (("trigger-elicitation-request", {}, "Name: Ada Lovelace"),)
+            return Reference(of_npm("server-everything"), calls, answer={"name": "Ada Lovelace", "check": True})
         case "filesystem":
             calls = (
                 ("write_file", {"path": "{dir}/note.txt", "content": "kept"}, "note.txt"),

@@ -26,6 +26,9 @@ from ..npm import node
 from .relay import relayed
 from .servers import NAMES, Reference, npm_file, of_python, reference
 
+PATHS = {"streamableHttp": "mcp", "sse": "sse"}
+LIMITS = {"max_steps": 10, "adapt_steps": False}
+"""Room for every call of the longest script."""
 KEYS = f"k1:{b64encode(bytes(range(32))).decode()}"
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
@@ -55,9 +58,12 @@ async def use(platform: Platform, name: str, config: dict[str, Any], known: Refe
         http.put(f"/v1/mcp/servers/{name}", json={**config, "effects": {tool: "read" for tool, _, _ in known.calls}})
     )
     await _connected(http, name)
-    await _ok(http.put("/v1/agents/user", json={"instructions": "Use the tools.", "tools": [f"{name}__*"]}))
+    await _ok(http.put("/v1/agents/user", json={"instructions": "Use the tools.", "tools": [f"{name}__*"], **LIMITS}))
 
     job = (await _ok(http.post("/v1/jobs", json={"agent": "user", "input": "Go."})))["job_id"]
+    if known.answer is not None:
+        [asked] = (await platform.wait_until_parked(job)).tools.pending
+        await platform.decide(job, asked.approval_id, arguments=known.answer)
     ended = await platform.wait_for(job)
 
     assert (ended.status, ended.answer) == ("completed", "All is done."), ended
@@ -98,14 +104,27 @@ async def test_a_job_uses_the_server_over_http(platform: Platform, tmp_path: Pat
         await use(platform, name, {"url": url}, known, tmp_path)
 
 
-@pytest.mark.parametrize(("transport", "path"), [("streamableHttp", "mcp"), ("sse", "sse")])
-async def test_a_job_uses_the_server_at_its_own_http_door(
-    platform: Platform, tmp_path: Path, transport: str, path: str
-):
+async def test_a_person_answers_what_a_program_asks(platform: Platform, tmp_path: Path):
+    known = reference("asking")
+
+    await use(platform, "everything", known.config(tmp_path), known, tmp_path)
+
+
+@pytest.mark.parametrize("transport", ["streamableHttp", "sse"])
+async def test_a_person_answers_what_a_server_asks_over_http(platform: Platform, tmp_path: Path, transport: str):
+    known = reference("asking")
+
+    async with listening(transport) as port:
+        config = {"url": f"http://127.0.0.1:{port}/{PATHS[transport]}", "sse": transport == "sse"}
+        await use(platform, "everything", config, known, tmp_path)
+
+
+@pytest.mark.parametrize("transport", ["streamableHttp", "sse"])
+async def test_a_job_uses_the_server_at_its_own_http_door(platform: Platform, tmp_path: Path, transport: str):
     known = reference("everything")
 
     async with listening(transport) as port:
-        config = {"url": f"http://127.0.0.1:{port}/{path}", "sse": transport == "sse"}
+        config = {"url": f"http://127.0.0.1:{port}/{PATHS[transport]}", "sse": transport == "sse"}
         await use(platform, "everything", config, known, tmp_path)
 
 

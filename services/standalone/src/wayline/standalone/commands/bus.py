@@ -20,7 +20,8 @@ def create_credential(
     scopes: Annotated[
         str,
         typer.Option(
-            help="Comma-separated: submit (jobs), signal (cancel, answer), approve (tool calls), follow (events, ends)."
+            help="Comma-separated: submit (jobs), signal (cancel, answer), approve (tool calls), follow (events, "
+            "ends), tools (offer tools of a service)."
         ),
     ] = "submit,follow",
     as_json: AsJson = False,
