@@ -55,8 +55,38 @@ def recorded() -> list[Case]:
         for one in recordings.recordings(family):
             offered = list(_of_request(one.request))
             if offered:
-                found.append(Case(one.name, _admitted(offered)))
+                tools = _admitted(offered)
+                found.append(Case(one.name, tools, tuple((tool.name, sample(tool.input_schema)) for tool in tools)))
     return found
+
+
+def sample(schema: Any, of: Any = None) -> Any:
+    """Return a value that a schema allows, with every property that it names; `of` is the whole schema."""
+    of = schema if of is None else of
+    if "$ref" in schema:
+        return sample(of["$defs"][schema["$ref"].rpartition("/")[2]], of)
+    if "const" in schema or schema.get("enum"):
+        return schema.get("const", (schema.get("enum") or [None])[0])
+    for choice in ("anyOf", "oneOf", "allOf"):
+        if schema.get(choice):
+            return sample(schema[choice][0], of)
+    kind = schema.get("type", "object" if "properties" in schema else "string")
+    match kind[0] if isinstance(kind, list) else kind:
+        case "object":
+            return {name: sample(one, of) for name, one in schema.get("properties", {}).items()}
+        case "array":
+            return [sample(schema.get("items") or {}, of)] * max(1, schema.get("minItems", 1))
+        case "integer":
+            return schema.get("minimum", 7)
+        case "number":
+            return schema.get("minimum", 0.5)
+        case "boolean":
+            return True
+        case "null":
+            return None
+        case _:
+            # Quotes, a line end and letters beyond ASCII: what is lost first where text is encoded twice.
+            return 'a "quoted" word,\nand \u6f22\u5b57'
 
 
 def _with_calls() -> Iterator[Case]:
