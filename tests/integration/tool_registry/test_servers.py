@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import sys
 from base64 import b64decode
 from contextlib import asynccontextmanager
@@ -12,6 +13,8 @@ import pytest
 from aiohttp import web
 
 from wayline.contracts.tools import Effect, ListTools, ToolList
+from wayline.embedded.ports import free_port
+from wayline.embedded.process import spawn
 from wayline.testkit import until
 from wayline.testkit.media import png
 from wayline.tool_registry.adapters.connection import sessions
@@ -430,3 +433,36 @@ async def flaky_wire(port: int, *, breaks_on: bytes):
         yield wire.sockets[0].getsockname()[1]
     finally:
         wire.close()
+
+
+SSE_SERVER = """
+import sys
+from mcp.server import MCPServer
+server = MCPServer("old")
+
+@server.tool(structured_output=False)
+async def add(a: int, b: int) -> str:
+    return str(a + b)
+
+server.run("sse", port=int(sys.argv[1]))
+"""
+
+
+async def test_a_server_over_the_older_http_transport_is_called(platform, tmp_path):
+    file, port = tmp_path / "sse_server.py", free_port()
+    file.write_text(SSE_SERVER)
+    server = spawn(
+        [sys.executable, str(file), str(port)], cwd=tmp_path, log=tmp_path / "sse.log", death_signal=signal.SIGKILL
+    )
+    try:
+        await platform.registry({"name": "old", "url": f"http://127.0.0.1:{port}/sse", "sse": True})
+        await until(platform.hears, why="its tools are listed")
+
+        read = await platform.call(platform.ask("old__add", {"a": 2, "b": 3}))
+        await server.kill()
+        gone = await platform.call(platform.ask("old__add", {"a": 2, "b": 3}, job="j2"))
+    finally:
+        await server.kill()
+
+    assert (read.status, read.content) == ("success", "5")
+    assert gone.status == "failed"

@@ -324,6 +324,24 @@ async def test_a_program_runs_under_limits(platform):
     assert eaten.status == "failed"
 
 
+@pytest.mark.parametrize(("own", "holds"), [(32, "32 0"), (1_000, "64 0")])
+async def test_a_program_has_its_own_limits_within_the_installations(platform, own: int, holds: str):
+    await platform.registry(platform.effects.settings(), **ALLOWED, program_files_max=64)
+
+    await put(platform, "mine", **program(platform), limits={"files_max": own})
+    await until_listed(platform, "mine__limits")
+
+    assert await content(platform, "mine__limits") == holds
+
+
+async def test_an_installations_program_has_the_limits_that_are_named(platform):
+    limited = {"name": "ours", **program(platform), "limits": {"files_max": 32}}
+    await platform.registry(platform.effects.settings(), limited)
+    await until_listed(platform, "ours__limits")
+
+    assert (await content(platform, "ours__limits")).startswith("32 ")
+
+
 PRIVATE = """
 127.0.0.1 localhost 127.1 0x7f.1 2130706433 [::1] [::ffff:127.0.0.1] [64:ff9b::7f00:1] [64:ff9b:1::1] [2002:7f00:1::]
 169.254.169.254 10.0.0.1 192.168.0.1 172.16.0.1 100.64.0.1 0.0.0.0 [fe80::1] [fd00::1] [fec0::1] 224.0.0.1 192.0.0.8

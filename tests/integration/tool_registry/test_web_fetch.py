@@ -172,6 +172,16 @@ async def test_robots_are_honoured_unless_switched_off(platform):
     assert site.paths == ["/robots.txt", "/private"]
 
 
+async def test_robots_are_honoured_where_a_redirect_leads(platform):
+    moved = Page("", status=302, headers={"Location": "/private"})
+    async with website(moved=moved, private=TIDES) as site:
+        await registry(platform, site, answer_within_s=20)
+
+        refused = await fetch(platform, site.url("/moved"))
+
+    assert refused.error is not None and "robots.txt" in refused.error.message
+
+
 async def test_a_site_whose_robots_file_fails_is_left_alone(platform):
     async with website(tides=TIDES) as site:
         site.pages["/robots.txt"] = Page("oops", status=500)

@@ -19,9 +19,22 @@ from wayline.tool_registry.web.source_categories import SITES, SourceCategory
 TODAY = date(2026, 3, 31)
 
 
+EXPECTED = {
+    "encyclopedia": {"wikipedia.org", "britannica.com"},
+    "programming": {"stackoverflow.com", "github.com", "developer.mozilla.org"},
+    "academic": {"arxiv.org", "scholar.google.com", "ncbi.nlm.nih.gov"},
+    "government": {"*.gov", "who.int", "un.org"},
+    "finance": {"reuters.com", "bloomberg.com", "sec.gov"},
+    "tech": {"techcrunch.com", "arstechnica.com", "wired.com"},
+    "reference": {"wikipedia.org", "britannica.com", "merriam-webster.com"},
+}
+"""What users of each category count on; those of the other categories are ours to choose."""
+
+
 def test_every_category_has_its_sites():
     assert set(SITES) == set(get_args(SourceCategory))
     assert all(SITES.values())
+    assert {category: set(SITES[category]) for category in EXPECTED} == EXPECTED
 
 
 def test_wishes_are_added_to_the_words_once():

@@ -97,6 +97,16 @@ class ServerOAuth(BaseModel):
         return self
 
 
+class ProgramLimits(BaseModel):
+    """What a server's program may use, within what the installation allows tenants' programs; None: as much as that."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    memory_mb: int | None = Field(default=None, ge=64, description="Memory of its data, in MiB.")
+    files_max: int | None = Field(default=None, ge=16, description="Files that it may hold open.")
+    file_mb: int | None = Field(default=None, ge=1, description="Size of a file that it may write, in MiB.")
+
+
 class ServerConfig(BaseModel):
     """An MCP server: how it is reached and how far its tools are trusted."""
 
@@ -115,6 +125,9 @@ class ServerConfig(BaseModel):
     command: str | None = Field(default=None, description="Or a program that speaks MCP on its standard streams.")
     args: tuple[str, ...] = ()
     env: dict[str, Secret] = Field(default_factory=dict, description="Added to a scratch environment; never logged.")
+    limits: ProgramLimits = Field(
+        default=ProgramLimits(), description="Of the program; where the tool-registry's system has such limits."
+    )
     effects: dict[str, Effect] = Field(default_factory=dict, description="What repeating each tool would do.")
     trusted: bool = Field(
         default=False, description="Believe the server's own hints for tools that `effects` does not name."
@@ -145,6 +158,8 @@ class ServerConfig(BaseModel):
             raise ValueError("`oauth` is a way of logging in to a `url`")
         if self.oauth is not None and any(name.lower() == "authorization" for name in self.headers):
             raise ValueError("a server has either `oauth` or a header `Authorization`")
+        if self.limits != ProgramLimits() and self.command is None:
+            raise ValueError("`limits` are those of a program, and there is no `command`")
         if self.sse and self.url is None:
             raise ValueError("`sse` is a way of speaking to a `url`")
         if len(self.with_secrets()) > CONFIG_MAX_BYTES:

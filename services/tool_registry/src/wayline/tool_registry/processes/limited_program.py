@@ -1,4 +1,4 @@
-"""Start a program under limits: `limited_program.py MEMORY_MB FILES FILE_MB PROGRAM ARGUMENT…`.
+"""Start a program under limits: `limited_program.py MEMORY_MB FILES FILE_MB PROGRAM ARGUMENT…`, 0 for none.
 
 A file of its own that needs nothing of ours, because it becomes the program: what runs between a fork and the program
 must not be our process with its threads.
@@ -66,7 +66,9 @@ def end_group_with_registry() -> None:
 
 
 def limit(kind: int, most: int) -> None:
-    """Lower a limit for good, never above what is allowed already."""
+    """Lower a limit for good, never above what is allowed already; 0: leave it."""
+    if not most:
+        return
     hard = resource.getrlimit(kind)[1]
     most = most if hard == resource.RLIM_INFINITY else min(most, hard)
     resource.setrlimit(kind, (most, most))

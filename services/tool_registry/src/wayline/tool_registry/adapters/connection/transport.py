@@ -154,7 +154,7 @@ class Transport:
             )
         from wayline.tool_registry.adapters.connection.program_streams import program_streams
 
-        argv = [found, *args] if self._confined is None else self._limited(found, args)
+        argv = self._limited(found, args)
         self.ended = ""
         return program_streams(argv, env=env, cwd=self._scratch, errors_to=self._errors_to, ended=self._note_end)
 
@@ -162,8 +162,15 @@ class Transport:
         self.ended = why
 
     def _limited(self, program: str, args: list[str]) -> list[str]:
-        assert self._confined is not None
-        limits = (self._confined.memory_mb, self._confined.files_max, self._confined.file_mb)
+        """Return how to start a program under its limits: its own, and where a tenant brought it the installation's."""
+        own, most = self._server.limits, self._confined
+        limits = [
+            _least(own.memory_mb, most and most.memory_mb),
+            _least(own.files_max, most and most.files_max),
+            _least(own.file_mb, most and most.file_mb),
+        ]
+        if not any(limits):
+            return [program, *args]
         # Isolated: neither the environment nor the working directory decides what this Python loads.
         return [sys.executable, "-I", "-S", limited_program.__file__, *map(str, limits), program, *args]
 
@@ -230,6 +237,11 @@ def _certificates() -> SSLContext:
 def _nowhere() -> Iterator[TextIO]:
     with Path(os.devnull).open("w") as nowhere:
         yield nowhere
+
+
+def _least(*limits: int | None) -> int:
+    """Return the lowest of some limits; 0: there is none."""
+    return min((one for one in limits if one is not None), default=0)
 
 
 def _without_encoding(headers: Mapping[str, str]) -> dict[str, str]:

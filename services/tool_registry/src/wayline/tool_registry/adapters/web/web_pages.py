@@ -99,7 +99,7 @@ class WebPages:
             async with asyncio.timeout(self._timeout_s):
                 await self._check_robots(url)
                 answer = await self._answer(url)
-                if _origin(answer.url) != _origin(url):
+                if answer.url != url:
                     await self._check_robots(answer.url)
         except TimeoutError:
             raise CannotFetch(TimedOut.code, f"the page was not fetched within {self._timeout_s:g} s") from None
