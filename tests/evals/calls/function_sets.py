@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from wayline.contracts.mcp_servers import ServerSettings
+from wayline.contracts.server_config import ServerSettings
 from wayline.contracts.tools import ToolDefinition
 from wayline.tool_registry.tools.arguments import Arguments
 from wayline.tool_registry.tools.catalogue import admit_all

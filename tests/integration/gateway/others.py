@@ -15,6 +15,7 @@ from wayline.contracts import knowledge as k
 from wayline.contracts import mcp_servers as mcp
 from wayline.contracts import models as m
 from wayline.contracts import schedules as c
+from wayline.contracts import server_logins as logins
 from wayline.contracts import server_resources as sr
 from wayline.contracts import sessions as s
 from wayline.contracts import tenant_settings as ts
@@ -23,6 +24,7 @@ from wayline.contracts import tool_use as tu
 from wayline.contracts import traces as t
 from wayline.contracts.base import Request
 from wayline.contracts.jobs import GetLatestRun, PlanJob, Planned, Route, RunResult, Status
+from wayline.contracts.server_config import ServerConfig
 from wayline.contracts.tools import FoundTool, FoundTools, ListTools, SearchTools, ToolDefinition, ToolList
 from wayline.telemetry import Telemetry
 from wayline.testkit.guarded import Guarded
@@ -72,7 +74,7 @@ ROOT = t.Span(
     status="ok",
 )
 SERVER = mcp.ServerView(
-    name="bank", state=mcp.State.CONNECTED, config=mcp.ServerConfig(url="https://bank.example/mcp", headers={"X": "s"})
+    name="bank", state=mcp.State.CONNECTED, config=ServerConfig(url="https://bank.example/mcp", headers={"X": "s"})
 )
 ANSWERS: dict[type[Request], Any] = {
     PlanJob: Planned(
@@ -100,13 +102,13 @@ ANSWERS: dict[type[Request], Any] = {
     mcp.DeleteServer: mcp.ServerDeleted(deleted=True),
     mcp.EnableServer: SERVER,
     mcp.ApproveDefinitions: SERVER,
-    mcp.AuthorizeServer: mcp.AuthorizationUrl(url="https://login.example/authorize"),
-    mcp.FinishAuthorization: mcp.ServerAuthorized(name="bank"),
-    mcp.ForgetUser: mcp.UserForgotten(servers=("bank",)),
-    mcp.ListLogins: mcp.LoginPage(
-        logins=(mcp.ServerLogin(user_id="alice", logged_in_at=datetime(2026, 5, 1, tzinfo=UTC)),)
+    logins.AuthorizeServer: logins.AuthorizationUrl(url="https://login.example/authorize"),
+    logins.FinishAuthorization: logins.ServerAuthorized(name="bank"),
+    logins.ForgetUser: logins.UserForgotten(servers=("bank",)),
+    logins.ListLogins: logins.LoginPage(
+        logins=(logins.ServerLogin(user_id="alice", logged_in_at=datetime(2026, 5, 1, tzinfo=UTC)),)
     ),
-    mcp.ForgetAuthorization: mcp.AuthorizationForgotten(forgotten=True),
+    logins.ForgetAuthorization: logins.AuthorizationForgotten(forgotten=True),
     mcp.GetImpact: mcp.ServerImpact(
         name="bank",
         since=datetime(2026, 5, 1, tzinfo=UTC),

@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 from wayline.contracts.errors import Conflict
-from wayline.contracts.mcp_servers import (
-    MASK,
-    ApproveDefinitions,
-    AuthorizeServer,
-    EnableServer,
-    FinishAuthorization,
-    ForgetAuthorization,
-    ForgetUser,
-    GetServer,
-    PutServer,
-    TryServer,
-)
+from wayline.contracts.mcp_servers import ApproveDefinitions, EnableServer, GetServer, PutServer, TryServer
+from wayline.contracts.server_config import MASK
+from wayline.contracts.server_logins import AuthorizeServer, FinishAuthorization, ForgetAuthorization, ForgetUser
 from wayline.gateway.adapters.keys import create_key
 from wayline.testkit import Platform
 

@@ -12,7 +12,8 @@ from mcp.server.lowlevel import Server
 
 from wayline.contracts.agents import Agent, AgentConfig, PutAgent
 from wayline.contracts.errors import Reject
-from wayline.contracts.mcp_servers import GetImpact, GetServer, PutServer, ServerConfig, ServerImpact, ServerView
+from wayline.contracts.mcp_servers import GetImpact, GetServer, PutServer, ServerImpact, ServerView
+from wayline.contracts.server_config import ServerConfig
 from wayline.contracts.tenants import CreateTenant, Tenant
 from wayline.contracts.tool_use import AgentVersion, GetToolUse, ToolUse
 from wayline.contracts.tools import ListTools, ToolList

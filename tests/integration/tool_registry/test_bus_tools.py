@@ -14,7 +14,8 @@ from nats.aio.msg import Msg
 from wayline.contracts import headers as h
 from wayline.contracts.bus_tools import Announced, AnnounceTools, BusTool, InvokeTool
 from wayline.contracts.errors import Refused
-from wayline.contracts.mcp_servers import PutServer, ServerConfig, ServerView
+from wayline.contracts.mcp_servers import PutServer, ServerView
+from wayline.contracts.server_config import ServerConfig
 from wayline.contracts.tools import CallTool, Effect, ListTools, ToolList, ToolReply
 from wayline.testkit import until
 from wayline.tool_registry.adapters.bus_tools import bus_service

@@ -8,7 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from wayline.contracts.errors import Reject
-from wayline.contracts.mcp_servers import MASK, PutServer, ServerConfig, ServerView
+from wayline.contracts.mcp_servers import PutServer, ServerView
+from wayline.contracts.server_config import MASK, ServerConfig
 from wayline.testkit.mcp_servers import serving
 
 from .oauth_server import Protected

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from wayline.contracts.errors import Reject
-from wayline.contracts.mcp_servers import ServerConfig, ServerReport, TryServer
+from wayline.contracts.mcp_servers import ServerReport, TryServer
+from wayline.contracts.server_config import ServerConfig
 from wayline.simulator.website import Page, Website
 from wayline.tool_registry.adapters.connection.transport import Confinement, http_client
 from wayline.tool_registry.adapters.oauth import oauth_flow

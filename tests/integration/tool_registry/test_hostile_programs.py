@@ -12,16 +12,8 @@ import pytest
 
 from wayline.chassis.topology import Limits, declare
 from wayline.contracts.errors import Retry
-from wayline.contracts.mcp_servers import (
-    ApproveDefinitions,
-    EnableServer,
-    GetServer,
-    PutServer,
-    ServerConfig,
-    ServerView,
-    State,
-    ToolSettings,
-)
+from wayline.contracts.mcp_servers import ApproveDefinitions, EnableServer, GetServer, PutServer, ServerView, State
+from wayline.contracts.server_config import ServerConfig, ToolSettings
 from wayline.contracts.tools import Effect, ListTools, ToolList, ToolReply
 from wayline.testkit import until
 from wayline.tool_registry.adapters.connection import program_streams

@@ -11,21 +11,22 @@ import pytest
 
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.mcp_servers import (
+    GetImpact,
+    GetServer,
+    PutServer,
+    ServerImpact,
+    ServerReport,
+    ServerView,
+    TryServer,
+)
+from wayline.contracts.server_config import ServerConfig, ServerOAuth
+from wayline.contracts.server_logins import (
     AuthorizationForgotten,
     AuthorizationUrl,
     AuthorizeServer,
     FinishAuthorization,
     ForgetAuthorization,
-    GetImpact,
-    GetServer,
-    PutServer,
     ServerAuthorized,
-    ServerConfig,
-    ServerImpact,
-    ServerOAuth,
-    ServerReport,
-    ServerView,
-    TryServer,
 )
 from wayline.contracts.tools import Effect
 from wayline.testkit import until

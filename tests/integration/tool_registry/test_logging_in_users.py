@@ -9,16 +9,14 @@ import pytest
 from starlette.responses import Response
 
 from wayline.contracts.errors import Reject
-from wayline.contracts.mcp_servers import (
+from wayline.contracts.mcp_servers import PutServer, ServerView
+from wayline.contracts.server_config import ServerConfig, ServerOAuth
+from wayline.contracts.server_logins import (
     AuthorizationForgotten,
     ForgetAuthorization,
     ForgetUser,
     ListLogins,
     LoginPage,
-    PutServer,
-    ServerConfig,
-    ServerOAuth,
-    ServerView,
     UserForgotten,
 )
 from wayline.contracts.tools import Effect

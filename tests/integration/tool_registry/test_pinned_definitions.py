@@ -19,12 +19,12 @@ from wayline.contracts.mcp_servers import (
     GetServer,
     ListServers,
     PutServer,
-    ServerConfig,
     ServerDeleted,
     ServerList,
     ServerView,
     State,
 )
+from wayline.contracts.server_config import ServerConfig
 from wayline.contracts.tools import ListTools, ToolList, ToolReply
 from wayline.testkit import until
 from wayline.testkit.mcp_servers import serving

@@ -2,7 +2,8 @@
 
 import sys
 
-from wayline.contracts.mcp_servers import EnableServer, GetServer, PutServer, ServerConfig, ServerView, State
+from wayline.contracts.mcp_servers import EnableServer, GetServer, PutServer, ServerView, State
+from wayline.contracts.server_config import ServerConfig
 from wayline.contracts.tools import FoundTools, SearchTools
 from wayline.testkit import until
 

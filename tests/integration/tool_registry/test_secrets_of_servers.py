@@ -18,13 +18,13 @@ from wayline.contracts.mcp_servers import (
     GetServer,
     ListServers,
     PutServer,
-    ServerConfig,
     ServerList,
     ServerReport,
     ServerView,
     TrySavedServer,
     TryServer,
 )
+from wayline.contracts.server_config import ServerConfig
 from wayline.contracts.tools import ListTools, ToolList
 from wayline.testkit import until
 from wayline.testkit.mcp_servers import serving

@@ -11,7 +11,8 @@ from mcp.server.mcpserver import MCPServer
 from pydantic import SecretStr
 
 from wayline.contracts.errors import Reject
-from wayline.contracts.mcp_servers import PutServer, ServerConfig, ServerView
+from wayline.contracts.mcp_servers import PutServer, ServerView
+from wayline.contracts.server_config import ServerConfig
 from wayline.contracts.server_resources import (
     FilledPrompt,
     FillServerPrompt,

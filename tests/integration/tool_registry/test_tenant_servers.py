@@ -12,18 +12,17 @@ import pytest
 
 from wayline.contracts.errors import Reject
 from wayline.contracts.mcp_servers import (
-    MASK,
     DeleteServer,
     EnableServer,
     GetServer,
     ListServers,
     PutServer,
-    ServerConfig,
     ServerDeleted,
     ServerList,
     ServerView,
     State,
 )
+from wayline.contracts.server_config import MASK, ServerConfig
 from wayline.contracts.tools import ListTools, ToolList
 from wayline.testkit import until
 

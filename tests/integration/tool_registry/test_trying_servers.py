@@ -13,16 +13,15 @@ from mcp.server import MCPServer
 
 from wayline.contracts.errors import Reject
 from wayline.contracts.mcp_servers import (
-    MASK,
     EnableServer,
     OfferedCounts,
     PutServer,
-    ServerConfig,
     ServerReport,
     ServerView,
     TrySavedServer,
     TryServer,
 )
+from wayline.contracts.server_config import MASK, ServerConfig
 from wayline.contracts.tools import Effect
 from wayline.testkit import until
 from wayline.testkit.mcp_servers import serving

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from wayline.contracts.mcp_servers import MASK, PutServer, ServerConfig, ServerView, State
+from wayline.contracts.mcp_servers import PutServer, ServerView, State
+from wayline.contracts.server_config import MASK, ServerConfig
 
 CONFIG = ServerConfig(url="https://bank.example/mcp", headers={"Authorization": "Bearer canary-1"})
 

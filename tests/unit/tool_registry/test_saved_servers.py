@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from wayline.contracts.errors import Reject
-from wayline.contracts.mcp_servers import ServerConfig
+from wayline.contracts.server_config import ServerConfig
 from wayline.tool_registry.saved_servers import is_untrusted, of_tenant, require_allowed
 from wayline.tool_registry.settings import Settings
 

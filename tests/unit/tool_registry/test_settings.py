@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from wayline.contracts.errors import WrongSetting
-from wayline.contracts.mcp_servers import ServerSettings
+from wayline.contracts.server_config import ServerSettings
 from wayline.contracts.tools import Effect
 from wayline.tool_registry.settings import Settings
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from wayline.contracts.mcp_servers import ServerSettings, ToolSettings
+from wayline.contracts.server_config import ServerSettings, ToolSettings
 from wayline.contracts.tools import Effect
 from wayline.tool_registry.tools.catalogue import admit, effect_of, nearest, select
 

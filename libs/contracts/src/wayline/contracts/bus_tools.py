@@ -9,7 +9,7 @@ import orjson
 from pydantic import Field, model_validator
 
 from wayline.contracts.base import Frozen, Message, Request, Usd
-from wayline.contracts.mcp_servers import ServerName
+from wayline.contracts.server_config import ServerName
 from wayline.contracts.tools import Ask, Effect
 
 TOOLS_MAX = 100

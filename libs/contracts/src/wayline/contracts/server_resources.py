@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field
 
 from wayline.contracts.base import Frozen, Request
-from wayline.contracts.mcp_servers import UserId
+from wayline.contracts.server_logins import UserId
 
 ResourceUri: TypeAlias = Annotated[str, Field(min_length=1, max_length=8_000)]
 PromptName: TypeAlias = Annotated[str, Field(min_length=1, max_length=500)]

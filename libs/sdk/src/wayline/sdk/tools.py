@@ -31,7 +31,7 @@ from wayline.contracts.bus_tools import (
     WantTools,
 )
 from wayline.contracts.errors import InvalidMessage, Problem, Unavailable, WaylineError, raised
-from wayline.contracts.mcp_servers import SERVER_NAME
+from wayline.contracts.server_config import SERVER_NAME
 from wayline.contracts.tools import Ask, Effect
 from wayline.sdk.bus_service import BusService
 from wayline.sdk.call import Call, ToolsRefused

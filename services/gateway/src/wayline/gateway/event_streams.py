@@ -89,9 +89,11 @@ def encode(item: Event | Delta | Progress | QueuePlace | None) -> bytes:
     """Return one event with its `seq` as id, a delta, progress or a place in the queue without one, or a heartbeat."""
     if item is None:
         return KEEPALIVE_COMMENT
-    data = item.__pydantic_serializer__.to_json(item).decode()
     if isinstance(item, Delta):
+        # How far a call is comes as progress.
+        data = item.__pydantic_serializer__.to_json(item, exclude={"tool"}).decode()
         return format_sse_event(event="delta", data_str=data)
+    data = item.__pydantic_serializer__.to_json(item).decode()
     if isinstance(item, Progress):
         return format_sse_event(event="progress", data_str=data)
     if isinstance(item, QueuePlace):

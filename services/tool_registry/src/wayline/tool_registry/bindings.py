@@ -8,20 +8,22 @@ from wayline.chassis import Ask, asks, hears
 from wayline.contracts.bus_tools import AnnounceTools
 from wayline.contracts.mcp_servers import (
     ApproveDefinitions,
-    AuthorizeServer,
     DeleteServer,
     EnableServer,
-    FinishAuthorization,
-    ForgetAuthorization,
-    ForgetUser,
     GetImpact,
     GetServer,
-    ListLogins,
     ListServers,
     PutServer,
     ServersChanged,
     TrySavedServer,
     TryServer,
+)
+from wayline.contracts.server_logins import (
+    AuthorizeServer,
+    FinishAuthorization,
+    ForgetAuthorization,
+    ForgetUser,
+    ListLogins,
 )
 from wayline.contracts.server_resources import (
     FillServerPrompt,

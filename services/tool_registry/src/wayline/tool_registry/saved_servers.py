@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from wayline.contracts.errors import Conflict, Reject
-from wayline.contracts.mcp_servers import MASK, ServerConfig, ServerOAuth, ServerSettings
+from wayline.contracts.server_config import MASK, ServerConfig, ServerOAuth, ServerSettings
 from wayline.tool_registry.secret_keys import VARIABLE, Sealed
 from wayline.tool_registry.settings import Settings
 

@@ -9,7 +9,7 @@ from pydantic import Field, NonNegativeFloat, SecretStr, field_validator, model_
 from pydantic_settings import SettingsConfigDict
 
 from wayline.chassis.settings import EnvironmentSettings, HttpUrl, Port
-from wayline.contracts.mcp_servers import ServerSettings
+from wayline.contracts.server_config import ServerSettings
 from wayline.guarded_http import PORTS, AddressPolicy
 from wayline.tool_registry.image_prices import ImagePrices, known_prices
 from wayline.tool_registry.secret_keys import SecretKeys

@@ -9,7 +9,7 @@ from typing import Self
 
 from wayline.chassis import Bus, Periodic
 from wayline.contracts.knowledge import EmbeddedTexts, EmbedTexts, SearchKnowledge, SearchResult
-from wayline.contracts.mcp_servers import ServerSettings
+from wayline.contracts.server_config import ServerSettings
 from wayline.contracts.tools import BUILTIN
 from wayline.store import Store
 from wayline.tool_registry.adapters.builtin_tools import builtin_server, builtin_settings

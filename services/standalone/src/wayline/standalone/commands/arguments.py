@@ -6,11 +6,13 @@ import json
 import math
 import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 INPUT = "-"
+
+ServerName = Annotated[str, typer.Argument(help="As `wayline mcp list` shows it.")]
 
 
 def read_text(file: str) -> str:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
-from urllib.parse import quote, urlencode
 
 import typer
 
-from wayline.standalone.commands import server_config
-from wayline.standalone.commands.arguments import fail, read_json
+from wayline.standalone.commands import mcp_logins, mcp_resources, server_config
+from wayline.standalone.commands.arguments import ServerName, fail, read_json
 from wayline.standalone.commands.output import AsJson, answer, console, conversation, print_json
 
 app = typer.Typer(help="MCP servers, whose tools agents use.", no_args_is_help=True)
-
-LOGIN_POLL_S = 2.0
-LOGIN_POLLS = 300
-
-Name = Annotated[str, typer.Argument(help="As `wayline mcp list` shows it.")]
+app.add_typer(mcp_logins.app)
+app.add_typer(mcp_resources.app)
 
 
 @app.command("list")
@@ -176,7 +171,7 @@ def _require_consent(plan: Sequence[server_config.Planned], *, yes: bool) -> Non
 
 
 @app.command()
-def test(name: Name, as_json: AsJson = False) -> None:
+def test(name: ServerName, as_json: AsJson = False) -> None:
     """Connect to a server once more, and show what it offers. Exit code 1: no connection."""
     from wayline.standalone.terminal.server_views import report
 
@@ -186,20 +181,20 @@ def test(name: Name, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def enable(name: Name, as_json: AsJson = False) -> None:
+def enable(name: ServerName, as_json: AsJson = False) -> None:
     """Connect to a server again that was disabled."""
     _switch(name, "enable", as_json=as_json)
 
 
 @app.command()
-def disable(name: Name, as_json: AsJson = False) -> None:
+def disable(name: ServerName, as_json: AsJson = False) -> None:
     """Take a server's tools away; its configuration and its secrets stay."""
     _switch(name, "disable", as_json=as_json)
 
 
 @app.command()
 def approve(
-    name: Name,
+    name: ServerName,
     tool: Annotated[list[str] | None, typer.Option(help="Only this tool; several may be given.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Approve what is shown without asking.")] = False,
     as_json: AsJson = False,
@@ -231,154 +226,8 @@ def approve(
 
 
 @app.command()
-def login(
-    name: Name,
-    user: Annotated[str | None, typer.Option(metavar="ID", help="Log in this user, for their own jobs.")] = None,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page here.")] = True,
-    as_json: AsJson = False,
-) -> None:
-    """Log in to a server with OAuth: open its page, and wait until it is connected. Exit code 1: it is not."""
-    path, body = f"/v1/mcp/servers/{name}", {"user_id": user}
-    before = None if user is None else conversation(lambda client: _login_of(client, name, user), as_json=as_json)
-    begun = conversation(
-        lambda client: client.post(f"{path}/authorize") if user is None else client.post(f"{path}/logins", body),
-        as_json=as_json,
-    )
-    if as_json:
-        print_json(begun)
-        return
-    print(f"Open this page within ten minutes:\n{begun['url']}")
-    if browser:
-        typer.launch(begun["url"])
-    if user is not None:
-        if not conversation(lambda client: _user_logged_in(client, name, user, before), as_json=as_json):
-            fail(f"{user} is not logged in to {name}: nobody came back from the page")
-        print(f"{user} is logged in to {name}")
-        return
-    server = conversation(lambda client: _logged_in(client, name), as_json=as_json)
-    from wayline.standalone.terminal.server_views import server_line
-
-    console().print(server_line(server), soft_wrap=True)
-    if server["state"] != "connected":
-        raise typer.Exit(1)
-
-
-@app.command()
-def logout(
-    name: Annotated[str | None, typer.Argument(help="As `wayline mcp list` shows it.")] = None,
-    user: Annotated[str | None, typer.Option(metavar="ID", help="This user's; without a server: of every one.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Forget a server's tokens: the tenant's, or a user's."""
-    if name is None:
-        if user is None:
-            fail("give the server's name, or --user for a user's tokens of every server")
-        answer(
-            lambda client: client.delete(f"/v1/mcp/logins?{urlencode({'user_id': user})}"),
-            as_json=as_json,
-            draw=lambda reply: f"{user} is logged out of: {', '.join(reply['servers']) or 'no server'}",
-        )
-        return
-    path = "authorization" if user is None else f"logins?{urlencode({'user_id': user})}"
-    who = "" if user is None else f" for {user}"
-    answer(
-        lambda client: client.delete(f"/v1/mcp/servers/{name}/{path}"),
-        as_json=as_json,
-        draw=lambda reply: (
-            f"{name} is logged out{who}" if reply["forgotten"] else f"nobody was logged in to {name}{who}"
-        ),
-    )
-
-
-@app.command()
-def logins(name: Name, as_json: AsJson = False) -> None:
-    """List the users who are logged in to a server."""
-    from wayline.standalone.terminal.server_views import logins_table
-
-    found = conversation(lambda client: _all_logins(client, name), as_json=as_json)
-    if as_json:
-        print_json({"logins": found})
-    else:
-        console().print(logins_table(found), soft_wrap=True)
-
-
-async def _all_logins(client: Any, name: str) -> list[dict[str, Any]]:
-    pages = client.pages(f"/v1/mcp/servers/{name}/logins")
-    return [login async for page in pages for login in page["logins"]]
-
-
-async def _login_of(client: Any, name: str, user: str) -> dict[str, Any] | None:
-    page = await client.get(f"/v1/mcp/servers/{name}/logins", user_id=user)
-    return next(iter(page["logins"]), None)
-
-
-async def _user_logged_in(client: Any, name: str, user: str, before: dict[str, Any] | None) -> bool:
-    """Return whether a user logged in anew before the time for that was over."""
-    for _ in range(LOGIN_POLLS):
-        now = await _login_of(client, name, user)
-        if now is not None and (before is None or now["logged_in_at"] != before["logged_in_at"]):
-            return True
-        await asyncio.sleep(LOGIN_POLL_S)
-    return False
-
-
-async def _logged_in(client: Any, name: str) -> dict[str, Any]:
-    """Return a server once it is connected, or when the time for a login is over."""
-    for _ in range(LOGIN_POLLS):
-        server = await client.get(f"/v1/mcp/servers/{name}")
-        if server["state"] == "connected":
-            return server
-        await asyncio.sleep(LOGIN_POLL_S)
-    return await client.get(f"/v1/mcp/servers/{name}")
-
-
-@app.command()
-def resources(name: Name, as_json: AsJson = False) -> None:
-    """List a server's resources, and the templates of their addresses."""
-    from wayline.standalone.terminal.server_views import resources_table
-
-    answer(lambda client: client.get(f"/v1/mcp/servers/{name}/resources"), as_json=as_json, draw=resources_table)
-
-
-@app.command()
-def read(
-    name: Name,
-    uri: Annotated[str, typer.Argument(help="As `wayline mcp resources` shows it.")],
-    user: Annotated[str | None, typer.Option(metavar="ID", help="As this user, where each user logs in.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Read a resource of a server."""
-    from wayline.standalone.terminal.server_views import contents
-
-    path = f"/v1/mcp/servers/{name}/resources/read"
-    answer(lambda client: client.get(path, uri=uri, user_id=user), as_json=as_json, draw=contents)
-
-
-@app.command()
-def prompts(
-    name: Name,
-    prompt: Annotated[str | None, typer.Argument(help="Fill in this one.")] = None,
-    argument: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="What it is filled in with.")] = None,
-    user: Annotated[str | None, typer.Option(metavar="ID", help="As this user, where each user logs in.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """List a server's prompts, or fill in one and show its messages."""
-    from wayline.standalone.terminal.server_views import messages, prompts_table
-
-    path = f"/v1/mcp/servers/{name}/prompts"
-    if prompt is None:
-        answer(lambda client: client.get(path), as_json=as_json, draw=prompts_table)
-        return
-    values = [one.partition("=") for one in argument or ()]
-    if not all(separator for _, separator, _ in values):
-        fail("an --argument is NAME=VALUE")
-    body = {"arguments": {key: value for key, _, value in values}, "user_id": user}
-    answer(lambda client: client.post(f"{path}/{quote(prompt, safe='')}", body), as_json=as_json, draw=messages)
-
-
-@app.command()
 def impact(
-    name: Name,
+    name: ServerName,
     config: Annotated[
         str | None, typer.Option(metavar="FILE", help="JSON of a server that is not saved so; - reads the input.")
     ] = None,
@@ -399,7 +248,7 @@ def impact(
 
 
 @app.command()
-def remove(name: Name, as_json: AsJson = False) -> None:
+def remove(name: ServerName, as_json: AsJson = False) -> None:
     """Remove a server with its secrets."""
     answer(
         lambda client: client.delete(f"/v1/mcp/servers/{name}"),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wayline.contracts.errors import Conflict, NotFound
-from wayline.contracts.mcp_servers import (
+from wayline.contracts.server_logins import (
     AuthorizationForgotten,
     AuthorizationUrl,
     AuthorizeServer,

@@ -10,7 +10,8 @@ from typing import Any
 
 from wayline.chassis import Bus
 from wayline.contracts.errors import Conflict, NotFound
-from wayline.contracts.mcp_servers import GetImpact, ServerConfig, ServerImpact
+from wayline.contracts.mcp_servers import GetImpact, ServerImpact
+from wayline.contracts.server_config import ServerConfig
 from wayline.contracts.tool_use import (
     AgentsUsing,
     FindAgentsUsing,

@@ -15,18 +15,17 @@ from wayline.contracts.mcp_servers import (
     GetServer,
     ListServers,
     PutServer,
-    ServerConfig,
     ServerDeleted,
     ServerList,
     ServerReport,
     ServersChanged,
-    ServerSettings,
     ServerView,
     ServiceView,
     State,
     TrySavedServer,
     TryServer,
 )
+from wayline.contracts.server_config import ServerConfig, ServerSettings
 from wayline.tool_registry.adapters.connection.transport import MakeAuth
 from wayline.tool_registry.adapters.connection.try_connection import try_connection
 from wayline.tool_registry.adapters.servers.mcp_servers import McpServers

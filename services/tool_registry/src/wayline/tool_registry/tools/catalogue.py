@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 import structlog
 
-from wayline.contracts.mcp_servers import ServerSettings, ToolSettings
 from wayline.contracts.nearest import nearest_names
+from wayline.contracts.server_config import ServerSettings, ToolSettings
 from wayline.contracts.tools import Effect, ToolDefinition
 from wayline.tool_registry.settings import SEPARATOR
 from wayline.tool_registry.tools.arguments import Arguments, digest_of

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from wayline.contracts import ids
 from wayline.contracts.errors import Reject
-from wayline.contracts.mcp_servers import (
+from wayline.contracts.server_logins import (
     AuthorizationForgotten,
     AuthorizationUrl,
     AuthorizeServer,

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from wayline.contracts.mcp_servers import UserId
+from wayline.contracts.server_logins import UserId
 from wayline.contracts.server_resources import (
     FilledPrompt,
     FillServerPrompt,

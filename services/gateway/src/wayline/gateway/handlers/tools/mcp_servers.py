@@ -15,7 +15,6 @@ from wayline.contracts.mcp_servers import (
     GetServer,
     ListServers,
     PutServer,
-    ServerConfig,
     ServerDeleted,
     ServerImpact,
     ServerList,
@@ -24,6 +23,7 @@ from wayline.contracts.mcp_servers import (
     TrySavedServer,
     TryServer,
 )
+from wayline.contracts.server_config import ServerConfig
 from wayline.gateway.handlers.shared.dependencies import Admin, GatewayDependency, Reader
 from wayline.gateway.openapi import fails
 from wayline.gateway.strict_json import StrictRoute

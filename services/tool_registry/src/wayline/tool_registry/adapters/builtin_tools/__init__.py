@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wayline.contracts.mcp_servers import ServerSettings, ToolSettings
+from wayline.contracts.server_config import ServerSettings, ToolSettings
 from wayline.contracts.tools import BUILTIN, Effect
 from wayline.tool_registry.adapters.builtin_tools.calculator import calculator
 from wayline.tool_registry.adapters.builtin_tools.call_meta import call_meta

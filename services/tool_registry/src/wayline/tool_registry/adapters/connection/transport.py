@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
-from wayline.contracts.mcp_servers import ServerConfig
+from wayline.contracts.server_config import ServerConfig
 from wayline.tool_registry.errors import NotBegun
 from wayline.tool_registry.processes import limited_program
 from wayline.tool_registry.settings import Settings

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, TextIO, cast
 
-from wayline.contracts.mcp_servers import CONFIG_MAX_BYTES, OfferedCounts, OfferedTool, ServerReport, ServerSettings
+from wayline.contracts.mcp_servers import OfferedCounts, OfferedTool, ServerReport
+from wayline.contracts.server_config import CONFIG_MAX_BYTES, ServerSettings
 from wayline.tool_registry.adapters.connection.failures import reason
 from wayline.tool_registry.adapters.connection.mcp_library import load
 from wayline.tool_registry.adapters.connection.offered_tools import OfferedTool as OfferedByServer

@@ -31,7 +31,7 @@ from wayline.contracts.errors import Conflict
 from wayline.tool_registry.errors import NotBegun
 
 if TYPE_CHECKING:
-    from wayline.contracts.mcp_servers import ServerOAuth
+    from wayline.contracts.server_config import ServerOAuth
 
 CLIENT_NAME = "Wayline"
 ANSWER_MAX_BYTES = 256 * 1024

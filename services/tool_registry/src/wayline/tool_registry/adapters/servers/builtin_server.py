@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import structlog
 
-from wayline.contracts.mcp_servers import ServerSettings
+from wayline.contracts.server_config import ServerSettings
 from wayline.tool_registry.adapters.builtin_tools import call_meta
 from wayline.tool_registry.adapters.connection.failures import call_error
 from wayline.tool_registry.adapters.connection.mcp_library import load

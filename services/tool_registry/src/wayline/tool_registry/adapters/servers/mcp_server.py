@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import structlog
 
-from wayline.contracts.mcp_servers import ServerSettings
+from wayline.contracts.server_config import ServerSettings
 from wayline.tool_registry.adapters.connection.failures import call_error, is_lost, reason, refusal
 from wayline.tool_registry.adapters.connection.mcp_input import send_call
 from wayline.tool_registry.adapters.connection.mcp_library import load

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wayline.contracts.mcp_servers import ServerConfig
+from wayline.contracts.server_config import ServerConfig
 from wayline.tool_registry.adapters.connection.transport import AddSecret, Confinement, MakeAuth, http_client
 from wayline.tool_registry.adapters.tables.authorization_table import AuthorizationTable
 from wayline.tool_registry.settings import Settings

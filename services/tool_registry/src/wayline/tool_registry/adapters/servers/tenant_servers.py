@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import structlog
 
 from wayline.contracts.errors import Reject
-from wayline.contracts.mcp_servers import ServerConfig, ServerSettings
+from wayline.contracts.server_config import ServerConfig, ServerSettings
 from wayline.tool_registry.adapters.servers.mcp_server import McpServer
 from wayline.tool_registry.adapters.tables.server_table import ServerTable
 from wayline.tool_registry.saved_servers import of_tenant

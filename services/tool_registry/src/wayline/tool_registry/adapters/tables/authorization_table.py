@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 
 from wayline.contracts.errors import Conflict, Reject
-from wayline.contracts.mcp_servers import ServerLogin
+from wayline.contracts.server_logins import ServerLogin
 from wayline.store import Record, Store
 from wayline.tool_registry.secret_keys import CannotOpen, Sealed, SecretKeys
 from wayline.tool_registry.token_owner import TokenOwner

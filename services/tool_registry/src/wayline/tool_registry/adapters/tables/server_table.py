@@ -8,7 +8,7 @@ from typing import NamedTuple
 import structlog
 
 from wayline.contracts.errors import Conflict
-from wayline.contracts.mcp_servers import ServerConfig
+from wayline.contracts.server_config import ServerConfig
 from wayline.store import Record, Store
 from wayline.tool_registry.saved_servers import SavedServer, Secrets, filled
 from wayline.tool_registry.secret_keys import CannotOpen, Sealed, SecretKeys
