@@ -32,10 +32,10 @@ async def connected(platform: RegistryPlatform, act: Act, **more: Any) -> AsyncI
         yield server
 
 
-def with_answer(platform: RegistryPlatform, before: ToolReply, n: int, **content: Any) -> CallTool:
+def with_answer(platform: RegistryPlatform, before: ToolReply, n: int, *, job: str = "j1", **content: Any) -> CallTool:
     """Return the call that follows a question, as the executor makes it: under the next key, with the answer."""
     assert before.input is not None
-    ask = platform.ask("old__act")
+    ask = platform.ask("old__act", job=job)
     answer = InputAnswer(answers={before.input.keys[0]: content}, state=before.input.state)
     return ask.model_copy(update={"key": f"{ask.key}/{n}", "answer": answer})
 
@@ -154,3 +154,25 @@ async def test_a_question_beside_another_call_is_declined(platform: RegistryPlat
     assert [reply.content.split("\n")[0] for reply in replies] == ["decline", "decline"]
     assert all("nothing in its version of MCP says which of them asks" in reply.content for reply in replies)
     assert all(reply.input is None for reply in replies)
+
+
+async def test_an_answer_is_given_to_its_own_call_alone(platform: RegistryPlatform):
+    may_ask = asyncio.Event()
+
+    async def act(ask: Ask) -> str:
+        if server.calls == 2:
+            await may_ask.wait()
+        return await book(ask)
+
+    async with connected(platform, act) as server:
+        first = await platform.call(platform.ask("old__act", job="mine"))
+        other = asyncio.create_task(platform.call(platform.ask("old__act", job="other")))
+        await until(lambda: server.calls == 2, why="the other call runs")
+        mine = asyncio.create_task(platform.call(with_answer(platform, first, 2, job="mine", account="DE12")))
+        # It waits for the other call, which is asked the same.
+        may_ask.set()
+        theirs, ours = await asyncio.gather(other, mine)
+
+    assert theirs.input is not None and theirs.input.after_cancel == "nothing was booked"
+    assert ours.content == "booked from DE12"
+    assert [one["action"] for one in server.answers] == ["cancel", "cancel", "accept"]

@@ -7,18 +7,21 @@ the same again.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from wayline.contracts.tools import InputAnswer
+from wayline.tool_registry.adapters.connection.failures import refusal
 from wayline.tool_registry.calls.asked_input import AFTER_CANCEL, is_question, why_not_asked
+from wayline.tool_registry.errors import NotBegun
 from wayline.tool_registry.tools.visible_text import without_hidden
 
 if TYPE_CHECKING:
@@ -38,6 +41,7 @@ CHARS_MAX = 300
 STATE = "wayline/answered:"
 """Begins the state of such a question: the answers that were given before it, by question."""
 SEVERAL = "other calls ran beside this one, and nothing in its version of MCP says which of them asks"
+GIVEN_UP = "an earlier call was given up, and nothing in its version of MCP says that it is not this one that asks"
 
 
 @dataclass(eq=False)
@@ -87,30 +91,61 @@ class CallQuestions:
 
 
 class Questions:
-    """Hears what a server asks over one connection, and answers for the call that it asks for."""
+    """Hears what a server asks over one connection, and answers for the call that it asks for.
+
+    Nothing in a question says of which call it is. So a call with an answer runs alone, and no other is given it.
+    """
 
     def __init__(self) -> None:
         self._running: list[CallQuestions] = []
+        self._turn = asyncio.Lock()
+        self._nothing_runs = asyncio.Event()
+        self._nothing_runs.set()
+        self._one_was_given_up = False
+        """Whether a call was not answered: its server may go on with it, and ask."""
 
-    @contextmanager
-    def during(self, answer: InputAnswer | None) -> Iterator[CallQuestions]:
-        """Hear the questions of a call while it runs; `answer` is what a person said to the one before."""
+    @asynccontextmanager
+    async def during(self, answer: InputAnswer | None, *, within_s: float) -> AsyncIterator[CallQuestions]:
+        """Hear the questions of a call while it runs; `answer` is what a person said to the one before.
+
+        Raises NotBegun where the call would have to wait longer for others.
+        """
         call = CallQuestions(_answers(answer))
+        try:
+            async with asyncio.timeout(within_s):
+                await self._enter(alone=bool(call.answers))
+        except TimeoutError:
+            raise NotBegun(f"other calls of the server took longer than {within_s:g} s") from None
         self._running.append(call)
+        self._nothing_runs.clear()
         try:
             yield call
+        except BaseException as error:
+            self._one_was_given_up |= refusal(error) is None
+            raise
         finally:
             self._running.remove(call)
+            if not self._running:
+                self._nothing_runs.set()
+            if call.answers:
+                self._turn.release()
+
+    async def _enter(self, *, alone: bool) -> None:
+        """Wait for a call that runs alone, and where this one is to run so, for every other."""
+        await self._turn.acquire()
+        if not alone:
+            self._turn.release()
+            return
+        try:
+            await self._nothing_runs.wait()
+        except BaseException:
+            self._turn.release()
+            raise
 
     async def hear(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
         """Answer a question with what a person said to it; else cancel it for a person to be asked, or decline it."""
         from mcp_types import ElicitResult
 
-        for call in self._running:
-            key = call.next(params)
-            if key in call.answers:
-                call.seen[_digest(params)] += 1
-                return ElicitResult(action="accept", content={**_defaults(params), **call.answers[key]})
         why = self._why_not_asked(params)
         if why is not None:
             log.warning("a server's question was declined", question=params.message[:CHARS_MAX], why=why)
@@ -118,6 +153,9 @@ class Questions:
                 call.declined = _note(params, why)
             return ElicitResult(action="decline")
         [call] = self._running
+        if (answer := call.answers.get(call.next(params))) is not None:
+            call.seen[_digest(params)] += 1
+            return ElicitResult(action="accept", content={**_defaults(params), **answer})
         if call.asked is None and params.mode == "form":
             call.asked = (call.next(params), params)
         return ElicitResult(action="cancel")
@@ -128,6 +166,8 @@ class Questions:
 
         if len(self._running) != 1:
             return SEVERAL if self._running else "no call ran for which it could ask"
+        if self._one_was_given_up:
+            return GIVEN_UP
         why = why_not_asked({"": ElicitRequest(params=params)}, None)
         return None if why is None else f"the server {why}"
 
@@ -140,7 +180,11 @@ def is_of_question(answer: InputAnswer) -> bool:
 def _answers(answer: InputAnswer | None) -> dict[str, dict[str, Any]]:
     if answer is None or not is_of_question(answer):
         return {}
-    before = json.loads((answer.state or "").removeprefix(STATE))
+    try:
+        before = json.loads((answer.state or "").removeprefix(STATE))
+    except ValueError:
+        # A server that makes up such a state gets none of its own back.
+        return {}
     return {**before, **answer.answers}
 
 

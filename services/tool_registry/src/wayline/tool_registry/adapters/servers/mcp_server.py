@@ -118,15 +118,17 @@ class McpServer(ServerTask):
         result: CallToolResult | InputRequiredResult | None = None
         asked: CallQuestions | None = None
         try:
-            # Twice: it may first be proved that the server answers.
-            async with asyncio.timeout(self._settings.available_within_s + 2 * timeout_s + OVERTIME_S):
-                async with self._session(effect=request.effect, timeout_s=timeout_s) as session:
+            # Three times: it may first be proved that the server answers, and others be waited for.
+            async with asyncio.timeout(self._settings.available_within_s + 3 * timeout_s + OVERTIME_S):
+                async with (
+                    self._session(effect=request.effect, timeout_s=timeout_s) as session,
+                    self._questions.during(request.answer, within_s=timeout_s) as asked,
+                ):
                     # A session may take long to open. What stops the request is raised outside of the session, which
                     # would make a group of it.
                     stop = await request.stopped()
                     if stop is None:
-                        with self._questions.during(request.answer) as asked:
-                            result = await send_call(session, self._hiding(request))
+                        result = await send_call(session, self._hiding(request))
             if stop is not None or result is None or asked is None:
                 raise _RequestStopped(stop)
             self._silent = False
@@ -265,6 +267,7 @@ class McpServer(ServerTask):
     async def _stay_connected(self) -> None:
         from mcp import Client
 
+        self._questions = Questions()
         client = Client(
             self._transport.target(),
             cache=None,
