@@ -91,7 +91,7 @@ async def test_a_call_with_an_answer_waits_for_others_and_they_for_it():
     assert order == ["first runs", "first ends", "answered runs", "answered ends", "last runs", "last ends"]
 
 
-async def test_a_call_with_an_answer_that_waits_too_long_has_not_begun():
+async def test_an_answered_call_that_waits_too_long_has_not_begun():
     questions, given = Questions(), await answer()
 
     async with questions.during(None, within_s=WITHIN_S):
