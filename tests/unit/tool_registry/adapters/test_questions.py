@@ -52,7 +52,7 @@ async def test_what_an_answer_leaves_out_has_its_default():
 
 
 @pytest.mark.parametrize("error", [TimeoutError, asyncio.CancelledError])
-async def test_after_a_call_was_given_up_questions_are_declined(error: type[BaseException]):
+async def test_questions_after_a_call_that_was_given_up_are_declined(error: type[BaseException]):
     questions = Questions()
     with pytest.raises(error):
         async with questions.during(None, within_s=WITHIN_S):
@@ -70,7 +70,7 @@ async def test_a_question_while_no_call_runs_is_declined():
     assert (await Questions().hear(CONTEXT, ASKED)).action == "decline"
 
 
-async def test_a_call_with_an_answer_waits_for_others_and_they_for_it():
+async def test_a_call_with_an_answer_runs_alone():
     questions, given, order = Questions(), await answer(), list[str]()
     may_end = asyncio.Event()
 
