@@ -176,3 +176,14 @@ async def test_an_answer_is_given_to_its_own_call_alone(platform: RegistryPlatfo
     assert theirs.input is not None and theirs.input.after_cancel == "nothing was booked"
     assert ours.content == "booked from DE12"
     assert [one["action"] for one in server.answers] == ["cancel", "cancel", "accept"]
+
+
+async def test_a_secret_that_a_question_repeats_is_hidden(platform: RegistryPlatform):
+    async def act(ask: Ask) -> str:
+        return f"{(await ask('Is key-123456 yours?', {'yes': {'type': 'boolean'}}))['action']} of key-123456"
+
+    async with connected(platform, act, headers={"X-Key": "key-123456"}):
+        reply = await platform.call(platform.ask("old__act"))
+
+    assert reply.input is not None
+    assert (reply.input.message, reply.input.after_cancel) == ("Is *** yours?", "cancel of ***")

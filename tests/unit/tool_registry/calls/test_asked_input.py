@@ -69,3 +69,10 @@ def test_what_nobody_may_be_asked_is_refused(asked: InputRequiredResult, why: st
 
 def test_a_number_of_tokens_is_no_secret():
     assert asked_input(result(a=question(name="max_tokens"))).input is not None
+
+
+def test_a_question_repeats_no_secret_of_its_server():
+    reply = asked_input(result(a=question("Is key-123 yours?")), hide=lambda text: text.replace("key-123", "***"))
+
+    assert reply.input is not None and reply.input.message == "Is *** yours?"
+    assert reply.error is not None and "key-123" not in reply.error.message

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import TypeIs
@@ -34,8 +35,8 @@ def is_question(result: CallToolResult | InputRequiredResult) -> TypeIs[InputReq
     return result.result_type == "input_required"
 
 
-def asked_input(result: InputRequiredResult, **about: Any) -> ToolReply:
-    """Return the reply for a result with which a server asks for input."""
+def asked_input(result: InputRequiredResult, *, hide: Callable[[str], str] = str, **about: Any) -> ToolReply:
+    """Return the reply for a result with which a server asks for input; `hide` takes its secrets out of its words."""
     questions: dict[str, Any] = dict(result.input_requests or {})
     why = why_not_asked(questions, result.request_state)
     after_cancel = (result.meta or {}).get(AFTER_CANCEL)
@@ -43,7 +44,7 @@ def asked_input(result: InputRequiredResult, **about: Any) -> ToolReply:
         return failed("refused", f"the tool's server {why}", **about)
     schemas = {key: _schema(one) for key, one in questions.items()}
     asked = InputRequest(
-        message="\n".join(str(one.params.message) for one in questions.values())[:MESSAGE_CHARS_MAX],
+        message=hide("\n".join(str(one.params.message) for one in questions.values()))[:MESSAGE_CHARS_MAX],
         input_schema=next(iter(schemas.values())) if len(schemas) == 1 else _of_all(schemas),
         keys=tuple(schemas),
         state=result.request_state,

@@ -40,7 +40,7 @@ class BoundTool:
                 result = await self._send(self.tool.offered_as, ask, {}, leaving)
                 took: dict[str, Any] = {"effect": effect, "attempts": attempt, "duration_ms": _ms_since(started)}
                 if is_question(result):
-                    reply = asked_input(result, **took)
+                    reply = asked_input(result, hide=self.server.hide, **took)
                 else:
                     reply = reply_of(result, trusted=self.tool.trusted, max_bytes=self.max_bytes, **took)
             except Unusable as error:

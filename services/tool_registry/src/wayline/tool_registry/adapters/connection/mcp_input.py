@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import cache
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -23,8 +24,10 @@ AGAIN_MAX = 10
 AGAIN_PAUSE_S = 0.25
 
 
-async def send_call(session: ClientSession, request: ToolRequest) -> CallToolResult | InputRequiredResult:
-    """Send a call, and again where its server only wants its state back."""
+async def send_call(
+    session: ClientSession, request: ToolRequest, *, hide: Callable[[str], str]
+) -> CallToolResult | InputRequiredResult:
+    """Send a call, and again where its server only wants its state back; `hide` takes secrets out of its progress."""
     from mcp_types import CallToolRequest, CallToolRequestParams, ElicitResult, InputRequiredResult
 
     named: dict[str, Any] = {"name": request.tool, "arguments": request.arguments, "_meta": request.meta}
@@ -35,7 +38,7 @@ async def send_call(session: ClientSession, request: ToolRequest) -> CallToolRes
         }
         named |= {"input_responses": answers, "request_state": request.answer.state}
     again = 0
-    heard = None if request.tell is None else _progress(request.tell)
+    heard = None if request.tell is None else _progress(request.tell, hide)
     _complete_untyped_results(session)
     while True:
         # Not `call_tool`: that would fail a call whose effect took place over its output schema.
@@ -50,13 +53,13 @@ async def send_call(session: ClientSession, request: ToolRequest) -> CallToolRes
         await asyncio.sleep(AGAIN_PAUSE_S)
 
 
-def _progress(tell: TellProgress) -> ProgressFnT:
+def _progress(tell: TellProgress, hide: Callable[[str], str]) -> ProgressFnT:
     """Return a callback that tells how far a server says a call is; it passes over what is no number."""
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         if not isfinite(progress) or (total is not None and not isfinite(total)):
             return
-        shown = " ".join(without_hidden(message or "").split())[:PROGRESS_MAX_CHARS]
+        shown = " ".join(without_hidden(hide(message or "")).split())[:PROGRESS_MAX_CHARS]
         tell(ToolProgress(progress=progress, total=total, message=shown))
 
     return hear

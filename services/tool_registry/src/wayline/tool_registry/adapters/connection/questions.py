@@ -74,7 +74,7 @@ class CallQuestions:
             return result
         from mcp_types import TextContent
 
-        return result.model_copy(update={"content": [*result.content, TextContent(text=self.declined)]})
+        return result.model_copy(update={"content": [*result.content, TextContent(text=hide(self.declined))]})
 
     def open_question(self, after_cancel: str) -> InputRequiredResult:
         """Return the question at which the call was cancelled, with what the server said after that."""

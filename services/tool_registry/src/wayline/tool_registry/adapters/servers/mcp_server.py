@@ -6,7 +6,6 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import structlog
@@ -128,7 +127,7 @@ class McpServer(ServerTask):
                     # would make a group of it.
                     stop = await request.stopped()
                     if stop is None:
-                        result = await send_call(session, self._hiding(request))
+                        result = await send_call(session, request, hide=self.hide)
             if stop is not None or result is None or asked is None:
                 raise _RequestStopped(stop)
             self._silent = False
@@ -196,13 +195,6 @@ class McpServer(ServerTask):
             self._under_way -= 1
             if not self._under_way:
                 self._idle.set()
-
-    def _hiding(self, request: ToolRequest) -> ToolRequest:
-        """Return a request whose progress is told without the secrets that the server is sent."""
-        tell = request.tell
-        if tell is None:
-            return request
-        return replace(request, tell=lambda told: tell(told.model_copy(update={"message": self.hide(told.message)})))
 
     @asynccontextmanager
     async def _session(self, *, effect: bool, timeout_s: float) -> AsyncIterator[ClientSession]:
