@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import anyio
 
+from wayline.tool_registry.processes.pipes import close_pipes
+
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.shared.message import SessionMessage
@@ -159,9 +161,7 @@ async def _end(process: Process, written: asyncio.Event) -> None:
     _signal(process, signal.SIGKILL)
     await _has_ended(process)
     # Else a process that left the group, and holds the pipe, would keep it open here.
-    transport = getattr(process, "_transport", None)
-    if transport is not None:
-        transport.close()
+    close_pipes(process)
 
 
 async def _has_ended(process: Process) -> bool:

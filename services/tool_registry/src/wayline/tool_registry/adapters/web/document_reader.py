@@ -8,6 +8,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+from wayline.tool_registry.processes.pipes import close_pipes
 from wayline.tool_registry.processes.reader_process import LENGTH_BYTES
 
 READ_S = 15.0
@@ -122,3 +123,4 @@ async def _end(reader: _ReaderProcess) -> None:
     if reader.process.returncode is None:
         reader.process.kill()
     await reader.process.wait()
+    close_pipes(reader.process)
