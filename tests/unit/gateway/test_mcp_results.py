@@ -21,6 +21,14 @@ TOOL = ToolDefinition(name="bank__pay", server="bank")
             "needs_input",
             "with run_agent",
         ),
+        (
+            {
+                "status": "failed",
+                "input": InputRequest(message="sure?", input_schema={}, keys=("ok",), after_cancel="paid half"),
+            },
+            "needs_input",
+            "Its question was cancelled, and it ended with: 'paid half'",
+        ),
     ],
 )
 def test_what_only_a_person_can_settle_is_an_error(reply: dict[str, Any], code: str, words: str):

@@ -46,6 +46,8 @@ def result_of(reply: ToolReply, tool: ToolDefinition) -> CallToolResult:
             f"{tool.name} asks a person something, which only a job can wait for: "
             "have an agent that may use it do this, with run_agent"
         )
+        if reply.input.after_cancel is not None:
+            message += f". Its question was cancelled, and it ended with: {reply.input.after_cancel!r}"
         return failure(message, code="needs_input", **meta)
     if reply.error is not None:
         return failure(reply.error.message, code=reply.error.code, **meta)
