@@ -1,9 +1,12 @@
 """The fixtures every test may ask for: real servers, started when first used."""
 
+import os
 from functools import cache
 
 import httpcore2
 import structlog
+
+from wayline.embedded import ports
 
 pytest_plugins = ["wayline.testkit.fixtures"]
 
@@ -13,3 +16,8 @@ structlog.configure(
 
 # Each HTTP client of a test would read the machine's certificates for 30 ms, and none leaves the machine.
 httpcore2.default_ssl_context = cache(httpcore2.default_ssl_context)
+
+# Test processes that run beside each other find a port free at the same time: each looks among its own.
+_process = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+_share = len(ports.FREE_PORTS) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+ports.FREE_PORTS = ports.FREE_PORTS[_process * _share : (_process + 1) * _share]

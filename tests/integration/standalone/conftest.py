@@ -148,7 +148,7 @@ def serving_chat(script: Script) -> Iterator[ChatServer]:
 @pytest.fixture(scope="module")
 def wayline(server_dir: Path) -> Iterator[Installed]:
     """A running `wayline up --sample` outside a repository."""
-    home = server_dir / "up"
+    home = server_dir / f"up-{secrets.token_hex(3)}"
     home.mkdir()
     installed = Installed(home / "data", more={"WAYLINE_NATS_MONITOR_PORT": str(free_port())})
     installed.start("--sample")
