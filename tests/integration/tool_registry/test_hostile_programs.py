@@ -298,3 +298,36 @@ async def names(platform) -> set[str]:
     """Return the tools of the program that misbehaves."""
     listed = await platform.bus.ask(ListTools(tenant=platform.tenant, patterns=("bad__*",)), ToolList, timeout_s=10)
     return {tool.name for tool in listed.tools}
+
+
+STUBBORN = "import signal, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); signal.pause()"
+
+
+def test_an_event_loop_that_ends_leaves_no_program(monkeypatch: pytest.MonkeyPatch):
+    left: list[Any] = []
+    begun = program_streams.asyncio.create_subprocess_exec
+
+    async def begin(*argv: Any, **options: Any) -> Any:
+        left.append(await begun(*argv, **options))
+        return left[-1]
+
+    monkeypatch.setattr(program_streams.asyncio, "create_subprocess_exec", begin)
+
+    async def hold(entered: asyncio.Event) -> None:
+        argv = [sys.executable, "-c", STUBBORN]
+        async with program_streams.program_streams(argv, env={}, cwd=None, errors_to=None, ended=print):
+            entered.set()
+            await asyncio.Event().wait()
+
+    async def main() -> None:
+        held = asyncio.create_task(hold(entered := asyncio.Event()))
+        await entered.wait()
+        held.cancel()
+        # What ends the program has begun when the loop ends.
+        await until(left[0].stdin.is_closing, why="the program's input is closed")
+
+    asyncio.run(main())
+
+    asyncio.run(until(lambda: not is_alive(left[0].pid), why="the program is gone"))
+    # Else asyncio complains once it is collected, in a test that has nothing to do with it.
+    assert left[0]._transport.is_closing()

@@ -150,18 +150,24 @@ async def _uncancelled(doing: Coroutine[Any, Any, None]) -> None:
 
 async def _end(process: Process, written: asyncio.Event) -> None:
     """End a program and all that it started: by the end of its input, then by signals."""
-    with anyio.move_on_after(FLUSH_S):
-        await written.wait()
-    assert process.stdin is not None
-    process.stdin.close()
-    if not await _has_ended(process):
-        _signal(process, signal.SIGTERM)
+    try:
+        with anyio.move_on_after(FLUSH_S):
+            await written.wait()
+        assert process.stdin is not None
+        process.stdin.close()
+        if not await _has_ended(process):
+            _signal(process, signal.SIGTERM)
+            await _has_ended(process)
+        # Also where it has ended: what it started may not have.
+        _signal(process, signal.SIGKILL)
         await _has_ended(process)
-    # Also where it has ended: what it started may not have.
-    _signal(process, signal.SIGKILL)
-    await _has_ended(process)
-    # Else a process that left the group, and holds the pipe, would keep it open here.
-    close_pipes(process)
+    except asyncio.CancelledError:
+        # By an event loop that ends: nobody will look after the program any more.
+        _signal(process, signal.SIGKILL)
+        raise
+    finally:
+        # Else a process that left the group, and holds the pipe, would keep it open here.
+        close_pipes(process)
 
 
 async def _has_ended(process: Process) -> bool:
