@@ -110,18 +110,12 @@ async def test_a_person_answers_what_a_program_asks(platform: Platform, tmp_path
     await use(platform, "everything", known.config(tmp_path), known, tmp_path)
 
 
+@pytest.mark.parametrize("name", ["everything", "asking"])
 @pytest.mark.parametrize("transport", ["streamableHttp", "sse"])
-async def test_a_person_answers_what_a_server_asks_over_http(platform: Platform, tmp_path: Path, transport: str):
-    known = reference("asking")
-
-    async with listening(transport) as port:
-        config = {"url": f"http://127.0.0.1:{port}/{PATHS[transport]}", "sse": transport == "sse"}
-        await use(platform, "everything", config, known, tmp_path)
-
-
-@pytest.mark.parametrize("transport", ["streamableHttp", "sse"])
-async def test_a_job_uses_the_server_at_its_own_http_door(platform: Platform, tmp_path: Path, transport: str):
-    known = reference("everything")
+async def test_a_job_uses_the_server_at_its_own_http_door(
+    platform: Platform, tmp_path: Path, transport: str, name: str
+):
+    known = reference(name)
 
     async with listening(transport) as port:
         config = {"url": f"http://127.0.0.1:{port}/{PATHS[transport]}", "sse": transport == "sse"}

@@ -13,6 +13,7 @@ from wayline.contracts import events as e
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator import Say as Reply
+from wayline.simulator import Simulator
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import Platform
 from wayline.testkit.mcp_servers import serving
@@ -197,32 +198,42 @@ async def test_always_and_deferred_decide_what_is_in_the_prompt(platform: Platfo
     assert offered(chat.calls[0][1]) == ["bank__rate", "recall_details", "tool_search", "use_tool"]
 
 
-async def test_claude_is_sent_references_and_calls_found_tools_directly(platform: Platform):
-    def script(asked: Any) -> Reply:
-        found = sum(turn.role == "tool" for turn in asked.turns)
-        if found == 0:
-            return Reply(tools=(("tool_search", {"query": "what is a franc worth?"}),), thinking="I need a rate.")
-        if found == 1:
-            assert "bank__rate" in {tool.name for tool in asked.tools}
-            return Reply(tools=(("bank__rate", {"currency": "CHF"}),), thinking="There it is.")
-        return Reply(text="done")
+def finds_and_calls(asked: Any) -> Reply:
+    """Search for a tool, and call it by its name, as a model that was told of it as a tool."""
+    found = sum(turn.role == "tool" for turn in asked.turns)
+    if found == 0:
+        return Reply(tools=(("tool_search", {"query": "what is a franc worth?"}),), thinking="I need a rate.")
+    if found == 1:
+        assert "bank__rate" in {tool.name for tool in asked.tools}
+        return Reply(tools=(("bank__rate", {"currency": "CHF"}),), thinking="There it is.")
+    return Reply(text="done")
 
+
+async def find_and_call(platform: Platform, model: str) -> Simulator:
+    """Let a job search for a tool and call it, and return the provider that it asked."""
     async with bank() as server:
-        simulator = await platform.simulate(script)
+        simulator = await platform.simulate(finds_and_calls)
+        at = {"anthropic_base_url": simulator.url, "openai_base_url": simulator.openai_url}
         await platform.start(
             "router",
             "executor",
             "tool_registry",
-            router=RouterSettings(anthropic_base_url=simulator.url),
-            executor=ExecutorSettings(anthropic_base_url=simulator.url),
+            router=RouterSettings(**at),
+            executor=ExecutorSettings(**at),
             tool_registry=with_tools(server),
         )
         await until_listed(platform, "bank__rate")
         await platform.put_agent("banker", tools=("*",), tools_off=("bank__rate_history",), instructions="Bank. " * 900)
-        await platform.submit("j1", agent="banker", model="anthropic/claude-sonnet-5-5")
+        await platform.submit("j1", agent="banker", model=model)
         ended = await platform.wait_for("j1")
 
     assert (ended.status, ended.answer, CALLED) == ("completed", "done", ["CHF"])
+    return simulator
+
+
+async def test_claude_is_sent_references_and_calls_found_tools_directly(platform: Platform):
+    simulator = await find_and_call(platform, "anthropic/claude-sonnet-5-5")
+
     bodies = [asked.body for asked in simulator.requests]
     deferred = [[tool["name"] for tool in body["tools"] if tool.get("defer_loading")] for body in bodies]
     assert deferred == [[], ["bank__rate"], ["bank__rate"]]
@@ -233,31 +244,8 @@ async def test_claude_is_sent_references_and_calls_found_tools_directly(platform
 
 
 async def test_gpt_is_given_found_functions_and_calls_them_directly(platform: Platform):
-    def script(asked: Any) -> Reply:
-        found = sum(turn.role == "tool" for turn in asked.turns)
-        if found == 0:
-            return Reply(tools=(("tool_search", {"query": "what is a franc worth?"}),), thinking="I need a rate.")
-        if found == 1:
-            assert "bank__rate" in {tool.name for tool in asked.tools}
-            return Reply(tools=(("bank__rate", {"currency": "CHF"}),), thinking="There it is.")
-        return Reply(text="done")
+    simulator = await find_and_call(platform, "openai/gpt-6-sol")
 
-    async with bank() as server:
-        simulator = await platform.simulate(script)
-        await platform.start(
-            "router",
-            "executor",
-            "tool_registry",
-            router=RouterSettings(openai_base_url=simulator.openai_url),
-            executor=ExecutorSettings(openai_base_url=simulator.openai_url),
-            tool_registry=with_tools(server),
-        )
-        await until_listed(platform, "bank__rate")
-        await platform.put_agent("banker", tools=("*",), tools_off=("bank__rate_history",), instructions="Bank. " * 900)
-        await platform.submit("j1", agent="banker", model="openai/gpt-6-sol")
-        ended = await platform.wait_for("j1")
-
-    assert (ended.status, ended.answer, CALLED) == ("completed", "done", ["CHF"])
     bodies = [asked.body for asked in simulator.requests]
     assert all(body["tools"] == bodies[0]["tools"] for body in bodies)
     assert "bank__rate" not in {tool.get("name") for tool in bodies[0]["tools"]}
