@@ -38,7 +38,10 @@ from mcp_types import (
     TextResourceContents,
 )
 
+from wayline.gateway.handlers.mcp.offers import Offers
 from wayline.gateway.handlers.mcp.server import described
+from wayline.gateway.handlers.mcp.subscriptions import Subscriptions
+from wayline.gateway.handlers.shared.dependencies import Gateway
 
 from .fixture_tools import IMAGE, PIXEL, TOOLS, ask, call_tool, question
 
@@ -47,8 +50,9 @@ TEXT, BINARY = "test://static-text", "test://static-binary"
 _TEMPLATE = re.compile(r"test://template/([^/]+)/data")
 
 
-def make_fixture(*_: Any) -> Server[Any]:
+def make_fixture(gateway: Gateway, offers: Offers) -> Server[Any]:
     """Return the server; it goes where `make_server` puts Wayline's own."""
+    subscriptions = Subscriptions(gateway, offers)
     server = Server[Any](
         "wayline-conformance",
         version="1",
@@ -57,6 +61,9 @@ def make_fixture(*_: Any) -> Server[Any]:
         on_list_resources=list_resources,
         on_list_resource_templates=list_resource_templates,
         on_read_resource=read_resource,
+        on_subscribe_resource=subscriptions.subscribe,
+        on_unsubscribe_resource=subscriptions.unsubscribe,
+        on_subscriptions_listen=subscriptions.listen,
         on_list_prompts=list_prompts,
         on_get_prompt=get_prompt,
         on_completion=complete,

@@ -11,6 +11,7 @@ from typing import Any
 
 from mcp import MCPError
 from mcp.server.context import ServerRequestContext
+from mcp.shared.message import ServerMessageMetadata
 from mcp_types import (
     CLIENT_CAPABILITIES_META_KEY,
     INVALID_PARAMS,
@@ -18,6 +19,8 @@ from mcp_types import (
     AudioContent,
     CallToolRequestParams,
     CallToolResult,
+    CreateMessageRequest,
+    CreateMessageResult,
     EmbeddedResource,
     ImageContent,
     InputRequiredResult,
@@ -150,6 +153,52 @@ def _plain(answer: Any) -> dict[str, Any]:
     return answer.model_dump(by_alias=True, exclude_none=True) if hasattr(answer, "model_dump") else dict(answer)
 
 
+def form(**properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def one_of(*choices: tuple[str, str]) -> list[dict[str, str]]:
+    return [{"const": value, "title": title} for value, title in choices]
+
+
+OPTIONS = ["option1", "option2", "option3"]
+TITLED = one_of(("value1", "First Option"), ("value2", "Second Option"), ("value3", "Third Option"))
+ALL_DEFAULTS = form(
+    name={"type": "string", "default": "John Doe"},
+    age={"type": "integer", "default": 30},
+    score={"type": "number", "default": 95.5},
+    status={"type": "string", "enum": ["active", "inactive", "pending"], "default": "active"},
+    verified={"type": "boolean", "default": True},
+)
+ALL_ENUMS = form(
+    untitledSingle={"type": "string", "enum": OPTIONS},
+    titledSingle={"type": "string", "oneOf": TITLED},
+    legacyEnum={"type": "string", "enum": ["opt1", "opt2", "opt3"], "enumNames": ["One", "Two", "Three"]},
+    untitledMulti={"type": "array", "items": {"type": "string", "enum": OPTIONS}},
+    titledMulti={"type": "array", "items": {"anyOf": TITLED}},
+)
+
+
+def asking_meanwhile(schema: dict[str, Any]) -> Call:
+    """Return a tool that asks the client's user while it runs, as servers before 2026-07-28 do."""
+
+    async def call(ctx: Context, params: CallToolRequestParams) -> Answer:
+        message = (params.arguments or {}).get("message", "Please fill this in")
+        answered = await ctx.session.elicit_form(message, schema, ctx.request_id)
+        return text(f"User response: {answered.action}, {answered.content}")
+
+    return call
+
+
+async def ask_model(ctx: Context, params: CallToolRequestParams) -> Answer:
+    asked = sampling((params.arguments or {})["prompt"], 100)
+    metadata = ServerMessageMetadata(related_request_id=ctx.request_id)
+    answered = await ctx.session.send_request(
+        CreateMessageRequest.model_validate(asked), CreateMessageResult, metadata=metadata
+    )
+    return text(f"LLM response: {answered.content}")
+
+
 async def two_rounds(_: Context, params: CallToolRequestParams) -> Answer:
     answers = params.input_responses or {}
     if "step1" in answers and params.request_state == "round 1":
@@ -184,6 +233,10 @@ CALLS: dict[str, Call] = {
     "test_input_required_result_multi_round": two_rounds,
     "test_input_required_result_tampered_state": asking({"confirm": CONFIRM}, state="a state"),
     "test_input_required_result_capabilities": what_the_client_can,
+    "test_sampling": ask_model,
+    "test_elicitation": asking_meanwhile(form(username={"type": "string"}, email={"type": "string"})),
+    "test_elicitation_sep1034_defaults": asking_meanwhile(ALL_DEFAULTS),
+    "test_elicitation_sep1330_enums": asking_meanwhile(ALL_ENUMS),
 }
 EMPTY: dict[str, Any] = {"type": "object", "properties": {}}
 SCHEMAS: dict[str, dict[str, Any]] = {

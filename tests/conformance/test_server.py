@@ -7,8 +7,13 @@ tracing, the exchange without a session.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Any
+
 import pytest
 
+from wayline.gateway.handlers.mcp import changes
 from wayline.gateway.handlers.mcp import server as wayline_server
 from wayline.gateway.settings import Settings
 from wayline.testkit import Database, Platform
@@ -21,9 +26,20 @@ from .suite import WITHIN_S, check_server, expected_failures
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(WITHIN_S + 60)]
 
 
+async def never(*_: Any) -> AsyncGenerator[None]:
+    """Follow a resource of the suite, which does not change."""
+
+    async def follow() -> AsyncGenerator[None]:
+        await asyncio.Event().wait()
+        yield
+
+    return follow()
+
+
 @pytest.fixture
 async def url(guarded_nats: Guarded, database: Database, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(wayline_server, "make_server", make_fixture)
+    monkeypatch.setattr(changes, "updates", never)
     async with Platform.open(guarded_nats, database) as platform:
         await platform.start("router", "gateway", gateway=Settings(http_port=0))
         yield f"http://127.0.0.1:{platform.http_port}/mcp"

@@ -133,7 +133,7 @@ async def test_an_unreadable_body_is_an_error_of_the_protocol(platform: Platform
     assert large.json()["code"] == "body_too_large"
 
 
-async def test_there_is_no_stream_to_get_and_no_session_to_end(platform: Platform):
+async def test_without_a_session_there_is_no_stream_and_none_to_end(platform: Platform):
     door = await open_door(platform)
 
     async with httpx2.AsyncClient() as http:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from wayline.chassis import BusSettings, Service, connected
+from wayline.chassis import BusSettings, Service, asks, connected
 from wayline.chassis.upload_quota import UploadQuota
+from wayline.contracts.mcp_clients import WatchResource
 from wayline.gateway.adapters.http_server import HttpServer
 from wayline.gateway.adapters.keys import Keys
 from wayline.gateway.adapters.prompts import Prompts
@@ -15,6 +16,7 @@ from wayline.gateway.adapters.router import RouterAnswers
 from wayline.gateway.adapters.signals import Signals
 from wayline.gateway.adapters.submissions import Submissions
 from wayline.gateway.application import application
+from wayline.gateway.change_streams import ChangeStreams
 from wayline.gateway.event_streams import EventStreams
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.settings import Settings
@@ -47,7 +49,9 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         close=store.close,
     )
     bus.uploads.require_room = UploadQuota(bus).require
-    service.parts = [_http(settings, service, store)]
+    change_streams = ChangeStreams()
+    service.asks = [asks(WatchResource, change_streams.on_watch, everyone=True)]
+    service.parts = [_http(settings, service, store, change_streams)]
     return service
 
 
@@ -56,7 +60,7 @@ async def open_store(dsn: str, *, wait_s: float = 0.0) -> Store:
     return await Store.connect(dsn, schema=SCHEMA, queries=HERE / "queries.sql", wait_s=wait_s)
 
 
-def _http(settings: Settings, service: Service, store: Store) -> HttpServer:
+def _http(settings: Settings, service: Service, store: Store, change_streams: ChangeStreams) -> HttpServer:
     """Return the front door of a service, which tells over HTTP how that service is."""
     keys, streams = Keys(store), EventStreams(settings.streams_max)
     gateway = Gateway(
@@ -70,6 +74,7 @@ def _http(settings: Settings, service: Service, store: Store) -> HttpServer:
         prompts=Prompts(store),
         router=RouterAnswers(service.bus),
         streams=streams,
+        change_streams=change_streams,
         queues=QueueWatch(service.bus),
         ready=service.ready,
     )

@@ -20,6 +20,8 @@ Exception
         ├── NotWaiting         the job waits for no such decision
         ├── NotAsked           the job waits for no such approval
         ├── ArgumentsRefused   edited arguments that the tool does not take
+        ├── NothingAsked       an MCP client answers what nobody asked it
+        ├── Declined           the user of an MCP client answers no to what a tool asks
         ├── Empty              a document without content
         └── WrongContentType   a body in a form that is not read here
 """
@@ -160,6 +162,24 @@ class ArgumentsRefused(Reject):
 
     def __init__(self, *, tool: str, problem: str) -> None:
         super().__init__(f"{tool} does not take these arguments: {problem}. Correct them and decide again")
+
+
+class NothingAsked(Reject):
+    """An MCP client answers what nobody asked it."""
+
+    code = "nothing_asked"
+
+    def __init__(self, *, id: object) -> None:
+        super().__init__(f"nothing was asked here under the id {str(id)[:100]!r}: answer with the id of the question")
+
+
+class Declined(Reject):
+    """The user of an MCP client answers no to what a tool asks."""
+
+    code = "denied"
+
+    def __init__(self, *, why: str) -> None:
+        super().__init__(f"the call ended with a question of the tool's server that was not answered: {why}")
 
 
 class Empty(Reject):

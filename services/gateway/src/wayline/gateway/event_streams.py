@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
+from typing import Final
 
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 
@@ -17,6 +18,9 @@ from wayline.contracts.traces import QueuePlace
 from wayline.gateway.errors import TooManyStreams
 from wayline.journal import News, ProgressNews
 from wayline.telemetry import metrics
+
+UNBUFFERED: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+"""Headers of a stream of events, which no proxy is to hold back."""
 
 
 class EventStreams:

@@ -27,7 +27,9 @@ class Settings(EnvironmentSettings):
     body_max_bytes: int = Field(default=8 * MIB, ge=1, description="A larger request body is refused with 413.")
     document_max_bytes: int = Field(default=64 * MIB, ge=1, description="The same for an uploaded document.")
     wait_max_s: float = Field(default=60.0, gt=0, description="The longest `?wait=` that is honoured.")
-    streams_max: int = Field(default=5_000, ge=1, description="Clients that may follow jobs at the same time.")
+    streams_max: int = Field(
+        default=5_000, ge=1, description="Clients that may follow jobs, or changes over `/mcp`, at the same time."
+    )
     mcp_wait_max_s: float = Field(
         default=600.0, gt=0, description="How long `run_agent` over `/mcp` waits for a job; after that the job goes on."
     )

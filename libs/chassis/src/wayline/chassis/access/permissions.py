@@ -40,6 +40,8 @@ SERVER_VERBS = (
     *("authorize", "finish", "forget", "forgetuser", "logins"),
     *("resources", "read", "prompts", "prompt"),
 )
+CLIENT_MESSAGE = "mcp.client.*.*"
+WATCH_RESOURCE = "mcp.watch.*"
 AGENTS_USING = "agents.using.*"
 TOOL_USE = ("traces.tooluse.*", "traces.toolcalls.*", "jobs.parked.*")
 ANNOUNCE_TOOLS = "tools.announce.*.*"
@@ -125,6 +127,8 @@ IDENTITIES = {
                 *(f"schedules.{verb}.*" for verb in SCHEDULE_VERBS),
                 *(f"settings.{verb}.*" for verb in ("get", "change")),
                 *(f"mcp.{verb}.*" for verb in SERVER_VERBS),
+                CLIENT_MESSAGE,
+                WATCH_RESOURCE,
                 *(f"tools.{verb}.*" for verb in ("list", "call", "cancel", "search")),
                 "budgets.hold.*",
                 "budgets.charge.*",
@@ -141,6 +145,7 @@ IDENTITIES = {
                 f"{OWN_API}.STREAM.INFO.SIGNALS",
                 f"{OWN_API}.DIRECT.GET.DEAD",
             ),
+            answers=(CLIENT_MESSAGE, WATCH_RESOURCE),
             subscribe=("live.*.*", "deltas.*.*"),
         ),
         Identity(

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from fastapi.sse import EventSourceResponse
 
-from wayline.gateway.event_streams import as_list
+from wayline.gateway.event_streams import UNBUFFERED, as_list
 from wayline.gateway.handlers.shared.dependencies import GatewayDependency, Reader
 from wayline.gateway.handlers.shared.read_job import find_log
 from wayline.gateway.openapi import EVENT, STREAMED, fails
@@ -21,7 +21,6 @@ from wayline.journal import Head, JobLog, State, follow, with_progress
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=StrictRoute)
 
 SEQ_MAX = 2**53
-UNBUFFERED = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The events; `data` of each is JSON: an `Event`, a `Delta` where the event "

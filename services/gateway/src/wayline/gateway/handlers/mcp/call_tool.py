@@ -7,15 +7,18 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import anyio
-from mcp_types import CallToolResult
+from mcp_types import CallToolRequestParams, CallToolResult, InputRequiredResult
 from opentelemetry import trace
 
 from wayline.contracts.errors import Bug, Reject, Retry
-from wayline.contracts.tools import CallTool, CancelTool, ToolDefinition, ToolReply
+from wayline.contracts.tools import CallTool, CancelTool, InputAnswer, InputRequest, ToolDefinition, ToolReply
+from wayline.gateway.errors import Declined
+from wayline.gateway.handlers.mcp.call_ids import CALLS_MAX
 from wayline.gateway.handlers.mcp.offers import needs_approval
 from wayline.gateway.handlers.mcp.paid_calls import PaidCalls
 from wayline.gateway.handlers.mcp.requests import McpRequest
 from wayline.gateway.handlers.mcp.results import failure, result_of
+from wayline.gateway.handlers.mcp.user_questions import ToolRound, UserQuestions, round_of
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.telemetry import names
 
@@ -32,8 +35,10 @@ class ToolCalls:
         self._gateway = gateway
         self._paid = PaidCalls(gateway)
 
-    async def call(self, request: McpRequest, tool: ToolDefinition, arguments: dict[str, Any]) -> CallToolResult:
-        """Call a tool to its end; a client that cancels stops it."""
+    async def call(
+        self, request: McpRequest, tool: ToolDefinition, params: CallToolRequestParams
+    ) -> CallToolResult | InputRequiredResult:
+        """Call a tool to its end, or until its server asks the client's user; a client that cancels stops it."""
         if needs_approval(tool):
             message = (
                 f"a call of {tool.name} needs a person's approval, which only a job can wait for: "
@@ -42,18 +47,39 @@ class ToolCalls:
             return failure(message, code="needs_approval")
         if request.user_id is not None:
             request.require("write", to="call tools for a user")
-        asked = self._asked(request, tool, arguments)
         trace.get_current_span().set_attribute(names.EFFECT, tool.effect)
-        if (refused := await self._paid.hold(asked, tool)) is not None:
-            return failure(refused, code="no_budget")
-        try:
-            reply = await self._made(asked, tool)
-        except asyncio.CancelledError:
-            if request.closes_to_cancel:
-                with anyio.CancelScope(shield=True):
-                    await self._gateway.bus.send(CancelTool(tenant=asked.tenant, key=asked.key))
-            raise
-        return result_of(reply, tool)
+        made, questions = round_of(params), request.questions
+        while True:
+            asked = self._asked(request, tool, params.arguments or {}, made)
+            if (refused := await self._paid.hold(asked, tool)) is not None:
+                return failure(refused, code="no_budget")
+            try:
+                reply = await self._made(asked, tool)
+            except asyncio.CancelledError:
+                if request.closes_to_cancel:
+                    with anyio.CancelScope(shield=True):
+                        await self._gateway.bus.send(CancelTool(tenant=asked.tenant, key=asked.key))
+                raise
+            if reply.input is None or not questions.possible or made.number == CALLS_MAX:
+                return result_of(reply, tool)
+            if questions.end_the_call:
+                return questions.as_result(reply.input, made)
+            made = ToolRound(made.number + 1, await self._answer(questions, reply.input))
+
+    async def _answer(self, questions: UserQuestions, asked: InputRequest) -> InputAnswer:
+        """Return what the client's user answers. Raises Declined where no answer comes in time."""
+        self._gateway.streams.require_room()
+        most = self._gateway.settings.mcp_wait_max_s
+        with self._gateway.streams.follower() as follower:
+            try:
+                async with asyncio.timeout(most):
+                    return await questions.ask(asked)
+            except TimeoutError:
+                raise Declined(why=f"there was none within {most:g} s") from None
+            except asyncio.CancelledError:
+                if not follower.absorb_stop():
+                    raise
+                raise Declined(why="this gateway is stopping; call the tool again") from None
 
     async def _made(self, asked: CallTool, tool: ToolDefinition) -> ToolReply:
         """Return what became of a call, and have counted what it charged."""
@@ -63,11 +89,11 @@ class ToolCalls:
         self._paid.count(asked, tool, reply)
         return reply
 
-    def _asked(self, request: McpRequest, tool: ToolDefinition, arguments: dict[str, Any]) -> CallTool:
+    def _asked(self, request: McpRequest, tool: ToolDefinition, arguments: dict[str, Any], made: ToolRound) -> CallTool:
         tenant = request.caller.tenant
         return CallTool(
             tenant=tenant,
-            key=request.ids.tool_key(tenant),
+            key=request.ids.tool_key(tenant, made.number),
             job_id=request.ids.call_id,
             step=STEP,
             call="1",
@@ -75,6 +101,7 @@ class ToolCalls:
             arguments=arguments,
             deadline=datetime.now(UTC) + timedelta(seconds=tool.timeout_s),
             user_id=request.user_id,
+            answer=made.answer,
             direct=True,
         )
 

@@ -10,7 +10,8 @@ from wayline.gateway.errors import Forbidden
 from wayline.gateway.keys import Caller, Scope
 
 if TYPE_CHECKING:
-    from wayline.gateway.handlers.mcp.exchange import CallIds
+    from wayline.gateway.handlers.mcp.call_ids import CallIds
+    from wayline.gateway.handlers.mcp.user_questions import UserQuestions
 
 IDEMPOTENCY_KEY: Final = "wayline/key"
 """In the `_meta` of a call: the same key again is the same call. The registry says it to the servers it calls."""
@@ -34,6 +35,7 @@ class McpRequest:
     ids: CallIds
     """Of what the request begins."""
     progress: TellProgress
+    questions: UserQuestions
     traced_from: Mapping[str, str] | None
     """The client's own trace: a link, never our parent."""
     user_id: str | None

@@ -43,12 +43,16 @@ class Resources:
 
     async def listed(self, request: McpRequest, cursor: str | None) -> ListResourcesResult:
         """List the documents that can be read, newest first; jobs are found by their id."""
-        asked = ListDocuments(tenant=request.caller.tenant, limit=PAGE, cursor=cursor, status=DocumentStatus.READY)
-        page = await self._gateway.bus.ask(asked, DocumentPage)
+        page = await self.page(request.caller.tenant, cursor)
         resources = [
             Resource(uri=document_uri(one.document_id), name=one.name, mime_type=TEXT) for one in page.documents
         ]
         return ListResourcesResult(resources=resources, next_cursor=page.next_cursor)
+
+    async def page(self, tenant: str, cursor: str | None) -> DocumentPage:
+        """Return documents that can be read, newest first."""
+        asked = ListDocuments(tenant=tenant, limit=PAGE, cursor=cursor, status=DocumentStatus.READY)
+        return await self._gateway.bus.ask(asked, DocumentPage)
 
     def templates(self) -> ListResourceTemplatesResult:
         """List the kinds of resources."""
@@ -111,6 +115,12 @@ class Resources:
 def document_uri(document_id: str) -> str:
     """Return the URI of a document."""
     return f"document://{quote(document_id, safe='')}"
+
+
+def job_of(uri: str) -> str | None:
+    """Return the job that a resource is of; None: it is of none."""
+    found = _JOB.fullmatch(uri)
+    return found["id"] if found else None
 
 
 def _read(uri: str, text: str, media_type: str) -> ReadResourceResult:

@@ -1,4 +1,4 @@
-"""`/mcp`: one JSON-RPC message a request, from a caller with an API key, to the MCP server of this process."""
+"""`/mcp`: JSON-RPC messages of callers with an API key, to the MCP server of this process, and its news to them."""
 
 from __future__ import annotations
 
@@ -37,17 +37,18 @@ class McpRoute:
             if self._exchanges is None:
                 # On a thread: other requests go on meanwhile.
                 await asyncio.to_thread(import_module, "wayline.gateway.handlers.mcp.server")
-                from wayline.gateway.handlers.mcp import exchange, offers, server
+                from wayline.gateway.handlers.mcp import exchange, offers, server, subscriptions
 
                 known = offers.Offers(self._gateway.bus)
                 made = server.make_server(self._gateway, known)
-                self._exchanges = exchange.Exchanges(self._gateway, made, known.schema_of)
+                told = subscriptions.Subscriptions(self._gateway, known)
+                self._exchanges = exchange.Exchanges(self._gateway, made, known.schema_of, told)
             return self._exchanges
 
 
 @router.post("/mcp", include_in_schema=False)
 async def mcp(request: Request, gateway: GatewayDependency, caller: Reader) -> Response:
-    """Answer one MCP message (docs/mcp.md); GET and DELETE are a 405: there is no stream and no session to end."""
+    """Answer one MCP message (docs/mcp.md); DELETE is a 405: nothing is kept of a session that could be ended."""
     _require_known_origin(request, gateway)
     body = await request.body()
     try:
@@ -56,9 +57,21 @@ async def mcp(request: Request, gateway: GatewayDependency, caller: Reader) -> R
         # Stricter than the library's reader: what it accepts beyond this could not be written again.
         problem = {"code": PARSE_ERROR, "message": f"this is not JSON: {error}"}
         return JSONResponse({"jsonrpc": "2.0", "id": None, "error": problem}, status_code=400)
-    route: McpRoute = request.app.state.mcp
-    exchanges = await route.exchanges()
+    exchanges = await the_route(request).exchanges()
     return await exchanges.answer(request, caller, body, message)
+
+
+@router.get("/mcp", include_in_schema=False)
+async def mcp_changes(request: Request, gateway: GatewayDependency, caller: Reader) -> Response:
+    """Tell the client of a session what changes, as server-sent events."""
+    _require_known_origin(request, gateway)
+    exchanges = await the_route(request).exchanges()
+    return exchanges.stream(request, caller)
+
+
+def the_route(request: Request) -> McpRoute:
+    """Return the MCP server of this application."""
+    return request.app.state.mcp
 
 
 def _require_known_origin(request: Request, gateway: Gateway) -> None:

@@ -18,7 +18,7 @@ from wayline.contracts.errors import Reject
 from wayline.contracts.events import Event, JobParked
 from wayline.contracts.jobs import JobView, Status, SubmitJob
 from wayline.contracts.progress import Progress
-from wayline.gateway.handlers.mcp.exchange import cancel_job
+from wayline.gateway.handlers.mcp.cancel_request import cancel_job
 from wayline.gateway.handlers.mcp.requests import McpRequest
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.handlers.shared.read_job import find_log, has_ended, read_job

@@ -20,6 +20,7 @@ from mcp_types import (
     CompleteResult,
     GetPromptRequestParams,
     GetPromptResult,
+    InputRequiredResult,
     ListPromptsResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
@@ -31,14 +32,18 @@ from mcp_types import (
 from opentelemetry import trace
 
 from wayline.contracts.errors import Bug, Retry, WaylineError
+from wayline.gateway.handlers.mcp.call_ids import CallIds
 from wayline.gateway.handlers.mcp.call_tool import ToolCalls
-from wayline.gateway.handlers.mcp.exchange import SCHEMA, CallIds, session_of
+from wayline.gateway.handlers.mcp.client_session import session_of
+from wayline.gateway.handlers.mcp.exchange import SCHEMA
 from wayline.gateway.handlers.mcp.offers import AGENT_TOOLS, Offers
 from wayline.gateway.handlers.mcp.prompts import PromptTemplates
 from wayline.gateway.handlers.mcp.requests import IDEMPOTENCY_KEY, KEY_MAX, USER, USER_MAX, McpRequest
 from wayline.gateway.handlers.mcp.resources import Resources
 from wayline.gateway.handlers.mcp.results import failure, refusal
 from wayline.gateway.handlers.mcp.run_agent import AgentRuns
+from wayline.gateway.handlers.mcp.subscriptions import Subscriptions
+from wayline.gateway.handlers.mcp.user_questions import UserQuestions
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.shapes.body import ONE_LINE
 from wayline.store import PostgresUnavailable
@@ -58,7 +63,7 @@ logging.getLogger("mcp.server.streamable_http_manager").setLevel(logging.WARNING
 
 def make_server(gateway: Gateway, offers: Offers) -> Server[Any]:
     """Return the server, which keeps nothing of a client between two messages."""
-    methods = Methods(gateway, offers)
+    methods, subscriptions = Methods(gateway, offers), Subscriptions(gateway, offers)
     server = Server[Any](
         NAME,
         version=version("wayline-gateway"),
@@ -71,6 +76,9 @@ def make_server(gateway: Gateway, offers: Offers) -> Server[Any]:
         on_list_resources=methods.list_resources,
         on_list_resource_templates=methods.list_resource_templates,
         on_read_resource=methods.read_resource,
+        on_subscribe_resource=subscriptions.subscribe,
+        on_unsubscribe_resource=subscriptions.unsubscribe,
+        on_subscriptions_listen=subscriptions.listen,
         on_list_prompts=methods.list_prompts,
         on_get_prompt=methods.get_prompt,
         on_completion=methods.complete,
@@ -95,7 +103,9 @@ class Methods:
         request = as_request(ctx)
         return ListToolsResult(tools=await self._offers.listed(request.caller))
 
-    async def call_tool(self, ctx: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
+    async def call_tool(
+        self, ctx: ServerRequestContext[Any], params: CallToolRequestParams
+    ) -> CallToolResult | InputRequiredResult:
         """Call a tool, or run an agent. What goes wrong is the tool's result, so that a model can read it."""
         request = as_request(ctx)
         arguments = params.arguments or {}
@@ -109,7 +119,7 @@ class Methods:
                 raise MCPError(
                     INVALID_PARAMS, f"no tool is called {params.name!r} here: tools/list names those there are"
                 )
-            return await self._tools.call(request, offer, arguments)
+            return await self._tools.call(request, offer, params)
         except WaylineError as error:
             if isinstance(error, Bug):
                 raise
@@ -186,6 +196,7 @@ def as_request(ctx: ServerRequestContext[Any]) -> McpRequest:
         caller=caller,
         ids=by_key or by_request or CallIds.fresh(),
         progress=ctx.session.report_progress,
+        questions=UserQuestions(ctx),
         traced_from=http.state.caller,
         user_id=user_id,
         closes_to_cancel=by_request is None,

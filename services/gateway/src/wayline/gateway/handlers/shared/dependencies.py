@@ -19,6 +19,7 @@ from wayline.gateway.adapters.queue_places import QueueWatch
 from wayline.gateway.adapters.router import RouterAnswers
 from wayline.gateway.adapters.signals import Signals
 from wayline.gateway.adapters.submissions import Submissions
+from wayline.gateway.change_streams import ChangeStreams
 from wayline.gateway.errors import Forbidden, Unauthorized
 from wayline.gateway.event_streams import EventStreams
 from wayline.gateway.keys import OPEN_TENANT, Caller, Scope
@@ -43,6 +44,7 @@ class Gateway:
     prompts: Prompts
     router: RouterAnswers
     streams: EventStreams
+    change_streams: ChangeStreams
     queues: QueueWatch
     ready: Callable[[], Awaitable[dict[str, str]]]
 
