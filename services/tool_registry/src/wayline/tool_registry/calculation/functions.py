@@ -6,28 +6,39 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import reduce
 from types import MappingProxyType
 
 from wayline.tool_registry.calculation.exact_numbers import (
-    WIDE,
+    BITS_MAX,
+    TOO_LARGE,
+    UP,
     CannotCompute,
     Number,
-    approximate,
-    decimal_of,
-    power,
-    root,
+    add,
+    divide,
+    floor,
+    multiply,
+    negative,
+    remainder,
+    size,
+    subtract,
 )
+from wayline.tool_registry.calculation.float_functions import PI, TAU, of_an_angle, of_floats
+from wayline.tool_registry.calculation.powers import cube_root, exp, ln, log, power, root
 
 FACTORIAL_MAX = 1_000
 ROUND_DIGITS_MAX = 100
+_UNITS = Number(Fraction(0))
+"""The places that round keeps where none are given."""
 
 Function = Callable[[Sequence[Number]], Number]
 
-CONSTANTS: Mapping[str, Fraction] = MappingProxyType(
+CONSTANTS: Mapping[str, Number] = MappingProxyType(
     {
-        "pi": Fraction(Decimal("3.1415926535897932384626433832795028841971693993751")),
-        "e": Fraction(Decimal("2.7182818284590452353602874713526624977572470937000")),
-        "tau": Fraction(Decimal("6.2831853071795864769252867665590057683943387987502")),
+        "pi": PI,
+        "e": Number(Fraction(Decimal("2.7182818284590452353602874713526624977572470937000")), Decimal("1e-49")),
+        "tau": TAU,
     }
 )
 
@@ -42,189 +53,165 @@ def _checked(name: str, least: int, most: int | None, work: Function) -> Functio
     return function
 
 
-def _exact(work: Callable[..., Fraction | int]) -> Function:
-    """Make a function of one whose result is as exact as its arguments are."""
+def _each(work: Callable[..., Number]) -> Function:
+    """Make a function of one that takes its arguments one by one."""
+    return lambda arguments: work(*arguments)
+
+
+def _whole(name: str, work: Callable[..., int]) -> Function:
+    """Make a function of whole numbers of one that computes with integers."""
 
     def function(arguments: Sequence[Number]) -> Number:
-        result = Fraction(work(*(one.value for one in arguments)))
-        return Number(result, exact=all(one.exact for one in arguments))
+        if any(one.value.denominator != 1 or one.value < 0 for one in arguments):
+            raise CannotCompute(f"{name} takes whole numbers that are not negative")
+        if not all(one.exact for one in arguments):
+            raise CannotCompute(f"{name} takes numbers that are known in full, and one is rounded: write round(…)")
+        return Number(Fraction(work(*(one.value.numerator for one in arguments))))
 
     return function
 
 
-def _float(name: str, work: Callable[..., float]) -> Function:
-    def function(arguments: Sequence[Number]) -> Number:
-        try:
-            return approximate(work(*(float(one.value) for one in arguments)))
-        except (ValueError, OverflowError):
-            given = ", ".join(f"{float(one.value):g}" for one in arguments if abs(one.value) < 10**300)
-            raise CannotCompute(f"{name}({given}) is not defined, or too large") from None
-
-    return function
-
-
-def _whole(name: str, *values: Fraction) -> list[int]:
-    if any(one.denominator != 1 or one < 0 for one in values):
-        raise CannotCompute(f"{name} takes whole numbers that are not negative")
-    return [one.numerator for one in values]
-
-
-def _factorial(value: Fraction) -> int:
-    (number,) = _whole("factorial", value)
+def _factorial(number: int) -> int:
     if number > FACTORIAL_MAX:
         raise CannotCompute(f"factorial is computed up to {FACTORIAL_MAX}; lgamma(n + 1) is its logarithm")
     return math.factorial(number)
 
 
 def _chosen(name: str, work: Callable[[int, int], int]) -> Function:
-    def function(n: Fraction, k: Fraction) -> int:
-        numbers = _whole(name, n, k)
-        if numbers[0] > FACTORIAL_MAX:
+    def function(n: int, k: int) -> int:
+        if n > FACTORIAL_MAX:
             raise CannotCompute(f"{name} is computed up to n = {FACTORIAL_MAX}")
-        return work(numbers[0], numbers[1])
+        return work(n, k)
 
-    return _exact(function)
+    return _whole(name, function)
 
 
-def _round(arguments: Sequence[Number]) -> Number:
-    places = arguments[1].value if len(arguments) > 1 else Fraction(0)
-    if places.denominator != 1 or abs(places) > ROUND_DIGITS_MAX:
+def _lcm(*numbers: int) -> int:
+    result = 1
+    for number in numbers:
+        result = math.lcm(result, number)
+        if result.bit_length() > BITS_MAX:
+            raise CannotCompute(TOO_LARGE)
+    return result
+
+
+def _round(number: Number, places: Number = _UNITS) -> Number:
+    if not places.exact or places.value.denominator != 1 or abs(places.value) > ROUND_DIGITS_MAX:
         raise CannotCompute(f"round(x, places) takes a whole number of places, at most {ROUND_DIGITS_MAX}")
-    scale = Fraction(10) ** places.numerator
-    value = arguments[0].value * scale
+    scale = Fraction(10) ** places.value.numerator
     # Half away from zero, as people round: not to the even neighbour.
-    nearest = math.floor(abs(value) + Fraction(1, 2))
-    return Number(Fraction(nearest if value >= 0 else -nearest) / scale)
+    shifted = Number(abs(number.value) * scale + Fraction(1, 2), UP.multiply(number.error, size(scale)))
+    nearest = floor(shifted)
+    rounded = Number(nearest.value / scale, UP.divide(nearest.error, size(scale)))
+    return negative(rounded) if number.value < 0 else rounded
 
 
-def _sign_kept(work: Callable[[Fraction], int]) -> Function:
-    """Make a rounding function: its result is exact, also of a rounded value."""
-    return lambda arguments: Number(Fraction(work(arguments[0].value)))
+def _ceil(number: Number) -> Number:
+    return negative(floor(negative(number)))
 
 
-def _ln(number: Number) -> Decimal:
-    if number.value <= 0:
-        raise CannotCompute("only a number above zero has a logarithm")
-    return WIDE.ln(decimal_of(number.value))
+def _trunc(number: Number) -> Number:
+    return floor(number) if number.value >= 0 else _ceil(number)
 
 
 def _log(arguments: Sequence[Number]) -> Number:
     if len(arguments) == 1:
         raise CannotCompute("log needs its base: ln(x), log10(x), log2(x) or log(x, base)")
-    return _to_base(arguments[0], arguments[1])
+    return log(arguments[0], arguments[1])
 
 
-def _to_base(number: Number, base: Number) -> Number:
-    """Return a logarithm: exactly where it is a whole number."""
-    if base.value in (0, 1) or base.value < 0:
-        raise CannotCompute("the base of a logarithm is a number above zero that is not 1")
-    result = approximate(WIDE.divide(_ln(number), _ln(base)))
-    nearest = round(result.value)
-    if abs(nearest) < 4_000 and number.exact and base.exact:
-        try:
-            if power(base, Number(Fraction(nearest))).value == number.value:
-                return Number(Fraction(nearest))
-        except CannotCompute:
-            return result
-    return result
+def _of_values(work: Callable[[list[Fraction]], Fraction]) -> Function:
+    """Make a function of one that chooses among the values: as exact as the least exact of them."""
+    return lambda arguments: Number(work([one.value for one in arguments]), max(one.error for one in arguments))
 
 
-def _exp(arguments: Sequence[Number]) -> Number:
-    if abs(arguments[0].value) > 8_000:
-        raise CannotCompute("exp(x) is computed for x between -8000 and 8000")
-    return approximate(WIDE.exp(decimal_of(arguments[0].value)))
+def _median(arguments: Sequence[Number]) -> Number:
+    ordered, middle = sorted(arguments, key=lambda one: one.value), len(arguments) // 2
+    value = ordered[middle] if len(ordered) % 2 else _mean(ordered[middle - 1 : middle + 1])
+    return Number(value.value, max(value.error, *(one.error for one in arguments)))
 
 
-def _mean(*values: Fraction) -> Fraction:
-    return sum(values, Fraction(0)) / len(values)
+def _sum(arguments: Sequence[Number]) -> Number:
+    return reduce(add, arguments)
 
 
-def _median(*values: Fraction) -> Fraction:
-    ordered, middle = sorted(values), len(values) // 2
-    return ordered[middle] if len(values) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+def _mean(arguments: Sequence[Number]) -> Number:
+    return divide(_sum(arguments), Number(Fraction(len(arguments))))
 
 
-def _variance(*values: Fraction) -> Fraction:
-    mean = _mean(*values)
-    return sum(((one - mean) ** 2 for one in values), Fraction(0)) / (len(values) - 1)
+def _squares(arguments: Sequence[Number]) -> Number:
+    return _sum([multiply(one, one) for one in arguments])
 
 
-def _deviation(arguments: Sequence[Number]) -> Number:
-    return root(_exact(_variance)(arguments))
+def _variance(arguments: Sequence[Number]) -> Number:
+    mean = _mean(arguments)
+    return divide(_squares([subtract(one, mean) for one in arguments]), Number(Fraction(len(arguments) - 1)))
 
 
-def _percent_change(old: Fraction, new: Fraction) -> Fraction:
-    if old == 0:
+def _percent_change(old: Number, new: Number) -> Number:
+    if old.value == 0:
         raise CannotCompute("percent_change(old, new): from zero there is no change in per cent")
-    return (new - old) / abs(old) * 100
+    change = divide(subtract(new, old), Number(abs(old.value), old.error))
+    return multiply(change, Number(Fraction(100)))
 
 
-def _mod(a: Fraction, b: Fraction) -> Fraction:
-    return a - b * math.floor(a / b)
+def _degrees(angle: Number) -> Number:
+    return divide(multiply(angle, Number(Fraction(180))), PI)
 
 
-def _gcd(*values: Fraction) -> int:
-    return math.gcd(*_whole("gcd", *values))
+def _radians(angle: Number) -> Number:
+    return divide(multiply(angle, PI), Number(Fraction(180)))
 
 
-def _lcm(*values: Fraction) -> int:
-    return math.lcm(*_whole("lcm", *values))
-
-
-def _cube_root(arguments: Sequence[Number]) -> Number:
-    number = arguments[0]
-    size = power(Number(abs(number.value), exact=number.exact), Number(Fraction(1, 3)))
-    nearest = Fraction(round(size.value))
-    if number.exact and nearest**3 == abs(number.value):
-        size = Number(nearest)
-    return Number(-size.value if number.value < 0 else size.value, exact=size.exact)
+def _to_base(base: int) -> Function:
+    return lambda arguments: log(arguments[0], Number(Fraction(base)))
 
 
 FUNCTIONS: Mapping[str, Function] = MappingProxyType(
     {
         name: _checked(name, least, most, work)
         for name, least, most, work in (
-            ("abs", 1, 1, _exact(Fraction.__abs__)),
-            ("sqrt", 1, 1, lambda arguments: root(arguments[0])),
-            ("cbrt", 1, 1, _cube_root),
-            ("pow", 2, 2, lambda arguments: power(arguments[0], arguments[1])),
-            ("exp", 1, 1, _exp),
-            ("ln", 1, 1, lambda arguments: approximate(_ln(arguments[0]))),
+            ("abs", 1, 1, _each(lambda number: Number(abs(number.value), number.error))),
+            ("sqrt", 1, 1, _each(root)),
+            ("cbrt", 1, 1, _each(cube_root)),
+            ("pow", 2, 2, _each(power)),
+            ("exp", 1, 1, _each(exp)),
+            ("ln", 1, 1, _each(ln)),
             ("log", 1, 2, _log),
-            ("log2", 1, 1, lambda arguments: _to_base(arguments[0], Number(Fraction(2)))),
-            ("log10", 1, 1, lambda arguments: _to_base(arguments[0], Number(Fraction(10)))),
-            ("lgamma", 1, 1, _float("lgamma", math.lgamma)),
-            ("round", 1, 2, _round),
-            ("floor", 1, 1, _sign_kept(math.floor)),
-            ("ceil", 1, 1, _sign_kept(math.ceil)),
-            ("trunc", 1, 1, _sign_kept(math.trunc)),
-            ("mod", 2, 2, _exact(_mod)),
-            ("gcd", 2, None, _exact(_gcd)),
-            ("lcm", 2, None, _exact(_lcm)),
-            ("factorial", 1, 1, _exact(_factorial)),
+            ("log2", 1, 1, _to_base(2)),
+            ("log10", 1, 1, _to_base(10)),
+            ("lgamma", 1, 1, of_floats("lgamma", math.lgamma)),
+            ("round", 1, 2, _each(_round)),
+            ("floor", 1, 1, _each(floor)),
+            ("ceil", 1, 1, _each(_ceil)),
+            ("trunc", 1, 1, _each(_trunc)),
+            ("mod", 2, 2, _each(remainder)),
+            ("gcd", 2, None, _whole("gcd", math.gcd)),
+            ("lcm", 2, None, _whole("lcm", _lcm)),
+            ("factorial", 1, 1, _whole("factorial", _factorial)),
             ("comb", 2, 2, _chosen("comb", math.comb)),
             ("perm", 2, 2, _chosen("perm", math.perm)),
-            ("min", 1, None, _exact(lambda *values: min(values))),
-            ("max", 1, None, _exact(lambda *values: max(values))),
-            ("sum", 1, None, _exact(lambda *values: sum(values, Fraction(0)))),
-            ("mean", 1, None, _exact(_mean)),
-            ("median", 1, None, _exact(_median)),
-            ("variance", 2, None, _exact(_variance)),
-            ("stdev", 2, None, _deviation),
-            ("percent_change", 2, 2, _exact(_percent_change)),
-            ("sin", 1, 1, _float("sin", math.sin)),
-            ("cos", 1, 1, _float("cos", math.cos)),
-            ("tan", 1, 1, _float("tan", math.tan)),
-            ("asin", 1, 1, _float("asin", math.asin)),
-            ("acos", 1, 1, _float("acos", math.acos)),
-            ("atan", 1, 1, _float("atan", math.atan)),
-            ("atan2", 2, 2, _float("atan2", math.atan2)),
-            ("sinh", 1, 1, _float("sinh", math.sinh)),
-            ("cosh", 1, 1, _float("cosh", math.cosh)),
-            ("tanh", 1, 1, _float("tanh", math.tanh)),
-            ("hypot", 1, None, _float("hypot", math.hypot)),
-            ("degrees", 1, 1, _float("degrees", math.degrees)),
-            ("radians", 1, 1, _float("radians", math.radians)),
+            ("min", 1, None, _of_values(min)),
+            ("max", 1, None, _of_values(max)),
+            ("sum", 1, None, _sum),
+            ("mean", 1, None, _mean),
+            ("median", 1, None, _median),
+            ("variance", 2, None, _variance),
+            ("stdev", 2, None, lambda arguments: root(_variance(arguments))),
+            ("percent_change", 2, 2, _each(_percent_change)),
+            ("sin", 1, 1, of_an_angle("sin", math.sin)),
+            ("cos", 1, 1, of_an_angle("cos", math.cos)),
+            ("tan", 1, 1, of_an_angle("tan", math.tan)),
+            ("asin", 1, 1, of_floats("asin", math.asin)),
+            ("acos", 1, 1, of_floats("acos", math.acos)),
+            ("atan", 1, 1, of_floats("atan", math.atan)),
+            ("atan2", 2, 2, of_floats("atan2", math.atan2)),
+            ("sinh", 1, 1, of_floats("sinh", math.sinh)),
+            ("cosh", 1, 1, of_floats("cosh", math.cosh)),
+            ("tanh", 1, 1, of_floats("tanh", math.tanh)),
+            ("hypot", 1, None, lambda arguments: root(_squares(arguments))),
+            ("degrees", 1, 1, _each(_degrees)),
+            ("radians", 1, 1, _each(_radians)),
         )
     }
 )
