@@ -79,7 +79,7 @@ WRONG = {
     "1 +": "ends where a number",
     "(1 + 2": "'\\)'",
     "1 2": "operator",
-    "1,000 + 1": "operator",
+    "1,000 + 1": "without commas",
     "(1,000)": "thousands without commas",
     "200 + 15%": "two readings",
     "1/0": "by zero",
@@ -144,3 +144,48 @@ def test_a_chain_of_costly_steps_stays_within_its_limits():
 
     assert calculate(chain).startswith("about 6.2793305469661701")
     assert calculate("*".join(["factorial(300)"] * 5)).isdecimal()
+
+
+@pytest.mark.parametrize(
+    "expression", ["10 % -3", "-7 % -3", "7 % +3", "10%-3", "10 % - 3", "50%(2)", "15% (80)", "15% 80", "50% sqrt(4)"]
+)
+def test_a_per_cent_sign_with_two_readings_is_refused(expression: str):
+    with pytest.raises(CannotCompute, match="'x mod \\(y\\)' for the remainder"):
+        calculate(expression)
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("17 % 5", "2"),
+        ("17%5", "2"),
+        ("17 % (2 + 3)", "2"),
+        ("10 mod (-3)", "-2"),
+        ("80 * 15% + 20", "32"),
+        ("20%-5%", "0.15"),
+        ("5 % + 3 %", "0.08"),
+        ("(15%) + 1", "1.15"),
+        ("15% of (80)", "12"),
+    ],
+)
+def test_a_per_cent_sign_with_one_reading_has_it(expression: str, value: str):
+    assert calculate(expression) == value
+
+
+@pytest.mark.parametrize("expression", ["100 + (10%)", "200 - ((15%))", "200 + (5% + 3%)"])
+def test_per_cent_in_brackets_has_two_readings_too(expression: str):
+    with pytest.raises(CannotCompute, match="two readings"):
+        calculate(expression)
+
+
+@pytest.mark.parametrize(
+    "expression", ["sum(1,000, 2,500)", "max(1,500, 1,200)", "mean(1,000,000, 2)", "sum(1,000.50, 2)", "min(120,360)"]
+)
+def test_thousands_set_apart_by_commas_are_refused(expression: str):
+    with pytest.raises(CannotCompute, match="without commas"):
+        calculate(expression)
+
+
+def test_arguments_of_three_digits_are_taken_behind_spaces():
+    assert calculate("sum(120, 360,1,2)") == "483"
+    assert calculate("max(1500,200)") == "1500"

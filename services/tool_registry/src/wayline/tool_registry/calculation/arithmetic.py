@@ -146,7 +146,7 @@ class _Parser:
             if self._take(")") is None:
                 advice = f"; {NO_COMMAS}" if self._peek().text == "," else ""
                 raise CannotCompute(self._unexpected("')'") + advice)
-            return replace(inner, percent=False)
+            return inner
         raise CannotCompute(self._unexpected("a number"))
 
     def _named(self, token: Token) -> Number:

@@ -1,4 +1,4 @@
-"""Split an expression into its numbers, names and signs."""
+"""Split an expression into its numbers, names and signs, and refuse what has two readings."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from dataclasses import dataclass
 
 from wayline.tool_registry.calculation.exact_numbers import CannotCompute
 
-NO_COMMAS = "write thousands without commas"
+NO_COMMAS = "write thousands without commas, and a space after each comma between arguments"
+TWO_READINGS = "'%' has two readings here: write 'x mod (y)' for the remainder, 'x% of y' or '(x%) + y' for per cent"
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:[eE][+-]?\d{1,4})?)"
     r"|(?P<name>[^\W\d]\w*)|(?P<sign>\*\*|//|[-+*/%^!(),\u00d7\u00f7\u00b7\u2212]))"
 )
 _SAME = {"\u00d7": "*", "\u00b7": "*", "\u00f7": "/", "\u2212": "-", "^": "**"}
 """Signs as they are printed, and how they are typed."""
+_FIRST_GROUP, _GROUP = re.compile(r"\d{1,3}"), re.compile(r"\d{3}(\.\d*)?")
+"""Of a number whose thousands are set apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,12 @@ END = Token("end", "", 0, 0)
 
 def tokens(expression: str) -> list[Token]:
     """Return the numbers, names and signs of an expression. Raises CannotCompute."""
-    return list(_split(expression))
+    found = list(_split(expression))
+    for first, comma, second in zip(found, found[1:], found[2:], strict=False):
+        joined = comma.text == "," and first.end == comma.begin and comma.end == second.begin
+        if joined and _FIRST_GROUP.fullmatch(first.text) and _GROUP.fullmatch(second.text):
+            raise CannotCompute(f"'{first.text},{second.text}' is one number or two: {NO_COMMAS}")
+    return found
 
 
 def _split(expression: str) -> Iterator[Token]:
@@ -50,7 +58,20 @@ def _split(expression: str) -> Iterator[Token]:
 
 
 def is_per_cent(found: Sequence[Token], place: int) -> bool:
-    """Return whether the `%` at a place is per cent; else it is the remainder."""
-    following = [*found, END][place + 1]
-    begins_operand = following.kind in ("number", "name") and following.text not in ("of", "mod")
-    return following.text != "(" and not begins_operand
+    """Return whether the `%` at a place is per cent; else it is the remainder. Raises CannotCompute."""
+    sign, following, operand, then = [*found[place : place + 4], END, END, END][:4]
+    left_apart, right_apart = found[place - 1].end < sign.begin, sign.end < following.begin
+    if following.text in ("+", "-"):
+        # `15% + 20` and `5%+3%`; but not `10 % -3`.
+        sum_apart = not left_apart and following.end < operand.begin
+        if sum_apart or (operand.kind == "number" and then.text == "%"):
+            return True
+    elif following.text == "(":
+        if left_apart and right_apart:
+            return False
+    elif following.kind == "number" or (following.kind == "name" and following.text not in ("of", "mod")):
+        if left_apart or not right_apart:
+            return False
+    else:
+        return True
+    raise CannotCompute(TWO_READINGS)

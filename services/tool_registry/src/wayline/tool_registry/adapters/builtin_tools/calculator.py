@@ -17,7 +17,8 @@ async def calculator(
             min_length=1,
             max_length=EXPRESSION_CHARS_MAX,
             description="Such as (3 + 4) * 2^10, 15% of 80, 17 mod 5, round(2/3, 2), sqrt(2), log(8, 2), "
-            "mean(1, 2, 4), stdev(1, 2, 4), percent_change(80, 92). Angles are in radians. No commas in numbers.",
+            "mean(1, 2, 4), stdev(1, 2, 4), percent_change(80, 92). Angles are in radians. No commas in numbers, "
+            "a space after each between arguments.",
         ),
     ],
 ) -> str:
