@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from wayline.tool_registry.calculation.date_questions import WEEKENDS_ONLY, DateQuestion, answer
-from wayline.tool_registry.calculation.dates import CannotCalculate
+from wayline.tool_registry.calculation.date_questions import DateQuestion, answer
+from wayline.tool_registry.calculation.holiday_calendars import WEEKENDS_ONLY
+from wayline.tool_registry.calculation.local_times import CannotCalculate
 
 NOW = datetime(2026, 3, 31, 22, 30, tzinfo=UTC)
 """A Tuesday; in Zurich it is Wednesday already."""
@@ -48,7 +49,7 @@ def test_an_amount_is_added_to_a_date(arguments: dict[str, Any], result: str):
         # Good Friday and Easter Monday.
         ({"date": "2026-04-01", "business_days": 3, "country": "CH", "region": "ZH"}, "2026-04-08"),
         ({"date": "2026-12-23", "business_days": 1, "extra_holidays": ["2026-12-24"]}, "2026-12-25"),
-        ({"date": "2026-07-02", "business_days": 1, "country": "US"}, "2026-07-06"),
+        ({"date": "2026-07-02", "business_days": 1, "country": "US", "region": "NY"}, "2026-07-06"),
         # Friday and Saturday are Saudi Arabia's weekend.
         ({"date": "2026-06-04", "business_days": 1, "country": "SA"}, "2026-06-07"),
     ],

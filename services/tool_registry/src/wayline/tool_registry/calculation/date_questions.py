@@ -9,22 +9,18 @@ from types import MappingProxyType
 from typing import Any
 
 from wayline.tool_registry.calculation.dates import (
-    CannotCalculate,
     Offset,
     Unit,
     Weekday,
-    difference,
-    moment,
+    first_business_day,
     moved,
-    nearest_business_day,
     next_weekday,
     nth_weekday,
     period,
-    zone,
 )
+from wayline.tool_registry.calculation.differences import difference
 from wayline.tool_registry.calculation.holiday_calendars import BusinessCalendar, business_calendar
-
-WEEKENDS_ONLY = "Business days are counted without holidays: give a country to count them."
+from wayline.tool_registry.calculation.local_times import CannotCalculate, day_of, moment, zone
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +56,38 @@ class _ParsedQuestion:
     start: datetime | date
     end: datetime | date | None
     business: BusinessCalendar
+    notes: tuple[str | None, ...]
+    """About the times that were given."""
 
     @property
     def day(self) -> date:
-        return _day(self.start)
+        return day_of(self.start)
 
 
 def answer(question: DateQuestion, *, now: datetime) -> dict[str, Any]:
     """Return what a question asks for. Blocking where it needs holidays; raises CannotCalculate."""
-    in_zone = zone(question.timezone)
-    end = moment(question.end_date, in_zone, now=now) if question.end_date is not None else None
-    own = [_day(moment(one, in_zone, now=now)) for one in question.extra_holidays]
-    business = business_calendar(question.country, question.region, own)
-    read = _ParsedQuestion(question, moment(question.date, in_zone, now=now), end, business)
     try:
-        return _OPERATIONS[question.operation](read)
+        read = _parsed(question, now)
+        found = _OPERATIONS[question.operation](read)
     except (ValueError, OverflowError):
         raise CannotCalculate("the result is outside of the years 1 to 9999") from None
+    # Each once: two times may have the same.
+    notes = dict.fromkeys(note for note in (*read.notes, found.pop("note", None)) if note)
+    return found | ({"note": " ".join(notes)} if notes else {})
+
+
+def _parsed(question: DateQuestion, now: datetime) -> _ParsedQuestion:
+    in_zone = zone(question.timezone)
+    start = moment(question.date, in_zone, now=now)
+    end = moment(question.end_date, in_zone, now=now) if question.end_date is not None else None
+    own = [day_of(moment(one, in_zone, now=now).value) for one in question.extra_holidays]
+    return _ParsedQuestion(
+        question,
+        start=start.value,
+        end=end.value if end else None,
+        business=business_calendar(question.country, question.region, own),
+        notes=(start.note, end.note if end else None),
+    )
 
 
 def _add(read: _ParsedQuestion) -> dict[str, Any]:
@@ -95,34 +106,36 @@ def _add(read: _ParsedQuestion) -> dict[str, Any]:
     # "now" in whole days is a question about days.
     start = read.day if asked.date == "now" and not asked.hours and not asked.minutes else read.start
     end = moved(start, offset, read.business.why_free)
-    return {"result": _text(end), **_about(end), **(_note(read) if asked.business_days else {})}
+    notes = [end.note, read.business.note if asked.business_days else None]
+    return {"result": _text(end.value), **_about(end.value), "note": " ".join(note for note in notes if note)}
 
 
 def _difference(read: _ParsedQuestion) -> dict[str, Any]:
     if read.end is None:
         raise CannotCalculate("difference needs an end_date")
     found = difference(read.start, read.end, read.business.why_free)
-    parts = {"years": found.years, "months": found.months, "days": found.rest_days}
     measured: dict[str, Any] = {"from": _text(read.start), "to": _text(read.end), "days": found.days}
     if found.business_days is not None:
         measured["business_days"] = found.business_days
-    measured["in_parts"] = parts
+    measured["in_parts"] = found.parts
     if found.seconds is not None:
         measured |= {"hours": round(found.seconds / 3600, 2), "seconds": found.seconds}
-    return measured | _note(read)
+    return measured | {"note": read.business.note}
 
 
 def _period(read: _ParsedQuestion) -> dict[str, Any]:
     if read.question.unit is None:
         raise CannotCalculate("period needs a unit: week, month, quarter or year")
     first, last = period(read.day, read.question.unit, offset=read.question.offset)
+    earliest = first_business_day(first, last, read.business.why_free)
+    latest = first_business_day(last, first, read.business.why_free)
     return {
         "first": _text(first),
         "last": _text(last),
-        "first_business_day": _text(nearest_business_day(first, read.business.why_free, forward=True)),
-        "last_business_day": _text(nearest_business_day(last, read.business.why_free, forward=False)),
+        "first_business_day": _text(earliest) if earliest else None,
+        "last_business_day": _text(latest) if latest else None,
         "days": (last - first).days + 1,
-        **_note(read),
+        "note": read.business.note,
     }
 
 
@@ -163,17 +176,17 @@ def _describe(read: _ParsedQuestion) -> dict[str, Any]:
         "quarter": (day.month + 2) // 3,
         "business_day": free is None,
         **({"free_because": free} if free else {}),
-        **_note(read),
+        "note": read.business.note,
     }
 
 
 def _holidays(read: _ParsedQuestion) -> dict[str, Any]:
     if read.question.country is None:
         raise CannotCalculate("holidays needs a country, such as CH")
-    first, last = (read.day, _day(read.end)) if read.end is not None else period(read.day, "year")
+    first, last = (read.day, day_of(read.end)) if read.end is not None else period(read.day, "year")
     found = read.business.holidays(first, last)
     listed = [{"date": _text(day), "weekday": f"{day:%A}", "name": name} for day, name in found.items()]
-    return {"from": _text(first), "to": _text(last), "holidays": listed}
+    return {"from": _text(first), "to": _text(last), "holidays": listed, "note": read.business.note}
 
 
 _OPERATIONS: Mapping[str, Callable[[_ParsedQuestion], dict[str, Any]]] = MappingProxyType(
@@ -189,17 +202,9 @@ _OPERATIONS: Mapping[str, Callable[[_ParsedQuestion], dict[str, Any]]] = Mapping
 )
 
 
-def _note(read: _ParsedQuestion) -> dict[str, str]:
-    return {} if read.question.country is not None else {"note": WEEKENDS_ONLY}
-
-
 def _about(value: datetime | date) -> dict[str, str]:
     return {"weekday": f"{value:%A}"}
 
 
 def _text(value: datetime | date) -> str:
     return value.isoformat(timespec="seconds") if isinstance(value, datetime) else value.isoformat()
-
-
-def _day(value: datetime | date) -> date:
-    return value.date() if isinstance(value, datetime) else value

@@ -1,13 +1,20 @@
-"""Calculate with dates: arithmetic, differences, ends of periods, weekdays, business days, zones."""
+"""Calculate with dates: arithmetic, ends of periods, weekdays, business days."""
 
 from __future__ import annotations
 
 import calendar
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from wayline.tool_registry.calculation.local_times import (
+    CannotCalculate,
+    Moment,
+    day_of,
+    on_the_clock,
+    through_utc,
+)
 
 Unit = Literal["week", "month", "quarter", "year"]
 Weekday = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
@@ -17,10 +24,6 @@ NTH_MAX = 53
 
 IsFree = Callable[[date], str | None]
 """Returns why a day is no business day: its holiday, or that it is a weekend; None for a business day."""
-
-
-class CannotCalculate(Exception):
-    """What was asked cannot be calculated; the text says what to give instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,50 +40,28 @@ class Offset:
     business_days: int = 0
 
 
-def zone(name: str) -> ZoneInfo:
-    """Return a time zone by its IANA name. Raises CannotCalculate."""
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise CannotCalculate(f"{name!r} is no IANA time zone; Europe/Zurich and UTC are") from None
-
-
-def moment(text: str, in_zone: ZoneInfo, *, now: datetime) -> datetime | date:
-    """Read `today`, `now`, a date or a time; a time without an offset is in the given zone. Raises CannotCalculate."""
-    word = text.strip().lower()
-    if word == "now":
-        return now.astimezone(in_zone)
-    if word in ("today", "tomorrow", "yesterday"):
-        return now.astimezone(in_zone).date() + timedelta(days={"tomorrow": 1, "yesterday": -1}.get(word, 0))
-    try:
-        if len(word) <= 10:
-            return date.fromisoformat(text.strip())
-        read = datetime.fromisoformat(text.strip())
-    except ValueError:
-        raise CannotCalculate(
-            f"{text!r} is no date: give it as 2026-03-31, as 2026-03-31T14:30 or with an offset "
-            "(2026-03-31T14:30+02:00), or say now, today, tomorrow or yesterday"
-        ) from None
-    return read.replace(tzinfo=in_zone) if read.tzinfo is None else read
-
-
-def moved(start: datetime | date, offset: Offset, is_free: IsFree) -> datetime | date:
+def moved(start: datetime | date, offset: Offset, is_free: IsFree) -> Moment:
     """Go from a date by an offset: a day that a month does not have becomes its last one.
 
     Raises CannotCalculate, and ValueError or OverflowError beyond the calendar.
     """
-    end = start + timedelta(days=(_months_on(_day(start), offset.years * 12 + offset.months) - _day(start)).days)
-    end = in_business_days(end + timedelta(weeks=offset.weeks, days=offset.days), offset.business_days, is_free)
+    day = months_on(day_of(start), offset.years * 12 + offset.months)
+    day = in_business_days(day + timedelta(weeks=offset.weeks, days=offset.days), offset.business_days, is_free)
     clock = timedelta(hours=offset.hours, minutes=offset.minutes, seconds=offset.seconds)
-    if not clock:
-        return end
-    if not isinstance(end, datetime):
-        raise CannotCalculate("hours, minutes and seconds need a time to start from, such as 2026-03-31T14:30 or now")
-    # Through UTC: an hour is an hour, also in the night when clocks are changed.
-    return (end.astimezone(UTC) + clock).astimezone(end.tzinfo)
+    if not isinstance(start, datetime):
+        if clock:
+            raise CannotCalculate(
+                "hours, minutes and seconds need a time to start from, such as 2026-03-31T14:30 or now"
+            )
+        return Moment(day)
+    if day == start.date():
+        # The same moment, also where clocks show its time twice.
+        return Moment(through_utc(start, clock))
+    end, note = on_the_clock(datetime.combine(day, start.time(), start.tzinfo))
+    return Moment(through_utc(end, clock), note)
 
 
-def in_business_days(start: datetime | date, count: int, is_free: IsFree) -> datetime | date:
+def in_business_days(start: date, count: int, is_free: IsFree) -> date:
     """Go so many business days on, or back; the start itself does not count. Raises CannotCalculate."""
     if abs(count) > BUSINESS_DAYS_MAX:
         raise CannotCalculate(f"at most {BUSINESS_DAYS_MAX} business days are counted")
@@ -93,14 +74,11 @@ def in_business_days(start: datetime | date, count: int, is_free: IsFree) -> dat
     return start
 
 
-def nearest_business_day(day: date, is_free: IsFree, *, forward: bool) -> date:
-    """Return the day itself where it is a business day, else the next one, or the one before it."""
-    step = timedelta(days=1 if forward else -1)
-    for _ in range(366):
-        if is_free(day) is None:
-            return day
-        day += step
-    raise CannotCalculate("there is no business day within a year")
+def first_business_day(begin: date, end: date, is_free: IsFree) -> date | None:
+    """Return the first business day on the way from one day to another, or back; None where there is none."""
+    step = 1 if begin <= end else -1
+    days = (begin + timedelta(days=step * n) for n in range(abs((end - begin).days) + 1))
+    return next((day for day in days if is_free(day) is None), None)
 
 
 def period(day: date, unit: Unit, *, offset: int = 0) -> tuple[date, date]:
@@ -110,7 +88,7 @@ def period(day: date, unit: Unit, *, offset: int = 0) -> tuple[date, date]:
         return first, first + timedelta(days=6)
     length = {"month": 1, "quarter": 3, "year": 12}[unit]
     begin = (day.year * 12 + day.month - 1) // length * length + offset * length
-    return _months_on(date(1, 1, 1), begin - 12), _last_day(begin + length - 1)
+    return months_on(date(1, 1, 1), begin - 12), _last_day(begin + length - 1)
 
 
 def _last_day(months: int) -> date:
@@ -141,55 +119,7 @@ def next_weekday(day: date, weekday: Weekday, nth: int) -> date:
     return day - timedelta(days=(7 - ahead) % 7 or 7, weeks=-nth - 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """What lies between two dates; below zero where the second is earlier."""
-
-    days: int
-    business_days: int | None
-    years: int
-    months: int
-    rest_days: int
-    seconds: int | None = None
-    """Of two times."""
-
-
-def difference(start: datetime | date, end: datetime | date, is_free: IsFree) -> Difference:
-    """Measure from one date to another; the start does not count, the end does. Raises CannotCalculate."""
-    seconds = None
-    if isinstance(start, datetime) and isinstance(end, datetime):
-        seconds = round((end - start).total_seconds())
-        end = end.astimezone(start.tzinfo)
-    first, last = _day(start), _day(end)
-    sign = 1 if first <= last else -1
-    low, high = min(first, last), max(first, last)
-    months = (high.year - low.year) * 12 + high.month - low.month
-    if _months_on(low, months) > high:
-        months -= 1
-    rest = (high - _months_on(low, months)).days
-    years, rest_months = divmod(months, 12)
-    return Difference(
-        days=(last - first).days,
-        business_days=_business_days(first, last, is_free),
-        years=sign * years,
-        months=sign * rest_months,
-        rest_days=sign * rest,
-        seconds=seconds,
-    )
-
-
-def _business_days(first: date, last: date, is_free: IsFree) -> int | None:
-    days = abs((last - first).days)
-    if days > BUSINESS_DAYS_MAX:
-        return None
-    step = 1 if first <= last else -1
-    return step * sum(is_free(first + timedelta(days=step * n)) is None for n in range(1, days + 1))
-
-
-def _months_on(day: date, months: int) -> date:
+def months_on(day: date, months: int) -> date:
+    """Return the day so many months on, or the last one of a month that does not have it."""
     year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
     return date(year, month + 1, min(day.day, calendar.monthrange(year, month + 1)[1]))
-
-
-def _day(value: datetime | date) -> date:
-    return value.date() if isinstance(value, datetime) else value

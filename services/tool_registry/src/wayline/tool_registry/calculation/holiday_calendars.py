@@ -8,9 +8,10 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from wayline.contracts.nearest import nearest_names
-from wayline.tool_registry.calculation.dates import CannotCalculate
+from wayline.tool_registry.calculation.local_times import CannotCalculate
 
 LISTED_DAYS_MAX = 366 * 3
+WEEKENDS_ONLY = "Business days are counted without holidays: give a country to count them."
 _SATURDAY, _SUNDAY = 5, 6
 
 
@@ -22,6 +23,8 @@ class BusinessCalendar:
     """A calendar of the library; None: weekends alone, on Saturday and Sunday."""
     own: frozenset[date] = field(default_factory=frozenset)
     """Days that the caller takes off besides."""
+    note: str | None = WEEKENDS_ONLY
+    """What does not count."""
 
     def why_free(self, day: datetime | date) -> str | None:
         """Return why a day is no business day; None for a business day."""
@@ -65,4 +68,5 @@ def business_calendar(country: str | None, region: str | None, own: Iterable[dat
     return BusinessCalendar(
         holidays.country_holidays(code, subdiv=regions[region.strip().upper()] if region else None, language="en_US"),
         off,
+        note=None,
     )

@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from wayline.tool_registry.calculation.date_questions import DateQuestion, answer
-from wayline.tool_registry.calculation.dates import CannotCalculate, Unit, Weekday
+from wayline.tool_registry.calculation.dates import Unit, Weekday
+from wayline.tool_registry.calculation.local_times import CannotCalculate
 
 ZONES_MAX = 10
 HOLIDAYS_MAX = 100
@@ -23,9 +24,10 @@ async def date_calculate(
         Literal["add", "difference", "period", "weekday", "zones", "describe", "holidays"],
         Field(
             description="add: date plus the given years … business_days (below zero: before it). "
-            "difference: from date to end_date. period: first and last day of the week, month, quarter or year of "
-            "date; offset 1 is the next one. weekday: the nth weekday after date or, with unit, of that period (-1: "
-            "its last). zones: the time of date in other timezones. describe: weekday, week number, holiday. "
+            "difference: from date to end_date; of times in whole days and in the hours that pass. "
+            "period: first and last day of the week, month, quarter or year of date; offset 1 is the next one. "
+            "weekday: the nth weekday after date or, with unit, of that period (-1: its last). "
+            "zones: the time of date in other timezones. describe: weekday, week number, holiday. "
             "holidays: those from date to end_date."
         ),
     ],

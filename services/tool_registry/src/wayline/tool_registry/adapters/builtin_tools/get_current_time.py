@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from wayline.tool_registry.calculation.dates import CannotCalculate, zone
+from wayline.tool_registry.calculation.local_times import CannotCalculate, zone
 
 
 async def get_current_time(
