@@ -61,7 +61,12 @@ async def date_calculate(
     country: Annotated[
         str | None, Field(max_length=10, description="ISO code whose holidays count, such as CH.")
     ] = None,
-    region: Annotated[str | None, Field(max_length=10, description="Of the country, such as ZH.")] = None,
+    region: Annotated[
+        str | None,
+        Field(
+            max_length=60, description="Of the country, such as ZH or England; without it no regional holiday counts."
+        ),
+    ] = None,
     extra_holidays: Annotated[
         list[str] | None, Field(max_length=HOLIDAYS_MAX, description="Further days off, such as 2026-12-24.")
     ] = None,
