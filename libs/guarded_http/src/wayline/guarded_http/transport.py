@@ -52,7 +52,7 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
             keepalive_expiry=5.0,
             http1=True,
             http2=False,
-            network_backend=_CheckedConnections(policy, resolver or resolve),
+            network_backend=CheckedConnections(policy, resolver or resolve),
         )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -67,7 +67,7 @@ def certificates() -> ssl.SSLContext:
     return httpx2.create_ssl_context(trust_env=False)
 
 
-class _CheckedConnections(httpcore2.AsyncNetworkBackend):
+class CheckedConnections(httpcore2.AsyncNetworkBackend):
     """Connects to addresses that were checked, never to a name."""
 
     def __init__(self, policy: AddressPolicy, resolver: Resolver) -> None:

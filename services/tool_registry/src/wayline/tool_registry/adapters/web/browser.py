@@ -1,0 +1,106 @@
+"""Read a page as a browser shows it: with what its scripts put there.
+
+The browser is a program of the installation's, started for one page with a profile of its own and ended with it. All
+that it asks for goes through a guarded proxy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+from wayline.guarded_http import AddressPolicy
+from wayline.guarded_http.proxy import GuardedProxy
+from wayline.tool_registry.processes.pipes import close_pipes
+
+SCRIPTS_MS: Final = 5_000
+"""How long scripts may run by their own clock, which skips what they wait for."""
+TRAFFIC_FACTOR: Final = 3
+"""Of the bytes of a page, for what it loads beside itself."""
+FLAGS: Final = (
+    "--headless=new",
+    "--dump-dom",
+    f"--virtual-time-budget={SCRIPTS_MS}",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-extensions",
+    "--disable-sync",
+    "--disable-component-update",
+    "--disable-background-networking",
+    "--disable-default-apps",
+    "--no-first-run",
+    "--mute-audio",
+    "--blink-settings=imagesEnabled=false",
+    # What does not speak to a proxy must not go past it.
+    "--disable-quic",
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--proxy-bypass-list=<-loopback>",
+)
+
+
+class CannotRender(Exception):
+    """The browser brought no page; the sentence says why."""
+
+
+class Browser:
+    """Starts a browser for one page after the other."""
+
+    def __init__(
+        self, command: Sequence[str], policy: AddressPolicy, *, page_max_bytes: int, timeout_s: float, at_once: int = 1
+    ) -> None:
+        self._command = tuple(command)
+        self._policy = policy
+        self._page_max_bytes = page_max_bytes
+        self._timeout_s = timeout_s
+        self._free = asyncio.Semaphore(at_once)
+
+    async def render(self, url: str) -> bytes:
+        """Return the document of a page, as HTML, after its scripts ran. Raises CannotRender."""
+        proxy = GuardedProxy(self._policy, bytes_max=TRAFFIC_FACTOR * self._page_max_bytes)
+        try:
+            async with asyncio.timeout(self._timeout_s), self._free, proxy.serving() as port:
+                with tempfile.TemporaryDirectory(prefix="wayline-browser-", ignore_cleanup_errors=True) as profile:
+                    return await self._dumped(url, port, profile)
+        except TimeoutError:
+            raise CannotRender(f"the browser did not show it within {self._timeout_s:g} s") from None
+
+    async def _dumped(self, url: str, port: int, profile: str) -> bytes:
+        more = (f"--user-data-dir={profile}", f"--proxy-server=http://127.0.0.1:{port}")
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *(*self._command, *FLAGS, *more, "--", url),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+                cwd=profile,
+                # Without our environment: what a page makes of the browser sees no secret.
+                env={"HOME": profile, "TMPDIR": profile, "LANG": "C.UTF-8", "PATH": os.defpath},
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise CannotRender(f"the browser {self._command[0]} does not start: {error.strerror}") from None
+        try:
+            return await self._output(process)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+            close_pipes(process)
+
+    async def _output(self, process: asyncio.subprocess.Process) -> bytes:
+        assert process.stdout is not None
+        document = bytearray()
+        while piece := await process.stdout.read(64 * 1024):
+            document += piece
+            if len(document) > self._page_max_bytes:
+                raise CannotRender(f"what its scripts made is above {self._page_max_bytes} bytes")
+        if await process.wait() or not document:
+            raise CannotRender(
+                f"the browser {self._command[0]} ended without a page: does it run by hand, as this user?"
+            )
+        return bytes(document)

@@ -1,0 +1,77 @@
+"""Pages whose text their scripts make, in a real browser behind the guarded proxy."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+from wayline.guarded_http import AddressPolicy
+from wayline.simulator.website import Page, Website
+from wayline.tool_registry.adapters.web.browser import Browser, CannotRender
+
+CHROMIUM = shutil.which("chromium")
+COMMAND = ["chromium", "--no-sandbox"] if os.geteuid() == 0 else ["chromium"]
+in_browser = pytest.mark.skipif(CHROMIUM is None, reason="no `chromium` is installed")
+
+APP = """<html><head><title>Tides</title></head><body><div id="app"></div><script>
+fetch("/data").then(answer => answer.text()).then(text => { app.innerHTML = "<article><p>" + text + "</p></article>" })
+</script></body></html>"""
+NOSY = """<html><body><p id="found">nothing</p><script>
+fetch("http://127.0.0.1:%d/secret", {mode: "no-cors"}).then(() => { found.innerText = "reached" })
+  .catch(() => { found.innerText = "refused" })
+</script></body></html>"""
+
+
+def browser_for(*sites: Website, **more) -> Browser:
+    """Return a browser that may reach these sites."""
+    policy = AddressPolicy.of([f"127.0.0.1:{site.port}" for site in sites])
+    return Browser(COMMAND, policy, **{"page_max_bytes": 1_000_000, "timeout_s": 60, **more})
+
+
+@in_browser
+async def test_a_page_is_read_with_what_its_scripts_put_there():
+    async with Website({"/app": Page(APP), "/data": Page("High water at noon.", media_type="text/plain")}) as site:
+        document = await browser_for(site).render(site.url("/app"))
+
+    assert b"<p>High water at noon.</p>" in document
+
+
+@in_browser
+async def test_a_script_does_not_reach_the_inside():
+    async with Website({"/secret": Page("secret")}) as inside:
+        async with Website({"/nosy": Page(NOSY % inside.port)}) as site:
+            document = await browser_for(site).render(site.url("/nosy"))
+
+    # The proxy answers a request that it refuses, so the script cannot tell; the inside was never asked.
+    assert inside.seen == []
+    assert b'id="found"' in document
+
+
+@in_browser
+async def test_a_document_above_the_limit_is_refused():
+    async with Website({"/big": Page("<script>document.write('x'.repeat(3000))</script>")}) as site:
+        with pytest.raises(CannotRender, match="above 2000 bytes"):
+            await browser_for(site, page_max_bytes=2_000).render(site.url("/big"))
+
+
+@in_browser
+async def test_a_page_that_never_ends_is_given_up(tmp_path):
+    async with Website({"/busy": Page("<script>while (true) {}</script>")}) as site:
+        with pytest.raises(CannotRender, match="within 3 s"):
+            await browser_for(site, timeout_s=3).render(site.url("/busy"))
+
+
+async def test_a_browser_that_is_not_there_is_named():
+    browser = Browser(["no-such-browser"], AddressPolicy(), page_max_bytes=1_000, timeout_s=10)
+
+    with pytest.raises(CannotRender, match="no-such-browser does not start"):
+        await browser.render("http://example.org/")
+
+
+async def test_a_browser_that_fails_says_what_to_try():
+    browser = Browser(["false"], AddressPolicy(), page_max_bytes=1_000, timeout_s=10)
+
+    with pytest.raises(CannotRender, match="does it run by hand"):
+        await browser.render("http://example.org/")
