@@ -261,6 +261,19 @@ async def test_a_large_body_is_left_in_the_middle():
     assert site.sent_bytes < 20 * 1024 * 1024
 
 
+@pytest.mark.parametrize("headers", [{}, {"Content-Encoding": "gzip"}])
+async def test_the_beginning_of_a_large_body_is_returned(headers: dict[str, str]):
+    body = b"a line\n" * 10_000
+    sent = gzip.compress(body) if headers else body
+    async with website(page=Page(sent, headers=headers), small=Page("a line")) as site:
+        client = client_for(site, limits=Limits(body_max_bytes=1_000, cut=True))
+        answer = await client.get(site.url("/page"))
+        small = await client.get(site.url("/small"))
+
+    assert (answer.content, answer.cut) == (body[:1_000], True)
+    assert (small.content, small.cut) == (b"a line", False)
+
+
 async def test_a_compressed_bomb_is_too_large():
     bomb = gzip.compress(b"\0" * 200 * 1024 * 1024, compresslevel=1)
     async with website(page=Page(bomb, headers={"Content-Encoding": "gzip"})) as site:

@@ -61,3 +61,13 @@ def test_a_bomb_is_unpacked_no_further_than_its_limit(encoding: str):
         body.feed(sent)
 
     assert len(body._parts) == 1_000_001  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("encoding", ["", "gzip"])
+def test_a_body_above_its_limit_has_a_beginning(encoding: str):
+    body = body_of(encoding, max_bytes=100)
+
+    with pytest.raises(Unpacked):
+        body.feed(gzip.compress(TEXT) if encoding else TEXT)
+
+    assert body.beginning() == TEXT[:100]

@@ -1,6 +1,6 @@
 """HTTP requests to addresses that a model or a tenant chose."""
 
-from wayline.guarded_http.client import Answer, GuardedClient, Limits
+from wayline.guarded_http.client import Answer, Check, GuardedClient, Limits
 from wayline.guarded_http.errors import (
     BadStatus,
     Blocked,
@@ -21,6 +21,7 @@ __all__ = [
     "Answer",
     "BadStatus",
     "Blocked",
+    "Check",
     "GuardedClient",
     "GuardedRequestError",
     "InvalidUrl",

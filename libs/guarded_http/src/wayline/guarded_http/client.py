@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import zlib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,8 @@ NOT_SECRET = frozenset({"accept", "accept-language", "user-agent"})
 """The only headers that go along to another origin."""
 USER_AGENT = "Wayline/0.1"
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+Check = Callable[[str], Awaitable[None]]
+"""Raises what stops a request to a URL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ class Limits:
     body_max_bytes: int = 10 * 1024 * 1024
     total_s: float = 20.0
     redirects_max: int = 5
+    cut: bool = False
+    """Return the beginning of a body that is too large, instead of nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,8 @@ class Answer:
     content: bytes
     redirects: tuple[str, ...] = ()
     """The URLs before the last one."""
+    cut: bool = False
+    """The content is the beginning of a body that is too large."""
 
     @property
     def media_type(self) -> str:
@@ -70,6 +76,7 @@ class _Outgoing:
     headers: dict[str, str]
     content: bytes | None
     limits: Limits
+    check: Check | None
     seen: tuple[str, ...] = field(default=())
 
 
@@ -94,9 +101,16 @@ class GuardedClient:
         self._user_agent = user_agent
         self._opened: GuardedTransport | None = None
 
-    async def get(self, url: str, *, headers: Mapping[str, str] | None = None, limits: Limits | None = None) -> Answer:
+    async def get(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        limits: Limits | None = None,
+        check: Check | None = None,
+    ) -> Answer:
         """Fetch a URL. Raises GuardedRequestError."""
-        return await self.request("GET", url, headers=headers, limits=limits)
+        return await self.request("GET", url, headers=headers, limits=limits, check=check)
 
     async def request(
         self,
@@ -106,16 +120,20 @@ class GuardedClient:
         headers: Mapping[str, str] | None = None,
         content: bytes | None = None,
         limits: Limits | None = None,
+        check: Check | None = None,
     ) -> Answer:
         """Send a request, and follow where it is redirected to, each hop checked anew. Raises GuardedRequestError.
 
         Only a request without a body follows a redirect: any other might act at a place that nobody named.
+        `check` is called before each request with its URL, within the time limit; what it raises stops the chain.
         """
         limits = limits or self._limits
-        outgoing = _Outgoing(method, _parsed(url), {k.lower(): v for k, v in (headers or {}).items()}, content, limits)
+        lowered = {name.lower(): value for name, value in (headers or {}).items()}
+        outgoing = _Outgoing(method, _parsed(url), lowered, content, limits, check)
         try:
             async with asyncio.timeout(limits.total_s):
                 while True:
+                    await self._check(outgoing)
                     answer = await self._send(outgoing)
                     if isinstance(answer, Answer):
                         return answer
@@ -128,6 +146,15 @@ class GuardedClient:
         if self._opened is not None:
             opened, self._opened = self._opened, None
             await opened.aclose()
+
+    async def _check(self, outgoing: _Outgoing) -> None:
+        if outgoing.check is None:
+            return
+        from wayline.guarded_http.transport import check_url
+
+        # First by its form: `check` is told of no URL that is not fetched at all.
+        check_url(outgoing.url, self._policy)
+        await outgoing.check(str(outgoing.url))
 
     async def _send(self, outgoing: _Outgoing) -> Answer | _Outgoing:
         """Return the answer, or the request that it redirects to."""
@@ -149,7 +176,7 @@ class GuardedClient:
                 headers = {name.lower(): value for name, value in response.headers.items()}
                 if response.status_code in _REDIRECTS and "location" in headers and outgoing.content is None:
                     return _redirected(outgoing, headers["location"])
-                content = await _body(response, host, headers, outgoing.limits.body_max_bytes)
+                content, cut = await _body(response, host, headers, outgoing.limits)
             finally:
                 await response.aclose()
         except GuardedRequestError:
@@ -161,7 +188,7 @@ class GuardedClient:
             raise kind(f"{host} could not be reached: {str(error) or type(error).__name__}") from error
         if response.status_code >= 400:
             raise BadStatus(host, response.status_code, headers=headers, content=content)
-        return Answer(str(outgoing.url), response.status_code, headers, content, outgoing.seen)
+        return Answer(str(outgoing.url), response.status_code, headers, content, outgoing.seen, cut)
 
     def _transport(self) -> GuardedTransport:
         if self._opened is None:
@@ -190,9 +217,11 @@ def _redirected(outgoing: _Outgoing, location: str) -> _Outgoing:
     return replace(outgoing, url=new, headers=kept, seen=(*outgoing.seen, str(old)))
 
 
-async def _body(response: httpx2.Response, host: str, headers: Mapping[str, str], max_bytes: int) -> bytes:
+async def _body(response: httpx2.Response, host: str, headers: Mapping[str, str], limits: Limits) -> tuple[bytes, bool]:
+    """Return the body, and whether it is cut."""
+    max_bytes = limits.body_max_bytes
     length = headers.get("content-length", "")
-    if length.isdecimal() and int(length[:20]) > max_bytes:
+    if not limits.cut and length.isdecimal() and int(length[:20]) > max_bytes:
         raise TooLarge(host, max_bytes=max_bytes)
     encoding = headers.get("content-encoding", "")
     try:
@@ -202,8 +231,10 @@ async def _body(response: httpx2.Response, host: str, headers: Mapping[str, str]
     try:
         async for chunk in response.aiter_raw():
             body.feed(chunk)
-        return body.content()
+        return body.content(), False
     except Unpacked:
+        if limits.cut:
+            return body.beginning(), True
         raise TooLarge(host, max_bytes=max_bytes) from None
     except zlib.error as error:
         raise Undecodable(f"the body that {host} sent is damaged: {error}") from None

@@ -20,6 +20,8 @@ class Body(Protocol):
 
     def content(self) -> bytes: ...
 
+    def beginning(self) -> bytes: ...
+
 
 def body_of(encoding: str, *, max_bytes: int) -> Body:
     """Return what collects a body of this `Content-Encoding`. Raises ValueError for one that is not read."""
@@ -46,6 +48,10 @@ class _Plain:
 
     def content(self) -> bytes:
         return bytes(self._parts)
+
+    def beginning(self) -> bytes:
+        """Return as much as the limit lets, of a body that is longer."""
+        return bytes(self._parts[: self._max_bytes])
 
 
 class _Compressed(_Plain):
