@@ -71,6 +71,34 @@ def test_an_entity_is_not_expanded_nor_a_file_read():
     assert len(found) < 100
 
 
+def test_a_table_inside_a_cell_is_text_of_that_cell():
+    inner = "<w:tbl><w:tr><w:tc><w:p><w:r><w:t>low</w:t></w:r></w:p></w:tc></w:tr></w:tbl>"
+    wrapped = f"<w:sdt><w:sdtContent><w:tc><w:p><w:r><w:t>Tide</w:t></w:r></w:p>{inner}</w:tc></w:sdtContent></w:sdt>"
+    rows = f"<w:sdt><w:sdtContent><w:tr>{wrapped}<w:tc><w:p/></w:tc></w:tr></w:sdtContent></w:sdt>"
+
+    assert docx_text(docx(document(f"<w:tbl>{rows}</w:tbl>"))) == "| Tide low |  |"
+
+
+def test_text_in_deeply_nested_tables_is_returned_once():
+    depth = 40
+    nested = (
+        "<w:tbl><w:tr><w:tc><w:p/>" * depth + "<w:p><w:r><w:t>x</w:t></w:r></w:p>" + "</w:tc></w:tr></w:tbl>" * depth
+    )
+
+    assert docx_text(docx(document(nested))) == "| x |"
+
+
+def test_a_large_document_is_cut_where_it_may_be():
+    content = docx(document("<w:p><w:r><w:t>word</w:t></w:r></w:p>" * 1_000))
+
+    with pytest.raises(Unreadable, match="larger than 1000 bytes"):
+        docx_text(content, part_max_bytes=1_000)
+    text = docx_text(content, part_max_bytes=1_000, cut=True)
+
+    assert set(text.split()) == {"word"}
+    assert 10 < len(text.split()) < 1_000
+
+
 def test_a_page_is_its_article_with_links_and_title():
     menu = "<nav><a href='/home'>Home</a><a href='/about'>About</a></nav>"
     sentences = 'The <a href="/moon">moon</a> pulls the sea. ' * 10

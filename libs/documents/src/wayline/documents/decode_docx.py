@@ -17,28 +17,35 @@ _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _HEADING = re.compile(r"heading ?([1-6])|title", re.I)
 
 
-def docx_text(content: bytes) -> str:
-    """Return the text of a DOCX file. Blocking; raises Unreadable for what is damaged, encrypted or too large."""
+def docx_text(content: bytes, *, part_max_bytes: int = PART_MAX_BYTES, cut: bool = False) -> str:
+    """Return the text of a DOCX file. Blocking; raises Unreadable for what is damaged, encrypted or too large.
+
+    With `cut` what is beyond the limit is left out instead.
+    """
     from lxml import etree  # pyright: ignore[reportAttributeAccessIssue] - it has no types
 
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
     try:
-        root = etree.fromstring(_main_part(content), parser)
+        xml, is_cut = _main_part(content, part_max_bytes, cut=cut)
+        parser = etree.XMLParser(
+            resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=is_cut
+        )
+        root = etree.fromstring(xml, parser)
     except (zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError, EOFError, OSError, ValueError) as error:
         raise Unreadable(f"The DOCX is damaged or encrypted ({type(error).__name__}): save it anew.") from error
     except etree.XMLSyntaxError as error:
         raise Unreadable("The DOCX is damaged: save it anew.") from error
-    body = root.find(f"{_W}body")
+    body = root.find(f"{_W}body") if root is not None else None
     return "\n\n".join(_blocks(body)) if body is not None else ""
 
 
-def _main_part(content: bytes) -> bytes:
+def _main_part(content: bytes, max_bytes: int, *, cut: bool) -> tuple[bytes, bool]:
+    """Return the document's XML, and whether it is cut."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive, archive.open(_MAIN) as part:
         # Read with a limit: the size that a zip file states may be a lie.
-        xml = part.read(PART_MAX_BYTES + 1)
-    if len(xml) > PART_MAX_BYTES:
-        raise Unreadable(f"The DOCX is larger than {PART_MAX_BYTES} bytes unpacked: split it.")
-    return xml
+        xml = part.read(max_bytes + 1)
+    if len(xml) > max_bytes and not cut:
+        raise Unreadable(f"The DOCX is larger than {max_bytes} bytes unpacked: split it.")
+    return xml[:max_bytes], len(xml) > max_bytes
 
 
 def _blocks(parent: Any) -> Iterator[str]:
@@ -65,13 +72,23 @@ def _paragraph(element: Any) -> str:
 
 
 def _rows(table: Any) -> Iterator[str]:
-    for row in table.iter(f"{_W}tr"):
-        cells = [" ".join(_text(paragraph) for paragraph in cell.iter(f"{_W}p")) for cell in row.iter(f"{_W}tc")]
-        yield f"| {' | '.join(' '.join(cell.split()) for cell in cells)} |"
+    for row in _children(table, "tr"):
+        cells = (" ".join(_text(cell).split()) for cell in _children(row, "tc"))
+        yield f"| {' | '.join(cells)} |"
+
+
+def _children(parent: Any, name: str) -> Iterator[Any]:
+    """Yield a table's rows or a row's cells, none of a table inside: its text is its cell's."""
+    for element in parent:
+        if element.tag == f"{_W}{name}":
+            yield element
+        elif element.tag == f"{_W}sdt" and (inner := element.find(f"{_W}sdtContent")) is not None:
+            yield from _children(inner, name)
 
 
 def _text(element: Any) -> str:
+    """Return the text of an element, with a line end where a paragraph begins inside."""
     parts: list[str] = []
-    for node in element.iter(f"{_W}t", f"{_W}tab", f"{_W}br", f"{_W}cr"):
+    for node in element.iter(f"{_W}t", f"{_W}tab", f"{_W}br", f"{_W}cr", f"{_W}p"):
         parts.append((node.text or "") if node.tag == f"{_W}t" else "\t" if node.tag == f"{_W}tab" else "\n")
     return "".join(parts)

@@ -14,6 +14,8 @@ from typing import BinaryIO
 MEMORY_MAX_BYTES = 1024 * 1024 * 1024
 PDF_PAGES_MAX = 200
 PDF_SECONDS_MAX = 8.0
+DOCX_PART_MAX_BYTES = 10 * 1024 * 1024
+"""Of a document's XML, unpacked: reading it takes seconds at the worst."""
 TEXT_CHARS_MAX = 1_000_000
 LENGTH_BYTES = 4
 
@@ -57,7 +59,7 @@ def _decoded(kind: str, content: bytes, charset: str, url: str) -> tuple[str, st
             pages = pdf_pages(content, pages_max=PDF_PAGES_MAX, seconds_max=PDF_SECONDS_MAX, cut=True)
             return "", "\n\n".join(page.strip() for page in pages)
         case "docx":
-            return "", docx_text(content)
+            return "", docx_text(content, part_max_bytes=DOCX_PART_MAX_BYTES, cut=True)
         case "html":
             page = html_page(content, charset=charset, url=url)
             return page.title, page.markdown
