@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import io
 import json
 import zipfile
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 
 from wayline.contracts.observation import observation, tool_state
 from wayline.contracts.tools import ListTools, ToolList
 from wayline.simulator.website import Page, ReceivedRequest, Website
-from wayline.testkit import until
 from wayline.testkit.media import pdf
-from wayline.tool_registry.adapters.web.document_reader import CannotRead, DocumentReader
 
 ROBOTS = Page("User-agent: *\nDisallow: /private\n", media_type="text/plain")
 ARTICLE = "".join(
@@ -108,6 +104,17 @@ async def test_an_address_asked_for_twice_is_observed_as_one_page(platform):
     assert observation("web_fetch", {"urls": urls}, reply.content, failed=False) == "1 fetched, 0 failed"
 
 
+@pytest.mark.parametrize("url", ["http://[::1", "http://exa\u2100mple.com/", "http://[foo", "", "http://a.example:x/"])
+async def test_a_malformed_address_fails_alone(platform, url: str):
+    async with website(tides=TIDES) as site:
+        await registry(platform, site, answer_within_s=20)
+        reply = await fetch(platform, url, site.url("/tides"))
+
+    assert reply.status == "success", reply.error
+    malformed, page = json.loads(reply.content)["results"]
+    assert (malformed["url"], malformed["error"]["code"], page["title"]) == (url, "invalid_url", "Tides")
+
+
 async def test_a_call_fails_only_when_all_pages_do(platform):
     async with website() as site:
         await registry(platform, site, answer_within_s=20)
@@ -172,26 +179,6 @@ async def test_robots_are_honoured_unless_switched_off(platform):
     assert site.paths == ["/robots.txt", "/private"]
 
 
-async def test_robots_are_honoured_where_a_redirect_leads(platform):
-    moved = Page("", status=302, headers={"Location": "/private"})
-    async with website(moved=moved, private=TIDES) as site:
-        await registry(platform, site, answer_within_s=20)
-
-        refused = await fetch(platform, site.url("/moved"))
-
-    assert refused.error is not None and "robots.txt" in refused.error.message
-
-
-async def test_a_site_whose_robots_file_fails_is_left_alone(platform):
-    async with website(tides=TIDES) as site:
-        site.pages["/robots.txt"] = Page("oops", status=500)
-        await registry(platform, site)
-        reply = await fetch(platform, site.url("/tides"))
-
-    assert reply.error is not None and "robots.txt" in reply.error.message
-    assert "/tides" not in site.paths
-
-
 async def test_a_page_that_is_refused_for_a_moment_is_tried_again(platform):
     answers = [Page("busy", status=429, headers={"Retry-After": "0"}), Page("no", status=403), TIDES]
 
@@ -245,50 +232,3 @@ async def test_more_than_three_pages_are_refused_before_any_is_fetched(platform)
 
     assert reply.error is not None
     assert reply.error.code == "invalid_arguments"
-
-
-async def test_a_document_that_kills_its_reader_harms_no_other():
-    reader = DocumentReader(readers_max=1)
-    first = await reader.read(b"<p>one</p>", kind="html")
-    [idle] = reader._idle
-    idle.process.kill()
-
-    with pytest.raises(CannotRead, match="ended"):
-        await reader.read(b"<p>two</p>", kind="html")
-    third = await reader.read(b"<p>three</p>", kind="html")
-    await reader.close()
-
-    assert (first.text, third.text) == ("one", "three")
-
-
-async def test_a_document_that_takes_too_long_ends_its_reader():
-    reader = DocumentReader(readers_max=1, read_s=0.01)
-
-    with pytest.raises(CannotRead, match="longer than"):
-        await reader.read(b"<p>one</p>" * 100_000, kind="html")
-
-    assert reader._idle == []
-
-
-async def test_a_cancelled_reading_leaves_no_process():
-    reader = DocumentReader(readers_max=1)
-    await reader.read(b"<p>one</p>", kind="html")
-    [idle] = reader._idle
-    reading = asyncio.create_task(reader.read(b"<p>word</p>" * 2_000_000, kind="html"))
-    await until(lambda: reader._idle == [], why="the reader is busy")
-    reading.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await reading
-
-    assert idle.process.returncode is not None
-
-
-async def test_a_reader_sees_nothing_of_our_environment(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("WAYLINE_POSTGRES_DSN", "postgresql://secret")
-    reader = DocumentReader(readers_max=1)
-    await reader.read(b"one", kind="text")
-    environment = Path(f"/proc/{reader._idle[0].process.pid}/environ")
-    seen = await asyncio.to_thread(environment.read_bytes)
-    await reader.close()
-
-    assert b"WAYLINE" not in seen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wayline.tool_registry.web.robots import NOTHING, read_robots
+from wayline.tool_registry.web.robots import read_robots, robots_text
 
 TEXT = """
 # a comment
@@ -55,8 +55,16 @@ def test_a_file_without_rules_allows_all(text: str):
     assert read_robots(text, "Wayline").allows("/page")
 
 
-def test_a_site_that_cannot_tell_allows_nothing():
-    assert not NOTHING.allows("/page")
+@pytest.mark.parametrize(
+    ("content", "cut", "text"),
+    [
+        (b"\xef\xbb\xbfUser-agent: *\nDisallow: /\xff", False, "User-agent: *\nDisallow: /\ufffd"),
+        (b"User-agent: *\nDisallow: /pri", True, "User-agent: *\n"),
+        (b"User-agent: *", True, ""),
+    ],
+)
+def test_a_byte_order_mark_and_half_a_line_are_left_out(content: bytes, cut: bool, text: str):
+    assert robots_text(content, cut=cut) == text
 
 
 def test_allow_wins_over_a_disallow_of_the_same_length():

@@ -103,7 +103,7 @@ class Settings(EnvironmentSettings):
         default="Wayline/0.1", pattern=r"^[\x20-\x7e]{1,200}$", description="What web tools call themselves."
     )
     web_robots: bool = Field(default=True, description="Whether `web_fetch` does as the robots.txt of a site asks.")
-    web_timeout_s: float = Field(default=20, gt=0, description="How long fetching one page may take.")
+    web_timeout_s: float = Field(default=20, gt=0, description="How long fetching and reading one page may take.")
     web_page_max_bytes: int = Field(default=10 * 1024 * 1024, ge=1, description="Of one page, unpacked.")
     web_cache_s: float = Field(default=900, ge=0, description="How long pages and search results are kept.")
     web_cache_max_bytes: int = Field(default=32 * 1024 * 1024, ge=0, description="Of the text of pages that are kept.")

@@ -8,6 +8,14 @@ RETRIED_STATUSES = frozenset({403, 408, 425, 429})
 RETRY_AFTER_MAX_S = 5.0
 
 
+class CannotFetch(Exception):
+    """A page that is not to be had; what to tell the model."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
 def wait_before_retry(error: GuardedRequestError, attempt: int, *, first_s: float) -> float | None:
     """Return how long to wait before the next attempt; None: another one would not help."""
     backoff_s = first_s * 2 ** (attempt - 1)
@@ -21,7 +29,14 @@ def wait_before_retry(error: GuardedRequestError, attempt: int, *, first_s: floa
     return max(backoff_s, asked_s or 0.0)
 
 
-def failure(error: GuardedRequestError) -> dict[str, str]:
+def may_pass(error: GuardedRequestError) -> bool:
+    """Return whether a failure says nothing of the file that was asked for: another time it may be there."""
+    if isinstance(error, BadStatus):
+        return error.status == 429 or error.status >= 500
+    return isinstance(error, Unreachable | TimedOut)
+
+
+def cannot_fetch(error: GuardedRequestError) -> CannotFetch:
     """Return why a page was not fetched, for the model."""
     advice = {
         403: "; the site does not let programs read this page",
@@ -33,4 +48,4 @@ def failure(error: GuardedRequestError) -> dict[str, str]:
     hint = advice.get(error.status, "") if isinstance(error, BadStatus) else ""
     if isinstance(error, TimedOut):
         hint = "; another page may be quicker"
-    return {"code": error.code, "message": f"{error}{hint}"}
+    return CannotFetch(error.code, f"{error}{hint}")

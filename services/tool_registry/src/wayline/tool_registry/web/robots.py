@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
-LINES_MAX = 10_000
 PATTERN_CHARS_MAX = 500
 STARS_MAX = 10
 """Of one pattern: what it takes to match it grows with them."""
@@ -49,8 +48,10 @@ class Robots:
         return max(fitting, default=(0, True))[1]
 
 
-NOTHING = Robots((Rule(False, "/"),))
-"""Of a site whose robots.txt cannot be read now: to fetch nothing is what the standard asks for."""
+def robots_text(content: bytes, *, cut: bool) -> str:
+    """Return the text of a robots.txt; of one that is cut, its whole lines."""
+    whole = content[: content.rfind(b"\n") + 1] if cut else content
+    return whole.decode("utf-8-sig", "replace")
 
 
 def read_robots(text: str, product: str) -> Robots:
@@ -60,7 +61,7 @@ def read_robots(text: str, product: str) -> Robots:
     named = False
     targets: list[list[Rule]] = []
     in_rules = True
-    for key, value in _lines(text.splitlines()[:LINES_MAX]):
+    for key, value in _lines(text.splitlines()):
         if key == "user-agent":
             if in_rules:
                 targets, in_rules = [], False

@@ -10,8 +10,9 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from wayline.tool_registry.adapters.builtin_tools.call_meta import tenant_of_call
-from wayline.tool_registry.adapters.web.web_pages import CannotFetch, WebPage, WebPages, describe
+from wayline.tool_registry.adapters.web.web_pages import WebPage, WebPages, describe
 from wayline.tool_registry.web.extracts import Detail, extract
+from wayline.tool_registry.web.fetching import CannotFetch
 
 URLS_MAX = 3
 

@@ -6,10 +6,11 @@ import asyncio
 import json
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from wayline.tool_registry.processes.pipes import close_pipes
 from wayline.tool_registry.processes.reader_process import LENGTH_BYTES
+from wayline.tool_registry.web.tenant_slots import TenantSlots
 
 READ_S = 15.0
 """One document, with the time that a new process takes to start."""
@@ -21,6 +22,14 @@ ANSWER_MAX_BYTES = 16 * 1024 * 1024
 
 class CannotRead(Exception):
     """A document brought no text; the sentence says why."""
+
+    code: ClassVar[str] = "unreadable"
+
+
+class NotReadInTime(CannotRead):
+    """A document was not read before its deadline."""
+
+    code = "timeout"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,36 +48,48 @@ class _ReaderProcess:
 
 
 class DocumentReader:
-    """Reads a few documents at once, each in a process that can be killed."""
+    """Reads a few documents at once, one of each tenant, each in a process that can be killed."""
 
     def __init__(self, *, readers_max: int = 2, read_s: float = READ_S) -> None:
-        self._free = asyncio.Semaphore(readers_max)
+        self._slots = TenantSlots(readers_max)
         self._idle: list[_ReaderProcess] = []
         self._read_s = read_s
 
-    async def read(self, content: bytes, *, kind: str, charset: str = "", url: str = "") -> ReadDocument:
-        """Return the text of a document. Raises CannotRead."""
+    async def read(
+        self, tenant: str, content: bytes, *, kind: str, charset: str = "", url: str = "", deadline: float | None = None
+    ) -> ReadDocument:
+        """Return the text of a document. Raises CannotRead, also at a deadline by the event loop's clock."""
         about = json.dumps({"kind": kind, "charset": charset, "url": url}).encode()
-        async with self._free:
-            reader = self._idle.pop() if self._idle else _ReaderProcess(await _start())
-            if reader.ending is not None:
-                reader.ending.cancel()
-            try:
-                async with asyncio.timeout(self._read_s):
-                    answer = await _exchange(reader.process, about, content)
-            except TimeoutError:
-                await _end(reader)
-                raise CannotRead(f"reading it took longer than {self._read_s:g} s") from None
-            except (OSError, ValueError, asyncio.IncompleteReadError):
-                await _end(reader)
-                raise CannotRead("it cannot be read: the program that reads documents ended over it") from None
-            except BaseException:
-                await _end(reader)
-                raise
-            await self._keep(reader)
+        reading = False
+        try:
+            async with asyncio.timeout_at(deadline), self._slots.slot(tenant):
+                reading = True
+                answer = await self._answer(about, content)
+        except TimeoutError:
+            why = "reading it took too long" if reading else "other documents were read first: try it again later"
+            raise NotReadInTime(f"it was fetched, but not read in time: {why}") from None
         if "error" in answer:
             raise CannotRead(answer["error"])
         return ReadDocument(answer["title"], answer["text"])
+
+    async def _answer(self, about: bytes, content: bytes) -> dict[str, Any]:
+        reader = self._idle.pop() if self._idle else _ReaderProcess(await _start())
+        if reader.ending is not None:
+            reader.ending.cancel()
+        try:
+            async with asyncio.timeout(self._read_s):
+                answer = await _exchange(reader.process, about, content)
+        except TimeoutError:
+            await _end(reader)
+            raise CannotRead(f"reading it took longer than {self._read_s:g} s") from None
+        except (OSError, ValueError, asyncio.IncompleteReadError):
+            await _end(reader)
+            raise CannotRead("it cannot be read: the program that reads documents ended over it") from None
+        except BaseException:
+            await _end(reader)
+            raise
+        await self._keep(reader)
+        return answer
 
     async def close(self) -> None:
         """End all processes that wait for a document."""

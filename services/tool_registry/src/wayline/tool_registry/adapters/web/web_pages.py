@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
-from wayline.guarded_http import (
-    Answer,
-    BadStatus,
-    Blocked,
-    GuardedClient,
-    GuardedRequestError,
-    InvalidUrl,
-    Limits,
-    TimedOut,
-)
+from wayline.guarded_http import Answer, GuardedClient, GuardedRequestError, Limits, TimedOut
 from wayline.tool_registry.adapters.web.document_reader import CannotRead, DocumentReader
+from wayline.tool_registry.adapters.web.retries import get_with_retries
+from wayline.tool_registry.adapters.web.robots_files import RobotsFiles
 from wayline.tool_registry.web.expiring_cache import ExpiringCache
-from wayline.tool_registry.web.fetching import failure, wait_before_retry
-from wayline.tool_registry.web.robots import NOTHING, Robots, read_robots
+from wayline.tool_registry.web.fetching import CannotFetch, cannot_fetch
 
-ATTEMPTS_MAX = 3
 BACKOFF_FIRST_S = 0.5
-ROBOTS_LIMITS = Limits(body_max_bytes=512 * 1024, total_s=8.0)
-ROBOTS_KEEP_S = 3_600.0
-ROBOTS_CACHE_BYTES = 1024 * 1024
-PRODUCT = "Wayline"
-"""What a robots.txt calls us."""
 HEADERS = {
     "accept": "text/html,application/xhtml+xml,text/plain,application/pdf,"
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document;q=0.9,*/*;q=0.1"
@@ -59,14 +43,6 @@ class WebPage:
     text: str
 
 
-class CannotFetch(Exception):
-    """A page that is not to be had; what to tell the model."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-
-
 class WebPages:
     """Fetches pages for all tenants; what one fetched is not shown to another from the cache."""
 
@@ -84,76 +60,49 @@ class WebPages:
     ) -> None:
         self._client = client
         self._reader = reader
-        self._honours_robots = robots
+        self._check = RobotsFiles(client, backoff_first_s=backoff_first_s).check if robots else None
         self._timeout_s = timeout_s
         self._limits = Limits(body_max_bytes=page_max_bytes, total_s=timeout_s)
         self._backoff_first_s = backoff_first_s
         self._pages: ExpiringCache[WebPage] = ExpiringCache(keep_s=cache_s, max_bytes=cache_max_bytes)
-        self._robots: ExpiringCache[Robots] = ExpiringCache(keep_s=ROBOTS_KEEP_S, max_bytes=ROBOTS_CACHE_BYTES)
 
     async def fetch(self, tenant: str, url: str) -> WebPage:
         """Return a page as text. Raises CannotFetch."""
         if (kept := self._pages.get((tenant, url))) is not None:
             return kept
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                await self._check_robots(url)
-                answer = await self._answer(url)
-                if answer.url != url:
-                    await self._check_robots(answer.url)
-        except TimeoutError:
-            raise CannotFetch(TimedOut.code, f"the page was not fetched within {self._timeout_s:g} s") from None
-        except GuardedRequestError as error:
-            reason = failure(error)
-            raise CannotFetch(reason["code"], reason["message"]) from error
-        page = await self._readable(answer)
+        deadline = asyncio.get_running_loop().time() + self._timeout_s
+        page = await self._readable(tenant, await self._answer(url, deadline), deadline)
         self._pages.put((tenant, url), page, size_bytes=len(page.text.encode()) + len(url))
         return page
 
-    async def _answer(self, url: str) -> Answer:
-        for attempt in range(1, ATTEMPTS_MAX + 1):
-            try:
-                return await self._client.get(url, headers=HEADERS, limits=self._limits)
-            except GuardedRequestError as error:
-                wait_s = wait_before_retry(error, attempt, first_s=self._backoff_first_s)
-                if wait_s is None or attempt == ATTEMPTS_MAX:
-                    raise
-                await asyncio.sleep(wait_s * random.uniform(0.75, 1.25))
-        raise AssertionError("the last attempt returns or raises")
-
-    async def _check_robots(self, url: str) -> None:
-        if not self._honours_robots:
-            return
-        origin = _origin(url)
-        robots = self._robots.get(origin)
-        if robots is None:
-            robots = await self._read_robots(origin)
-            self._robots.put(origin, robots, size_bytes=200 + sum(len(rule.pattern) + 50 for rule in robots.rules))
-        parts = urlsplit(url)
-        if not robots.allows(f"{parts.path}?{parts.query}" if parts.query else parts.path):
-            raise CannotFetch("robots", f"the robots.txt of {parts.hostname} asks programs not to read this page")
-
-    async def _read_robots(self, origin: str) -> Robots:
+    async def _answer(self, url: str, deadline: float) -> Answer:
         try:
-            answer = await self._client.get(f"{origin}/robots.txt", limits=ROBOTS_LIMITS)
-        except BadStatus as error:
-            return NOTHING if error.status >= 500 or error.status == 429 else Robots()
-        except (Blocked, InvalidUrl):
-            raise
-        except GuardedRequestError:
-            # The page itself will say what is wrong, if it is not this file alone.
-            return Robots()
-        return read_robots(answer.content.decode("utf-8", "replace"), PRODUCT)
+            async with asyncio.timeout_at(deadline):
+                return await get_with_retries(
+                    self._client,
+                    url,
+                    headers=HEADERS,
+                    limits=self._limits,
+                    check=self._check,
+                    backoff_first_s=self._backoff_first_s,
+                )
+        except TimeoutError:
+            raise CannotFetch(TimedOut.code, f"the page was not fetched within {self._timeout_s:g} s") from None
+        except GuardedRequestError as error:
+            raise cannot_fetch(error) from error
 
-    async def _readable(self, answer: Answer) -> WebPage:
+    async def _readable(self, tenant: str, answer: Answer, deadline: float) -> WebPage:
         kind = _kind(answer)
         if kind is None:
             what = answer.media_type or "a file of no stated type"
             raise CannotFetch("unsupported", f"this is {what}, and only text, HTML, PDF and DOCX are read")
         try:
-            read = await self._reader.read(answer.content, kind=kind, charset=_charset(answer.headers), url=answer.url)
+            charset = _charset(answer.headers)
+            read = await self._reader.read(
+                tenant, answer.content, kind=kind, charset=charset, url=answer.url, deadline=deadline
+            )
         except CannotRead as error:
-            raise CannotFetch("unreadable", str(error)) from error
+            raise CannotFetch(error.code, str(error)) from error
         return WebPage(answer.url, read.title, read.text)
 
 
@@ -180,8 +129,3 @@ def _kind(answer: Answer) -> str | None:
 def _charset(headers: Mapping[str, str]) -> str:
     _, found, value = headers.get("content-type", "").lower().partition("charset=")
     return value.partition(";")[0].strip(" \"'")[:40] if found else ""
-
-
-def _origin(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme.lower()}://{parts.netloc.lower()}"

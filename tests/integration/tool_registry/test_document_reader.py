@@ -1,0 +1,122 @@
+"""Documents of strangers are read in processes that can be ended, those of one tenant one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from wayline.guarded_http import AddressPolicy, GuardedClient
+from wayline.simulator.website import Page, Website
+from wayline.testkit import until
+from wayline.tool_registry.adapters.web.document_reader import CannotRead, DocumentReader, NotReadInTime
+from wayline.tool_registry.adapters.web.web_pages import WebPages
+from wayline.tool_registry.web.fetching import CannotFetch
+
+SLOW = b"<p>word</p>" * 2_000_000
+"""Takes far longer than a test."""
+
+
+@asynccontextmanager
+async def busy(reader: DocumentReader, *tenants: str):
+    """Let each tenant read a slow document meanwhile."""
+    tasks = [asyncio.create_task(reader.read(tenant, SLOW, kind="html")) for tenant in tenants]
+    # Each task begins: it takes a reader, or its place among those that wait.
+    await asyncio.sleep(0)
+    try:
+        yield tasks
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_a_tenants_slow_documents_leave_a_reader_to_others():
+    reader = DocumentReader(readers_max=2)
+    async with busy(reader, "a", "a", "a") as slow:
+        read = await reader.read("b", b"<p>one</p>", kind="html")
+        still_slow = [task for task in slow if not task.done()]
+    await reader.close()
+
+    assert (read.text, len(still_slow)) == ("one", 3)
+
+
+async def test_waiting_for_a_reader_ends_at_the_deadline():
+    reader = DocumentReader(readers_max=1)
+    async with busy(reader, "a"):
+        with pytest.raises(NotReadInTime, match="other documents were read first"):
+            await reader.read("b", b"one", kind="text", deadline=asyncio.get_running_loop().time() + 0.05)
+    read = await reader.read("b", b"one", kind="text")
+    await reader.close()
+
+    assert read.text == "one"
+
+
+async def test_reading_ends_at_the_deadline_with_its_process():
+    reader = DocumentReader()
+    with pytest.raises(NotReadInTime, match="reading it took too long"):
+        await reader.read("a", SLOW, kind="html", deadline=asyncio.get_running_loop().time() + 0.2)
+
+    assert reader._idle == []
+
+
+async def test_waiting_for_a_reader_counts_within_a_pages_limit():
+    async with Website({"/page": Page("one", media_type="text/plain")}) as site:
+        reader = DocumentReader()
+        client = GuardedClient(AddressPolicy.of([f"127.0.0.1:{site.port}"]))
+        pages = WebPages(client, reader, timeout_s=2, robots=False)
+        async with busy(reader, "a"):
+            with pytest.raises(CannotFetch, match="other documents were read first") as refused:
+                await pages.fetch("a", site.url("/page"))
+        await reader.close()
+
+    assert refused.value.code == "timeout"
+
+
+async def test_a_document_that_kills_its_reader_harms_no_other():
+    reader = DocumentReader(readers_max=1)
+    first = await reader.read("a", b"<p>one</p>", kind="html")
+    [idle] = reader._idle
+    idle.process.kill()
+
+    with pytest.raises(CannotRead, match="ended"):
+        await reader.read("a", b"<p>two</p>", kind="html")
+    third = await reader.read("a", b"<p>three</p>", kind="html")
+    await reader.close()
+
+    assert (first.text, third.text) == ("one", "three")
+
+
+async def test_a_document_that_takes_too_long_ends_its_reader():
+    reader = DocumentReader(readers_max=1, read_s=0.01)
+
+    with pytest.raises(CannotRead, match="longer than"):
+        await reader.read("a", b"<p>one</p>" * 100_000, kind="html")
+
+    assert reader._idle == []
+
+
+async def test_a_cancelled_reading_leaves_no_process():
+    reader = DocumentReader(readers_max=1)
+    await reader.read("a", b"<p>one</p>", kind="html")
+    [idle] = reader._idle
+    reading = asyncio.create_task(reader.read("a", b"<p>word</p>" * 2_000_000, kind="html"))
+    await until(lambda: reader._idle == [], why="the reader is busy")
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+
+    assert idle.process.returncode is not None
+
+
+async def test_a_reader_sees_nothing_of_our_environment(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("WAYLINE_POSTGRES_DSN", "postgresql://secret")
+    reader = DocumentReader(readers_max=1)
+    await reader.read("a", b"one", kind="text")
+    environment = Path(f"/proc/{reader._idle[0].process.pid}/environ")
+    seen = await asyncio.to_thread(environment.read_bytes)
+    await reader.close()
+
+    assert b"WAYLINE" not in seen
