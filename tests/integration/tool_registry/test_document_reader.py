@@ -75,6 +75,15 @@ async def test_waiting_for_a_reader_counts_within_a_pages_limit():
     assert refused.value.code == "timeout"
 
 
+async def test_no_control_character_of_a_document_is_returned():
+    reader = DocumentReader()
+    text = await reader.read("a", b"a\x00b \x1b[31mred\x1b[0m", kind="text")
+    html = await reader.read("a", b"<title>T\x07</title><p>a\x08b</p>", kind="html")
+    await reader.close()
+
+    assert (text.text, html.title, html.text) == ("ab red", "T", "ab")
+
+
 async def test_a_document_that_kills_its_reader_harms_no_other():
     reader = DocumentReader(readers_max=1)
     first = await reader.read("a", b"<p>one</p>", kind="html")

@@ -1,6 +1,6 @@
 """Text out of documents that others wrote: HTML, PDF, DOCX."""
 
-from wayline.documents.characters import BYTE_ORDER_MARKS, characters
+from wayline.documents.characters import BYTE_ORDER_MARKS, characters, without_controls
 from wayline.documents.decode_docx import docx_text
 from wayline.documents.decode_html import HtmlPage, html_page, html_text
 from wayline.documents.decode_pdf import pdf_pages
@@ -15,4 +15,5 @@ __all__ = [
     "html_page",
     "html_text",
     "pdf_pages",
+    "without_controls",
 ]

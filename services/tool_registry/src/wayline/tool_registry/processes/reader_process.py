@@ -38,7 +38,7 @@ def _frame(incoming: BinaryIO) -> bytes | None:
 
 
 def _read(about: dict[str, str], content: bytes) -> dict[str, str]:
-    from wayline.documents import Unreadable
+    from wayline.documents import Unreadable, without_controls
 
     try:
         title, text = _decoded(about["kind"], content, about.get("charset", ""), about.get("url", ""))
@@ -46,9 +46,10 @@ def _read(about: dict[str, str], content: bytes) -> dict[str, str]:
         return {"error": str(error)}
     except Exception as error:  # parsers raise almost anything for a broken document
         return {"error": f"The document is damaged and cannot be read ({type(error).__name__})."}
+    text = without_controls(text[:TEXT_CHARS_MAX])
     if not text.strip():
         return {"error": "There is no text in the document."}
-    return {"title": title, "text": text[:TEXT_CHARS_MAX]}
+    return {"title": without_controls(title), "text": text}
 
 
 def _decoded(kind: str, content: bytes, charset: str, url: str) -> tuple[str, str]:
