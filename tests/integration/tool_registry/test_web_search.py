@@ -115,6 +115,66 @@ async def test_dates_limit_what_is_found(platform, provider: str, named: dict, r
     assert json.loads(reply.content)["results"][0]["title"] == "Moon"
 
 
+@pytest.mark.parametrize(
+    ("provider", "arguments"),
+    [
+        ("searxng", {"date_range": "2020-01-01..2020-02-01"}),
+        ("searxng", {"date_range": "2026-01-01..2026-02-01"}),
+        ("brave", {"date_range": "day", "kind": "image"}),
+        ("tavily", {"date_range": "day", "kind": "image"}),
+    ],
+)
+async def test_dates_that_a_provider_ignores_are_told_of(platform, provider: str, arguments: dict):
+    undated = [Result("Moon", "https://moon.example/")]
+    async with engine(platform, provider, lambda asked: undated):
+        reply = await search(platform, **arguments)
+
+    result = json.loads(reply.content)
+    assert len(result["results"]) == 1
+    assert f"cannot limit this search to {arguments['date_range']}" in result["note"]
+
+
+async def test_dates_that_all_results_have_need_no_note(platform):
+    dated = [Result("Tides", "https://sea.example/tides", published="2020-01-05")]
+    async with engine(platform, "searxng", lambda asked: dated):
+        reply = await search(platform, date_range="2020-01-01..2020-02-01")
+
+    assert set(json.loads(reply.content)) == {"query", "results"}
+
+
+async def test_a_search_with_dates_alone_is_widened_to_any_time(platform):
+    def finds(asked: SearchQuery) -> list[Result]:
+        return [] if "freshness" in asked.parameters else RESULTS[:1]
+
+    async with engine(platform, "brave", finds) as played:
+        reply = await search(platform, date_range="day")
+
+    result = json.loads(reply.content)
+    assert (len(played.asked), len(result["results"])) == (2, 1)
+    assert result["note"] == (
+        "Nothing was found for 'tides' with this date_range; this was searched for instead, everywhere and of any time."
+    )
+
+
+@every_provider
+async def test_a_malformed_address_is_left_out(platform, provider: str):
+    results = [Result("Broken", "http://[foo"), RESULTS[0]]
+    async with engine(platform, provider, lambda asked: results):
+        reply = await search(platform)
+
+    assert reply.status == "success", reply.error
+    assert [one["title"] for one in json.loads(reply.content)["results"]] == ["Tides"]
+
+
+async def test_an_answer_nested_too_deep_is_no_result(platform):
+    async with engine(platform, "brave", web_search_cost_usd="0.005") as played:
+        played.refusals.append(Page("[" * 100_000, media_type="application/json"))
+        reply = await search(platform)
+
+    assert reply.error is not None and "no search result" in reply.error.message
+    assert reply.cost_usd == Decimal("0.005")
+
+
 @every_provider
 async def test_images_and_videos_are_searched_for(platform, provider: str):
     async with engine(platform, provider) as played:

@@ -64,6 +64,27 @@ def test_a_wider_search_has_no_quotes_sites_or_wishes():
     assert reformulated(request) == SearchRequest("exact words more", "image")
 
 
+def test_a_search_with_dates_alone_is_widened_to_any_time():
+    dates = read_date_range("day", today=TODAY)
+
+    assert reformulated(SearchRequest("plain words", dates=dates)) == SearchRequest("plain words")
+    assert reformulated(SearchRequest('"words"', dates=dates)) == SearchRequest("words", dates=dates)
+
+
+@pytest.mark.parametrize(
+    ("text", "day", "held"),
+    [
+        ("day", "2026-04-01", True),
+        ("day", "2026-04-02", False),
+        ("day", "2026-03-29", True),
+        ("day", "2026-03-28", False),
+        ("0001-01-01..9999-12-31", "9999-12-31", True),
+    ],
+)
+def test_a_date_of_another_time_zone_is_in_the_range(text: str, day: str, held: bool):
+    assert read_date_range(text, today=TODAY).may_hold(date.fromisoformat(day)) is held
+
+
 def test_a_plain_search_has_no_wider_one():
     assert reformulated(SearchRequest("plain words")) is None
     assert reformulated(SearchRequest("site:a.example")) is None
@@ -103,3 +124,23 @@ def test_doubles_other_schemes_and_other_times_are_left_out():
     ]
 
     assert [hit.title for hit in usable(hits, dates, limit=2)] == ["a", "new"]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://[foo",
+        "http://exa\u2100mple.com/",
+        "//a.example",
+        "data:image/png;base64,AA",
+        "",
+        "http://",
+        "http:///x",
+        "https://a.example/\ud800",
+        "https://a.example/\x1b[31m",
+    ],
+)
+def test_what_is_no_web_address_is_no_hit_and_no_image(url: str):
+    hits = [SearchHit("wrong", url), SearchHit("right", "https://a.example", image_url=url)]
+
+    assert usable(hits, None, limit=5) == [SearchHit("right", "https://a.example")]

@@ -37,8 +37,11 @@ class DateRange:
         return self.recency or next((name for name, days in _DAYS.items() if age <= days), None)
 
     def may_hold(self, day: date | None) -> bool:
-        """Return whether something of this date may be in the range; what has none may."""
-        return day is None or self.first <= day <= self.last
+        """Return whether something of this date may be in the range in some time zone; what has none may."""
+        return day is None or ((day - self.first).days >= -1 and (day - self.last).days <= 1)
+
+    def __str__(self) -> str:
+        return self.recency or f"{self.first}..{self.last}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +91,14 @@ def read_date_range(text: str, *, today: date) -> DateRange:
 
 
 def reformulated(request: SearchRequest) -> SearchRequest | None:
-    """Return a wider search for the same: without quotes, sites and further wishes; None: there is no wider one."""
+    """Return a wider search for the same; None: there is no wider one.
+
+    It is without quotes, sites and further wishes; one that has none of these is without its range of dates.
+    """
     plain = " ".join(_SITE.sub(" ", re.sub('["\u201c\u201d\u201e\u00ab\u00bb]', " ", request.query)).split())
     wider = replace(request, query=plain or request.query, category=None, target_info=())
+    if wider == request:
+        wider = replace(request, dates=None)
     return None if wider == request else wider
 
 
@@ -110,9 +118,19 @@ def usable(hits: Iterable[SearchHit], dates: DateRange | None, *, limit: int) ->
     """Return the first hits that are web addresses, each once, and not known to be of another time."""
     found: dict[str, SearchHit] = {}
     for hit in hits:
-        if urlsplit(hit.url).scheme in ("http", "https") and (dates is None or dates.may_hold(hit.published)):
-            found.setdefault(hit.url.rstrip("/"), hit)
+        if is_web_address(hit.url) and (dates is None or dates.may_hold(hit.published)):
+            image_url = hit.image_url if hit.image_url and is_web_address(hit.image_url) else None
+            found.setdefault(hit.url.rstrip("/"), replace(hit, image_url=image_url))
     return list(found.values())[:limit]
+
+
+def is_web_address(text: str) -> bool:
+    """Return whether a text that a search provider gives as an address is one of the web."""
+    try:
+        parts = urlsplit(text)
+        return text.isprintable() and parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        return False
 
 
 def _cut(words: str, *, less: int = 0, fewer: int = 0) -> str:

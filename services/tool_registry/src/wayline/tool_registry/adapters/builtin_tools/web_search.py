@@ -72,12 +72,28 @@ def web_search_tool(web: WebSearch) -> Callable[..., Awaitable[Any]]:
 def _results(request: SearchRequest, found: SearchResults) -> dict[str, Any]:
     """Return a search's result as the model reads it."""
     answer: dict[str, Any] = {"query": found.searched.words}
+    if notes := _notes(request, found):
+        answer["note"] = " ".join(notes)
+    return answer | {"results": [_hit(hit) for hit in found.hits]}
+
+
+def _notes(request: SearchRequest, found: SearchResults) -> list[str]:
+    if not found.hits:
+        return ["Nothing was found: try other or fewer words, or no date_range."]
+    notes: list[str] = []
     if found.searched != request:
         where = f" on {request.category} sites" if request.category else ""
-        answer["note"] = f"Nothing was found{where} for {request.words!r}; this was searched for instead, everywhere."
-    if not found.hits:
-        answer["note"] = "Nothing was found: try other or fewer words, or no date_range."
-    return answer | {"results": [_hit(hit) for hit in found.hits]}
+        undated = found.searched.dates != request.dates
+        when, instead = (" with this date_range", " and of any time") if undated else ("", "")
+        notes.append(
+            f"Nothing was found{where} for {request.words!r}{when}; this was searched for instead, everywhere{instead}."
+        )
+    if found.dates_unsure:
+        notes.append(
+            f"The search engine cannot limit this search to {found.searched.dates}: "
+            "results without `published` may be of another time."
+        )
+    return notes
 
 
 def _hit(hit: SearchHit) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -64,6 +64,8 @@ class SearchResults:
     searched: SearchRequest
     """What was searched for at last."""
     cost_usd: Decimal = Decimal(0)
+    dates_unsure: bool = False
+    """Hits without a date may be of another time than the one that was searched for."""
 
 
 class WebSearch:
@@ -103,7 +105,7 @@ class WebSearch:
     async def search(self, tenant: str, request: SearchRequest) -> SearchResults:
         """Return what was found, after one wider search where nothing was. Raises SearchRefused or SearchAway."""
         if (kept := self._kept.get((tenant, request))) is not None:
-            return SearchResults(kept.hits, kept.searched)
+            return replace(kept, cost_usd=Decimal(0))
         searched, paid = request, Decimal(0)
         hits = await self._asked(tenant, request, paid=paid)
         paid += self._cost_usd
@@ -111,7 +113,8 @@ class WebSearch:
             searched = wider
             hits = await self._asked(tenant, wider, paid=paid)
             paid += self._cost_usd
-        found = SearchResults(tuple(hits), searched, paid)
+        unsure = not self._provider.limits_dates(searched) and any(hit.published is None for hit in hits)
+        found = SearchResults(tuple(hits), searched, paid, unsure)
         size = sum(len(repr(hit)) for hit in hits) + len(repr(request))
         self._kept.put((tenant, request), found, size_bytes=size)
         return found
@@ -127,7 +130,7 @@ class WebSearch:
             return usable(self._provider.hits(request, answer), request.dates, limit=RESULTS_MAX)
         except GuardedRequestError as error:
             raise self._failed(error, paid) from error
-        except (UnusableAnswer, ValueError) as error:
+        except (UnusableAnswer, ValueError, RecursionError) as error:
             reason = f"{self._name} answered with what is no search result: is {URL_SETTING} its address?"
             # It has answered, so it may have charged.
             raise SearchRefused(reason, cost_usd=paid + self._cost_usd) from error

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from wayline.tool_registry.adapters.web.search_providers.provider import (
     TITLE_CHARS_MAX,
     ProviderCall,
+    address,
     day,
     items,
     text,
@@ -29,13 +30,17 @@ class Brave:
         self._key = key or ""
 
     def call(self, request: SearchRequest, *, count: int, today: date) -> ProviderCall:
-        """Return the HTTP request; images have no dates there."""
+        """Return the HTTP request."""
         parameters = {"q": request.words_with_sites, "count": str(count)}
-        if request.dates is not None and request.kind != "image":
+        if request.dates is not None and self.limits_dates(request):
             named = request.dates.recency
             parameters["freshness"] = _FRESHNESS[named] if named else f"{request.dates.first}to{request.dates.last}"
         headers = {"accept": "application/json", "x-subscription-token": self._key}
         return ProviderCall(f"{self._url}/{_PATHS[request.kind]}?{urlencode(parameters)}", headers=headers)
+
+    def limits_dates(self, request: SearchRequest) -> bool:
+        """Return whether pages or videos are asked for: images have no dates there."""
+        return request.dates is None or request.kind != "image"
 
     def hits(self, request: SearchRequest, answer: Any) -> list[SearchHit]:
         """Read `web.results`, or `results` of images and videos. Raises UnusableAnswer."""
@@ -46,14 +51,13 @@ class Brave:
                 url=str(one.get("url") or ""),
                 snippet=text(one.get("description")),
                 published=day(one.get("page_age")) if request.kind != "image" else None,
-                image_url=_inner(one, "properties", "url"),
-                duration=_inner(one, "video", "duration"),
+                image_url=address(_inner(one, "properties", "url")),
+                duration=text(_inner(one, "video", "duration")) or None,
             )
             for one in items(answer, *path)
         )
 
 
-def _inner(one: Any, name: str, field: str) -> str | None:
+def _inner(one: Any, name: str, field: str) -> Any:
     inner = one.get(name)
-    value = inner.get(field) if isinstance(inner, dict) else None
-    return value if isinstance(value, str) else None
+    return inner.get(field) if isinstance(inner, dict) else None

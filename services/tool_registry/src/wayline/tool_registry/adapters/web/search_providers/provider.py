@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, Protocol
 
+from wayline.documents import without_controls
 from wayline.tool_registry.web.search_request import SearchHit, SearchRequest
 
 TITLE_CHARS_MAX = 300
@@ -40,6 +41,10 @@ class Provider(Protocol):
         """Return the HTTP request that asks for hits."""
         ...
 
+    def limits_dates(self, request: SearchRequest) -> bool:
+        """Return whether the provider itself leaves out what is of another time."""
+        ...
+
     def hits(self, request: SearchRequest, answer: Any) -> list[SearchHit]:
         """Read a decoded answer. Raises UnusableAnswer."""
         ...
@@ -61,8 +66,15 @@ def items(answer: Any, *path: str) -> list[Mapping[str, Any]]:
 
 def text(value: Any, limit: int = SNIPPET_CHARS_MAX) -> str:
     """Return a text without the marks that providers put around what was searched for."""
-    plain = " ".join(html.unescape(_TAG.sub("", value)).split()) if isinstance(value, str) else ""
+    plain = " ".join(without_controls(html.unescape(_TAG.sub("", value))).split()) if isinstance(value, str) else ""
     return plain if len(plain) <= limit else f"{plain[: limit - 1]}…"
+
+
+def address(value: Any) -> str | None:
+    """Return an address, with a scheme where it has none; None for what is no text."""
+    if not isinstance(value, str):
+        return None
+    return f"https:{value}" if value.startswith("//") else value
 
 
 def day(*values: Any) -> date | None:

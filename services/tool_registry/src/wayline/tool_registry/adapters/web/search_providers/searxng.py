@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from wayline.tool_registry.adapters.web.search_providers.provider import (
     TITLE_CHARS_MAX,
     ProviderCall,
+    address,
     day,
     items,
     text,
@@ -34,6 +35,10 @@ class Searxng:
         headers = {"accept": "application/json"} | ({"authorization": f"Bearer {self._key}"} if self._key else {})
         return ProviderCall(f"{self._url}/search?{urlencode(parameters)}", headers=headers)
 
+    def limits_dates(self, request: SearchRequest) -> bool:
+        """Return whether a named range is asked for: any other is searched within a longer one, or not at all."""
+        return request.dates is None or request.dates.recency is not None
+
     def hits(self, request: SearchRequest, answer: Any) -> list[SearchHit]:
         """Read `results`. Raises UnusableAnswer."""
         return with_urls(
@@ -42,7 +47,7 @@ class Searxng:
                 url=str(one.get("url") or ""),
                 snippet=text(one.get("content")),
                 published=day(one.get("publishedDate")),
-                image_url=one.get("img_src") or None if request.kind == "image" else None,
+                image_url=address(one.get("img_src")) if request.kind == "image" else None,
                 duration=text(one.get("length")) or None if request.kind == "video" else None,
             )
             for one in items(answer, "results")

@@ -10,6 +10,7 @@ from wayline.tool_registry.adapters.web.search_providers.provider import (
     TITLE_CHARS_MAX,
     ProviderCall,
     UnusableAnswer,
+    address,
     day,
     items,
     text,
@@ -50,6 +51,10 @@ class Tavily:
         }
         return ProviderCall(f"{self._url}/search", method="POST", headers=headers, content=json.dumps(body).encode())
 
+    def limits_dates(self, request: SearchRequest) -> bool:
+        """Return whether pages or videos are asked for: images have no dates there."""
+        return request.dates is None or request.kind != "image"
+
     def hits(self, request: SearchRequest, answer: Any) -> list[SearchHit]:
         """Read `results`, or `images`. Raises UnusableAnswer."""
         if request.kind == "image":
@@ -72,8 +77,8 @@ class Tavily:
         return with_urls(
             SearchHit(
                 title=text(one.get("description"), TITLE_CHARS_MAX),
-                url=str(one.get("url") or ""),
-                image_url=str(one.get("url") or "") or None,
+                url=address(one.get("url")) or "",
+                image_url=address(one.get("url")),
             )
             for one in found
         )
