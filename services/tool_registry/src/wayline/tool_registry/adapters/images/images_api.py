@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import binascii
 import json
-from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -13,6 +11,7 @@ from typing import Any
 
 from wayline.contracts.image_models import ImageQuality, ImageShape
 from wayline.contracts.images import Image, seen
+from wayline.documents import without_controls
 from wayline.guarded_http import (
     BadStatus,
     Blocked,
@@ -22,7 +21,8 @@ from wayline.guarded_http import (
     Limits,
     TooLarge,
 )
-from wayline.tool_registry.image_prices import ImagePrices
+from wayline.tool_registry.image_bytes import decoded, is_data_uri, is_whole
+from wayline.tool_registry.image_prices import PROMPT_BYTES_MAX, ImagePrices
 
 SIZES: Mapping[ImageShape, str] = MappingProxyType(
     {"square": "1024x1024", "landscape": "1536x1024", "portrait": "1024x1536"}
@@ -36,6 +36,8 @@ _MODERATED = frozenset({"moderation_blocked", "content_policy_violation"})
 _UNPAID = frozenset({"insufficient_quota", "billing_hard_limit_reached", "enforced_spend_limit_reached"})
 _BUSY = frozenset({429, 503})
 _NOTHING = Decimal(0)
+_MALFORMED = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+"""What reading an answer raises that is none of an images API."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +90,8 @@ class ImagesApi:
         self._key = key
         self._prices = prices
         self._image_max_bytes = image_max_bytes
-        # In base64 a third longer.
-        self._limits = Limits(body_max_bytes=image_max_bytes * 4 // 3 + ANSWER_ROOM_BYTES, total_s=timeout_s)
+        # In base64 a third longer, and more with line breaks.
+        self._limits = Limits(body_max_bytes=image_max_bytes * 3 // 2 + ANSWER_ROOM_BYTES, total_s=timeout_s)
         self.model = model
 
     async def make(self, request: ImageRequest) -> MadeImage:
@@ -104,13 +106,14 @@ class ImagesApi:
         except GuardedRequestError as error:
             raise self._failure(error) from error
         try:
-            value = json.loads(answer.content)
+            # Some providers break the lines of base64 with plain line ends, which JSON does not allow.
+            value = json.loads(answer.content, strict=False)
             [entry] = value["data"]
             cost_usd = self._prices.of_image(
                 request.quality, request.shape, prompt_tokens=_prompt_tokens(value, request.prompt)
             )
             content = await self._content(entry, cost_usd)
-        except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
+        except _MALFORMED as error:
             reason = "the provider answered with what is no image: is WAYLINE_TOOL_REGISTRY_IMAGE_BASE_URL its address?"
             raise ImageFailed(reason, cost_usd=None) from error
         return self._checked(content, str(entry.get("revised_prompt") or ""), cost_usd)
@@ -134,10 +137,13 @@ class ImagesApi:
 
     async def _content(self, entry: Mapping[str, Any], cost_usd: Decimal) -> bytes:
         """Return the bytes of an image, which some providers only link to."""
-        if entry.get("b64_json"):
-            return b64decode(entry["b64_json"], validate=True)
+        if encoded := entry.get("b64_json"):
+            return decoded(encoded)
+        url = entry["url"]
+        if is_data_uri(url):
+            return decoded(url)
         try:
-            return (await self._client.get(entry["url"], limits=self._limits)).content
+            return (await self._client.get(url, limits=self._limits)).content
         except GuardedRequestError as error:
             raise ImageFailed(f"the image was made and could not be fetched: {error}", cost_usd=cost_usd) from error
 
@@ -145,10 +151,12 @@ class ImagesApi:
         kind = seen(content)
         if kind is None:
             raise ImageFailed("the provider answered with what is no PNG, JPEG, GIF or WebP", cost_usd=cost_usd)
+        if not is_whole(content, kind.media_type):
+            raise ImageFailed(f"the image that came breaks off after {len(content)} bytes", cost_usd=cost_usd)
         if len(content) > self._image_max_bytes:
             message = f"the image has {len(content)} bytes, above the limit of {self._image_max_bytes}"
             raise ImageFailed(message, cost_usd=cost_usd)
-        return MadeImage(content, kind, cost_usd, revised_prompt)
+        return MadeImage(content, kind, cost_usd, without_controls(revised_prompt))
 
     def _failure(self, error: GuardedRequestError) -> ImageFailed | ImagesAway:
         import httpx2
@@ -183,13 +191,18 @@ def _reason(content: bytes) -> tuple[str, str]:
     try:
         error = json.loads(content)["error"]
         return str(error.get("code") or error.get("type") or ""), str(error.get("message") or "")[:REASON_CHARS_MAX]
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except _MALFORMED:
         return "", ""
 
 
 def _prompt_tokens(answer: Mapping[str, Any], prompt: str) -> int:
-    """Return how many tokens the provider counted of a prompt; as many as it can have where it names none."""
+    """Return how many tokens the provider counted of a prompt; as many as it can have where it names none.
+
+    Never more than what was held for the call: a provider may count words of its own, but no novel.
+    """
     usage = answer.get("usage")
     details = usage.get("input_tokens_details") if isinstance(usage, dict) else None
     counted = details.get("text_tokens") if isinstance(details, dict) else None
-    return counted if isinstance(counted, int) and counted >= 0 else len(prompt.encode())
+    if isinstance(counted, int) and counted >= 0:
+        return min(counted, PROMPT_BYTES_MAX)
+    return len(prompt.encode())
