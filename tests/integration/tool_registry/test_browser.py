@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 
@@ -33,7 +34,7 @@ def browser_for(*sites: Website, **more) -> Browser:
 @in_browser
 async def test_a_page_is_read_with_what_its_scripts_put_there():
     async with Website({"/app": Page(APP), "/data": Page("High water at noon.", media_type="text/plain")}) as site:
-        document = await browser_for(site).render(site.url("/app"))
+        document = await browser_for(site).render("t", site.url("/app"))
 
     assert b"<p>High water at noon.</p>" in document
 
@@ -42,7 +43,7 @@ async def test_a_page_is_read_with_what_its_scripts_put_there():
 async def test_a_script_does_not_reach_the_inside():
     async with Website({"/secret": Page("secret")}) as inside:
         async with Website({"/nosy": Page(NOSY % inside.port)}) as site:
-            document = await browser_for(site).render(site.url("/nosy"))
+            document = await browser_for(site).render("t", site.url("/nosy"))
 
     # The proxy answers a request that it refuses, so the script cannot tell; the inside was never asked.
     assert inside.seen == []
@@ -53,25 +54,45 @@ async def test_a_script_does_not_reach_the_inside():
 async def test_a_document_above_the_limit_is_refused():
     async with Website({"/big": Page("<script>document.write('x'.repeat(3000))</script>")}) as site:
         with pytest.raises(CannotRender, match="above 2000 bytes"):
-            await browser_for(site, page_max_bytes=2_000).render(site.url("/big"))
+            await browser_for(site, page_max_bytes=2_000).render("t", site.url("/big"))
 
 
 @in_browser
 async def test_a_page_that_never_ends_is_given_up(tmp_path):
     async with Website({"/busy": Page("<script>while (true) {}</script>")}) as site:
         with pytest.raises(CannotRender, match="within 3 s"):
-            await browser_for(site, timeout_s=3).render(site.url("/busy"))
+            await browser_for(site, timeout_s=3).render("t", site.url("/busy"))
+
+
+@in_browser
+async def test_web_fetch_reads_what_scripts_made(platform):
+    async with Website({"/app": Page(APP), "/data": Page("High water at noon.", media_type="text/plain")}) as site:
+        hosts = [f"127.0.0.1:{site.port}"]
+        await platform.registry(web_allowed_hosts=hosts, web_browser=COMMAND, web_browser_timeout_s=60)
+        reply = await platform.once(platform.ask("web_fetch", {"urls": [site.url("/app")]}), timeout_s=60)
+
+    [read] = json.loads(reply.content)["results"]
+    assert (read["title"], read["content"]) == ("Tides", "High water at noon.")
+
+
+async def test_web_fetch_says_why_a_scripted_page_has_no_text(platform):
+    async with Website({"/app": Page(APP)}) as site:
+        await platform.registry(web_allowed_hosts=[f"127.0.0.1:{site.port}"], web_browser=["no-such-browser"])
+        reply = await platform.once(platform.ask("web_fetch", {"urls": [site.url("/app")]}), timeout_s=60)
+
+    assert reply.status == "failed"
+    assert "no-such-browser does not start" in reply.error.message
 
 
 async def test_a_browser_that_is_not_there_is_named():
     browser = Browser(["no-such-browser"], AddressPolicy(), page_max_bytes=1_000, timeout_s=10)
 
     with pytest.raises(CannotRender, match="no-such-browser does not start"):
-        await browser.render("http://example.org/")
+        await browser.render("t", "http://example.org/")
 
 
 async def test_a_browser_that_fails_says_what_to_try():
     browser = Browser(["false"], AddressPolicy(), page_max_bytes=1_000, timeout_s=10)
 
     with pytest.raises(CannotRender, match="does it run by hand"):
-        await browser.render("http://example.org/")
+        await browser.render("t", "http://example.org/")

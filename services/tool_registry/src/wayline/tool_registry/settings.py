@@ -105,6 +105,12 @@ class Settings(EnvironmentSettings):
     web_robots: bool = Field(default=True, description="Whether `web_fetch` does as the robots.txt of a site asks.")
     web_timeout_s: float = Field(default=20, gt=0, description="How long fetching and reading one page may take.")
     web_page_max_bytes: int = Field(default=10 * 1024 * 1024, ge=1, description="Of one page, unpacked.")
+    web_browser: tuple[str, ...] = Field(
+        default=(),
+        description='A Chromium with its flags, such as `["chromium"]`: it shows pages whose text their scripts make. '
+        "None: such pages have no text.",
+    )
+    web_browser_timeout_s: float = Field(default=20, gt=0, description="How long the browser may take for one page.")
     web_cache_s: float = Field(default=900, ge=0, description="How long pages and search results are kept.")
     web_cache_max_bytes: int = Field(default=32 * 1024 * 1024, ge=0, description="Of the text of pages that are kept.")
     web_search_provider: Literal["searxng", "brave", "tavily"] | None = Field(

@@ -17,9 +17,12 @@ from typing import Final
 from wayline.guarded_http import AddressPolicy
 from wayline.guarded_http.proxy import GuardedProxy
 from wayline.tool_registry.processes.pipes import close_pipes
+from wayline.tool_registry.web.tenant_slots import TenantSlots
 
 SCRIPTS_MS: Final = 5_000
 """How long scripts may run by their own clock, which skips what they wait for."""
+BROWSERS_MAX: Final = 2
+"""At once, of different tenants: each takes some hundred megabytes."""
 TRAFFIC_FACTOR: Final = 3
 """Of the bytes of a page, for what it loads beside itself."""
 FLAGS: Final = (
@@ -50,20 +53,18 @@ class CannotRender(Exception):
 class Browser:
     """Starts a browser for one page after the other."""
 
-    def __init__(
-        self, command: Sequence[str], policy: AddressPolicy, *, page_max_bytes: int, timeout_s: float, at_once: int = 1
-    ) -> None:
+    def __init__(self, command: Sequence[str], policy: AddressPolicy, *, page_max_bytes: int, timeout_s: float) -> None:
         self._command = tuple(command)
         self._policy = policy
         self._page_max_bytes = page_max_bytes
         self._timeout_s = timeout_s
-        self._free = asyncio.Semaphore(at_once)
+        self._slots = TenantSlots(BROWSERS_MAX)
 
-    async def render(self, url: str) -> bytes:
-        """Return the document of a page, as HTML, after its scripts ran. Raises CannotRender."""
+    async def render(self, tenant: str, url: str) -> bytes:
+        """Return the document of a page, as HTML in UTF-8, after its scripts ran. Raises CannotRender."""
         proxy = GuardedProxy(self._policy, bytes_max=TRAFFIC_FACTOR * self._page_max_bytes)
         try:
-            async with asyncio.timeout(self._timeout_s), self._free, proxy.serving() as port:
+            async with asyncio.timeout(self._timeout_s), self._slots.slot(tenant), proxy.serving() as port:
                 with tempfile.TemporaryDirectory(prefix="wayline-browser-", ignore_cleanup_errors=True) as profile:
                     return await self._dumped(url, port, profile)
         except TimeoutError:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from wayline.guarded_http import Answer, GuardedClient, GuardedRequestError, Limits, TimedOut
+from wayline.tool_registry.adapters.web.browser import Browser, CannotRender
 from wayline.tool_registry.adapters.web.document_reader import CannotRead, DocumentReader
 from wayline.tool_registry.adapters.web.retries import get_with_retries
 from wayline.tool_registry.adapters.web.robots_files import RobotsFiles
@@ -19,6 +20,10 @@ HEADERS = {
     "accept": "text/html,application/xhtml+xml,text/plain,application/pdf,"
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document;q=0.9,*/*;q=0.1"
 }
+SHOWN = {"content-type": "text/html; charset=utf-8"}
+"""What a browser has made of a page."""
+TEXT_MIN_CHARS = 200
+"""A page with less text is one that its scripts make."""
 _KINDS = {
     "text/html": "html",
     "application/xhtml+xml": "html",
@@ -51,6 +56,7 @@ class WebPages:
         client: GuardedClient,
         reader: DocumentReader,
         *,
+        browser: Browser | None = None,
         robots: bool = True,
         timeout_s: float = 20.0,
         page_max_bytes: int = 10 * 1024 * 1024,
@@ -60,6 +66,7 @@ class WebPages:
     ) -> None:
         self._client = client
         self._reader = reader
+        self._browser = browser
         self._check = RobotsFiles(client, backoff_first_s=backoff_first_s).check if robots else None
         self._timeout_s = timeout_s
         self._limits = Limits(body_max_bytes=page_max_bytes, total_s=timeout_s)
@@ -70,8 +77,8 @@ class WebPages:
         """Return a page as text. Raises CannotFetch."""
         if (kept := self._pages.get((tenant, url))) is not None:
             return kept
-        deadline = asyncio.get_running_loop().time() + self._timeout_s
-        page = await self._readable(tenant, await self._answer(url, deadline), deadline)
+        deadline = self._deadline()
+        page = await self._shown(tenant, await self._answer(url, deadline), deadline)
         self._pages.put((tenant, url), page, size_bytes=len(page.text.encode()) + len(url))
         return page
 
@@ -91,6 +98,28 @@ class WebPages:
         except GuardedRequestError as error:
             raise cannot_fetch(error) from error
 
+    def _deadline(self) -> float:
+        return asyncio.get_running_loop().time() + self._timeout_s
+
+    async def _shown(self, tenant: str, answer: Answer, deadline: float) -> WebPage:
+        """Return a page as text, with what its scripts put there where it has hardly any text without them."""
+        page, why = None, None
+        try:
+            page = await self._readable(tenant, answer, deadline)
+        except CannotFetch as error:
+            why = error
+        if self._browser is not None and _kind(answer) == "html" and is_made_by_scripts(answer.content, page):
+            try:
+                document = await self._browser.render(tenant, answer.url)
+                shown = replace(answer, content=document, headers=SHOWN)
+                return await self._readable(tenant, shown, self._deadline())
+            except (CannotRender, CannotFetch) as error:
+                why = CannotFetch("unreadable", f"without its scripts it has no text, and {error}")
+        if page is None:
+            assert why is not None
+            raise why
+        return page
+
     async def _readable(self, tenant: str, answer: Answer, deadline: float) -> WebPage:
         kind = _kind(answer)
         if kind is None:
@@ -104,6 +133,11 @@ class WebPages:
         except CannotRead as error:
             raise CannotFetch(error.code, str(error)) from error
         return WebPage(answer.url, read.title, read.text)
+
+
+def is_made_by_scripts(content: bytes, page: WebPage | None) -> bool:
+    """Return whether the text of a page is missing and its scripts may bring it."""
+    return (page is None or len(page.text) < TEXT_MIN_CHARS) and b"<script" in content.lower()
 
 
 def describe(found: WebPage | CannotFetch, url: str, text: str) -> dict[str, Any]:

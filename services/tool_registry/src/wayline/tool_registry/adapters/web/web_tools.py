@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from wayline.guarded_http import AddressPolicy, GuardedClient
+from wayline.tool_registry.adapters.web.browser import Browser
 from wayline.tool_registry.adapters.web.document_reader import DocumentReader
 from wayline.tool_registry.adapters.web.search_providers import PROVIDERS
 from wayline.tool_registry.adapters.web.web_pages import WebPages
@@ -38,6 +39,7 @@ def web_tools(settings: Settings) -> WebTools:
     pages = WebPages(
         client,
         reader,
+        browser=_browser(settings, policy),
         robots=settings.web_robots,
         timeout_s=settings.web_timeout_s,
         page_max_bytes=settings.web_page_max_bytes,
@@ -46,6 +48,17 @@ def web_tools(settings: Settings) -> WebTools:
     )
     return WebTools(
         pages if settings.web_fetch else None, _search(settings, provider_client), (client, provider_client), reader
+    )
+
+
+def _browser(settings: Settings, policy: AddressPolicy) -> Browser | None:
+    if not settings.web_browser:
+        return None
+    return Browser(
+        settings.web_browser,
+        policy,
+        page_max_bytes=settings.web_page_max_bytes,
+        timeout_s=settings.web_browser_timeout_s,
     )
 
 
