@@ -38,7 +38,7 @@ async def tunnel(port: int, to: str) -> bytes:
         writer.close()
 
 
-async def test_a_page_is_passed_on_with_its_headers_but_those_of_the_proxy():
+async def test_a_page_is_passed_on_without_headers_of_the_proxy():
     async with website(page=Page("hello")) as site, browsing(site) as client:
         headers = {"Accept-Language": "de", "Proxy-Authorization": "Basic c2VjcmV0"}
         answer = await client.get(site.url("/page?a=1"), headers=headers)
