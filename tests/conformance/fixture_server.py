@@ -38,10 +38,8 @@ from mcp_types import (
     TextResourceContents,
 )
 
-from wayline.gateway.handlers.mcp.offers import Offers
 from wayline.gateway.handlers.mcp.server import described
 from wayline.gateway.handlers.mcp.subscriptions import Subscriptions
-from wayline.gateway.handlers.shared.dependencies import Gateway
 
 from .fixture_tools import IMAGE, PIXEL, TOOLS, ask, call_tool, question
 
@@ -50,9 +48,8 @@ TEXT, BINARY = "test://static-text", "test://static-binary"
 _TEMPLATE = re.compile(r"test://template/([^/]+)/data")
 
 
-def make_fixture(gateway: Gateway, offers: Offers) -> Server[Any]:
+def make_fixture(_: Any, __: Any, subscriptions: Subscriptions) -> Server[Any]:
     """Return the server; it goes where `make_server` puts Wayline's own."""
-    subscriptions = Subscriptions(gateway, offers)
     server = Server[Any](
         "wayline-conformance",
         version="1",

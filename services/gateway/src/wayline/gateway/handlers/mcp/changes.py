@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Final
 
 from mcp.shared.subscriptions import (
@@ -19,7 +20,7 @@ from mcp_types import SubscriptionFilter
 from wayline.chassis import stopped
 from wayline.contracts.errors import Reject, WaylineError
 from wayline.contracts.events import Event
-from wayline.gateway.handlers.mcp.offers import Offers
+from wayline.gateway.handlers.mcp.offers import Listing, Offers
 from wayline.gateway.handlers.mcp.resources import Resources, job_of
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.handlers.shared.read_job import find_log
@@ -35,19 +36,33 @@ WATCHED_MAX: Final = 100
 EVERYTHING: Final = SubscriptionFilter(tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True)
 
 
+class ClientLists:
+    """The lists of which clients are told, read once for all streams of a tenant that look at the same time."""
+
+    def __init__(self, gateway: Gateway, offers: Offers) -> None:
+        self._offers = offers
+        self._prompts = Listing(gateway.prompts.listed)
+        self._documents = Listing(partial(Resources(gateway).page, cursor=None))
+
+    def wanted(self, caller: Caller, wanted: SubscriptionFilter) -> dict[ServerEvent, Callable[[], Awaitable[Any]]]:
+        """Return how each list that a client wants to be told of is read, by what it is told."""
+        lists: dict[ServerEvent, Callable[[], Awaitable[Any]]] = {}
+        if wanted.tools_list_changed:
+            lists[ToolsListChanged()] = partial(self._offers.listed, caller)
+        if wanted.prompts_list_changed:
+            lists[PromptsListChanged()] = partial(self._prompts.of, caller.tenant)
+        if wanted.resources_list_changed:
+            lists[ResourcesListChanged()] = partial(self._documents.of, caller.tenant)
+        return lists
+
+
 class Changes:
     """Looks after changes for one client while its stream is open."""
 
-    def __init__(self, gateway: Gateway, offers: Offers, caller: Caller, wanted: SubscriptionFilter) -> None:
+    def __init__(self, gateway: Gateway, lists: ClientLists, caller: Caller, wanted: SubscriptionFilter) -> None:
         self._gateway = gateway
         self._tenant = caller.tenant
-        self._lists: dict[ServerEvent, Callable[[], Awaitable[Any]]] = {}
-        if wanted.tools_list_changed:
-            self._lists[ToolsListChanged()] = lambda: offers.listed(caller)
-        if wanted.prompts_list_changed:
-            self._lists[PromptsListChanged()] = lambda: gateway.prompts.listed(self._tenant)
-        if wanted.resources_list_changed:
-            self._lists[ResourcesListChanged()] = lambda: Resources(gateway).page(self._tenant, None)
+        self._lists = lists.wanted(caller, wanted)
         self._seen: dict[ServerEvent, Any] = {}
         self._watched: dict[str, asyncio.Task[None]] = {}
         self._untold: dict[ServerEvent, None] = {}

@@ -43,13 +43,13 @@ class Resources:
 
     async def listed(self, request: McpRequest, cursor: str | None) -> ListResourcesResult:
         """List the documents that can be read, newest first; jobs are found by their id."""
-        page = await self.page(request.caller.tenant, cursor)
+        page = await self.page(request.caller.tenant, cursor=cursor)
         resources = [
             Resource(uri=document_uri(one.document_id), name=one.name, mime_type=TEXT) for one in page.documents
         ]
         return ListResourcesResult(resources=resources, next_cursor=page.next_cursor)
 
-    async def page(self, tenant: str, cursor: str | None) -> DocumentPage:
+    async def page(self, tenant: str, *, cursor: str | None) -> DocumentPage:
         """Return documents that can be read, newest first."""
         asked = ListDocuments(tenant=tenant, limit=PAGE, cursor=cursor, status=DocumentStatus.READY)
         return await self._gateway.bus.ask(asked, DocumentPage)

@@ -40,8 +40,8 @@ class McpRoute:
                 from wayline.gateway.handlers.mcp import exchange, offers, server, subscriptions
 
                 known = offers.Offers(self._gateway.bus)
-                made = server.make_server(self._gateway, known)
                 told = subscriptions.Subscriptions(self._gateway, known)
+                made = server.make_server(self._gateway, known, told)
                 self._exchanges = exchange.Exchanges(self._gateway, made, known.schema_of, told)
             return self._exchanges
 

@@ -61,9 +61,9 @@ INSTRUCTIONS = (
 logging.getLogger("mcp.server.streamable_http_manager").setLevel(logging.WARNING)
 
 
-def make_server(gateway: Gateway, offers: Offers) -> Server[Any]:
+def make_server(gateway: Gateway, offers: Offers, subscriptions: Subscriptions) -> Server[Any]:
     """Return the server, which keeps nothing of a client between two messages."""
-    methods, subscriptions = Methods(gateway, offers), Subscriptions(gateway, offers)
+    methods = Methods(gateway, offers)
     server = Server[Any](
         NAME,
         version=version("wayline-gateway"),

@@ -30,7 +30,7 @@ from mcp_types import (
 
 from wayline.contracts.errors import Reject, Unavailable
 from wayline.contracts.mcp_clients import Watching, WatchResource
-from wayline.gateway.handlers.mcp.changes import EVERYTHING, Changes
+from wayline.gateway.handlers.mcp.changes import EVERYTHING, Changes, ClientLists
 from wayline.gateway.handlers.mcp.client_session import session_of
 from wayline.gateway.handlers.mcp.offers import Offers
 from wayline.gateway.handlers.shared.dependencies import Gateway
@@ -46,7 +46,7 @@ class Subscriptions:
 
     def __init__(self, gateway: Gateway, offers: Offers) -> None:
         self._gateway = gateway
-        self._offers = offers
+        self._lists = ClientLists(gateway, offers)
 
     async def listen(
         self, ctx: ServerRequestContext[Any], params: SubscriptionsListenRequestParams
@@ -54,7 +54,7 @@ class Subscriptions:
         """Tell a client what it wants to be told, until it leaves or this process stops."""
         assert ctx.request is not None and ctx.request_id is not None
         self._gateway.streams.require_room()
-        changes = Changes(self._gateway, self._offers, ctx.request.state.identity, params.notifications)
+        changes = Changes(self._gateway, self._lists, ctx.request.state.identity, params.notifications)
         for uri in params.notifications.resource_subscriptions or ():
             try:
                 await changes.watch(uri)
@@ -78,7 +78,7 @@ class Subscriptions:
 
     async def stream(self, caller: Caller, session: str) -> AsyncGenerator[bytes]:
         """Yield the changes of a session as server-sent events, until its client leaves or this process stops."""
-        changes = Changes(self._gateway, self._offers, caller, EVERYTHING)
+        changes = Changes(self._gateway, self._lists, caller, EVERYTHING)
         with (
             self._gateway.change_streams.serving(caller.tenant, session, changes),
             self._gateway.streams.follower() as follower,
