@@ -7,7 +7,7 @@ import json
 import secrets
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import httpx2
 
@@ -21,6 +21,9 @@ SILENCE_MAX_S = 60.0
 RECONNECTS_MAX = 20
 RECONNECT_AFTER_S = 0.5
 TERMINAL = frozenset({"job.completed", "job.failed", "job.cancelled"})
+
+Parameter: TypeAlias = str | float | bool | None
+"""One parameter of a query."""
 
 
 class Client:
@@ -38,7 +41,7 @@ class Client:
     async def __aexit__(self, *_: object) -> None:
         await self._http.aclose()
 
-    async def get(self, path: str, **params: Any) -> Any:
+    async def get(self, path: str, **params: Parameter) -> Any:
         """Get a resource; parameters that are None are left out."""
         return await self._send(
             "GET", path, params={name: value for name, value in params.items() if value is not None}
@@ -70,7 +73,7 @@ class Client:
         """Delete a resource."""
         return await self._send("DELETE", path)
 
-    async def pages(self, path: str, **params: Any) -> AsyncGenerator[dict[str, Any]]:
+    async def pages(self, path: str, **params: Parameter) -> AsyncGenerator[dict[str, Any]]:
         """Yield the pages of a list, following `next_cursor` to the last."""
         cursor: str | None = None
         while True:
@@ -100,7 +103,7 @@ class Client:
         headers = {"Idempotency-Key": secrets.token_hex(16)}
         return await self.post(f"/v1/schedules/{name}/run", headers=headers)
 
-    async def approvals(self, **params: Any) -> dict[str, Any]:
+    async def approvals(self, **params: Parameter) -> dict[str, Any]:
         """Get a page of what waits for a person's decision."""
         return await self.get("/v1/approvals", **params)
 

@@ -44,5 +44,4 @@ def tool_usage(
     """Show which tools the jobs of agents call, and propose which to load always."""
     from wayline.standalone.terminal.list_views import tool_usage_table
 
-    asked = {"days": days, **({"agent": agent} if agent else {})}
-    answer(lambda client: client.get("/v1/tools/usage", params=asked), as_json=as_json, draw=tool_usage_table)
+    answer(lambda client: client.get("/v1/tools/usage", agent=agent, days=days), as_json=as_json, draw=tool_usage_table)
