@@ -16,6 +16,7 @@ from wayline.tool_registry.adapters.tool_embeddings import ToolEmbeddings
 
 MODEL = "all-MiniLM-L6-v2"
 SERVER = Path(__file__).with_name("minilm_server.py")
+VECTORS_MAX_BYTES = 256 * 1024 * 1024
 WAIT_S = 600.0
 """How long the first search may take, which has all tools embedded."""
 
@@ -41,7 +42,7 @@ async def tool_embeddings() -> AsyncIterator[ToolEmbeddings]:
                 model=MODEL, vectors=tuple(base64.b64encode(one.tobytes()).decode() for one in vectors)
             )
 
-        vectors = ToolEmbeddings(embed, wait_s=WAIT_S)
+        vectors = ToolEmbeddings(embed, wait_s=WAIT_S, kept_max_bytes=VECTORS_MAX_BYTES)
         yield vectors
         await vectors.close()
     finally:

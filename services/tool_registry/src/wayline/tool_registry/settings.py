@@ -92,6 +92,12 @@ class Settings(EnvironmentSettings):
         gt=0,
         description="How long a search of tools waits for retrieval's embedder; after that it is by words alone.",
     )
+    search_vectors_max_bytes: int = Field(
+        default=256 * 1024 * 1024,
+        ge=1,
+        description="Of the vectors of tools that a replica keeps for all tenants. Those used longest ago go first, "
+        "and are embedded again when a search needs them.",
+    )
     web_fetch: bool = Field(default=True, description="Whether there is the built-in tool `web_fetch`.")
     web_allowed_hosts: tuple[str, ...] = Field(
         default=(),

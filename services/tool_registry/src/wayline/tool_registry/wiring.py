@@ -218,7 +218,9 @@ def _embeddings(settings: Settings, bus: Bus) -> ToolEmbeddings:
     async def embed(ask: EmbedTexts) -> EmbeddedTexts:
         return await bus.ask(ask, EmbeddedTexts, timeout_s=settings.knowledge_timeout_s)
 
-    return ToolEmbeddings(embed, wait_s=settings.search_embedding_wait_s)
+    return ToolEmbeddings(
+        embed, wait_s=settings.search_embedding_wait_s, kept_max_bytes=settings.search_vectors_max_bytes
+    )
 
 
 def _servers(

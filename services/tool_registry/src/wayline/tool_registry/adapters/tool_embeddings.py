@@ -6,21 +6,18 @@ import asyncio
 import base64
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import structlog
 
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.knowledge import EMBEDDED_AT_ONCE_MAX, EmbeddedTexts, EmbedTexts
 from wayline.tool_registry.tool_search import ToolIndex, ToolText
+from wayline.tool_registry.tool_search.vector_cache import VectorCache
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from wayline.tool_registry.tool_search.vector_cache import Vector
 
-    Vector: TypeAlias = NDArray[np.float32]
-
-KEPT_MAX_BYTES = 64 * 1024 * 1024
 SILENT_S = 60.0
 """How long retrieval is left alone that has no embedder, or that could not embed a tenant's tools."""
 SLOW_SILENT_S = 10.0
@@ -34,13 +31,14 @@ log = structlog.get_logger()
 class ToolEmbeddings:
     """Vectors of tools by the hash of their text, each made once in this process."""
 
-    def __init__(self, embed: Embed, *, wait_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, embed: Embed, *, wait_s: float, kept_max_bytes: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._embed = embed
         self._wait_s = wait_s
         self._clock = clock
         self._model: str | None = None
-        self._vectors: dict[str, Vector] = {}
-        self._kept_bytes = 0
+        self._vectors = VectorCache(max_bytes=kept_max_bytes)
         self._filling: dict[str, asyncio.Task[None]] = {}
         self._silent_until: dict[str, float] = {}
 
@@ -70,25 +68,35 @@ class ToolEmbeddings:
         if vectors is None:
             self._silent_until[tenant] = self._clock() + SILENT_S
             return {}
-        if any(one.key not in self._vectors for one in index.texts):
+        # What does not fit is compared by its words: it would push out the others, and all be embedded at each search.
+        texts = index.texts[: self._vectors.room(vectors[0])]
+        self._vectors.use(one.key for one in texts)
+        if any(one.key not in self._vectors for one in texts):
             if tenant not in self._filling:
-                self._filling[tenant] = asyncio.create_task(self._fill(tenant, index.texts))
+                self._filling[tenant] = asyncio.create_task(self._fill(tenant, texts))
             await asyncio.shield(self._filling[tenant])
         return await asyncio.to_thread(self._cosines, vectors[0], index)
 
     async def _fill(self, tenant: str, texts: Sequence[ToolText]) -> None:
+        dropped = 0
         try:
             missing = list({one.key: one for one in texts if one.key not in self._vectors}.values())
             for at in range(0, len(missing), EMBEDDED_AT_ONCE_MAX):
                 batch = missing[at : at + EMBEDDED_AT_ONCE_MAX]
                 vectors = await self._ask(tenant, [one.text for one in batch], holds=True)
                 for one, vector in zip(batch, vectors or (), strict=False):
-                    self._keep(one.key, vector)
+                    dropped += self._vectors.keep(one.key, vector)
         except (Retry, Reject) as error:
             self._silent_until[tenant] = self._clock() + SILENT_S
             log.warning("tools have no embeddings yet", tenant=tenant, why=str(error))
         finally:
             del self._filling[tenant]
+            if dropped:
+                log.warning(
+                    "vectors of tools were dropped: raise WAYLINE_TOOL_REGISTRY_SEARCH_VECTORS_MAX_BYTES",
+                    tenant=tenant,
+                    dropped=dropped,
+                )
 
     async def _ask(self, tenant: str, texts: Sequence[str], *, holds: bool) -> list[Vector] | None:
         import numpy as np
@@ -98,15 +106,9 @@ class ToolEmbeddings:
             return None
         if reply.model != self._model:
             # Vectors of two models cannot be compared.
-            self._model, self._kept_bytes = reply.model, 0
+            self._model = reply.model
             self._vectors.clear()
         return [np.frombuffer(base64.b64decode(one), "<f4") for one in reply.vectors]
-
-    def _keep(self, key: str, vector: Vector) -> None:
-        self._vectors[key] = vector
-        self._kept_bytes += vector.nbytes
-        while self._kept_bytes > KEPT_MAX_BYTES:
-            self._kept_bytes -= self._vectors.pop(next(iter(self._vectors))).nbytes
 
     def _cosines(self, query: Vector, index: ToolIndex) -> Mapping[int, float]:
         import numpy as np
