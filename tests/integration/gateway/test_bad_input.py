@@ -101,6 +101,11 @@ BAD_REQUESTS: dict[str, tuple[dict[str, Any], int, str]] = {
         "invalid_request",
     ),
     "an empty query": ({"method": "POST", "url": "/v1/search", "json": {"query": ""}}, 422, "invalid_request"),
+    "a search for tools by blanks": (
+        {"method": "POST", "url": "/v1/tools/search", "json": {"query": " \n"}},
+        422,
+        "invalid_request",
+    ),
     "an agent with a placeholder": (
         {"method": "PUT", "url": "/v1/agents/a", "json": {"instructions": "Today is {{date}}."}},
         422,

@@ -4,6 +4,7 @@ import sys
 
 from wayline.contracts.mcp_servers import EnableServer, GetServer, PutServer, ServerView, State
 from wayline.contracts.server_config import ServerConfig
+from wayline.contracts.tenant_settings import SWITCHED_TOOLS
 from wayline.contracts.tools import FoundTools, SearchTools
 from wayline.testkit import until
 
@@ -29,7 +30,7 @@ async def test_a_search_finds_tools_by_their_words_and_servers(platform):
     file = platform.tmp_path / "ledger.py"
     file.write_text(LEDGER)
     config = ServerConfig(command=sys.executable, args=(str(file),))
-    await platform.bus.ask(PutServer(tenant=platform.tenant, name="cash", config=config), ServerView)
+    await platform.bus.ask(PutServer(tenant=platform.tenant, name="book", config=config), ServerView)
 
     async def connected() -> bool:
         return bool((await search(platform, "petty cash in Zollikon")).tools)
@@ -43,11 +44,25 @@ async def test_a_search_finds_tools_by_their_words_and_servers(platform):
     theirs = await search(platform, "petty cash in Zollikon", tenant="others")
 
     assert clock.tools[0].tool.name == "get_current_time"
-    assert [one.tool.name for one in cash.tools] == ["cash__entries"]
-    assert (named.tools, named.disabled) == ((), ("cash__entries",))
-    assert named.unusable[0].how == "add cash__entries to the `tools` of the agent (`wayline agents put`)"
+    assert [one.tool.name for one in cash.tools] == ["book__entries"]
+    assert (named.tools, named.disabled) == ((), ("book__entries",))
+    assert named.unusable[0].how == "add book__entries to the `tools` of the agent (`wayline agents put`)"
     assert "WAYLINE_TOOL_REGISTRY_WEB_SEARCH_PROVIDER" in {one.name: one.how for one in web.unusable}["web_search"]
-    assert "cash__entries" not in {one.tool.name for one in theirs.tools}
+    assert "book__entries" not in {one.tool.name for one in theirs.tools}
+
+
+async def test_an_unset_and_switched_off_tool_names_both_remedies(platform):
+    await platform.registry()
+
+    off = await search(platform, "search the web", patterns=("web_*",), off=SWITCHED_TOOLS["web_search"])
+    on = await search(platform, "search the web", patterns=("web_*",))
+
+    [both], [one] = ([tool for tool in found.unusable if tool.name == "web_search"] for found in (off, on))
+    assert (both.why, both.how) == (
+        f"{one.why}, and the switch `web_search` is off",
+        f"{one.how}; set `web_search` to true in the agent, or `wayline settings set web_search=on` where it leaves "
+        "that out",
+    )
 
 
 async def test_a_disabled_servers_tool_is_named_with_what_enables_it(platform):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from wayline.contracts.tools import FoundTools, SearchTools
+from wayline.contracts.tools import FoundTools, SearchTools, ToolDefinition, UnusableTool
 from wayline.store import PostgresUnavailable
 from wayline.tool_registry.adapters.tables.definition_table import DefinitionTable
 from wayline.tool_registry.adapters.tool_embeddings import ToolEmbeddings
-from wayline.tool_registry.tool_search import CANDIDATES_MAX, Entry, ToolIndexes, choose, fuse
+from wayline.tool_registry.tool_search import CANDIDATES_MAX, Entry, Match, ToolIndexes, choose, fuse
 from wayline.tool_registry.tools.definitions import PinnedAway
 from wayline.tool_registry.tools.tool_servers import ToolServers
 from wayline.tool_registry.tools.unusable_tools import unusable_tools
@@ -34,7 +34,9 @@ class SearchHandlers:
         index = await self.indexes.of(ask.tenant, entries)
         by_words = index.search(ask.query, at_most=CANDIDATES_MAX)
         similar = await self.embeddings.similar(ask.tenant, ask.query, index)
-        return choose(fuse(by_words, similar, index), ask, searched=len(tools), unusable=unusable)
+        found = choose(fuse(by_words, similar, index), ask, searched=len(tools), unusable=unusable)
+        told = (_with_agents_reason(one, ask) if one.name in unusable else one for one in found.unusable)
+        return found.model_copy(update={"unusable": tuple(told)})
 
     async def _pinned(self, tenant: str) -> list[PinnedAway]:
         try:
@@ -42,3 +44,13 @@ class SearchHandlers:
         except PostgresUnavailable:
             # What can be called is found without it.
             return []
+
+
+def _with_agents_reason(one: UnusableTool, ask: SearchTools) -> UnusableTool:
+    """Add what would keep the agent from a tool that nobody can call now, once it could be called."""
+    callable_tool = Match(ToolDefinition(name=one.name), 1.0)
+    kept_from = choose([callable_tool], ask, searched=1).unusable
+    if not kept_from:
+        return one
+    [other] = kept_from
+    return UnusableTool(name=one.name, why=f"{one.why}, and {other.why}", how=f"{one.how}; {other.how}")

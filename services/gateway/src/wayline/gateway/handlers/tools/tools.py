@@ -29,7 +29,9 @@ class ToolSearchBody(Body):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"query": "send money abroad", "agent": "banker"}]})
 
-    query: Annotated[str, StringConstraints(min_length=1, max_length=2_000, pattern=TEXT_WITHOUT_NUL)]
+    query: Annotated[
+        str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2_000, pattern=TEXT_WITHOUT_NUL)
+    ]
     max_results: int = Field(default=10, ge=1, le=20)
     agent: Name | None = Field(
         default=None, description="Only tools that this agent may use are found; others that fit are named."
