@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from wayline.contracts.chat import AssistantMessage, ToolCall
 from wayline.contracts.tool_use import (
     AgentsToolUse,
     GetAgentsToolUse,
@@ -17,6 +19,7 @@ from wayline.contracts.tool_use import (
     ToolUse,
     UsedTool,
 )
+from wayline.contracts.tools import RECALL, RUN_AGENT, RUN_CODE, TOOL_SEARCH, ToolError
 from wayline.tracing.handlers import tool_use
 
 from .conftest import Log, Start, TracingPlatform
@@ -80,14 +83,26 @@ async def test_pages_hold_every_call_once(
     ]
 
 
-async def test_tools_of_most_jobs_of_an_agent_are_proposed(platform: TracingPlatform, start: Start):
+async def end_job(platform: TracingPlatform, job_id: str, tools: Collection[str], *, unknown: str = "") -> None:
+    """Write the log of a job that called tools in one step; of those one may be unknown."""
+    log = Log(platform.bus, job_id, "acme")
+    begun = (log.submitted(), log.routed(), log.claimed(), log.asked_model(1))
+    message = AssistantMessage(tool_calls=tuple(ToolCall(call=name, tool=name) for name in tools))
+    answered = log.model_answered(1).model_copy(update={"message": message})
+    no_tool = ToolError(code="unknown_tool", message="there is no such tool here")
+    ended = [
+        log.tool_answered(1, call=name, failed=name == unknown).model_copy(
+            update={"tool": name, "error": no_tool if name == unknown else None}
+        )
+        for name in tools
+    ]
+    await log.append(*begun, answered, *ended, log.completed(steps=1))
+
+
+async def test_tools_of_more_than_half_of_ten_jobs_are_proposed(platform: TracingPlatform, start: Start):
     await start()
-    for number in range(tool_use.JOBS_MIN):
-        log = Log(platform.bus, f"j{number}", "acme")
-        calls = ("1",) if number < 6 else ()
-        ended = [log.tool_answered(1, call="1")] if calls else []
-        await log.append(log.submitted(), log.routed(), log.claimed(), log.asked_model(1))
-        await log.append(log.model_answered(1, calls=calls), *ended, log.completed(steps=1))
+    for number in range(10):
+        await end_job(platform, f"j{number}", ["search"] * (number < 6) + ["rate"] * (number < 5))
     await write(platform, "open")
     await write(platform, "j1", tenant="other")
     await platform.wait_until_read()
@@ -97,5 +112,29 @@ async def test_tools_of_most_jobs_of_an_agent_are_proposed(platform: TracingPlat
     nobodys = await platform.bus.ask(GetAgentsToolUse(tenant="acme", agent="gone", since=SINCE), AgentsToolUse)
     theirs = await platform.bus.ask(GetAgentsToolUse(tenant="other", since=SINCE), AgentsToolUse)
 
-    assert (mine.jobs, mine.tools, mine.always) == (10, (UsedTool(tool="search", jobs=6),), ("search",))
+    called = (UsedTool(tool="search", jobs=6), UsedTool(tool="rate", jobs=5))
+    assert (mine.jobs, mine.tools, mine.always) == (10, called, ("search",))
     assert (nobodys.agents, theirs.agents) == ((), ())
+
+
+async def test_fewer_than_ten_jobs_propose_nothing(platform: TracingPlatform, start: Start):
+    await start()
+    for number in range(9):
+        await end_job(platform, f"j{number}", ["search"])
+    await platform.wait_until_read()
+
+    used = await platform.bus.ask(GetAgentsToolUse(tenant="acme", since=SINCE), AgentsToolUse)
+
+    assert [(one.jobs, one.always) for one in used.agents] == [(9, ())]
+
+
+async def test_unknown_tools_and_the_executors_own_do_not_count(platform: TracingPlatform, start: Start):
+    await start()
+    own = [RECALL, RUN_AGENT, RUN_CODE, TOOL_SEARCH]
+    for number in range(10):
+        await end_job(platform, f"j{number}", ["search", "no_such_tool", *own], unknown="no_such_tool")
+    await platform.wait_until_read()
+
+    used = await platform.bus.ask(GetAgentsToolUse(tenant="acme", since=SINCE), AgentsToolUse)
+
+    assert [one.tools for one in used.agents] == [(UsedTool(tool="search", jobs=10),)]

@@ -126,7 +126,7 @@ class AgentToolUse(Frozen):
     jobs: int = Field(ge=1, description="Ended jobs that were looked at: the newest ones, at most 1,000.")
     tools: tuple[UsedTool, ...] = Field(description="The most used ones first.")
     always: tuple[str, ...] = Field(
-        default=(), description="Tools that were called in more than half of at least 10 jobs: worth loading always."
+        default=(), description="Those that were called in more than half of at least 10 jobs, loaded always or not."
     )
 
 

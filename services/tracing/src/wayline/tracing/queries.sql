@@ -149,6 +149,7 @@ ORDER BY 1
 
 -- name: tools_of_agents
 -- A row without a tool counts the jobs that were looked at. A call through `use_tool` is one of the tool that it names.
+-- A name that no tool has comes from a model. Steps of older builds have no error.
 WITH looked AS MATERIALIZED (
     SELECT agent, job_id
     FROM (
@@ -167,6 +168,7 @@ FROM (
         ELSE called ->> 'tool' END AS tool
     FROM looked
     JOIN steps ON steps.tenant = $1 AND steps.job_id = looked.job_id, jsonb_array_elements(calls) AS called
+    WHERE called ->> 'error' IS DISTINCT FROM 'unknown_tool'
 ) AS used
 WHERE tool IS NOT NULL
 GROUP BY agent, tool

@@ -27,7 +27,7 @@ from wayline.contracts.tool_use import (
     ToolUse,
     UsedTool,
 )
-from wayline.contracts.tools import RECALL, RUN_CODE, TOOL_SEARCH, USE_TOOL
+from wayline.contracts.tools import RECALL, RUN_AGENT, RUN_CODE, TOOL_SEARCH, USE_TOOL
 from wayline.store import Record, Store
 from wayline.tracing.errors import BadCursor
 
@@ -40,7 +40,7 @@ JOBS_MAX = 1_000
 JOBS_MIN = 10
 """What fewer jobs have in common proposes nothing."""
 OFTEN = 0.5
-OWN = frozenset({RECALL, RUN_CODE, TOOL_SEARCH, USE_TOOL})
+OWN = frozenset({RECALL, RUN_AGENT, RUN_CODE, TOOL_SEARCH, USE_TOOL})
 """Tools of the executor, which are there wherever they are needed."""
 
 Place = tuple[datetime, str, int, int]
@@ -67,7 +67,7 @@ class ToolUseAnswers:
         )
 
     async def get_agents_tool_use(self, asked: GetAgentsToolUse) -> AgentsToolUse:
-        """Return which tools the newest jobs of agents called, and which of them are worth loading always."""
+        """Return which tools the newest jobs of agents called, and which of them most of these jobs called."""
         rows = await self._store.fetch(
             asked.tenant, self._store.sql.tools_of_agents, asked.tenant, asked.agent, asked.since, JOBS_MAX
         )

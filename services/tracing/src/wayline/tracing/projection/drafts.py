@@ -101,6 +101,8 @@ class CallDraft:
     output: str | None = None
     duration_ms: float | None = None
     status: str = "running"
+    error: str | None = None
+    """The code of what went wrong."""
     span: SpanDraft | None = None
     in_program: bool = False
     """A program asked for it: its failure is the program's to deal with."""
@@ -113,6 +115,7 @@ class CallDraft:
             "output": None if self.output is None else cut(self.output),
             "duration_ms": self.duration_ms,
             "status": self.status,
+            "error": self.error,
         }
 
 

@@ -33,12 +33,13 @@ def completed(drafts: JobDrafts, event: e.ToolCompleted, _: Job) -> None:
     step = drafts.step(event.step, event)
     call, span = _call(drafts, event, step)
     call.status, call.duration_ms = event.status, event.duration_ms
+    call.error = event.error.code if event.error else None
     call.output = event.error.message if event.error else event.content
     status = {"success": "ok", "failed": "error", "skipped": "unset"}[event.status]
-    span.close(event.at, status, error=event.error.code if event.error else None, took_ms=event.duration_ms)
+    span.close(event.at, status, error=call.error, took_ms=event.duration_ms)
     _price(drafts, event, span)
     # A name that no tool has comes from a model: such names must not become label values without end.
-    known = not (event.error and event.error.code == "unknown_tool")
+    known = call.error != "unknown_tool"
     effect = str(span.attributes.get(names.EFFECT, "-"))
     drafts.facts.append(ToolEnded(event.tool if known else "-", effect, event.status, event.duration_ms / 1_000))
     if step.complete:

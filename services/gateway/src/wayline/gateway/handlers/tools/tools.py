@@ -9,15 +9,16 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from wayline.contracts.agents import Agent, GetAgent
-from wayline.contracts.errors import NotFound
+from wayline.contracts.agents import Agent, AgentConfig, GetAgent
+from wayline.contracts.errors import NotFound, Refused, WaylineError
 from wayline.contracts.ids import Name
 from wayline.contracts.tool_use import AgentsToolUse, AgentToolUse, GetAgentsToolUse
-from wayline.contracts.tools import FoundTools, SearchTools
-from wayline.gateway.handlers.shared.dependencies import GatewayDependency, Reader
+from wayline.contracts.tools import FoundTools, ListTools, SearchTools, ToolDefinition, ToolList
+from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader
 from wayline.gateway.openapi import fails
 from wayline.gateway.shapes.body import TEXT_WITHOUT_NUL, Body
 from wayline.gateway.strict_json import StrictRoute
+from wayline.gateway.tool_proposals import ProposedTools, proposed_tools
 
 DAYS, DAYS_MAX = 30, 400
 
@@ -48,18 +49,13 @@ async def search_tools(body: ToolSearchBody, gateway: GatewayDependency, caller:
     return await gateway.bus.ask(ask, FoundTools)
 
 
-class ProposedTools(BaseModel):
-    """An agent's `tools`, with those always loaded that its jobs often call."""
-
-    always: tuple[str, ...]
-    deferred: tuple[str, ...]
-
-
 class AgentUsage(AgentToolUse):
     """The tools that the newest jobs of one agent called."""
 
     tools_proposed: ProposedTools | None = Field(
-        default=None, description="To be saved as the agent's `tools`. Null: nothing is proposed, or it is gone."
+        default=None,
+        description="To be saved as the agent's `tools`: it loads those of `always` that are deferred now. Null: none "
+        "is, the agent is gone, or its tools cannot be looked up.",
     )
 
 
@@ -76,19 +72,33 @@ async def tool_usage(
     agent: Name | None = None,
     days: Annotated[int, Query(ge=1, le=DAYS_MAX, description="How far back jobs are looked at.")] = DAYS,
 ) -> ToolUsage:
-    """Return which tools the jobs of agents call, and which of them are worth loading always."""
+    """Return which tools the jobs of agents call, and propose which deferred ones to load always."""
     since = datetime.now(UTC) - timedelta(days=days)
     ask = GetAgentsToolUse(tenant=caller.tenant, agent=agent, since=since)
     used = await gateway.bus.ask(ask, AgentsToolUse)
+    there = await _all_tools(gateway, caller.tenant) if any(one.always for one in used.agents) else ()
 
     async def with_proposal(one: AgentToolUse) -> AgentUsage:
-        if not one.always:
-            return AgentUsage(**dict(one))
-        try:
-            saved = await gateway.bus.ask(GetAgent(tenant=caller.tenant, name=one.agent), Agent)
-        except NotFound:
-            return AgentUsage(**dict(one))
-        deferred = tuple(name for name in saved.config.tools if name not in one.always)
-        return AgentUsage(**dict(one), tools_proposed=ProposedTools(always=one.always, deferred=deferred))
+        config = await _current_config(gateway, caller.tenant, one.agent) if one.always and there else None
+        proposed = None if config is None else proposed_tools(config, one.always, there)
+        return AgentUsage(**dict(one), tools_proposed=proposed)
 
     return ToolUsage(agents=tuple(await asyncio.gather(*map(with_proposal, used.agents))))
+
+
+async def _all_tools(gateway: Gateway, tenant: str) -> tuple[ToolDefinition, ...]:
+    """Return the tools of a tenant; none where they cannot be looked up, because what jobs called is known without."""
+    try:
+        return (await gateway.bus.ask(ListTools(tenant=tenant), ToolList)).tools
+    except WaylineError:
+        return ()
+
+
+async def _current_config(gateway: Gateway, tenant: str, agent: str) -> AgentConfig | None:
+    """Return how an agent behaves now; None: it is gone."""
+    try:
+        return (await gateway.bus.ask(GetAgent(tenant=tenant, name=agent), Agent)).config
+    except Refused as error:
+        if error.code != NotFound.code:
+            raise
+        return None

@@ -1,0 +1,56 @@
+"""What agents call, and which `tools` are proposed of it, over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wayline.contracts.agents import Agent, AgentConfig, GetAgent
+from wayline.contracts.errors import NotFound, Retry
+from wayline.contracts.tool_use import AgentsToolUse, AgentToolUse, GetAgentsToolUse, UsedTool
+from wayline.contracts.tools import ListTools, ToolDefinition, ToolList
+
+from .conftest import Running
+from .others import Others
+
+RATE, PAY = ToolDefinition(name="bank__rate"), ToolDefinition(name="bank__pay")
+DEFERRED = {"deferred": ["bank__*"]}
+
+
+def used(agent: str, *tools: str) -> AgentToolUse:
+    return AgentToolUse(
+        agent=agent, jobs=10, tools=tuple(UsedTool(tool=name, jobs=9) for name in tools), always=tuple(tools)
+    )
+
+
+async def proposals(gateway: Running, others: Others, *uses: AgentToolUse, **tools: Any) -> dict[str, Any]:
+    """Return what is proposed for agents whose jobs called tools; `tools` are those of the agents that there are."""
+
+    def agent(asked: GetAgent) -> Agent | NotFound:
+        if asked.name not in tools:
+            return NotFound("agent", asked.name)
+        return Agent(name=asked.name, version=1, config=AgentConfig.model_validate({"tools": tools[asked.name]}))
+
+    await others.answer(GetAgentsToolUse, AgentsToolUse(agents=uses))
+    await others.answer(GetAgent, agent)
+    answer = await gateway.client.get("/v1/tools/usage")
+    assert answer.status_code == 200
+    return {one["agent"]: one["tools_proposed"] for one in answer.json()["agents"]}
+
+
+async def test_only_what_an_agent_may_use_now_is_proposed(gateway: Running, others: Others):
+    await others.answer(ListTools, ToolList(tools=(PAY, RATE)))
+    agents: dict[str, Any] = {"banker": DEFERRED, "reduced": {"deferred": ["bank__rate"]}, "small": ["bank__rate"]}
+    uses = (used(name, "bank__pay", "no_such_tool") for name in (*agents, "gone"))
+
+    found = await proposals(gateway, others, *uses, **agents)
+
+    banker = {"always": ["bank__pay"], "deferred": ["bank__*"]}
+    assert found == {"banker": banker, "reduced": None, "small": None, "gone": None}
+
+
+async def test_usage_is_shown_while_no_tools_can_be_listed(gateway: Running, others: Others):
+    await others.answer(ListTools, Retry("no server was reached yet"))
+
+    found = await proposals(gateway, others, used("banker", "bank__rate"), banker=DEFERRED)
+
+    assert found == {"banker": None}
