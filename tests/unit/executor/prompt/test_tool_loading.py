@@ -37,11 +37,15 @@ def names(tools) -> list[str]:
     return [tool.name for tool in tools]
 
 
-def test_few_tools_are_all_loaded_and_no_search_is_offered():
-    listed = MANY[:ALWAYS_MAX]
+def test_fifteen_tools_are_all_loaded_and_no_search_is_offered():
+    listed = MANY[:15]
 
     assert always_loaded(AgentConfig(), listed) is listed
     assert TOOL_SEARCH not in names(pin(("*",), listed))
+
+
+def test_of_sixteen_tools_those_that_nothing_prefers_are_deferred():
+    assert names(always_loaded(AgentConfig(), [*MANY[:15], CLOCK])) == ["get_current_time"]
 
 
 def test_of_many_tools_required_named_and_built_in_ones_are_loaded():
