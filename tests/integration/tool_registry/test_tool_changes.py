@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from mcp.server.mcpserver import Context, MCPServer
+from mcp_types import Tool
 
 from wayline.contracts.tools import ListTools, ToolList
 from wayline.testkit import until
@@ -13,10 +14,22 @@ from .test_servers import connected, program
 
 MODERN_SERVER = """
 from mcp.server.mcpserver import Context, MCPServer
-server = MCPServer("growing")
+listings = 0
+
+class Growing(MCPServer):
+    async def list_tools(self):
+        global listings
+        listings += 1
+        return await super().list_tools()
+
+server = Growing("growing")
 
 def added() -> str:
     return "added"
+
+@server.tool()
+def listed() -> int:
+    return listings
 
 @server.tool()
 async def grow(ctx: Context) -> str:
@@ -53,6 +66,19 @@ for line in sys.stdin:
 """
 
 
+async def until_listed_at_the_start(platform) -> None:
+    """Wait for the listing that follows the begin of a stream of changes: a tool added before it needs no news."""
+    asked = 0
+
+    async def is_listed() -> bool:
+        nonlocal asked
+        asked += 1
+        reply = await platform.call(platform.ask("growing__listed", job=f"listed-{asked}"))
+        return int(reply.content) >= 2
+
+    await until(is_listed, within=15, why="the tools are listed again as the stream of changes begins")
+
+
 async def until_added(platform) -> None:
     async def is_listed() -> bool:
         listed = await platform.bus.ask(ListTools(tenant=platform.tenant), ToolList)
@@ -63,8 +89,10 @@ async def until_added(platform) -> None:
 
 @pytest.mark.parametrize("text", [MODERN_SERVER, OLD_SERVER], ids=["2026-07-28", "2025-11-25"])
 async def test_tools_that_a_server_adds_are_offered_without_a_poll(platform, text):
-    await platform.registry(program(platform, "growing", text), probe_every_s=600)
+    await platform.registry(program(platform, "growing", text, effects={"listed": "read"}), probe_every_s=600)
     await connected(platform, "growing")
+    if text is MODERN_SERVER:
+        await until_listed_at_the_start(platform)
 
     grown = await platform.call(platform.ask("growing__grow"))
 
@@ -73,7 +101,15 @@ async def test_tools_that_a_server_adds_are_offered_without_a_poll(platform, tex
 
 
 async def test_tools_that_an_http_server_adds_are_offered_without_a_poll(platform):
-    server = MCPServer("growing")
+    listings: list[int] = []
+
+    class Growing(MCPServer):
+        async def list_tools(self) -> list[Tool]:
+            tools = await super().list_tools()
+            listings.append(len(tools))
+            return tools
+
+    server = Growing("growing")
 
     @server.tool()
     async def grow(ctx: Context) -> str:
@@ -84,6 +120,8 @@ async def test_tools_that_an_http_server_adds_are_offered_without_a_poll(platfor
     async with serving(server) as url:
         await platform.registry({"name": "growing", "url": url}, probe_every_s=600)
         await connected(platform, "growing")
+        # Also as the stream of changes begins: a tool that is added before that needs no news.
+        await until(lambda: len(listings) >= 2, within=15, why="the tools are listed again")
 
         grown = await platform.call(platform.ask("growing__grow"))
 
