@@ -3,12 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
+from mcp.server import MCPServer
 
 from wayline.contracts.errors import Retry
 from wayline.testkit import until
+from wayline.testkit.mcp_servers import serving
 from wayline.tool_registry.calls.running_calls import RunningCalls
+
+from .test_servers import program
+
+WAITING = """
+import asyncio, sys
+from pathlib import Path
+from mcp.server import MCPServer
+server = MCPServer("waiting")
+
+@server.tool()
+async def wait() -> str:
+    Path("{0}/begun").touch()
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        Path("{0}/cancelled").touch()
+        raise
+
+server.run()
+"""
 
 
 @pytest.mark.parametrize(
@@ -31,6 +54,49 @@ async def test_a_cancel_stops_the_call_in_whichever_replica_runs_it(platform, to
 
     assert (reply.status, reply.error.code if reply.error else None) == (status, code)
     assert slow.calls() == []
+
+
+async def test_a_cancel_ends_the_tool_of_an_http_server(platform):
+    begun, cancelled = asyncio.Event(), asyncio.Event()
+    server = MCPServer("waiting")
+
+    @server.tool()
+    async def wait() -> str:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+        return ""
+
+    async with serving(server) as url:
+        await platform.registry({"name": "waiting", "url": url, "effects": {"wait": "read"}})
+
+        await cancel_once(platform, begun.is_set)
+
+        await until(cancelled.is_set, why="the server cancels its tool")
+
+
+async def test_a_cancel_ends_the_tool_of_a_program(platform):
+    text = WAITING.format(platform.tmp_path)
+    await platform.registry(program(platform, "waiting", text, effects={"wait": "read"}))
+    begun, cancelled = (Path(platform.tmp_path, name) for name in ("begun", "cancelled"))
+
+    await cancel_once(platform, begun.exists)
+
+    await until(cancelled.exists, why="the server cancels its tool")
+
+
+async def cancel_once(platform, begun) -> None:
+    """Cancel a call of a tool that never ends by itself, once the tool has begun."""
+    ask = platform.ask("waiting__wait")
+    calling = asyncio.create_task(platform.call(ask))
+    await until(begun, within=20, why="the tool has begun")
+    await platform.cancel(ask.key)
+    reply = await calling
+    assert reply.error is not None
+    assert reply.error.code == "cancelled"
 
 
 async def test_a_cancelled_call_stays_cancelled_when_repeated(platform):
