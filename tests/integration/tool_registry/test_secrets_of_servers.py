@@ -130,6 +130,19 @@ async def test_a_server_whose_key_is_missing_is_away_and_says_so(platform):
     await until(says_so, why="the server names the missing key")
 
 
+async def test_a_server_whose_key_is_missing_can_be_saved_anew(platform):
+    before = await platform.registry(platform.effects.settings(), **settings(OLD))
+    await put(platform, "leaky", **program(platform, "leaky", LEAKY))
+    platform.running.remove(before.service)
+    await before.stop()
+    await platform.registry(platform.effects.settings(), **settings(NEW))
+
+    await put(platform, "leaky", **program(platform, "leaky", LEAKY))
+    await until_connected(platform, "leaky")
+
+    assert await key_ids(platform) == {"new"}
+
+
 async def test_a_row_moved_to_another_server_cannot_be_opened(platform):
     await platform.registry(platform.effects.settings(), **settings(OLD), reread_every_s=0.1)
     await put(platform, "leaky", **program(platform, "leaky", LEAKY))

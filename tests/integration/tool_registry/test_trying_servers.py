@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from base64 import b64encode
@@ -14,6 +15,7 @@ from mcp.server import MCPServer
 from wayline.contracts.errors import Reject
 from wayline.contracts.mcp_servers import (
     EnableServer,
+    GetImpact,
     OfferedCounts,
     PutServer,
     ServerReport,
@@ -198,6 +200,32 @@ async def test_masks_stand_for_a_saved_servers_secrets(platform):
     assert report.errors.endswith("no key ***\\u001b[31m")
     with pytest.raises(Reject, match="none is stored"):
         await tried(platform, **masked)
+
+
+async def test_masks_send_no_secret_to_another_url(platform):
+    await platform.registry(platform.effects.settings(), **ALLOWED)
+    heard: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard.append(await reader.read(10_000))
+        writer.close()
+
+    thief = await asyncio.start_server(answer, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{thief.sockets[0].getsockname()[1]}/evil?{MASK}"
+    masked: dict[str, Any] = {"url": url, "headers": {"Authorization": MASK}}
+    async with serving(bank()) as mine:
+        await put(platform, "bank", url=f"{mine}?key={CANARY}", headers={"Authorization": CANARY})
+
+        for asking in (
+            TryServer(tenant=platform.tenant, name="bank", config=ServerConfig(**masked)),
+            PutServer(tenant=platform.tenant, name="bank", config=ServerConfig(**masked)),
+            GetImpact(tenant=platform.tenant, name="bank", config=ServerConfig(**masked)),
+        ):
+            with pytest.raises(Reject, match="none is stored for this scheme, host and port"):
+                await platform.bus.ask(asking, type(asking).replies)
+    thief.close()
+
+    assert heard == []
 
 
 async def test_a_disabled_server_can_be_tried_again(platform):

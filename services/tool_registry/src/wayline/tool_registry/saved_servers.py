@@ -19,6 +19,14 @@ from wayline.tool_registry.settings import Settings
 Secrets: TypeAlias = dict[str, dict[str, str]]
 """The values of `headers` and `env` by name, the query of `url`, which often holds a key, and `oauth.client_secret`."""
 
+KEPT_FOR = {
+    "headers": "this scheme, host and port",
+    "url": "this scheme, host and port",
+    "env": "this `command` with these `args` and no other change of `env`",
+    "oauth": "this `issuer`",
+}
+"""What must stay the same for a mask to keep the stored value: to whom a secret is given."""
+DEFAULT_PORTS = {"http": 80, "https": 443}
 COMMAND_SHOWN_MAX = 300
 """Characters of a command line in an error."""
 LOADER_VARIABLES = ("PATH", "LD_", "DYLD_")
@@ -74,6 +82,28 @@ def split(config: ServerConfig) -> tuple[ServerConfig, Secrets]:
     return masked, {kind: held for kind, held in secrets.items() if held}
 
 
+def has_masks(config: ServerConfig) -> bool:
+    """Return whether a configuration has a mask in place of a secret."""
+    values = [*config.headers.values(), *config.env.values()]
+    if config.oauth is not None and config.oauth.client_secret is not None:
+        values.append(config.oauth.client_secret)
+    return _query(config) == MASK or any(value.get_secret_value() == MASK for value in values)
+
+
+def kept(stored: Secrets, config: ServerConfig, *, saved: ServerConfig) -> Secrets:
+    """Return the stored secrets that masks of a configuration may stand for: those that go to whom they went before.
+
+    Otherwise whoever may save or try a server could have its secrets sent to a server or a program of their own.
+    """
+    same = {
+        "headers": _origin(config) == _origin(saved),
+        "url": _origin(config) == _origin(saved),
+        "env": (config.command, config.args) == (saved.command, saved.args) and _only_keeps(config.env, saved.env),
+        "oauth": _issuer(config) == _issuer(saved),
+    }
+    return {kind: held for kind, held in stored.items() if same[kind]}
+
+
 def filled(config: ServerConfig, stored: Secrets) -> ServerConfig:
     """Return a configuration with the stored secrets in place of its masks. Raises Reject where none is stored."""
     base, _, query = (config.url or "").partition("?")
@@ -87,6 +117,27 @@ def filled(config: ServerConfig, stored: Secrets) -> ServerConfig:
             **_oauth_filled(config.oauth, stored),
         }
     )
+
+
+def _query(config: ServerConfig) -> str:
+    return (config.url or "").partition("?")[2]
+
+
+def _origin(config: ServerConfig) -> tuple[str, str | None, int | None] | None:
+    try:
+        parts = urlsplit(config.url or "")
+        return parts.scheme, parts.hostname, parts.port or DEFAULT_PORTS.get(parts.scheme)
+    except ValueError:
+        return None
+
+
+def _only_keeps(env: Mapping[str, SecretStr], saved: Mapping[str, SecretStr]) -> bool:
+    """Return whether no variable is new or has another value: one may name the host that a program sends a token to."""
+    return all(name in saved and value.get_secret_value() == MASK for name, value in env.items())
+
+
+def _issuer(config: ServerConfig) -> str | None:
+    return None if config.oauth is None else config.oauth.issuer
 
 
 def _oauth_filled(oauth: ServerOAuth | None, stored: Secrets) -> dict[str, ServerOAuth]:
@@ -110,7 +161,7 @@ def _stored(stored: Secrets, kind: str, name: str, *, shown: str) -> str:
         return stored[kind][name]
     except KeyError:
         raise Reject(
-            f"{shown} is {MASK}, which keeps a stored value, and none is stored: send the value",
+            f"{shown} is {MASK}, which keeps a stored value, and none is stored for {KEPT_FOR[kind]}: send the value",
             code="no_stored_secret",
             status=422,
         ) from None

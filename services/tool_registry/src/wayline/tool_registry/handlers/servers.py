@@ -35,8 +35,11 @@ from wayline.tool_registry.adapters.tables.server_table import ServerTable
 from wayline.tool_registry.handlers.announcements import AnnouncementHandlers
 from wayline.tool_registry.saved_servers import (
     SavedServer,
+    Secrets,
     filled,
+    has_masks,
     is_untrusted,
+    kept,
     of_tenant,
     require_allowed,
     require_key,
@@ -169,11 +172,17 @@ class ServerHandlers:
             require_name(name, self.of_tenants.taken)
             stored = await self.table.find(tenant, name)
         try:
-            config = filled(config, {} if stored is None else self.table.secrets(stored))
+            config = filled(config, self._kept(stored, config))
         except CannotOpen as error:
             raise Conflict(f"{error}; send every value of `headers` and `env` anew") from None
         require_allowed(config, self.settings)
         return config
+
+    def _kept(self, stored: SavedServer | None, config: ServerConfig) -> Secrets:
+        """Return what the masks of a configuration stand for. Raises CannotOpen."""
+        if stored is None or not has_masks(config):
+            return {}
+        return kept(self.table.secrets(stored), config, saved=stored.config)
 
     async def services_of(self, tenant: str) -> dict[str, datetime | None]:
         """Return when each service on the bus was heard first, by name; None: it is trusted, and nothing is kept."""
