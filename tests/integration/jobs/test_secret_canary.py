@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
 from base64 import b64encode
 from contextlib import redirect_stderr
 from pathlib import Path
 
 import httpx2
+import mcp_types as types
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -42,8 +44,12 @@ def bank_of(key: str) -> MCPServer:
         raise ToolError(f"{key} was refused, {MARKER}")
 
     @bank.tool(description="Look.")
-    def look() -> str:
-        return f"{MARKER} " * (LONG // len(MARKER))
+    def look() -> types.CallToolResult:
+        text = f"{MARKER} {key} " + f"{MARKER} " * (LONG // len(MARKER))
+        about = {"key": key, "entities": [{"type": "account", "id": key, "name": f"{key} of acme"}]}
+        cited = {"wayline/citations": [{"document": key, "quote": f"{key} is here"}]}
+        content = [types.TextContent(type="text", text=text), types.TextContent(type="text", text=json.dumps(about))]
+        return types.CallToolResult(content=[*content], structured_content=about, _meta=cited)
 
     return bank
 
@@ -87,7 +93,7 @@ async def test_a_secret_is_in_no_table_stream_object_log_or_span(platform, tmp_p
             for service in platform.running:
                 service.telemetry.add_processor(SimpleSpanProcessor(spans))
             config = {"url": f"{url}?key={CANARY}-query", "headers": {"Authorization": f"Bearer {key}"}}
-            config["untrusted"] = False
+            config |= {"untrusted": False, "trusted": True}
             async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{platform.http_port}", timeout=30) as http:
                 answers = [
                     await http.put("/v1/mcp/servers/bank", json=config),

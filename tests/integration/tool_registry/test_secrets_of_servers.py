@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
 import sys
 from base64 import b64encode
@@ -42,6 +43,10 @@ server = MCPServer("leaky")
 @server.tool()
 def fail() -> str:
     raise ToolError(f"401: the key {os.environ['TOKEN']} is not known")
+
+@server.tool()
+def show() -> dict[str, str]:
+    return {"kept": "as it is", "token": os.environ["TOKEN"]}
 
 @server.tool()
 def length() -> str:
@@ -194,6 +199,7 @@ async def test_a_secret_is_in_no_store_log_span_or_error(platform, caplog, capfd
                 await platform.call(platform.ask("leaky__fail", job="j3")),
                 await platform.call(platform.ask("dying__any", job="j4")),
                 await platform.call(platform.ask("gone__any", job="j5")),
+                await platform.call(platform.ask("leaky__show", job="j6")),
             ]
         seen += (await platform.bus.ask(ListServers(tenant=platform.tenant), ServerList)).servers
         seen.append(await platform.bus.ask(ListTools(tenant=platform.tenant), ToolList))
@@ -220,6 +226,7 @@ async def test_a_secret_is_in_no_store_log_span_or_error(platform, caplog, capfd
     assert "leaky" in written["database"]
     assert "leaky" in written["spans"]
     assert replies[2].status == "failed"
+    assert json.loads(replies[5].content) == {"kept": "as it is", "token": "***"}
 
 
 async def dump(dsn: str) -> str:

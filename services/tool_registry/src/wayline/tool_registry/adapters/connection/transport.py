@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from wayline.contracts.server_config import ServerConfig
+from wayline.tool_registry.adapters.connection.server_secrets import ServerSecrets
 from wayline.tool_registry.errors import NotBegun
 from wayline.tool_registry.processes import limited_program
 from wayline.tool_registry.settings import Settings
@@ -30,12 +31,6 @@ CONNECT_S = 10.0
 EVENT_MAX_BYTES = 128 * 1024 * 1024
 """Of one answer that a server streams: too long a result is refused by its own limit, and by the library's it would be
 lost, after the effect."""
-HIDDEN_CHARS_MIN = 4
-"""A shorter value is no secret, and would take words out of every error."""
-
-LONG_CHARS_MIN = 12
-HIDDEN_MAX = 1_000
-"""Tokens come and go: of more the oldest are forgotten."""
 
 AddSecret: TypeAlias = Callable[[str], None]
 MakeAuth: TypeAlias = "Callable[[AddSecret], ServerAuth]"
@@ -80,16 +75,9 @@ class Transport:
         self._errors_to = errors_to
         self._http: AsyncClient | None = None
         self._scratch: str | None = None
-        self._hidden = _secrets_of(server)
-        self._long = tuple(secret for secret in self._hidden if len(secret) >= LONG_CHARS_MIN)
+        self.secrets = ServerSecrets(server)
         self.ended = ""
         """Why the last connection with a program was ended here."""
-
-    def add_secret(self, secret: str) -> None:
-        """Hide one more text, such as a token."""
-        if secret not in self._hidden:
-            self._hidden = (secret, *self._hidden[: HIDDEN_MAX - 1])
-            self._long = tuple(known for known in self._hidden if len(known) >= LONG_CHARS_MIN)
 
     @property
     def over_http(self) -> bool:
@@ -123,22 +111,12 @@ class Transport:
         return streamable_http_client(server.url or "", http_client=self._http, max_sse_event_size=EVENT_MAX_BYTES)
 
     def hide(self, text: str) -> str:
-        """Return a text without the server's secrets: servers repeat what they were sent in their errors."""
-        for secret in self._hidden:
-            text = text.replace(secret, "***")
-        return text
+        """Return an error without the server's secrets."""
+        return self.secrets.hide(text)
 
     def without_secrets(self, value: Any) -> Any:
-        """Return a JSON value without the server's longer secrets; a short one may be a word of its descriptions."""
-        if isinstance(value, str):
-            for secret in self._long:
-                value = value.replace(secret, "***")
-            return value
-        if isinstance(value, list):
-            return [self.without_secrets(one) for one in value]
-        if isinstance(value, dict):
-            return {self.without_secrets(key): self.without_secrets(one) for key, one in value.items()}
-        return value
+        """Return a definition, a list or a resource without the server's secrets."""
+        return self.secrets.without_secrets(value)
 
     def _program(self, command: str) -> Any:
         args, env = list(self._server.args), _plain(self._server.env)
@@ -183,7 +161,7 @@ class Transport:
             self._confined,
             connections_max=self._connections_max,
             headers=_plain(self._server.headers),
-            auth=None if self._authorize is None else self._authorize(self.add_secret),
+            auth=None if self._authorize is None else self._authorize(self.secrets.add_token),
             event_streams=frozenset({"GET"} if self._server.sse else {"GET", "POST"}),
         )
 
@@ -250,15 +228,3 @@ def _without_encoding(headers: Mapping[str, str]) -> dict[str, str]:
 
 def _plain(values: Mapping[str, SecretStr]) -> dict[str, str]:
     return {name: value.get_secret_value() for name, value in values.items()}
-
-
-def _secrets_of(server: ServerConfig) -> tuple[str, ...]:
-    """Return the texts that must not be in any error, the longest first."""
-    values = {*_plain(server.headers).values(), *_plain(server.env).values()}
-    if server.oauth is not None and server.oauth.client_secret is not None:
-        values.add(server.oauth.client_secret.get_secret_value())
-    parts = {part for value in values for part in value.split()}
-    _, _, query = (server.url or "").partition("?")
-    keys = {part.partition("=")[2] for part in query.split("&")} | {query}
-    found = {text for text in values | parts | keys if len(text) >= HIDDEN_CHARS_MIN}
-    return tuple(sorted(found, key=len, reverse=True))

@@ -16,6 +16,7 @@ from wayline.tool_registry.adapters.connection.mcp_input import send_call
 from wayline.tool_registry.adapters.connection.mcp_library import load
 from wayline.tool_registry.adapters.connection.offered_tools import RedactedTool, offered_tools, redacted_tools
 from wayline.tool_registry.adapters.connection.questions import CallQuestions, Questions
+from wayline.tool_registry.adapters.connection.redacted_results import redacted_result
 from wayline.tool_registry.adapters.connection.server_task import ServerTask
 from wayline.tool_registry.adapters.connection.sessions import another, entered
 from wayline.tool_registry.adapters.connection.tool_changes import ToolChanges
@@ -131,7 +132,7 @@ class McpServer(ServerTask):
             if stop is not None or result is None or asked is None:
                 raise _RequestStopped(stop)
             self._silent = False
-            return asked.ended(result, hide=self.hide)
+            return redacted_result(asked.ended(result, hide=self.hide), self._transport.secrets)
         except _RequestStopped as stopped:
             raise stopped.error or NotBegun("the request was not sent") from None
         except NotBegun as error:
@@ -142,7 +143,7 @@ class McpServer(ServerTask):
         except Exception as error:
             if asked is not None and asked.asked is not None and (refused := refusal(error)) is not None:
                 # Many servers fail a call whose question was cancelled.
-                return asked.open_question(self.hide(refused))
+                return redacted_result(asked.open_question(self.hide(refused)), self._transport.secrets)
             # Anything that a transport raises becomes one of our four, or the outcome would be guessed at.
             failure = call_error(error, timeout_s=timeout_s, hide=self.hide)
             if isinstance(failure, AnswerLost) and self._transport.ended:
