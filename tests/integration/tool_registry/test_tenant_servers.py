@@ -275,7 +275,7 @@ async def test_a_variable_that_decides_what_runs_is_refused(platform):
     await platform.registry(platform.effects.settings(), **ALLOWED)
 
     for name in ("PATH", "LD_PRELOAD", "DYLD_INSERT_LIBRARIES", "path"):
-        with pytest.raises(Reject, match="decides which program runs"):
+        with pytest.raises(Reject, match="may decide which code runs"):
             await put(platform, "mine", **program(platform, env={name: "/tmp/evil"}))
 
 

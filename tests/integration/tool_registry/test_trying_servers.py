@@ -174,8 +174,12 @@ async def test_a_program_that_is_not_allowed_is_not_tried(platform):
 async def test_a_variable_that_decides_what_runs_is_not_tried(platform):
     await platform.registry(platform.effects.settings(), **ALLOWED)
 
-    with pytest.raises(Reject, match="decides which program runs"):
-        await tried(platform, **program(platform, env={"LD_PRELOAD": "/tmp/evil.so"}))
+    for env in (
+        {"LD_PRELOAD": "/tmp/evil.so"},
+        {"PYTHONWARNINGS": "all:0:antigravity.x:0:0", "BROWSER": f"/bin/sh -c 'touch {trace(platform)}' #%s"},
+    ):
+        with pytest.raises(Reject, match="may decide which code runs"):
+            await tried(platform, **program(platform, env=env))
 
     assert not trace(platform).exists()
 

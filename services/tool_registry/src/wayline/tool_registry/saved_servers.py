@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,6 +12,7 @@ from pydantic import SecretStr
 
 from wayline.contracts.errors import Conflict, Reject
 from wayline.contracts.server_config import MASK, ServerConfig, ServerOAuth, ServerSettings
+from wayline.tool_registry.allowed_programs import not_allowed, require_program
 from wayline.tool_registry.secret_keys import VARIABLE, Sealed
 from wayline.tool_registry.settings import Settings
 
@@ -27,10 +27,6 @@ KEPT_FOR = {
 }
 """What must stay the same for a mask to keep the stored value: to whom a secret is given."""
 DEFAULT_PORTS = {"http": 80, "https": 443}
-COMMAND_SHOWN_MAX = 300
-"""Characters of a command line in an error."""
-LOADER_VARIABLES = ("PATH", "LD_", "DYLD_")
-"""They decide which program runs, and what is loaded into it."""
 
 
 @dataclass(frozen=True)
@@ -176,20 +172,17 @@ def require_name(name: str, taken: Iterable[str]) -> None:
 def require_allowed(config: ServerConfig, settings: Settings) -> None:
     """Refuse a configuration that a tenant may not use here. Raises Reject, saying who can allow it."""
     if config.command is not None:
-        _require_command((config.command, *config.args), settings.commands)
-        for name in config.env:
-            if name.upper().startswith(LOADER_VARIABLES):
-                raise _not_allowed(f"the variable {name} decides which program runs: leave it out of `env`")
+        require_program(config, settings.commands)
         return
     try:
         parts = urlsplit(config.url or "")
         _ = parts.port
     except ValueError:
-        raise _not_allowed("`url` is not of the form https://host:port/path") from None
+        raise not_allowed("`url` is not of the form https://host:port/path") from None
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise _not_allowed("`url` is not of the form https://host:port/path")
+        raise not_allowed("`url` is not of the form https://host:port/path")
     if parts.username is not None or parts.password is not None:
-        raise _not_allowed("`url` is shown to readers: put the user and the password into `headers`")
+        raise not_allowed("`url` is shown to readers: put the user and the password into `headers`")
 
 
 def require_key(secrets: Secrets, newest: str | None) -> None:
@@ -201,32 +194,3 @@ def require_key(secrets: Secrets, newest: str | None) -> None:
             code="no_secret_key",
             status=409,
         )
-
-
-def _require_command(argv: tuple[str, ...], allowed: tuple[str, ...]) -> None:
-    if any(_allows(one, argv) for one in allowed):
-        return
-    if not allowed:
-        raise _not_allowed(
-            "programs of tenants do not run on this installation: name them in WAYLINE_TOOL_REGISTRY_COMMANDS where "
-            "the tool-registry runs, or give a `url`"
-        )
-    raise _not_allowed(
-        f"the command {shlex.join(argv)[:COMMAND_SHOWN_MAX]} is not allowed here; "
-        f"WAYLINE_TOOL_REGISTRY_COMMANDS allows {', '.join(allowed)}"
-    )
-
-
-def _allows(entry: str, argv: tuple[str, ...]) -> bool:
-    """Return whether an entry of the list allows a program: by its command, or by how its whole command line begins."""
-    if entry == argv[0]:
-        return True
-    try:
-        words = tuple(shlex.split(entry))
-    except ValueError:
-        return False
-    return len(words) > 1 and argv[: len(words)] == words
-
-
-def _not_allowed(why: str) -> Reject:
-    return Reject(why, code="server_not_allowed", status=422)

@@ -11,6 +11,7 @@ from pydantic_settings import SettingsConfigDict
 from wayline.chassis.settings import EnvironmentSettings, HttpUrl, Port
 from wayline.contracts.server_config import ServerSettings
 from wayline.guarded_http import PORTS, AddressPolicy
+from wayline.tool_registry.allowed_programs import AllowedCommand
 from wayline.tool_registry.image_prices import ImagePrices, known_prices
 from wayline.tool_registry.secret_keys import SecretKeys
 
@@ -63,10 +64,12 @@ class Settings(EnvironmentSettings):
         description="Keys of the secrets of tenants' servers, `id:base64` of 32 bytes each, parted by commas: the "
         "first one encrypts, all decrypt. Not set: a server with secrets cannot be saved. `wayline up` makes one.",
     )
-    commands: tuple[str, ...] = Field(
+    commands: tuple[str | AllowedCommand, ...] = Field(
         default=(),
         description="Programs that tenants' servers may be, by exact name or path; with arguments after it, such as "
-        "`npx -y @scope/x@1.2.3`, only command lines that begin with exactly these words. None: only by URL.",
+        "`npx -y @scope/x@1.2.3`, only command lines that begin with exactly these words. An object of `command` and "
+        "`env`, a list of names, allows these variables and no others; a plain entry all but those that may decide "
+        "which code runs. None: only by URL.",
     )
     private_servers: bool = Field(
         default=False,
