@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from wayline.contracts.errors import Conflict
 from wayline.contracts.mcp_servers import ApproveDefinitions, EnableServer, GetServer, PutServer, TryServer
 from wayline.contracts.server_config import MASK
@@ -28,6 +30,16 @@ async def test_a_server_is_saved_with_its_secrets_and_shown_with_masks(gateway: 
     assert (asked.tenant, asked.name) == ("default", "bank")
     assert saved.status_code == shown.status_code == 200
     assert shown.json()["config"]["headers"] == {"X": MASK}
+
+
+@pytest.mark.parametrize(("query", "enabled"), [("", None), ("?enabled=false", False), ("?enabled=true", True)])
+async def test_a_server_is_saved_enabled_as_asked(gateway: Running, others: Others, query: str, enabled: bool | None):
+    await others.answer(PutServer)
+
+    saved = await gateway.client.put(f"/v1/mcp/servers/bank{query}", json=BANK)
+
+    assert saved.status_code == 200
+    assert [one.enabled for one in others.asked if isinstance(one, PutServer)] == [enabled]
 
 
 async def test_only_administrators_change_servers(platform: Platform, others: Others):

@@ -97,6 +97,22 @@ async def test_a_saved_server_can_be_called_at_once(platform):
     assert reply.status == "success"
 
 
+async def test_a_server_saved_as_disabled_is_never_run(platform):
+    await platform.registry(platform.effects.settings(), **ALLOWED)
+    started = platform.tmp_path / "started"
+    touching = {"command": sys.executable, "args": ["-c", f"open({str(started)!r}, 'w')"]}
+    ask = PutServer(tenant=platform.tenant, name="mine", config=ServerConfig(**touching), enabled=False)
+
+    view = await platform.bus.ask(ask, ServerView)
+    again = await put(platform, "mine", **program(platform))
+    await put(platform, "other", url=platform.effects.url)
+    await until_listed(platform, "other__look_read")
+
+    assert (view.enabled, view.state, again.state) == (False, State.DISABLED, State.DISABLED)
+    assert not started.exists()
+    assert not {name for name in await names(platform) if name.startswith("mine")}
+
+
 async def test_results_of_a_saved_server_are_strangers_words(platform):
     await platform.registry(platform.effects.settings(), **ALLOWED)
 

@@ -61,9 +61,9 @@ class Client:
             return await self._send("POST", path, files={"file": file}, data=body, params=params)
         return await self._send("POST", path, json=body, headers=headers, params=params)
 
-    async def put(self, path: str, body: Mapping[str, Any]) -> Any:
+    async def put(self, path: str, body: Mapping[str, Any], *, params: Mapping[str, Any] | None = None) -> Any:
         """Put a resource."""
-        return await self._send("PUT", path, json=body)
+        return await self._send("PUT", path, json=body, params=params)
 
     async def patch(self, path: str, body: Mapping[str, Any]) -> Any:
         """Change some fields of a resource."""

@@ -177,6 +177,7 @@ class PutServer(_WithConfig, subject="mcp.put.{tenant}", replies=ServerView):
     """Save a server of the tenant's own; `**********` in place of a secret keeps the stored one."""
 
     name: ServerName
+    enabled: bool | None = Field(default=None, description="None: as it is; a new one is enabled.")
 
 
 class TryServer(_WithConfig, subject="mcp.try.{tenant}", replies=ServerReport):

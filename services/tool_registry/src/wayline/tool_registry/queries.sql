@@ -109,11 +109,12 @@ WITH service AS (
     WHERE definitions.tenant = $1 AND definitions.server = $2
         AND servers.tenant = $1 AND servers.name = $2 AND servers.kind = 'bus'
 )
-INSERT INTO servers (tenant, name, config, key_id, sealed)
-SELECT $1, $2, $3::text::json, $4, $5
+INSERT INTO servers (tenant, name, config, key_id, sealed, enabled)
+SELECT $1, $2, $3::text::json, $4, $5, coalesce($7::boolean, true)
 WHERE (SELECT count(*) FROM servers WHERE tenant = $1 AND kind = 'mcp' AND name <> $2) < $6
 ON CONFLICT (tenant, name) DO UPDATE
 SET config = excluded.config, key_id = excluded.key_id, sealed = excluded.sealed,
+    enabled = coalesce($7::boolean, servers.enabled),
     revision = gen_random_uuid(), saved_at = clock_timestamp(), kind = 'mcp',
     pinned_at = CASE WHEN servers.kind = 'mcp' THEN servers.pinned_at END
 RETURNING name;

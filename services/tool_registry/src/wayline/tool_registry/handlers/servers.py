@@ -71,11 +71,11 @@ class ServerHandlers:
     announcements: AnnouncementHandlers
 
     async def put(self, ask: PutServer) -> ServerView:
-        """Save a server and connect to it."""
+        """Save a server, and connect to it where it is enabled."""
         config = await self._complete(ask.tenant, ask.name, ask.config)
         masked, secrets = split(config)
         require_key(secrets, self.table.newest_key)
-        await self.table.put(ask.tenant, ask.name, masked, secrets)
+        await self.table.put(ask.tenant, ask.name, masked, secrets, enabled=ask.enabled)
         await self._changed(ask.tenant)
         return await self._view(ask.tenant, ask.name)
 

@@ -46,6 +46,9 @@ NameQuery: TypeAlias = Annotated[
         description="A saved server: `**********` in the body stands for its secrets.",
     ),
 ]
+EnabledQuery: TypeAlias = Annotated[
+    bool | None, Query(description="`false` saves it without connecting to it; left out, it is as enabled as before.")
+]
 TRY_WITHIN_S = 65.0
 """Longer than the registry tries: a program may be downloaded first."""
 IMPACT_WITHIN_S = 150.0
@@ -110,9 +113,12 @@ async def get_impact_of_configuration(
 
 
 @router.put("/servers/{name}", responses=fails(400, 409, 413))
-async def put_server(name: NamePath, config: ConfigBody, gateway: GatewayDependency, caller: Admin) -> ServerView:
+async def put_server(
+    name: NamePath, config: ConfigBody, gateway: GatewayDependency, caller: Admin, enabled: EnabledQuery = None
+) -> ServerView:
     """Save a server of the tenant's own; `**********` in place of a secret keeps the stored value."""
-    return await gateway.bus.ask(PutServer(tenant=caller.tenant, name=name, config=config), ServerView)
+    request = PutServer(tenant=caller.tenant, name=name, config=config, enabled=enabled)
+    return await gateway.bus.ask(request, ServerView)
 
 
 @router.delete("/servers/{name}", responses=fails(409))
