@@ -47,11 +47,15 @@ def test_a_server_is_tried_saved_disabled_and_removed(fresh: Installed):
 
     run(until(connected, within=30, why="the saved server is connected"))
     tested = fresh.run_json("mcp", "test", "notes")
+    again = fresh.wayline("mcp", "add", "notes", "--url", "http://127.0.0.1:9/mcp", "--force")
+    changed = fresh.wayline("mcp", "set", "notes", "--no-untrusted", "--effect", "note=once")
+    run(until(connected, within=30, why="the changed server is connected with its secret"))
+    kept = {one["name"]: one for one in fresh.run_json("mcp", "list")["servers"]}["notes"]["config"]
     disabled = fresh.run_json("mcp", "disable", "notes")
     tools = {tool["name"] for tool in fresh.run_json("tools")["tools"]}
     enabled = fresh.wayline("mcp", "enable", "notes")
     removed = fresh.wayline("mcp", "remove", "notes")
-    again = fresh.wayline("mcp", "remove", "notes")
+    nothing = fresh.wayline("mcp", "remove", "notes")
 
     assert added.returncode == 0, added.stdout + added.stderr
     assert "notes 2.0" in added.stdout and "note\tread\tKeep a note." in added.stdout
@@ -63,7 +67,10 @@ def test_a_server_is_tried_saved_disabled_and_removed(fresh: Installed):
     assert "notes__note" not in tools
     assert enabled.stdout.startswith("notes is ")
     assert "notes is removed" in removed.stdout
-    assert "there is no server notes of your own" in again.stdout
+    assert "there is no server notes of your own" in nothing.stdout
+    assert (again.returncode, "notes is saved already" in again.stderr) == (1, True)
+    assert changed.returncode == 0, changed.stdout + changed.stderr
+    assert (kept["untrusted"], kept["effects"], kept["args"]) == (False, {"note": "once"}, [str(file)])
     log = (fresh.data / "logs" / "wayline.log").read_text()
     assert CANARY not in log + added.stdout + added.stderr
     assert "permissions violation" not in log
@@ -117,7 +124,7 @@ def test_a_desktop_clients_servers_are_imported(fresh: Installed):
 
     lines = first.stdout.splitlines()
     assert first.returncode == 1
-    assert lines[:2] == ["My Notes as my-notes: saved", "remote: saved"]
+    assert lines[:2] == ["My Notes as my-notes: saved", "remote: saved and disabled"]
     assert "is not allowed here" in lines[2] and "set the variable NOT_SET" in lines[3]
     assert [one["saved"] for one in json.loads(second.stdout)["servers"]] == [False] * 4
     assert "--replace" in second.stdout

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from wayline.standalone.commands import mcp
+from wayline.standalone.commands import mcp, mcp_import, server_config
 
 FILE = {
     "mcpServers": {
@@ -26,9 +26,11 @@ def asked(monkeypatch) -> list[Any]:
 
     def conversation(work: Any, *, as_json: bool) -> Any:
         sent.append(work)
-        return [{"given": "My Files", "name": "my-files", "saved": True, "why": ""}]
+        return [
+            {"given": "My Files", "name": "my-files", "saved": True, "why": "", "disabled": False, "dropped": ["tools"]}
+        ]
 
-    monkeypatch.setattr(mcp, "conversation", conversation)
+    monkeypatch.setattr(mcp_import, "conversation", conversation)
     return sent
 
 
@@ -51,7 +53,7 @@ def test_no_imported_program_runs_before_a_person_agrees(asked, tmp_path):
 
 @pytest.mark.parametrize(("answer", "calls"), [("y", 1), ("n", 0), ("", 0)])
 def test_a_person_is_asked_on_a_terminal(asked, tmp_path, monkeypatch, answer: str, calls: int):
-    monkeypatch.setattr(mcp, "_on_terminal", lambda: True)
+    monkeypatch.setattr(mcp_import, "on_terminal", lambda: True)
     file = tmp_path / "servers.json"
     file.write_text(json.dumps(FILE))
 
@@ -66,6 +68,7 @@ def test_a_script_says_yes_and_still_shows_the_programs(asked, tmp_path):
 
     assert (done.exit_code, len(asked)) == (0, 1)
     assert LINE in done.stderr
+    assert "My Files as my-files: saved, without tools" in done.stdout
     assert "words of strangers" in done.stdout
 
 
@@ -83,8 +86,50 @@ def test_adding_a_program_shows_its_command_line_first(monkeypatch):
         return {"ok": False}
 
     monkeypatch.setattr(mcp, "_tried", tried)
+    monkeypatch.setattr(mcp, "_saved_names", lambda *, as_json: {"other"})
 
     done = CliRunner().invoke(mcp.app, ["add", "files", "--", "npx", "-y", "a b"])
 
     assert done.stderr.splitlines()[0] == "files runs: npx -y 'a b'"
     assert shown == ["tried"]
+
+
+def test_a_disabled_program_is_not_asked_about(asked, tmp_path):
+    done = imported(tmp_path, content={"mcpServers": {"off": {"command": "npx", "disabled": True}}})
+
+    assert (done.exit_code, len(asked), done.stderr) == (0, 1, "")
+
+
+class Gateway:
+    """Takes what is saved."""
+
+    def __init__(self) -> None:
+        self.saved: list[Any] = []
+
+    async def get(self, path: str) -> dict[str, Any]:
+        return {"servers": [{"name": "there", "config": {}}]}
+
+    async def put(self, path: str, body: dict[str, Any], *, params: Any = None) -> None:
+        self.saved.append((path.rpartition("/")[2], params))
+
+
+async def test_a_disabled_server_is_saved_without_being_run():
+    servers = {
+        "off": {"command": "npx", "disabled": True, "autoApprove": ["x"]},
+        "on": {"command": "npx"},
+        "not on": {"command": "npx", "enabled": False},
+        "there": {"command": "npx"},
+    }
+    plan = [server_config.planned(given, server, {}) for given, server in servers.items()]
+    gateway = Gateway()
+
+    done = await mcp_import._import_all(gateway, plan, replace=False)
+
+    assert gateway.saved == [("off", {"enabled": False}), ("on", None), ("not-on", {"enabled": False})]
+    assert [(one["saved"], one["disabled"], one["dropped"]) for one in done] == [
+        (True, True, ["autoApprove"]),
+        (True, False, []),
+        (True, True, []),
+        (False, False, []),
+    ]
+    assert "--replace" in done[3]["why"]

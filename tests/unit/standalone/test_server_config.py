@@ -8,7 +8,14 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from wayline.standalone.commands.server_config import CannotImport, asked, imported, plain_name, without_defaults
+from wayline.standalone.commands.server_config import (
+    CannotImport,
+    asked,
+    imported,
+    plain_name,
+    planned,
+    without_defaults,
+)
 
 
 @pytest.mark.parametrize(
@@ -58,6 +65,18 @@ def test_variables_are_replaced_by_their_values():
 def test_a_value_that_is_not_there_is_asked_for(value: str, why: str):
     with pytest.raises(CannotImport, match=why):
         imported({"command": "npx", "env": {"TOKEN": value}}, {})
+
+
+@pytest.mark.parametrize("field", ["cwd", "envFile"])
+def test_a_field_without_which_a_program_differs_is_refused(field: str):
+    with pytest.raises(CannotImport, match=f"its `{field}` cannot be kept"):
+        imported({"command": "npx", field: "/srv"}, {})
+
+
+def test_fields_without_a_meaning_here_are_named():
+    plan = planned("files", {"command": "npx", "alwaysAllow": ["read"], "timeout": 60, "description": "Files."}, {})
+
+    assert plan.dropped == ("alwaysAllow", "timeout")
 
 
 @pytest.mark.parametrize(

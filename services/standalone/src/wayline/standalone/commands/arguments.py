@@ -37,6 +37,11 @@ def read_json(file: str) -> Any:
         fail(f"{'the input' if file == INPUT else file} is not JSON: {error}")
 
 
+def on_terminal() -> bool:
+    """Return whether a person can answer questions here."""
+    return sys.stdin.isatty()
+
+
 def finite(number: float | None) -> float | None:
     """Refuse `nan` and `inf`, as the callback of an option."""
     if number is not None and not math.isfinite(number):

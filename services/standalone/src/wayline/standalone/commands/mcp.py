@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
-from wayline.standalone.commands import mcp_logins, mcp_resources, server_config
-from wayline.standalone.commands.arguments import ServerName, fail, read_json
+from wayline.standalone.commands import mcp_import, mcp_logins, mcp_resources, mcp_set, server_config
+from wayline.standalone.commands.arguments import ServerName, fail, on_terminal, read_json
 from wayline.standalone.commands.output import AsJson, answer, console, conversation, print_json
 
 app = typer.Typer(help="MCP servers, whose tools agents use.", no_args_is_help=True)
+app.add_typer(mcp_import.app)
+app.add_typer(mcp_set.app)
 app.add_typer(mcp_logins.app)
 app.add_typer(mcp_resources.app)
 
@@ -64,6 +64,7 @@ def add(
         ),
     ] = None,
     timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="How long a call may take.")] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Also where that name is saved already.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Save it also when it cannot be connected to.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -82,17 +83,20 @@ def add(
         "untrusted": untrusted,
         "timeout_s": timeout,
     }
-    _try_and_save(name, given, force=force, as_json=as_json)
+    _try_and_save(name, given, replace=replace, force=force, as_json=as_json)
 
 
-def _try_and_save(name: str | None, given: dict[str, Any], *, force: bool, as_json: bool) -> None:
+def _try_and_save(name: str | None, given: dict[str, Any], *, replace: bool, force: bool, as_json: bool) -> None:
     """Save a server that can be connected to; ask on the terminal for one that was not given."""
     asking = name is None
     if name is None:
-        if as_json or not _on_terminal():
+        if as_json or not on_terminal():
             fail("give the server's name and its --url, or its command after --")
         name, given = server_config.asked()
+    server_config.require_name(name)
     config = server_config.without_defaults(given)
+    server_config.require_one_way(config)
+    _require_new(name, replace=replace, as_json=as_json)
     if line := server_config.command_line(config):
         print(f"{name} runs: {line}", file=sys.stderr)
     needs_login = "oauth" in config
@@ -105,9 +109,24 @@ def _try_and_save(name: str | None, given: dict[str, Any], *, force: bool, as_js
         return
     print(f"{name} is saved: its tools are {name}__…")
     if server["config"]["untrusted"]:
-        print(f"{server_config.STRANGERS}; add {name} again with --no-untrusted where that is not so")
+        print(f"{server_config.STRANGERS}; `wayline mcp set {name} --no-untrusted` changes that")
     if needs_login:
         print(f"log in with: wayline mcp login {name}")
+
+
+def _require_new(name: str, *, replace: bool, as_json: bool) -> None:
+    """End the command where a server of the name is saved and is not to be replaced."""
+    if replace or name not in _saved_names(as_json=as_json):
+        return
+    if as_json or not on_terminal():
+        fail(f"{name} is saved already: `wayline mcp set {name}` changes it, --replace saves another in its place")
+    typer.confirm(f"{name} is saved already. Replace it, with its secrets, effects and approvals?", abort=True)
+
+
+def _saved_names(*, as_json: bool) -> set[str]:
+    """Return the names of the tenant's own servers."""
+    listed = conversation(lambda client: client.get("/v1/mcp/servers"), as_json=as_json)["servers"]
+    return {server["name"] for server in listed if server["config"] is not None}
 
 
 def _require_wanted(name: str, report: dict[str, Any], *, force: bool, asking: bool, as_json: bool) -> None:
@@ -120,54 +139,6 @@ def _require_wanted(name: str, report: dict[str, Any], *, force: bool, asking: b
             fail(f"{name} is not saved; --force saves it all the same")
         print_json({"report": report, "server": None})
         raise typer.Exit(1)
-
-
-@app.command("import")
-def import_servers(
-    file: Annotated[str, typer.Argument(help="JSON with `mcpServers`, as desktop clients keep it; - reads the input.")],
-    replace: Annotated[bool, typer.Option("--replace", help="Also those whose name is saved already.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Run the programs that are shown without asking.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Show the programs of a desktop client's configuration, ask, and save its servers. Exit code 1: not all could be.
-
-    A program runs from the moment when it is saved.
-    """
-    content = read_json(file)
-    servers = content.get("mcpServers", content.get("servers")) if isinstance(content, dict) else None
-    if not isinstance(servers, dict) or not all(isinstance(server, dict) for server in servers.values()):
-        fail(f'{file} has no servers: it needs {{"mcpServers": {{"NAME": {{"command": "…", "args": […]}}}}}}')
-    plan = [server_config.planned(given, server, os.environ) for given, server in servers.items()]
-    _require_consent(plan, yes=yes)
-    done = conversation(lambda client: _import_all(client, plan, replace=replace), as_json=as_json)
-    if as_json:
-        print_json({"servers": done})
-    else:
-        from wayline.standalone.terminal.server_views import import_line
-
-        for one in done:
-            console().print(import_line(one), soft_wrap=True)
-        if any(one["saved"] for one in done):
-            print(f"Of each {server_config.STRANGERS}; `wayline mcp add NAME --no-untrusted …` changes that")
-    if any(not one["saved"] for one in done):
-        raise typer.Exit(1)
-
-
-def _on_terminal() -> bool:
-    """Return whether a person can answer questions here."""
-    return sys.stdin.isatty()
-
-
-def _require_consent(plan: Sequence[server_config.Planned], *, yes: bool) -> None:
-    """Show the programs that would be started, and end the command where nobody agrees to run them."""
-    lines = [f"{one.name} runs: {line}" for one in plan if (line := server_config.command_line(one.config))]
-    # The output is for what became of each server.
-    print("\n".join(lines), end="\n" if lines else "", file=sys.stderr)
-    if not lines or yes:
-        return
-    if not _on_terminal():
-        fail(f"nothing is imported, because {len(lines)} of these servers are programs: --yes runs what is shown")
-    typer.confirm(f"Run {len(lines)} where the tool-registry runs?", abort=True, err=True)
 
 
 @app.command()
@@ -212,7 +183,7 @@ def approve(
     if not as_json:
         console().print(changed_definitions(changes), soft_wrap=True)
     if not yes:
-        if not _on_terminal():
+        if not on_terminal():
             fail("nothing is approved: --yes approves what is shown")
         typer.confirm(f"Approve {len(changes)}?", abort=True)
     # By their hashes: what the server offers by now may be something else than what was shown.
@@ -267,29 +238,6 @@ def _tried(name: str, config: dict[str, Any], *, as_json: bool) -> dict[str, Any
 
         console().print(report(found), soft_wrap=True)
     return found
-
-
-async def _import_all(client: Any, plan: Sequence[server_config.Planned], *, replace: bool) -> list[dict[str, Any]]:
-    from wayline.client import ApiError
-
-    saved = {server["name"] for server in (await client.get("/v1/mcp/servers"))["servers"]}
-    done: list[dict[str, Any]] = []
-    names: set[str] = set()
-    for given, name, config, disabled, problem in plan:
-        why = problem
-        try:
-            if problem:
-                raise server_config.CannotImport(problem)
-            if name in names or (name in saved and not replace):
-                raise server_config.CannotImport(f"{name} is saved already; --replace saves it anew")
-            await client.put(f"/v1/mcp/servers/{name}", config)
-            names.add(name)
-            if disabled:
-                await client.post(f"/v1/mcp/servers/{name}/disable")
-        except (ApiError, server_config.CannotImport) as error:
-            why = str(error)
-        done.append({"given": given, "name": name, "saved": name in names and not why, "why": why})
-    return done
 
 
 def _switch(name: str, verb: str, *, as_json: bool) -> None:

@@ -15,6 +15,15 @@ from wayline.standalone.commands.arguments import fail, read_json
 STRANGERS = (
     "its results count as the words of strangers: a job that has read one asks a person before it does more than read"
 )
+NOT_KEPT = {
+    "cwd": "a program starts in a directory of its own; name directories in `args` in full",
+    "envFile": "put its variables into `env`",
+}
+"""Fields of a desktop client's server without which its program would do something else, and what to do instead."""
+READ = frozenset(
+    "url serverUrl httpUrl headers command args env type transport disabled enabled name description".split()
+)
+"""Fields of a desktop client's server that are kept, or say nothing about how it runs."""
 EFFECTS = ("read", "idempotent", "reconcile", "once")
 _PLACEHOLDER = re.compile(r"\$\{(?P<kind>env:)?(?P<name>[^}]*)\}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -30,6 +39,12 @@ class Planned(NamedTuple):
     disabled: bool
     why: str = ""
     """Why it cannot be saved; empty: it can be tried."""
+    dropped: tuple[str, ...] = ()
+    """Fields of the file that have no meaning here."""
+
+    def about(self) -> dict[str, Any]:
+        """Return what the output says of it beside what became of it."""
+        return {"given": self.given, "name": self.name, "disabled": self.disabled, "dropped": list(self.dropped)}
 
 
 class CannotImport(Exception):
@@ -43,6 +58,9 @@ def plain_name(given: str) -> str:
 
 def imported(server: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
     """Return a desktop client's server as it is saved here, `${VARIABLE}` replaced. Raises CannotImport."""
+    for field, instead in NOT_KEPT.items():
+        if server.get(field):
+            raise CannotImport(f"its `{field}` cannot be kept: {instead}")
     kind = str(server.get("type") or server.get("transport") or "").lower()
     config = {
         "url": server.get("url") or server.get("serverUrl") or server.get("httpUrl"),
@@ -57,11 +75,28 @@ def imported(server: Mapping[str, Any], environment: Mapping[str, str]) -> dict[
 
 def planned(given: str, server: Mapping[str, Any], environment: Mapping[str, str]) -> Planned:
     """Return what would be saved of a desktop client's server, or why nothing can be."""
-    name, disabled = plain_name(given), bool(server.get("disabled"))
+    name, disabled = plain_name(given), bool(server.get("disabled")) or server.get("enabled") is False
+    dropped = tuple(sorted(field for field, value in server.items() if field not in READ and value))
     try:
-        return Planned(given, name, imported(server, environment), disabled)
+        return Planned(given, name, imported(server, environment), disabled, dropped=dropped)
     except CannotImport as error:
         return Planned(given, name, {}, disabled, str(error))
+
+
+def require_name(name: str) -> None:
+    """End the command where no server can have a name."""
+    from wayline.contracts.server_config import SERVER_NAME
+
+    if not re.fullmatch(SERVER_NAME, name):
+        fail(f"{name!r} cannot be a server's name: take small letters, digits and -, such as {plain_name(name)}")
+
+
+def require_one_way(config: Mapping[str, Any]) -> None:
+    """End the command where a server has no URL and no program, or both."""
+    if "url" in config and "command" in config:
+        fail("give either --url or a command after --, not both")
+    if "url" not in config and "command" not in config:
+        fail("say where the server is: --url URL, or its command after --")
 
 
 def command_line(config: Mapping[str, Any]) -> str:

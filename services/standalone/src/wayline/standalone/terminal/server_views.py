@@ -109,7 +109,10 @@ def _bus(service: dict[str, Any]) -> str:
 def import_line(done: dict[str, Any]) -> str:
     """Draw in one line what became of a server that was imported."""
     name = done["name"] if done["given"] == done["name"] else f"{done['given']} as {done['name']}"
-    return escape(f"{name}: {'saved' if done['saved'] else 'not saved: ' + done['why']}")
+    if not done["saved"]:
+        return escape(f"{name}: not saved: {done['why']}")
+    without = f", without {', '.join(done['dropped'])}" if done["dropped"] else ""
+    return escape(f"{name}: saved{' and disabled' if done['disabled'] else ''}{without}")
 
 
 def server_line(server: dict[str, Any]) -> str:
