@@ -152,6 +152,6 @@ def _of_request(request: Any) -> Iterator[Offered]:
 
 def _admitted(offered: list[Offered]) -> tuple[ToolDefinition, ...]:
     """Return the tools as the registry takes them in."""
-    tools = admit_all(offered, SERVER, Arguments(), retry_after_s=(), prefix=False)
+    tools = admit_all(offered, SERVER, Arguments(), retry_after_s=(), prefix=False).tools
     assert len(tools) == len({one.name for one in offered}), "the registry left a tool out"
     return tuple(tool.definition for tool in tools.values())

@@ -12,7 +12,15 @@ from mcp.server.lowlevel import Server
 
 from wayline.contracts.agents import Agent, AgentConfig, PutAgent
 from wayline.contracts.errors import Reject
-from wayline.contracts.mcp_servers import GetImpact, GetServer, PutServer, ServerImpact, ServerView
+from wayline.contracts.mcp_servers import (
+    DeleteServer,
+    GetImpact,
+    GetServer,
+    PutServer,
+    ServerDeleted,
+    ServerImpact,
+    ServerView,
+)
 from wayline.contracts.server_config import ServerConfig
 from wayline.contracts.tenants import CreateTenant, Tenant
 from wayline.contracts.tool_use import AgentVersion, GetToolUse, ToolUse
@@ -26,6 +34,8 @@ from .conftest import chatting, with_tools
 
 AMOUNT = {"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}
 SMALL = {"type": "object", "properties": {"amount": {"type": "integer", "maximum": 5}}, "required": ["amount"]}
+
+UNUSABLE = {"type": "object", "properties": {"amount": {"type": "nonsense"}}}
 
 
 class Bank:
@@ -120,8 +130,10 @@ async def until_traced(platform, tenant: str, *, calls: int) -> None:
     await until(traced, within=20, why=f"tracing has {calls} calls of {tenant}")
 
 
-async def impact(platform, tenant: str = "default", config: ServerConfig | None = None) -> ServerImpact:
-    ask = GetImpact(tenant=tenant, name="bank", **({} if config is None else {"config": config}))
+async def impact(
+    platform, tenant: str = "default", config: ServerConfig | None = None, name: str = "bank"
+) -> ServerImpact:
+    ask = GetImpact(tenant=tenant, name=name, **({} if config is None else {"config": config}))
     return await platform.bus.ask(ask, ServerImpact, timeout_s=30)
 
 
@@ -182,7 +194,7 @@ async def test_an_unsaved_configuration_is_compared_and_nothing_is_stored(platfo
         other.tools = {"pay": SMALL, "refund": AMOUNT}
         async with serving(other.server) as url:
             found = await impact(platform, config=ServerConfig(url=url))
-        with pytest.raises(Reject, match="cannot be reached"):
+        with pytest.raises(Reject, match="cannot be used"):
             await impact(platform, config=ServerConfig(url="http://127.0.0.1:9/mcp"))
         saved = await platform.bus.ask(GetServer(tenant="default", name="bank"), ServerView)
 
@@ -192,6 +204,59 @@ async def test_an_unsaved_configuration_is_compared_and_nothing_is_stored(platfo
         "bank__refund": ("new", 0, 0),
     }
     assert (saved.tools, saved.quarantined) == (2, 0)
+
+
+async def test_a_tool_with_an_unusable_schema_is_not_gone(platform):
+    async with used(platform):
+        other = Bank()
+        other.tools = {"pay": UNUSABLE, "rate": {"type": "object"}}
+        async with serving(other.server) as url:
+            unsaved = await impact(platform, config=ServerConfig(url=url))
+            await platform.bus.ask(DeleteServer(tenant="acme", name="bank"), ServerDeleted)
+            saving = PutServer(tenant="acme", name="bank", config=ServerConfig(url=url))
+            await platform.bus.ask(saving, ServerView)
+            await until_connected(platform, "acme")
+            saved = await impact(platform, "acme")
+
+    pay, rate = unsaved.tools
+    assert (pay.change, pay.calls, pay.would_fail) == ("changed", 4, 4)
+    assert pay.unusable.startswith("its schema $.properties.amount.type: 'nonsense' is not valid")
+    assert (rate.change, rate.unusable) == ("unchanged", "")
+    pay, rate = saved.tools
+    assert (pay.change, pay.calls, pay.would_fail, pay.unusable[:10]) == ("unchanged", 3, 3, "its schema")
+    assert (rate.change, rate.unusable) == ("unchanged", "")
+
+
+async def until_connected(platform, tenant: str) -> None:
+    async def is_so() -> bool:
+        view = await platform.bus.ask(GetServer(tenant=tenant, name="bank"), ServerView)
+        return view.state == "connected"
+
+    await until(is_so, within=20, why="the bank is connected")
+
+
+async def test_impact_of_built_in_tools_counts_their_calls(platform):
+    plan = turns(Say(tools=(("calculator", {"expression": "1+1"}),)), Say(text="done"))
+    async with ChatServer(plan) as chat:
+        await platform.start(
+            *("router", "executor", "tool_registry", "tracing"),
+            executor=chatting(chat),
+            tool_registry=with_tools(),
+            tracing=TracingSettings(linger_ms=5),
+        )
+        await put_agent(platform, "default", "counter", tools=("calculator",))
+        await platform.submit("j1", "count", agent="counter", model="chat/m")
+        await platform.wait_for("j1")
+
+        async def counted() -> bool:
+            return (await impact(platform, name="builtin")).calls == 1
+
+        await until(counted, within=20, why="tracing has the call")
+        found = await impact(platform, name="builtin")
+
+    assert {one.tool: one.calls for one in found.tools if one.calls} == {"calculator": 1}
+    assert "counter" in {one.name for one in found.agents}
+    assert found.jobs == 1
 
 
 async def test_a_parked_job_counts_by_its_own_agent_version(platform):

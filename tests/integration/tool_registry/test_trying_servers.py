@@ -9,13 +9,16 @@ from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
+import mcp_types as types
 import pytest
 from mcp.server import MCPServer
+from mcp.server.lowlevel import Server
 
 from wayline.contracts.errors import Reject
 from wayline.contracts.mcp_servers import (
     EnableServer,
     GetImpact,
+    GetServer,
     OfferedCounts,
     PutServer,
     ServerReport,
@@ -27,6 +30,7 @@ from wayline.contracts.server_config import MASK, ServerConfig
 from wayline.contracts.tools import Effect
 from wayline.testkit import until
 from wayline.testkit.mcp_servers import serving
+from wayline.tool_registry.tools.definitions import TOOLS_MAX
 
 CANARY = "canary-77ab01"
 KEYS = f"k1:{b64encode(bytes(range(32))).decode()}"
@@ -127,6 +131,64 @@ async def test_a_report_names_server_tools_resources_and_prompts(platform):
     assert report.counts == OfferedCounts(tools=2, resources=1, prompts=1)
     assert report.protocol >= "2025-11-25"
     assert report.took_ms > 0
+
+
+def offering(*tools: tuple[str, dict[str, Any]]) -> Server[Any]:
+    """A server whose tools have these names and schemas."""
+    listed = [types.Tool(name=name, input_schema=schema) for name, schema in tools]
+
+    async def list_tools(*_: object) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=listed)
+
+    return Server("collection", on_list_tools=list_tools)
+
+
+ANY = {"type": "object"}
+BAD = {"type": "object", "properties": {"x": {"type": "nonsense\u202e"}}}
+UNUSABLE = (("a.b", ANY), ("a_b", ANY), ("bad", BAD), ("good", ANY))
+
+
+async def test_a_report_names_tools_that_would_be_left_out(platform):
+    await platform.registry(platform.effects.settings(), **ALLOWED)
+
+    async with serving(offering(*UNUSABLE)) as url:
+        report = await tried(platform, url=url)
+
+    assert report.ok, report.why
+    assert [tool.name for tool in report.tools] == ["a.b", "good"]
+    assert report.counts.tools == 4
+    assert report.problems[0] == "a_b is left out: its name here would be unsaved__a_b, which is that of 'a.b'"
+    assert report.problems[1].startswith(
+        "bad is left out: its schema $.properties.x.type: 'nonsense\\u202e' is not valid"
+    )
+    assert len(report.problems) == 2
+
+
+async def test_a_server_with_too_many_tools_is_reported_as_refused(platform):
+    await platform.registry(platform.effects.settings(), **ALLOWED)
+
+    async with serving(offering(*((f"t{number}", ANY) for number in range(TOOLS_MAX + 1)))) as url:
+        report = await tried(platform, url=url)
+
+    assert (report.ok, report.why) == (False, "it offers 2001 tools, and at most 2000 are taken")
+
+
+async def test_a_saved_server_names_tools_that_are_left_out(platform):
+    await platform.registry(platform.effects.settings(), **ALLOWED)
+
+    async def view() -> ServerView:
+        return await platform.bus.ask(GetServer(tenant=platform.tenant, name="mine"), ServerView)
+
+    async def is_connected() -> bool:
+        return (await view()).state == "connected"
+
+    async with serving(offering(*UNUSABLE)) as url:
+        await put(platform, "mine", url=url)
+        await until(is_connected, within=20, why="the server is connected")
+        found = await view()
+
+    assert (found.tools, found.left_out) == (2, 2)
+    assert [line.split(":")[0] for line in found.problems] == ["a_b is left out", "bad is left out"]
 
 
 async def test_a_tried_program_is_confined_and_leaves_nothing(platform):

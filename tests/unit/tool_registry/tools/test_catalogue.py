@@ -10,7 +10,8 @@ from pydantic import ValidationError
 
 from wayline.contracts.server_config import ServerSettings, ToolSettings
 from wayline.contracts.tools import Effect
-from wayline.tool_registry.tools.catalogue import admit, effect_of, nearest, select
+from wayline.tool_registry.tools.arguments import Arguments
+from wayline.tool_registry.tools.catalogue import admit, admit_all, effect_of, nearest, select
 
 
 @dataclass
@@ -46,6 +47,17 @@ def server(**more: Any) -> ServerSettings:
 )
 def test_the_effect_is_declared_or_hinted_by_trusted_servers_else_worst(hints, settings, effect):
     assert effect_of(Offered(annotations=hints), settings) is effect
+
+
+def test_a_tool_that_cannot_be_used_is_left_out():
+    offered = [Offered("a.b"), Offered("a_b"), Offered("a.b"), Offered("bad", input_schema={"type": 7})]
+
+    admitted = admit_all(offered, server(), Arguments(), retry_after_s=())
+
+    assert {name: tool.offered_as for name, tool in admitted.tools.items()} == {"bank__a_b": "a.b"}
+    assert admitted.left_out.keys() == {"a_b", "bad"}
+    assert admitted.left_out["a_b"] == "its name here would be bank__a_b, which is that of 'a.b'"
+    assert admitted.left_out["bad"].startswith("its schema $.type: 7 is not valid")
 
 
 def test_a_tools_own_settings_win_over_its_servers():

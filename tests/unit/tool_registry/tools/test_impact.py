@@ -47,3 +47,16 @@ def test_every_call_fails_a_schema_that_is_none():
 
     assert check.failed["pay"] == 1
     assert "nonsense" in check.failing[0].why
+
+
+def test_every_call_of_an_unusable_tool_would_fail():
+    changes = {"pay": ToolChange("unchanged", unusable="its schema is none"), "rate": ToolChange("unchanged")}
+    check = CallCheck(changes, Arguments())
+
+    check.take([recorded("pay", {"amount": 1}), recorded("pay", None)])
+
+    assert check.tools == ["pay"]
+    assert [(one.tool, one.would_fail, one.unchecked, one.unusable) for one in check.impact({"pay": 2, "rate": 1})] == [
+        ("pay", 2, 0, "its schema is none"),
+        ("rate", 0, 0, ""),
+    ]

@@ -62,6 +62,10 @@ class ServerView(Frozen):
     state: State
     why: str = Field(default="", description="Why it is away.")
     tools: int = Field(default=0, description="Tools that can be called.")
+    left_out: int = Field(default=0, description="Tools that cannot be used as the server defines them.")
+    problems: tuple[str, ...] = Field(
+        default=(), description="Why they are left out, of one server that was asked for by name; at most 100."
+    )
     quarantined: int = Field(default=0, description="Definitions that have changed and wait for approval.")
     changes: tuple[DefinitionChange, ...] = Field(
         default=(), description="Those definitions, of one server that was asked for by name; at most 100."
@@ -113,6 +117,10 @@ class ServerReport(Frozen):
     resources: tuple[str, ...] = ()
     prompts: tuple[str, ...] = ()
     counts: OfferedCounts = OfferedCounts()
+    problems: tuple[str, ...] = Field(
+        default=(),
+        description="Which of the tools would be left out, and why: they are not among `tools`; at most 100.",
+    )
     took_ms: float = 0
 
 
@@ -126,6 +134,7 @@ class ToolImpact(Frozen):
     calls: int = Field(default=0, description="Recorded calls.")
     would_fail: int = Field(default=0, description="Those that the changed definition would refuse.")
     unchecked: int = Field(default=0, description="Those whose arguments were not compared with it.")
+    unusable: str = Field(default="", description="Why it cannot be called as it is defined; empty: it can.")
 
 
 class FailingCall(Frozen):

@@ -23,7 +23,7 @@ def servers_table(page: dict[str, Any]) -> RenderableType:
                 server["name"],
                 server["of"],
                 _state(server["state"]),
-                str(server["tools"]),
+                _tools(server),
                 str(server["quarantined"] or ""),
                 escape(shortened(_bus(server["service"]) if server.get("service") else _where(server["config"]))),
                 escape(shortened(server["why"])),
@@ -153,7 +153,7 @@ def impact_view(found: dict[str, Any]) -> RenderableType:
     )
     tools = table(
         ("tool", "change", "calls", "would fail"),
-        ((escape(one["tool"]), one["change"], str(one["calls"]), str(one["would_fail"])) for one in found["tools"]),
+        ((escape(one["tool"]), _change(one), str(one["calls"]), str(one["would_fail"])) for one in found["tools"]),
         nothing="no tools",
     )
     failing = table(
@@ -166,6 +166,11 @@ def impact_view(found: dict[str, Any]) -> RenderableType:
     )
     shown = [details((name, value) for name, value in about if value), tools]
     return Group(*shown, failing) if found["failing"] else Group(*shown)
+
+
+def _change(tool: dict[str, Any]) -> str:
+    unusable = tool.get("unusable")
+    return f"{tool['change']}, unusable: {escape(shortened(unusable))}" if unusable else tool["change"]
 
 
 def _counted(total: int, shown: Iterable[str]) -> str:
@@ -191,7 +196,13 @@ def report(found: dict[str, Any]) -> RenderableType:
         ((escape(tool["name"]), tool["effect"], escape(tool["description"].split("\n")[0])) for tool in found["tools"]),
         nothing="no tools",
     )
-    return Group(details((name, value) for name, value in about if value), tools)
+    problems = [f"[yellow]{escape(line)}[/yellow]" for line in found.get("problems", ())]
+    return Group(details((name, value) for name, value in about if value), tools, *problems)
+
+
+def _tools(server: dict[str, Any]) -> str:
+    left_out = server.get("left_out")
+    return f"{server['tools']} ({left_out} left out)" if left_out else str(server["tools"])
 
 
 def _state(state: str) -> str:

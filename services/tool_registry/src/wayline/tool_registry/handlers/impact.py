@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -22,7 +22,7 @@ from wayline.contracts.tool_use import (
     RecordedCalls,
     ToolUse,
 )
-from wayline.tool_registry.adapters.connection.try_connection import offered_definitions
+from wayline.tool_registry.adapters.connection.try_connection import try_connection
 from wayline.tool_registry.adapters.servers.mcp_servers import McpServers
 from wayline.tool_registry.adapters.servers.tenant_servers import TenantServers
 from wayline.tool_registry.adapters.tables.definition_table import DefinitionTable
@@ -52,8 +52,7 @@ class ImpactHandlers:
 
     async def impact(self, ask: GetImpact) -> ServerImpact:
         """Return who uses a server's tools, and which recorded calls would fail. Raises NotFound or Conflict."""
-        found = await self._changes(ask)
-        changes = {own_name(ask.name, name): one for name, one in found.items()}
+        changes = await self._changes(ask)
         tools, since = tuple(changes), datetime.now(UTC) - timedelta(days=RECORDED_DAYS)
         use = await self._ask(GetToolUse(tenant=ask.tenant, tools=tools, since=since), ToolUse)
         using = await self._ask(FindAgentsUsing(tenant=ask.tenant, tools=tools, versions=use.parked), AgentsUsing)
@@ -90,14 +89,24 @@ class ImpactHandlers:
                 return
 
     async def _changes(self, ask: GetImpact) -> Mapping[str, ToolChange]:
-        """Return how each tool of a server differs from what was approved, by the server's name for it."""
+        """Return how each tool of a server differs from what was approved, by our name for it."""
+        one = self.servers.of_installation.get(ask.name)
+        if one is not None and ask.config is None:
+            # Not made of the server's name: built-in tools have no prefix.
+            return dict.fromkeys(one.tools, ToolChange("unchanged"))
+        found = await self._of_tenant(ask)
+        # Where two tools have one name here, it is that of the one that can be called.
+        last_the_usable = sorted(found.items(), key=lambda item: not item[1].unusable)
+        return {own_name(ask.name, name): change for name, change in last_the_usable}
+
+    async def _of_tenant(self, ask: GetImpact) -> Mapping[str, ToolChange]:
+        """Return the same of a server or service of the tenant's own, by the server's name for each tool."""
         if ask.config is not None:
             return await self._of_configuration(ask.tenant, ask.name, ask.config)
-        one = self.servers.of_installation.get(ask.name)
-        if one is not None:
-            return {tool.offered_as: ToolChange("unchanged") for tool in one.tools.values()}
         if await self.administration.table.find(ask.tenant, ask.name):
-            return await self._of_pins(ask.tenant, ask.name, partial(self._is_offered, ask.tenant, ask.name))
+            found = await self._of_pins(ask.tenant, ask.name, partial(self._is_offered, ask.tenant, ask.name))
+            running = self.of_tenants.running(ask.tenant, ask.name)
+            return found if running is None else _unusable(found, running.left_out)
         if ask.name in await self.administration.services_of(ask.tenant):
             return await self._of_service(ask.tenant, ask.name)
         raise NotFound("server", ask.name)
@@ -129,22 +138,30 @@ class ImpactHandlers:
         running = self.of_tenants.running(tenant, name)
         if running is None or running.problem is not None:
             return True
-        return own_name(name, tool) in running.held or any(one.offered_as == tool for one in running.tools.values())
+        known = {*running.left_out, *(one.offered_as for one in running.tools.values())}
+        return tool in known or own_name(name, tool) in running.held
 
     async def _of_configuration(self, tenant: str, name: str, config: ServerConfig) -> Mapping[str, ToolChange]:
         """Connect to a server as it would be saved, and compare what it offers. Raises Conflict."""
         server = await self.administration.complete(tenant, name, config)
         authorize = await self.administration.login_for(tenant, name, server)
-        report, offered = await offered_definitions(server, self.settings, authorize=authorize)
-        if not report.ok:
-            raise Conflict(f"{name} cannot be reached as it would be saved, so nothing can be compared: {report.why}")
+        tried = await try_connection(server, self.settings, authorize=authorize)
+        if not tried.report.ok:
+            why = tried.report.why
+            raise Conflict(f"{name} cannot be used as it would be saved, so nothing can be compared: {why}")
         pins = await self.definitions.pins(tenant, name)
         approved = {} if pins is None else {tool: sha256 for tool, sha256 in pins.approved.items() if tool}
-        return compared(
+        found = compared(
             approved,
-            {one.name: one.sha256 for one in offered},
-            {one.name: one.schema for one in offered},
+            {one.name: one.sha256 for one in tried.definitions},
+            {one.name: one.schema for one in tried.definitions},
         )
+        return _unusable(found, tried.left_out)
 
     async def _ask(self, request: Any, reply: Any) -> Any:
         return await self.bus.ask(request, reply, timeout_s=ASK_S)
+
+
+def _unusable(changes: Mapping[str, ToolChange], left_out: Mapping[str, str]) -> dict[str, ToolChange]:
+    """Return changes with why a tool cannot be called as it is defined."""
+    return {name: replace(one, unusable=left_out.get(name, "")) for name, one in changes.items()}

@@ -48,6 +48,7 @@ from wayline.tool_registry.saved_servers import (
 )
 from wayline.tool_registry.secret_keys import CannotOpen
 from wayline.tool_registry.settings import Settings
+from wayline.tool_registry.tools.left_out_tools import left_out_lines
 from wayline.tool_registry.tools.tool_servers import NEEDS_LOGIN
 
 UNNAMED = "unsaved"
@@ -83,7 +84,8 @@ class ServerHandlers:
         """Connect to a server that is not saved."""
         config = await self._complete(ask.tenant, ask.name, ask.config)
         authorize = await self.login_for(ask.tenant, ask.name, config)
-        return await try_connection(of_tenant(config, ask.name or UNNAMED), self.settings, authorize=authorize)
+        tried = await try_connection(of_tenant(config, ask.name or UNNAMED), self.settings, authorize=authorize)
+        return tried.report
 
     async def login_for(self, tenant: str, name: str | None, config: ServerConfig) -> MakeAuth | None:
         """Return how an unsaved configuration is authenticated by the saved server's login; None: not by it.
@@ -112,7 +114,7 @@ class ServerHandlers:
             return ServerReport(ok=False, why=str(error))
         require_allowed(config, self.settings)
         authorize = self.authorize(ask.tenant, config, ask.name)
-        return await try_connection(of_tenant(config, ask.name), self.settings, authorize=authorize)
+        return (await try_connection(of_tenant(config, ask.name), self.settings, authorize=authorize)).report
 
     async def list(self, ask: ListServers) -> ServerList:
         """Return the installation's servers and the tenant's own."""
@@ -208,7 +210,9 @@ class ServerHandlers:
         waiting = (await self.definitions.waiting(tenant)).get(name, 0)
         changes = await self.definitions.changes(tenant, name) if waiting else ()
         view = self._service(tenant, name, services[name], waiting) if saved is None else self._shown(saved, waiting)
-        return view.model_copy(update={"changes": changes})
+        running = self.of_tenants.running(tenant, name)
+        problems = () if running is None else left_out_lines(running.left_out)
+        return view.model_copy(update={"changes": changes, "problems": problems})
 
     def _service(self, tenant: str, name: str, since: datetime | None, waiting: int) -> ServerView:
         service = self.announcements.services.of(tenant).get(name)
@@ -243,6 +247,7 @@ class ServerHandlers:
             state=state,
             why=why or "",
             tools=0 if running is None else len(running.tools),
+            left_out=0 if running is None else len(running.left_out),
             quarantined=waiting,
             # Said in full: a build of before reads no None there.
             config=saved.config.model_copy(update={"untrusted": is_untrusted(saved.config)}),
@@ -257,6 +262,8 @@ class ServerHandlers:
                 state=State.CONNECTED if one.problem is None else State.AWAY,
                 why=one.problem or "",
                 tools=len(one.tools),
+                left_out=len(one.left_out),
+                problems=left_out_lines(one.left_out),
             )
             for name, one in self.servers.of_installation.items()
         ]

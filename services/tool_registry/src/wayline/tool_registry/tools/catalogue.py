@@ -118,6 +118,16 @@ def admit(offered: Offered, server: ServerSettings, *, retry_after_s: tuple[floa
     )
 
 
+@dataclass(frozen=True)
+class AdmittedTools:
+    """The tools of a server that can be called, and those that cannot as they are defined."""
+
+    tools: dict[str, Tool]
+    """By our names for them."""
+    left_out: dict[str, str]
+    """Why each of the others is left out, by its server's name for it."""
+
+
 def admit_all(
     offered: Iterable[Offered],
     server: ServerSettings,
@@ -125,16 +135,28 @@ def admit_all(
     *,
     retry_after_s: tuple[float, ...],
     prefix: bool = True,
-) -> dict[str, Tool]:
-    """Take a server's tools in, by name; one whose schema cannot be used is left out and logged."""
+) -> AdmittedTools:
+    """Take a server's tools in; one whose schema cannot be used, or whose name here is another's, is left out."""
     found: dict[str, Tool] = {}
+    left_out: dict[str, str] = {}
     for one in offered:
         tool = admit(one, server, retry_after_s=retry_after_s, prefix=prefix)
-        if problem := arguments.check_schema(tool.definition.input_schema):
-            log.warning("tool left out", server=server.name, tool=one.name, schema=problem)
+        if problem := _problem(tool, found, arguments):
+            log.warning("tool left out", server=server.name, tool=one.name, why=problem)
+            left_out[one.name] = problem
         else:
             found.setdefault(tool.name, tool)
-    return found
+    return AdmittedTools(found, left_out)
+
+
+def _problem(tool: Tool, found: Mapping[str, Tool], arguments: Arguments) -> str | None:
+    """Return why a tool cannot be one of ours beside others; None: it can, or is listed twice."""
+    if problem := arguments.check_schema(tool.definition.input_schema):
+        return f"its schema {problem}"
+    other = found.get(tool.name)
+    if other is None or other.offered_as == tool.offered_as:
+        return None
+    return f"its name here would be {tool.name}, which is that of {other.offered_as!r}"
 
 
 def effect_of(offered: Offered, server: ServerSettings) -> Effect:

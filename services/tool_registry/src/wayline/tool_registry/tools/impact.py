@@ -10,6 +10,7 @@ from typing import Any, Literal
 from wayline.contracts.mcp_servers import FailingCall, ToolImpact
 from wayline.contracts.tool_use import SHOWN_MAX, RecordedCall
 from wayline.tool_registry.tools.arguments import Arguments
+from wayline.tool_registry.tools.visible_text import visible
 
 Change = Literal["unchanged", "changed", "new", "gone"]
 
@@ -23,6 +24,13 @@ class ToolChange:
     change: Change
     schema: dict[str, Any] | None = None
     """What arguments are compared with, where the tool is new or has changed."""
+    unusable: str = ""
+    """Why it cannot be called as it is defined."""
+
+    @property
+    def touches_calls(self) -> bool:
+        """Return whether calls that were made before may fail."""
+        return self.change != "unchanged" or bool(self.unusable)
 
 
 def compared(
@@ -51,16 +59,13 @@ class CallCheck:
     checked: Counter[str] = field(default_factory=Counter[str])
 
     def __post_init__(self) -> None:
-        self._unusable = {
-            name: f"its schema {problem}"
-            for name, one in self.changes.items()
-            if one.schema is not None and (problem := self.arguments.check_schema(one.schema))
-        }
+        found = {name: self._why_unusable(one) for name, one in self.changes.items()}
+        self._unusable = {name: why for name, why in found.items() if why}
 
     @property
     def tools(self) -> list[str]:
         """Return the tools whose calls have to be compared."""
-        return sorted(name for name, one in self.changes.items() if one.change != "unchanged")
+        return sorted(name for name, one in self.changes.items() if one.touches_calls)
 
     def take(self, calls: Iterable[RecordedCall]) -> None:
         """Compare calls, and count those that would fail."""
@@ -84,15 +89,23 @@ class CallCheck:
                 change=one.change,
                 calls=calls.get(name, 0),
                 would_fail=self.failed[name],
-                unchecked=0 if one.change == "unchanged" else max(0, calls.get(name, 0) - self.checked[name]),
+                unchecked=max(0, calls.get(name, 0) - self.checked[name]) if one.touches_calls else 0,
+                unusable=visible(self._unusable.get(name, "")),
             )
             for name, one in sorted(self.changes.items())
         )
 
+    def _why_unusable(self, one: ToolChange) -> str:
+        """Return why a tool cannot be called as it is defined; empty: it can, or it is gone."""
+        if one.unusable or one.schema is None:
+            return one.unusable
+        problem = self.arguments.check_schema(one.schema)
+        return f"its schema {problem}" if problem else ""
+
     def _problem(self, call: RecordedCall) -> str | None:
         one = self.changes[call.tool]
-        if one.schema is None:
-            return GONE
         if problem := self._unusable.get(call.tool):
             return problem
+        if one.schema is None:
+            return GONE
         return None if call.arguments is None else self.arguments.problem(one.schema, call.arguments)

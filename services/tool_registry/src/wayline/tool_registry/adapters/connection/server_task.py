@@ -20,6 +20,8 @@ class ServerTask:
         """The server's description of itself and of how to use its tools."""
         self.held: dict[str, str] = {}
         """Why each tool that the server offers must not be used, by our name for it."""
+        self.left_out: dict[str, str] = {}
+        """Why each tool that the server offers cannot be used as it is defined, by the server's name for it."""
         self.tried = asyncio.Event()
         """Set once the server could be called, or could not be reached."""
         self._usable = asyncio.Event()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, TextIO, cast
 
@@ -13,17 +14,19 @@ from wayline.contracts.mcp_servers import OfferedCounts, OfferedTool, ServerRepo
 from wayline.contracts.server_config import CONFIG_MAX_BYTES, ServerSettings
 from wayline.tool_registry.adapters.connection.failures import reason
 from wayline.tool_registry.adapters.connection.mcp_library import load
-from wayline.tool_registry.adapters.connection.offered_tools import OfferedTool as OfferedByServer
 from wayline.tool_registry.adapters.connection.offered_tools import every_page, offered_tools, redacted_tools
 from wayline.tool_registry.adapters.connection.sessions import entered
 from wayline.tool_registry.adapters.connection.transport import Confinement, MakeAuth, Transport
 from wayline.tool_registry.settings import Settings
-from wayline.tool_registry.tools.catalogue import effect_of
-from wayline.tool_registry.tools.definitions import Definition
+from wayline.tool_registry.tools.arguments import Arguments
+from wayline.tool_registry.tools.catalogue import admit_all, effect_of
+from wayline.tool_registry.tools.definitions import Definition, instructions_of, require_moderate
+from wayline.tool_registry.tools.left_out_tools import left_out_lines
 from wayline.tool_registry.tools.visible_text import visible
 
 if TYPE_CHECKING:
     from mcp import Client
+    from mcp_types import Tool
 
 CONNECTIONS = 4
 ERRORS_CHARS = 2_000
@@ -37,20 +40,21 @@ LISTED_MAX = 1_000
 """Of tools, of resources and of prompts, each."""
 
 
+@dataclass(frozen=True)
+class TriedServer:
+    """What became of a try: the report, and what the server's tools are."""
+
+    report: ServerReport
+    definitions: tuple[Definition, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Why each tool cannot be used as it is defined, by its server's name for it."""
+
+
 async def try_connection(
     server: ServerSettings, settings: Settings, *, authorize: MakeAuth | None = None
-) -> ServerReport:
-    """Return what a server offers, or why it cannot be connected to; secrets are in neither."""
-    report, _ = await offered_definitions(server, settings, authorize=authorize)
-    return report
-
-
-async def offered_definitions(
-    server: ServerSettings, settings: Settings, *, authorize: MakeAuth | None = None
-) -> tuple[ServerReport, tuple[Definition, ...]]:
-    """Return the same report, and the definitions of the server's tools."""
+) -> TriedServer:
+    """Return what a server offers, or why it cannot be connected to or used; secrets are in neither."""
     await load()
-    offered: list[OfferedByServer] = []
     started = time.perf_counter()
     with _error_stream() as errors:
         confined = Confinement.by(settings)
@@ -58,44 +62,50 @@ async def offered_definitions(
             server, connections_max=CONNECTIONS, confined=confined, errors_to=errors, authorize=authorize
         )
         try:
-            report = await _report(transport, server, offered, within_s=settings.try_timeout_s)
-            taken = redacted_tools(offered, transport.without_secrets)
+            tried = await _tried(transport, server, within_s=settings.try_timeout_s)
         except Exception as error:
             # A server is foreign code: every failure of it is reported.
             late = isinstance(error, TimeoutError)
             why = f"no answer within {settings.try_timeout_s:g} s" if late else transport.hide(reason(error))
             written = visible(transport.hide(_end_of(errors))[-ERRORS_CHARS:])
-            report, taken = ServerReport(ok=False, why=visible(why[:WHY_CHARS]), errors=written), []
-    report = report.model_copy(update={"took_ms": (time.perf_counter() - started) * 1000})
-    return report, tuple(one.definition for one in taken)
+            tried = TriedServer(ServerReport(ok=False, why=visible(why[:WHY_CHARS]), errors=written))
+    took_ms = (time.perf_counter() - started) * 1000
+    return replace(tried, report=tried.report.model_copy(update={"took_ms": took_ms}))
 
 
-async def _report(
-    transport: Transport, server: ServerSettings, offered: list[OfferedByServer], *, within_s: float
-) -> ServerReport:
-    """Return the report, and put the server's tools into `offered`."""
+async def _tried(transport: Transport, server: ServerSettings, *, within_s: float) -> TriedServer:
+    """Connect, and take the server's tools in as a saved server's are. Raises TooMuchOffered."""
     from mcp import Client
 
     until = asyncio.get_running_loop().time() + within_s
     async with transport.opened():
         client = Client(transport.target(), cache=None)
         async with entered(client, within_s=within_s), asyncio.timeout_at(until):
-            if client.server_capabilities.tools:
-                offered += await offered_tools(client)
-            return await _offer(client, server, offered, lambda text: visible(transport.hide(text)))
+            offered = await offered_tools(client) if client.server_capabilities.tools else []
+            taken = redacted_tools(offered, transport.without_secrets)
+            about = transport.without_secrets(client.instructions or "")
+            require_moderate([*(one.definition for one in taken), instructions_of(client.instructions, shown=about)])
+            admitted = admit_all((one.tool for one in taken), server, Arguments(), retry_after_s=())
+            usable = [one.tool for one in taken if one.tool.name not in admitted.left_out]
+            report = await _report(client, server, usable, lambda text: visible(transport.hide(text)))
+    nameless = len(offered) - len(taken)
+    counts = report.counts.model_copy(update={"tools": len(offered)})
+    problems = left_out_lines(admitted.left_out, nameless=nameless)
+    report = report.model_copy(update={"counts": counts, "problems": problems})
+    return TriedServer(report, tuple(one.definition for one in taken), admitted.left_out)
 
 
-async def _offer(
-    client: Client, server: ServerSettings, tools: list[OfferedByServer], shown: Callable[[str], str]
+async def _report(
+    client: Client, server: ServerSettings, tools: Sequence[Tool], shown: Callable[[str], str]
 ) -> ServerReport:
     can, about = client.server_capabilities, client.server_info
     resources = await every_page(client.list_resources, "resources") if can.resources else []
     prompts = await every_page(client.list_prompts, "prompts") if can.prompts else []
     listed = [
         OfferedTool(
-            name=shown(one.tool.name),
-            description=shown(one.tool.description or "")[:TEXT_CHARS],
-            effect=effect_of(one.tool, server),
+            name=shown(one.name),
+            description=shown(one.description or "")[:TEXT_CHARS],
+            effect=effect_of(one, server),
         )
         for one in tools[:LISTED_MAX]
     ]

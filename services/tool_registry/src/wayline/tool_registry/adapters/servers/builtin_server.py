@@ -61,7 +61,8 @@ class BuiltinServer(ServerTask):
         self._context = Context(mcp_server=self._server)
         offered = await self._server.list_tools()
         retry_after_s = self._settings.retry_after_s
-        self.tools = admit_all(offered, self._as_listed, self._arguments, retry_after_s=retry_after_s, prefix=False)
+        admitted = admit_all(offered, self._as_listed, self._arguments, retry_after_s=retry_after_s, prefix=False)
+        self.tools, self.left_out = admitted.tools, admitted.left_out
         self._usable.set()
         self.tried.set()
 

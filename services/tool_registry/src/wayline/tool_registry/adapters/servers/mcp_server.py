@@ -310,7 +310,8 @@ class McpServer(ServerTask):
         instructions = self._transport.without_secrets(client.instructions or "")
         held = await self._not_approved(taken, instructions_of(client.instructions, shown=instructions))
         allowed = [one.tool for one in taken if one.tool.name not in held]
-        self.tools = admit_all(allowed, self._server, self._arguments, retry_after_s=self._settings.retry_after_s)
+        admitted = admit_all(allowed, self._server, self._arguments, retry_after_s=self._settings.retry_after_s)
+        self.tools, self.left_out = admitted.tools, admitted.left_out
         self.instructions = "" if INSTRUCTIONS in held else instructions[:INSTRUCTIONS_MAX_CHARS]
         self.held = {own_name(self.name, name): why for name, why in held.items()}
 
