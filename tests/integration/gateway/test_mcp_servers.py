@@ -42,6 +42,15 @@ async def test_a_server_is_saved_enabled_as_asked(gateway: Running, others: Othe
     assert [one.enabled for one in others.asked if isinstance(one, PutServer)] == [enabled]
 
 
+async def test_waiting_definitions_of_some_tools_are_asked_for(gateway: Running, others: Others):
+    await others.answer(GetServer)
+
+    for query in ("", "?tool=pay&tool=rate"):
+        assert (await gateway.client.get(f"/v1/mcp/servers/bank{query}")).status_code == 200
+
+    assert [one.tools for one in others.asked if isinstance(one, GetServer)] == [(), ("pay", "rate")]
+
+
 async def test_only_administrators_change_servers(platform: Platform, others: Others):
     await others.answer_everything()
     store = await platform.store("gateway")

@@ -307,3 +307,17 @@ async def test_more_tools_than_are_kept_leave_a_server_away(platform):
             return "2001 tools" in (await view(platform)).why
 
         await until(is_away, within=20, why="the server is away")
+
+
+async def test_any_of_many_waiting_definitions_can_be_shown(platform):
+    hidden = "t\u202e"
+    async with connected(platform) as bank:
+        bank.tools += [tool(name) for name in (hidden, *(f"t{number}" for number in range(200)))]
+        first = await changes(platform, count=201)
+        ask = GetServer(tenant=platform.tenant, name="bank", tools=("t99", "t\\u202e", "none"))
+        named = await platform.bus.ask(ask, ServerView)
+        left = await approve(platform, *(change.sha256 for change in named.changes))
+
+    assert len(first) == 100 and "t99" not in {change.tool for change in first}
+    assert [change.tool for change in named.changes] == ["t99", "t\\u202e"]
+    assert (named.quarantined, left.quarantined) == (201, 199)

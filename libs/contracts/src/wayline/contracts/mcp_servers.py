@@ -220,6 +220,9 @@ class GetServer(Request, subject="mcp.get.{tenant}", replies=ServerView):
     """Ask for one server."""
 
     name: str
+    tools: tuple[str, ...] = Field(
+        default=(), max_length=100, description="Only changes of these tools, as they are shown; empty: the first ones."
+    )
 
 
 class DeleteServer(Request, subject="mcp.delete.{tenant}", replies=ServerDeleted):

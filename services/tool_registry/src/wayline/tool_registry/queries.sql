@@ -178,7 +178,11 @@ WHERE tenant = $1 AND server = $2 AND tool = ANY ($3::text[]) AND approved_sha25
 -- name: waiting_definitions
 SELECT tool, approved_sha256, approved, waiting_sha256, waiting, waiting_since
 FROM definitions WHERE tenant = $1 AND server = $2 AND waiting_sha256 IS NOT NULL
+    AND ($4::text[] IS NULL OR tool = ANY ($4))
 ORDER BY tool LIMIT $3;
+
+-- name: waiting_tools
+SELECT tool FROM definitions WHERE tenant = $1 AND server = $2 AND waiting_sha256 IS NOT NULL;
 
 -- name: pinned_tools
 SELECT tool, approved_sha256, waiting_sha256, waiting

@@ -173,8 +173,9 @@ def approve(
     """Show definitions that have changed since they were approved, and approve them."""
     from wayline.standalone.terminal.server_views import changed_definitions
 
-    changes = conversation(lambda client: client.get(f"/v1/mcp/servers/{name}"), as_json=as_json)["changes"]
-    changes = [change for change in changes if not tool or change["tool"] in tool]
+    path = f"/v1/mcp/servers/{name}"
+    found = conversation(lambda client: client.get(path, tool=tool or None), as_json=as_json)
+    changes = [change for change in found["changes"] if not tool or change["tool"] in tool]
     if as_json and not yes:
         print_json({"changes": changes})
         return
@@ -182,6 +183,8 @@ def approve(
         fail(f"no definition of {name} waits for approval" + (" under that name" if tool else ""))
     if not as_json:
         console().print(changed_definitions(changes), soft_wrap=True)
+        if not tool and found["quarantined"] > len(changes):
+            print(f"{len(changes)} of {found['quarantined']} shown")
     if not yes:
         if not on_terminal():
             fail("nothing is approved: --yes approves what is shown")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -133,7 +133,7 @@ class ServerHandlers:
         for view in self._of_installation():
             if view.name == ask.name:
                 return view
-        return await self._view(ask.tenant, ask.name)
+        return await self._view(ask.tenant, ask.name, ask.tools)
 
     async def delete(self, ask: DeleteServer) -> ServerDeleted:
         """Remove a server and leave it."""
@@ -202,13 +202,14 @@ class ServerHandlers:
         await self.announcements.compare_again()
         await self.publish(ServersChanged(tenant=tenant))
 
-    async def _view(self, tenant: str, name: str) -> ServerView:
+    async def _view(self, tenant: str, name: str, tools: Sequence[str] = ()) -> ServerView:
+        """Return a server with the definitions of some tools that wait for approval; without any, the first ones."""
         saved = await self.table.find(tenant, name)
         services = {} if saved is not None else await self.services_of(tenant)
         if saved is None and name not in services:
             raise NotFound("server", name)
         waiting = (await self.definitions.waiting(tenant)).get(name, 0)
-        changes = await self.definitions.changes(tenant, name) if waiting else ()
+        changes = await self.definitions.changes(tenant, name, tools) if waiting else ()
         view = self._service(tenant, name, services[name], waiting) if saved is None else self._shown(saved, waiting)
         running = self.of_tenants.running(tenant, name)
         problems = () if running is None else left_out_lines(running.left_out)

@@ -49,6 +49,9 @@ NameQuery: TypeAlias = Annotated[
 EnabledQuery: TypeAlias = Annotated[
     bool | None, Query(description="`false` saves it without connecting to it; left out, it is as enabled as before.")
 ]
+ToolQuery: TypeAlias = Annotated[
+    tuple[str, ...], Query(max_length=100, description="Only definitions of this tool; may be given several times.")
+]
 TRY_WITHIN_S = 65.0
 """Longer than the registry tries: a program may be downloaded first."""
 IMPACT_WITHIN_S = 150.0
@@ -91,9 +94,9 @@ async def test_server(name: NamePath, gateway: GatewayDependency, caller: Admin)
 
 
 @router.get("/servers/{name}", responses=fails(404))
-async def get_server(name: NamePath, gateway: GatewayDependency, caller: Reader) -> ServerView:
-    """Return one server with the definitions that wait for approval; values of secrets are masked."""
-    return await gateway.bus.ask(GetServer(tenant=caller.tenant, name=name), ServerView)
+async def get_server(name: NamePath, gateway: GatewayDependency, caller: Reader, tool: ToolQuery = ()) -> ServerView:
+    """Return one server with definitions that wait for approval, at most 100; values of secrets are masked."""
+    return await gateway.bus.ask(GetServer(tenant=caller.tenant, name=name, tools=tool), ServerView)
 
 
 @router.get("/servers/{name}/impact", responses=fails(404))

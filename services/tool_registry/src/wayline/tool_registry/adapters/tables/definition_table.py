@@ -76,10 +76,20 @@ class DefinitionTable:
                 )
             await conn.execute(self._sql.approve_definitions, tenant, server, list(wanted))
 
-    async def changes(self, tenant: str, server: str) -> tuple[DefinitionChange, ...]:
-        """Return the definitions of a server that wait for approval, each with its differences."""
-        rows = await self._store.fetch(tenant, self._sql.waiting_definitions, tenant, server, CHANGES_SHOWN_MAX)
+    async def changes(self, tenant: str, server: str, shown_as: Sequence[str] = ()) -> tuple[DefinitionChange, ...]:
+        """Return definitions of a server that wait for approval, each with its differences: those named, or the first.
+
+        `shown_as`: names of tools as they are shown, hidden characters escaped.
+        """
+        names = await self._waiting_names(tenant, server, shown_as) if shown_as else None
+        sought = (tenant, server, CHANGES_SHOWN_MAX, names)
+        rows = await self._store.fetch(tenant, self._sql.waiting_definitions, *sought)
         return tuple(_change(row) for row in rows)
+
+    async def _waiting_names(self, tenant: str, server: str, shown_as: Sequence[str]) -> list[str]:
+        """Return the names of tools that wait for approval and are shown as one of some names."""
+        rows = await self._store.fetch(tenant, self._sql.waiting_tools, tenant, server)
+        return [row["tool"] for row in rows if visible(row["tool"]) in shown_as]
 
     async def of(self, tenant: str, server: str) -> list[PinnedTool]:
         """Return a server's tools as they were approved and as they wait."""
