@@ -11,6 +11,8 @@ from typing import Any
 
 import mcp_types as types
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from mcp.server import MCPServer
 from mcp.server.lowlevel import Server
 
@@ -292,6 +294,38 @@ async def test_masks_send_no_secret_to_another_url(platform):
     thief.close()
 
     assert heard == []
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "body", "why"),
+    [
+        (
+            401,
+            {"WWW-Authenticate": "Bearer"},
+            "<p>no</p>",
+            "401 Unauthorized: it needs a login (`wayline mcp add … --oauth`)",
+        ),
+        (401, {}, '{"error": "no key"}', "401 Unauthorized: its key in `headers` is missing or wrong"),
+        (403, {"Content-Encoding": "gzip"}, "x", "the server answered 403 Forbidden"),
+        (599, {}, "", "the server answered 599"),
+        (500, {}, '{"jsonrpc": "2.0", "id": null, "error": {"code": -32603, "message": "out of ink"}}', "out of ink"),
+    ],
+)
+async def test_a_refused_connection_names_the_status(platform, status: int, headers: dict, body: str, why: str):
+    await platform.registry(platform.effects.settings(), **ALLOWED)
+
+    async def refuse(_: web.Request) -> web.Response:
+        kind = "application/json" if body.startswith("{") else "text/html"
+        return web.Response(status=status, headers=headers, body=body.encode(), content_type=kind)
+
+    app = web.Application()
+    app.router.add_route("*", "/mcp", refuse)
+    server = TestServer(app)
+    await server.start_server()
+    report = await tried(platform, url=str(server.make_url("/mcp")))
+    await server.close()
+
+    assert (report.ok, why in report.why) == (False, True), report.why
 
 
 async def test_a_disabled_server_can_be_tried_again(platform):

@@ -10,6 +10,8 @@ from typing import cast
 
 import httpx2
 
+from wayline.tool_registry.adapters.connection.failed_answers import FailedAnswer, why_failed
+
 ANSWER_MAX_BYTES = 64 * 1024 * 1024
 """Of one answer that is not streamed as events, as of a line of a program; each event has a limit of its own."""
 EVENT_STREAM = "text/event-stream"
@@ -26,7 +28,12 @@ def bound_answers(*, event_streams: frozenset[str]) -> Callable[[httpx2.Response
     async def bound(answer: httpx2.Response) -> None:
         inner = cast("httpx2.AsyncByteStream", answer.stream)
         is_failure = answer.status_code >= httpx2.codes.BAD_REQUEST
-        if why := _refusal(answer):
+        if is_failure and _is_explained(answer, event_streams):
+            is_json = not _refusal(answer) and answer.headers.get("Content-Type", "").lower().startswith(JSON)
+            answer.stream = FailedAnswer(inner, why_failed(answer), is_json=is_json)
+            answer.headers.pop("Content-Encoding", None)
+            answer.headers["Content-Type"] = JSON
+        elif why := _refusal(answer):
             answer.stream = _Unread(inner, "" if is_failure else why)
             # Nothing is decoded, and the library reads what is JSON: so it finds the reason.
             answer.headers.pop("Content-Encoding", None)
@@ -44,6 +51,12 @@ def _refusal(answer: httpx2.Response) -> str:
         return "the server compressed its answer, which it was asked not to do"
     length = answer.headers.get("Content-Length", "")
     return _too_long(ANSWER_MAX_BYTES) if length.isdecimal() and int(length) > ANSWER_MAX_BYTES else ""
+
+
+def _is_explained(answer: httpx2.Response, methods: frozenset[str]) -> bool:
+    """Return whether an answer is to a message of MCP; a 404 has a meaning of its own to the library."""
+    is_message = answer.request.method == "POST" and "POST" in methods
+    return is_message and answer.status_code != httpx2.codes.NOT_FOUND
 
 
 def _is_event_stream(answer: httpx2.Response, methods: frozenset[str]) -> bool:
