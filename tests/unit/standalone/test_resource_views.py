@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from io import StringIO
+from typing import Any
 
+import pytest
 from rich.console import Console, RenderableType
+from typer.testing import CliRunner
 
+from wayline.standalone.commands import mcp_resources
 from wayline.standalone.terminal.server_views import contents, messages, prompts_table, resources_table
 
 ABOUT = {"name": "n", "title": "", "description": "Of [the] sea.", "mime_type": "text/plain"}
@@ -50,3 +54,29 @@ def test_messages_of_a_prompt_are_shown_with_their_roles():
     page = {"messages": [{"role": "user", "content": {"type": "text", "text": "Sum [it] up."}}]}
 
     assert "user: Sum [it] up." in drawn(messages(page))
+
+
+HOSTILE = "High\x1b]0;title\x07 at noon.\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
+        (["read", "files", "note://tides"], {"contents": [{"uri": "", "mime_type": "", "text": HOSTILE}]}),
+        (["prompts", "files", "sum"], {"messages": [{"role": "user", "content": {"text": HOSTILE}}]}),
+    ],
+)
+def test_a_terminal_is_sent_no_control_characters_of_a_server(words: list[str], page: dict[str, Any], monkeypatch):
+    drawn_pages: list[str] = []
+
+    def answer(work: Any, *, as_json: bool, draw: Any) -> None:
+        drawn_pages.append(drawn(draw(page)))
+
+    monkeypatch.setattr(mcp_resources, "answer", answer)
+    for is_terminal in (True, False):
+        monkeypatch.setattr(mcp_resources, "_is_terminal", lambda is_terminal=is_terminal: is_terminal)
+        CliRunner().invoke(mcp_resources.app, words)
+
+    on_terminal, in_file = drawn_pages
+    assert "\x1b" not in on_terminal and "High\\u001b]0;title\\u0007 at noon." in on_terminal
+    assert "High\x1b]0;title" in in_file

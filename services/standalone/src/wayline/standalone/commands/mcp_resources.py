@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated
 from urllib.parse import quote
 
@@ -32,7 +35,11 @@ def read(
     from wayline.standalone.terminal.server_views import contents
 
     path = f"/v1/mcp/servers/{name}/resources/read"
-    answer(lambda client: client.get(path, uri=uri, user_id=user), as_json=as_json, draw=contents)
+    answer(
+        lambda client: client.get(path, uri=uri, user_id=user),
+        as_json=as_json,
+        draw=partial(contents, shown=_on_output()),
+    )
 
 
 @app.command()
@@ -54,4 +61,24 @@ def prompts(
     if not all(separator for _, separator, _ in values):
         fail("an --argument is NAME=VALUE")
     body = {"arguments": {key: value for key, _, value in values}, "user_id": user}
-    answer(lambda client: client.post(f"{path}/{quote(prompt, safe='')}", body), as_json=as_json, draw=messages)
+    answer(
+        lambda client: client.post(f"{path}/{quote(prompt, safe='')}", body),
+        as_json=as_json,
+        draw=partial(messages, shown=_on_output()),
+    )
+
+
+def _is_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+def _on_output() -> Callable[[str], str]:
+    """Return how a server's words are printed: as they are into a file, and without control characters on a terminal.
+
+    Such characters could change what the terminal shows, or make it do something.
+    """
+    if not _is_terminal():
+        return str
+    from wayline.tool_registry.tools.visible_text import visible
+
+    return visible

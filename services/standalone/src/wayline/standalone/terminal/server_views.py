@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -59,16 +59,15 @@ def resources_table(page: dict[str, Any]) -> RenderableType:
     )
 
 
-def contents(page: dict[str, Any]) -> RenderableType:
-    """Draw what a resource holds: texts whole, of bytes how many they are."""
-    return Group(
-        *(
-            escape(one["text"])
-            if one["text"] is not None
-            else escape(f"{one['uri']}: {one['mime_type'] or 'bytes'}, {len(one['base64'] or '')} characters of base64")
-            for one in page["contents"]
-        )
-    )
+def contents(page: dict[str, Any], *, shown: Callable[[str], str] = str) -> RenderableType:
+    """Draw what a resource holds: texts whole, each as `shown` returns it, of bytes how many they are."""
+    return Group(*(escape(shown(_content(one))) for one in page["contents"]))
+
+
+def _content(part: dict[str, Any]) -> str:
+    if part["text"] is not None:
+        return part["text"]
+    return f"{part['uri']}: {part['mime_type'] or 'bytes'}, {len(part['base64'] or '')} characters of base64"
 
 
 def prompts_table(page: dict[str, Any]) -> RenderableType:
@@ -87,14 +86,12 @@ def prompts_table(page: dict[str, Any]) -> RenderableType:
     )
 
 
-def messages(page: dict[str, Any]) -> RenderableType:
-    """Draw the messages of a prompt, a content that is no text as its type."""
-    return Group(
-        *(
-            escape(f"{one['role']}: {one['content'].get('text') or one['content'].get('type', '')}")
-            for one in page["messages"]
-        )
+def messages(page: dict[str, Any], *, shown: Callable[[str], str] = str) -> RenderableType:
+    """Draw the messages of a prompt, each as `shown` returns it, a content that is no text as its type."""
+    texts = (
+        f"{one['role']}: {one['content'].get('text') or one['content'].get('type', '')}" for one in page["messages"]
     )
+    return Group(*(escape(shown(text)) for text in texts))
 
 
 def _bus(service: dict[str, Any]) -> str:
