@@ -11,7 +11,7 @@ from mcp.server.mcpserver import MCPServer
 from pydantic import SecretStr
 
 from wayline.contracts.errors import Reject
-from wayline.contracts.mcp_servers import PutServer, ServerView
+from wayline.contracts.mcp_servers import EnableServer, PutServer, ServerView
 from wayline.contracts.server_config import ServerConfig
 from wayline.contracts.server_resources import (
     FilledPrompt,
@@ -99,3 +99,13 @@ async def test_unknown_foreign_and_oversized_resources_are_refused(platform):
 
     codes = [(error.value.code, error.value.status) for error in (unknown, foreign, oversized)]
     assert codes == [("server_refused", 422), ("not_found", 404), ("answer_too_large", 422)]
+
+
+async def test_a_disabled_server_says_how_to_enable_it(platform):
+    async with library(platform):
+        await platform.bus.ask(EnableServer(tenant=platform.tenant, name="library", enabled=False), ServerView)
+
+        with pytest.raises(Reject) as refused:
+            await read(platform, "note://tides")
+
+    assert str(refused.value) == "library cannot be asked: it is disabled; `wayline mcp enable library` enables it"

@@ -102,9 +102,12 @@ class ResourceHandlers:
         own = self.servers.of_installation.get(name) or (await self.of_tenants.of(tenant)).get(name)
         if isinstance(own, McpServer):
             return own
-        if await self.table.find(tenant, name) is None:
+        saved = await self.table.find(tenant, name)
+        if saved is None:
             raise NotFound("server", name)
-        raise Conflict(f"{name} cannot be asked: it is disabled, or {self.of_tenants.problem(tenant, name)}")
+        if not saved.enabled:
+            raise Conflict(f"{name} cannot be asked: it is disabled; `wayline mcp enable {name}` enables it")
+        raise Conflict(f"{name} cannot be asked: {self.of_tenants.problem(tenant, name)}")
 
     async def _answer(self, asking: Awaitable[dict[str, Any]], *, of: str) -> dict[str, Any]:
         """Return a server's answer, where it is not too large. Raises Reject or Unavailable."""
