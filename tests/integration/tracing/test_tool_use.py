@@ -64,6 +64,19 @@ async def test_calls_of_a_month_are_counted_for_one_tenant(platform: TracingPlat
     assert [len(page) for page in await pages(platform, "other")] == [7]
 
 
+async def test_a_failed_call_is_listed_with_its_error(platform: TracingPlatform, start: Start):
+    await start()
+    log = Log(platform.bus, "j1", "acme")
+    await log.append(log.submitted(), log.routed(), log.claimed(), log.asked_model(1))
+    await log.append(log.model_answered(1, calls=("1", "2")), *(log.asked_tool(1, call) for call in ("1", "2")))
+    await log.append(log.tool_answered(1, call="1"), log.tool_answered(1, call="2", failed=True))
+    await platform.wait_until_read()
+
+    [page] = await pages(platform)
+
+    assert {call.call: call.error for call in page} == {"1": None, "2": "tool_failed"}
+
+
 @pytest.mark.parametrize(("calls", "size"), [(4, 10_000), (500, 30)], ids=["by number", "by bytes"])
 async def test_pages_hold_every_call_once(
     platform: TracingPlatform, start: Start, monkeypatch: pytest.MonkeyPatch, calls: int, size: int

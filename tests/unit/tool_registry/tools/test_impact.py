@@ -9,8 +9,8 @@ from wayline.tool_registry.tools.impact import CallCheck, ToolChange, compared
 SCHEMA = {"type": "object", "required": ["amount"]}
 
 
-def recorded(tool: str, arguments: dict | None) -> RecordedCall:
-    return RecordedCall(job_id="j1", step=1, call="1", tool=tool, arguments=arguments)
+def recorded(tool: str, arguments: dict | None, error: str | None = None) -> RecordedCall:
+    return RecordedCall(job_id="j1", step=1, call="1", tool=tool, arguments=arguments, error=error)
 
 
 def test_a_tool_is_compared_by_its_fingerprint():
@@ -60,3 +60,13 @@ def test_every_call_of_an_unusable_tool_would_fail():
         ("pay", 2, 0, "its schema is none"),
         ("rate", 0, 0, ""),
     ]
+
+
+def test_a_call_that_was_refused_already_does_not_count():
+    check = CallCheck({"pay": ToolChange("changed", SCHEMA), "lost": ToolChange("gone")}, Arguments())
+
+    check.take([recorded("pay", {}, error) for error in ("invalid_arguments", "definition_changed", "tool_failed")])
+    check.take([recorded("lost", None, "unknown_tool"), recorded("pay", None, "invalid_arguments")])
+
+    found = {one.tool: (one.would_fail, one.unchecked) for one in check.impact({"pay": 4, "lost": 1})}
+    assert found == {"pay": (1, 0), "lost": (0, 0)}

@@ -95,6 +95,7 @@ class RecordedCall(Frozen):
     call: str
     tool: str
     arguments: dict[str, Any] | None = Field(description="None: longer than tracing keeps; the job's log has them.")
+    error: str | None = Field(default=None, description="The code with which it failed; None: it did not, or unknown.")
 
 
 class RecordedCalls(Frozen):

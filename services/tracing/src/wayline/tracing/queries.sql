@@ -197,13 +197,13 @@ LIMIT $5
 
 -- name: recorded_calls
 -- The first call of a page is in it whatever its size. The comparison without `number` is what the index answers.
-SELECT started_at, job_id, step, number, call, tool, arguments, more
+SELECT started_at, job_id, step, number, call, tool, arguments, error, more
 FROM (
     SELECT *, sum(octet_length(arguments)) OVER place - octet_length(arguments) AS bytes_before,
         lead(true, 1, false) OVER place OR count(*) OVER () = $8 AS more
     FROM (
         SELECT started_at, job_id, step, number, called ->> 'call' AS call, called ->> 'tool' AS tool,
-            (called -> 'input')::text AS arguments
+            (called -> 'input')::text AS arguments, called ->> 'error' AS error
         FROM steps, jsonb_array_elements(calls) WITH ORDINALITY AS each_call (called, number)
         WHERE tenant = $1 AND started_at >= $3 AND called ->> 'tool' = ANY ($2::text[])
             AND ($4::timestamptz IS NULL OR (

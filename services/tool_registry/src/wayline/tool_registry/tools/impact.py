@@ -15,6 +15,8 @@ from wayline.tool_registry.tools.visible_text import visible
 Change = Literal["unchanged", "changed", "new", "gone"]
 
 GONE = "the server offers it no more"
+REFUSED_BEFORE = frozenset({"unknown_tool", "invalid_arguments", "definition_changed"})
+"""Errors of calls that were refused as they were made, so that no change makes them fail."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,9 @@ class CallCheck:
     def take(self, calls: Iterable[RecordedCall]) -> None:
         """Compare calls, and count those that would fail."""
         for call in calls:
+            if call.error in REFUSED_BEFORE:
+                self.checked[call.tool] += 1
+                continue
             why = self._problem(call)
             if why is None and call.arguments is None:
                 continue
@@ -78,7 +83,7 @@ class CallCheck:
                 continue
             self.failed[call.tool] += 1
             if len(self.failing) < SHOWN_MAX:
-                about = call.model_dump(exclude={"arguments"})
+                about = call.model_dump(exclude={"arguments", "error"})
                 self.failing.append(FailingCall(**about, why=why))
 
     def impact(self, calls: Mapping[str, int]) -> tuple[ToolImpact, ...]:

@@ -126,6 +126,7 @@ def _recorded(row: Record) -> RecordedCall:
         tool=row["tool"],
         # Arguments that are too long are kept as cut text.
         arguments=given if isinstance(given, dict) else None,
+        error=row["error"],
     )
 
 

@@ -23,7 +23,7 @@ def requested(drafts: JobDrafts, event: e.ToolRequested, _: Job) -> None:
         step.span.attributes[names.METHOD] = "code"
         drafts.change_span(step.span, event)
     # Not as the model said it: what it called through `use_tool` is the tool itself.
-    call.tool, call.arguments, call.status = event.tool, event.arguments, "running"
+    call.tool, call.arguments, call.status, call.error = event.tool, event.arguments, "running", None
     span.attributes[names.EFFECT] = event.effect.value
     span.reopen()
 
