@@ -89,7 +89,7 @@ def has_masks(config: ServerConfig) -> bool:
 def kept(stored: Secrets, config: ServerConfig, *, saved: ServerConfig) -> Secrets:
     """Return the stored secrets that masks of a configuration may stand for: those that go to whom they went before.
 
-    Otherwise whoever may save or try a server could have its secrets sent to a server or a program of their own.
+    Otherwise a user who saves or tries a server could have its secrets sent to a server or a program elsewhere.
     """
     same = {
         "headers": _origin(config) == _origin(saved),

@@ -39,7 +39,7 @@ def change(
     path = f"/v1/mcp/servers/{name}"
     config = conversation(lambda client: client.get(path), as_json=as_json)["config"]
     if config is None:
-        fail(f"{name} is no server that you have saved: whoever runs it configures it")
+        fail(f"{name} is no server that you have saved, so it cannot be changed here")
     server = conversation(lambda client: client.put(path, changed(config, changes, effects)), as_json=as_json)
     if as_json:
         print_json(server)
