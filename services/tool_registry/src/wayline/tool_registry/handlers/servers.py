@@ -132,7 +132,8 @@ class ServerHandlers:
         """Return one server with the definitions that wait for approval."""
         for view in self._of_installation():
             if view.name == ask.name:
-                return view
+                left_out = self.servers.of_installation[ask.name].left_out
+                return view.model_copy(update={"problems": left_out_lines(left_out)})
         return await self._view(ask.tenant, ask.name, ask.tools)
 
     async def delete(self, ask: DeleteServer) -> ServerDeleted:
@@ -264,7 +265,6 @@ class ServerHandlers:
                 why=one.problem or "",
                 tools=len(one.tools),
                 left_out=len(one.left_out),
-                problems=left_out_lines(one.left_out),
             )
             for name, one in self.servers.of_installation.items()
         ]
