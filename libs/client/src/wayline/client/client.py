@@ -22,8 +22,8 @@ RECONNECTS_MAX = 20
 RECONNECT_AFTER_S = 0.5
 TERMINAL = frozenset({"job.completed", "job.failed", "job.cancelled"})
 
-Parameter: TypeAlias = str | float | bool | None
-"""One parameter of a query."""
+Parameter: TypeAlias = str | float | bool | list[str] | None
+"""One parameter of a query; a list is one for each of its values."""
 
 
 class Client:
