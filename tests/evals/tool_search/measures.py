@@ -14,7 +14,7 @@ from wayline.contracts.tools import SearchTools, ToolDefinition
 from wayline.executor.prompt.builtin_tools import pin
 from wayline.executor.prompt.tool_loading import QUERY_CHARS_MAX, RESULTS, always_loaded
 from wayline.llm.tokens import estimate_definitions
-from wayline.tool_registry.tool_search import CANDIDATES_MAX, Entry, ToolIndex, choose, fuse
+from wayline.tool_registry.tool_search import Entry, ToolIndex, choose, fuse
 from wayline.tool_registry.tool_search.words import stem, words
 
 from ..calls.function_sets import cases
@@ -52,7 +52,7 @@ def found(judged: ToolSet, ranked: Ranking) -> Found:
 def found_by_words(judged: ToolSet) -> Found:
     """Return what the search finds as it is without an embedder."""
     index = ToolIndex(Entry(tool) for tool in judged.tools)
-    return found(judged, lambda task: [match.tool for match in index.search(task, at_most=max(CUTS))])
+    return found(judged, lambda task: [match.tool for match in index.search(task)[: max(CUTS)]])
 
 
 def found_with_meaning(judged: ToolSet) -> Found:
@@ -78,7 +78,7 @@ def found_with_model(judged: ToolSet) -> Found:
 
 def _fused(judged: ToolSet, index: ToolIndex, similar: Callable[[str], Mapping[int, float]]) -> Found:
     def ranked(task: str) -> list[ToolDefinition]:
-        both = fuse(index.search(task, at_most=CANDIDATES_MAX), similar(task), index)
+        both = fuse(index.search(task), similar(task), index)
         return [match.tool for match in both[: max(CUTS)]]
 
     return found(judged, ranked)
@@ -151,7 +151,7 @@ def choice(judged: ToolSet, size: int) -> Choice:
 def _shown(task: str, offer: Offer, index: ToolIndex) -> list[ToolDefinition]:
     """Return the tools that a model has seen after one search."""
     ask = SearchTools(tenant="t", query=task[:QUERY_CHARS_MAX], max_results=RESULTS)
-    found = choose(index.search(ask.query, at_most=CANDIDATES_MAX), ask, searched=len(index))
+    found = choose(index.search(ask.query), ask, searched=len(index))
     return [*(tool for tool in offer.loaded if tool in offer.catalogue), *(one.tool for one in found.tools)]
 
 

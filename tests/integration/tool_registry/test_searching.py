@@ -85,3 +85,41 @@ async def test_a_disabled_servers_tool_is_named_with_what_enables_it(platform):
     assert [(one.name, one.how) for one in found.unusable][:1] == [("cash__entries", "`wayline mcp enable cash`")]
     assert "cash__entries" not in {one.tool.name for one in found.tools}
     assert "cash__entries" not in {one.name for one in theirs.unusable}
+
+
+MANY = """
+from mcp.server import MCPServer
+server = MCPServer("crm")
+
+def send_invoice(customer: str) -> str:
+    "Send an invoice to a customer."
+    return ""
+
+for number in range(120):
+    server.add_tool(send_invoice, name=f"send_invoice_{number:03}")
+
+@server.tool()
+def bill(buyer: str) -> str:
+    "Make a paper bill for a buyer, who is sent an invoice later, with much more text about it."
+    return ""
+
+server.run()
+"""
+
+
+async def test_an_allowed_tool_is_found_among_many_forbidden_ones(platform):
+    await platform.registry(commands=[sys.executable], private_servers=True)
+    file = platform.tmp_path / "many.py"
+    file.write_text(MANY)
+    config = ServerConfig(command=sys.executable, args=(str(file),))
+    await platform.bus.ask(PutServer(tenant=platform.tenant, name="crm", config=config), ServerView)
+
+    async def connected() -> bool:
+        return (await search(platform, "invoice")).searched > 120
+
+    await until(connected, why="its server is connected")
+
+    found = await search(platform, "send an invoice to the customer", patterns=("crm__bill",))
+
+    assert [one.tool.name for one in found.tools] == ["crm__bill"]
+    assert found.disabled == ("crm__send_invoice_000", "crm__send_invoice_001", "crm__send_invoice_002")

@@ -1,7 +1,7 @@
 """What a search returns: tools that the asker lacks and may use; others that fit are named."""
 
 from wayline.contracts.tools import SearchTools, ToolDefinition, UnusableTool
-from wayline.tool_registry.tool_search import Match, choose
+from wayline.tool_registry.tool_search import Entry, Match, ToolIndex, choose, find_tools
 
 
 def ranked(*scored: tuple[str, float]) -> list[Match]:
@@ -31,6 +31,35 @@ def test_a_tool_far_below_the_best_score_is_left_out():
     found = choose(ranked(("a", 10), ("b", 2), ("c", 1.9)), ask(), searched=3)
 
     assert [one.tool.name for one in found.tools] == ["a", "b"]
+
+
+def test_tools_that_fit_better_take_no_place_of_usable_ones():
+    matches = ranked(
+        *((f"crm{n:03}__bill", 29) for n in range(120)), ("a__have", 28), ("a__bill", 1.9), ("a__pay", 0.3)
+    )
+
+    found = choose(matches, ask(patterns=("a__*",), loaded=("a__have",)), searched=123)
+
+    assert [one.tool.name for one in found.tools] == ["a__bill"]
+    assert (found.loaded, found.disabled) == (("a__have",), ("crm000__bill", "crm001__bill", "crm002__bill"))
+
+
+def test_a_usable_tools_words_count_beside_a_better_forbidden_one():
+    names = ("crm__send_invoice_to_customer", "bank__send_bill", "bank__page")
+    index = ToolIndex(Entry(ToolDefinition(name=name)) for name in names)
+    similar = {index.tools.index(ToolDefinition(name="bank__page")): 0.9}
+    asked = SearchTools(tenant="t", query="send an invoice to the customer", patterns=("bank__*",))
+
+    found = find_tools(index, asked, similar, searched=3, unusable={})
+
+    assert [one.tool.name for one in found.tools] == ["bank__send_bill", "bank__page"]
+    assert found.disabled == ("crm__send_invoice_to_customer",)
+
+
+def test_a_forbidden_tool_that_fits_far_worse_is_not_named():
+    found = choose(ranked(("a", 10), ("off", 1.9), ("b", 1.8)), ask(off=("off",)), searched=3)
+
+    assert ([one.tool.name for one in found.tools], found.disabled) == (["a"], ())
 
 
 def test_a_tool_that_must_be_named_is_disabled_under_a_star():

@@ -26,3 +26,10 @@ def test_words_decide_where_vectors_understand_little():
 
 def test_a_tool_without_a_shared_word_is_found_by_meaning():
     assert places(fuse([], {PAGE: 0.3, CLOCK: 0.7, PAY: -0.4}, INDEX)) == [CLOCK, PAGE]
+
+
+def test_words_count_by_the_best_tool_that_counts():
+    by_words = [Match(INDEX.tools[CLOCK], 81.0, CLOCK), *BY_WORDS]
+
+    assert places(fuse(by_words, {PAGE: 0.9, RATE: 0.1}, INDEX)) == [CLOCK, PAGE, RATE, PAY]
+    assert places(fuse(by_words, {PAGE: 0.9, RATE: 0.1}, INDEX, best=9.0)) == [CLOCK, PAY, RATE, PAGE]

@@ -23,7 +23,7 @@ INDEX = ToolIndex(Entry(one) for one in TOOLS)
 
 
 def found(query: str, *, index: ToolIndex = INDEX, at_most: int = 5) -> list[str]:
-    return [match.tool.name for match in index.search(query, at_most=at_most)]
+    return [match.tool.name for match in index.search(query)][:at_most]
 
 
 @pytest.mark.parametrize(

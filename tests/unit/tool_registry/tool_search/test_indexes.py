@@ -17,7 +17,7 @@ async def test_the_same_tools_share_an_index_until_one_changes():
 
     assert first is again
     assert first is not other
-    assert [match.tool.name for match in other.search("c", at_most=3)] == ["c"]
+    assert [match.tool.name for match in other.search("c")] == ["c"]
 
 
 async def test_tenants_do_not_find_each_others_tools():
@@ -26,4 +26,4 @@ async def test_tenants_do_not_find_each_others_tools():
 
     theirs = await indexes.of("t2", entries("public"))
 
-    assert theirs.search("secret", at_most=3) == []
+    assert theirs.search("secret") == []

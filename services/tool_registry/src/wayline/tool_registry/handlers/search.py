@@ -8,7 +8,7 @@ from wayline.contracts.tools import FoundTools, SearchTools, ToolDefinition, Unu
 from wayline.store import PostgresUnavailable
 from wayline.tool_registry.adapters.tables.definition_table import DefinitionTable
 from wayline.tool_registry.adapters.tool_embeddings import ToolEmbeddings
-from wayline.tool_registry.tool_search import CANDIDATES_MAX, Entry, Match, ToolIndexes, choose, fuse
+from wayline.tool_registry.tool_search import Entry, Match, ToolIndexes, choose, find_tools
 from wayline.tool_registry.tools.definitions import PinnedAway
 from wayline.tool_registry.tools.tool_servers import ToolServers
 from wayline.tool_registry.tools.unusable_tools import unusable_tools
@@ -32,9 +32,8 @@ class SearchHandlers:
         entries = [Entry(tool.definition, about.get(tool.definition.server, "")) for _, tool in sorted(tools.items())]
         entries += [Entry(tool) for tool, _ in away if tool.name in unusable]
         index = await self.indexes.of(ask.tenant, entries)
-        by_words = index.search(ask.query, at_most=CANDIDATES_MAX)
         similar = await self.embeddings.similar(ask.tenant, ask.query, index)
-        found = choose(fuse(by_words, similar, index), ask, searched=len(tools), unusable=unusable)
+        found = find_tools(index, ask, similar, searched=len(tools), unusable=unusable)
         told = (_with_agents_reason(one, ask) if one.name in unusable else one for one in found.unusable)
         return found.model_copy(update={"unusable": tuple(told)})
 

@@ -1,20 +1,35 @@
-"""Choose, of the tools that fit a search, those that are returned to its caller."""
+"""Find the tools that fit a search, and choose those that are returned to its caller."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from wayline.contracts.tenant_settings import SWITCHED_TOOLS
 from wayline.contracts.tools import FoundTool, FoundTools, SearchTools, UnusableTool, may_use
-from wayline.tool_registry.tool_search.index import Match
+from wayline.tool_registry.tool_search.fusion import fuse
+from wayline.tool_registry.tool_search.index import Match, ToolIndex
 
-CANDIDATES_MAX = 100
-"""Ranked tools that are looked at: those that the asker has or may not use take no place of the results."""
 SCORE_SHARE_MIN = 0.2
 """Of the best score. What fits less shares no more than a common word with the query; measured, no set loses by it."""
 NAMED_MAX = 3
 """Tools that are named only, because the asker has them or may not use them."""
+
+
+def find_tools(
+    index: ToolIndex,
+    ask: SearchTools,
+    similar: Mapping[int, float],
+    *,
+    searched: int,
+    unusable: Mapping[str, UnusableTool],
+) -> FoundTools:
+    """Search an index by words, and by meaning where there are cosines, by place in it."""
+    by_words = index.search(ask.query)
+    # What the asker cannot use must not make the words of what it can use count for less.
+    best = next((one.score for one in by_words if is_returnable(one.tool.name, ask, unusable)), None)
+    return choose(fuse(by_words, similar, index, best=best), ask, searched=searched, unusable=unusable)
 
 
 def choose(
@@ -22,32 +37,55 @@ def choose(
 ) -> FoundTools:
     """Return the best tools that an asker lacks and may use, and the names of better ones.
 
-    `unusable`: those that nobody can call now, by name.
+    `unusable`: those that nobody can call now, by name. Only tools that can be returned are compared with each other,
+    so that no other takes their place; what is named is compared with all.
     """
     known = unusable or {}
     found: list[FoundTool] = []
-    cannot: list[UnusableTool] = []
-    loaded: list[str] = []
-    disabled: list[str] = []
+    named, score_min = _Named(), 0.0
     for tool, score, _ in ranked:
-        if len(found) == ask.max_results or score < SCORE_SHARE_MIN * ranked[0].score:
+        if len(found) == ask.max_results:
             break
-        if (one := known.get(tool.name)) is not None:
-            cannot.append(one)
-        elif not may_use(tool.name, patterns=ask.patterns, off=ask.off):
-            disabled.append(tool.name)
-            cannot.append(_not_allowed(tool.name, ask))
-        elif tool.name in ask.loaded:
-            loaded.append(tool.name)
-        else:
+        if is_returnable(tool.name, ask, known):
+            score_min = score_min or SCORE_SHARE_MIN * score
+            if score < score_min:
+                # Nor is anything named that fits less than this.
+                break
             found.append(FoundTool(tool=tool, score=round(score, 3)))
+        elif score >= SCORE_SHARE_MIN * ranked[0].score:
+            named.add(tool.name, ask, known)
     return FoundTools(
         tools=tuple(found),
-        loaded=tuple(loaded[:NAMED_MAX]),
-        disabled=tuple(disabled[:NAMED_MAX]),
-        unusable=tuple(cannot[:NAMED_MAX]),
+        loaded=tuple(named.loaded[:NAMED_MAX]),
+        disabled=tuple(named.disabled[:NAMED_MAX]),
+        unusable=tuple(named.unusable[:NAMED_MAX]),
         searched=searched,
     )
+
+
+def is_returnable(name: str, ask: SearchTools, unusable: Mapping[str, UnusableTool]) -> bool:
+    """Return whether an asker lacks a tool and can use it."""
+    usable = name not in unusable and may_use(name, patterns=ask.patterns, off=ask.off)
+    return usable and name not in ask.loaded
+
+
+@dataclass(frozen=True)
+class _Named:
+    """Tools that are named only, the best first."""
+
+    loaded: list[str] = field(default_factory=list)
+    disabled: list[str] = field(default_factory=list)
+    unusable: list[UnusableTool] = field(default_factory=list)
+
+    def add(self, name: str, ask: SearchTools, unusable: Mapping[str, UnusableTool]) -> None:
+        """Add a tool, with why it cannot be returned."""
+        if (one := unusable.get(name)) is not None:
+            self.unusable.append(one)
+        elif may_use(name, patterns=ask.patterns, off=ask.off):
+            self.loaded.append(name)
+        else:
+            self.disabled.append(name)
+            self.unusable.append(_not_allowed(name, ask))
 
 
 def _not_allowed(name: str, ask: SearchTools) -> UnusableTool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from heapq import nlargest
 
 from wayline.tool_registry.tool_search.index import Match, ToolIndex
 
@@ -11,18 +10,20 @@ from wayline.tool_registry.tool_search.index import Match, ToolIndex
 # on one of three public sets, and this as many as words alone.
 NEAR_WEIGHT = 0.5
 """What a cosine of 1 counts beside the best score by words, which counts 1."""
-NEAR_MAX = 100
-"""Tools without a word of the query that are looked at, the nearest ones."""
 
 
-def fuse(by_words: Sequence[Match], similar: Mapping[int, float], index: ToolIndex) -> list[Match]:
-    """Return both rankings as one, the best first; `similar` are cosines by place in the index. Without, the words'."""
+def fuse(
+    by_words: Sequence[Match], similar: Mapping[int, float], index: ToolIndex, *, best: float | None = None
+) -> list[Match]:
+    """Return both rankings as one, the best first; `similar` are cosines by place in the index. Without, the words'.
+
+    `best`: the best score by words of the tools that count, where that is not the first.
+    """
     if not similar:
         return list(by_words)
-    scores = {at: NEAR_WEIGHT * max(0.0, similar[at]) for at in nlargest(NEAR_MAX, similar, key=lambda at: similar[at])}
-    best = by_words[0].score if by_words else 1.0
+    scores = {at: NEAR_WEIGHT * near for at, near in similar.items() if near > 0}
+    best = best or (by_words[0].score if by_words else 1.0)
     for match in by_words:
-        near = NEAR_WEIGHT * max(0.0, similar.get(match.at, 0.0))
-        scores[match.at] = match.score / best + near
+        scores[match.at] = scores.get(match.at, 0.0) + match.score / best
     ranked = sorted(scores, key=lambda at: (-scores[at], at))
     return [Match(index.tools[at], scores[at], at) for at in ranked if scores[at] > 0]

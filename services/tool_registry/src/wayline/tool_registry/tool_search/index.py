@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from heapq import nsmallest
 from itertools import pairwise
 from math import log
 from typing import Any, NamedTuple
@@ -94,10 +93,10 @@ class ToolIndex:
         """Return, in the order of the index, what an embedder is given of each tool."""
         return tuple(map(_text_of, self._tools))
 
-    def search(self, query: str, *, at_most: int) -> list[Match]:
-        """Return the tools that fit a query, the best first; of equal ones in the order of the index."""
+    def search(self, query: str) -> list[Match]:
+        """Return all tools that have a word of a query, the best first; of equal ones in the order of the index."""
         scores = self._scores(words(query))
-        best = nsmallest(at_most, scores, key=lambda at: (-scores[at], at))
+        best = sorted(scores, key=lambda at: (-scores[at], at))
         return [Match(self._tools[at], scores[at], at) for at in best]
 
     def _scores(self, asked: Sequence[str]) -> dict[int, float]:
