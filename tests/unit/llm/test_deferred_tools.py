@@ -5,11 +5,14 @@ from __future__ import annotations
 from unittest.mock import ANY
 
 from wayline.contracts.chat import AssistantMessage, LoadedTools, ToolCall
+from wayline.contracts.loaded_tools import LoadingMessage
 from wayline.contracts.tools import TOOL_SEARCH, ToolDefinition
 from wayline.llm.anthropic.request import body
+from wayline.llm.deferred import loaded_tokens, tokens_beyond_text
 from wayline.llm.openai.reply import Reply, events
 from wayline.llm.openai.request import body as responses_body
 from wayline.llm.openai_chat.request import build_body as chat_body
+from wayline.llm.tokens import estimate, estimate_definitions
 
 from .cards import ASK, LOOK, MARKS, calling, card, request, result, user
 
@@ -20,13 +23,25 @@ PAGE_LATER = {
     "input_schema": {"type": "object", "properties": {}},
     "defer_loading": True,
 }
-FOUND = result("1", "page: Read a page.\n\nweb fits too.", loaded=LoadedTools(names=("page",), beside="web fits too."))
-HISTORY = (user("hi"), calling("a", "b"), FOUND, result("2", "cat"))
+PAGE_CHANGED = PAGE.model_copy(update={"description": "Read two pages."})
 DEFERS = {"tool_references": True}
 
 
-def asked(*history, deferred=(PAGE,), **more) -> dict:
-    return body(request(*history, model=card(**{**DEFERS, **more}), tools=(LOOK,), deferred=deferred))
+def loading(call: str, *tools: ToolDefinition) -> LoadingMessage:
+    """A search's result that loads tools, and names another one."""
+    text = "\n\n".join(f"{tool.name}: {tool.description}" for tool in tools)
+    loaded = LoadedTools(names=tuple(tool.name for tool in tools), beside="web fits too.")
+    return LoadingMessage(
+        call=call, tool=TOOL_SEARCH, content=f"{text}\n\nweb fits too.", loaded=loaded, definitions=tools
+    )
+
+
+FOUND = loading("1", PAGE)
+HISTORY = (user("hi"), calling("a", "b"), FOUND, result("2", "cat"))
+
+
+def asked(*history, tools=(LOOK,), **more) -> dict:
+    return body(request(*history, model=card(**{**DEFERS, **more}), tools=tools))
 
 
 def test_a_found_tool_is_a_reference_with_words_behind_the_results():
@@ -41,14 +56,14 @@ def test_a_found_tool_is_a_reference_with_words_behind_the_results():
 
 
 def test_what_was_sent_before_a_search_stays():
-    before, after = asked(*HISTORY[:1], deferred=()), asked(*HISTORY)
+    before, after = asked(*HISTORY[:1]), asked(*HISTORY)
 
     assert after["tools"][: len(before["tools"])] == before["tools"]
     assert (after["system"], after["messages"][:1]) == (before["system"], before["messages"])
 
 
 def test_no_deferred_tool_bears_a_marker():
-    history = request(*HISTORY, model=card(**DEFERS, cache=MARKS), tools=(LOOK,), deferred=(PAGE,), system="")
+    history = request(*HISTORY, model=card(**DEFERS, cache=MARKS), tools=(LOOK,), system="")
 
     marked = [tool["name"] for tool in body(history)["tools"] if "cache_control" in tool]
 
@@ -56,23 +71,46 @@ def test_no_deferred_tool_bears_a_marker():
 
 
 def test_only_tools_that_a_result_refers_to_are_deferred():
-    assert [tool["name"] for tool in asked(*HISTORY, deferred=(ASK, PAGE))["tools"]] == ["look", "page"]
+    assert [tool["name"] for tool in asked(*HISTORY)["tools"]] == ["look", "page"]
     assert [tool["name"] for tool in asked(user("hi"))["tools"]] == ["look"]
 
 
 def test_a_model_without_references_reads_the_definitions_as_text():
     plain = asked(*HISTORY, tool_references=False)
-    # Another agent goes on with the history, and does not have the tool.
-    elsewhere = asked(*HISTORY, deferred=())
+    # Another version of the agent has the tool in every prompt.
+    elsewhere = asked(*HISTORY, tools=(LOOK, PAGE))
 
+    assert [[tool["name"] for tool in sent["tools"]] for sent in (plain, elsewhere)] == [["look"], ["look", "page"]]
     for sent in (plain, elsewhere):
-        assert [tool["name"] for tool in sent["tools"]] == ["look"]
         assert sent["messages"][-1]["content"][0]["content"] == FOUND.content
         assert len(sent["messages"][-1]["content"]) == 2
 
 
+def test_a_result_keeps_its_form_whatever_is_found_later():
+    text = result("1", "ask: Ask.", loaded=LoadedTools(names=("ask",)))
+    history = (user("hi"), calling("a"), text, calling("b"), loading("1", PAGE))
+
+    before = asked(*history)
+    after = asked(*history, calling("c"), loading("1", ASK), calling("d"), loading("1", PAGE_CHANGED))
+
+    assert after["messages"][: len(before["messages"])] == before["messages"]
+    assert [tool["name"] for tool in after["tools"]] == ["look", "page", "ask"]
+    assert after["tools"][1] == PAGE_LATER
+    # A request has no second definition of a name.
+    assert after["messages"][-1]["content"][0]["content"] == "page: Read two pages.\n\nweb fits too."
+
+
+def test_the_tokens_of_found_definitions_are_counted_once():
+    huge = PAGE.model_copy(update={"input_schema": {"type": "object", "description": "how " * 1_000}})
+    history = (*HISTORY, calling("c"), loading("1", huge.model_copy(update={"name": "book"})))
+    tokens = loaded_tokens(request(*history, model=card(**DEFERS), tools=(LOOK,)))
+
+    assert tokens == estimate_definitions([huge]) - estimate(history[-1].content) + tokens_beyond_text(FOUND)
+    assert loaded_tokens(request(*history, model=card(), tools=(LOOK,))) == 0
+
+
 def test_other_providers_are_sent_text_and_their_tools_alone():
-    openai = request(*HISTORY, model=card(provider="openai", **DEFERS), tools=(LOOK,), deferred=(PAGE,))
+    openai = request(*HISTORY, model=card(provider="openai", **DEFERS), tools=(LOOK,))
 
     responses, (chat, _) = responses_body(openai), chat_body(openai)
 
@@ -98,9 +136,9 @@ PAGE_FUNCTION = {
 }
 
 
-def searching(*history, deferred=(PAGE,), tools=(LOOK, FIND), **more) -> dict:
+def searching(*history, tools=(LOOK, FIND), **more) -> dict:
     model = card(provider="openai", **{**DEFERS, **more})
-    return responses_body(request(*history, model=model, tools=tools, deferred=deferred))
+    return responses_body(request(*history, model=model, tools=tools))
 
 
 def test_on_responses_a_search_is_an_item_and_brings_functions():
@@ -135,7 +173,7 @@ def test_on_responses_a_search_that_found_nothing_says_so_beside():
 
 
 def test_on_responses_what_was_sent_before_a_search_stays():
-    before, after = searching(user("hi"), deferred=()), searching(user("hi"), SEARCHED, FOUND, result("2", "cat"))
+    before, after = searching(user("hi")), searching(user("hi"), SEARCHED, FOUND, result("2", "cat"))
 
     assert after["tools"] == before["tools"]
     assert after["input"][: len(before["input"])] == before["input"]

@@ -68,8 +68,6 @@ class ModelRequest:
     """Messages, by index, after which the prefix is worth keeping; tools and system prompt always are."""
     files: Mapping[str, File] = field(default_factory=dict)
     """What the messages' image and file parts name, by document id."""
-    deferred: tuple[ToolDefinition, ...] = ()
-    """Tools that results of `tool_search` have loaded, as they were then: no part of the prefix."""
     attachments: Mapping[str, Attachment] = field(default_factory=dict)
     """What is known of them, by document id: what is counted and compared, where their bytes are what is sent."""
 

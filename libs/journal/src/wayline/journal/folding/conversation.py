@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from wayline.contracts import events as e
-from wayline.contracts.chat import AssistantMessage, ChatMessage, ToolMessage, UserMessage
+from wayline.contracts.chat import AssistantMessage, ChatMessage, LoadedTools, ToolMessage, UserMessage
+from wayline.contracts.loaded_tools import LoadingMessage
+from wayline.contracts.tools import ToolDefinition
 from wayline.journal.folding.tools import is_last
 from wayline.journal.state import Call, Changes, Job, density
 
@@ -110,20 +112,28 @@ def _tool_completed(job: Job, event: e.ToolCompleted) -> Changes:
     if not calls or not is_last(job, event):
         return {}
     # The model is shown the results in the order it asked for them, whichever ended first.
-    return {"messages": (*job.conversation.messages, *(_shown(call, call.done or event) for call in calls))}
+    return {"messages": (*job.conversation.messages, *(_shown(job, call, call.done or event) for call in calls))}
 
 
-def _shown(call: Call, done: e.ToolCompleted) -> ToolMessage:
-    return ToolMessage(
-        call=call.wanted.call,
-        tool=call.wanted.tool,
-        content=done.content if done.error is None else done.error.message,
-        images=done.images,
-        citations=done.citations,
-        failed=done.status != "success",
-        provider_id=call.wanted.provider_id,
-        loaded=done.loaded,
-    )
+def _shown(job: Job, call: Call, done: e.ToolCompleted) -> ToolMessage:
+    fields: dict[str, Any] = {
+        "call": call.wanted.call,
+        "tool": call.wanted.tool,
+        "content": done.content if done.error is None else done.error.message,
+        "images": done.images,
+        "citations": done.citations,
+        "failed": done.status != "success",
+        "provider_id": call.wanted.provider_id,
+        "loaded": done.loaded,
+    }
+    definitions = _definitions(job, done.loaded) if done.loaded else ()
+    return LoadingMessage(**fields, definitions=definitions) if definitions else ToolMessage(**fields)
+
+
+def _definitions(job: Job, loaded: LoadedTools) -> tuple[ToolDefinition, ...]:
+    """Return the definitions that a result loads, each as the model was told of it first; none if one is not known."""
+    first = {tool.name: tool for tool in reversed(job.tools.discovered)}
+    return tuple(first[name] for name in loaded.names) if first.keys() >= set(loaded.names) else ()
 
 
 CHANGES: dict[type[e.Event], Callable[[Job, Any], Changes]] = {

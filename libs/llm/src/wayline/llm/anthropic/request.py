@@ -28,6 +28,8 @@ from wayline.llm.turns import NO_ANSWER, NO_RESULT, Answer, Input, Other, Result
 Json = dict[str, Any]
 Images = Mapping[int, Sequence[ToolImage]]
 """What tools returned, by the place of the message."""
+Found = Mapping[int, Sequence[ToolDefinition]]
+"""The tools that results refer to, by the place of the message."""
 
 EFFORTS: tuple[Effort, ...] = ("low", "medium", "high", "xhigh", "max")
 THINKING = frozenset({"thinking", "redacted_thinking"})
@@ -64,11 +66,12 @@ def build_body(request: ModelRequest) -> tuple[Json, tuple[str, ...]]:
     form = _format(request, notes)
     if request.output_schema is not None and not form:
         request = structured.with_instruction(request)
-    spoken = _spoken(request)
+    found = found_tools(request)
+    spoken = _spoken(request, found)
     system, tools = _system(request), _tools(request)
     _mark(request, system, tools, spoken)
     # Behind the marker: no deferred tool may bear one, and none is part of the prefix.
-    tools += _deferred(request)
+    tools += _deferred(found)
     max_tokens = knobs.output_tokens(request, notes)
     thinking, output = _thinking(request, spoken, max_tokens, notes)
     temperature = knobs.temperature(request, notes, thinking=thinking is not None)
@@ -115,23 +118,20 @@ def _tool(tool: ToolDefinition) -> Json:
     return {"name": tool.name, "description": tool.description, "input_schema": schemas.arguments(tool.input_schema)}
 
 
-def _deferred(request: ModelRequest) -> list[Json]:
+def _deferred(found: Found) -> list[Json]:
     """Return the tools that results refer to: a reference to any other is refused."""
-    if not request.deferred:
-        return []
-    results = (message for message in request.messages if message.role == "tool")
-    named = {tool.name for result in results for tool in found_tools(result, request)}
-    return [{**_tool(tool), "defer_loading": True} for tool in request.deferred if tool.name in named]
+    named = {tool.name: tool for tools in found.values() for tool in tools}
+    return [{**_tool(tool), "defer_loading": True} for tool in named.values()]
 
 
-def _spoken(request: ModelRequest) -> list[Spoken]:
+def _spoken(request: ModelRequest, found: Found) -> list[Spoken]:
     spoken: list[Spoken] = []
     images = media.returned(request.card, request.messages, request.attachments)
     for turn in turns(request.messages, echoes=lambda verbatim: verbatim.provider == request.card.provider):
         if isinstance(turn, Answer):
             spoken.append(Spoken("assistant", _answer(turn, request)))
         else:
-            spoken.extend(_input(turn, request, images))
+            spoken.extend(_input(turn, request, images, found))
     return spoken
 
 
@@ -149,11 +149,11 @@ def _echo(verbatim: Verbatim | None, request: ModelRequest) -> list[Json]:
     return [block for block in verbatim.blocks if same or block.get("type") not in THINKING]
 
 
-def _input(turn: Input, request: ModelRequest, images: Images) -> list[Spoken]:
+def _input(turn: Input, request: ModelRequest, images: Images, found: Found) -> list[Spoken]:
     closing = turn.closing if request.card.system_messages else []
     others = turn.others[: len(turn.others) - len(closing)]
-    user = [_result(each, images.get(each.index, ()), request) for each in turn.results]
-    user += [block for each in turn.results for block in _beside(each, request)]
+    user = [_result(each, images.get(each.index, ()), found.get(each.index, ())) for each in turn.results]
+    user += [block for each in turn.results if each.index in found for block in _beside(each)]
     user += [block for other in others for block in _other(other, request)]
     spoken = [Spoken("user", user)] if user else []
     if closing:
@@ -161,11 +161,11 @@ def _input(turn: Input, request: ModelRequest, images: Images) -> list[Spoken]:
     return spoken
 
 
-def _result(result: Result, images: Sequence[ToolImage], request: ModelRequest) -> Block:
+def _result(result: Result, images: Sequence[ToolImage], found: Sequence[ToolDefinition]) -> Block:
     block: Json = {"type": "tool_result", "tool_use_id": result.id}
     if result.message is None:
         return Block(result.index, {**block, "content": NO_RESULT, "is_error": True})
-    if found := found_tools(result.message, request):
+    if found:
         references = [{"type": "tool_reference", "tool_name": tool.name} for tool in found]
         return Block(result.index, {**block, "content": references})
     failed = {"is_error": True} if result.message.failed else {}
@@ -174,11 +174,9 @@ def _result(result: Result, images: Sequence[ToolImage], request: ModelRequest) 
     return Block(result.index, {**block, "content": content, **failed})
 
 
-def _beside(result: Result, request: ModelRequest) -> list[Block]:
+def _beside(result: Result) -> list[Block]:
     """Return what a result with references says beside them; in the result itself only references may stand."""
-    if result.message is None or result.message.loaded is None or not found_tools(result.message, request):
-        return []
-    beside = result.message.loaded.beside
+    beside = result.message.loaded.beside if result.message and result.message.loaded else ""
     return [Block(result.index, _text(beside))] if beside else []
 
 

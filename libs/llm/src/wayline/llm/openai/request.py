@@ -31,6 +31,8 @@ from wayline.llm.turns import NO_ANSWER, NO_RESULT, Answer, Input, Other, Result
 Json = dict[str, Any]
 Images = Mapping[int, Sequence[ToolImage]]
 """What tools returned, by the place of the message."""
+Found = Mapping[int, Sequence[ToolDefinition]]
+"""The tools that results refer to, by the place of the message."""
 
 MARK = {"mode": "explicit"}
 SCHEMA_NAME = "answer"
@@ -170,7 +172,7 @@ def _items(request: ModelRequest, *, marks: bool) -> list[Item]:
 
     items = [Item(-1, _spoken("developer", [_text(request.system)]))] if marks and request.system.strip() else []
     images = media.returned(request.card, request.messages, request.attachments)
-    searches = frozenset[str]()
+    found, searches = found_tools(request), frozenset[str]()
     for turn in turns(request.messages, echoes=echoes):
         if isinstance(turn, Answer):
             answered = _answer(turn, searches=_searches(request))
@@ -178,7 +180,7 @@ def _items(request: ModelRequest, *, marks: bool) -> list[Item]:
             searches = frozenset(item["call_id"] for item in answered if item.get("type") == SEARCH_CALL)
             items += [Item(turn.index, item) for item in answered]
         else:
-            items += _input(turn, request, images, searches, marks=marks)
+            items += _input(turn, request, images, found, searches, marks=marks)
     return items
 
 
@@ -191,14 +193,15 @@ def _answer(turn: Answer, *, searches: bool) -> list[Json]:
     return echoed or rebuilt(turn.message, turn.ids, searches=searches) or [_spoken("assistant", NO_ANSWER)]
 
 
-def _input(turn: Input, request: ModelRequest, images: Images, searches: frozenset[str], *, marks: bool) -> list[Item]:
+def _input(
+    turn: Input, request: ModelRequest, images: Images, found: Found, searches: frozenset[str], *, marks: bool
+) -> list[Item]:
     results: list[Item] = []
     beside: list[Item] = []
     for each in turn.results:
         if each.id in searches:
-            found = found_tools(each.message, request) if each.message else ()
-            results.append(Item(each.index, _search_output(each, found)))
-            if text := _beside(each, told=bool(found)):
+            results.append(Item(each.index, _search_output(each, found.get(each.index, ()))))
+            if text := _beside(each, told=each.index in found):
                 beside.append(Item(each.index, _spoken(_note_role(request), [_text(text)])))
         else:
             results.append(_result(each, images.get(each.index, ()), marks=marks))

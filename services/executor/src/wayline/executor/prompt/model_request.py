@@ -8,7 +8,6 @@ from wayline.contracts import ids
 from wayline.contracts.tools import ToolDefinition
 from wayline.executor.prompt.assemble import assemble
 from wayline.executor.prompt.context_budget import answer_room
-from wayline.executor.prompt.tool_loading import loaded_since
 from wayline.journal import Job
 from wayline.llm import File, ModelRequest
 from wayline.llm.thinking import REASONING_EFFORT, output_max, thinking_budget
@@ -41,5 +40,4 @@ def model_request(
         thinking_tokens=thinking_budget(card, slot) or None,
         files=files or {},
         attachments=prompt.attachments,
-        deferred=loaded_since(job) if job.tools.discovered else (),
     )

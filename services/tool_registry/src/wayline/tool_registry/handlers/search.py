@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from wayline.contracts.tools import FoundTools, SearchTools, ToolDefinition, UnusableTool
+from wayline.contracts.tools import FoundTools, SearchTools
 from wayline.store import PostgresUnavailable
 from wayline.tool_registry.adapters.tables.definition_table import DefinitionTable
 from wayline.tool_registry.adapters.tool_embeddings import ToolEmbeddings
-from wayline.tool_registry.tool_search import Entry, Match, ToolIndexes, choose, find_tools
+from wayline.tool_registry.tool_search import Entry, ToolIndexes, find_tools
 from wayline.tool_registry.tools.definitions import PinnedAway
 from wayline.tool_registry.tools.tool_servers import ToolServers
 from wayline.tool_registry.tools.unusable_tools import unusable_tools
@@ -33,9 +33,7 @@ class SearchHandlers:
         entries += [Entry(tool) for tool, _ in away if tool.name in unusable]
         index = await self.indexes.of(ask.tenant, entries)
         similar = await self.embeddings.similar(ask.tenant, ask.query, index)
-        found = find_tools(index, ask, similar, searched=len(tools), unusable=unusable)
-        told = (_with_agents_reason(one, ask) if one.name in unusable else one for one in found.unusable)
-        return found.model_copy(update={"unusable": tuple(told)})
+        return find_tools(index, ask, similar, searched=len(tools), unusable=unusable)
 
     async def _pinned(self, tenant: str) -> list[PinnedAway]:
         try:
@@ -43,13 +41,3 @@ class SearchHandlers:
         except PostgresUnavailable:
             # What can be called is found without it.
             return []
-
-
-def _with_agents_reason(one: UnusableTool, ask: SearchTools) -> UnusableTool:
-    """Add what would keep the agent from a tool that nobody can call now, once it could be called."""
-    callable_tool = Match(ToolDefinition(name=one.name), 1.0)
-    kept_from = choose([callable_tool], ask, searched=1).unusable
-    if not kept_from:
-        return one
-    [other] = kept_from
-    return UnusableTool(name=one.name, why=f"{one.why}, and {other.why}", how=f"{one.how}; {other.how}")

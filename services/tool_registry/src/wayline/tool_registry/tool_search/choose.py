@@ -80,12 +80,20 @@ class _Named:
     def add(self, name: str, ask: SearchTools, unusable: Mapping[str, UnusableTool]) -> None:
         """Add a tool, with why it cannot be returned."""
         if (one := unusable.get(name)) is not None:
-            self.unusable.append(one)
+            self.unusable.append(_for_agent(one, ask))
         elif may_use(name, patterns=ask.patterns, off=ask.off):
             self.loaded.append(name)
         else:
             self.disabled.append(name)
             self.unusable.append(_not_allowed(name, ask))
+
+
+def _for_agent(one: UnusableTool, ask: SearchTools) -> UnusableTool:
+    """Add to why nobody can call a tool now what would keep the agent from it then."""
+    if may_use(one.name, patterns=ask.patterns, off=ask.off):
+        return one
+    other = _not_allowed(one.name, ask)
+    return UnusableTool(name=one.name, why=f"{one.why}, and {other.why}", how=f"{one.how}; {other.how}")
 
 
 def _not_allowed(name: str, ask: SearchTools) -> UnusableTool:

@@ -1,0 +1,52 @@
+"""Found definitions are counted wherever a prompt is measured, and known to the next agent of a session."""
+
+from __future__ import annotations
+
+import orjson
+
+from wayline.contracts import events as e
+from wayline.contracts.chat import AssistantMessage, LoadedTools, ToolCall, ToolMessage
+from wayline.contracts.loaded_tools import LoadingMessage
+from wayline.contracts.tools import TOOL_SEARCH, USE_TOOL, ToolDefinition
+from wayline.journal import Call, evolve
+from wayline.testkit.jobs import job_with
+
+from .logs import AT, TRACE, Log, card
+
+LONG = {"type": "object", "description": "how to fill it in " * 2_000}
+RATE, PAY = (ToolDefinition(name=name, input_schema=LONG) for name in ("bank__rate", "bank__pay"))
+RATE_NOW = RATE.model_copy(update={"description": "By the hour."})
+SEARCH, USE, CLOCK = (ToolDefinition(name=name) for name in (TOOL_SEARCH, USE_TOOL, "get_current_time"))
+REFERS = card("acme/primary", tool_references=True, context_window=100_000)
+LOADED = LoadedTools(names=("bank__rate", "bank__pay"))
+
+
+def event(kind: type[e.Event], **fields) -> e.Event:
+    return kind(job_id="j", seq=9, at=AT, trace=TRACE, **fields)
+
+
+def searched(model=REFERS) -> Log:
+    """A job's log whose search has found both tools."""
+    log = Log(cards=(model,)).ask(tools=(SEARCH, USE)).answer("", TOOL_SEARCH, stop="tools")
+    log.say(e.ToolsDiscovered, tools=(RATE, PAY), call="1/1")
+    done = {"step": 1, "call": "1", "tool": TOOL_SEARCH, "status": "success", "content": "both"}
+    return log.say(e.ToolCompleted, **done, loaded=LOADED)
+
+
+def test_a_result_has_the_definitions_of_its_own_log():
+    message = searched().job.conversation.messages[-1]
+    plain = ToolMessage(**{name: getattr(message, name) for name in ToolMessage.model_fields})
+
+    assert isinstance(message, LoadingMessage) and message.definitions == (RATE, PAY)
+    assert message.model_dump_json() == plain.model_dump_json()
+    assert orjson.loads(message.model_dump_json())["loaded"]["names"] == ["bank__rate", "bank__pay"]
+
+
+def test_a_result_whose_tools_nobody_knows_is_plain():
+    wanted = ToolCall(call="1", tool=TOOL_SEARCH)
+    waiting = job_with(calls=(Call(wanted=wanted),), messages=(AssistantMessage(tool_calls=(wanted,)),))
+    done = {"step": 1, "call": "1", "tool": TOOL_SEARCH, "status": "success", "content": "both"}
+
+    message = evolve(waiting, event(e.ToolCompleted, **done, loaded=LOADED)).conversation.messages[-1]
+
+    assert type(message) is ToolMessage
