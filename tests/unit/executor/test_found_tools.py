@@ -8,7 +8,13 @@ from wayline.contracts import events as e
 from wayline.contracts.chat import AssistantMessage, LoadedTools, ToolCall, ToolMessage
 from wayline.contracts.loaded_tools import LoadingMessage
 from wayline.contracts.tools import TOOL_SEARCH, USE_TOOL, ToolDefinition
-from wayline.journal import Call, evolve
+from wayline.executor.decide import compaction
+from wayline.executor.decide.worst_case import most_tokens
+from wayline.executor.prompt.assemble import PromptHashes, assemble
+from wayline.executor.prompt.model_request import model_request
+from wayline.journal import Call, Job, evolve
+from wayline.llm import ModelRequest
+from wayline.llm.tokens import BYTES_PER_TOKEN, WIRE_TOKENS_MAX, estimate_definitions, most
 from wayline.testkit.jobs import job_with
 
 from .logs import AT, TRACE, Log, card
@@ -31,6 +37,44 @@ def searched(model=REFERS) -> Log:
     log.say(e.ToolsDiscovered, tools=(RATE, PAY), call="1/1")
     done = {"step": 1, "call": "1", "tool": TOOL_SEARCH, "status": "success", "content": "both"}
     return log.say(e.ToolCompleted, **done, loaded=LOADED)
+
+
+def request(job: Job) -> ModelRequest:
+    return model_request(job, step=2, attempt=1, tools=job.tools.offered or ())
+
+
+def test_found_definitions_count_in_the_segment_and_the_worst_case():
+    asked = request(searched().job)
+    segments = PromptHashes().segments(asked)
+    text = PromptHashes().segments(assemble(searched().job))
+
+    beyond = segments[-1].tokens - text[-1].tokens
+    assert beyond == estimate_definitions([RATE, PAY]) - 1
+    assert (segments[-1].hash, segments[-1].count) == (text[-1].hash, text[-1].count)
+    pieces = sum(part.count for part in segments) + len(LOADED.names)
+    assert most_tokens(asked, segments) == most(sum(part.tokens for part in segments), pieces=pieces)
+
+
+def test_a_model_without_references_is_measured_by_the_text():
+    plain = card("acme/spare", context_window=100_000)
+    asked = request(searched().job)
+    segments = PromptHashes().segments(asked)
+
+    on_text = most_tokens(asked, segments, on=plain)
+
+    assert most_tokens(asked, segments) - on_text == most(estimate_definitions([RATE, PAY]) - 1, pieces=2)
+    text = request(searched(card("acme/primary", context_window=100_000)).job)
+    there = most_tokens(text, PromptHashes().segments(text), on=REFERS)
+    assert abs(there - most_tokens(asked, segments)) <= WIRE_TOKENS_MAX
+
+
+def test_found_definitions_are_measured_when_a_window_is_planned():
+    message = searched().job.conversation.messages[-1]
+
+    beyond = compaction._size(message, REFERS) - compaction._size(message, None)
+
+    assert beyond == (estimate_definitions([RATE, PAY]) - 1) * BYTES_PER_TOKEN
+    assert compaction._size(message, card("acme/spare")) == compaction._size(message, None)
 
 
 def test_a_result_has_the_definitions_of_its_own_log():

@@ -28,6 +28,7 @@ from wayline.executor.prompt.shorten import cut
 from wayline.executor.prompt.working_context import in_words
 from wayline.journal import Job
 from wayline.llm import ModelRequest, media
+from wayline.llm.deferred import tokens_beyond_text
 from wayline.llm.output_room import room_aside
 from wayline.llm.prices import LOCAL
 from wayline.llm.tokens import BYTES_PER_TOKEN, estimate, width
@@ -237,16 +238,17 @@ def _lines(messages: Iterable[ChatMessage]) -> Iterable[str]:
 
 
 def _tokens(messages: Iterable[ChatMessage], card: ModelCard | None) -> int:
-    """Estimate the tokens of messages, with what is around their words and with images that the model sees."""
+    """Estimate the tokens of messages: what is around their words, images that the model sees, found definitions."""
     return sum(_size(message, card) for message in messages) // BYTES_PER_TOKEN
 
 
 def _size(message: ChatMessage, card: ModelCard | None) -> int:
-    images = media.returned_tokens(card, (message,)) if card else 0
+    beside = media.returned_tokens(card, (message,)) if card else 0
+    beside += tokens_beyond_text(message) if card and card.tool_references else 0
     # A provider's own blocks say the same once more, and are not kept.
     unsaid = {"verbatim": True, **NO_TEXT}
     text = message.__pydantic_serializer__.to_json(message, exclude=unsaid, exclude_defaults=True)
-    return width(text) + images * BYTES_PER_TOKEN
+    return width(text) + beside * BYTES_PER_TOKEN
 
 
 @cache

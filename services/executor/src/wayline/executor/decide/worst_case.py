@@ -19,6 +19,7 @@ from wayline.executor.decide.retry_or_reroute import elsewhere
 from wayline.journal import Job
 from wayline.journal.costs import plus
 from wayline.llm import ModelRequest, cost, media
+from wayline.llm.deferred import found_tools, loaded_tokens
 from wayline.llm.output_room import room_needed, room_within
 from wayline.llm.prices import worst
 from wayline.llm.thinking import output_max
@@ -44,6 +45,9 @@ def most_tokens(request: ModelRequest, prefix: Sequence[Segment], *, on: ModelCa
         beside += media.most_tokens(card, one)
     estimated -= media.returned_tokens(request.card, request.messages, request.attachments)
     beside += media.returned_most_tokens(card, request.messages, request.attachments)
+    there = replace(request, card=card)
+    estimated += loaded_tokens(there) - loaded_tokens(request)
+    pieces += sum(map(len, found_tools(there).values()))
     if card.tools == "json":
         estimated += PROTOCOL_TOKENS_MAX
     if request.output_schema is not None:

@@ -15,6 +15,7 @@ from wayline.contracts.ids import RECENT
 from wayline.contracts.tools import ToolDefinition
 from wayline.journal import Job
 from wayline.llm import ModelRequest, media
+from wayline.llm.deferred import loaded_tokens
 from wayline.llm.tokens import BYTES_PER_TOKEN, weight
 from wayline.routing import system_prompt
 
@@ -115,6 +116,7 @@ class PromptHashes:
             named = media.named(prompt.messages, prompt.attachments)
             beside = sum(media.tokens(prompt.card, attachment) for attachment in named)
             beside += media.returned_tokens(prompt.card, prompt.messages, prompt.attachments)
+            beside += loaded_tokens(prompt)
         messages = _segment("messages", self._hashes, self._sizes[-1], beside=beside)
         return _tool_segment(prompt.tools), _system_segment(prompt.system), messages
 

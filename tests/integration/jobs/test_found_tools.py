@@ -1,0 +1,102 @@
+"""Definitions that a search has found: they are paid for, and stay in the prompt as they were first sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from inspect import Parameter, Signature
+
+import pytest
+from mcp.server import MCPServer
+from pydantic import Field
+
+from wayline.contracts import events as e
+from wayline.executor.settings import Settings as ExecutorSettings
+from wayline.router.settings import Settings as RouterSettings
+from wayline.simulator import Asked, Say, Simulator
+from wayline.testkit import Platform
+from wayline.testkit.mcp_servers import serving
+
+from .conftest import until_listed, with_tools
+
+FIELDS = 400
+CAP_USD = Decimal("0.05")
+both_wires = pytest.mark.parametrize("model", ["anthropic/claude-sonnet-5-5", "openai/gpt-6-sol"])
+
+
+def rate(currency: str) -> str:
+    """Tell what a currency is worth in dollars."""
+    return f"1 {currency} is 1.10 USD"
+
+
+def declaration(**fields: str) -> str:
+    """Declare a shipment of goods at the customs."""
+    return f"declared with {len(fields)} fields"
+
+
+def described(name: str, count: int) -> Parameter:
+    about = Field(default="", description=f"Box {count}: " + "what the handbook of the customs says of it. " * 4)
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=about, annotation=str)
+
+
+declaration.__signature__ = Signature([described(f"box_{n:03}", n) for n in range(FIELDS)])  # type: ignore[attr-defined]
+
+
+def form(number: int) -> Callable[..., str]:
+    def tool(amount: int) -> str:
+        return str(amount)
+
+    tool.__name__, tool.__doc__ = f"form_{number:02}", f"Fill in form {number} of the branch."
+    return tool
+
+
+def bank() -> MCPServer:
+    server = MCPServer("bank")
+    for tool in (rate, declaration, *map(form, range(4))):
+        server.add_tool(tool)
+    return server
+
+
+async def asked(platform: Platform, url: str, script: Callable[[Asked], Say]) -> Simulator:
+    """Start the services with the bank's tools and a provider that answers by a script."""
+    simulator = await platform.simulate(script)
+    at = {"anthropic_base_url": simulator.url, "openai_base_url": simulator.openai_url}
+    server = {"name": "bank", "url": url, "effects": {"rate": "read", "declaration": "read"}}
+    await platform.start(
+        "router",
+        "executor",
+        "tool_registry",
+        router=RouterSettings(**at),
+        executor=ExecutorSettings(**at),
+        tool_registry=with_tools(server),
+    )
+    await until_listed(platform, "bank__rate")
+    return simulator
+
+
+def declares(asked: Asked) -> Say:
+    """Search for the tool with the huge definition, call it, and end."""
+    found = sum(turn.role == "tool" for turn in asked.turns)
+    if found == 0:
+        return Say(tools=(("tool_search", {"query": "declare a shipment at the customs", "max_results": 1}),))
+    return Say(tools=(("bank__declaration", {"box_001": "tea"}),)) if found == 1 else Say(text="declared")
+
+
+@both_wires
+async def test_a_huge_found_definition_stays_within_the_jobs_cap(platform: Platform, model: str):
+    async with serving(bank()) as url:
+        simulator = await asked(platform, url, declares)
+        await platform.put_agent("banker", tools={"deferred": ["bank__*"]})
+        await platform.submit("poor", agent="banker", model=model, budget_usd=str(CAP_USD))
+        await platform.wait_for("poor")
+        poor_usd, calls = simulator.bill.usd, len(simulator.bill.charges)
+        await platform.submit("rich", agent="banker", model=model, budget_usd="5")
+        rich = await platform.wait_for("rich")
+
+    assert 0 < poor_usd <= CAP_USD
+    assert rich.answer == "declared"
+    assert "bank__declaration" in {tool.name for tool in simulator.requests[-1].tools}
+    held = [event.worst_usd for event in await platform.events_of("rich", e.ModelRequested)]
+    billed = [charge.usd for charge in simulator.bill.charges[calls:]]
+    assert len(held) == 3 and max(billed) > Decimal("0.02")
+    assert all(worst is not None and paid <= worst for paid, worst in zip(billed, held, strict=True))
