@@ -12,6 +12,7 @@ from wayline.executor.prompt.builtin_tools import pin
 from wayline.executor.prompt.notes import REMIND_AFTER_MESSAGES, found, reminder
 from wayline.executor.prompt.tool_loading import (
     ALWAYS_MAX,
+    DEFINITIONS_CHARS_MAX,
     QUERY_CHARS_MAX,
     Search,
     always_loaded,
@@ -153,6 +154,30 @@ def test_found_tools_are_told_with_definitions_and_others_by_name():
     assert "bank__pay fits too, but is not among its `tools`" in narrow.content
 
 
+def test_a_tool_without_room_is_named_and_not_loaded():
+    huge, long = (
+        ToolDefinition(name=f"book__{name}", description="x" * size)
+        for name, size in (("huge", 2 * DEFINITIONS_CHARS_MAX), ("long", DEFINITIONS_CHARS_MAX - 9))
+    )
+
+    first = tell_found(JOB, there(huge, PAGE, long))
+    later = tell_found(JOB, there(PAGE, huge, CLOCK, long))
+
+    assert (first.tools, later.tools) == ((huge,), (PAGE, CLOCK))
+    assert first.content.startswith(f"book__huge (call it through use_tool): {huge.description}\nArguments: {{}}")
+    assert first.loaded == LoadedTools(
+        names=("book__huge",),
+        beside="There is no room for the definitions of book__page, book__long: search for one by its name.",
+    )
+    assert "book__huge, book__long" in later.content and huge.description not in later.content
+    assert huge.description in tell_unloaded(huge)
+
+
+def there(*tools: ToolDefinition) -> FoundTools:
+    """Return what a registry has found."""
+    return FoundTools(tools=tuple(FoundTool(tool=tool, score=1) for tool in tools), searched=9)
+
+
 def test_an_unusable_tool_is_told_with_what_enables_it():
     away = UnusableTool(name="bank__pay", why="its server bank is disabled", how="`wayline mcp enable bank`")
 
@@ -176,7 +201,8 @@ def test_an_unloaded_tool_is_told_and_an_unknown_one_refused():
     refused = tell_unknown("book__pag", [PAGE])
 
     assert tell_unloaded(PAGE).endswith(
-        'book__page (call it through use_tool): Read a page.\nArguments: {"properties":{"n":{}}}'
+        "book__page (call it through use_tool unless it is among your tools): Read a page.\n"
+        'Arguments: {"properties":{"n":{}}}'
     )
     assert refused.error is not None and "did you mean 'book__page'?" in refused.error.message
 

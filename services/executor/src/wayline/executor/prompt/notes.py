@@ -61,7 +61,7 @@ def definitions(tools: Iterable[tuple[ToolDefinition, str]]) -> str:
     parts: list[str] = []
     left = GUIDANCE_CHARS_MAX
     for tool, how in tools:
-        text = _definition(tool, how)
+        text = definition(tool, how)
         left -= len(text)
         parts.append(text if left >= 0 else _line(tool))
     return "\n\n".join(parts)
@@ -84,7 +84,7 @@ def forgotten(job: Job, listed: Sequence[ToolDefinition]) -> tuple[ToolDefinitio
 
 
 def _told_in(text: str, tool: ToolDefinition) -> bool:
-    return _definition(tool, CHANGED) in text or _line(tool) in text
+    return definition(tool, CHANGED) in text or _line(tool) in text
 
 
 def reminder(job: Job) -> NoteMessage | None:
@@ -122,7 +122,8 @@ def _names_tools(message: object) -> bool:
     return isinstance(message, NoteMessage) and message.label in (GUIDANCE, "AVAILABLE TOOLS")
 
 
-def _definition(tool: ToolDefinition, how: str) -> str:
+def definition(tool: ToolDefinition, how: str) -> str:
+    """Return a definition as text, with how its tool is called."""
     return f"{tool.name} ({how}): {tool.description}\nArguments: {orjson.dumps(tool.input_schema).decode()}"
 
 

@@ -21,7 +21,7 @@ from wayline.contracts.tools import (
     ToolReply,
     may_use,
 )
-from wayline.executor.prompt.notes import definitions
+from wayline.executor.prompt.notes import definition
 from wayline.journal import Job
 from wayline.llm.broken_json.arguments import nearest
 from wayline.llm.tokens import estimate_definitions
@@ -33,9 +33,12 @@ RESULTS, RESULTS_MAX = 3, 10
 QUERY_CHARS_MAX = 2_000
 SERVERS_NAMED_MAX = 20
 HEADS_MAX = 256
+DEFINITIONS_CHARS_MAX = 16_000
+"""Of the definitions of one search; a single one may be longer."""
 
 _SAYS = (files("wayline.executor.prompt") / "tool_search.md").read_text(encoding="utf-8").strip()
 _THROUGH = f"call it through {USE_TOOL}"
+_THROUGH_OR_BY_NAME = f"{_THROUGH} unless it is among your tools"
 _ENABLE = "An administrator of this agent can change that"
 
 
@@ -126,18 +129,39 @@ class SearchReply(NamedTuple):
 
 
 def tell_found(job: Job, found: FoundTools) -> SearchReply:
-    """Return a search's result, without the tools that the model has come to know meanwhile."""
+    """Return a search's result, without the tools that the model has come to know meanwhile.
+
+    A tool that it loads comes with its whole definition; those without room for it are named.
+    """
     new = tuple(one.tool for one in found.tools if job.tools.definition(one.tool.name) is None)
     known = (*found.loaded, *(one.tool.name for one in found.tools if one.tool not in new))
-    beside = "\n".join(_beside(job, known, found))
+    told = _fitting(new)
+    beside = "\n".join((*_not_told(new, told), *_beside(job, known, found)))
     if not new:
         nothing = (
             "" if known else f"None of {found.searched} tools fits: try other words for what it should do or return."
         )
         return SearchReply("\n".join(filter(None, (nothing, beside))), (), None)
-    text = definitions((tool, _THROUGH) for tool in new)
-    loaded = LoadedTools(names=tuple(tool.name for tool in new), beside=beside)
-    return SearchReply("\n\n".join(filter(None, (text, beside))), new, loaded)
+    text = "\n\n".join(definition(tool, _THROUGH) for tool in told)
+    loaded = LoadedTools(names=tuple(tool.name for tool in told), beside=beside)
+    return SearchReply("\n\n".join(filter(None, (text, beside))), told, loaded)
+
+
+def _fitting(tools: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
+    """Return the tools that a result has room for, the first one always."""
+    fitting: list[ToolDefinition] = []
+    left = DEFINITIONS_CHARS_MAX
+    for tool in tools:
+        size = len(definition(tool, _THROUGH))
+        if size <= left or not fitting:
+            fitting.append(tool)
+            left -= size
+    return tuple(fitting)
+
+
+def _not_told(new: Sequence[ToolDefinition], told: Sequence[ToolDefinition]) -> list[str]:
+    names = ", ".join(tool.name for tool in new if tool not in told)
+    return [f"There is no room for the definitions of {names}: search for one by its name."] if names else []
 
 
 def _beside(job: Job, known: Sequence[str], found: FoundTools) -> list[str]:
@@ -156,9 +180,8 @@ def _beside(job: Job, known: Sequence[str], found: FoundTools) -> list[str]:
 
 def tell_unloaded(tool: ToolDefinition) -> str:
     """Return what a model is told that called a tool before it knew the definition."""
-    return f"{tool.name} was not called, because it had not been loaded. It is now; call it again:\n\n" + definitions(
-        [(tool, _THROUGH)]
-    )
+    text = definition(tool, _THROUGH_OR_BY_NAME)
+    return f"{tool.name} was not called, because it had not been loaded. It is now; call it again:\n\n{text}"
 
 
 def tell_unknown(name: str, listed: Sequence[ToolDefinition]) -> ToolReply:
