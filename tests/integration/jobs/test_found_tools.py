@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 from inspect import Parameter, Signature
+from itertools import pairwise
+from typing import Any
 
 import pytest
 from mcp.server import MCPServer
 from pydantic import Field
 
 from wayline.contracts import events as e
+from wayline.contracts.jobs import JobView
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator import Asked, Say, Simulator
@@ -74,6 +77,13 @@ async def asked(platform: Platform, url: str, script: Callable[[Asked], Say]) ->
     return simulator
 
 
+async def turn(platform: Platform, job_id: str, words: str, **options: Any) -> JobView:
+    """Run a job of the session `s` to its end."""
+    body = {"agent": "banker", "input": words, "job_id": job_id, "session_id": "s", "options": options}
+    await platform.publish(body)
+    return await platform.wait_for(job_id)
+
+
 def declares(asked: Asked) -> Say:
     """Search for the tool with the huge definition, call it, and end."""
     found = sum(turn.role == "tool" for turn in asked.turns)
@@ -100,3 +110,44 @@ async def test_a_huge_found_definition_stays_within_the_jobs_cap(platform: Platf
     billed = [charge.usd for charge in simulator.bill.charges[calls:]]
     assert len(held) == 3 and max(billed) > Decimal("0.02")
     assert all(worst is not None and paid <= worst for paid, worst in zip(billed, held, strict=True))
+
+
+def rates(asked: Asked) -> Say:
+    """Search in the first job, and call what was found in both jobs, the second time by its name alone."""
+    found = sum(turn.role == "tool" for turn in asked.turns)
+    if found == 0:
+        return Say(tools=(("tool_search", {"query": "what is a franc worth?", "max_results": 1}),))
+    if found == 1 or (found == 2 and "euro" in str(asked.turns[-1].text)):
+        return Say(tools=(("bank__rate", {"currency": "EUR" if found == 2 else "CHF"}),))
+    return Say(text="done")
+
+
+def parts(body: dict[str, Any]) -> list[Any]:
+    """Return what a request says after its system prompt, in order and without markers of the cache."""
+    said = body["messages"] if "messages" in body else body["input"][1:]
+    return [_unmarked(part) for part in said]
+
+
+def _unmarked(value: Any) -> Any:
+    if isinstance(value, dict):
+        marks = ("cache_control", "prompt_cache_breakpoint")
+        return {name: _unmarked(one) for name, one in value.items() if name not in marks}
+    return [_unmarked(one) for one in value] if isinstance(value, list) else value
+
+
+@both_wires
+async def test_found_tools_stay_as_sent_when_the_agent_changes(platform: Platform, model: str):
+    async with serving(bank()) as url:
+        simulator = await asked(platform, url, rates)
+        for job_id, words, instructions in (("j1", "a franc?", "Help."), ("j2", "and the euro?", "Help politely.")):
+            await platform.put_agent("banker", tools={"deferred": ["bank__*"]}, instructions=instructions)
+            ended = await turn(platform, job_id, words, model=model)
+            assert ended.answer == "done"
+
+    bodies = [asked.body for asked in simulator.requests]
+    assert len(bodies) == 5
+    for before, after in pairwise(map(parts, bodies)):
+        assert after[: len(before)] == before
+    assert [turn.text for turn in simulator.requests[-1].turns if turn.role == "tool"][-1] == "1 EUR is 1.10 USD"
+    breaks = [event.cache_break for event in await platform.events_of("j2", e.ModelRequested)]
+    assert breaks == ["agent_changed", None]

@@ -5,19 +5,23 @@ from __future__ import annotations
 import orjson
 
 from wayline.contracts import events as e
+from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import AssistantMessage, LoadedTools, ToolCall, ToolMessage
 from wayline.contracts.loaded_tools import LoadingMessage
 from wayline.contracts.tools import TOOL_SEARCH, USE_TOOL, ToolDefinition
 from wayline.executor.decide import compaction
+from wayline.executor.decide.session_history import continues
 from wayline.executor.decide.worst_case import most_tokens
 from wayline.executor.prompt.assemble import PromptHashes, assemble
 from wayline.executor.prompt.model_request import model_request
+from wayline.executor.prompt.notes import reminder
 from wayline.journal import Call, Job, evolve
 from wayline.llm import ModelRequest
 from wayline.llm.tokens import BYTES_PER_TOKEN, WIRE_TOKENS_MAX, estimate_definitions, most
 from wayline.testkit.jobs import job_with
 
 from .logs import AT, TRACE, Log, card
+from .talk import Talk, tool
 
 LONG = {"type": "object", "description": "how to fill it in " * 2_000}
 RATE, PAY = (ToolDefinition(name=name, input_schema=LONG) for name in ("bank__rate", "bank__pay"))
@@ -94,3 +98,52 @@ def test_a_result_whose_tools_nobody_knows_is_plain():
     message = evolve(waiting, event(e.ToolCompleted, **done, loaded=LOADED)).conversation.messages[-1]
 
     assert type(message) is ToolMessage
+
+
+def test_another_agent_goes_on_with_the_found_tools_it_may_use():
+    log = Log(config=AgentConfig(tools=("bank__*",), tools_off=("bank__pay",)))
+
+    assert continues(log.job, searched().job, ())["discovered"] == (RATE,)
+    assert continues(searched().job, searched().job, ())["discovered"] == (RATE, PAY)
+
+
+def test_found_tools_are_known_before_another_agents_first_call():
+    continued = event(e.SessionContinued, agent_changed=True, discovered=(RATE, PAY))
+    job = evolve(Log().job, continued)
+    first = e.ModelRequested.model_validate(
+        {**Log().ask(tools=(RATE_NOW, SEARCH, USE)).events[-1].model_dump(), "deferred_tokens": 7}
+    )
+
+    later = evolve(job, first)
+
+    assert (job.tools.offered, job.tools.definition("bank__pay")) == (None, PAY)
+    assert later.tools.discovered == (PAY,)
+    assert later.tools.definition("bank__rate") == RATE_NOW
+    assert later.tools.deferred_tokens == 7
+
+
+def test_a_known_tools_change_is_news_before_the_first_call():
+    talk = Talk(listed=(tool("a", 2), tool("b"), *(tool(f"t{n:02}") for n in range(20))))
+    talk.note(e.SessionContinued, agent_changed=True, discovered=(tool("a"), tool("b"), tool("gone")))
+
+    talk.ask()
+
+    told = [one for one in talk.events if isinstance(one, e.ToolsDiscovered | e.ContextInjected)]
+    assert [one.type for one in told] == ["tools.discovered", "context.injected"]
+    assert isinstance(told[0], e.ToolsDiscovered) and told[0].tools == (tool("a", 2),)
+    assert talk.job.tools.definition("a") == tool("a", 2)
+
+
+def test_a_tool_of_the_new_prompts_is_not_announced():
+    talk = Talk(listed=(tool("a", 2), tool("b")))
+    talk.note(e.SessionContinued, agent_changed=True, discovered=(tool("a"), tool("gone")))
+
+    talk.ask()
+
+    assert not [one for one in talk.events if isinstance(one, e.ToolsDiscovered | e.ContextInjected)]
+    assert talk.job.tools.definition("a") == tool("a", 2)
+
+
+def test_nothing_is_said_to_go_through_a_missing_use_tool():
+    assert reminder(job_with(Log().job, discovered=(RATE,))) is None
+    assert reminder(job_with(Log().job, discovered=(RATE,), offered=(SEARCH, USE))) is not None

@@ -53,7 +53,9 @@ class SessionContinued(Event):
     tools: tuple[ToolDefinition, ...] | None = Field(
         default=None, description="The tools of every prompt, as they were; None: they are listed anew."
     )
-    discovered: tuple[ToolDefinition, ...] = ()
+    discovered: tuple[ToolDefinition, ...] = Field(
+        default=(), description="Tools that were found before, as far as the agent may use them; also without `tools`."
+    )
     deferred_tokens: int = Field(
         default=0, description="Estimated tokens of the definitions that `tools` leaves to be found."
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from wayline.contracts import events as e
+from wayline.contracts.tools import ToolDefinition
 from wayline.journal.repeats import counted
 from wayline.journal.state import Approval, Call, Changes, Job
 
@@ -29,10 +30,16 @@ def _rerouted(job: Job, _: e.JobRerouted) -> Changes:
 
 
 def _model_requested(job: Job, event: e.ModelRequested) -> Changes:
-    first = {"offered": event.tools, "deferred_tokens": event.deferred_tokens}
-    offered: Changes = {} if event.tools is None else first
+    offered: Changes = {} if event.tools is None else _offered(job, event.tools, event.deferred_tokens)
     # What a prompt has held is never another one later.
     return offered | {"shortened": ()} if job.tools.shortened else offered
+
+
+def _offered(job: Job, tools: tuple[ToolDefinition, ...], deferred_tokens: int) -> Changes:
+    """Take the tools of every prompt, which are newer than what another version of the agent had found."""
+    names = {tool.name for tool in tools}
+    discovered = tuple(tool for tool in job.tools.discovered if tool.name not in names)
+    return {"offered": tools, "discovered": discovered, "deferred_tokens": deferred_tokens}
 
 
 def _aux_asked(job: Job, event: e.AuxiliaryRequested | e.AuxiliaryFailed) -> Changes:
@@ -55,8 +62,9 @@ def _discovered(job: Job, event: e.ToolsDiscovered) -> Changes:
 
 
 def _continued(job: Job, event: e.SessionContinued) -> Changes:
-    pinned = {"offered": event.tools, "discovered": event.discovered, "deferred_tokens": event.deferred_tokens}
-    tools: Changes = {} if event.tools is None else pinned
+    tools: Changes = {"discovered": event.discovered}
+    if event.tools is not None:
+        tools |= {"offered": event.tools, "deferred_tokens": event.deferred_tokens}
     return tools | ({"tainted_by": event.tainted_by} if event.tainted_by is not None else {})
 
 

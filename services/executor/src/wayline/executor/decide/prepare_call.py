@@ -53,7 +53,7 @@ def prepare_call(
     `hashes` has read the prompt before and reads this one. `listed` are all tools that the job may use, also those
     that it has to find; `files` are the bytes of its attachments.
     """
-    tools = _offered(job, listed)
+    tools = offered_tools(job, listed)
     whole = model_request(job, step=action.step, attempt=action.attempt, tools=tools, files=files)
     prefix = hashes.segments(whole)
     prompt_tokens = worst_case.most_tokens(whole, prefix)
@@ -76,7 +76,7 @@ def prepare_call(
     return PreparedCall(request, span_id, prefix, worst_usd, worst_case.shortfall(job, worst_usd), intent)
 
 
-def _offered(job: Job, listed: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
+def offered_tools(job: Job, listed: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
     """Return a call's tools: those of the job's first call for good, because they are the head of every prefix."""
     if job.tools.offered is not None:
         return job.tools.offered

@@ -7,7 +7,9 @@ from typing import Any
 
 from wayline.contracts.chat import ChatMessage, NoteMessage
 from wayline.contracts.events import HistoryEnd, SessionCall
+from wayline.contracts.tools import ToolDefinition
 from wayline.contracts.working_context import WorkingContext
+from wayline.executor.prompt.builtin_tools import may_use
 from wayline.executor.prompt.working_context import in_words
 from wayline.journal import Job, history_hash
 
@@ -30,7 +32,7 @@ def continues(job: Job, tail: Job, history: Sequence[ChatMessage]) -> dict[str, 
         "unbound": changed or other_model,
         "agent_changed": changed,
         "tools": None if changed else tail.tools.offered,
-        "discovered": () if changed else tail.tools.discovered,
+        "discovered": _still_usable(job, tail) if changed else tail.tools.discovered,
         "deferred_tokens": 0 if changed else tail.tools.deferred_tokens,
         "attachments": tail.conversation.attachments,
         **carried(tail),
@@ -45,6 +47,13 @@ def carried(tail: Job) -> dict[str, Any]:
 def lost_note(why: str, context: WorkingContext) -> NoteMessage:
     """Return what a model is told in the place of a history that is lost."""
     return NoteMessage(label="CONTEXT", text="\n".join(filter(None, (f"{FORGOTTEN}: {why}.", in_words(context)))))
+
+
+def _still_usable(job: Job, tail: Job) -> tuple[ToolDefinition, ...]:
+    """Return the tools found before that the job's agent may use, too: its history says how they are called."""
+    if job.routing.config is None:
+        return ()
+    return tuple(tool for tool in tail.tools.discovered if may_use(job, tool.name))
 
 
 def _agent(job: Job) -> tuple[object, ...]:

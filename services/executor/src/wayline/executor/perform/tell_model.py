@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from wayline.contracts import events as e
 from wayline.contracts.tools import ToolDefinition
+from wayline.executor.decide.prepare_call import offered_tools
 from wayline.executor.hold.log_writer import LogWriter
 from wayline.executor.prompt.notes import Notes, forgotten, found, guidance, known, reminder
 from wayline.executor.prompt.working_context import update
+from wayline.journal import Job
 
 
 def note_news(writer: LogWriter, listed: Sequence[ToolDefinition], notes: Notes) -> None:
@@ -18,7 +20,7 @@ def note_news(writer: LogWriter, listed: Sequence[ToolDefinition], notes: Notes)
     """
     if (entities := update(writer.job)) is not None:
         writer.note(e.ContextInjected, note=entities)
-    if writer.job.tools.offered is not None and (new := found(writer.job, listed)):
+    if new := _found(writer.job, listed):
         writer.note(e.ToolsDiscovered, tools=new)
         writer.note(e.ContextInjected, note=guidance(writer.job, new))
     elif (names := reminder(writer.job)) is not None:
@@ -28,3 +30,10 @@ def note_news(writer: LogWriter, listed: Sequence[ToolDefinition], notes: Notes)
     for note in notes(writer.job):
         if not known(writer.job, note):
             writer.note(e.ContextInjected, note=note)
+
+
+def _found(job: Job, listed: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
+    """Return the tools that are news to the model; before a job's first call only changes of what it knows already."""
+    if job.tools.offered is not None:
+        return found(job, listed)
+    return found(job, listed, offered_tools(job, listed)) if job.tools.discovered else ()

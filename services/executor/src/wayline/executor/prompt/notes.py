@@ -27,16 +27,19 @@ def silent(_: Job) -> tuple[NoteMessage, ...]:
     return ()
 
 
-def found(job: Job, listed: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
+def found(
+    job: Job, listed: Sequence[ToolDefinition], offered: Sequence[ToolDefinition] = ()
+) -> tuple[ToolDefinition, ...]:
     """Return what a listing has that the model was not told of: new tools, and known names with a new definition.
 
     Each definition counts once, however often its server comes and goes. What is missing from the listing is no news:
-    it stays in the prompt, and a call of it says that it is away.
+    it stays in the prompt, and a call of it says that it is away. `offered`: the tools of every prompt, where the
+    job's first call has not fixed them yet.
     """
-    pinned = {tool.name: tool for tool in job.tools.offered or ()}
+    pinned = {tool.name: tool for tool in job.tools.offered or offered}
     if TOOL_SEARCH in pinned:
         # Others are found when they are searched for.
-        known = pinned.keys() | {tool.name for tool in job.tools.discovered}
+        known = {*pinned, *(tool.name for tool in job.tools.discovered)}
         listed = [tool for tool in listed if tool.name in known]
     new = [tool for tool in listed if not _told(tool, pinned.get(tool.name), job.tools.discovered)]
     if not new:
@@ -93,7 +96,7 @@ def reminder(job: Job) -> NoteMessage | None:
         return None
     pinned = {tool.name for tool in job.tools.offered or ()}
     newest = {tool.name: tool for tool in job.tools.discovered if tool.name not in pinned}
-    if not newest:
+    if not newest or USE_TOOL not in pinned:
         return None
     ago = next((n for n, message in enumerate(reversed(job.conversation.prompted)) if _names_tools(message)), None)
     if ago is not None and ago < REMIND_AFTER_MESSAGES:
