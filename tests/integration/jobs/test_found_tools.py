@@ -17,10 +17,12 @@ from wayline.contracts.jobs import JobView
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator import Asked, Say, Simulator
+from wayline.simulator.chat_server import ChatServer
+from wayline.simulator.chat_server import Say as ChatSay
 from wayline.testkit import Platform
 from wayline.testkit.mcp_servers import serving
 
-from .conftest import until_listed, with_tools
+from .conftest import chatting, until_listed, with_tools
 
 FIELDS = 400
 CAP_USD = Decimal("0.05")
@@ -151,3 +153,29 @@ async def test_found_tools_stay_as_sent_when_the_agent_changes(platform: Platfor
     assert [turn.text for turn in simulator.requests[-1].turns if turn.role == "tool"][-1] == "1 EUR is 1.10 USD"
     breaks = [event.cache_break for event in await platform.events_of("j2", e.ModelRequested)]
     assert breaks == ["agent_changed", None]
+
+
+async def test_a_required_tool_of_a_later_turn_is_announced(platform: Platform):
+    def script(body: dict[str, Any]) -> ChatSay:
+        last = body["messages"][-1]
+        if "TOOL GUIDANCE" in str(last["content"]):
+            return ChatSay(tools=(("use_tool", {"name": "bank__form_03", "arguments": {"amount": 7}}),))
+        return ChatSay(text="done")
+
+    async with serving(bank()) as url, ChatServer(script) as chat:
+        server = {"name": "bank", "url": url, "effects": {"form_03": "read"}}
+        await platform.start(
+            "router", "executor", "tool_registry", executor=chatting(chat), tool_registry=with_tools(server)
+        )
+        await until_listed(platform, "bank__form_03")
+        await platform.put_agent("banker", tools={"deferred": ["bank__*"]})
+        await turn(platform, "j1", "hello", model="chat/m")
+        ended = await turn(platform, "j2", "fill it in", model="chat/m", required_tools=["bank__form_03"])
+
+    assert (ended.status, ended.answer) == ("completed", "done")
+    first, second, third = [body for _, body in chat.calls]
+    assert "bank__form_03 (new, call it through use_tool): Fill in form 3" in second["messages"][-1]["content"]
+    assert second["tools"] == first["tools"]
+    assert third["messages"][: len(second["messages"])] == second["messages"]
+    labels = [event.note.label for event in await platform.events_of("j2", e.ContextInjected)]
+    assert labels == ["TOOL GUIDANCE"]

@@ -7,6 +7,7 @@ import orjson
 from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import AssistantMessage, LoadedTools, ToolCall, ToolMessage
+from wayline.contracts.jobs import JobOptions
 from wayline.contracts.loaded_tools import LoadingMessage
 from wayline.contracts.tools import TOOL_SEARCH, USE_TOOL, ToolDefinition
 from wayline.executor.decide import compaction
@@ -14,7 +15,7 @@ from wayline.executor.decide.session_history import continues
 from wayline.executor.decide.worst_case import most_tokens
 from wayline.executor.prompt.assemble import PromptHashes, assemble
 from wayline.executor.prompt.model_request import model_request
-from wayline.executor.prompt.notes import reminder
+from wayline.executor.prompt.notes import found, reminder
 from wayline.journal import Call, Job, evolve
 from wayline.llm import ModelRequest
 from wayline.llm.tokens import BYTES_PER_TOKEN, WIRE_TOKENS_MAX, estimate_definitions, most
@@ -142,6 +143,13 @@ def test_a_tool_of_the_new_prompts_is_not_announced():
 
     assert not [one for one in talk.events if isinstance(one, e.ToolsDiscovered | e.ContextInjected)]
     assert talk.job.tools.definition("a") == tool("a", 2)
+
+
+def test_a_required_tool_that_is_not_known_is_news():
+    job = job_with(Log(options=JobOptions(required_tools=("bank__pay",))).job, offered=(SEARCH, USE))
+
+    assert found(job, [RATE, PAY]) == (PAY,)
+    assert found(job_with(job, discovered=(PAY,)), [RATE, PAY]) == ()
 
 
 def test_nothing_is_said_to_go_through_a_missing_use_tool():

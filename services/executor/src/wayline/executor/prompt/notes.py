@@ -39,13 +39,18 @@ def found(
     pinned = {tool.name: tool for tool in job.tools.offered or offered}
     if TOOL_SEARCH in pinned:
         # Others are found when they are searched for.
-        known = {*pinned, *(tool.name for tool in job.tools.discovered)}
+        known = {*pinned, *(tool.name for tool in job.tools.discovered), *_required(job)}
         listed = [tool for tool in listed if tool.name in known]
     new = [tool for tool in listed if not _told(tool, pinned.get(tool.name), job.tools.discovered)]
     if not new:
         return ()
     # A job whose tools were fixed without `use_tool` could not call what it is told of.
     return tuple(tool for tool in new if tool.name in pinned or USE_TOOL in pinned)
+
+
+def _required(job: Job) -> tuple[str, ...]:
+    """Return the tools that a job requires: its session's first job, which fixed the prompt's tools, may not have."""
+    return job.life.submitted.options.required_tools if job.life.submitted else ()
 
 
 def _told(tool: ToolDefinition, pinned: ToolDefinition | None, discovered: Sequence[ToolDefinition]) -> bool:
