@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from rich.console import Console
 from rich.text import Text
 
@@ -74,6 +75,11 @@ def test_a_jobs_cost_is_listed_by_purpose():
 def test_a_jobs_last_line_shows_the_cache_savings():
     assert "cache saved $0.003" in job_line({**ENDED, "costs": {"saved_usd": "0.003"}})
     assert "cache" not in job_line({**ENDED, "costs": {"saved_usd": "0"}})
+
+
+@pytest.mark.parametrize(("spared", "told"), [(1_200, "saved 1,200 tokens"), (-30, "cost 30 tokens")])
+def test_a_jobs_line_says_what_tool_search_saved_or_cost(spared: int, told: str):
+    assert f"tool search {told}" in job_line({**ENDED, "costs": {"tool_tokens_saved": spared}})
 
 
 def test_a_jobs_last_line_shows_why_it_is_partial():

@@ -473,12 +473,13 @@ def test_wherever_a_job_ends_no_call_beside_its_conversation_stays_open(kept: in
     assert [(row.open, row.settled) for row in tables["ledger"].values()] in ([], [(False, kept > 4)])
 
 
-def test_answered_calls_count_the_definitions_they_were_spared():
+@pytest.mark.parametrize(("spared", "counted"), [(900, 900), (-300, 0)])
+def test_answered_calls_count_the_definitions_they_were_spared(spared: int, counted: int):
     hand, projection = Hand(), JobProjection("acme", "j")
     hand.begin()
-    for step, spared in ((1, 900), (2, 700)):
+    for step, tokens in ((1, spared), (2, 700)):
         named = {"step": step, "attempt": 1, "attempt_id": ids.attempt_id("acme", "j", step, 1)}
-        hand.say(e.ModelRequested, **named, provider="p", model="m", deferred_tokens=spared)
+        hand.say(e.ModelRequested, **named, provider="p", model="m", deferred_tokens=tokens)
         if step == 1:
             hand.answer(1, "1")
             hand.result(1, "1")
@@ -490,8 +491,8 @@ def test_answered_calls_count_the_definitions_they_were_spared():
 
     JobMetrics(ModelLabels()).count(changes.facts)
 
-    assert (REGISTRY.get_sample_value(SPARED, {"agent": "assistant"}) or 0) - before == 900
-    assert orjson.loads(changes.rows.jobs[-1].costs or "{}")["tool_tokens_saved"] == 900
+    assert (REGISTRY.get_sample_value(SPARED, {"agent": "assistant"}) or 0) - before == counted
+    assert orjson.loads(changes.rows.jobs[-1].costs or "{}")["tool_tokens_saved"] == spared
 
 
 @pytest.mark.parametrize(

@@ -237,6 +237,21 @@ def test_a_prompt_is_spared_deferred_definitions_less_search_and_found_ones():
     assert deferred_tokens(job_with(JOB, offered=None), pin(("*",), MANY), MANY) == 0
 
 
+def test_use_tool_is_taken_off_where_only_deferring_brings_it():
+    config = AgentConfig.model_validate({"tools": {"deferred": [PAGE.name, CLOCK.name]}})
+    job = job_with(JOB, config=config, offered=None)
+    listed = [PAGE, CLOCK]
+    sent = pin(config.tools, [], deferred=listed)
+    brought = [tool for tool in sent if tool.name in (TOOL_SEARCH, USE_TOOL)]
+
+    spared = deferred_tokens(job, sent, listed)
+
+    assert len(brought) == 2
+    assert spared == estimate_definitions(listed) - estimate_definitions(brought) < 0
+    later = job_with(job, offered=tuple(sent), deferred_tokens=spared, discovered=(PAGE,))
+    assert deferred_tokens(later, sent, ()) == spared - estimate_definitions([PAGE])
+
+
 def test_each_tool_is_kept_as_it_was_first_told():
     newer = PAGE.model_copy(update={"description": "Read two pages."})
     pinned = OFFERED[0].model_copy(update={"description": "Changed."})

@@ -44,7 +44,9 @@ class JobCosts(Frozen):
     saved_usd: Usd = Field(default=Decimal(0), description="What prompt caches saved, over calls where they did.")
     lost_usd: Usd = Field(default=Decimal(0), description="What writing to them cost in vain, over the others.")
     tool_tokens_saved: int = Field(
-        default=0, description="Estimated tokens of definitions that its answered calls were spared by deferred tools."
+        default=0,
+        description="Estimated tokens of definitions that its answered calls were spared by deferred tools; below zero "
+        "where deferring cost more.",
     )
     unsettled_calls: int = Field(
         default=0, description="Calls that the provider may have billed, and whose usage never arrived."

@@ -97,7 +97,8 @@ class JobMetrics:
         self._job_seconds(fact.outcome).observe(fact.seconds)
         if fact.tier is not None and fact.cost_ratio is not None:
             self._cost_ratio(fact.tier).observe(fact.cost_ratio)
-        if fact.tool_tokens_saved:
+        # A counter cannot fall: where deferring cost more than it spared, the job's view alone says so.
+        if fact.tool_tokens_saved > 0:
             self._tool_tokens_saved(fact.agent).inc(fact.tool_tokens_saved)
 
     def _count_model(self, fact: ModelEnded, provider: str, model: str) -> None:

@@ -206,17 +206,23 @@ def loaded_since(job: Job) -> tuple[ToolDefinition, ...]:
 def deferred_tokens(job: Job, sent: Sequence[ToolDefinition], listed: Sequence[ToolDefinition]) -> int:
     """Estimate the tokens that a prompt is spared, because the tools of the listing that it lacks are to be found.
 
-    `tool_search` itself and what was found already are paid for, and taken off.
+    What deferring brings into the prompt is paid for, and taken off: below zero it costs more than it spares.
     """
-    search = [tool for tool in sent if tool.name == TOOL_SEARCH]
-    if not search:
+    if not any(tool.name == TOOL_SEARCH for tool in sent):
         return 0
-    if job.tools.offered is None:
-        names = {tool.name for tool in sent}
-        spared = estimate_definitions(tool for tool in listed if tool.name not in names) - estimate_definitions(search)
-    else:
-        spared = job.tools.deferred_tokens
-    return max(0, spared - estimate_definitions(loaded_since(job)))
+    if job.tools.offered is not None:
+        return job.tools.deferred_tokens - estimate_definitions(loaded_since(job))
+    names = {tool.name for tool in sent}
+    lacking = (tool for tool in listed if tool.name not in names)
+    # Later calls go on from this number: what was found before the job is taken off there.
+    return estimate_definitions(lacking) - estimate_definitions(_brought(job, sent, listed))
+
+
+def _brought(job: Job, sent: Sequence[ToolDefinition], listed: Sequence[ToolDefinition]) -> list[ToolDefinition]:
+    """Return the tools of a prompt that it has because others are deferred."""
+    config, names = job.routing.config, {tool.name for tool in listed}
+    complete = config is not None and all(pattern in names for pattern in config.tools)
+    return [tool for tool in sent if tool.name == TOOL_SEARCH or (tool.name == USE_TOOL and complete)]
 
 
 def _failed(code: str, message: str) -> ToolReply:

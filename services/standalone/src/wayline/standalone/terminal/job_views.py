@@ -72,7 +72,7 @@ def job_line(job: dict[str, Any]) -> str:
     if float(saved):
         words.append(f"cache saved {usd(saved)}")
     if spared := (job.get("costs") or {}).get("tool_tokens_saved"):
-        words.append(f"tool search saved {spared:,} tokens")
+        words.append(f"tool search {'saved' if spared > 0 else 'cost'} {abs(spared):,} tokens")
     if why := _reservation(job):
         words.insert(1, f"[yellow]{escape(why)}[/yellow]")
     return f"{' · '.join(words)} · trace: wayline trace {job['job_id']}"
