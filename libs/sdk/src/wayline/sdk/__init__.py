@@ -2,8 +2,9 @@
 
 from wayline.contracts.bus_tools import InvokeResult as Result
 from wayline.contracts.finished_jobs import FinishedJob
-from wayline.sdk.call import Call, ToolFailed, ToolsRefused
+from wayline.sdk.call import Call
 from wayline.sdk.connection import bus_broker
+from wayline.sdk.errors import ToolFailed, ToolsRefused
 from wayline.sdk.finished import FinishedJobs
 from wayline.sdk.jobs import Jobs
 from wayline.sdk.tools import Tools

@@ -7,14 +7,16 @@ import inspect
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, get_type_hints
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import BaseModel, ValidationError
 from pydantic_core import to_jsonable_python
 
 from wayline.contracts.base import explain
 from wayline.contracts.bus_tools import BODY_MAX, BusTool, InvokeResult
-from wayline.sdk.call import Call, ToolFailed
+from wayline.sdk.call import Call
+from wayline.sdk.errors import ToolFailed
+from wayline.sdk.signature import Signature
 
 Outcome = Callable[[Call], Awaitable[str | None]]
 """Returns what became of a call's key; None: nothing has begun under it, and nothing will."""
@@ -36,25 +38,11 @@ class ToolFunction:
     ) -> ToolFunction:
         """Read a function's signature and docstring. Raises TypeError where it can be no tool."""
         tool = name or function.__name__
-        hints = get_type_hints(function, include_extras=True)
-        fields: dict[str, Any] = {}
-        calls: list[str] = []
-        for parameter in inspect.signature(function).parameters.values():
-            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-                raise TypeError(f"the tool {tool}: a model gives its arguments by name, so {parameter} cannot be one")
-            if parameter.name not in hints:
-                raise TypeError(f"the tool {tool}: its parameter {parameter.name} needs a type, which models are told")
-            if hints[parameter.name] is Call:
-                calls.append(parameter.name)
-            else:
-                default = ... if parameter.default is parameter.empty else parameter.default
-                fields[parameter.name] = (hints[parameter.name], default)
-        arguments = create_model(tool, __config__=ConfigDict(extra="forbid"), **fields)
-        schema = {"type": "object", **arguments.model_json_schema()}
-        schema.pop("title", None)
+        signature = Signature.of(function, tool=tool)
+        schema = signature.schema(tool=tool)
         description = inspect.getdoc(function) or ""
         shown = BusTool(name=tool, description=description, input_schema=schema, **offered)
-        return cls(shown, function, arguments, tuple(calls), outcome)
+        return cls(shown, function, signature.arguments, signature.call_parameters, outcome)
 
     async def run(self, arguments: dict[str, Any], call: Call) -> InvokeResult:
         """Run the function and return its answer; ToolFailed and wrong arguments are answers."""

@@ -34,8 +34,9 @@ from wayline.contracts.errors import InvalidMessage, Problem, Unavailable, Wayli
 from wayline.contracts.server_config import SERVER_NAME
 from wayline.contracts.tools import Ask, Effect
 from wayline.sdk.bus_service import BusService
-from wayline.sdk.call import Call, ToolsRefused
+from wayline.sdk.call import Call
 from wayline.sdk.connection import bus_broker
+from wayline.sdk.errors import ToolsRefused
 from wayline.sdk.functions import Outcome, ToolFunction
 
 log = logging.getLogger("wayline.sdk")
