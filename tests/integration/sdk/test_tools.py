@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,33 @@ async def test_results_and_errors_reach_the_caller_as_they_are(registry: Platfor
         "refuse": ("tool_failed", "it was paid back already"),
         "fail": ("tool_failed", "the tool failed (ValueError)"),
     }
+
+
+async def test_a_tool_that_acted_never_fails_by_its_answer(registry: Platform, stack: AsyncExitStack):
+    desk = Desk(registry, stack)
+
+    @desk.tools.tool(effect="once")
+    async def long() -> Result:
+        return Result(text="é" * 500 * 1024, cost_usd=Decimal("0.5"))
+
+    @desk.tools.tool(effect="once")
+    async def no_json() -> object:
+        return object()
+
+    @desk.tools.tool(effect="once")
+    async def refuse() -> None:
+        raise ToolFailed("no \ud800" + "x" * 2**21)
+
+    await desk.start()
+    replies = {name: await called(registry, call_of(name, call=name)) for name in ("long", "no_json", "refuse")}
+
+    assert {name: one.status for name, one in replies.items()} == {
+        "long": "success",
+        "no_json": "success",
+        "refuse": "failed",
+    }
+    assert replies["long"].cost_usd == Decimal("0.5")
+    assert "do not repeat the call" in replies["no_json"].content
 
 
 async def test_a_long_call_sends_heartbeats(registry: Platform, stack: AsyncExitStack, monkeypatch: pytest.MonkeyPatch):

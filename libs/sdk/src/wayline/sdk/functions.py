@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import to_jsonable_python
 
 from wayline.contracts.base import explain
-from wayline.contracts.bus_tools import BODY_MAX, BusTool, InvokeResult
+from wayline.contracts.bus_tools import BusTool, InvokeResult
+from wayline.sdk.answers import answer_of, failure
 from wayline.sdk.call import Call
 from wayline.sdk.errors import ToolFailed
 from wayline.sdk.signature import Signature
+
+OUTCOME_MAX_CHARS = 100_000
+"""Of what a `reconcile` tool says became of a key: encoded, they fit into an answer."""
 
 Outcome = Callable[[Call], Awaitable[str | None]]
 """Returns what became of a call's key; None: nothing has begun under it, and nothing will."""
@@ -49,7 +51,7 @@ class ToolFunction:
         try:
             values = self.arguments.model_validate(arguments)
         except ValidationError as error:
-            return InvokeResult(error=f"wrong arguments: {explain(error)}")
+            return failure(f"wrong arguments: {explain(error)}")
         given = {name: getattr(values, name) for name in self.arguments.model_fields}
         given |= dict.fromkeys(self.call_parameters, call)
         try:
@@ -58,30 +60,13 @@ class ToolFunction:
             else:
                 result = await asyncio.to_thread(self.function, **given)
         except ToolFailed as error:
-            return InvokeResult(error=str(error) or "the tool failed without saying why")
-        return _bounded(as_result(result))
+            return failure(str(error))
+        return answer_of(result)
 
     async def reconcile(self, call: Call) -> InvokeResult:
         """Say what became of a call's key."""
         assert self.outcome is not None
         content = await self.outcome(call)
-        return _bounded(InvokeResult(structured={"found": content is not None, "content": content}))
-
-
-def as_result(value: Any) -> InvokeResult:
-    """Return a function's value as the answer of its tool: text as it is, objects as structured content."""
-    if isinstance(value, InvokeResult):
-        return value
-    if value is None or isinstance(value, str):
-        return InvokeResult(text=value or "")
-    plain = to_jsonable_python(value)
-    if isinstance(plain, dict):
-        return InvokeResult(structured=plain)
-    return InvokeResult(text=json.dumps(plain, ensure_ascii=False))
-
-
-def _bounded(result: InvokeResult) -> InvokeResult:
-    size = len(result.model_dump_json())
-    if size <= BODY_MAX:
-        return result
-    return InvokeResult(error=f"the tool's answer of {size} bytes is above {BODY_MAX}; ask it for less")
+        if isinstance(content, str):
+            content = content[:OUTCOME_MAX_CHARS]
+        return InvokeResult(structured={"found": content is not None, "content": content})

@@ -17,7 +17,6 @@ from nats import errors as nats_errors
 from nats.aio.client import Client
 from opentelemetry import trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-from pydantic import BaseModel
 
 from wayline.contracts import headers as h
 from wayline.contracts import ids
@@ -33,6 +32,7 @@ from wayline.contracts.bus_tools import (
 from wayline.contracts.errors import InvalidMessage, Problem, Unavailable, WaylineError, raised
 from wayline.contracts.server_config import SERVER_NAME
 from wayline.contracts.tools import Ask, Effect
+from wayline.sdk.answers import encoded, failure
 from wayline.sdk.bus_service import BusService
 from wayline.sdk.call import Call
 from wayline.sdk.connection import bus_broker
@@ -233,14 +233,13 @@ class Tools(BusService):
 
     async def _answer(self, incoming: Incoming) -> None:
         try:
-            answer: BaseModel = await self._result(incoming)
-            headers = None
+            body, headers = encoded(await self._result(incoming)), None
         except TimeoutError:
             # Nobody waits any more, and whether the tool acted is not known: no answer says so.
             return log.error("a call of %s took longer than its tool may", self.service)
         except WaylineError as error:
-            answer, headers = error.problem(), {h.ERROR: error.code}
-        await self._reply(incoming.reply, answer.model_dump_json().encode(), headers)
+            body, headers = error.problem().model_dump_json().encode(), {h.ERROR: error.code}
+        await self._reply(incoming.reply, body, headers)
 
     async def _result(self, incoming: Incoming) -> InvokeResult:
         """Run the tool of a call. Raises Unavailable where it does not begin."""
@@ -274,7 +273,7 @@ class Tools(BusService):
             return await work
         except Exception as error:
             log.exception("the tool %s failed", tool)
-            return InvokeResult(error=f"the tool failed ({type(error).__name__})")
+            return failure(f"the tool failed ({type(error).__name__})")
         finally:
             beating.cancel()
 
