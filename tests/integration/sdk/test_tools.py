@@ -22,8 +22,7 @@ from wayline.contracts.errors import Retry
 from wayline.contracts.mcp_servers import ApproveDefinitions, GetServer, ListServers, ServerList, ServerView
 from wayline.contracts.tools import CallTool, Effect, ListTools, ToolList, ToolReply
 from wayline.embedded.process import spawn
-from wayline.sdk import Call, Result, ToolFailed, Tools, ToolsRefused, bus_broker
-from wayline.sdk import tools as sdk_tools
+from wayline.sdk import Call, Result, ToolFailed, Tools, ToolsRefused, bus_broker, call_runner
 from wayline.testkit import Platform, until
 from wayline.tool_registry.adapters.bus_tools import bus_service
 from wayline.tool_registry.settings import Settings as RegistrySettings
@@ -189,7 +188,7 @@ async def test_a_tool_that_acted_never_fails_by_its_answer(registry: Platform, s
 
 async def test_a_long_call_sends_heartbeats(registry: Platform, stack: AsyncExitStack, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(bus_service, "SILENT_MAX_S", 1.0)
-    monkeypatch.setattr(sdk_tools, "HEARTBEAT_EVERY_S", 0.1)
+    monkeypatch.setattr(call_runner, "HEARTBEAT_EVERY_S", 0.1)
     desk = Desk(registry, stack)
 
     @desk.tools.tool()

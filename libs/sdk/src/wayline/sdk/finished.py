@@ -23,7 +23,7 @@ from wayline.contracts.finished_jobs import (
     FinishedJob,
     TakeFinished,
 )
-from wayline.sdk.bus_service import BusService
+from wayline.sdk.bus_program import BusProgram
 from wayline.sdk.connection import bus_broker
 
 log = logging.getLogger("wayline.sdk")
@@ -36,7 +36,7 @@ Handler = Callable[[FinishedJob], Awaitable[None]]
 H = TypeVar("H", bound=Handler)
 
 
-class FinishedJobs(BusService):
+class FinishedJobs(BusProgram):
     """Hands a tenant's finished jobs to a handler, under a name that outlives the process.
 
     finished = FinishedJobs("billing")

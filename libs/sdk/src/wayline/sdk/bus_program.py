@@ -10,7 +10,7 @@ from faststream import FastStream
 from faststream.nats import NatsBroker
 
 
-class BusService(ABC):
+class BusProgram(ABC):
     """Serves the bus from its start until it has drained."""
 
     broker: NatsBroker

@@ -1,0 +1,131 @@
+"""Runs the calls of a service's tools beside each other, and answers each of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from faststream.nats import NatsBroker, NatsMessage
+from nats import errors as nats_errors
+from opentelemetry import trace
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from wayline.contracts import headers as h
+from wayline.contracts.bus_tools import HEARTBEAT_EVERY_S, InvokeResult, InvokeTool
+from wayline.contracts.errors import InvalidMessage, Unavailable, WaylineError
+from wayline.sdk.answers import encoded, failure
+from wayline.sdk.call import Call
+from wayline.sdk.functions import ToolFunction
+
+log = logging.getLogger("wayline.sdk")
+tracer = trace.get_tracer("wayline.sdk")
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """A call as it came."""
+
+    body: bytes
+    subject: str
+    reply: str
+    headers: dict[str, str]
+
+    @classmethod
+    async def decode(cls, message: NatsMessage) -> Incoming:
+        """Take what is needed of a message of the broker."""
+        raw = message.raw_message
+        return cls(raw.data, raw.subject, raw.reply, dict(raw.headers or {}))
+
+
+class CallRunner:
+    """Runs at most so many calls at once, and sends heartbeats while they run."""
+
+    def __init__(
+        self, service: str, functions: Mapping[str, ToolFunction], broker: NatsBroker, *, calls_max: int
+    ) -> None:
+        self._service = service
+        self._functions = functions
+        self._broker = broker
+        self._calls_max = calls_max
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def on_call(self, incoming: Any) -> None:
+        """Begin a call; it runs beside the subscription, which would take one after the other."""
+        task = asyncio.create_task(self._answer(incoming), name=f"a call of {self._service}")
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def drain(self, grace_s: float) -> None:
+        """End the calls that run, for as long as the grace lasts."""
+        if not self._running:
+            return
+        _, late = await asyncio.wait(self._running, timeout=grace_s)
+        for task in late:
+            log.error("%s did not end within %s s", task.get_name(), grace_s)
+            task.cancel()
+
+    async def _answer(self, incoming: Incoming) -> None:
+        try:
+            body, headers = encoded(await self._result(incoming)), None
+        except TimeoutError:
+            # Nobody waits any more, and whether the tool acted is not known: no answer says so.
+            return log.error("a call of %s took longer than its tool may", self._service)
+        except WaylineError as error:
+            body, headers = error.problem().model_dump_json().encode(), {h.ERROR: error.code}
+        await self._reply(incoming.reply, body, headers)
+
+    async def _result(self, incoming: Incoming) -> InvokeResult:
+        """Run the tool of a call. Raises Unavailable where it does not begin."""
+        invocation = InvokeTool.from_wire(incoming.body, incoming.subject)
+        tool = self._tool_of(invocation)
+        call = Call(
+            key=invocation.key,
+            tenant=invocation.tenant,
+            job_id=invocation.job_id,
+            step=invocation.step,
+            user_id=invocation.user_id,
+            deadline=invocation.deadline,
+        )
+        work = tool.reconcile(call) if invocation.reconcile else tool.run(invocation.arguments, call)
+        parent = TraceContextTextMapPropagator().extract(incoming.headers)
+        with tracer.start_as_current_span(f"tools/call {invocation.tool}", parent, trace.SpanKind.SERVER):
+            async with asyncio.timeout(invocation.timeout_s):
+                return await self._with_heartbeats(work, incoming.reply, invocation.tool)
+
+    def _tool_of(self, invocation: InvokeTool) -> ToolFunction:
+        """Return the tool that a call is for. Raises Unavailable where it must not begin here, or InvalidMessage."""
+        tool = self._functions.get(invocation.tool)
+        if tool is None:
+            raise Unavailable(f"{self._service}'s tool {invocation.tool}", detail="this instance does not offer it")
+        if len(self._running) > self._calls_max:
+            raise Unavailable(self._service, detail=f"it runs {self._calls_max} calls, the most it takes")
+        if datetime.now(UTC) >= invocation.deadline:
+            raise Unavailable(self._service, detail="the call came after its deadline")
+        if invocation.reconcile and tool.outcome is None:
+            raise InvalidMessage(schema=InvokeTool.schema_id(), reason=f"{invocation.tool} is not of effect reconcile")
+        return tool
+
+    async def _with_heartbeats(self, work: Coroutine[Any, Any, InvokeResult], reply: str, tool: str) -> InvokeResult:
+        beating = asyncio.create_task(self._beat(reply))
+        try:
+            return await work
+        except Exception as error:
+            log.exception("the tool %s failed", tool)
+            return failure(f"the tool failed ({type(error).__name__})")
+        finally:
+            beating.cancel()
+
+    async def _beat(self, reply: str) -> None:
+        while True:
+            await asyncio.sleep(HEARTBEAT_EVERY_S)
+            await self._reply(reply, b"", {h.HEARTBEAT: "1"})
+
+    async def _reply(self, subject: str, body: bytes, headers: dict[str, str] | None) -> None:
+        try:
+            await (await self._broker.connect()).publish(subject, body, headers=headers)
+        except nats_errors.Error as error:
+            log.error("an answer of %s was not sent: %s", self._service, error)
