@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from typing import Any
 
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
 from wayline.contracts import events as e
+from wayline.contracts.agents import Agent, AgentConfig, PutAgent
+from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.journal import JobLog
-from wayline.sdk import Jobs, bus_broker, jobs
+from wayline.sdk import Conflict, InvalidMessage, Jobs, JobTimeout, JobView, JobWaits, Unavailable, bus_broker, jobs
+from wayline.simulator.chat_server import ChatServer, Say, turns
 from wayline.testkit import Platform
 from wayline.tracing.handlers import job_events
 
@@ -101,3 +104,61 @@ async def test_a_jobs_trace_is_linked_to_the_span_of_its_submitter(submitter: Jo
     assert submitted.caller is not None
     assert submitted.caller.startswith(f"00-{context.trace_id:032x}-{context.span_id:016x}-")
     assert submitted.trace.trace_id != f"{context.trace_id:032x}"
+
+
+async def test_a_job_run_twice_under_one_id_is_awaited_twice(submitter: Jobs):
+    def run() -> Awaitable[JobView]:
+        return submitter.run("assistant", "hello", job_id="j1", timeout_s=30, user_id="ada")
+
+    runs = [*await asyncio.gather(run(), run()), await run()]
+
+    ends = [(one.job_id, one.status, one.agent, one.user_id, one.answer, one.steps, one.cost_usd) for one in runs]
+    assert len(set(ends)) == 1
+    assert ends[0][:4] == ("j1", "completed", "assistant", "ada")
+
+
+async def test_another_job_under_a_taken_id_is_refused(submitter: Jobs):
+    await submitter.run("assistant", "hello", job_id="j1", timeout_s=30)
+
+    with pytest.raises(Conflict, match="the job j1 is already another job, of another input"):
+        await submitter.run("assistant", "something else", job_id="j1", timeout_s=30)
+
+
+async def test_a_job_that_waits_for_a_person_names_its_question(submitter: Jobs, platform: Platform):
+    config = AgentConfig(tools=("calculator",), ask="always")
+    await platform.bus.ask(PutAgent(tenant="default", name="careful", config=config), Agent)
+    plan = turns(Say(tools=(("calculator", {"expression": "1 + 1"}),)), Say(text="done"))
+    async with ChatServer(plan) as chat:
+        await platform.stop("executor")
+        await platform.start("executor", executor=ExecutorSettings(chat_base_url=chat.url))
+        with pytest.raises(JobWaits) as waits:
+            await submitter.run("careful", "add", job_id="j1", timeout_s=5, model="chat/m")
+
+    assert waits.value.job_id == "j1"
+    assert waits.value.question and waits.value.question in str(waits.value)
+
+
+async def test_a_job_that_does_not_end_in_time_is_named(submitter: Jobs, platform: Platform):
+    await platform.stop("executor")
+
+    with pytest.raises(JobTimeout, match="the job j1 has not ended within 0.2 s and goes on"):
+        await submitter.run("assistant", "hello", job_id="j1", timeout_s=0.2)
+
+
+async def test_a_submission_that_is_no_job_names_what_is_wrong(submitter: Jobs):
+    with pytest.raises(InvalidMessage, match="options.max_stepps"):
+        await submitter.submit("assistant", "hello", max_stepps=3)
+
+
+async def test_a_submission_that_the_bus_did_not_confirm_names_its_job(
+    submitter: Jobs, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(jobs, "ACK_WITHIN_S", 0.0)
+
+    with pytest.raises(Unavailable, match="whether it stored the job j1 is not known"):
+        await submitter.submit("assistant", "hello", job_id="j1")
+
+
+def test_a_tenant_that_cannot_be_part_of_a_subject_is_refused():
+    with pytest.raises(ValueError, match="a tenant cannot be called 'a b.c'"):
+        Jobs(bus_broker(), tenant="a b.c")

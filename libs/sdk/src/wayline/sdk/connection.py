@@ -9,6 +9,8 @@ from typing import Any
 from faststream.nats import NatsBroker
 from faststream.nats.security import NatsNKey
 
+from wayline.contracts import ids
+
 log = logging.getLogger("wayline.sdk")
 
 URL = "nats://127.0.0.1:4222"
@@ -32,6 +34,17 @@ def bus_broker(url: str | None = None, *, seed: str | None = None, **options: An
     }
     servers = (url or os.environ.get("WAYLINE_NATS_URL") or URL).split(",")
     return NatsBroker(servers, **{**defaults, **options})
+
+
+def chosen_tenant(tenant: str | None) -> str:
+    """Return a tenant, else that of `WAYLINE_TENANT`, else `default`. Raises ValueError where it cannot be one."""
+    chosen = tenant or os.environ.get("WAYLINE_TENANT") or "default"
+    if not ids.is_tenant(chosen):
+        raise ValueError(
+            f"a tenant cannot be called {chosen!r}: pass the name that `wayline tenants list` shows, or set "
+            "WAYLINE_TENANT; it has small letters, digits and hyphens"
+        )
+    return chosen
 
 
 async def _on_error(error: Exception) -> None:

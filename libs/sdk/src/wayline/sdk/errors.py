@@ -2,6 +2,12 @@
 
 ToolFailed      a tool could not do what it was asked
 ToolsRefused    the registry does not offer the tools
+TimeoutError
+└── JobTimeout      a job has not ended yet, and goes on
+    └── JobWaits        because it waits for a person
+
+Errors of the bus and of Wayline's services are a `WaylineError` of `wayline.contracts.errors`: `Unavailable` and other
+`Retry` where the same may succeed later, `InvalidMessage`, `Refused` and other `Reject` where it never will.
 """
 
 from __future__ import annotations
@@ -13,3 +19,20 @@ class ToolFailed(Exception):
 
 class ToolsRefused(Exception):
     """The registry does not offer these tools: the message says which and why."""
+
+
+class JobTimeout(TimeoutError):
+    """The job has not ended in time; it goes on."""
+
+    def __init__(self, job_id: str, *, timeout_s: float, why: str = "") -> None:
+        how = f"follow({job_id!r}), or run it again under this job_id, to await its end"
+        super().__init__(f"the job {job_id} has not ended within {timeout_s:g} s{why} and goes on: {how}")
+        self.job_id = job_id
+
+
+class JobWaits(JobTimeout):
+    """The job waits for a person."""
+
+    def __init__(self, job_id: str, *, timeout_s: float, question: str) -> None:
+        super().__init__(job_id, timeout_s=timeout_s, why=f", because it waits for a person ({question})")
+        self.question = question

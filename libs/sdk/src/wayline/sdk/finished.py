@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TypeVar
@@ -24,7 +23,7 @@ from wayline.contracts.finished_jobs import (
     TakeFinished,
 )
 from wayline.sdk.bus_program import BusProgram
-from wayline.sdk.connection import bus_broker
+from wayline.sdk.connection import bus_broker, chosen_tenant
 
 log = logging.getLogger("wayline.sdk")
 
@@ -57,7 +56,7 @@ class FinishedJobs(BusProgram):
         deliveries_max: int = 5,
     ) -> None:
         self.durable = durable
-        self.tenant = tenant or os.environ.get("WAYLINE_TENANT") or "default"
+        self.tenant = chosen_tenant(tenant)
         self.broker = broker or bus_broker()
         # Refuses wrong values here and not while jobs wait.
         self._ask = TakeFinished(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,7 +18,7 @@ from wayline.contracts.tools import Ask, Effect
 from wayline.sdk.announcer import Announcer
 from wayline.sdk.bus_program import BusProgram
 from wayline.sdk.call_runner import CallRunner, Incoming
-from wayline.sdk.connection import bus_broker
+from wayline.sdk.connection import bus_broker, chosen_tenant
 from wayline.sdk.functions import Outcome, ToolFunction
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -55,7 +54,7 @@ class Tools(BusProgram):
                 "32 at most, such as 'order-desk'"
             )
         self.service = service
-        self.tenant = tenant or os.environ.get("WAYLINE_TENANT") or "default"
+        self.tenant = chosen_tenant(tenant)
         self.broker = broker or bus_broker()
         self._drain_grace_s = drain_grace_s
         self._functions: dict[str, ToolFunction] = {}
