@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
@@ -27,6 +28,7 @@ class Follower:
         self.jobs: list[FinishedJob] = []
         self.refuses: set[str] = set()
         self.hangs: set[str] = set()
+        self.exits: set[str] = set()
         self.finished = FinishedJobs(durable, broker=bus_broker(platform.nats.url), **options)  # type: ignore[arg-type]
         self.finished.handler(self._on_finished)
         self._app = self.finished.application()
@@ -35,6 +37,8 @@ class Follower:
         self.jobs.append(job)
         if job.job_id in self.hangs:
             await asyncio.Event().wait()
+        if job.job_id in self.exits:
+            sys.exit(1)
         if job.job_id in self.refuses:
             raise ValueError(f"no invoice for {job.job_id}")
 
@@ -48,6 +52,8 @@ class Follower:
         """End as a killed process does: nothing more is said."""
         assert self.finished._following is not None  # pyright: ignore[reportPrivateUsage]
         self.finished._following.cancel()  # pyright: ignore[reportPrivateUsage]
+        for task in list(self.finished._in_hand):  # pyright: ignore[reportPrivateUsage]
+            task.cancel()
         await self.finished.broker.stop()
 
     async def given(self, *job_ids: str) -> None:
@@ -164,3 +170,89 @@ async def test_a_tenant_has_a_bounded_number_of_followers(platform: Platform, mo
 
     assert isinstance(refused.value, Refused)
     assert refused.value.code == "too_many"
+
+
+async def test_a_slow_handler_holds_no_other_job_back(served: Platform, stack: AsyncExitStack):
+    slow = Follower(served)
+    slow.hangs.add("slow")
+    await slow.start()
+    await served.submit("slow", "hello")
+    await slow.given("slow")
+    jobs = [f"j{n}" for n in range(6)]
+    for job_id in jobs:
+        await served.submit(job_id, "hello")
+
+    await slow.given("slow", *jobs)
+    await slow.crash()
+    other = await started(stack, Follower(served))
+    await served.submit("last", "hello")
+    await other.given("last")
+
+
+async def test_what_the_handler_is_done_with_is_said_meanwhile(served: Platform, stack: AsyncExitStack):
+    first = Follower(served, ack_wait_s=3)
+    first.hangs.add("slow")
+    await first.start()
+    for job_id in ("slow", "j1", "j2"):
+        await served.submit(job_id, "hello")
+    await first.given("slow", "j1", "j2")
+    await until(lambda: not first.finished._done, why="they are said to be done")  # pyright: ignore[reportPrivateUsage]
+    await first.crash()
+
+    second = await started(stack, Follower(served, ack_wait_s=3))
+    await second.given("slow")
+
+    assert [job.delivery for job in second.jobs] == [2]
+
+
+async def test_a_handler_that_hangs_is_cut_and_its_job_put_aside(served: Platform, stack: AsyncExitStack):
+    follower = Follower(served, ack_wait_s=1, deliveries_max=1)
+    follower.hangs.add("j1")
+    await started(stack, follower)
+    await served.submit("j1", "hello")
+
+    async def is_aside() -> bool:
+        return bool(await served.dead_letters())
+
+    await until(is_aside, why="the job is put aside")
+
+    (letter,) = await served.dead_letters()
+    assert letter[h.DEAD_REASON] == "the handler took longer than 0.9 s"
+
+
+async def test_a_drain_cuts_a_handler_that_hangs(served: Platform, stack: AsyncExitStack):
+    first = Follower(served, drain_grace_s=0.1)
+    first.hangs.add("j1")
+    await first.start()
+    await served.submit("j1", "hello")
+    await first.given("j1")
+
+    await asyncio.wait_for(first.stop(), 30)
+
+    second = await started(stack, Follower(served))
+    await second.given("j1")
+
+
+async def test_a_handler_that_exits_ends_neither_process_nor_others(served: Platform, stack: AsyncExitStack):
+    follower = Follower(served)
+    follower.exits.add("j1")
+    await started(stack, follower)
+    for job_id in ("j1", "j2"):
+        await served.submit(job_id, "hello")
+
+    await until(lambda: len(follower.jobs) >= 3, why="the one comes again, the other came")
+
+    assert {job.job_id for job in follower.jobs} == {"j1", "j2"}
+
+
+def test_a_handler_that_is_no_coroutine_function_is_refused():
+    def bill(job: FinishedJob) -> None: ...
+
+    with pytest.raises(TypeError, match="must be an async def"):
+        FinishedJobs("billing").handler(bill)  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize("name", ["A_b", "", "a b"])
+def test_a_name_that_no_follower_can_have_is_refused(name: str):
+    with pytest.raises(ValueError, match="small letters, digits and hyphens"):
+        FinishedJobs(name)
