@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import signal
 import sys
+import threading
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
@@ -480,3 +482,59 @@ async def test_an_older_instance_beside_a_newer_one_changes_nothing(registry: Pl
     waiting = await seen(registry)
     assert (waiting.quarantined, waiting.tools) == (1, 0)
     assert waiting.service is not None and (waiting.service.version, waiting.service.instances) == ("2", 2)
+
+
+async def test_plain_functions_run_beside_each_other_up_to_the_limit(registry: Platform, stack: AsyncExitStack):
+    desk = Desk(registry, stack, calls_max=12)
+    together = threading.Barrier(12)
+
+    @desk.tools.tool(timeout_s=30)
+    def refund() -> str:
+        together.wait(25)
+        return "done"
+
+    await desk.start()
+    replies = await asyncio.gather(*(called(registry, call_of("refund", call=str(n))) for n in range(12)))
+
+    assert {reply.content for reply in replies} == {"done"}
+
+
+async def test_a_tool_that_exits_or_cancels_itself_is_a_failed_call(registry: Platform, stack: AsyncExitStack):
+    desk = Desk(registry, stack)
+
+    @desk.tools.tool()
+    async def leave() -> None:
+        sys.exit(1)
+
+    @desk.tools.tool()
+    def leave_on_a_thread() -> None:
+        sys.exit(1)
+
+    @desk.tools.tool()
+    async def cancel() -> None:
+        raise asyncio.CancelledError
+
+    await desk.start()
+    replies = [await called(registry, call_of(name, call=name)) for name in ("leave", "leave_on_a_thread", "cancel")]
+
+    assert [reply.error and reply.error.message for reply in replies] == [
+        "the tool failed (SystemExit)",
+        "the tool failed (SystemExit)",
+        "the tool failed (CancelledError)",
+    ]
+
+
+async def test_a_decorated_tool_that_returns_a_coroutine_is_awaited(registry: Platform, stack: AsyncExitStack):
+    desk = Desk(registry, stack)
+
+    async def refund() -> str:
+        return "done"
+
+    @desk.tools.tool()
+    @functools.wraps(refund)
+    def decorated() -> Any:
+        return refund()
+
+    await desk.start()
+
+    assert (await called(registry, call_of("refund"))).content == "done"

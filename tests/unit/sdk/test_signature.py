@@ -10,6 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from wayline.sdk import Call, Tools
+from wayline.sdk.daemon_threads import DaemonThreads
 from wayline.sdk.functions import ToolFunction
 
 CALL = Call(key="t/j/1/1", tenant="t", job_id="j", step=1, user_id=None, deadline=datetime.now(UTC))
@@ -44,8 +45,8 @@ async def annotated_union(n: int, call: Annotated[Call | None, "the call"] = Non
 async def test_a_model_can_neither_see_nor_give_the_call(function: Callable[..., Any]):
     pay = tool(function)
 
-    given = await pay.run({"n": 2}, CALL)
-    forged = await pay.run({"n": 2, "call": FORGED}, CALL)
+    given = await pay.run({"n": 2}, CALL, DaemonThreads())
+    forged = await pay.run({"n": 2, "call": FORGED}, CALL, DaemonThreads())
 
     assert set(pay.offered.input_schema["properties"]) == {"n"}
     assert given.text == CALL.key
@@ -90,6 +91,6 @@ async def test_a_parameter_may_be_called_like_a_method_of_a_model():
     async def copy(json: str, copy: int = 1) -> str:
         return f"{json} {copy}"
 
-    result = await tool(copy).run({"json": "a"}, CALL)
+    result = await tool(copy).run({"json": "a"}, CALL, DaemonThreads())
 
     assert result.text == "a 1"

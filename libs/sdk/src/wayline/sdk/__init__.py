@@ -6,7 +6,7 @@ from wayline.contracts.finished_jobs import FinishedJob
 from wayline.contracts.jobs import JobView
 from wayline.sdk.call import Call
 from wayline.sdk.connection import bus_broker
-from wayline.sdk.errors import JobTimeout, JobWaits, ToolFailed, ToolsRefused
+from wayline.sdk.errors import JobTimeout, JobWaits, ToolFailed, ToolsRefused, TryLater
 from wayline.sdk.finished import FinishedJobs
 from wayline.sdk.jobs import Jobs
 from wayline.sdk.tools import Tools
@@ -28,6 +28,7 @@ __all__ = [
     "ToolFailed",
     "Tools",
     "ToolsRefused",
+    "TryLater",
     "Unavailable",
     "WaylineError",
     "bus_broker",

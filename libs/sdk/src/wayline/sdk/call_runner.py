@@ -17,8 +17,10 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from wayline.contracts import headers as h
 from wayline.contracts.bus_tools import HEARTBEAT_EVERY_S, InvokeResult, InvokeTool
 from wayline.contracts.errors import InvalidMessage, Unavailable, WaylineError
-from wayline.sdk.answers import encoded, failure
+from wayline.sdk.answers import ERROR_MAX_CHARS, clean, encoded, failure
 from wayline.sdk.call import Call
+from wayline.sdk.daemon_threads import DaemonThreads
+from wayline.sdk.errors import TryLater
 from wayline.sdk.functions import ToolFunction
 
 log = logging.getLogger("wayline.sdk")
@@ -51,6 +53,7 @@ class CallRunner:
         self._functions = functions
         self._broker = broker
         self._calls_max = calls_max
+        self._threads = DaemonThreads()
         self._running: set[asyncio.Task[None]] = set()
 
     async def on_call(self, incoming: Any) -> None:
@@ -90,7 +93,7 @@ class CallRunner:
             user_id=invocation.user_id,
             deadline=invocation.deadline,
         )
-        work = tool.reconcile(call) if invocation.reconcile else tool.run(invocation.arguments, call)
+        work = tool.reconcile(call) if invocation.reconcile else tool.run(invocation.arguments, call, self._threads)
         parent = TraceContextTextMapPropagator().extract(incoming.headers)
         with tracer.start_as_current_span(f"tools/call {invocation.tool}", parent, trace.SpanKind.SERVER):
             async with asyncio.timeout(invocation.timeout_s):
@@ -101,7 +104,7 @@ class CallRunner:
         tool = self._functions.get(invocation.tool)
         if tool is None:
             raise Unavailable(f"{self._service}'s tool {invocation.tool}", detail="this instance does not offer it")
-        if len(self._running) > self._calls_max:
+        if len(self._running) + self._threads.abandoned > self._calls_max:
             raise Unavailable(self._service, detail=f"it runs {self._calls_max} calls, the most it takes")
         if datetime.now(UTC) >= invocation.deadline:
             raise Unavailable(self._service, detail="the call came after its deadline")
@@ -113,7 +116,11 @@ class CallRunner:
         beating = asyncio.create_task(self._beat(reply))
         try:
             return await work
-        except Exception as error:
+        except TryLater as error:
+            raise Unavailable(f"{self._service}'s tool {tool}", detail=clean(str(error))[:ERROR_MAX_CHARS]) from None
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and _is_cancelled():
+                raise
             log.exception("the tool %s failed", tool)
             return failure(f"the tool failed ({type(error).__name__})")
         finally:
@@ -129,3 +136,9 @@ class CallRunner:
             await (await self._broker.connect()).publish(subject, body, headers=headers)
         except nats_errors.Error as error:
             log.error("an answer of %s was not sent: %s", self._service, error)
+
+
+def _is_cancelled() -> bool:
+    """Return whether the call itself is cancelled, and not only something that its tool awaited."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

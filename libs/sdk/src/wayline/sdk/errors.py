@@ -1,6 +1,7 @@
 """What a tool's function may raise, and what the SDK raises.
 
 ToolFailed      a tool could not do what it was asked
+TryLater        a tool has not begun, and may later or in another process
 ToolsRefused    the registry does not offer the tools
 TimeoutError
 └── JobTimeout      a job has not ended yet, and goes on
@@ -15,6 +16,10 @@ from __future__ import annotations
 
 class ToolFailed(Exception):
     """The tool could not do what it was asked: the model reads the message."""
+
+
+class TryLater(Exception):
+    """The tool has done nothing and would do it later: the call is made again for a moment, also in another process."""
 
 
 class ToolsRefused(Exception):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -14,6 +14,7 @@ from wayline.contracts.base import explain
 from wayline.contracts.bus_tools import BusTool, InvokeResult
 from wayline.sdk.answers import answer_of, failure
 from wayline.sdk.call import Call
+from wayline.sdk.daemon_threads import DaemonThreads
 from wayline.sdk.errors import ToolFailed
 from wayline.sdk.signature import Signature
 
@@ -39,14 +40,20 @@ class ToolFunction:
         cls, function: Callable[..., Any], *, name: str | None, outcome: Outcome | None, **offered: Any
     ) -> ToolFunction:
         """Read a function's signature and docstring. Raises TypeError where it can be no tool."""
-        tool = name or function.__name__
+        tool = name or getattr(function, "__name__", "")
+        _require_tool(function, tool)
+        if outcome is not None and not inspect.iscoroutinefunction(outcome):
+            raise TypeError(f"the tool {tool}: its `outcome` must be an async def")
         signature = Signature.of(function, tool=tool)
         schema = signature.schema(tool=tool)
         description = inspect.getdoc(function) or ""
-        shown = BusTool(name=tool, description=description, input_schema=schema, **offered)
+        try:
+            shown = BusTool(name=tool, description=description, input_schema=schema, **offered)
+        except ValidationError as error:
+            raise TypeError(f"the tool {tool}: {explain(error)}") from None
         return cls(shown, function, signature.arguments, signature.call_parameters, outcome)
 
-    async def run(self, arguments: dict[str, Any], call: Call) -> InvokeResult:
+    async def run(self, arguments: dict[str, Any], call: Call, threads: DaemonThreads) -> InvokeResult:
         """Run the function and return its answer; ToolFailed and wrong arguments are answers."""
         try:
             values = self.arguments.model_validate(arguments)
@@ -58,7 +65,10 @@ class ToolFunction:
             if inspect.iscoroutinefunction(self.function):
                 result = await self.function(**given)
             else:
-                result = await asyncio.to_thread(self.function, **given)
+                result = await threads.run(partial(self.function, **given))
+            if inspect.isawaitable(result):
+                # A decorator made a plain function of a coroutine function.
+                result = await result
         except ToolFailed as error:
             return failure(str(error))
         return answer_of(result)
@@ -70,3 +80,11 @@ class ToolFunction:
         if isinstance(content, str):
             content = content[:OUTCOME_MAX_CHARS]
         return InvokeResult(structured={"found": content is not None, "content": content})
+
+
+def _require_tool(function: Callable[..., Any], tool: str) -> None:
+    """Raise TypeError where a function has no name, or does not return once."""
+    if not tool:
+        raise TypeError(f"{function!r} has no name: give the tool one with `name=`")
+    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        raise TypeError(f"the tool {tool}: it must return its result once, so it cannot yield")

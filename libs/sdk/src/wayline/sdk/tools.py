@@ -10,9 +10,11 @@ from typing import Any, Literal, TypeVar
 
 from faststream.nats import NatsBroker
 from nats import errors as nats_errors
+from pydantic import ValidationError
 
 from wayline.contracts import ids
-from wayline.contracts.bus_tools import AnnounceTools, BusTool, WantTools
+from wayline.contracts.base import explain
+from wayline.contracts.bus_tools import TOOLS_MAX, AnnounceTools, BusTool, WantTools
 from wayline.contracts.server_config import SERVER_NAME
 from wayline.contracts.tools import Ask, Effect
 from wayline.sdk.announcer import Announcer
@@ -58,14 +60,7 @@ class Tools(BusProgram):
         self.broker = broker or bus_broker()
         self._drain_grace_s = drain_grace_s
         self._functions: dict[str, ToolFunction] = {}
-        instance = AnnounceTools(
-            tenant=self.tenant,
-            service=service,
-            instance=ids.new_id("instance"),
-            started_at=datetime.now(UTC),
-            service_version=version,
-            instructions=instructions,
-        )
+        instance = self._instance(version=version, instructions=instructions)
         self._announcer = Announcer(self.broker, instance, self._offered)
         self._calls = CallRunner(service, self._functions, self.broker, calls_max=calls_max)
         subject = f"tools.invoke.{self.tenant}.{service}"
@@ -75,6 +70,8 @@ class Tools(BusProgram):
 
     def tool(
         self,
+        function: None = None,
+        /,
         *,
         effect: EffectName = "once",
         name: str | None = None,
@@ -88,6 +85,8 @@ class Tools(BusProgram):
 
         A `reconcile` tool has an `outcome`: an async function that says what became of a call's key, or None.
         """
+        if callable(function):
+            raise TypeError(f"write @tools.tool() with brackets above {function!r}")
         if (effect == "reconcile") != (outcome is not None):
             raise TypeError('a tool with effect="reconcile" has an `outcome`, and no other tool has one')
 
@@ -103,7 +102,9 @@ class Tools(BusProgram):
                 untrusted=untrusted,
             )
             if made.offered.name in self._functions:
-                raise TypeError(f"there is a tool {made.offered.name} already")
+                raise TypeError(f"there is a tool {made.offered.name} already: give one of them a `name=`")
+            if len(self._functions) >= TOOLS_MAX:
+                raise TypeError(f"{self.service} has {TOOLS_MAX} tools, the most of one service: make a second one")
             self._functions[made.offered.name] = made
             return function
 
@@ -111,6 +112,8 @@ class Tools(BusProgram):
 
     async def start(self) -> None:
         """Announce the tools now and from now on. Raises ToolsRefused where the registry does not offer them."""
+        if not self._functions:
+            raise TypeError(f"{self.service} has no tools: decorate a function with @tools.tool()")
         # The subscriptions first: a tool that is announced can be called.
         await (await self.broker.connect()).flush()
         await self._announcer.start()
@@ -129,3 +132,17 @@ class Tools(BusProgram):
 
     def _offered(self) -> tuple[BusTool, ...]:
         return tuple(one.offered for one in self._functions.values())
+
+    def _instance(self, *, version: str, instructions: str) -> AnnounceTools:
+        """Return what this process announces beside its tools. Raises ValueError for what is too long."""
+        try:
+            return AnnounceTools(
+                tenant=self.tenant,
+                service=self.service,
+                instance=ids.new_id("instance"),
+                started_at=datetime.now(UTC),
+                service_version=version,
+                instructions=instructions,
+            )
+        except ValidationError as error:
+            raise ValueError(f"the service {self.service} cannot be announced: {explain(error)}") from None
