@@ -24,7 +24,7 @@ from wayline.contracts.errors import Retry
 from wayline.contracts.mcp_servers import ApproveDefinitions, GetServer, ListServers, ServerList, ServerView
 from wayline.contracts.tools import CallTool, Effect, ListTools, ToolList, ToolReply
 from wayline.embedded.process import spawn
-from wayline.sdk import Call, Result, ToolFailed, Tools, ToolsRefused, bus_broker, call_runner
+from wayline.sdk import Call, Result, ToolFailed, Tools, ToolsRefused, TryLater, bus_broker, call_runner
 from wayline.testkit import Platform, until
 from wayline.tool_registry.adapters.bus_tools import bus_service
 from wayline.tool_registry.settings import Settings as RegistrySettings
@@ -336,6 +336,59 @@ async def test_a_tool_runs_under_the_trace_of_its_job(registry: Platform, stack:
     assert traces[0] != 0
 
 
+async def test_calls_of_a_new_tool_reach_its_instance_during_an_update(registry: Platform, stack: AsyncExitStack):
+    old = version_of_desk(registry, stack, "1", "Pay an order back.")
+    await old.start()
+    new = version_of_desk(registry, stack, "2", "Pay an order back.")
+
+    @new.tools.tool(effect="once")
+    async def extra() -> str:
+        return "done"
+
+    await new.start()
+    await approve(registry)
+    replies = await asyncio.gather(*(called(registry, call_of("extra", call=str(n))) for n in range(8)))
+
+    assert {(reply.status, reply.content) for reply in replies} == {("success", "done")}
+
+
+async def test_calls_of_a_changed_tool_reach_its_instance_during_an_update(registry: Platform, stack: AsyncExitStack):
+    await version_of_desk(registry, stack, "1", "Pay an order back.").start()
+    new = Desk(registry, stack)
+
+    @new.tools.tool(effect="once")
+    async def refund(number: str, reason: str) -> str:
+        """Pay an order back."""
+        return f"{number}: {reason}"
+
+    await new.start()
+    await approve(registry)
+    arguments = {"number": "A-1", "reason": "broken"}
+    replies = await asyncio.gather(*(called(registry, call_of("refund", arguments, call=str(n))) for n in range(8)))
+
+    assert {(reply.status, reply.content) for reply in replies} == {("success", "A-1: broken")}
+
+
+async def test_a_tool_that_asks_to_try_later_has_not_begun(registry: Platform, stack: AsyncExitStack):
+    desk = Desk(registry, stack)
+    asked: list[str] = []
+
+    @desk.tools.tool(effect="once")
+    async def refund(when: int, call: Call) -> str:
+        asked.append(call.key)
+        if len(asked) < when:
+            raise TryLater("the bank is closed")
+        return "done"
+
+    await desk.start()
+    opens = await called(registry, call_of("refund", {"when": 3}))
+    closed = await called(registry, call_of("refund", {"when": 1_000_000}, call="2"))
+
+    assert (opens.status, opens.content, asked[0], asked[1]) == ("success", "done", asked[2], asked[2])
+    assert (closed.begun, closed.error and closed.error.code) == (False, "unavailable")
+    assert closed.error is not None and "the bank is closed" in closed.error.message
+
+
 def desk_process(platform: Platform, tmp_path: Path, *, work_s: float) -> Any:
     env = {
         **{name: value for name, value in os.environ.items() if not name.startswith("WAYLINE_")},
@@ -406,6 +459,11 @@ def version_of_desk(platform: Platform, stack: AsyncExitStack, version: str, doc
 
 async def seen(platform: Platform, name: str = "orders") -> ServerView:
     return await platform.bus.ask(GetServer(tenant=TENANT, name=name), ServerView)
+
+
+async def approve(platform: Platform) -> None:
+    changes = tuple(change.sha256 for change in (await seen(platform)).changes)
+    await platform.bus.ask(ApproveDefinitions(tenant=TENANT, name="orders", sha256=changes), ServerView)
 
 
 async def test_a_service_is_listed_with_version_tools_and_times(registry: Platform, stack: AsyncExitStack):

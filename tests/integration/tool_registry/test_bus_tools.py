@@ -208,6 +208,24 @@ async def test_a_call_that_a_service_did_not_begin_is_unavailable(platform: Regi
     assert reply.error is not None and "it is being stopped" in reply.error.message
 
 
+async def test_a_call_that_one_instance_did_not_begin_is_made_by_another(platform: RegistryPlatform, desk: OrderDesk):
+    await platform.registry()
+
+    async def full_at_first(message: Msg, call: InvokeTool) -> None:
+        if len(desk.calls) > 2:
+            return await done(message, call)
+        problem = {"code": "unavailable", "title": "unavailable", "detail": "it runs 64 calls", "status": 503}
+        await platform.client.publish(message.reply, orjson.dumps(problem), headers={h.ERROR: "unavailable"})
+
+    await desk.serve(full_at_first)
+    await desk.announce()
+
+    reply = await platform.call(refund(platform))
+
+    assert (reply.status, reply.content, reply.attempts) == ("success", "refund 7", 1)
+    assert len({call.key for call in desk.calls}) == 1 and len(desk.calls) == 3
+
+
 @pytest.mark.parametrize("body", [b"no json", b"[]", b'{"text": 5}'], ids=["text", "array", "wrong field"])
 async def test_an_answer_that_is_no_result_fails_the_call(platform: RegistryPlatform, desk: OrderDesk, body: bytes):
     await platform.registry()

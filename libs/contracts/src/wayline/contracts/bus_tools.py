@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from hashlib import sha256
 from typing import Any, Self
 
 import orjson
@@ -40,6 +41,11 @@ class BusTool(Frozen):
     in_order: bool = Field(default=False, description="Never run beside another call of the same step.")
     ask: Ask = Field(default="never", description="When a person must approve a call, whatever the agent says.")
     untrusted: bool = Field(default=False, description="Its results are the words of strangers.")
+
+    @property
+    def schema_sha256(self) -> str:
+        """Return the hash of the schema by which a call's arguments are checked."""
+        return sha256(orjson.dumps(self.input_schema, option=orjson.OPT_SORT_KEYS, default=str)).hexdigest()
 
     @model_validator(mode="after")
     def _schema_is_bounded(self) -> Self:
@@ -93,8 +99,9 @@ class InvokeResult(Frozen):
 class InvokeTool(Request, subject="tools.invoke.{tenant}.{service}", replies=InvokeResult):
     """Run a tool of a service, in one of its instances.
 
-    While it runs, empty messages with the header `Wayline-Heartbeat` come on the reply subject. A Problem with status
-    503 means that the call has not begun and never will.
+    While it runs, messages with the header `Wayline-Heartbeat` come on the reply subject: empty, or a `ToolProgress`. A
+    Problem with status 503 means that this instance has not begun the call and never will; it is sent again for a
+    moment, and another instance may take it.
     """
 
     body_max = BODY_MAX
@@ -109,4 +116,9 @@ class InvokeTool(Request, subject="tools.invoke.{tenant}.{service}", replies=Inv
     user_id: str | None = None
     timeout_s: float = Field(gt=0, description="How long the caller waits for the result.")
     deadline: datetime = Field(description="Past it the tool must not begin.")
+    schema_sha256: str = Field(
+        default="",
+        description="Of the tool's input_schema that the arguments fit (sorted keys, no white space); an instance that "
+        "offers the tool with another one does not begin the call. Empty: not said.",
+    )
     reconcile: bool = Field(default=False, description="Only say what became of the key; do nothing.")

@@ -104,6 +104,10 @@ class CallRunner:
         tool = self._functions.get(invocation.tool)
         if tool is None:
             raise Unavailable(f"{self._service}'s tool {invocation.tool}", detail="this instance does not offer it")
+        if invocation.schema_sha256 not in ("", tool.schema_sha256):
+            raise Unavailable(
+                f"{self._service}'s tool {invocation.tool}", detail="this instance has another version of it"
+            )
         if len(self._running) + self._threads.abandoned > self._calls_max:
             raise Unavailable(self._service, detail=f"it runs {self._calls_max} calls, the most it takes")
         if datetime.now(UTC) >= invocation.deadline:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -34,6 +34,10 @@ class ToolFunction:
     arguments: type[BaseModel]
     call_parameters: tuple[str, ...] = field(default=())
     outcome: Outcome | None = None
+
+    @cached_property
+    def schema_sha256(self) -> str:
+        return self.offered.schema_sha256
 
     @classmethod
     def of(

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 INSTANCES_MAX = 1_000
+SEND_AGAIN_S = 0.05
+"""The pause before a call that no instance has begun is sent again."""
 NOT_BEGUN = 503
 """The status of the Problem with which a service says that a call will not begin."""
 
@@ -152,19 +154,32 @@ class BusService:
         return self.problem is None
 
     async def call(self, request: ToolRequest) -> CallToolResult:
-        """Call a tool. Raises NotBegun, AnswerLost, TimedOut, Unusable, or the error that stops the request."""
+        """Call a tool. Raises NotBegun, AnswerLost, TimedOut, Unusable, or the error that stops the request.
+
+        A call that an instance did not begin is sent again for a moment: another one may have room for it, or the tool.
+        """
         if not await self.ready(self._settings.available_within_s):
             raise NotBegun(f"the service {self.name!r} is away: {self.problem}")
         await load()
-        invocation = self._invocation(request)
-        body = invocation.to_wire()
-        if len(body) > BODY_MAX:
-            raise Unusable(f"the arguments take {len(body)} bytes; a tool over the bus takes at most {BODY_MAX}")
-        if (stop := await request.stopped()) is not None:
-            raise stop
+        until = self._now() + self._settings.available_within_s
+        while True:
+            invocation = self._invocation(request)
+            body = invocation.to_wire()
+            if len(body) > BODY_MAX:
+                raise Unusable(f"the arguments take {len(body)} bytes; a tool over the bus takes at most {BODY_MAX}")
+            if (stop := await request.stopped()) is not None:
+                raise stop
+            try:
+                return await self._send(invocation, body)
+            except NotBegun:
+                if self._now() >= until:
+                    raise
+            await asyncio.sleep(SEND_AGAIN_S)
+
+    async def _send(self, invocation: InvokeTool, body: bytes) -> CallToolResult:
         headers = {h.SCHEMA: invocation.schema_id(), h.TENANT: self.tenant, **carried()}
         answer = await self._calls.ask(
-            invocation.subject, body, headers, timeout_s=request.timeout_s, silent_max_s=SILENT_MAX_S
+            invocation.subject, body, headers, timeout_s=invocation.timeout_s, silent_max_s=SILENT_MAX_S
         )
         return _result(answer)
 
@@ -184,8 +199,14 @@ class BusService:
             user_id=asked.user_id,
             timeout_s=request.timeout_s,
             deadline=min(asked.deadline, latest),
+            schema_sha256=self._schema_sha256(request.tool),
             reconcile=bool(request.meta.get(RECONCILE)),
         )
+
+    def _schema_sha256(self, tool: str) -> str:
+        """Return the hash of the schema by which the arguments were checked; empty where no instance is left."""
+        offered = () if (newest := self.newest) is None else newest.tools
+        return next((one.schema_sha256 for one in offered if one.name == tool), "")
 
     def _newest(self) -> Instance | None:
         now = self._now()
