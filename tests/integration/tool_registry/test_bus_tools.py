@@ -397,6 +397,30 @@ async def test_a_lost_booking_is_asked_about_before_it_is_made_again(
     assert [call.reconcile for call in desk.calls] == [False, True]
 
 
+@pytest.mark.parametrize("tool", ["look", "put", "book"])
+async def test_a_call_cut_near_its_deadline_is_repeated(
+    platform: RegistryPlatform, desk: OrderDesk, monkeypatch: pytest.MonkeyPatch, tool: str
+):
+    monkeypatch.setattr(bus_service, "SILENT_MAX_S", 1.0)
+    await platform.registry()
+
+    async def silent_at_first(message: Msg, call: InvokeTool) -> None:
+        if call.reconcile:
+            await message.respond(orjson.dumps({"structured": {"found": False}}))
+        elif call.call == "first" or (len(desk.calls) > 2 and call.deadline > datetime.now(UTC)):
+            await done(message, call)
+
+    await desk.serve(silent_at_first)
+    await desk.announce()
+    # The first call of a registry loads a library.
+    await platform.call(platform.ask(f"orders__{tool}", call="first"))
+    deadline = datetime.now(UTC) + timedelta(seconds=1)
+
+    reply = await platform.call(platform.ask(f"orders__{tool}", deadline=deadline))
+
+    assert (reply.status, reply.content, reply.error) == ("success", f"{tool} None", None)
+
+
 async def test_both_replicas_know_what_was_announced(platform: RegistryPlatform, desk: OrderDesk):
     await platform.registry()
     await platform.registry()

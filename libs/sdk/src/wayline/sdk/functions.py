@@ -80,7 +80,10 @@ class ToolFunction:
     async def reconcile(self, call: Call) -> InvokeResult:
         """Say what became of a call's key."""
         assert self.outcome is not None
-        content = await self.outcome(call)
+        try:
+            content = await self.outcome(call)
+        except ToolFailed as error:
+            return failure(str(error))
         if isinstance(content, str):
             content = content[:OUTCOME_MAX_CHARS]
         return InvokeResult(structured={"found": content is not None, "content": content})

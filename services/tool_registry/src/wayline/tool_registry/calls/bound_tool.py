@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from wayline.contracts.tools import CallTool, Effect, ToolReply
@@ -101,6 +102,11 @@ class BoundTool:
                 names.ATTEMPT: attempt,
             },
         )
+
+
+def repeated(ask: CallTool, *, within_s: float) -> CallTool:
+    """Return a call whose repeat may begin until so long after its deadline."""
+    return ask.model_copy(update={"deadline": ask.deadline + timedelta(seconds=within_s)})
 
 
 def _ms_since(started: float) -> float:

@@ -13,7 +13,7 @@ import structlog
 from wayline.chassis import Failpoint, keep_trying, reach
 from wayline.contracts import ids
 from wayline.contracts.tools import CallTool, Effect, ToolReply
-from wayline.tool_registry.calls.bound_tool import BoundTool
+from wayline.tool_registry.calls.bound_tool import BoundTool, repeated
 from wayline.tool_registry.calls.ledger import Lease, Ledger, NextStep, Row, State, next_step
 from wayline.tool_registry.calls.results import failed
 from wayline.tool_registry.calls.stop_reason import StopReason
@@ -52,6 +52,7 @@ class EffectCall:
     ) -> None:
         """Make a call; `found` is what `find` has just returned, good for a first attempt that begins at once."""
         self._ask = ask
+        self._repeat = ask
         self._find = find
         self._found = found
         self._ledger = ledger
@@ -92,7 +93,7 @@ class EffectCall:
                 outcome = await self._hold(lease, again=lease.attempt > 1)
                 if outcome is not None:
                     return outcome
-            row = await self._ledger.find(self._ask.tenant, self._ask.key, deadline=self._ask.deadline)
+            row = await self._ledger.find(self._ask.tenant, self._ask.key, deadline=self._repeat.deadline)
             if row is None:
                 return failed("refused", "its deadline had passed before it could begin")
             answer = await self._by(row)
@@ -114,6 +115,9 @@ class EffectCall:
                 await self._ledger.void(self._ask, bound)
             row = await self._ledger.find(self._ask.tenant, self._ask.key, deadline=self._ask.deadline)
             return bound if row is None else None
+        if bound.tool.silent_max_s:
+            # What it takes to learn that a call was cut, and its lease, are no time of the tool's.
+            self._repeat = repeated(self._ask, within_s=bound.tool.silent_max_s + self._ledger.lease_s)
         reach(Failpoint.REGISTRY_LEDGER_BEFORE)
         lease = await self._ledger.begin(self._ask, effect=bound.tool.effect, owner=self._owner)
         reach(Failpoint.REGISTRY_LEDGER_AFTER)
@@ -139,7 +143,7 @@ class EffectCall:
             case NextStep.LOSE:
                 await ledger.lose(ask.tenant, ask.key, answer_lost(ask.tool))
             case NextStep.AGAIN | NextStep.ASK_TOOL:
-                return await ledger.take(ask, seen=row.attempt, owner=self._owner)
+                return await ledger.take(self._repeat, seen=row.attempt, owner=self._owner)
             case NextStep.WAIT:
                 pass
         return None
@@ -171,14 +175,13 @@ class EffectCall:
             return await self._record(lease, reply)
 
     async def _execute(self, bound: BoundTool, lease: Lease, *, again: bool) -> ToolReply | None:
+        ask = self._repeat if again else self._ask
         if again and bound.tool.effect is Effect.RECONCILE:
-            outcome = await self._run(bound.ask_outcome(self._ask, attempt=lease.attempt))
+            outcome = await self._run(bound.ask_outcome(ask, attempt=lease.attempt))
             if outcome is not None:
                 return outcome
         try:
-            return await self._run(
-                bound.call(self._ask, attempt=lease.attempt, leaving=lambda: self._stops_before(lease))
-            )
+            return await self._run(bound.call(ask, attempt=lease.attempt, leaving=lambda: self._stops_before(lease)))
         except LeaseLost:
             return None
 
@@ -209,6 +212,7 @@ class EffectCall:
             return await self._record(lease, failed(code, str(error), begun=False, effect=effect))
         if self._stop_reason is StopReason.FENCED:
             return None
+        log.warning("a call brought no answer", key=lease.key, tool=self._ask.tool, error=str(error) or repr(error))
         if effect is Effect.ONCE:
             await self._patiently(lambda: self._ledger.disown(lease))
             return None

@@ -10,7 +10,7 @@ from typing import Any
 from wayline.chassis import Failpoint, reach
 from wayline.contracts.errors import Unavailable
 from wayline.contracts.tools import CallTool, Effect, ToolReply
-from wayline.tool_registry.calls.bound_tool import BoundTool
+from wayline.tool_registry.calls.bound_tool import BoundTool, repeated
 from wayline.tool_registry.calls.results import failed
 from wayline.tool_registry.calls.stop_reason import StopReason
 from wayline.tool_registry.errors import AnswerLost, NeedsLogin, NotBegun, TimedOut
@@ -22,6 +22,8 @@ class ReadCall:
     def __init__(self, ask: CallTool, bound: BoundTool) -> None:
         self._ask = ask
         self._bound = bound
+        # What it takes to learn that a call was cut is no time of the tool's.
+        self._repeat = repeated(ask, within_s=bound.tool.silent_max_s)
         self._stop_reason: StopReason | None = None
         self._task: asyncio.Task[Any] | None = None
 
@@ -50,11 +52,11 @@ class ReadCall:
         waits_s = self._bound.tool.retry_after_s
         for attempt in range(1, len(waits_s) + 2):
             try:
-                reply = await self._bound.call(self._ask, attempt=attempt)
+                reply = await self._bound.call(self._ask if attempt == 1 else self._repeat, attempt=attempt)
                 reach(Failpoint.REGISTRY_EFFECT_AFTER)
                 return reply
             except (NotBegun, AnswerLost) as error:
-                if attempt > len(waits_s) or self._late() or isinstance(error, NeedsLogin):
+                if attempt > len(waits_s) or self._late_after(error) or isinstance(error, NeedsLogin):
                     return self._given_up(error, attempts=attempt)
                 # Jitter: the calls that failed together do not come back together.
                 await asyncio.sleep(waits_s[attempt - 1] * random.uniform(0.75, 1.25))
@@ -69,6 +71,10 @@ class ReadCall:
 
     def _late(self) -> bool:
         return datetime.now(UTC) >= self._ask.deadline
+
+    def _late_after(self, error: NotBegun | AnswerLost) -> bool:
+        """Return whether it is too late to repeat an attempt that ended so."""
+        return self._late() if isinstance(error, TimedOut) else datetime.now(UTC) >= self._repeat.deadline
 
 
 def _stopped(reason: StopReason) -> ToolReply:

@@ -174,10 +174,12 @@ def _plain(text: Any) -> str:
 
 def reconciled(result: CallToolResult) -> tuple[bool, str]:
     """Return what a tool reports of a key: whether it was done, and its content. Raises ValueError."""
+    if result.is_error:
+        raise ValueError(f"it cannot say what became of the call: {text_of(result)}")
     outcome = result.structured_content
     if not isinstance(outcome, dict) or "found" not in outcome:
         outcome = json.loads(text_of(result))
-    if result.is_error or not isinstance(outcome, dict) or not isinstance(outcome.get("found"), bool):
+    if not isinstance(outcome, dict) or not isinstance(outcome.get("found"), bool):
         raise ValueError("a reconcile answer is {found: true or false, content}")
     content = outcome.get("content")
     return outcome["found"], content if isinstance(content, str) else json.dumps(content)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from wayline.contracts.bus_tools import AnnounceTools, BusTool
+from wayline.contracts.bus_tools import SILENT_MAX_S, AnnounceTools, BusTool
 from wayline.contracts.tools import ToolDefinition
 from wayline.tool_registry.settings import SEPARATOR
 from wayline.tool_registry.tools.arguments import Arguments
@@ -48,6 +48,7 @@ def _tool(offered: BusTool, service: str, retry_after_s: tuple[float, ...]) -> T
         retry_after_s=retry_after_s,
         reconcile_with=offered.name,
         trusted=False,
+        silent_max_s=SILENT_MAX_S,
     )
 
 

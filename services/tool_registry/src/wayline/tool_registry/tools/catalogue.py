@@ -60,6 +60,8 @@ class Tool:
     reconcile_with: str
     """The tool of the same server that answers what became of a key."""
     trusted: bool
+    silent_max_s: float = 0.0
+    """How long its server is waited for before a call counts as cut; 0: the end of a connection says so at once."""
 
     @property
     def name(self) -> str:
