@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from faststream.nats import NatsBroker
@@ -42,13 +41,15 @@ class Announcer:
         await self._announce_and_ask()
         self._task = asyncio.create_task(self._repeat(), name="announcing tools")
 
-    async def leave(self) -> None:
-        """Say that this process takes no more calls."""
+    def stop(self) -> None:
+        """Announce the tools no more."""
         self._leaving = True
         if self._task is not None:
             self._task.cancel()
-        with suppress(nats_errors.Error):
-            await self._publish(self._instance.model_copy(update={"leaving": True}))
+
+    async def leave(self) -> None:
+        """Say that this process takes no more calls."""
+        await self._publish(self._instance.model_copy(update={"leaving": True}))
 
     async def on_wanted(self, _: Any) -> None:
         """Announce the tools to a registry that has just started."""

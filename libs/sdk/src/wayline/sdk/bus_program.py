@@ -8,6 +8,12 @@ from abc import ABC, abstractmethod
 
 from faststream import FastStream
 from faststream.nats import NatsBroker
+from nats import errors as nats_errors
+
+log = logging.getLogger("wayline.sdk")
+
+CONNECTED_WITHIN_S = 1.0
+"""How long a drain waits for a connection that has just been lost."""
 
 
 class BusProgram(ABC):
@@ -23,6 +29,10 @@ class BusProgram(ABC):
     async def drain(self) -> None:
         """Take nothing new, and end what is in hand."""
 
+    async def is_connected(self) -> bool:
+        """Return whether the bus can be reached: a drain must not wait for one that is away."""
+        return await self.broker.ping(timeout=CONNECTED_WITHIN_S)
+
     def application(self) -> FastStream:
         """Return an application that serves from its start, and drains at SIGTERM."""
         return FastStream(self.broker, after_startup=[self.start], on_shutdown=[self.drain])
@@ -30,4 +40,7 @@ class BusProgram(ABC):
     def run(self) -> None:
         """Serve until SIGTERM or SIGINT."""
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-        asyncio.run(self.application().run())
+        try:
+            asyncio.run(self.application().run())
+        except nats_errors.ConnectionReconnectingError:
+            log.warning("ended while the bus was away: nothing was told to it")

@@ -112,7 +112,7 @@ class FinishedJobs(BusProgram):
             if late:
                 # Each notes what became of its job.
                 await asyncio.wait(late, timeout=CANCEL_WITHIN_S)
-        if self._done or self._failed:
+        if (self._done or self._failed) and await self.is_connected():
             with suppress(WaylineError, nats_errors.Error, TimeoutError):
                 await self._take(limit=0)
 

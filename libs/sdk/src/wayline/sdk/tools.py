@@ -120,15 +120,22 @@ class Tools(BusProgram):
 
     async def drain(self) -> None:
         """Take no more calls, and end those that run, for as long as the grace lasts."""
-        await self._announcer.leave()
+        self._announcer.stop()
+        if connected := await self.is_connected():
+            await self._leave()
+        await self._calls.drain(self._drain_grace_s)
+        if connected:
+            with suppress(nats_errors.Error):
+                await (await self.broker.connect()).flush()
+
+    async def _leave(self) -> None:
+        """Have the bus send no more calls here."""
         with suppress(nats_errors.Error):
+            await self._announcer.leave()
             if self._subscriber.subscription is not None:
                 # Before FastStream stops the subscriber, which drops what comes after: such a call would be lost.
                 await self._subscriber.subscription.drain()
                 self._subscriber.subscription = None
-        await self._calls.drain(self._drain_grace_s)
-        with suppress(nats_errors.Error):
-            await (await self.broker.connect()).flush()
 
     def _offered(self) -> tuple[BusTool, ...]:
         return tuple(one.offered for one in self._functions.values())
