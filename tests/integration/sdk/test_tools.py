@@ -24,7 +24,7 @@ from wayline.contracts.errors import Retry
 from wayline.contracts.mcp_servers import ApproveDefinitions, GetServer, ListServers, ServerList, ServerView
 from wayline.contracts.tools import CallTool, Effect, ListTools, ToolList, ToolReply
 from wayline.embedded.process import spawn
-from wayline.sdk import Call, Result, ToolFailed, Tools, ToolsRefused, TryLater, bus_broker, call_runner
+from wayline.sdk import Call, Result, ToolFailed, Tools, ToolsRefused, TryLater, bus_broker, heartbeats
 from wayline.testkit import Platform, until
 from wayline.tool_registry.adapters.bus_tools import bus_service
 from wayline.tool_registry.settings import Settings as RegistrySettings
@@ -190,7 +190,7 @@ async def test_a_tool_that_acted_never_fails_by_its_answer(registry: Platform, s
 
 async def test_a_long_call_sends_heartbeats(registry: Platform, stack: AsyncExitStack, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(bus_service, "SILENT_MAX_S", 1.0)
-    monkeypatch.setattr(call_runner, "HEARTBEAT_EVERY_S", 0.1)
+    monkeypatch.setattr(heartbeats, "HEARTBEAT_EVERY_S", 0.1)
     desk = Desk(registry, stack)
 
     @desk.tools.tool()
@@ -201,6 +201,31 @@ async def test_a_long_call_sends_heartbeats(registry: Platform, stack: AsyncExit
     await desk.start()
 
     assert (await called(registry, call_of("refund"))).content == "done"
+
+
+async def test_heartbeats_carry_how_far_a_call_is(
+    platform: Platform, stack: AsyncExitStack, monkeypatch: pytest.MonkeyPatch
+):
+    await platform.start("tool_registry", tool_registry=RegistrySettings(answer_within_s=0.5))
+    monkeypatch.setattr(heartbeats, "HEARTBEAT_EVERY_S", 0.05)
+    desk = Desk(platform, stack)
+    go = asyncio.Event()
+
+    @desk.tools.tool()
+    async def refund(call: Call) -> str:
+        call.progress(float("nan"))
+        call.progress(1, 3, "asked the bank \ud800" + "x" * 400)
+        await go.wait()
+        return "done"
+
+    await desk.start()
+    while (running := await platform.bus.ask(call_of("refund"), ToolReply, timeout_s=10)).progress is None:
+        assert running.status == "in_progress"
+    go.set()
+
+    assert (running.progress.progress, running.progress.total) == (1, 3)
+    assert running.progress.message.startswith("asked the bank ?x")
+    assert (await called(platform, call_of("refund"))).content == "done"
 
 
 async def test_calls_run_beside_each_other_and_too_many_have_not_begun(registry: Platform, stack: AsyncExitStack):

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from pydantic_core import CoreSchema, core_schema
+
+NoteProgress = Callable[[float, float | None, str], None]
+
+
+def _nothing(done: float, total: float | None, message: str) -> None:
+    """Pass over how far a call is, where nothing hears it."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +28,12 @@ class Call:
     user_id: str | None
     deadline: datetime
     """After it nobody waits for the result."""
+
+    note_progress: NoteProgress = field(default=_nothing, repr=False, compare=False)
+
+    def progress(self, done: float, total: float | None = None, message: str = "") -> None:
+        """Say how far the call is: it is shown with its job, every two seconds at most."""
+        self.note_progress(done, total, message)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _: Any, __: Any) -> CoreSchema:

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from faststream.nats import NatsBroker, NatsMessage
@@ -15,13 +16,14 @@ from opentelemetry import trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from wayline.contracts import headers as h
-from wayline.contracts.bus_tools import HEARTBEAT_EVERY_S, InvokeResult, InvokeTool
+from wayline.contracts.bus_tools import InvokeResult, InvokeTool
 from wayline.contracts.errors import InvalidMessage, Unavailable, WaylineError
 from wayline.sdk.answers import ERROR_MAX_CHARS, clean, encoded, failure
 from wayline.sdk.call import Call
 from wayline.sdk.daemon_threads import DaemonThreads
 from wayline.sdk.errors import TryLater
 from wayline.sdk.functions import ToolFunction
+from wayline.sdk.heartbeats import Heartbeats
 
 log = logging.getLogger("wayline.sdk")
 tracer = trace.get_tracer("wayline.sdk")
@@ -79,12 +81,13 @@ class CallRunner:
             return log.error("a call of %s took longer than its tool may", self._service)
         except WaylineError as error:
             body, headers = error.problem().model_dump_json().encode(), {h.ERROR: error.code}
-        await self._reply(incoming.reply, body, headers)
+        await self._publish(incoming.reply, body, headers)
 
     async def _result(self, incoming: Incoming) -> InvokeResult:
         """Run the tool of a call. Raises Unavailable where it does not begin."""
         invocation = InvokeTool.from_wire(incoming.body, incoming.subject)
         tool = self._tool_of(invocation)
+        heartbeats = Heartbeats()
         call = Call(
             key=invocation.key,
             tenant=invocation.tenant,
@@ -92,12 +95,18 @@ class CallRunner:
             step=invocation.step,
             user_id=invocation.user_id,
             deadline=invocation.deadline,
+            note_progress=heartbeats.note,
         )
         work = tool.reconcile(call) if invocation.reconcile else tool.run(invocation.arguments, call, self._threads)
         parent = TraceContextTextMapPropagator().extract(incoming.headers)
         with tracer.start_as_current_span(f"tools/call {invocation.tool}", parent, trace.SpanKind.SERVER):
             async with asyncio.timeout(invocation.timeout_s):
-                return await self._with_heartbeats(work, incoming.reply, invocation.tool)
+                publish = partial(self._publish, incoming.reply)
+                beating = asyncio.create_task(heartbeats.send(publish), name=f"heartbeats of {invocation.tool}")
+                try:
+                    return await self._awaited(work, invocation.tool)
+                finally:
+                    beating.cancel()
 
     def _tool_of(self, invocation: InvokeTool) -> ToolFunction:
         """Return the tool that a call is for. Raises Unavailable where it must not begin here, or InvalidMessage."""
@@ -116,8 +125,8 @@ class CallRunner:
             raise InvalidMessage(schema=InvokeTool.schema_id(), reason=f"{invocation.tool} is not of effect reconcile")
         return tool
 
-    async def _with_heartbeats(self, work: Coroutine[Any, Any, InvokeResult], reply: str, tool: str) -> InvokeResult:
-        beating = asyncio.create_task(self._beat(reply))
+    async def _awaited(self, work: Coroutine[Any, Any, InvokeResult], tool: str) -> InvokeResult:
+        """Return a tool's answer; what it raises is an answer, too. Raises Unavailable where it has not begun."""
         try:
             return await work
         except TryLater as error:
@@ -127,15 +136,8 @@ class CallRunner:
                 raise
             log.exception("the tool %s failed", tool)
             return failure(f"the tool failed ({type(error).__name__})")
-        finally:
-            beating.cancel()
 
-    async def _beat(self, reply: str) -> None:
-        while True:
-            await asyncio.sleep(HEARTBEAT_EVERY_S)
-            await self._reply(reply, b"", {h.HEARTBEAT: "1"})
-
-    async def _reply(self, subject: str, body: bytes, headers: dict[str, str] | None) -> None:
+    async def _publish(self, subject: str, body: bytes, headers: dict[str, str] | None) -> None:
         try:
             await (await self._broker.connect()).publish(subject, body, headers=headers)
         except nats_errors.Error as error:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from nats import errors as nats_errors
 from nats.aio.msg import Msg
+from pydantic import ValidationError
 
 from wayline.chassis import Bus
 from wayline.chassis.connection.answers import has_no_responders
 from wayline.chassis.nats_client import callback_subscription
 from wayline.contracts import headers as h
+from wayline.contracts.tools import ToolProgress
 from wayline.tool_registry.errors import AnswerLost, NotBegun, TimedOut
+from wayline.tool_registry.tools.tool_servers import TellProgress
 
 
 @dataclass
@@ -21,6 +25,7 @@ class _PendingRequest:
     """A request that was sent, and when anything of it was heard last."""
 
     heard_at: float
+    tell: TellProgress | None
     answer: asyncio.Future[Msg] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     def left_s(self, until: float, silent_max_s: float) -> float:
@@ -39,14 +44,21 @@ class BusCalls:
         self._opening = asyncio.Lock()
 
     async def ask(
-        self, subject: str, body: bytes, headers: dict[str, str], *, timeout_s: float, silent_max_s: float
+        self,
+        subject: str,
+        body: bytes,
+        headers: dict[str, str],
+        *,
+        timeout_s: float,
+        silent_max_s: float,
+        tell: TellProgress | None = None,
     ) -> Msg:
-        """Return the answer to a request. Raises NotBegun, AnswerLost or TimedOut."""
+        """Return the answer to a request; `tell` hears how far it is. Raises NotBegun, AnswerLost or TimedOut."""
         loop = asyncio.get_running_loop()
         if not self._bus.nc.is_connected:
             raise NotBegun("the bus is away")
         await self._open()
-        number, waiting = str(next(self._numbers)), _PendingRequest(loop.time())
+        number, waiting = str(next(self._numbers)), _PendingRequest(loop.time(), tell)
         self._waiting[number] = waiting
         until = loop.time() + timeout_s
         try:
@@ -80,3 +92,6 @@ class BusCalls:
         waiting.heard_at = asyncio.get_running_loop().time()
         if h.HEARTBEAT not in (message.headers or {}):
             waiting.answer.set_result(message)
+        elif message.data and waiting.tell is not None:
+            with suppress(ValidationError):
+                waiting.tell(ToolProgress.model_validate_json(message.data))

@@ -27,7 +27,7 @@ from wayline.tool_registry.tools.announced_tools import announced_tools
 from wayline.tool_registry.tools.arguments import Arguments
 from wayline.tool_registry.tools.catalogue import Tool, own_name
 from wayline.tool_registry.tools.definitions import INSTRUCTIONS
-from wayline.tool_registry.tools.tool_servers import ToolRequest
+from wayline.tool_registry.tools.tool_servers import TellProgress, ToolRequest
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult
@@ -170,16 +170,21 @@ class BusService:
             if (stop := await request.stopped()) is not None:
                 raise stop
             try:
-                return await self._send(invocation, body)
+                return await self._send(invocation, body, request.tell)
             except NotBegun:
                 if self._now() >= until:
                     raise
             await asyncio.sleep(SEND_AGAIN_S)
 
-    async def _send(self, invocation: InvokeTool, body: bytes) -> CallToolResult:
+    async def _send(self, invocation: InvokeTool, body: bytes, tell: TellProgress | None) -> CallToolResult:
         headers = {h.SCHEMA: invocation.schema_id(), h.TENANT: self.tenant, **carried()}
         answer = await self._calls.ask(
-            invocation.subject, body, headers, timeout_s=invocation.timeout_s, silent_max_s=SILENT_MAX_S
+            invocation.subject,
+            body,
+            headers,
+            timeout_s=invocation.timeout_s,
+            silent_max_s=SILENT_MAX_S,
+            tell=tell,
         )
         return _result(answer)
 
