@@ -208,7 +208,7 @@ async def test_a_call_that_a_service_did_not_begin_is_unavailable(platform: Regi
     assert reply.error is not None and "it is being stopped" in reply.error.message
 
 
-async def test_a_call_that_one_instance_did_not_begin_is_made_by_another(platform: RegistryPlatform, desk: OrderDesk):
+async def test_a_call_that_one_instance_refused_is_made_by_another(platform: RegistryPlatform, desk: OrderDesk):
     await platform.registry()
 
     async def full_at_first(message: Msg, call: InvokeTool) -> None:

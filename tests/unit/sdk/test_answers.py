@@ -43,7 +43,7 @@ endless.append(endless)
 
 
 @pytest.mark.parametrize("value", [object(), [object()], {"a": Shy()}, endless], ids=["object", "list", "dict", "loop"])
-def test_a_value_that_is_no_json_is_a_success_that_says_so(value: Any):
+def test_a_value_that_is_no_json_is_a_named_success(value: Any):
     answer = received(answer_of(value))
 
     assert answer.error is None
