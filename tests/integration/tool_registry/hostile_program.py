@@ -12,12 +12,15 @@ import time
 MODE, PIDS = sys.argv[1:3]
 LINE_BYTES = 50_000_000
 TOOLS_MANY = 1_000
+DETACHED_S = 120
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
 changed = []
 
 
 def main():
     note_pid()
+    if MODE == "exit":
+        sys.exit(give_up())
     if MODE == "silent":
         wait()
     if MODE in ("deaf", "deaf alone"):
@@ -25,6 +28,12 @@ def main():
     if MODE == "deaf" and os.fork() == 0:
         note_pid()
         wait()
+    if MODE == "detached" and os.fork() == 0:
+        os.setsid()
+        note_pid()
+        # Not longer: a registry that does not end it must not leave it for good.
+        time.sleep(DETACHED_S)
+        os._exit(0)
     for line in sys.stdin:
         asked = json.loads(line)
         if "id" in asked:
@@ -65,6 +74,7 @@ def call(name):
         if MODE == "crash":
             os._exit(1)
         if MODE in ("hang", "stuck"):
+            note_call(name)
             wait()
         if MODE == "endless":
             while True:
@@ -91,6 +101,16 @@ def write(data):
 def note_pid():
     with open(PIDS, "a") as file:
         print(os.getpid(), file=file)
+
+
+def note_call(name):
+    with open(PIDS.removesuffix(".pids") + ".calls", "a") as file:
+        print(name, file=file)
+
+
+def give_up():
+    print("no configuration", file=sys.stderr)
+    return 3
 
 
 def wait():

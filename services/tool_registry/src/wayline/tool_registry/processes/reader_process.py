@@ -11,6 +11,8 @@ import resource
 import sys
 from typing import BinaryIO
 
+from wayline.tool_registry.processes.program_guard import close_inherited_files
+
 MEMORY_MAX_BYTES = 1024 * 1024 * 1024
 PDF_PAGES_MAX = 200
 PDF_SECONDS_MAX = 8.0
@@ -22,6 +24,7 @@ LENGTH_BYTES = 4
 
 def main(incoming: BinaryIO, outgoing: BinaryIO) -> None:
     """Answer one document after the other: a length and JSON, then a length and the bytes."""
+    close_inherited_files()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX_BYTES, MEMORY_MAX_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     while (about := _frame(incoming)) is not None and (content := _frame(incoming)) is not None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import anyio
 
+from wayline.tool_registry.processes import program_guard
 from wayline.tool_registry.processes.pipes import close_pipes
 
 if TYPE_CHECKING:
@@ -29,6 +32,29 @@ FLUSH_S: Final = 0.5
 EXIT_S: Final = 1.5
 """How long a program may take to end by itself, once its input has ended, and again once it was told to."""
 POLL_S: Final = 0.01
+KILL_POLLS: Final = 100
+"""How often it is looked whether all that a program has started is dead."""
+
+
+@dataclass(frozen=True)
+class ProgramLimits:
+    """What a program may use; 0: there is no limit."""
+
+    memory_mb: int = 0
+    files_max: int = 0
+    file_mb: int = 0
+
+
+@dataclass
+class _Program:
+    """A program under its guard, which is the process that is started here."""
+
+    guard: Process
+    ended: Callable[[str], None]
+    written: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once all that was sent is written."""
+    left: bool = False
+    """Whether it is being ended from here."""
 
 
 @asynccontextmanager
@@ -39,45 +65,51 @@ async def program_streams(
     cwd: str | None,
     errors_to: TextIO | None,
     ended: Callable[[str], None],
+    limits: ProgramLimits | None = None,
 ) -> AsyncIterator[tuple[Any, Any]]:
     """Start a program and yield the streams of its messages. `ended` is told why they ended before their time.
 
     In place of the library's own: that one reads a line without end into memory, copies all of a long one with each
     piece of it, and gives up a program that writes a byte that is not UTF-8.
     """
-    from mcp.client.stdio import get_default_environment
-
-    process = await asyncio.create_subprocess_exec(
-        *argv,
+    guard = await asyncio.create_subprocess_exec(
+        *_guarded(argv, limits or ProgramLimits()),
         stdin=PIPE,
         stdout=PIPE,
         stderr=errors_to,
-        env={**get_default_environment(), **env},
+        # Never empty: uvloop would pass on all of our own environment in its place.
+        env={"PATH": os.defpath, **env},
         cwd=cwd,
         start_new_session=True,
         limit=LINE_MAX_BYTES,
     )
+    program = _Program(guard, ended)
     to_session, incoming = anyio.create_memory_object_stream[Any](0)
     outgoing, from_session = anyio.create_memory_object_stream[Any](0)
-    written = asyncio.Event()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_read, process, to_session, ended)
-        tasks.start_soon(_write, process, from_session, to_session, written)
+        tasks.start_soon(_read, program, to_session)
+        tasks.start_soon(_write, program, from_session, to_session)
         try:
             yield incoming, outgoing
         finally:
+            program.left = True
             incoming.close()
             outgoing.close()
             with anyio.CancelScope(shield=True):
-                await _uncancelled(_end(process, written))
+                await _uncancelled(_end(program))
             tasks.cancel_scope.cancel()
 
 
-async def _read(
-    process: Process, to_session: MemoryObjectSendStream[SessionMessage], ended: Callable[[str], None]
-) -> None:
+def _guarded(argv: list[str], limits: ProgramLimits) -> list[str]:
+    """Return the command line of the guard that starts a program."""
+    most = (limits.memory_mb, limits.files_max, limits.file_mb)
+    # Isolated: neither the environment nor the working directory decides what this Python loads.
+    return [sys.executable, "-I", "-S", program_guard.__file__, *map(str, most), *argv]
+
+
+async def _read(program: _Program, to_session: MemoryObjectSendStream[SessionMessage]) -> None:
     """Pass on each line that is a message, until the program, the session or our patience ends."""
-    stdout = process.stdout
+    stdout = program.guard.stdout
     assert stdout is not None
     nonsense = 0
     with to_session:
@@ -85,9 +117,9 @@ async def _read(
             try:
                 line = await stdout.readuntil()
             except asyncio.IncompleteReadError:
-                return
+                return await _tell_end(program)
             except asyncio.LimitOverrunError:
-                ended(f"it wrote a line above {LINE_MAX_BYTES} bytes")
+                program.ended(f"it wrote a line above {LINE_MAX_BYTES} bytes")
                 break
             message = _message(line)
             if message is None:
@@ -99,10 +131,27 @@ async def _read(
             except (anyio.ClosedResourceError, anyio.BrokenResourceError):
                 break
         else:
-            ended(f"it wrote {NONSENSE_MAX} lines that are no MCP message")
+            program.ended(f"it wrote {NONSENSE_MAX} lines that are no MCP message")
     # A program that cannot write does not see that its input has ended.
     while await stdout.read(DRAIN_BYTES):
         pass
+
+
+async def _tell_end(program: _Program) -> None:
+    """Tell how a program ended by itself. Its guard ends a moment after its output."""
+    if program.left:
+        return
+    how = "closed its output"
+    if await _has_ended(program.guard):
+        status = program.guard.returncode or 0
+        how = f"ended with status {status}" if status >= 0 else f"was ended by {_name(-status)}"
+    program.ended(f"the program {how}")
+
+
+def _name(number: int) -> str:
+    with suppress(ValueError):
+        return signal.Signals(number).name
+    return f"signal {number}"
 
 
 def _message(line: bytes) -> SessionMessage | None:
@@ -118,22 +167,22 @@ def _message(line: bytes) -> SessionMessage | None:
 
 
 async def _write(
-    process: Process,
+    program: _Program,
     from_session: MemoryObjectReceiveStream[SessionMessage],
     to_session: MemoryObjectSendStream[SessionMessage],
-    written: asyncio.Event,
 ) -> None:
     """Write what the session sends; a pipe that breaks ends the session."""
-    stdin = process.stdin
+    stdin = program.guard.stdin
     assert stdin is not None
     try:
         async for sent in from_session:
             stdin.write(sent.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
             await stdin.drain()
     except OSError:
+        await _tell_end(program)
         await to_session.aclose()
     finally:
-        written.set()
+        program.written.set()
 
 
 async def _uncancelled(doing: Coroutine[Any, Any, None]) -> None:
@@ -148,37 +197,52 @@ async def _uncancelled(doing: Coroutine[Any, Any, None]) -> None:
         raise asyncio.CancelledError
 
 
-async def _end(process: Process, written: asyncio.Event) -> None:
+async def _end(program: _Program) -> None:
     """End a program and all that it started: by the end of its input, then by signals."""
+    guard = program.guard
     try:
         with anyio.move_on_after(FLUSH_S):
-            await written.wait()
-        assert process.stdin is not None
-        process.stdin.close()
-        if not await _has_ended(process):
-            _signal(process, signal.SIGTERM)
-            await _has_ended(process)
-        # Also where it has ended: what it started may not have.
-        _signal(process, signal.SIGKILL)
-        await _has_ended(process)
+            await program.written.wait()
+        assert guard.stdin is not None
+        guard.stdin.close()
+        if not await _has_ended(guard):
+            # The guard lives on, and passes it on to a program that has a group of its own.
+            _signal(guard, signal.SIGTERM)
+            await _has_ended(guard)
+        for _ in range(KILL_POLLS):
+            if not _kill_below(guard):
+                break
+            await asyncio.sleep(POLL_S)
+        _signal(guard, signal.SIGKILL)
+        await _has_ended(guard)
     except asyncio.CancelledError:
         # By an event loop that ends: nobody will look after the program any more.
-        _signal(process, signal.SIGKILL)
+        for _ in range(KILL_POLLS):
+            if not _kill_below(guard):
+                break
+        _signal(guard, signal.SIGKILL)
         raise
     finally:
         # Else a process that left the group, and holds the pipe, would keep it open here.
-        close_pipes(process)
+        close_pipes(guard)
 
 
-async def _has_ended(process: Process) -> bool:
-    """Return whether the program ends in time. Not `wait`: that waits for its pipes too, which its children hold."""
+async def _has_ended(guard: Process) -> bool:
+    """Return whether the guard ends in time. Not `wait`: that waits for its pipes too, which others may hold."""
     for _ in range(round(EXIT_S / POLL_S)):
-        if process.returncode is not None:
+        if guard.returncode is not None:
             return True
         await asyncio.sleep(POLL_S)
     return False
 
 
-def _signal(process: Process, what: signal.Signals) -> None:
+def _kill_below(guard: Process) -> bool:
+    """Kill what a guard has not ended, because it runs or was killed; return whether any of it may still run."""
+    has_ended_all = guard.returncode is not None and guard.returncode >= 0
+    return not has_ended_all and program_guard.kill_below(guard.pid)
+
+
+def _signal(guard: Process, what: signal.Signals) -> None:
+    """Send a signal to the guard's group; only on Linux its program is not in it."""
     with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, what)
+        os.killpg(guard.pid, what)

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 from wayline.contracts.server_config import ServerConfig
 from wayline.tool_registry.adapters.connection.server_secrets import ServerSecrets
 from wayline.tool_registry.errors import NotBegun
-from wayline.tool_registry.processes import limited_program
 from wayline.tool_registry.settings import Settings
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from httpx2 import AsyncBaseTransport, AsyncClient
     from pydantic import SecretStr
 
+    from wayline.tool_registry.adapters.connection.program_streams import ProgramLimits
     from wayline.tool_registry.adapters.oauth.server_auth import ServerAuth
 
 CONNECT_S = 10.0
@@ -67,8 +67,11 @@ class Transport:
         confined: Confinement | None,
         errors_to: TextIO | None = None,
         authorize: MakeAuth | None = None,
+        on_end: Callable[[], None] = lambda: None,
     ) -> None:
+        """Take the server; `on_end` is called once a program has ended by itself, or was ended here."""
         self._authorize = authorize
+        self._on_end = on_end
         self._server = server
         self._connections_max = connections_max
         self._confined = confined
@@ -132,25 +135,36 @@ class Transport:
             )
         from wayline.tool_registry.adapters.connection.program_streams import program_streams
 
-        argv = self._limited(found, args)
         self.ended = ""
-        return program_streams(argv, env=env, cwd=self._scratch, errors_to=self._errors_to, ended=self._note_end)
+        return program_streams(
+            [found, *args],
+            env={**self._environment(), **env},
+            cwd=self._scratch,
+            errors_to=self._errors_to,
+            ended=self._note_end,
+            limits=self._limits(),
+        )
+
+    def _environment(self) -> dict[str, str]:
+        """Return what a program sees beside its own variables."""
+        from mcp.client.stdio import get_default_environment
+
+        return get_default_environment()
 
     def _note_end(self, why: str) -> None:
         self.ended = why
+        self._on_end()
 
-    def _limited(self, program: str, args: list[str]) -> list[str]:
-        """Return how to start a program under its limits: its own, and where a tenant brought it the installation's."""
+    def _limits(self) -> ProgramLimits:
+        """Return the limits of a program: its own, and where a tenant brought it the installation's."""
+        from wayline.tool_registry.adapters.connection.program_streams import ProgramLimits
+
         own, most = self._server.limits, self._confined
-        limits = [
-            _least(own.memory_mb, most and most.memory_mb),
-            _least(own.files_max, most and most.files_max),
-            _least(own.file_mb, most and most.file_mb),
-        ]
-        if not any(limits):
-            return [program, *args]
-        # Isolated: neither the environment nor the working directory decides what this Python loads.
-        return [sys.executable, "-I", "-S", limited_program.__file__, *map(str, limits), program, *args]
+        return ProgramLimits(
+            memory_mb=_least(own.memory_mb, most and most.memory_mb),
+            files_max=_least(own.files_max, most and most.files_max),
+            file_mb=_least(own.file_mb, most and most.file_mb),
+        )
 
     def _sse_client(self, *_: object, **__: object) -> AsyncClient:
         """Return a client of a session's own, which closes it; what the library suggests for it has other limits."""

@@ -65,8 +65,9 @@ async def try_connection(
             tried = await _tried(transport, server, within_s=settings.try_timeout_s)
         except Exception as error:
             # A server is foreign code: every failure of it is reported.
-            late = isinstance(error, TimeoutError)
-            why = f"no answer within {settings.try_timeout_s:g} s" if late else transport.hide(reason(error))
+            late = isinstance(error, TimeoutError) and not transport.ended
+            failure = transport.ended or reason(error)
+            why = f"no answer within {settings.try_timeout_s:g} s" if late else transport.hide(failure)
             written = visible(transport.hide(_end_of(errors))[-ERRORS_CHARS:])
             tried = TriedServer(ServerReport(ok=False, why=visible(why[:WHY_CHARS]), errors=written))
     took_ms = (time.perf_counter() - started) * 1000

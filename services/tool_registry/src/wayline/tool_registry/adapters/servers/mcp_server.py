@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -16,6 +17,7 @@ from wayline.tool_registry.adapters.connection.mcp_input import send_call
 from wayline.tool_registry.adapters.connection.mcp_library import load
 from wayline.tool_registry.adapters.connection.offered_tools import RedactedTool, offered_tools, redacted_tools
 from wayline.tool_registry.adapters.connection.questions import CallQuestions, Questions
+from wayline.tool_registry.adapters.connection.reconnect_wait import ReconnectWait
 from wayline.tool_registry.adapters.connection.redacted_results import redacted_result
 from wayline.tool_registry.adapters.connection.server_task import ServerTask
 from wayline.tool_registry.adapters.connection.sessions import another, entered
@@ -37,7 +39,6 @@ log = structlog.get_logger()
 
 Question: TypeAlias = "Callable[[Client], Awaitable[dict[str, Any]]]"
 
-RECONNECT_FIRST_S = 0.2
 OVERTIME_S = 5.0
 """How long after a tool's timeout its connection may still hold a call up."""
 INSTRUCTIONS_MAX_CHARS = 4_000
@@ -78,9 +79,12 @@ class McpServer(ServerTask):
         self._woken = asyncio.Event()
         """Set where the connection is of no use any more, or the tools are to be asked for at once."""
         self._client: Client | None = None
+        self._connected_at: float | None = None
         # One more than calls: for the stream of changes.
         connections_max = settings.calls_max + 1
-        self._transport = Transport(server, connections_max=connections_max, confined=confined, authorize=authorize)
+        self._transport = Transport(
+            server, connections_max=connections_max, confined=confined, authorize=authorize, on_end=self._lose
+        )
         self._problem = "it is being connected"
         self._under_way = 0
         self._questions = Questions()
@@ -237,8 +241,8 @@ class McpServer(ServerTask):
 
     async def _run(self) -> None:
         await load()
+        wait = ReconnectWait(most_s=self._settings.reconnect_wait_max_s)
         async with self._transport.opened():
-            wait_s = RECONNECT_FIRST_S
             while not self._closing:
                 self._lost = False
                 self._woken.clear()
@@ -246,16 +250,20 @@ class McpServer(ServerTask):
                     await self._stay_connected()
                 except Exception as error:
                     # A server is foreign code: nothing that it does may end the task that would connect it again.
-                    self._problem = self.hide(reason(error))
+                    self._problem = self.hide(self._transport.ended or reason(error))
                 if self._closing:
                     return
                 log.warning("mcp server is away", server=self.name, why=self._problem)
-                wait_s = RECONNECT_FIRST_S if self._usable.is_set() else wait_s * 2
-                self._client = None
-                self._usable.clear()
-                self.tried.set()
-                wait_s = min(wait_s, self._settings.reconnect_wait_max_s)
+                wait_s = wait.after(self._leave())
                 await asyncio.sleep(wait_s * random.uniform(0.5, 1))
+
+    def _leave(self) -> float:
+        """Offer the server to no call any more, and return how long it was connected."""
+        connected_at, self._connected_at = self._connected_at, None
+        self._client = None
+        self._usable.clear()
+        self.tried.set()
+        return 0.0 if connected_at is None else time.monotonic() - connected_at
 
     async def _stay_connected(self) -> None:
         from mcp import Client
@@ -270,7 +278,7 @@ class McpServer(ServerTask):
         within_s = self._settings.connect_timeout_s
         async with entered(client, within_s=within_s):
             await self._learn(client)
-            self._client = client
+            self._client, self._connected_at = client, time.monotonic()
             self._usable.set()
             self.tried.set()
             log.info("mcp server is connected", server=self.name, tools=len(self.tools))
