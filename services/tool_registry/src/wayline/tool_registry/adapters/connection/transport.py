@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from wayline.contracts.server_config import ServerConfig
+from wayline.tool_registry.adapters.connection.program_environment import program_environment
 from wayline.tool_registry.adapters.connection.server_secrets import ServerSecrets
 from wayline.tool_registry.errors import NotBegun
 from wayline.tool_registry.settings import Settings
@@ -147,6 +148,8 @@ class Transport:
 
     def _environment(self) -> dict[str, str]:
         """Return what a program sees beside its own variables."""
+        if self._scratch is not None:
+            return program_environment(self._scratch)
         from mcp.client.stdio import get_default_environment
 
         return get_default_environment()

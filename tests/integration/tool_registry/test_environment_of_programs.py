@@ -1,0 +1,68 @@
+"""What a program sees of the machine that it runs on."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from wayline.contracts.server_config import ServerConfig
+from wayline.testkit import until
+from wayline.tool_registry.adapters.connection.transport import Confinement, Transport
+
+CONFINED = Confinement(private=True, memory_mb=0, files_max=0, file_mb=0)
+TELL = """
+import json, os, sys, tempfile
+seen = {**os.environ, "tempdir": tempfile.gettempdir(), "cwd": os.getcwd()}
+open(sys.argv[1] + ".new", "w").write(json.dumps(seen))
+os.rename(sys.argv[1] + ".new", sys.argv[1])
+sys.stdin.read()
+"""
+OURS = {"PATH": "/usr/bin:/bin", "HOME": "/home/ours", "SHELL": "/bin/ours", "USER": "ours", "XDG_CACHE_HOME": "/ours"}
+
+
+@pytest.fixture(autouse=True)
+def ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in OURS.items():
+        monkeypatch.setenv(name, value)
+
+
+async def seen_by_program(file: Path, *, confined: Confinement | None, **env: str) -> dict[str, str]:
+    """Start a program and return its variables, its temporary and its working directory."""
+    server = ServerConfig.model_validate(
+        {"command": sys.executable, "args": ["-c", TELL, str(file)], "env": {"TOKEN": "secret", **env}}
+    )
+    transport = Transport(server, connections_max=1, confined=confined)
+    async with transport.opened(), transport.target():
+        await until(file.exists, why="the program has told")
+    return json.loads(file.read_text())
+
+
+async def test_a_tenants_program_has_a_home_of_its_own(tmp_path: Path):
+    seen = await seen_by_program(tmp_path / "seen", confined=CONFINED)
+
+    scratch = seen["cwd"]
+    assert (seen["HOME"], seen["tempdir"]) == (scratch, f"{scratch}/tmp")
+    assert not Path(scratch).exists()
+    assert (seen["PATH"], seen["TOKEN"]) == (OURS["PATH"], "secret")
+    assert not {"SHELL", "USER", "XDG_CACHE_HOME"} & seen.keys()
+
+
+async def test_a_runners_downloads_are_kept_in_our_home(tmp_path: Path):
+    seen = await seen_by_program(tmp_path / "seen", confined=CONFINED)
+
+    assert (seen["npm_config_cache"], seen["UV_CACHE_DIR"]) == ("/home/ours/.npm", "/home/ours/.cache/uv")
+
+
+async def test_a_tenants_own_variables_come_first(tmp_path: Path):
+    seen = await seen_by_program(tmp_path / "seen", confined=CONFINED, HOME="/srv/files")
+
+    assert seen["HOME"] == "/srv/files"
+
+
+async def test_an_installations_program_has_our_home(tmp_path: Path):
+    seen = await seen_by_program(tmp_path / "seen", confined=None)
+
+    assert (seen["HOME"], seen["SHELL"], seen["TOKEN"]) == (OURS["HOME"], OURS["SHELL"], "secret")
