@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wayline.contracts.errors import Conflict
+from wayline.contracts.errors import Conflict, Full
 from wayline.contracts.mcp_servers import ApproveDefinitions, EnableServer, GetServer, PutServer, TryServer
 from wayline.contracts.server_config import MASK
 from wayline.contracts.server_logins import AuthorizeServer, FinishAuthorization, ForgetAuthorization, ForgetUser
@@ -111,6 +111,14 @@ async def test_an_unsaved_server_is_tried_with_its_secrets(gateway: Running, oth
     assert asked[0].config.headers["Authorization"].get_secret_value() == "Bearer canary-1"
     assert (report.status_code, report.json()["server"], of_saved.status_code) == (200, "bank", 200)
     assert (wrong.status_code, "canary" in wrong.text) == (422, False)
+
+
+async def test_a_try_beyond_the_limit_is_answered_with_429(gateway: Running, others: Others):
+    await others.answer(TryServer, Full("the registry"))
+
+    refused = await gateway.client.post("/v1/mcp/servers/test", json=BANK)
+
+    assert (refused.status_code, refused.json()["code"], refused.headers["Retry-After"]) == (429, "full", "1")
 
 
 async def test_an_approval_names_hashes_and_may_come_too_late(gateway: Running, others: Others):

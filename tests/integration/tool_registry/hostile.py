@@ -44,9 +44,9 @@ class Hostile:
         put = PutServer(tenant=self._platform.tenant, name=name, config=self._config(name, mode))
         await self._platform.bus.ask(put, ServerView)
 
-    async def tried(self, name: str, mode: str) -> ServerReport:
+    async def tried(self, name: str, mode: str, *, tenant: str | None = None) -> ServerReport:
         """Return what trying a program that is not saved reports."""
-        ask = TryServer(tenant=self._platform.tenant, config=self._config(name, mode))
+        ask = TryServer(tenant=tenant or self._platform.tenant, config=self._config(name, mode))
         return await self._platform.bus.ask(ask, ServerReport, timeout_s=30)
 
     async def view(self, name: str) -> ServerView:
@@ -116,5 +116,5 @@ def is_alive(pid: int) -> bool:
     """Return whether a process runs; one that has ended and was not waited for does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from pathlib import Path
@@ -29,19 +30,23 @@ def ours(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
 
 
-async def seen_by_program(file: Path, *, confined: Confinement | None, **env: str) -> dict[str, str]:
+def seen_by_program(file: Path, *, confined: Confinement | None, **env: str) -> dict[str, str]:
     """Start a program and return its variables, its temporary and its working directory."""
+    asyncio.run(_told(file, confined, env))
+    return json.loads(file.read_text())
+
+
+async def _told(file: Path, confined: Confinement | None, env: dict[str, str]) -> None:
     server = ServerConfig.model_validate(
         {"command": sys.executable, "args": ["-c", TELL, str(file)], "env": {"TOKEN": "secret", **env}}
     )
     transport = Transport(server, connections_max=1, confined=confined)
     async with transport.opened(), transport.target():
         await until(file.exists, why="the program has told")
-    return json.loads(file.read_text())
 
 
-async def test_a_tenants_program_has_a_home_of_its_own(tmp_path: Path):
-    seen = await seen_by_program(tmp_path / "seen", confined=CONFINED)
+def test_a_tenants_program_has_a_home_of_its_own(tmp_path: Path):
+    seen = seen_by_program(tmp_path / "seen", confined=CONFINED)
 
     scratch = seen["cwd"]
     assert (seen["HOME"], seen["tempdir"]) == (scratch, f"{scratch}/tmp")
@@ -50,19 +55,19 @@ async def test_a_tenants_program_has_a_home_of_its_own(tmp_path: Path):
     assert not {"SHELL", "USER", "XDG_CACHE_HOME"} & seen.keys()
 
 
-async def test_a_runners_downloads_are_kept_in_our_home(tmp_path: Path):
-    seen = await seen_by_program(tmp_path / "seen", confined=CONFINED)
+def test_a_runners_downloads_are_kept_in_our_home(tmp_path: Path):
+    seen = seen_by_program(tmp_path / "seen", confined=CONFINED)
 
     assert (seen["npm_config_cache"], seen["UV_CACHE_DIR"]) == ("/home/ours/.npm", "/home/ours/.cache/uv")
 
 
-async def test_a_tenants_own_variables_come_first(tmp_path: Path):
-    seen = await seen_by_program(tmp_path / "seen", confined=CONFINED, HOME="/srv/files")
+def test_a_tenants_own_variables_come_first(tmp_path: Path):
+    seen = seen_by_program(tmp_path / "seen", confined=CONFINED, HOME="/srv/files")
 
     assert seen["HOME"] == "/srv/files"
 
 
-async def test_an_installations_program_has_our_home(tmp_path: Path):
-    seen = await seen_by_program(tmp_path / "seen", confined=None)
+def test_an_installations_program_has_our_home(tmp_path: Path):
+    seen = seen_by_program(tmp_path / "seen", confined=None)
 
     assert (seen["HOME"], seen["SHELL"], seen["TOKEN"]) == (OURS["HOME"], OURS["SHELL"], "secret")

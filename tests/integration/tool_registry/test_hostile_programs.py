@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from typing import Any
+import os
+import signal
 
 import pytest
 
@@ -14,9 +14,10 @@ from wayline.contracts.mcp_servers import EnableServer, ServerView, State
 from wayline.contracts.tools import ListTools, ToolList
 from wayline.testkit import until
 from wayline.tool_registry.adapters.connection import program_streams
+from wayline.tool_registry.adapters.connection.server_tries import TRIES_PER_TENANT_MAX
 from wayline.tool_registry.calls.running_calls import RunningCalls
 
-from .hostile import Hostile, is_alive
+from .hostile import Hostile
 
 
 @pytest.mark.parametrize(("mode", "code"), [("hang", "timeout"), ("crash", "unavailable")])
@@ -170,6 +171,28 @@ async def test_calls_that_hang_leave_slots_to_other_servers(platform):
     await bad.neighbour_is_untouched()
 
 
+async def test_tries_that_hang_leave_room_to_other_tenants(platform):
+    bad = Hostile(platform, "good")
+    await bad.start(try_timeout_s=600)
+    hung = [f"hung-{n}" for n in range(TRIES_PER_TENANT_MAX)]
+    tries = [asyncio.create_task(bad.tried(name, "silent")) for name in hung]
+    await until(lambda: all(map(bad.pids, hung)), why="all of them hang")
+
+    with pytest.raises(Retry, match="4 servers of this tenant are being tried") as refused:
+        await bad.tried("one-more", "good")
+    started = bad.pids("one-more")
+    elsewhere = await bad.tried("elsewhere", "good", tenant="another")
+    for name in hung:
+        os.kill(bad.pids(name)[0], signal.SIGKILL)
+    ended = await asyncio.gather(*tries)
+    after = await bad.tried("one-more", "good")
+
+    assert (refused.value.status, started) == (429, [])
+    assert [report.why for report in ended] == ["the program was ended by SIGKILL"] * len(hung)
+    assert (elsewhere.ok, after.ok) == (True, True)
+    await bad.neighbour_is_untouched()
+
+
 async def test_a_server_saved_while_calls_run_disturbs_none(platform):
     bad = Hostile(platform, "good")
     await bad.start()
@@ -193,36 +216,3 @@ async def names(platform) -> set[str]:
     """Return the tools of the program that misbehaves."""
     listed = await platform.bus.ask(ListTools(tenant=platform.tenant, patterns=("bad__*",)), ToolList, timeout_s=10)
     return {tool.name for tool in listed.tools}
-
-
-STUBBORN = "import signal, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); signal.pause()"
-
-
-def test_an_event_loop_that_ends_leaves_no_program(monkeypatch: pytest.MonkeyPatch):
-    left: list[Any] = []
-    begun = program_streams.asyncio.create_subprocess_exec
-
-    async def begin(*argv: Any, **options: Any) -> Any:
-        left.append(await begun(*argv, **options))
-        return left[-1]
-
-    monkeypatch.setattr(program_streams.asyncio, "create_subprocess_exec", begin)
-
-    async def hold(entered: asyncio.Event) -> None:
-        argv = [sys.executable, "-c", STUBBORN]
-        async with program_streams.program_streams(argv, env={}, cwd=None, errors_to=None, ended=print):
-            entered.set()
-            await asyncio.Event().wait()
-
-    async def main() -> None:
-        held = asyncio.create_task(hold(entered := asyncio.Event()))
-        await entered.wait()
-        held.cancel()
-        # What ends the program has begun when the loop ends.
-        await until(left[0].stdin.is_closing, why="the program's input is closed")
-
-    asyncio.run(main())
-
-    asyncio.run(until(lambda: not is_alive(left[0].pid), why="the program is gone"))
-    # Else asyncio complains once it is collected, in a test that has nothing to do with it.
-    assert left[0]._transport.is_closing()

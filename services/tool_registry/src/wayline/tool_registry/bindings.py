@@ -34,9 +34,10 @@ from wayline.contracts.server_resources import (
 from wayline.contracts.tools import CallTool, CancelTool, ListTools, ResolveTool, SearchTools, VoidTool
 from wayline.tool_registry.wiring import Handlers
 
-TRIES_MAX = 4
-"""Requests of each kind that connect to servers or to their authorization servers at once: a server that is tried may
-be a program that is downloaded first."""
+IMPACTS_MAX = 16
+"""Comparisons with a month of calls at once; each may also hang while it tries a server."""
+LOGINS_MAX = 4
+"""Requests of each kind that connect to authorization servers at once."""
 RESOURCES_MAX = 16
 """Requests of each kind that ask servers for resources or prompts at once: each may hold an answer of megabytes."""
 
@@ -65,19 +66,20 @@ def _about_calls(handlers: Handlers, calls_max: int) -> list[Ask[Any]]:
 def _about_servers(handlers: Handlers) -> list[Ask[Any]]:
     servers, logins = handlers.servers, handlers.logins
     return [
-        asks(GetImpact, handlers.impact.impact, slots=TRIES_MAX),
+        asks(GetImpact, handlers.impact.impact, slots=IMPACTS_MAX),
         asks(PutServer, servers.put),
-        asks(TryServer, servers.try_server, slots=TRIES_MAX),
-        asks(TrySavedServer, servers.try_saved, slots=TRIES_MAX),
+        # Their own limit refuses at once what here would wait for others that hang.
+        asks(TryServer, servers.try_server),
+        asks(TrySavedServer, servers.try_saved),
         asks(ListServers, servers.list),
         asks(GetServer, servers.get),
         asks(DeleteServer, servers.delete),
         asks(EnableServer, servers.enable),
         asks(ApproveDefinitions, servers.approve),
-        asks(AuthorizeServer, logins.authorize, slots=TRIES_MAX),
-        asks(FinishAuthorization, logins.finish, slots=TRIES_MAX),
-        asks(ForgetAuthorization, logins.forget, slots=TRIES_MAX),
-        asks(ForgetUser, logins.forget_user, slots=TRIES_MAX),
+        asks(AuthorizeServer, logins.authorize, slots=LOGINS_MAX),
+        asks(FinishAuthorization, logins.finish, slots=LOGINS_MAX),
+        asks(ForgetAuthorization, logins.forget, slots=LOGINS_MAX),
+        asks(ForgetUser, logins.forget_user, slots=LOGINS_MAX),
         asks(ListLogins, logins.list),
         hears(ServersChanged, servers.changed),
     ]

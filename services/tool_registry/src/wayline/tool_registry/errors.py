@@ -8,13 +8,14 @@ CallError
 ├── LeaseLost       another process took our lease before the request was sent: nothing happened here
 └── Unusable        the server refused it, or answered with something that is no result
 
+TriesFull           a Full: as many servers are being tried as may be; ask again
 TooMuchOffered      a server offers more definitions than are kept
 LedgerUnavailable   an Unavailable: the ledger did not answer, so the key's state is unknown; ask again
 """
 
 from typing import ClassVar
 
-from wayline.contracts.errors import Unavailable
+from wayline.contracts.errors import Full, Retry, Unavailable
 
 
 class CallError(Exception):
@@ -61,6 +62,13 @@ class LedgerUnavailable(Unavailable):
 
     def __init__(self, cause: Exception) -> None:
         super().__init__("the ledger", detail=str(cause) or type(cause).__name__)
+
+
+class TriesFull(Full):
+    """As many servers are being tried as may be."""
+
+    def __init__(self, why: str) -> None:
+        Retry.__init__(self, f"{why}: try again once one of them has ended", after_s=5.0)
 
 
 class TooMuchOffered(Exception):

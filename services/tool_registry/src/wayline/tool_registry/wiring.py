@@ -14,6 +14,7 @@ from wayline.contracts.tools import BUILTIN
 from wayline.store import Store
 from wayline.tool_registry.adapters.builtin_tools import builtin_server, builtin_settings
 from wayline.tool_registry.adapters.bus_tools import BusServices, ServicePins
+from wayline.tool_registry.adapters.connection.server_tries import ServerTries
 from wayline.tool_registry.adapters.connection.transport import Confinement
 from wayline.tool_registry.adapters.images.image_tools import ImageTools, image_tools
 from wayline.tool_registry.adapters.servers.builtin_server import BuiltinServer
@@ -158,6 +159,7 @@ class Handlers:
             authorize=adapters.auth.of,
             reread=rereading.now,
             announcements=announcements,
+            tries=ServerTries(),
         )
         logins = AuthorizationHandlers(
             tables.servers, tables.authorizations, adapters.auth.client, administration.announce

@@ -145,7 +145,8 @@ class ImpactHandlers:
         """Connect to a server as it would be saved, and compare what it offers. Raises Conflict."""
         server = await self.administration.complete(tenant, name, config)
         authorize = await self.administration.login_for(tenant, name, server)
-        tried = await try_connection(server, self.settings, authorize=authorize)
+        with self.administration.tries.begun(tenant):
+            tried = await try_connection(server, self.settings, authorize=authorize)
         if not tried.report.ok:
             why = tried.report.why
             raise Conflict(f"{name} cannot be used as it would be saved, so nothing can be compared: {why}")

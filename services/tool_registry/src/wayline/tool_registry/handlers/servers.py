@@ -26,6 +26,7 @@ from wayline.contracts.mcp_servers import (
     TryServer,
 )
 from wayline.contracts.server_config import ServerConfig, ServerSettings
+from wayline.tool_registry.adapters.connection.server_tries import ServerTries
 from wayline.tool_registry.adapters.connection.transport import MakeAuth
 from wayline.tool_registry.adapters.connection.try_connection import try_connection
 from wayline.tool_registry.adapters.servers.mcp_servers import McpServers
@@ -70,6 +71,7 @@ class ServerHandlers:
     reread: Callable[[], None]
     """Has tenants' servers read again soon, and services on the bus compared."""
     announcements: AnnouncementHandlers
+    tries: ServerTries
 
     async def put(self, ask: PutServer) -> ServerView:
         """Save a server, and connect to it where it is enabled."""
@@ -82,9 +84,10 @@ class ServerHandlers:
 
     async def try_server(self, ask: TryServer) -> ServerReport:
         """Connect to a server that is not saved."""
-        config = await self._complete(ask.tenant, ask.name, ask.config)
-        authorize = await self.login_for(ask.tenant, ask.name, config)
-        tried = await try_connection(of_tenant(config, ask.name or UNNAMED), self.settings, authorize=authorize)
+        with self.tries.begun(ask.tenant):
+            config = await self._complete(ask.tenant, ask.name, ask.config)
+            authorize = await self.login_for(ask.tenant, ask.name, config)
+            tried = await try_connection(of_tenant(config, ask.name or UNNAMED), self.settings, authorize=authorize)
         return tried.report
 
     async def login_for(self, tenant: str, name: str | None, config: ServerConfig) -> MakeAuth | None:
@@ -114,7 +117,9 @@ class ServerHandlers:
             return ServerReport(ok=False, why=str(error))
         require_allowed(config, self.settings)
         authorize = self.authorize(ask.tenant, config, ask.name)
-        return (await try_connection(of_tenant(config, ask.name), self.settings, authorize=authorize)).report
+        with self.tries.begun(ask.tenant):
+            tried = await try_connection(of_tenant(config, ask.name), self.settings, authorize=authorize)
+        return tried.report
 
     async def list(self, ask: ListServers) -> ServerList:
         """Return the installation's servers and the tenant's own."""

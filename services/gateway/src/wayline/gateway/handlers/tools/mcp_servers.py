@@ -77,7 +77,7 @@ async def list_servers(gateway: GatewayDependency, caller: Reader) -> ServerList
     return await gateway.bus.ask(ListServers(tenant=caller.tenant), ServerList)
 
 
-@router.post("/servers/test", responses=fails(400, 409, 413))
+@router.post("/servers/test", responses=fails(400, 409, 413, 429))
 async def test_configuration(
     config: ConfigBody, gateway: GatewayDependency, caller: Admin, name: NameQuery = None
 ) -> ServerReport:
@@ -86,7 +86,7 @@ async def test_configuration(
     return await gateway.bus.ask(request, ServerReport, timeout_s=TRY_WITHIN_S)
 
 
-@router.post("/servers/{name}/test", responses=fails(404, 409))
+@router.post("/servers/{name}/test", responses=fails(404, 409, 429))
 async def test_server(name: NamePath, gateway: GatewayDependency, caller: Admin) -> ServerReport:
     """Connect to a saved server once more, and return what it offers or why it cannot be reached."""
     request = TrySavedServer(tenant=caller.tenant, name=name)
@@ -106,7 +106,7 @@ async def get_impact(name: NamePath, gateway: GatewayDependency, caller: Reader)
     return await gateway.bus.ask(request, ServerImpact, timeout_s=IMPACT_WITHIN_S)
 
 
-@router.post("/servers/{name}/impact", responses=fails(400, 409, 413))
+@router.post("/servers/{name}/impact", responses=fails(400, 409, 413, 429))
 async def get_impact_of_configuration(
     name: NamePath, config: ConfigBody, gateway: GatewayDependency, caller: Admin
 ) -> ServerImpact:
