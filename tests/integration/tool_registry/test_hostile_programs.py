@@ -102,6 +102,18 @@ async def test_a_program_that_never_answers_is_away_and_says_so(platform):
     await bad.neighbour_is_untouched()
 
 
+async def test_a_program_that_has_not_answered_yet_is_connecting(platform):
+    bad = Hostile(platform, "silent")
+    await bad.start(connect_timeout_s=600)
+
+    before = await bad.view("bad")
+    ask = EnableServer(tenant=platform.tenant, name="bad", enabled=True)
+    enabled = await platform.bus.ask(ask, ServerView)
+
+    assert [(one.state, one.why) for one in (before, enabled)] == [(State.CONNECTING, "")] * 2
+    await bad.neighbour_is_untouched()
+
+
 async def test_a_program_deaf_to_signals_is_killed_with_its_children(platform):
     bad = Hostile(platform, "deaf")
     await bad.start()

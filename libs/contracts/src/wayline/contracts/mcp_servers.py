@@ -18,6 +18,7 @@ class State(StrEnum):
     """Whether a server's tools can be called now, as one replica of the registry sees it."""
 
     CONNECTED = "connected"
+    CONNECTING = "connecting"
     AWAY = "away"
     NEEDS_AUTHORIZATION = "needs_authorization"
     DISABLED = "disabled"

@@ -11,7 +11,13 @@ from rich.markup import escape
 from wayline.standalone.terminal.job_views import shortened
 from wayline.standalone.terminal.table import details, table
 
-STYLES = {"connected": "green", "away": "red", "needs_authorization": "yellow", "disabled": "dim"}
+STYLES = {
+    "connected": "green",
+    "connecting": "yellow",
+    "away": "red",
+    "needs_authorization": "yellow",
+    "disabled": "dim",
+}
 
 
 def servers_table(page: dict[str, Any]) -> RenderableType:

@@ -29,6 +29,8 @@ from wayline.contracts.server_config import ServerConfig, ServerSettings
 from wayline.tool_registry.adapters.connection.server_tries import ServerTries
 from wayline.tool_registry.adapters.connection.transport import MakeAuth
 from wayline.tool_registry.adapters.connection.try_connection import try_connection
+from wayline.tool_registry.adapters.servers.builtin_server import BuiltinServer
+from wayline.tool_registry.adapters.servers.mcp_server import McpServer
 from wayline.tool_registry.adapters.servers.mcp_servers import McpServers
 from wayline.tool_registry.adapters.servers.tenant_servers import TenantServers
 from wayline.tool_registry.adapters.tables.definition_table import DefinitionTable
@@ -244,15 +246,12 @@ class ServerHandlers:
 
     def _shown(self, saved: SavedServer, waiting: int) -> ServerView:
         running = self.of_tenants.running(saved.tenant, saved.name)
-        why = self.of_tenants.problem(saved.tenant, saved.name) if saved.enabled else None
-        state = State.DISABLED if not saved.enabled else State.CONNECTED if why is None else State.AWAY
-        if state is State.AWAY and NEEDS_LOGIN in (why or ""):
-            state = State.NEEDS_AUTHORIZATION
+        state, why = self._state(saved)
         return ServerView(
             name=saved.name,
             enabled=saved.enabled,
             state=state,
-            why=why or "",
+            why=why,
             tools=0 if running is None else len(running.tools),
             left_out=0 if running is None else len(running.left_out),
             quarantined=waiting,
@@ -261,15 +260,28 @@ class ServerHandlers:
             saved_at=saved.saved_at,
         )
 
+    def _state(self, saved: SavedServer) -> tuple[State, str]:
+        """Return a server's state, and why it is away."""
+        if not saved.enabled:
+            return State.DISABLED, ""
+        why = self.of_tenants.problem(saved.tenant, saved.name)
+        if why is None:
+            return State.CONNECTED, ""
+        if self.of_tenants.is_connecting(saved.tenant, saved.name):
+            return State.CONNECTING, ""
+        return State.NEEDS_AUTHORIZATION if NEEDS_LOGIN in why else State.AWAY, why
+
     def _of_installation(self) -> list[ServerView]:
-        return [
-            ServerView(
-                name=name,
-                of="installation",
-                state=State.CONNECTED if one.problem is None else State.AWAY,
-                why=one.problem or "",
-                tools=len(one.tools),
-                left_out=len(one.left_out),
-            )
-            for name, one in self.servers.of_installation.items()
-        ]
+        return [self._installed(one) for one in self.servers.of_installation.values()]
+
+    def _installed(self, one: BuiltinServer | McpServer) -> ServerView:
+        why = one.problem
+        state = State.CONNECTED if why is None else State.AWAY if one.tried.is_set() else State.CONNECTING
+        return ServerView(
+            name=one.name,
+            of="installation",
+            state=state,
+            why=(why or "") if state is State.AWAY else "",
+            tools=len(one.tools),
+            left_out=len(one.left_out),
+        )

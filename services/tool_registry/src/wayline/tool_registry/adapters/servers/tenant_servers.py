@@ -99,6 +99,11 @@ class TenantServers:
             return "it is being connected"
         return one.problem if one.server is None else one.server.problem
 
+    def is_connecting(self, tenant: str, name: str) -> bool:
+        """Return whether an enabled server is connected to for the first time since it was saved or enabled."""
+        one = self._running.get((tenant, name))
+        return one is None or (one.server is not None and not one.server.tried.is_set())
+
     def away(self, tenant: str) -> dict[str, str]:
         """Return why each enabled server of a tenant that cannot be used cannot be, by name."""
         names = [name for owner, name in self._running if owner == tenant]
