@@ -10,9 +10,10 @@ from functools import lru_cache
 from statistics import fmean
 
 from wayline.contracts.agents import AgentConfig
+from wayline.contracts.tool_loading import always_loaded
 from wayline.contracts.tools import SearchTools, ToolDefinition
 from wayline.executor.prompt.builtin_tools import pin
-from wayline.executor.prompt.tool_loading import QUERY_CHARS_MAX, RESULTS, always_loaded
+from wayline.executor.prompt.tool_loading import QUERY_CHARS_MAX, RESULTS
 from wayline.llm.tokens import estimate_definitions
 from wayline.tool_registry.tool_search import Entry, ToolIndex, choose, fuse
 from wayline.tool_registry.tool_search.words import stem, words

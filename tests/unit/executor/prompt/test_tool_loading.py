@@ -7,15 +7,14 @@ from pydantic import ValidationError
 
 from wayline.contracts.agents import AgentConfig, ToolLoading
 from wayline.contracts.chat import LoadedTools, NoteMessage, ToolCall, ToolMessage, UserMessage
+from wayline.contracts.tool_loading import ALWAYS_MAX, always_loaded
 from wayline.contracts.tools import BUILTIN, TOOL_SEARCH, USE_TOOL, FoundTool, FoundTools, ToolDefinition, UnusableTool
 from wayline.executor.prompt.builtin_tools import pin
 from wayline.executor.prompt.notes import REMIND_AFTER_MESSAGES, found, reminder
 from wayline.executor.prompt.tool_loading import (
-    ALWAYS_MAX,
     DEFINITIONS_CHARS_MAX,
     QUERY_CHARS_MAX,
     Search,
-    always_loaded,
     deferred_tokens,
     loaded_since,
     search_of,

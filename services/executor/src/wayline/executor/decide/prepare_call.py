@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from wayline.contracts import ids
 from wayline.contracts.events import CacheBreak, Segment
+from wayline.contracts.tool_loading import always_loaded
 from wayline.contracts.tools import ToolDefinition
 from wayline.executor.decide import worst_case
 from wayline.executor.decide.actions import CallModel
@@ -16,7 +17,7 @@ from wayline.executor.prompt.assemble import PromptHashes
 from wayline.executor.prompt.builtin_tools import pin
 from wayline.executor.prompt.cache_guard import cache_break
 from wayline.executor.prompt.model_request import model_request
-from wayline.executor.prompt.tool_loading import always_loaded, deferred_tokens
+from wayline.executor.prompt.tool_loading import deferred_tokens
 from wayline.journal import Job
 from wayline.llm import File, ModelRequest
 

@@ -1,14 +1,12 @@
-"""Which of an agent's tools are in every prompt, and how the model is told of the others when it finds them. Pure."""
+"""How a model finds the tools that are not in every prompt, and is told of them. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from functools import lru_cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from wayline.contracts.agents import AgentConfig, ToolLoading
 from wayline.contracts.chat import LoadedTools, ToolCall
 from wayline.contracts.tools import (
     BUILTIN,
@@ -26,9 +24,6 @@ from wayline.journal import Job
 from wayline.llm.broken_json.arguments import nearest
 from wayline.llm.tokens import estimate_definitions
 
-ALWAYS_MAX = 15
-"""Tools in every prompt of an agent that does not say which; with more, most are found."""
-WILDCARDS = frozenset("*?[")
 RESULTS, RESULTS_MAX = 3, 10
 QUERY_CHARS_MAX = 2_000
 SERVERS_NAMED_MAX = 20
@@ -40,37 +35,6 @@ _SAYS = (files("wayline.executor.prompt") / "tool_search.md").read_text(encoding
 _THROUGH = f"call it through {USE_TOOL}"
 _THROUGH_OR_BY_NAME = f"{_THROUGH} unless it is among your tools"
 _ENABLE = "An administrator of this agent can change that"
-
-
-def always_loaded(
-    config: AgentConfig, listed: Sequence[ToolDefinition], *, required: Sequence[str] = ()
-) -> Sequence[ToolDefinition]:
-    """Return the tools of every prompt, in the order of the listing; all the others are found with `tool_search`.
-
-    Without a word on it from the agent: all where there are few, else those that the job requires, those that the agent
-    names in full beside patterns, and built-in ones. Nothing says that a job will need one of the others.
-    """
-    if config.tools_loading is not None:
-        loading = config.tools_loading
-        return [tool for tool in listed if tool.name in required or _is_always(tool.name, loading)]
-    if len(listed) <= ALWAYS_MAX:
-        return listed
-    # A list of nothing but names says which tools the agent has, not which of them it needs most.
-    named = config.tools if any(WILDCARDS & set(pattern) for pattern in config.tools) else ()
-    builtin = [tool.name for tool in listed if tool.server == BUILTIN]
-    names = {tool.name for tool in listed}
-    first = [name for name in dict.fromkeys((*required, *named, *builtin)) if name in names]
-    chosen = frozenset(first[: max(ALWAYS_MAX, len(required))])
-    return [tool for tool in listed if tool.name in chosen]
-
-
-def _is_always(name: str, loading: ToolLoading) -> bool:
-    return _longest(name, loading.always) >= max(1, _longest(name, loading.deferred))
-
-
-def _longest(name: str, patterns: Sequence[str]) -> int:
-    """Return the length of the longest pattern that fits; 0: none does."""
-    return max((len(pattern) for pattern in patterns if fnmatchcase(name, pattern)), default=0)
 
 
 def tool_search(deferred: Sequence[ToolDefinition]) -> ToolDefinition:
