@@ -14,7 +14,7 @@ from wayline.tool_registry.adapters.connection.server_secrets import TOKENS_MAX,
 
 
 def secrets_of(*values: str) -> ServerSecrets:
-    return ServerSecrets(ServerConfig(command="bank", env={f"V{n}": value for n, value in enumerate(values)}))
+    return ServerSecrets(ServerConfig(command="bank", env={f"TOKEN_{n}": value for n, value in enumerate(values)}))
 
 
 REMOTE = ServerSecrets(
@@ -42,6 +42,32 @@ def test_a_short_value_stays_a_word_of_results():
     secrets = secrets_of("1", "true", "info", "canary")
 
     assert secrets.without_secrets_in_result("1 true info canary") == "1 true info ***"
+
+
+SETTINGS = {"DATA_DIR": "/srv/shared/data", "MODE": "production", "API": "https://bank.example/v1"}
+
+
+def test_directories_words_and_addresses_stay_in_results_and_names():
+    secrets = ServerSecrets(ServerConfig(command="bank", env={**SETTINGS, "SALT": "x9-canary-77"}))
+    said = " ".join(SETTINGS.values())
+
+    assert secrets.without_secrets_in_result(f"{said} x9-canary-77") == f"{said} ***"
+    assert secrets.without_secrets("/srv/shared/data/a.txt", "uri") == "/srv/shared/data/a.txt"
+    assert secrets.hide("/srv/shared/data") == "***"
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"MODE": "production", "API_KEY": "production"},
+        {"DB_PASSWORD": "production"},
+        {"URL": "https://ann:production@bank.example/v1"},
+    ],
+)
+def test_a_word_or_address_that_is_a_secret_is_hidden(env: dict[str, str]):
+    [*_, secret] = env.values()
+
+    assert ServerSecrets(ServerConfig(command="bank", env=env)).without_secrets_in_result(secret) == "***"
 
 
 def test_a_longer_secret_is_hidden_before_its_part():

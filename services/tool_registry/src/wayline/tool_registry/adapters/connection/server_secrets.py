@@ -23,6 +23,9 @@ TOKENS_MAX = 100
 FREE_TEXTS = frozenset({"description", "title", "$comment", "text"})
 """Fields that are read and never sent back."""
 NUMBER = re.compile(r"[-+0-9.eE]+")
+SECRET_NAME = re.compile(r"token|key|secret|pass|pwd|credential|auth|cookie|session|private|dsn|pat$", re.IGNORECASE)
+NO_SECRET = re.compile(r"[A-Za-z]+|[~.]{0,2}/\S*|[A-Za-z]:\\\S*|https?://[^@?\s]+")
+"""A plain word, a directory or an address, as a variable has it whose name says nothing of a secret."""
 
 
 class ServerSecrets:
@@ -31,6 +34,7 @@ class ServerSecrets:
     def __init__(self, server: ServerConfig) -> None:
         self._whole = _whole_values(server)
         self._words = {word for value in self._whole for word in value.split()}
+        self._settings = _settings(server)
         self._tokens: tuple[str, ...] = ()
         self._sort()
 
@@ -86,21 +90,39 @@ class ServerSecrets:
         """Bring the texts to look for into their order: the longest first, because one may hold another."""
         every = {*self._whole, *self._words, *self._tokens}
         self._in_errors = _spelled(text for text in every if len(text) >= ERROR_CHARS_MIN)
+        # A model gives back what it reads in results and names: a directory has to stay one.
+        every -= self._settings
         self._in_names = _spelled(text for text in every if len(text) >= NAME_CHARS_MIN)
-        short = {text for text in self._whole if len(text) >= TEXT_CHARS_MIN}
+        short = {text for text in self._whole - self._settings if len(text) >= TEXT_CHARS_MIN}
         self._in_texts = _spelled(short | {text for text in every if len(text) >= NAME_CHARS_MIN})
         self._numbers = tuple(text for text in self._in_texts if NUMBER.fullmatch(text))
 
 
+def _settings(server: ServerConfig) -> set[str]:
+    """Return the values of variables that are no secrets, unless a header or another variable has them as one."""
+    values = {name: value.get_secret_value() for name, value in server.env.items()}
+    settings = {value for name, value in values.items() if _is_setting(name, value)}
+    return settings - {value for name, value in values.items() if not _is_setting(name, value)} - _sent(server)
+
+
+def _is_setting(name: str, value: str) -> bool:
+    return SECRET_NAME.search(name) is None and NO_SECRET.fullmatch(value) is not None
+
+
 def _whole_values(server: ServerConfig) -> set[str]:
+    values = _sent(server) | {value.get_secret_value() for value in server.env.values()}
+    return {text for value in values for text in (value, value.strip()) if text}
+
+
+def _sent(server: ServerConfig) -> set[str]:
+    """Return what is sent to a server over HTTP."""
     headers = {name.lower(): value.get_secret_value() for name, value in server.headers.items()}
     # What follows `Bearer` or another scheme, which is a word of many texts.
     credentials = {value.partition(" ")[2] for name, value in headers.items() if name.endswith("authorization")}
-    variables = {value.get_secret_value() for value in server.env.values()}
-    values = {*headers.values()} | credentials | variables | _query_values(server.url or "")
+    values = {*headers.values()} | credentials | _query_values(server.url or "")
     if server.oauth is not None and server.oauth.client_secret is not None:
         values.add(server.oauth.client_secret.get_secret_value())
-    return {text for value in values for text in (value, value.strip()) if text}
+    return values
 
 
 def _query_values(url: str) -> set[str]:
