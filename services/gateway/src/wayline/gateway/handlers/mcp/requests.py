@@ -44,6 +44,6 @@ class McpRequest:
     """A client without a session cancels a request by closing its answer; one with a session says so."""
 
     def require(self, scope: Scope, *, to: str) -> None:
-        """Pass where the key has a scope. Raises Forbidden."""
+        """Raise Forbidden unless the key has a scope."""
         if scope not in self.caller.scopes:
             raise Forbidden(f"this API key lacks the scope {scope!r}, which is needed to {to}")

@@ -115,24 +115,23 @@ class McpServer(ServerTask):
 
     async def call(self, request: ToolRequest) -> CallToolResult | InputRequiredResult:
         """Call a tool. Raises NotBegun, AnswerLost, TimedOut, Unusable, or the error that stops the request."""
-        timeout_s = request.timeout_s
-        self._under_way += 1
-        self._idle.clear()
         stop: Exception | None = None
         result: CallToolResult | InputRequiredResult | None = None
         asked: CallQuestions | None = None
+        # Three times: it may first be proved that the server answers, and others be waited for.
+        within_s = self._settings.available_within_s + 3 * request.timeout_s + OVERTIME_S
         try:
-            # Three times: it may first be proved that the server answers, and others be waited for.
-            async with asyncio.timeout(self._settings.available_within_s + 3 * timeout_s + OVERTIME_S):
-                async with (
-                    self._session(effect=request.effect, timeout_s=timeout_s) as session,
-                    self._questions.during(request.answer, within_s=timeout_s) as asked,
-                ):
-                    # A session may take long to open. What stops the request is raised outside of the session, which
-                    # would make a group of it.
-                    stop = await request.stopped()
-                    if stop is None:
-                        result = await send_call(session, request, hide=self.hide)
+            async with (
+                self._counted(),
+                asyncio.timeout(within_s),
+                self._session(effect=request.effect, timeout_s=request.timeout_s) as session,
+                self._questions.during(request.answer, within_s=request.timeout_s) as asked,
+            ):
+                # A session may take long to open. What stops the request is raised outside of the session, which
+                # would make a group of it.
+                stop = await request.stopped()
+                if stop is None:
+                    result = await send_call(session, request, hide=self.hide)
             if stop is not None or result is None or asked is None:
                 raise _RequestStopped(stop)
             self._silent = False
@@ -143,22 +142,31 @@ class McpServer(ServerTask):
             raise type(error)(self.hide(str(error))) from None
         except TimeoutError:
             self._silent = True
-            raise TimedOut(after_s=timeout_s) from None
+            raise TimedOut(after_s=request.timeout_s) from None
         except Exception as error:
             if asked is not None and asked.asked is not None and (refused := refusal(error)) is not None:
                 # Many servers fail a call whose question was cancelled.
                 return redacted_result(asked.open_question(self.hide(refused)), self._transport.secrets)
-            # Anything that a transport raises becomes one of our four, or the outcome would be guessed at.
-            failure = call_error(error, timeout_s=timeout_s, hide=self.hide)
-            if isinstance(failure, AnswerLost) and self._transport.ended:
-                failure = AnswerLost(f"{self.name}: {self._transport.ended}")
-            self._silent = isinstance(failure, TimedOut)
-            if is_lost(error) and (
-                isinstance(failure, NotBegun) or not self._has_sessions_of_their_own(request.effect)
-            ):
-                self._lose()
             # Not `from error`: its text may repeat what the server was sent.
-            raise failure from None
+            raise self._failure(error, request) from None
+
+    def _failure(self, error: Exception, request: ToolRequest) -> Exception:
+        """Return what a call failed with: of anything that a transport raises one of our four, or we would guess."""
+        failure = call_error(error, timeout_s=request.timeout_s, hide=self.hide)
+        if isinstance(failure, AnswerLost) and self._transport.ended:
+            failure = AnswerLost(f"{self.name}: {self._transport.ended}")
+        self._silent = isinstance(failure, TimedOut)
+        if is_lost(error) and (isinstance(failure, NotBegun) or not self._has_sessions_of_their_own(request.effect)):
+            self._lose()
+        return failure
+
+    @asynccontextmanager
+    async def _counted(self) -> AsyncIterator[None]:
+        """Count a call while it is under way."""
+        self._under_way += 1
+        self._idle.clear()
+        try:
+            yield
         finally:
             self._under_way -= 1
             if not self._under_way:
@@ -174,13 +182,12 @@ class McpServer(ServerTask):
         Raises NotBegun, AnswerLost, TimedOut or Unusable.
         """
         timeout_s = self._server.timeout_s
-        self._under_way += 1
-        self._idle.clear()
         try:
-            if not await self.ready(self._settings.available_within_s) or (client := self._client) is None:
-                raise self._away()
-            async with asyncio.timeout(timeout_s):
-                return self._transport.without_secrets(await question(client))
+            async with self._counted():
+                if not await self.ready(self._settings.available_within_s) or (client := self._client) is None:
+                    raise self._away()
+                async with asyncio.timeout(timeout_s):
+                    return self._transport.without_secrets(await question(client))
         except NotBegun as error:
             raise type(error)(self.hide(str(error))) from None
         except TimeoutError:
@@ -196,10 +203,6 @@ class McpServer(ServerTask):
                 if refused is None
                 else Unusable(self.hide(refused))
             ) from None
-        finally:
-            self._under_way -= 1
-            if not self._under_way:
-                self._idle.set()
 
     @asynccontextmanager
     async def _session(self, *, effect: bool, timeout_s: float) -> AsyncIterator[ClientSession]:

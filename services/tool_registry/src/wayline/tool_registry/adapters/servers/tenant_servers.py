@@ -110,7 +110,7 @@ class TenantServers:
         return {name: why for name in names if (why := self.problem(tenant, name)) is not None}
 
     async def stop(self) -> None:
-        """Leave every server now, and connect none any more."""
+        """Stop every server, and accept no new one."""
         self._stopping = True
         async with self._one_at_a_time:
             pass

@@ -53,7 +53,7 @@ class UserConnections:
 
     @asynccontextmanager
     async def of(self, user_id: str | None) -> AsyncIterator[McpServer]:
-        """Lend the connection of a user. Raises NeedsLogin or NotBegun."""
+        """Yield the connection of a user. Raises NeedsLogin or NotBegun."""
         if not user_id or "\0" in user_id:
             raise NeedsLogin(needs_user(self._name))
         try:
