@@ -95,6 +95,16 @@ def test_text_that_is_json_stays_json(secret: str, value: Any, shown: Any):
     assert json.loads(secrets_of(secret).without_secrets_in_result(json.dumps(value))) == shown
 
 
+@pytest.mark.parametrize("secret", ['can"ary\\1', "canäry☃", "line\none-two", "tab\x07\x7fcanary", "123456"])
+@pytest.mark.parametrize("beside", [1, 2**70, "\ud800"])
+def test_structured_content_shows_no_secret(secret: str, beside: Any):
+    content = {"of": beside, "list": [{"token": f"it is {secret}"}], f"key {secret}": True}
+
+    shown = secrets_of(secret).without_secrets_in_result(content)
+
+    assert shown == {"of": beside, "list": [{"token": "it is ***"}], "key ***": True}
+
+
 def test_every_part_of_a_result_that_is_read_is_redacted():
     secrets = secrets_of("canary", "123456")
     image = types.ImageContent(type="image", data="canary==", mime_type="image/png")
@@ -160,7 +170,8 @@ def test_many_tokens_push_no_configured_secret_out():
     assert shown == f"*** *** token-{0:09}"
 
 
-def test_a_result_of_a_server_without_secrets_is_not_copied():
+def test_a_result_without_secrets_is_not_copied():
     content = {"a": ["b"]}
 
     assert secrets_of().without_secrets_in_result(content) is content
+    assert secrets_of("canary").without_secrets_in_result(content) is content
