@@ -156,7 +156,7 @@ def test_a_document_reader_is_given_its_three_streams_alone(run: Run):
     async def main() -> None:
         reader = DocumentReader(read_s=WITHIN_S)
         with inheritable_file():
-            await reader.read(b"words", kind="txt")
+            await reader.read("t1", b"words", kind="txt")
             assert files_of(reader._idle[0].process.pid) == {"0", "1", "2"}
         await reader.close()
 
@@ -254,10 +254,10 @@ def test_a_program_that_cannot_be_run_says_why(run: Run, tmp_path: Path):
 def test_a_document_reader_that_is_killed_is_noticed(run: Run):
     async def main() -> None:
         reader = DocumentReader(read_s=WITHIN_S)
-        await reader.read(b"words", kind="txt")
+        await reader.read("t1", b"words", kind="txt")
         os.kill(reader._idle[0].process.pid, signal.SIGKILL)
         with pytest.raises(CannotRead, match="ended over it"):
-            await reader.read(b"words", kind="txt")
+            await reader.read("t1", b"words", kind="txt")
         await reader.close()
 
     run(main())

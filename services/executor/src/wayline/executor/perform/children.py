@@ -96,12 +96,21 @@ def _began(run: JobRun, call: Call, started: Started) -> Draft:
 async def await_children(run: JobRun, action: AwaitChildren) -> Outcome:
     """Return the results of all children once the last of them has ended; park the job until then."""
     try:
-        found = await run.held.listening(run.services.children.ended(run.writer.job, action.calls))
+        found = await run.held.listening(_ended(run, action.calls))
     except Cancelled:
         return ()
     if len(found) == len(action.calls):
         return [_result(run, call, found[call.wanted.call]) for call in action.calls]
     return OtherAction(Park(_waiting(run, action.calls, found, beside=action.beside)))
+
+
+async def _ended(run: JobRun, calls: Sequence[Call]) -> dict[str, Job]:
+    """Return the jobs of these calls that have ended; once all have, each is settled."""
+    found = await run.services.children.ended(run.writer.job, calls)
+    if len(found) == len(calls):
+        # Their executors may not have come to it yet: what they held would count as spent, and end this job too early.
+        await asyncio.gather(*map(run.services.budgets.settle, found.values()))
+    return found
 
 
 async def stop_children(run: JobRun, action: StopChildren) -> Outcome:
