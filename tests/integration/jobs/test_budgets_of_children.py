@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from decimal import Decimal
 
 import pytest
+from nats.aio.msg import Msg
 
+from wayline.chassis import Bus
 from wayline.client import Address, Client
+from wayline.contracts import ids
 from wayline.contracts.budgets import Budget, BudgetConfig, BudgetList, ListBudgets, PutBudget
+from wayline.contracts.events import JobParked
 from wayline.contracts.jobs import Status
 from wayline.contracts.models import ModelCard, Prices, PutModel, Rates
 from wayline.contracts.money import cost_sum
 from wayline.executor.adapters.children import Children
-from wayline.executor.perform import children
+from wayline.executor.perform import children, follow_up
+from wayline.executor.perform.follow_up import FollowUp
+from wayline.journal import Head, Job, have_ended
 from wayline.router.adapters.jobs.families import Families
 from wayline.router.settings import Settings as RouterSettings
 from wayline.standalone.terminal.family_views import read_family
@@ -117,6 +124,30 @@ async def test_the_parents_cap_stops_a_childs_call(family: Family):
     assert costs[:2] == [Decimal("0.02"), Decimal("0.01999")]
     # The third may write as much as the others have left.
     assert costs[2] is not None and Decimal("0.009") < costs[2] < Decimal("0.01")
+
+
+async def test_children_are_settled_before_their_parent_goes_on(family: Family, monkeypatch: pytest.MonkeyPatch):
+    over = asyncio.Event()
+    parked, send_result = FollowUp.parked, follow_up.send_result
+
+    async def park_late(self: FollowUp, tenant: str, head: Head, last: JobParked, message: Msg) -> None:
+        await until(lambda: have_ended(family.platform.bus, tenant, last.waiting.children), why="the child to end")
+        await parked(self, tenant, head, last, message)
+
+    async def send_late(bus: Bus, job: Job) -> None:
+        if ids.is_child(job.job_id):
+            await over.wait()
+        await send_result(bus, job)
+
+    monkeypatch.setattr(FollowUp, "parked", park_late)
+    monkeypatch.setattr(follow_up, "send_result", send_late)
+    plan = [calls(ask("worker", words(n))) for n in (2_000, 1_999, 9)]
+    await family.submit("j1", *plan, says("done"), budget_usd="0.05")
+
+    job = await family.platform.wait_for("j1")
+    over.set()
+
+    assert [one.cost_usd for one in job.children] == [Decimal("0.02"), Decimal("0.01999"), Decimal("0.00009")]
 
 
 async def test_children_at_once_never_spend_more_than_their_parents_cap(family: Family):

@@ -27,6 +27,12 @@ RESULT = "job://j1/result"
 WITHIN_S = 20
 
 
+@pytest.fixture(autouse=True)
+def look_often(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("wayline.gateway.handlers.mcp.changes.LOOK_EVERY_S", 0.1)
+    monkeypatch.setattr("wayline.gateway.handlers.mcp.offers.FRESH_S", 0.05)
+
+
 async def with_job(platform: Platform, *services: str, **gateway: Any) -> Door:
     """Start a platform on which a job waits for an executor."""
     door = await open_door(platform, *services, **gateway)
