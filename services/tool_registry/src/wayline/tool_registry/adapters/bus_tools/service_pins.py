@@ -85,7 +85,8 @@ class ServicePins:
         self._compared.pop((tenant, service), None)
 
     async def _put(self, tenant: str, service: str) -> None:
-        kind = await self._servers.put_service(tenant, service)
+        # A second time, because the first does not see a row that another replica writes meanwhile.
+        kind = await self._servers.put_service(tenant, service) or await self._servers.put_service(tenant, service)
         if kind is None:
             raise Conflict("the tenant knows as many services as it may: remove one with `wayline mcp remove` first")
         if kind != "bus":
