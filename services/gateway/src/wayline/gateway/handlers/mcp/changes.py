@@ -90,9 +90,12 @@ class Changes:
             self._watched[uri] = asyncio.create_task(self._follow(uri, feed), name=f"watch {uri}")
         return len(self._watched)
 
+    async def begin(self) -> None:
+        """Note how the lists are now, before the client is told that it is heard: what changes from then on is told."""
+        await self._look()
+
     async def told(self) -> AsyncGenerator[ServerEvent | None]:
         """Yield what has changed, once for all changes since the last report; None now and then when idle."""
-        await self._look()
         looking = asyncio.create_task(self._look_on(), name="look for changes")
         try:
             while True:
@@ -107,7 +110,11 @@ class Changes:
                     yield event
                 await asyncio.sleep(PAUSE_S)
         finally:
-            await stopped(looking, *self._watched.values())
+            await stopped(looking)
+
+    async def close(self) -> None:
+        """Watch no resource any more."""
+        await stopped(*self._watched.values())
 
     async def _look_on(self) -> None:
         while True:

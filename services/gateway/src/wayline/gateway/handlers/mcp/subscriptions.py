@@ -8,10 +8,11 @@ replica may get those, and asks for the one that serves the stream.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing, suppress
 from typing import Any, Final
 
+import anyio
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from mcp import MCPError
 from mcp.server.context import ServerRequestContext
@@ -55,16 +56,12 @@ class Subscriptions:
         assert ctx.request is not None and ctx.request_id is not None
         self._gateway.streams.require_room()
         changes = Changes(self._gateway, self._lists, ctx.request.state.identity, params.notifications)
-        for uri in params.notifications.resource_subscriptions or ():
-            try:
-                await changes.watch(uri)
-            except Reject:
-                # The acknowledgement leaves it out.
-                continue
         meta: dict[str, Any] = {SUBSCRIPTION_ID_META_KEY: ctx.request_id}
-        honored = SubscriptionsAcknowledgedNotificationParams(notifications=changes.wanted, _meta=meta)
+        await changes.begin()
         with self._gateway.streams.follower() as follower:
             try:
+                await _watch_all(changes, params.notifications.resource_subscriptions or ())
+                honored = SubscriptionsAcknowledgedNotificationParams(notifications=changes.wanted, _meta=meta)
                 async with aclosing(changes.told()) as told:
                     acknowledged = SubscriptionsAcknowledgedNotification(params=honored)
                     await ctx.session.send_notification(acknowledged, ctx.request_id)
@@ -74,11 +71,15 @@ class Subscriptions:
             except asyncio.CancelledError:
                 if not follower.absorb_stop():
                     raise
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await changes.close()
         return SubscriptionsListenResult(_meta=meta)
 
     async def stream(self, caller: Caller, session: str) -> AsyncGenerator[bytes]:
         """Yield the changes of a session as server-sent events, until its client leaves or this process stops."""
         changes = Changes(self._gateway, self._lists, caller, EVERYTHING)
+        await changes.begin()
         with (
             self._gateway.change_streams.serving(caller.tenant, session, changes),
             self._gateway.streams.follower() as follower,
@@ -101,6 +102,9 @@ class Subscriptions:
             except asyncio.CancelledError:
                 if not follower.absorb_stop():
                     raise
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await changes.close()
 
     async def subscribe(self, ctx: ServerRequestContext[Any], params: SubscribeRequestParams) -> EmptyResult:
         """Have a client's stream tell of a resource."""
@@ -128,3 +132,10 @@ class Subscriptions:
         raise MCPError(
             INVALID_REQUEST, "no stream is open to tell of changes: first open one, with GET and the Mcp-Session-Id"
         )
+
+
+async def _watch_all(changes: Changes, uris: Iterable[str]) -> None:
+    for uri in uris:
+        # The acknowledgement leaves out what cannot be watched.
+        with suppress(Reject):
+            await changes.watch(uri)
