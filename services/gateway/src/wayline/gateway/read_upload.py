@@ -6,7 +6,6 @@ from base64 import b64decode, b64encode
 from hashlib import sha256
 from typing import Any, TypeVar
 
-import orjson
 from fastapi import Request
 from pydantic import BaseModel, ValidationError
 from starlette.datastructures import UploadFile
@@ -14,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from wayline.contracts.knowledge import IndexDocument
+from wayline.contracts.strict_json import NotStrictJson, read_json
 from wayline.gateway.errors import Empty, WrongContentType
 from wayline.gateway.problems import InvalidBody
 from wayline.gateway.shapes.documents import DocumentBody, FileFields
@@ -60,8 +60,8 @@ async def read_document(request: Request, tenant: str) -> IndexDocument:
 
 def _from_json(body: bytes, tenant: str) -> IndexDocument:
     try:
-        value = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
+        value = read_json(body)
+    except NotStrictJson as error:
         raise HTTPException(422, f"the body is not JSON: {error}") from None
     document = _fit(DocumentBody, value)
     if not document.text.strip():

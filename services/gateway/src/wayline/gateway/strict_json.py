@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-import orjson
 from fastapi import Request
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
 
+from wayline.contracts.strict_json import read_json
+
 
 class StrictRequest(Request):
-    """A request whose JSON has no NaN, no half surrogate pair and no endless nesting, which Python's reader accepts."""
+    """A request whose JSON has no NaN, no half surrogate pair and no deep nesting, which Python's reader accepts."""
 
     async def json(self) -> Any:
-        return orjson.loads(await self.body())
+        return read_json(await self.body())
 
 
 class StrictRoute(APIRoute):

@@ -12,7 +12,8 @@ from typing import Any
 
 import orjson
 
-DEPTH_MAX = 100
+from wayline.contracts.strict_json import DEPTH_MAX
+
 INNER_QUOTES_MAX = 50
 """In one string, not escaped."""
 QUOTES = {'"': '"', "'": "'", "`": "`", "\u201c": "\u201d\u201c", "\u2018": "\u2019\u2018", "\u201d": "\u201d"}

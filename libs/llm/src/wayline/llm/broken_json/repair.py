@@ -8,16 +8,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import orjson
-
+from wayline.contracts.strict_json import DEPTH_MAX, read_json
 from wayline.llm.broken_json import lenient
 
 REPAIR_MAX_CHARS = 100_000
 READS_MAX = 600_000
 """Characters the library may look at, most of them more than once: about half a second, and nothing else runs then."""
-DEPTH_MAX = 100
-"""JSON encoders refuse deeper values."""
-
 PLACES_MAX = 200
 """Where a string of a guess is looked for in its text."""
 OBJECTS_MAX = 50
@@ -41,7 +37,7 @@ _OPEN_NUMBER_MAX_CHARS = 400
 
 def strict(text: str) -> Any:
     """Parse a text that is valid JSON. Raises ValueError for any other."""
-    return orjson.loads(text)
+    return read_json(text)
 
 
 def repaired(text: str) -> Any:

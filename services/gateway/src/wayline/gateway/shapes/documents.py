@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-import orjson
 from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 
 from wayline.contracts import ids
 from wayline.contracts.knowledge import Filter
+from wayline.contracts.strict_json import NotStrictJson, read_json
 from wayline.gateway.shapes.body import ONE_LINE, TEXT_WITHOUT_NUL, Body, Label, Metadata
 
 
@@ -33,8 +33,8 @@ def _decoded(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return orjson.loads(value or "{}")
-    except orjson.JSONDecodeError as error:
+        return read_json(value or "{}")
+    except NotStrictJson as error:
         raise ValueError(f"this is not JSON: {error}") from None
 
 

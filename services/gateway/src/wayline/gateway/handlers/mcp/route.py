@@ -7,10 +7,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import orjson
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
+from wayline.contracts.strict_json import NotStrictJson, read_json
 from wayline.gateway.errors import Forbidden
 from wayline.gateway.handlers.shared.dependencies import LOCAL_NAMES, Gateway, GatewayDependency, Reader
 
@@ -52,8 +52,8 @@ async def mcp(request: Request, gateway: GatewayDependency, caller: Reader) -> R
     _require_known_origin(request, gateway)
     body = await request.body()
     try:
-        message: Any = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
+        message: Any = read_json(body)
+    except NotStrictJson as error:
         # Stricter than the library's reader: what it accepts beyond this could not be written again.
         problem = {"code": PARSE_ERROR, "message": f"this is not JSON: {error}"}
         return JSONResponse({"jsonrpc": "2.0", "id": None, "error": problem}, status_code=400)

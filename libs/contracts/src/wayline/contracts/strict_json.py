@@ -1,0 +1,63 @@
+"""Read JSON that others wrote: a value that is accepted can be written again, and is then the same."""
+
+from __future__ import annotations
+
+import json
+import re
+from math import isfinite
+from typing import Any
+
+from pydantic_core import from_json
+
+DEPTH_MAX = 100
+"""How deep a value of others is nested at most: JSON writers refuse deeper ones, after they have been paid for."""
+INTEGER_MIN = -(2**63)
+INTEGER_MAX = 2**64 - 1
+"""The integers that every reader and writer of a body keeps as they are."""
+
+_OPENING = re.compile(r"[\[{]")
+_LONG_NUMBER = re.compile(r"[0-9]{19}|[eE][+]?[0-9]{3}")
+"""What an integer beyond 64 bits or a number beyond all floats holds."""
+
+
+class NotStrictJson(json.JSONDecodeError):
+    """A text that is no JSON, or whose value could not be written again as it is."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why, "", 0)
+
+    def __str__(self) -> str:
+        return self.msg
+
+
+def read_json(text: str | bytes) -> Any:
+    """Return the value of a text. Raises NotStrictJson, also where the value is too deep or cannot be kept exactly."""
+    try:
+        value = from_json(text, allow_inf_nan=False)
+        whole = text if isinstance(text, str) else text.decode()
+    except ValueError as error:
+        raise NotStrictJson(str(error)) from None
+    # Most texts need no walk through their value.
+    if _LONG_NUMBER.search(whole) or sum(1 for _ in _OPENING.finditer(whole)) > DEPTH_MAX:
+        require_bounded(value)
+    return value
+
+
+def require_bounded(value: Any) -> None:
+    """Refuse a JSON value that is too deep or holds a number that cannot be kept. Raises NotStrictJson."""
+    level, depth = [value], 0
+    while level:
+        below: list[Any] = []
+        for one in level:
+            if isinstance(one, dict):
+                below += one.values()
+            elif isinstance(one, list | tuple):
+                below += one
+            elif isinstance(one, int) and not INTEGER_MIN <= one <= INTEGER_MAX:
+                raise NotStrictJson("it holds an integer of more than 64 bits: send it as a text")
+            elif isinstance(one, float) and not isfinite(one):
+                raise NotStrictJson("it holds a number that is too large")
+        depth += any(isinstance(one, dict | list | tuple) for one in level)
+        if depth > DEPTH_MAX:
+            raise NotStrictJson(f"it is nested more than {DEPTH_MAX} deep")
+        level = below
