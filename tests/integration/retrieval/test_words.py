@@ -6,6 +6,8 @@ from __future__ import annotations
 import unicodedata
 from typing import Any
 
+import pytest
+
 from wayline.chassis import Service
 from wayline.testkit import Platform
 
@@ -64,6 +66,44 @@ async def test_a_word_is_found_however_it_is_typeset(service: Service, client: A
 
     assert [(query, (await found(client, query))[:1]) for query, _ in TYPESET_QUERIES] == [
         (query, [document]) for query, document in TYPESET_QUERIES
+    ]
+
+
+UNSEEN = {
+    "soft hyphen": "Der Wert\u00adpapier\u00adindex stieg.",
+    "zero-width space": "The phil\u200bosophers debated.",
+    "word joiner": "A co\u2060operative bargain.",
+    "line end": "Steuerrecht und Poli\u00ad\n tikwissenschaft",
+    "direction": "\u2067مرحبا بالعالم\u2069 greeting \u202ebackwards\u202c",
+    "byte order mark": "alpha\ufeffbetic order",
+    "tatweel": "كتـــاب وحيد",
+    "emoji": "Ship it 🚀 tomorrow",
+    "plain": "The zymurgy manual and the السفينة ledger.",
+}
+
+UNSEEN_QUERIES = [
+    ("Wertpapierindex", "soft hyphen"),
+    ("philosophers", "zero-width space"),
+    ("cooperative", "word joiner"),
+    ("Politikwissenschaft", "line end"),
+    ("مرحبا", "direction"),
+    ("backwards", "direction"),
+    ("alphabetic", "byte order mark"),
+    ("كتاب", "tatweel"),
+    ("🚀", "emoji"),
+    ("zym\u200burgy", "plain"),
+    ("zymu\u00adrgy", "plain"),
+    ("\u2067السفينة\u2069", "plain"),
+]
+
+
+@pytest.mark.parametrize("mode", ["keyword", "hybrid"])
+async def test_characters_that_nobody_sees_part_no_word(service: Service, client: Any, mode: str):
+    await ingest(client, UNSEEN)
+
+    first = [(query, (await client.search(query, mode=mode)).hits[:1]) for query, _ in UNSEEN_QUERIES]
+    assert [(query, [hit.document_id for hit in hits]) for query, hits in first] == [
+        (query, [document]) for query, document in UNSEEN_QUERIES
     ]
 
 

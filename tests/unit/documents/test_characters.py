@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wayline.documents import characters, without_controls
+from wayline.documents import characters, is_binary, without_controls, without_nuls
 
 RUSSIAN = "Дата;Город;Сумма\n01.02.2026;Москва;1500\n02.02.2026;Казань;2300\n"
 
@@ -87,3 +87,26 @@ def test_control_characters_and_terminal_sequences_are_left_out():
     text = "a\x00b \x1b[31mred\x1b[0m \x1b]0;t\x07 c\x7f\x9b\ud800\ttab\r\nline\rline\x0cpage\u200dé"
 
     assert without_controls(text) == "ab red ]0;t c\ttab\nline\nline\npage\u200dé"
+
+
+@pytest.mark.parametrize(
+    ("content", "binary"),
+    [
+        (b"name\0\0\0city\0\0\0\0of a record\n" * 20, False),
+        (b"a scanned title\0", False),
+        (b"\0" * 50 + b"x" * 50, True),
+        (bytes(range(256)), True),
+        (b"\x7fELF\x02\x01\x01\0\0", True),
+    ],
+)
+def test_nuls_between_words_are_text_and_control_characters_are_not(content: bytes, binary: bool):
+    assert is_binary(characters(content)) is binary
+
+
+def test_nuls_part_words_as_the_padding_that_they_are():
+    assert without_nuls("name\0\0\0city\0") == "name city "
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf16_without_a_mark_is_known_by_its_nuls(encoding: str):
+    assert characters("Grüße aus Köln".encode(encoding)) == "Grüße aus Köln"

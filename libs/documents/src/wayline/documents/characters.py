@@ -23,6 +23,13 @@ DAMAGED_UTF8_MIN = 20
 GUESS_RUN_MIN = 2.0
 """Latin letters beyond ASCII stand alone, mostly: the bytes of others come in longer runs."""
 
+CONTROLS_MAX = 0.02
+"""The share of control characters in a text, white space left out; random bytes have over a tenth."""
+NULS_MAX = 0.3
+"""The share of NULs, which stand for spaces in what programs for fixed widths wrote."""
+UTF16_NULS_MIN = 0.4
+"""The share of NULs at every second byte that only Latin text in two bytes a character has."""
+
 # Only what pages were written in before UTF-8: Python knows other codecs, which are no encodings of text.
 _KNOWN = r"(?:windows|cp|iso|koi8|shift|sjis|euc|gb|big5|mac|tis)[a-z0-9_.-]{0,20}"
 _NAMED_BY_SENDER = re.compile(rf"{_KNOWN}|utf-?16(?:-?[bl]e)?", re.I)
@@ -32,6 +39,8 @@ _BEYOND_ASCII = re.compile(rb"[\x80-\xff]+")
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x85]")
 _CONTROLS = re.compile("\x1b\\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 """Sequences for terminals, control characters, and halves of surrogate pairs."""
+_NO_TEXT = re.compile("[\x01-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffd]")
+_NULS = re.compile("\0+")
 
 
 def characters(content: bytes, *, html: bool = False, charset: str = "") -> str:
@@ -39,13 +48,23 @@ def characters(content: bytes, *, html: bool = False, charset: str = "") -> str:
     for bom, encoding in BYTE_ORDER_MARKS:
         if content.startswith(bom):
             return content.decode(encoding, "replace")
-    named = _named(content, charset, html=html)
+    named = _named(content, charset, html=html) or _two_bytes(content)
     if _only_looks_like_utf8(content, named):
         return _decoded(content, named)
     try:
         return content.decode()
     except UnicodeDecodeError:
         return _decoded(content, named or _guessed(content))
+
+
+def is_binary(text: str) -> bool:
+    """Return whether decoded bytes are no text: too many control characters, or mostly NULs."""
+    return len(_NO_TEXT.findall(text)) > CONTROLS_MAX * len(text) or text.count("\0") > NULS_MAX * len(text)
+
+
+def without_nuls(text: str) -> str:
+    """Return a text with a space in the place of NULs, which no Postgres column takes and no word holds."""
+    return _NULS.sub(" ", text)
 
 
 def without_controls(text: str) -> str:
@@ -60,6 +79,18 @@ def _named(content: bytes, charset: str, *, html: bool) -> str:
     head = content[:CHARSET_WITHIN]
     found = _NAMED_BY_XML.match(head) or (_NAMED_BY_HTML.search(head) if html else None)
     return found[1].decode().lower() if found else ""
+
+
+def _two_bytes(content: bytes) -> str:
+    """Return the UTF-16 of a text without a byte order mark, by where its NULs stand; empty where it is none."""
+    sample = content[:GUESS_WITHIN]
+    least = UTF16_NULS_MIN * len(sample)
+    first, second = sample[::2].count(0), sample[1::2].count(0)
+    if len(content) % 2 or first + second < least:
+        return ""
+    return (
+        "utf-16-le" if first * DAMAGED_UTF8_MIN < second else "utf-16-be" if second * DAMAGED_UTF8_MIN < first else ""
+    )
 
 
 def _only_looks_like_utf8(content: bytes, named: str) -> bool:

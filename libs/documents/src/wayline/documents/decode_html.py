@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html.parser import HTMLParser
 
 from wayline.documents.characters import characters
+from wayline.documents.html_tables import with_rows
 
 _SILENT = frozenset({"script", "style", "template", "noscript", "svg", "head"})
 _BLOCK = frozenset(
@@ -22,12 +23,15 @@ _BLANKS = re.compile(r"\s*\n\s*\n\s*")
 
 
 def html_text(html: str) -> str:
-    """Return the article of a page without its menus as Markdown-like text, or all its text where there is none."""
+    """Return the article of a page without its menus as Markdown-like text, or all its text where there is none.
+
+    A table's row is one line; where the article's extraction would take most rows apart, it is all the page's text.
+    """
     # Takes over half a second to import, and most documents are not HTML.
     import trafilatura
 
     found = trafilatura.extract(html, output_format="txt", include_comments=False, include_tables=True)
-    return found if found and found.strip() else _all_text(html)
+    return _whole(html, found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,15 @@ def html_page(content: bytes, *, charset: str = "", url: str = "") -> HtmlPage:
     )
     title = _TITLE.search(html)
     name = " ".join(entities.unescape(title[1]).split())[:TITLE_CHARS_MAX] if title else ""
-    return HtmlPage(name, found.strip() if found and found.strip() else _all_text(html))
+    return HtmlPage(name, _whole(html, found))
+
+
+def _whole(html: str, found: str | None) -> str:
+    """Return what was found in a page, or all its text where nothing was or the rows of its tables are lost."""
+    rows = with_rows(html, found or "")
+    if rows is not None:
+        return _all_text(rows)
+    return found.strip() if found and found.strip() else _all_text(html)
 
 
 class _Words(HTMLParser):

@@ -13,18 +13,22 @@ from typing import Any
 from wayline.contracts.chat import IMAGES, PDF
 from wayline.contracts.images import seen
 from wayline.contracts.knowledge import IndexDocument
-from wayline.documents import BYTE_ORDER_MARKS, Unreadable, characters, html_text, pdf_pages
+from wayline.documents import (
+    BYTE_ORDER_MARKS,
+    Unreadable,
+    characters,
+    html_text,
+    is_binary,
+    pdf_pages,
+    without_nuls,
+)
 from wayline.llm.tokens import estimate_bytes
-
-BINARY_SHARE = 0.02
-"""Text has no control characters but white space; random bytes have over a tenth."""
 
 NO_TEXT = (
     "The PDF has no text in it, only pictures of pages: run it through text recognition (OCR) first, if it is to be "
     "found. It is kept as it is, and a job can be given it."
 )
 
-_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffd]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _BY_SUFFIX = {
     ".txt": "text/plain",
@@ -134,7 +138,9 @@ def _pdf(content: str | bytes, limits: Limits) -> Decoded:
         seconds_max=limits.read_seconds_max,
         advice="split it, or raise WAYLINE_RETRIEVAL_PDF_PAGES_MAX",
     )
-    found = [Page(storable(text), number=number) for number, text in enumerate(pages, start=1) if text.strip()]
+    found = [
+        Page(storable(without_nuls(text)), number=number) for number, text in enumerate(pages, start=1) if text.strip()
+    ]
     texts = [_encoded(page.text) for page in found]
     tokens = sum(map(estimate_bytes, texts)) or None
     original = Original(content, PDF, pages=len(pages), text_bytes=sum(map(len, texts)), text_tokens=tokens)
@@ -143,8 +149,12 @@ def _pdf(content: str | bytes, limits: Limits) -> Decoded:
 
 def _text(content: str | bytes, media_type: str) -> list[Page]:
     text = content if isinstance(content, str) else characters(content, html=media_type in _HTML)
-    _refuse_binary(text)
-    text = storable(text)
+    if is_binary(text):
+        raise Unreadable(
+            "This is binary data, not text: check the file, and send its real media type "
+            "(text, Markdown, HTML and PDF can be read)."
+        )
+    text = storable(without_nuls(text))
     if media_type in _HTML:
         text = storable(html_text(text))
     if not text.strip():
@@ -203,7 +213,7 @@ def is_text(content: bytes) -> bool:
         text = content.decode(encoding)
     except UnicodeDecodeError:
         return False
-    return bool(text) and len(_CONTROL.findall(text)) <= BINARY_SHARE * len(text)
+    return bool(text) and not is_binary(text)
 
 
 def _suffix(name: str) -> str:
@@ -238,15 +248,6 @@ def size_of(text: str) -> int:
 
 def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
-
-
-def _refuse_binary(text: str) -> None:
-    strange = len(_CONTROL.findall(text))
-    if strange > BINARY_SHARE * len(text):
-        raise Unreadable(
-            "This is binary data, not text: check the file, and send its real media type "
-            "(text, Markdown, HTML and PDF can be read)."
-        )
 
 
 def storable(text: str) -> str:

@@ -222,14 +222,14 @@ LEFT JOIN terms ON terms.tenant = $1 AND terms.term = word.lexeme;
 
 -- name: documents_with_old_words
 SELECT tenant, document_id FROM documents
-WHERE words_version < 2 AND (tenant, document_id) > ($1, $2)
+WHERE words_version < 3 AND (tenant, document_id) > ($1, $2)
 ORDER BY tenant, document_id
 LIMIT $3;
 
 -- name: lock_old_words
 -- No row: a newer version of the document is there, or it is being written.
 SELECT document_id FROM documents
-WHERE tenant = $1 AND document_id = $2 AND words_version < 2
+WHERE tenant = $1 AND document_id = $2 AND words_version < 3
 FOR UPDATE SKIP LOCKED;
 
 -- name: renew_words
@@ -263,7 +263,7 @@ LEFT JOIN renewed USING (chunk_id)
 ORDER BY position;
 
 -- name: end_old_words
-UPDATE documents SET words_version = 2 WHERE tenant = $1 AND document_id = $2;
+UPDATE documents SET words_version = 3 WHERE tenant = $1 AND document_id = $2;
 
 -- name: search
 -- Both legs and their fusion. `@>` alone would let an object match one that only holds it. A leg that the mode leaves out is a constant false condition and costs nothing.

@@ -86,9 +86,9 @@ def choose_share(found: Sequence[Term], *, chunks: int, known: float, unknown: f
     """Return what the vectors are worth in the fusion of one query.
 
     `known` where passages have most of what its words weigh, `unknown` where they have less than half of it, and all
-    where they have none of its words.
+    where they have none of its words. Of a query of nothing but identifiers, such as an emoji, those are the words.
     """
-    words = [term for term in found if not term.word.startswith(IDENTIFIER_SIGN)]
+    words = [term for term in found if not term.word.startswith(IDENTIFIER_SIGN)] or found
     total = sum(weight(term, chunks=chunks) for term in words)
     missing = sum(weight(term, chunks=chunks) for term in words if term.chunks <= 0)
     if missing >= total:

@@ -51,6 +51,13 @@ RETURN
     '\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff'
     '\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff';
 
+-- Characters that nobody sees, each of which would part a word in two: soft hyphens, zero-width spaces and joiners, marks
+-- of direction, byte order marks, and the tatweel of Arabic, which only widens.
+CREATE OR REPLACE FUNCTION unseen() RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN U&'\00AD\034F\061C\180E\200B\200C\200D\200E\200F\202A\202B\202C\202D\202E\2060\2061\2062\2063\2064'
+    '\2066\2067\2068\2069\206A\206B\206C\206D\206E\206F\FEFF\0640';
+
 -- One spelling of what is written in several ways: accents, widths, ligatures, capitals, harakat, forms of alef.
 -- Vowel signs and nuktas of Indic scripts and the voicing marks of Kana stay: they make other words.
 CREATE OR REPLACE FUNCTION folded(body text) RETURNS text
@@ -61,7 +68,9 @@ RETURN CASE WHEN octet_length(body) = length(body) THEN lower(body) ELSE (
         -- Alef wasla, alef maqsura, Farsi yeh, yeh barree, teh marbuta, keheh: as alef, yeh, heh and kaf.
         U&'øØłŁđĐħĦıς\0671\0649\06CC\06D2\0629\06A9', U&'oOlLdDhHiσ\0627\064A\064A\064A\0647\0643'
     ))
-    FROM translate(body, U&'\2019\02BC\2010\2011\2012\2013\2014\2212\00AD\200C\200D\2060\FEFF\0640', '''''------') AS plain,
+    -- A word that a soft hyphen breaks over two lines is one word.
+    FROM regexp_replace(body, '\u00ad[ \t]*\n[ \t]*', '', 'g') AS unbroken,
+        translate(unbroken, U&'\2019\02BC\2010\2011\2012\2013\2014\2212' || unseen(), '''''------') AS plain,
         regexp_replace(plain, '[' || word_breaks() || ']+', ' ', 'g') AS words_apart,
         normalize(regexp_replace(
             normalize(words_apart, NFKD),
@@ -130,11 +139,19 @@ RETURN (
         ) AS pairs (unspaced)
 );
 
+-- Emoji and other pictures, each as an identifier of its code point: the text's other signs part words and are in none.
+CREATE OR REPLACE FUNCTION pictures(body text) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN CASE WHEN body ~ '[\u2600-\u27bf\U0001f300-\U0001faff]' THEN (
+    SELECT string_agg('ǀ' || to_hex(ascii(found[1])), ' ')
+    FROM regexp_matches(body, '[\u2600-\u27bf\U0001f300-\U0001f3fa\U0001f400-\U0001faff]', 'g') AS found
+) END;
+
 -- A text's identifiers as the index knows them. They have no positions: their parts are counted already, so they make no
 -- text longer, and each counts once in it.
 CREATE OR REPLACE FUNCTION identifiers_of(body text) RETURNS tsvector
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN strip(to_tsvector('simple', coalesce(identifiers(folded(body)), '')));
+RETURN strip(to_tsvector('simple', coalesce(identifiers(folded(body)), '') || coalesce(' ' || pictures(body), '')));
 
 -- A chunk's words: the document's name (twice: measured, it says more than a word of the text) as A, the headings
 -- above it as B, its text as D.
