@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from wayline.tool_registry.tools.arguments import PROBLEM_MAX_CHARS, Arguments, digest_of
+from wayline.schemas.problems import PROBLEM_MAX_CHARS
+from wayline.tool_registry.tools.arguments import STEPS_ON_LOOP, Arguments, digest_of
+
+from ....hostile.schemas import CASES
 
 SCHEMA = {
     "type": "object",
@@ -54,9 +59,10 @@ def test_a_huge_value_is_not_repeated_whole():
 
 
 def test_a_schema_that_points_elsewhere_is_not_fetched():
-    schema = {"properties": {"a": {"$ref": "http://127.0.0.1:1/x.json"}}}
+    schema = {"properties": {"a": {"$ref": "http://127.0.0.1:1/x.json"}, "b": {"type": "integer"}}}
 
-    assert "not in it" in (Arguments().problem(schema, {"a": 1}) or "")
+    assert Arguments().check_schema(schema) is None
+    assert Arguments().problem(schema, {"a": 1, "b": "x"}) == "b: 'x' is not of type 'integer'"
 
 
 def test_a_schema_may_point_into_itself():
@@ -88,3 +94,28 @@ def test_an_endlessly_recursive_schema_is_a_problem_not_a_crash():
     schema = {"properties": {"a": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"$ref": "#/$defs/n"}}}
 
     assert "without end" in (Arguments().problem(schema, {"a": 1}) or "")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+async def test_a_hostile_schema_is_judged_or_refused_with_its_limit(case):
+    arguments = Arguments()
+
+    unusable = arguments.check_schema(case.schema)
+    found = None if unusable else await arguments.check(case.schema, case.value, tenant="acme")
+
+    assert (unusable is not None) is (case.outcome == "unusable")
+    assert (found or "").startswith("cannot be checked") is (case.outcome == "over budget")
+
+
+async def test_a_long_check_leaves_the_loop_to_others():
+    schema = {"properties": {"a": {"items": {"type": "integer"}}}}
+    arguments = Arguments()
+    await arguments.check(schema, {}, tenant="acme")
+
+    long = asyncio.create_task(arguments.check(schema, {"a": [1] * STEPS_ON_LOOP + ["x"]}, tenant="acme"))
+    await asyncio.sleep(0)
+    short = await arguments.check(schema, {"a": ["x"]}, tenant="acme")
+
+    assert not long.done()
+    assert short == "a.0: 'x' is not of type 'integer'"
+    assert await long == f"a.{STEPS_ON_LOOP}: 'x' is not of type 'integer'"

@@ -57,7 +57,7 @@ def test_a_tool_that_cannot_be_used_is_left_out():
     assert {name: tool.offered_as for name, tool in admitted.tools.items()} == {"bank__a_b": "a.b"}
     assert admitted.left_out.keys() == {"a_b", "bad"}
     assert admitted.left_out["a_b"] == "its name here would be bank__a_b, which is that of 'a.b'"
-    assert admitted.left_out["bad"].startswith("its schema $.type: 7 is not valid")
+    assert admitted.left_out["bad"].startswith("its schema cannot be used ($.type: 7 is not")
 
 
 def test_a_tools_own_settings_win_over_its_servers():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wayline.contracts.tool_use import RecordedCall
+from wayline.schemas import Budget
 from wayline.tool_registry.tools.arguments import Arguments
 from wayline.tool_registry.tools.impact import CallCheck, ToolChange, compared
 
@@ -70,3 +71,14 @@ def test_a_call_that_was_refused_already_does_not_count():
 
     found = {one.tool: (one.would_fail, one.unchecked) for one in check.impact({"pay": 4, "lost": 1})}
     assert found == {"pay": (1, 0), "lost": (0, 0)}
+
+
+def test_calls_beyond_the_budget_are_unchecked():
+    check = CallCheck({"pay": ToolChange("changed", SCHEMA)}, Arguments(), budget=Budget(10))
+
+    check.take([recorded("pay", {}) for _ in range(20)])
+
+    pay = check.impact({"pay": 20})[0]
+    assert check.is_over
+    assert 0 < pay.would_fail < 10
+    assert pay.would_fail + pay.unchecked == 20

@@ -10,11 +10,12 @@ import orjson
 
 from wayline.llm.broken_json import repair
 from wayline.llm.model import ModelRequest
+from wayline.schemas import Budget, OverBudget, Schema, UnusableSchema, compile_schema
 
 PROBLEMS_MAX = 5
-PROBLEM_MAX_CHARS = 300
-VALIDATORS_MAX = 256
-TOO_DEEP = (RecursionError, orjson.JSONEncodeError)
+SCHEMAS_KEPT_MAX = 256
+STEPS_MAX = 50_000
+"""Of one comparison: other jobs of the process wait for it."""
 
 
 def instruction(schema: dict[str, Any]) -> str:
@@ -40,8 +41,19 @@ def unwrapped(text: str) -> str:
 
 
 def value_problem(schema: dict[str, Any], value: Any) -> str | None:
-    """Return what a schema says against a value, field by field; None if nothing."""
-    return problem(schema, orjson.dumps(value).decode())
+    """Return what a schema says against a value, field by field; None if nothing.
+
+    `schema` may be that of a stranger's tool: what of it cannot be checked in bounds is left to the tool's server.
+    """
+    try:
+        found = _schema(_text(schema), lenient=True).problems(value, budget=Budget(STEPS_MAX))
+    except UnusableSchema as error:
+        return f"cannot be checked, the schema is wrong at {error}"
+    except OverBudget as error:
+        return f"cannot be checked: to compare it with the schema, {error}"
+    except orjson.JSONEncodeError:
+        return "cannot be checked: the schema is nested too deep"
+    return "; ".join(found[:PROBLEMS_MAX]) or None
 
 
 def problem(schema: dict[str, Any], text: str) -> str | None:
@@ -50,29 +62,16 @@ def problem(schema: dict[str, Any], text: str) -> str | None:
         value = repair.strict(text)
     except ValueError as error:
         return f"not JSON: {error}"
-    from jsonschema.exceptions import SchemaError
-    from referencing.exceptions import Unresolvable
-
-    try:
-        wrong = sorted(_validator(_text(schema)).iter_errors(value), key=lambda one: [str(p) for p in one.path])
-    except SchemaError as error:
-        return f"cannot be checked, the schema is wrong at {error.json_path}: {error.message[:PROBLEM_MAX_CHARS]}"
-    except Unresolvable as error:
-        return f"cannot be checked: the schema refers to {error.ref!r}, which is not in it"
-    except TOO_DEEP:
-        return "cannot be checked: nested too deep"
-    return "; ".join(_explained(error) for error in wrong[:PROBLEMS_MAX]) or None
+    return value_problem(schema, value)
 
 
 def schema_problem(schema: dict[str, Any]) -> str | None:
-    """Return why no answer can be checked against a schema; None if it can."""
-    from jsonschema.exceptions import SchemaError
-
+    """Return why no answer can be checked against a schema; None if all of it can."""
     try:
-        _validator(_text(schema))
-    except SchemaError as error:
-        return f"{error.json_path}: {error.message[:PROBLEM_MAX_CHARS]}"
-    except TOO_DEEP:
+        _schema(_text(schema), lenient=False)
+    except UnusableSchema as error:
+        return str(error)
+    except orjson.JSONEncodeError:
         return "it is nested too deep"
     return None
 
@@ -81,19 +80,6 @@ def _text(schema: dict[str, Any]) -> bytes:
     return orjson.dumps(schema, option=orjson.OPT_SORT_KEYS)
 
 
-@lru_cache(maxsize=VALIDATORS_MAX)
-def _validator(schema: bytes) -> Any:
-    from jsonschema.validators import Draft202012Validator, validator_for
-    from referencing.jsonschema import EMPTY_REGISTRY
-
-    parsed = orjson.loads(schema)
-    kind = validator_for(parsed, default=Draft202012Validator)
-    kind.check_schema(parsed)
-    # An empty registry of our own: the library's default would fetch a `$ref` that an agent's author names.
-    return kind(parsed, registry=EMPTY_REGISTRY)
-
-
-def _explained(error: Any) -> str:
-    where = ".".join(str(part) for part in error.absolute_path)
-    message = error.message if len(error.message) <= PROBLEM_MAX_CHARS else f"{error.message[:PROBLEM_MAX_CHARS]}…"
-    return f"{where}: {message}" if where else message
+@lru_cache(maxsize=SCHEMAS_KEPT_MAX)
+def _schema(text: bytes, *, lenient: bool) -> Schema:
+    return compile_schema(orjson.loads(text), lenient=lenient)

@@ -192,7 +192,7 @@ class RunningCalls:
         if to_begin and (problem := tool.unapproved(ask.definition)):
             return failed("definition_changed", problem, effect=tool.effect)
         schema, digest = tool.definition.input_schema, tool.schema_digest
-        if problem := self._arguments.problem(schema, ask.arguments, digest=digest):
+        if problem := await self._arguments.check(schema, ask.arguments, digest=digest, tenant=ask.tenant):
             return failed("invalid_arguments", f"{ask.tool}: {problem}", effect=tool.effect)
         hear = partial(self._hear, ask.key)
         return BoundTool(tool, server, self._telemetry, self._settings.result_max_bytes, tell=hear)

@@ -57,7 +57,7 @@ class ImpactHandlers:
         use = await self._ask(GetToolUse(tenant=ask.tenant, tools=tools, since=since), ToolUse)
         using = await self._ask(FindAgentsUsing(tenant=ask.tenant, tools=tools, versions=use.parked), AgentsUsing)
         parked = await self._ask(FindParkedJobs(tenant=ask.tenant, tools=tools, agents=using.versions), ParkedJobs)
-        check = CallCheck(changes, self.arguments)
+        check = await self.arguments.beside(ask.tenant, partial(CallCheck, changes, self.arguments))
         await self._check(ask.tenant, check, since)
         judged = check.impact({one.tool: one.calls for one in use.counts})
         return ServerImpact(
@@ -83,9 +83,9 @@ class ImpactHandlers:
         while taken < CALLS_CHECKED_MAX:
             ask = ListRecordedCalls(tenant=tenant, tools=tuple(check.tools), since=since, cursor=cursor)
             page = await self._ask(ask, RecordedCalls)
-            check.take(page.calls)
+            await self.arguments.beside(tenant, partial(check.take, page.calls))
             taken, cursor = taken + len(page.calls), page.next_cursor
-            if cursor is None:
+            if cursor is None or check.is_over:
                 return
 
     async def _changes(self, ask: GetImpact) -> Mapping[str, ToolChange]:

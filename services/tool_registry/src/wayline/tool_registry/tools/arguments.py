@@ -2,74 +2,94 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
+from collections.abc import Callable
+from functools import partial
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 import orjson
 
-VALIDATORS_MAX = 2_000
+from wayline.schemas import Budget, OverBudget, Schema, UnusableSchema, compile_schema
+
+T = TypeVar("T")
+
+SCHEMAS_KEPT_MAX = 1_000
+"""Compiled schemas of tools that were called last; one that is compiled again takes about a millisecond."""
+STEPS_ON_LOOP = 2_000
+"""Of a check that is done at once; a longer one goes on beside the event loop."""
+THREADS_MAX = 2
+"""For checks beside the event loop; one tenant takes one of them at a time."""
 PROBLEMS_MAX = 5
-PROBLEM_MAX_CHARS = 300
 
 
 class Arguments:
-    """Compiled schemas, by the hash of their text."""
+    """Compiled schemas of tools, by the hash of their text."""
 
     def __init__(self) -> None:
-        self._compiled: OrderedDict[str, Any] = OrderedDict()
+        self._compiled: OrderedDict[str, Schema] = OrderedDict()
+        self._threads = asyncio.Semaphore(THREADS_MAX)
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    def problem(self, schema: dict[str, Any], arguments: dict[str, Any], *, digest: str | None = None) -> str | None:
+    async def check(
+        self, schema: dict[str, Any], arguments: dict[str, Any], *, digest: str | None = None, tenant: str
+    ) -> str | None:
+        """Return what `problem` does; what takes long is done beside the event loop, in the tenant's turn."""
+        known = digest or digest_of(schema)
+        if known in self._compiled:
+            try:
+                return _problem(self._schema(schema, known), arguments, Budget(STEPS_ON_LOOP))
+            except OverBudget:
+                pass
+        return await self.beside(tenant, partial(self.problem, schema, arguments, digest=known))
+
+    async def beside(self, tenant: str, work: Callable[[], T]) -> T:
+        """Do something beside the event loop, in the tenant's turn."""
+        turn = self._turns.setdefault(tenant, asyncio.Lock())
+        async with turn, self._threads:
+            return await asyncio.to_thread(work)
+
+    def problem(
+        self,
+        schema: dict[str, Any],
+        arguments: dict[str, Any],
+        *,
+        digest: str | None = None,
+        budget: Budget | None = None,
+    ) -> str | None:
         """Return what is wrong, field by field, or None; `digest` is the schema's, where the caller has it."""
-        from referencing.exceptions import Unresolvable
-
         try:
-            wrong = sorted(
-                self._validator(schema, digest).iter_errors(arguments), key=lambda error: [str(p) for p in error.path]
-            )
-        except Unresolvable as error:
-            return f"cannot be checked: the tool's schema refers to {error.ref!r}, which is not in it"
-        except RecursionError:
-            return "cannot be checked: the tool's schema refers to itself without end"
-        return "; ".join(_explain(error) for error in wrong[:PROBLEMS_MAX]) or None
+            return _problem(self._schema(schema, digest or digest_of(schema)), arguments, budget or Budget())
+        except UnusableSchema as error:
+            return f"cannot be checked: the tool's schema cannot be used ({error})"
+        except OverBudget as error:
+            return f"cannot be checked: to compare the arguments with the tool's schema, {error}"
 
     def check_schema(self, schema: dict[str, Any]) -> str | None:
         """Return why nothing could ever be checked against this schema, or None."""
-        from jsonschema.exceptions import SchemaError
-
         try:
-            self._validator(schema)
-        except SchemaError as error:
-            return f"{error.json_path}: {error.message[:PROBLEM_MAX_CHARS]}"
-        except (TypeError, AttributeError, ValueError, RecursionError) as error:
-            # Not of the kind that the library takes it to be, or nothing that a model could be sent: it is too deep, or
-            # has a number of more than 64 bits.
-            return f"cannot be used ({type(error).__name__}: {str(error)[:PROBLEM_MAX_CHARS]})"
+            compile_schema(schema, lenient=True)
+        except UnusableSchema as error:
+            return f"cannot be used ({error})"
         return None
 
-    def _validator(self, schema: dict[str, Any], digest: str | None = None) -> Any:
-        known = digest or digest_of(schema)
-        if known in self._compiled:
-            self._compiled.move_to_end(known)
-            return self._compiled[known]
-        from jsonschema.validators import Draft202012Validator, validator_for
-        from referencing.jsonschema import EMPTY_REGISTRY
+    def _schema(self, schema: dict[str, Any], digest: str) -> Schema:
+        """Return a compiled schema. Raises UnusableSchema."""
+        found = self._compiled.get(digest)
+        if found is None:
+            # A pattern that our engine cannot search is left to the tool's server, which checks again.
+            found = self._compiled[digest] = compile_schema(schema, lenient=True)
+            if len(self._compiled) > SCHEMAS_KEPT_MAX:
+                self._compiled.popitem(last=False)
+        return found
 
-        kind = validator_for(schema, default=Draft202012Validator)
-        kind.check_schema(schema)
-        # An empty registry of our own: the library's default would fetch a `$ref` that a server names.
-        validator = self._compiled[known] = kind(schema, registry=EMPTY_REGISTRY)
-        if len(self._compiled) > VALIDATORS_MAX:
-            self._compiled.popitem(last=False)
-        return validator
+
+def _problem(schema: Schema, arguments: dict[str, Any], budget: Budget) -> str | None:
+    return "; ".join(schema.problems(arguments, budget=budget)[:PROBLEMS_MAX]) or None
 
 
 def digest_of(schema: dict[str, Any]) -> str:
     """Return what a compiled schema is known by."""
     return sha256(orjson.dumps(schema, option=orjson.OPT_SORT_KEYS)).hexdigest()
-
-
-def _explain(error: Any) -> str:
-    where = ".".join(str(part) for part in error.absolute_path)
-    message = error.message if len(error.message) <= PROBLEM_MAX_CHARS else f"{error.message[:PROBLEM_MAX_CHARS]}…"
-    return f"{where}: {message}" if where else message

@@ -9,11 +9,15 @@ from typing import Any, Literal
 
 from wayline.contracts.mcp_servers import FailingCall, ToolImpact
 from wayline.contracts.tool_use import SHOWN_MAX, RecordedCall
-from wayline.tool_registry.tools.arguments import Arguments
+from wayline.schemas import Budget
+from wayline.schemas.limits import STEPS_MAX
+from wayline.tool_registry.tools.arguments import Arguments, digest_of
 from wayline.tool_registry.tools.visible_text import visible
 
 Change = Literal["unchanged", "changed", "new", "gone"]
 
+CHECK_STEPS_MAX = 5_000_000
+"""Of all recorded calls together, about ten seconds on a thread; the calls after that are unchecked."""
 GONE = "the server offers it no more"
 REFUSED_BEFORE = frozenset({"unknown_tool", "invalid_arguments", "definition_changed"})
 """Errors of calls that were refused as they were made, so that no change makes them fail."""
@@ -60,9 +64,22 @@ class CallCheck:
     failed: Counter[str] = field(default_factory=Counter[str])
     checked: Counter[str] = field(default_factory=Counter[str])
 
+    budget: Budget = field(default_factory=lambda: Budget(CHECK_STEPS_MAX))
+    """Of all calls together."""
+
     def __post_init__(self) -> None:
         found = {name: self._why_unusable(one) for name, one in self.changes.items()}
         self._unusable = {name: why for name, why in found.items() if why}
+        self._digests = {
+            name: digest_of(one.schema)
+            for name, one in self.changes.items()
+            if one.schema is not None and name not in self._unusable
+        }
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether no further call can be compared: those are counted as unchecked."""
+        return self.budget.left <= 0
 
     @property
     def tools(self) -> list[str]:
@@ -72,11 +89,13 @@ class CallCheck:
     def take(self, calls: Iterable[RecordedCall]) -> None:
         """Compare calls, and count those that would fail."""
         for call in calls:
+            if self.is_over:
+                return
             if call.error in REFUSED_BEFORE:
                 self.checked[call.tool] += 1
                 continue
             why = self._problem(call)
-            if why is None and call.arguments is None:
+            if self.is_over or (why is None and call.arguments is None):
                 continue
             self.checked[call.tool] += 1
             if why is None:
@@ -113,4 +132,9 @@ class CallCheck:
             return problem
         if one.schema is None:
             return GONE
-        return None if call.arguments is None else self.arguments.problem(one.schema, call.arguments)
+        if call.arguments is None:
+            return None
+        budget = Budget(min(STEPS_MAX, self.budget.left))
+        why = self.arguments.problem(one.schema, call.arguments, digest=self._digests[call.tool], budget=budget)
+        self.budget.left -= budget.spent
+        return why

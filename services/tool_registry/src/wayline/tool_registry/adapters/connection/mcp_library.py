@@ -7,7 +7,7 @@ import importlib
 import logging
 import threading
 
-MODULES = ("mcp", "mcp.server", "mcp.client.streamable_http", "jsonschema")
+MODULES = ("mcp", "mcp.server", "mcp.client.streamable_http")
 QUIET = ("mcp.client", "httpx2")
 """Loggers that repeat what a server wrote and the URLs that were asked: both may hold secrets."""
 
