@@ -7,7 +7,15 @@ import pytest
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import ToolCall
 from wayline.contracts.tools import RECALL, USE_TOOL, Effect, ToolDefinition
-from wayline.executor.prompt.builtin_tools import RECALLED_CHARS, asked_for, may_use, pin, recalled, refusal
+from wayline.executor.prompt.builtin_tools import (
+    RECALLED_CHARS,
+    WholeResult,
+    asked_for,
+    may_use,
+    pin,
+    recalled,
+    refusal,
+)
 from wayline.journal import Call
 from wayline.testkit.jobs import job_with
 
@@ -93,7 +101,7 @@ def test_use_tool_is_there_where_more_could_come(patterns, listed, own):
 
 
 def recall(**arguments) -> str:
-    answer = recalled(ToolCall(call="1", tool=RECALL, arguments=arguments), WHOLE)
+    answer = recalled(ToolCall(call="1", tool=RECALL, arguments=arguments), WholeResult(WHOLE, strangers=False))
     return answer.content if answer.error is None else answer.error.message
 
 

@@ -87,7 +87,7 @@ def test_discovered_tools_are_named_again_when_they_were_not_for_long():
 
     assert reminder(fresh) is None
     assert reminder(old) == NoteMessage(
-        label="AVAILABLE TOOLS", text="Through use_tool:\n- book__page(number, line?): Read a page."
+        label="AVAILABLE TOOLS", text="Through use_tool:\n- book__page(number, line?): Read a page.", quoted=True
     )
 
 

@@ -16,7 +16,7 @@ from wayline.journal import Job
 from wayline.llm.tokens import BYTES_PER_TOKEN
 from wayline.testkit.jobs import job_with
 
-JOB = job_with(offered=(ToolDefinition(name=RECALL),))
+JOB = job_with(offered=(ToolDefinition(name=RECALL), ToolDefinition(name="read")))
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=200),
     lambda inner: st.lists(inner, max_size=80) | st.dictionaries(st.text(max_size=10), inner, max_size=80),
@@ -125,7 +125,7 @@ def test_a_long_error_is_shortened_like_a_result():
     assert tokens(fields["error"].message) <= 300
 
 
-@pytest.mark.parametrize(("job", "tool"), [(Job(), "read"), (JOB, RECALL)])
+@pytest.mark.parametrize(("job", "tool"), [(job_with(offered=(ToolDefinition(name="read"),)), "read"), (JOB, RECALL)])
 def test_results_without_recall_and_recalled_ones_stay_whole(job, tool):
     whole = "word " * 5_000
 

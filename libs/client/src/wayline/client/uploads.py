@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from wayline.client.client import Client
 from wayline.client.documents import document_path
@@ -110,14 +110,21 @@ def _hidden(path: Path) -> bool:
 
 
 async def upload_documents(
-    client: Client, files: Iterable[File], *, done: Callable[[File, dict[str, Any]], None]
+    client: Client,
+    files: Iterable[File],
+    *,
+    done: Callable[[File, dict[str, Any]], None],
+    trust: Literal["trusted", "untrusted"] | None = None,
 ) -> list[tuple[File, dict[str, Any]]]:
-    """Upload files and wait until each is ready or has failed; `done` is called with each."""
+    """Upload files and wait until each is ready or has failed; `done` is called with each.
+
+    `trust`: whether they hold the words of strangers; None leaves that to the gateway.
+    """
     gate = asyncio.Semaphore(AT_ONCE)
 
     async def one(file: File) -> tuple[File, dict[str, Any]]:
         async with gate:
-            document = await _upload(client, file)
+            document = await _upload(client, file, trust=trust)
         done(file, document)
         return file, document
 
@@ -140,12 +147,16 @@ async def _upload_part(client: Client, path: Path) -> dict[str, Any]:
     return {"type": kind, "document_id": document["document_id"], "sha256": document["sha256"]}
 
 
-async def _upload(client: Client, file: File, *, document_id: str | None = None) -> dict[str, Any]:
+async def _upload(
+    client: Client, file: File, *, document_id: str | None = None, trust: str | None = None
+) -> dict[str, Any]:
     try:
         content = await asyncio.to_thread(file.path.read_bytes)
     except OSError as error:
         return _failed(file, error.strerror or str(error))
     fields = {"name": file.name, "document_id": document_id or file.document_id}
+    if trust is not None:
+        fields["trust"] = trust
     try:
         document = await client.post(
             "/v1/documents", fields, file=(file.path.name, content), params={"wait": WAIT_EACH_S}

@@ -59,6 +59,7 @@ class Attachment(Frozen):
     text_tokens: int | None = Field(
         default=None, ge=0, description="Estimated, of that text; null: an earlier build read it, and its bytes tell."
     )
+    untrusted: bool = Field(default=False, description="It holds the words of strangers: a job given it is tainted.")
 
 
 Part = Annotated[TextPart | ImagePart | FilePart, Field(discriminator="type")]
@@ -115,6 +116,11 @@ class NoteMessage(Frozen):
     role: Literal["note"] = "note"
     label: Literal["CONTEXT", "TOOL GUIDANCE", "AVAILABLE TOOLS", "CONTEXT UPDATE", "CORRECTION"]
     text: str
+    quoted: bool = Field(
+        default=False,
+        description="It repeats words that are not the platform's own, so that it never travels with the operator's "
+        "role. Notes of earlier builds do not say so, and are sent as they were.",
+    )
 
 
 class AssistantMessage(Frozen):

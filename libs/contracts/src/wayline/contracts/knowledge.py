@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Literal
@@ -13,6 +14,20 @@ from wayline.contracts.chat import Attachment, Sha256
 
 DOCUMENT_ID_PATTERN = r"^[^\x00-\x1f\x7f]{1,200}$"
 DocumentId = Annotated[str, StringConstraints(pattern=DOCUMENT_ID_PATTERN)]
+
+
+Trust = Literal["trusted", "untrusted"]
+"""Whether a document holds the words of strangers (`untrusted`): they taint the jobs that read them, and are framed."""
+_ORIGINS = ("url", "source_url", "source", "uri", "link")
+"""Names in a document's metadata under which its address usually stands."""
+_ADDRESSES = ("http://", "https://")
+
+
+def trust_by_origin(name: str, metadata: Mapping[str, Any]) -> Trust:
+    """Return how far a document is trusted whose sender did not say: one that is from an address is not."""
+    told = (name, *(metadata.get(key) for key in _ORIGINS))
+    fetched = any(isinstance(one, str) and one.strip().lower().startswith(_ADDRESSES) for one in told)
+    return "untrusted" if fetched else "trusted"
 
 
 class DocumentStatus(StrEnum):
@@ -42,6 +57,7 @@ class Document(Frozen):
     width: int | None = Field(default=None, description="Of an image, in pixels.")
     height: int | None = None
     pages: int | None = Field(default=None, description="Of a PDF.")
+    trust: Trust = Field(default="trusted", description="Whether it holds the words of strangers.")
 
 
 class DocumentPage(Frozen):
@@ -62,6 +78,9 @@ class IndexDocument(Message, subject="documents.index.{tenant}"):
     text: str | None = None
     content_base64: str | None = Field(default=None, description="The bytes of a file, where it is not text.")
     metadata: dict[str, Any] = Field(default_factory=dict)
+    trust: Trust | None = Field(
+        default=None, description="None: a document from an address (its name, or `url` in its metadata) is untrusted."
+    )
 
 
 class AcceptDocument(Request, subject="documents.accept.{tenant}", replies=Document):
@@ -78,6 +97,9 @@ class AcceptDocument(Request, subject="documents.accept.{tenant}", replies=Docum
         description="Of the IndexDocument in its stream, from its PubAck: says that this is a newer version.",
     )
     metadata: dict[str, Any] = Field(default_factory=dict)
+    trust: Trust | None = Field(
+        default=None, description="None: a document from an address (its name, or `url` in its metadata) is untrusted."
+    )
 
 
 class UploadReserved(Frozen):
@@ -202,6 +224,7 @@ class Hit(Frozen):
         default_factory=dict, description="Rank and score of each leg, and how much is covered."
     )
     metadata: dict[str, Any] = Field(default_factory=dict)
+    untrusted: bool = Field(default=False, description="Its document holds the words of strangers.")
 
 
 class SearchResult(Frozen):

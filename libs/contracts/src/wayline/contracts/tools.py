@@ -215,6 +215,11 @@ class ToolReply(Frozen):
         default=None,
         description="The call ended with a question to a person: the next one, under another key, brings the answer.",
     )
+    strangers: bool | None = Field(
+        default=None,
+        description="Whether it holds words of strangers, in its content or in its error; None: the definition of its "
+        "tool tells.",
+    )
 
     @property
     def may_have_charged(self) -> bool:

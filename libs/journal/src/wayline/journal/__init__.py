@@ -48,6 +48,7 @@ from wayline.journal.state import (
     Routing,
     Tools,
 )
+from wayline.journal.strangers import Words, stranger_of, words_of
 from wayline.journal.view import run_result, view
 
 __all__ = [
@@ -79,6 +80,7 @@ __all__ = [
     "State",
     "Tell",
     "Tools",
+    "Words",
     "as_sent",
     "bounded",
     "branch",
@@ -111,9 +113,11 @@ __all__ = [
     "run_result",
     "send_result",
     "signals_held",
+    "stranger_of",
     "unbound",
     "unknown_types",
     "view",
     "with_history",
     "with_progress",
+    "words_of",
 ]

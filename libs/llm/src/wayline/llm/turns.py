@@ -44,8 +44,8 @@ class Input:
 
     @property
     def closing(self) -> list[Other]:
-        """Return the notes it ends with, if anything comes before them: where system messages may stand."""
-        notes = list(takewhile(lambda other: isinstance(other[1], NoteMessage), reversed(self.others)))
+        """Return our own notes that it ends with, if anything comes before them: where system messages may stand."""
+        notes = list(takewhile(lambda other: is_ours(other[1]), reversed(self.others)))
         return notes[::-1] if self.results or len(notes) < len(self.others) else []
 
 
@@ -90,6 +90,11 @@ def turns(
             heard.others.append((index, message))
     _close(found, heard, asked)
     return found
+
+
+def is_ours(message: ChatMessage) -> bool:
+    """Return whether a message may travel with the operator's role: a note that repeats no other words than ours."""
+    return isinstance(message, NoteMessage) and not message.quoted
 
 
 def label(note: NoteMessage) -> str:

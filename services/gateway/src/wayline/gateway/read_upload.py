@@ -73,6 +73,7 @@ def _from_json(body: bytes, tenant: str) -> IndexDocument:
         media_type=document.media_type or _TEXT_TYPES.get(_ending(document.name), "text/plain"),
         text=document.text,
         metadata=document.metadata,
+        trust=document.trust,
     )
 
 
@@ -94,6 +95,7 @@ async def _from_form(request: Request, tenant: str) -> IndexDocument:
         media_type=type_of_file(fields.name, content) if stated in _UNKNOWN_TYPES else stated,
         content_base64=b64encode(content).decode(),
         metadata=fields.metadata,
+        trust=fields.trust,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from wayline.contracts.knowledge import Trust
 from wayline.retrieval.decode_document import Decoded
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class RequestedDocument:
     metadata: dict[str, Any]
     embedding_model: str
     sequence: int
+    trust: Trust = "trusted"
     payloads: tuple[str, ...] = ()
     """The objects on the bus that hold what the message was too large for."""
 

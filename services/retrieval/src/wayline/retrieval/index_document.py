@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wayline.chassis import Failpoint, reach
-from wayline.contracts.knowledge import IndexDocument
+from wayline.contracts.knowledge import IndexDocument, trust_by_origin
 from wayline.retrieval.chunking import chunk
 from wayline.retrieval.decode_document import Decoded, Limits, Page, decode, size_of, storable, storable_json
 from wayline.retrieval.documents import Chunk, Documents, RequestedDocument
@@ -77,10 +77,12 @@ class Indexer:
         content = asked.content_base64
         metadata = storable_json(asked.metadata)
         too_large = len(json.dumps(metadata)) > self.limits.metadata_bytes_max
+        name = storable(asked.name) or asked.document_id
         return RequestedDocument(
             tenant=asked.tenant,
             document_id=asked.document_id,
-            name=storable(asked.name) or asked.document_id,
+            name=name,
+            trust=asked.trust or trust_by_origin(name, metadata),
             media_type=storable(asked.media_type),
             size_bytes=len(content) * 3 // 4 if content is not None else size_of(asked.text or ""),
             metadata={} if too_large else metadata,

@@ -1,10 +1,10 @@
 -- name: accept_document
 -- Says queued for a new document or a newer version, and leaves alone what has got further.
-INSERT INTO documents (tenant, document_id, name, media_type, size_bytes, metadata, status)
-VALUES ($1, $2, $3, $4, $5, $6, 'queued')
+INSERT INTO documents (tenant, document_id, name, media_type, size_bytes, metadata, trust, status)
+VALUES ($1, $2, $3, $4, $5, $6, $8, 'queued')
 ON CONFLICT (tenant, document_id) DO UPDATE SET
     name = excluded.name, media_type = excluded.media_type, size_bytes = excluded.size_bytes,
-    metadata = excluded.metadata, status = 'queued', chunks_done = 0, chunks_total = NULL, error = NULL
+    metadata = excluded.metadata, trust = excluded.trust, status = 'queued', chunks_done = 0, chunks_total = NULL, error = NULL
 WHERE CASE documents.status
     WHEN 'deleted' THEN $7::bigint IS NULL OR $7 > documents.deleted_sequence
     ELSE $7 > documents.sequence
@@ -14,12 +14,13 @@ END;
 -- Takes a document for the message with this sequence; no row comes back when a newer message, a deletion after it or
 -- an earlier delivery of it was there first.
 INSERT INTO documents (
-    tenant, document_id, name, media_type, size_bytes, metadata, embedding_model, sequence, status, payloads
+    tenant, document_id, name, media_type, size_bytes, metadata, embedding_model, sequence, status, payloads, trust
 )
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'indexing', $10::text[])
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'indexing', $10::text[], $11)
 ON CONFLICT (tenant, document_id) DO UPDATE SET
     name = excluded.name, media_type = excluded.media_type, size_bytes = excluded.size_bytes,
     metadata = excluded.metadata, embedding_model = excluded.embedding_model, sequence = excluded.sequence,
+    trust = excluded.trust,
     status = 'indexing', chunks_done = 0, chunks_total = NULL, error = NULL, deleted_sequence = NULL,
     payloads = (
         SELECT coalesce(array_agg(name), '{}')
@@ -97,7 +98,7 @@ DELETE FROM uploads WHERE tenant = $1 AND name = ANY ($2::text[]);
 
 -- name: get_document
 SELECT document_id, name, status, documents.media_type, chunks_done, chunks_total, size_bytes, error, metadata,
-    embedding_model, created_at, sha256, width, height, pages
+    embedding_model, created_at, sha256, width, height, pages, trust
 FROM documents
 LEFT JOIN originals USING (tenant, document_id)
 WHERE tenant = $1 AND document_id = $2 AND status <> 'deleted';
@@ -118,7 +119,7 @@ DELETE FROM originals WHERE tenant = $1 AND document_id = $2;
 
 -- name: describe_originals
 SELECT document_id, name, status, error, sha256, originals.media_type, octet_length(content) AS size_bytes, width, height,
-    pages, text_bytes, text_tokens
+    pages, text_bytes, text_tokens, trust = 'untrusted' AS untrusted
 FROM documents
 LEFT JOIN originals USING (tenant, document_id)
 WHERE tenant = $1 AND document_id = ANY ($2::text[]) AND status <> 'deleted';
@@ -139,7 +140,7 @@ SELECT sequence, deleted_sequence FROM documents WHERE tenant = $1 AND document_
 
 -- name: list_documents
 SELECT document_id, name, status, documents.media_type, chunks_done, chunks_total, size_bytes, error, metadata,
-    embedding_model, created_at, sha256, width, height, pages
+    embedding_model, created_at, sha256, width, height, pages, trust
 FROM documents
 LEFT JOIN originals USING (tenant, document_id)
 WHERE tenant = $1 AND status <> 'deleted'
@@ -326,7 +327,7 @@ best AS MATERIALIZED (
     SELECT * FROM fused WHERE $18::float8 IS NULL OR score >= $18 ORDER BY score DESC, chunk_id LIMIT $19
 )
 SELECT chunk_id, score, words_rank, words_score, vector_rank, vector_score, document_id, name, text, metadata,
-    ARRAY(SELECT quoted FROM term WHERE passage.words @@ word) AS held
+    trust = 'untrusted' AS untrusted, ARRAY(SELECT quoted FROM term WHERE passage.words @@ word) AS held
 FROM best
 -- One look-up a passage by the primary key, whatever the planner believes about the table.
 CROSS JOIN LATERAL (
@@ -335,6 +336,9 @@ CROSS JOIN LATERAL (
     WHERE tenant = $1 AND chunks.chunk_id = best.chunk_id
     LIMIT 1
 ) AS passage
+CROSS JOIN LATERAL (
+    SELECT trust FROM documents WHERE tenant = $1 AND documents.document_id = passage.document_id LIMIT 1
+) AS document
 ORDER BY score DESC, chunk_id;
 
 -- name: begin_embedding

@@ -173,4 +173,5 @@ def _hit(row: Record, *, fused_with: float | None, covered: float | None) -> Hit
         score=row["score"],
         why=why,
         metadata=row["metadata"],
+        untrusted=row["untrusted"],
     )

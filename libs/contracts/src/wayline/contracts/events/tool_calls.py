@@ -89,6 +89,11 @@ class ToolCompleted(Event):
     )
     loaded: LoadedTools | None = Field(default=None, description="The definitions in `content`, of `tool_search`.")
     child: ChildEnd | None = Field(default=None, description="The job whose end this is, of a call of `run_agent`.")
+    words: Literal["trusted", "strangers"] | None = Field(
+        default=None,
+        description="Whose words it holds, where the definition of its tool does not tell that: those of strangers "
+        "taint the job. None: as the definition says.",
+    )
 
 
 class ToolUnknown(Event):

@@ -22,6 +22,10 @@ class Parent(Frozen):
     tainted_by: str | None = Field(
         default=None, description="The untrusted tool whose words the task may hold, because the parent had read them."
     )
+    ask_when_tainted: bool = Field(
+        default=False, description="The parent's agent asks a person once tainted: so does this job, whatever its own."
+    )
+    ask_egress: bool = Field(default=False, description="The same of calls of untrusted tools.")
 
 
 class Child(Frozen):

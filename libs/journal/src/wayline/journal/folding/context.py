@@ -9,6 +9,7 @@ from wayline.contracts import events as e
 from wayline.contracts.working_context import KnownEntity
 from wayline.journal.folding.tools import RAN
 from wayline.journal.state import Changes, Job
+from wayline.journal.strangers import stranger_of
 
 PER_TYPE_MAX = 5
 TYPES_MAX = 10
@@ -26,8 +27,7 @@ def _completed(job: Job, event: e.ToolCompleted) -> Changes:
         changes["tools_used"] = (*(tool for tool in used if tool != event.tool), event.tool)[-TOOLS_MAX:]
     if not event.entities:
         return changes
-    definition = job.tools.definition(event.tool)
-    untrusted = definition is not None and definition.untrusted
+    untrusted = stranger_of(job, event) is not None
     declared = [
         KnownEntity(type=one.type, id=one.id, name=one.name, tool=event.tool, untrusted=untrusted)
         for one in event.entities

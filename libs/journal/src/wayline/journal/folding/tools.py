@@ -9,6 +9,7 @@ from wayline.contracts import events as e
 from wayline.contracts.tools import ToolDefinition
 from wayline.journal.repeats import counted
 from wayline.journal.state import Approval, Call, Changes, Job
+from wayline.journal.strangers import stranger_of
 
 _MISREAD = frozenset({"unknown_tool", "invalid_arguments"})
 RAN = frozenset({"tool_failed", "timeout"})
@@ -65,7 +66,9 @@ def _continued(job: Job, event: e.SessionContinued) -> Changes:
     tools: Changes = {"discovered": event.discovered}
     if event.tools is not None:
         tools |= {"offered": event.tools, "deferred_tokens": event.deferred_tokens}
-    return tools | ({"tainted_by": event.tainted_by} if event.tainted_by is not None else {})
+    # A document that the job itself was given has tainted it before.
+    taints = event.tainted_by is not None and job.tools.tainted_by is None
+    return tools | ({"tainted_by": event.tainted_by} if taints else {})
 
 
 def _requested(job: Job, event: e.ToolRequested) -> Changes:
@@ -154,15 +157,17 @@ def _injected(job: Job, event: e.ContextInjected) -> Changes:
 
 
 def _tainted(job: Job, event: e.ToolCompleted) -> Changes:
-    """Note the first untrusted tool whose words the job reads; a tool's failure says words, too."""
+    """Note the first untrusted tool whose words the job reads, in a result or in an error."""
     if job.tools.tainted_by is not None:
         return {}
-    if event.child is not None:
-        return {"tainted_by": event.child.tainted_by} if event.child.tainted_by else {}
-    if event.error is not None and event.error.code != "tool_failed":
-        return {}
-    definition = job.tools.definition(event.tool)
-    return {"tainted_by": event.tool} if definition is not None and definition.untrusted else {}
+    stranger = stranger_of(job, event)
+    return {"tainted_by": stranger} if stranger is not None else {}
+
+
+def _routed(job: Job, event: e.JobRouted) -> Changes:
+    """Note the first of the documents given to the job that holds the words of strangers."""
+    untrusted = next((one.name for one in event.attachments if one.untrusted), None)
+    return {"tainted_by": untrusted} if untrusted is not None and job.tools.tainted_by is None else {}
 
 
 def _with(job: Job, number: str, **changes: Any) -> tuple[Call, ...]:
@@ -183,6 +188,7 @@ def _decided_by(event: e.DecisionMade, call: Call) -> Call:
 
 CHANGES: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
     e.JobSubmitted: _submitted,
+    e.JobRouted: _routed,
     e.JobRerouted: _rerouted,
     e.ModelRequested: _model_requested,
     e.AuxiliaryRequested: _aux_asked,

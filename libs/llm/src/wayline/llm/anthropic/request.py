@@ -194,7 +194,7 @@ def _other(other: Other, request: ModelRequest) -> list[Block]:
         return [Block(index, _text(label(message)))]
     if isinstance(message, ToolMessage):
         return [Block(index, _text(orphan_result(message)))]
-    parts = [_part(part, request) for part in message.parts]
+    parts = [_part(part, request) for part in inputs.announced(message.parts, request)]
     beside = asides(message)
     content = [part for part in parts if part.get("text", " ").strip() or part["type"] != "text"]
     content += [_text(beside)] if beside else []

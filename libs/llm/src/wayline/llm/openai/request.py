@@ -26,7 +26,19 @@ from wayline.llm import inputs, knobs, media, schemas, structured
 from wayline.llm.deferred import found_tools
 from wayline.llm.knobs import BY_STRENGTH
 from wayline.llm.model import ModelRequest
-from wayline.llm.turns import NO_ANSWER, NO_RESULT, Answer, Input, Other, Result, asides, label, orphan_result, turns
+from wayline.llm.turns import (
+    NO_ANSWER,
+    NO_RESULT,
+    Answer,
+    Input,
+    Other,
+    Result,
+    asides,
+    is_ours,
+    label,
+    orphan_result,
+    turns,
+)
 
 Json = dict[str, Any]
 Images = Mapping[int, Sequence[ToolImage]]
@@ -202,7 +214,8 @@ def _input(
         if each.id in searches:
             results.append(Item(each.index, _search_output(each, found.get(each.index, ()))))
             if text := _beside(each, told=each.index in found):
-                beside.append(Item(each.index, _spoken(_note_role(request), [_text(text)])))
+                # It names tools and servers, as others named them.
+                beside.append(Item(each.index, _spoken("user", [_text(text)])))
         else:
             results.append(_result(each, images.get(each.index, ()), marks=marks))
     return results + beside + [_other(other, request) for other in turn.others]
@@ -237,16 +250,14 @@ def _result(result: Result, images: Sequence[ToolImage], *, marks: bool) -> Item
 def _other(other: Other, request: ModelRequest) -> Item:
     index, message = other
     if isinstance(message, NoteMessage):
-        return Item(index, _spoken(_note_role(request), [_text(label(message))]))
+        role = "developer" if request.card.system_messages and is_ours(message) else "user"
+        return Item(index, _spoken(role, [_text(label(message))]))
     if isinstance(message, ToolMessage):
         return Item(index, _spoken("user", [_text(orphan_result(message))]))
     beside = asides(message)
-    parts = [_part(part, request) for part in message.parts] + ([_text(beside)] if beside else [])
+    said = [_part(part, request) for part in inputs.announced(message.parts, request)]
+    parts = said + ([_text(beside)] if beside else [])
     return Item(index, _spoken("user", parts))
-
-
-def _note_role(request: ModelRequest) -> str:
-    return "developer" if request.card.system_messages else "user"
 
 
 def _part(part: TextPart | ImagePart | FilePart, request: ModelRequest) -> Json:

@@ -9,7 +9,7 @@ from wayline.contracts.chat import AssistantMessage, FilePart, ImagePart, TextPa
 from wayline.llm import inputs, knobs, media, schemas, structured
 from wayline.llm.model import ModelRequest
 from wayline.llm.openai_chat.reply import wanted_call
-from wayline.llm.turns import NO_RESULT, Answer, Other, Result, label, orphan_result, turns
+from wayline.llm.turns import NO_RESULT, Answer, Other, Result, is_ours, label, orphan_result, turns
 
 Json = dict[str, Any]
 
@@ -135,7 +135,8 @@ def _shown(result: Result, images: Sequence[ToolImage]) -> Json:
 def _other(other: Other, request: ModelRequest) -> Json:
     _, message = other
     if message.role == "note":
-        return {"role": "system" if request.card.system_messages else "user", "content": label(message)}
+        ours = request.card.system_messages and is_ours(message)
+        return {"role": "system" if ours else "user", "content": label(message)}
     if message.role == "tool":
         return {"role": "user", "content": orphan_result(message)}
     return {"role": "user", "content": _content(message, request)}
@@ -146,7 +147,7 @@ def _content(message: UserMessage, request: ModelRequest) -> str | list[Json]:
     texts = [part.text for part in message.parts if part.type == "text"]
     if len(texts) == len(message.parts):
         return "\n\n".join([*texts, *message.asides])
-    parts = [_part(part, request) for part in message.parts]
+    parts = [_part(part, request) for part in inputs.announced(message.parts, request)]
     return [*parts, *({"type": "text", "text": text} for text in message.asides)]
 
 

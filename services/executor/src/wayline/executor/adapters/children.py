@@ -10,6 +10,7 @@ from wayline.chassis import Bus, Failpoint, keep_trying, reach
 from wayline.contracts import ids
 from wayline.contracts.errors import Reject
 from wayline.contracts.jobs import ChildState, Parent, StartChild
+from wayline.executor.decide.approvals import taint_policy
 from wayline.executor.decide.children import Task, task_of
 from wayline.journal import Call, Job, JobLog, fold, have_ended
 from wayline.telemetry import JobTrace
@@ -40,7 +41,7 @@ class Children:
     async def _ask(
         self, job: Job, call: Call, task: Task, *, lane: str, seconds: float, stop: str | None = None
     ) -> ChildState:
-        above = job.family.parent
+        above, policy = job.family.parent, taint_policy(job)
         request = StartChild.model_validate(
             {
                 "tenant": job.tenant,
@@ -50,6 +51,8 @@ class Children:
                     call=call.wanted.call,
                     depth=above.depth + 1 if above else 1,
                     tainted_by=job.tools.tainted_by,
+                    ask_when_tainted=policy.acts,
+                    ask_egress=policy.egress,
                 ),
                 "agent": task.agent,
                 "input": task.input,

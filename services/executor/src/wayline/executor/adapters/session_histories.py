@@ -10,7 +10,7 @@ from wayline.chassis import Bus
 from wayline.contracts.chat import ChatMessage
 from wayline.contracts.events import HistoryEnd
 from wayline.executor.decide.session_history import carried, continues
-from wayline.executor.prompt.builtin_tools import ended_call, whole_result
+from wayline.executor.prompt.builtin_tools import WholeResult, ended_call, whole_result
 from wayline.journal import (
     CHAIN_MAX,
     HistoryLost,
@@ -74,7 +74,7 @@ class SessionHistories:
         except HistoryLost:
             return True
 
-    async def result(self, job: Job, of: str, step: int, call: str) -> str | None:
+    async def result(self, job: Job, of: str, step: int, call: str) -> WholeResult | None:
         """Return the whole result of a tool call of an earlier job; None: it is in no job of this history.
 
         Only the jobs of the history are read: a model must not read another conversation by naming a job of it.
@@ -89,7 +89,7 @@ class SessionHistories:
                 return None
             if end.job_id == of:
                 event = ended_call(await jobs.records(head.sequence), step, call)
-                return None if event is None else whole_result(event)
+                return None if event is None else whole_result(await folded(jobs, head), event)
             end = (await folded(jobs, head)).session.history_end
         return None
 

@@ -6,7 +6,7 @@ import asyncio
 import time
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from wayline.chassis import Bus, Failpoint, keep_trying, reach
 from wayline.chassis.concurrency.single_flight import SingleFlight
@@ -145,7 +145,9 @@ class ToolRegistry:
                 continue
             except Reject as error:
                 if error.code != Bug.code or _is_free_read(job, call):
-                    return ToolReply(status="failed", error=ToolError(code="refused", message=str(error)))
+                    return ToolReply(
+                        status="failed", error=ToolError(code="refused", message=str(error)), strangers=False
+                    )
                 # The registry failed before, while or after the tool acted: only its ledger can tell.
                 if datetime.now(UTC) > request.deadline:
                     return ToolReply(status="unknown", effect=Effect.ONCE)
@@ -193,7 +195,9 @@ class ToolRegistry:
                 continue
             except Reject as error:
                 if error.code != Bug.code:
-                    return ToolReply(status="failed", error=ToolError(code="refused", message=str(error)))
+                    return ToolReply(
+                        status="failed", error=ToolError(code="refused", message=str(error)), strangers=False
+                    )
                 await asyncio.sleep(ASK_AFTER_BUG_S)
                 continue
             if reply.status != "in_progress":
@@ -207,7 +211,7 @@ class ToolRegistry:
                 return await self.resolve(job, call, decision)
         except TimeoutError:
             if decision.outcome == "succeeded":
-                return ToolReply(status="success", content=decision.content)
+                return ToolReply(status="success", content=decision.content, strangers=False)
             return _unknown()
 
 
@@ -226,8 +230,13 @@ def _call_fields(job: Job, call: Call, *, within_s: float) -> dict[str, Any]:
     }
 
 
+def _failed(code: Literal["refused", "cancelled"], message: str) -> ToolReply:
+    """Return a failure in the words of this platform."""
+    return ToolReply(status="failed", error=ToolError(code=code, message=message), strangers=False)
+
+
 def _unknown() -> ToolReply:
-    return ToolReply(status="failed", error=ToolError(code="cancelled", message=NOBODY_KNOWS))
+    return _failed("cancelled", NOBODY_KNOWS)
 
 
 def _is_free_read(job: Job, call: Call) -> bool:

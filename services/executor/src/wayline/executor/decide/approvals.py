@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -102,7 +102,8 @@ def digest_to_call(job: Job, number: str, tool: str) -> str | None:
     config = job.routing.config
     if config is None or job.tools.definition(tool) is not None:
         return None
-    tainted = (config.ask_when_tainted or config.ask_egress) and job.tools.tainted_by is not None
+    when = taint_policy(job)
+    tainted = (when.acts or when.egress) and job.tools.tainted_by is not None
     return "" if tainted or ask_of_agent(config, tool) != "never" else None
 
 
@@ -152,8 +153,27 @@ def cause(job: Job, definition: ToolDefinition | None) -> ApprovalCause | None:
         return "agent"
     # A job that this one starts is tainted with it, and asks for itself.
     acts = definition.effect is not Effect.READ and definition.name != RUN_AGENT
-    asks = (config.ask_when_tainted and acts) or (config.ask_egress and definition.is_egress)
+    when = taint_policy(job)
+    asks = (when.acts and acts) or (when.egress and definition.is_egress)
     return "tainted" if asks and job.tools.tainted_by is not None else None
+
+
+class TaintPolicy(NamedTuple):
+    """Which calls of a tainted job a person must approve."""
+
+    acts: bool
+    """Those of tools that do more than read."""
+    egress: bool
+    """Those whose arguments may reach strangers."""
+
+
+def taint_policy(job: Job) -> TaintPolicy:
+    """Return the stricter of the policies of a job's agent and of the jobs above it: a child is no way around them."""
+    config, above = job.routing.config, job.family.parent
+    return TaintPolicy(
+        acts=bool((config and config.ask_when_tainted) or (above and above.ask_when_tainted)),
+        egress=bool((config and config.ask_egress) or (above and above.ask_egress)),
+    )
 
 
 def ask_of_agent(config: AgentConfig, tool: str) -> Ask:

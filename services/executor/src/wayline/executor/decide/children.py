@@ -79,11 +79,17 @@ def over_limit(job: Job, limits: Limits, *, place: int) -> ToolReply | None:
 
 def refused(code: str, message: str) -> ToolReply:
     """Return the answer to a call that starts nothing."""
-    return ToolReply(status="failed", error=ToolError.model_validate({"code": code, "message": message}))
+    return ToolReply(
+        status="failed", error=ToolError.model_validate({"code": code, "message": message}), strangers=False
+    )
 
 
 def reply_of(child: Job) -> ToolReply:
-    """Return the end of a job as the result of the call that started it."""
+    """Return the end of a job as the result of the call that started it; what a tainted one says is of strangers."""
+    return _end(child).model_copy(update={"strangers": child.tools.tainted_by is not None})
+
+
+def _end(child: Job) -> ToolReply:
     ended, agent = child.life.ended, child.life.submitted.agent if child.life.submitted else "-"
     match ended:
         case JobCompleted():

@@ -46,7 +46,8 @@ def carried(tail: Job) -> dict[str, Any]:
 
 def lost_note(why: str, context: WorkingContext) -> NoteMessage:
     """Return what a model is told in the place of a history that is lost."""
-    return NoteMessage(label="CONTEXT", text="\n".join(filter(None, (f"{FORGOTTEN}: {why}.", in_words(context)))))
+    text = "\n".join(filter(None, (f"{FORGOTTEN}: {why}.", in_words(context))))
+    return NoteMessage(label="CONTEXT", text=text, quoted=True)
 
 
 def _still_usable(job: Job, tail: Job) -> tuple[ToolDefinition, ...]:

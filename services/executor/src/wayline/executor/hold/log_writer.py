@@ -11,7 +11,7 @@ from wayline.chassis import Failpoint, reach
 from wayline.contracts import ids
 from wayline.contracts.chat import ChatMessage
 from wayline.contracts.events import Event, SpanRef
-from wayline.executor.prompt.builtin_tools import ended_call, whole_result
+from wayline.executor.prompt.builtin_tools import WholeResult, ended_call, whole_result
 from wayline.journal import Fenced, Head, Job, JobLog, evolve
 
 E = TypeVar("E", bound=Event)
@@ -94,15 +94,15 @@ class LogWriter:
         """Write the next record as a new holder."""
         self._claim = {"owner": owner, "attempt": attempt, "epoch": epoch}
 
-    async def result(self, step: int, call: str) -> str | None:
+    async def result(self, step: int, call: str) -> WholeResult | None:
         """Return the whole result of a tool call, read from the log; None: there is none."""
         event = await self._ended_call(step, call)
-        return None if event is None else whole_result(event)
+        return None if event is None else whole_result(self.job, event)
 
     async def shown_result(self, step: int, call: str) -> dict[str, Any] | None:
         """Return what the model was shown of a tool call, read from the log as fields of `ToolCompleted`."""
         event = await self._ended_call(step, call)
-        shown = ("status", "content", "error", "citations", "loaded")
+        shown = ("status", "content", "error", "citations", "loaded", "words")
         return None if event is None else {name: event[name] for name in shown if event.get(name) is not None}
 
     async def _ended_call(self, step: int, call: str) -> dict[str, Any] | None:

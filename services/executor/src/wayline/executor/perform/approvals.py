@@ -15,7 +15,11 @@ from wayline.executor.decide.actions import AskApproval, EndDenied
 from wayline.executor.hold.log_writer import Draft, draft
 from wayline.executor.perform.job_run import JobRun
 from wayline.executor.perform.park_or_end import expiry
-from wayline.journal import Call, Job
+from wayline.executor.prompt.shorten import cut, framed
+from wayline.journal import Call, Job, words_of
+
+QUOTED_BYTES_MAX = 2_000
+"""Of what a tool's server said when it asked a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,10 @@ async def end_denied(run: JobRun, action: EndDenied) -> Iterable[Draft]:
 
 def denied(job: Job, call: Call) -> Draft:
     """Return the end of a call that nobody approved."""
-    return failed(job, call, "denied", _denial(job, call))
+    approval = job.tools.approval(call.wanted.call)
+    asked = approval is not None and approval.asked.input is not None
+    # What a tool's server asked is in its own words.
+    return failed(job, call, "denied", _denial(job, call), strangers=None if asked else False)
 
 
 def ask_again(run: JobRun, call: Call, changed: ToolChanged) -> list[Draft]:
@@ -51,7 +58,8 @@ def ask_again(run: JobRun, call: Call, changed: ToolChanged) -> list[Draft]:
     if definition is None:
         return [failed(job, call, "unknown_tool", f"there is no tool {tool!r} any more")]
     if wrong := rules.arguments_problem(definition, rules.arguments_of(job, call)):
-        return [failed(job, call, "invalid_arguments", f"{tool}: {wrong}")]
+        # It quotes the schema, which is the server's.
+        return [failed(job, call, "invalid_arguments", f"{tool}: {wrong}", strangers=None)]
     told = [] if definition == job.tools.definition(tool) else [draft(e.ToolsDiscovered, tools=(definition,))]
     if told and rules.cause(job, definition) is None and job.tools.approval(call.wanted.call) is None:
         # A read of which the job did not know that it is one: now it does, and the call goes on.
@@ -100,11 +108,15 @@ def requested(
     )
 
 
-def failed(job: Job, call: Call, code: Any, message: str) -> Draft:
-    """Return the end of a call that was not made."""
-    named = {"step": job.model.step, "call": call.wanted.call, "tool": call.meant.tool}
+def failed(job: Job, call: Call, code: Any, message: str, *, strangers: bool | None = False) -> Draft:
+    """Return the end of a call that was not made; `strangers`: whether it says words of theirs, None: as its tool's."""
+    tool = call.meant.tool
+    named = {"step": job.model.step, "call": call.wanted.call, "tool": tool}
+    words = words_of(job.tools.definition(tool), strangers=strangers)
+    if words == "strangers" and job.code.call(call.wanted.call) is None:
+        message = framed(tool, message)
     error = ToolError(code=code, message=message)
-    return draft(e.ToolCompleted, _span(job, call), **named, status="failed", error=error)
+    return draft(e.ToolCompleted, _span(job, call), **named, status="failed", error=error, words=words)
 
 
 def _span(job: Job, call: Call) -> str:
@@ -120,9 +132,14 @@ def _denial(job: Job, call: Call) -> str:
         asked = approval.asked.input
         who = "nobody answered in time" if approval.decided.decision == "expired" else "a person declined to answer"
         if asked.after_cancel is None:
-            return f"the tool asked for input ({asked.message}) and {who}, so it was not done{reason}"
-        ended = f"it ended without an answer, and said: {asked.after_cancel!r}"
-        return f"the tool asked for input ({asked.message}) and {who}{reason}; {ended}"
+            return f"the tool asked for input ({_quoted(asked.message)}) and {who}, so it was not done{reason}"
+        ended = f"it ended without an answer, and said: {_quoted(asked.after_cancel)!r}"
+        return f"the tool asked for input ({_quoted(asked.message)}) and {who}{reason}; {ended}"
     if approval.decided.decision == "expired":
         return "nobody approved this call in time, so it was not made"
     return f"a person denied this call, so it was not made{reason}"
+
+
+def _quoted(words: str) -> str:
+    """Return what a server said, as much of it as a model is shown."""
+    return cut(words, QUOTED_BYTES_MAX)

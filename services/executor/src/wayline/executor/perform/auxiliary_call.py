@@ -14,6 +14,7 @@ from typing import Any
 from wayline.chassis import Failpoint, reach
 from wayline.contracts import events as e
 from wayline.contracts import ids
+from wayline.contracts.chat import NoteMessage
 from wayline.contracts.errors import Reject
 from wayline.contracts.jobs import Failure
 from wayline.contracts.money import Usage
@@ -80,20 +81,22 @@ async def compact(run: JobRun, action: Compact) -> Sequence[Draft]:
         return (
             draft(
                 e.ContextCompacted,
-                note=compaction.note(finished.message.text, run.writer.job.working_context),
+                note=_summary(run.writer.job, finished.message.text),
                 kept=action.kept,
             ),
         )
 
     if action.card is None:
         text = compaction.outline(run.writer.job, action.kept)
-        return (
-            draft(e.ContextCompacted, note=compaction.note(text, run.writer.job.working_context), kept=action.kept),
-        )
+        return (draft(e.ContextCompacted, note=_summary(run.writer.job, text), kept=action.kept),)
     request = compaction.question(run.writer.job, action, attempt_id=_next_id(run.writer.job))
     call = AuxiliaryCall("compaction", request, compaction.SECONDS_MAX)
     ended = await _ask(run, call, answered)
     return (_not_made(run.writer.job, call, ended),) if isinstance(ended, NotMade) else ended
+
+
+def _summary(job: Job, text: str) -> NoteMessage:
+    return compaction.note(text, job.working_context, tainted=job.tools.tainted_by is not None)
 
 
 async def summarize(run: JobRun, action: Summarize) -> Sequence[Draft]:
@@ -102,7 +105,8 @@ async def summarize(run: JobRun, action: Summarize) -> Sequence[Draft]:
     await run.writer.append(Failpoint.EXECUTOR_RESULT_BEFORE, Failpoint.EXECUTOR_RESULT_AFTER)
     job = run.writer.job
     step = job.model.step
-    whole = await run.writer.result(step, action.call) or ""
+    result = await run.writer.result(step, action.call)
+    whole = result.text if result is not None else ""
 
     def answered(finished: Finished) -> Sequence[Draft]:
         if finished.stop_reason != "end" or not finished.message.text.strip():

@@ -228,7 +228,8 @@ async def correct(_: JobRun, action: Correct) -> tuple[Draft, ...]:
 
 
 def _correction(text: str, about: Literal["required_tools"] | None = None) -> Draft:
-    return draft(e.ContextInjected, note=NoteMessage(label="CORRECTION", text=text), about=about)
+    # It repeats what was wrong with the answer, and with that whatever the answer had repeated.
+    return draft(e.ContextInjected, note=NoteMessage(label="CORRECTION", text=text, quoted=True), about=about)
 
 
 def _attempt(asked: e.ModelRequested) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from wayline.executor.prompt.builtin_tools import asked_for, recalled, refusal
 from wayline.executor.prompt.context_budget import result_room
 from wayline.executor.prompt.shorten import shown
 from wayline.executor.prompt.tool_loading import is_search
-from wayline.journal import Call, Job, Repeated
+from wayline.journal import Call, Job, Repeated, words_of
 from wayline.llm.broken_json.arguments import UNREADABLE
 
 TOOL_TIMEOUT_S = 60.0
@@ -144,7 +144,7 @@ async def call_tool(run: JobRun, call: Call) -> ToolReply | RepeatedResult | Too
     if UNREADABLE in call.meant.arguments:
         # A schema that asks for nothing would let them pass.
         message = "the arguments are not a JSON object: call it again, with one"
-        return ToolReply(status="failed", error=ToolError(code="invalid_arguments", message=message))
+        return ToolReply(status="failed", error=ToolError(code="invalid_arguments", message=message), strangers=False)
     if call.meant.tool == RECALL:
         return await _recall(run, call)
     if is_search(job, call.meant):
@@ -182,7 +182,8 @@ async def _hold(run: JobRun, call: Call) -> ToolReply | ToolChanged | None:
     reply = await tools.settle(job, call, timeout_s=_timeout_s(job, call))
     if reply.begun:
         return reply
-    return reply.model_copy(update={"error": ToolError(code="refused", message=f"{tool} was not called: {why}")})
+    error = ToolError(code="refused", message=f"{tool} was not called: {why}")
+    return reply.model_copy(update={"error": error, "strangers": False})
 
 
 def _timeout_s(job: Job, call: Call) -> float:
@@ -197,10 +198,10 @@ async def _recall(run: JobRun, call: Call) -> ToolReply:
         return asked
     job = run.writer.job
     if asked.job_id in (None, job.job_id):
-        whole = await run.writer.result(asked.step, asked.call)
+        result = await run.writer.result(asked.step, asked.call)
     else:
-        whole = await run.services.histories.result(job, asked.job_id, asked.step, asked.call)
-    return recalled(call.meant, whole)
+        result = await run.services.histories.result(job, asked.job_id, asked.step, asked.call)
+    return recalled(call.meant, result)
 
 
 def came_to(
@@ -249,7 +250,8 @@ def ended(run: JobRun, step: int, call: Call, reply: ToolReply | RepeatedResult)
 def _content(run: JobRun, step: int, call: Call, reply: ToolReply) -> dict[str, Any]:
     """Return what a call's end says: to a program all of it, to a model what it can read."""
     if run.writer.job.code.call(call.wanted.call) is not None:
-        return {"content": reply.content, "error": reply.error}
+        words = words_of(run.writer.job.tools.definition(call.meant.tool), strangers=reply.strangers)
+        return {"content": reply.content, "error": reply.error, "words": words}
     job, tool = run.writer.job, call.meant.tool
     tokens_max = result_room(job, run.services.result_tokens_max)
     return shown(job, tool, reply, step=step, call=call.wanted.call, tokens_max=tokens_max)
@@ -278,10 +280,11 @@ async def _settled(run: JobRun, call: Call, why: Literal["cancelled", "timeout",
     code = "timeout" if why == "timeout" else "cancelled"
     own = UNREADABLE in call.meant.arguments or call.unloaded or call.meant.tool in (RECALL, RUN_CODE, TOOL_SEARCH)
     if own or answered_before(job, call) or refusal(job, call.meant):
-        return ToolReply(status="failed", error=ToolError(code=code, message=message), begun=False)
+        return ToolReply(status="failed", error=ToolError(code=code, message=message), begun=False, strangers=False)
     reply = await run.services.tools.settle(job, call, timeout_s=_timeout_s(job, call))
     if reply.input is not None:
-        return ToolReply(status="failed", error=ToolError(code=code, message=f"{message}; it waited for input"))
+        error = ToolError(code=code, message=f"{message}; it waited for input")
+        return ToolReply(status="failed", error=error, strangers=False)
     if reply.error is None or reply.error.code != "cancelled":
         return reply
     return reply.model_copy(update={"error": ToolError(code=code, message=f"{message}: {reply.error.message}")})

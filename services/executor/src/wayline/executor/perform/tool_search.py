@@ -31,7 +31,7 @@ async def find_tools(run: JobRun, call: Call) -> SearchResult | ToolReply:
     since_s = time.monotonic()
     tools = await run.services.tools.search(run.writer.job, asked.query, at_most=asked.at_most)
     if tools is None:
-        return ToolReply(status="failed", error=ToolError(code="unavailable", message=SILENT))
+        return ToolReply(status="failed", error=ToolError(code="unavailable", message=SILENT), strangers=False)
     return SearchResult(tools, (time.monotonic() - since_s) * 1_000)
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from wayline.contracts import tools
 from wayline.contracts.chat import ToolCall
-from wayline.contracts.events import StartableAgent
+from wayline.contracts.events import StartableAgent, ToolCompleted
 from wayline.contracts.tools import (
     RECALL,
     RUN_AGENT,
@@ -23,7 +23,7 @@ from wayline.contracts.tools import (
 )
 from wayline.executor.prompt.shorten import cut
 from wayline.executor.prompt.tool_loading import tool_search
-from wayline.journal import Job
+from wayline.journal import Job, stranger_of
 from wayline.llm.broken_json.arguments import nearest
 from wayline.llm.tokens import estimate
 
@@ -174,16 +174,26 @@ def _with_prefix(record: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         yield event
 
 
-def whole_result(event: dict[str, Any]) -> str:
-    """Return the whole result of an ended call, also where the model was shown a shorter form."""
+class WholeResult(NamedTuple):
+    """The whole result of an ended call, also where the model was shown a shorter form."""
+
+    text: str
+    strangers: bool
+    """Whether it holds words of theirs."""
+
+
+def whole_result(job: Job, event: dict[str, Any]) -> WholeResult:
+    """Return the whole result of an ended call of a job, or of a job before it in its session."""
     error = event.get("error") or {}
-    return event.get("full") or error.get("message") or event.get("content", "")
+    text = event.get("full") or error.get("message") or event.get("content", "")
+    return WholeResult(text, stranger_of(job, ToolCompleted.model_validate(event, extra="ignore")) is not None)
 
 
-def recalled(call: ToolCall, whole: str | None) -> ToolReply:
+def recalled(call: ToolCall, result: WholeResult | None) -> ToolReply:
     """Return a piece of a result, or the places in it that a query finds."""
-    if whole is None:
+    if result is None:
         return _failed("invalid_arguments", "no result with that step and call is in this job")
+    whole = result.text
     query = call.arguments.get("query")
     begin = call.arguments.get("from", 0)
     if isinstance(query, str) and query.strip():
@@ -193,7 +203,8 @@ def recalled(call: ToolCall, whole: str | None) -> ToolReply:
     else:
         text = _piece(whole, begin)
     size = len(text.encode())
-    return ToolReply(status="success", content=text, effect=Effect.READ, size_bytes=size, tokens=estimate(text))
+    told = {"size_bytes": size, "tokens": estimate(text), "strangers": result.strangers}
+    return ToolReply(status="success", content=text, effect=Effect.READ, **told)
 
 
 def _piece(whole: str, begin: int) -> str:
@@ -223,4 +234,6 @@ def _places(whole: str, query: str) -> str:
 
 
 def _failed(code: str, message: str) -> ToolReply:
-    return ToolReply(status="failed", error=ToolError.model_validate({"code": code, "message": message}))
+    return ToolReply(
+        status="failed", error=ToolError.model_validate({"code": code, "message": message}), strangers=False
+    )

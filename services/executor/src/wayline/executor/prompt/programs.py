@@ -93,7 +93,7 @@ def _text(value: Any) -> str:
 
 def refused(message: str) -> ToolReply:
     """Return the answer to a call that a program may not make."""
-    return ToolReply(status="failed", error=ToolError(code="refused", message=message))
+    return ToolReply(status="failed", error=ToolError(code="refused", message=message), strangers=False)
 
 
 def _sized(reply: ToolReply, text: str) -> ToolReply:

@@ -19,7 +19,7 @@ from wayline.contracts.tools import (
     ToolReply,
     may_use,
 )
-from wayline.executor.prompt.notes import definition
+from wayline.executor.prompt.notes import definition, described
 from wayline.journal import Job
 from wayline.llm.broken_json.arguments import nearest
 from wayline.llm.tokens import estimate_definitions
@@ -106,7 +106,7 @@ def tell_found(job: Job, found: FoundTools) -> SearchReply:
             "" if known else f"None of {found.searched} tools fits: try other words for what it should do or return."
         )
         return SearchReply("\n".join(filter(None, (nothing, beside))), (), None)
-    text = "\n\n".join(definition(tool, _THROUGH) for tool in told)
+    text = described(told, "\n\n".join(definition(tool, _THROUGH) for tool in told))
     loaded = LoadedTools(names=tuple(tool.name for tool in told), beside=beside)
     return SearchReply("\n\n".join(filter(None, (text, beside))), told, loaded)
 
@@ -144,7 +144,7 @@ def _beside(job: Job, known: Sequence[str], found: FoundTools) -> list[str]:
 
 def tell_unloaded(tool: ToolDefinition) -> str:
     """Return what a model is told that called a tool before it knew the definition."""
-    text = definition(tool, _THROUGH_OR_BY_NAME)
+    text = described((tool,), definition(tool, _THROUGH_OR_BY_NAME))
     return f"{tool.name} was not called, because it had not been loaded. It is now; call it again:\n\n{text}"
 
 
@@ -190,4 +190,6 @@ def _brought(job: Job, sent: Sequence[ToolDefinition], listed: Sequence[ToolDefi
 
 
 def _failed(code: str, message: str) -> ToolReply:
-    return ToolReply(status="failed", error=ToolError.model_validate({"code": code, "message": message}))
+    return ToolReply(
+        status="failed", error=ToolError.model_validate({"code": code, "message": message}), strangers=False
+    )

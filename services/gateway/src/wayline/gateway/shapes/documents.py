@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 
 from wayline.contracts import ids
-from wayline.contracts.knowledge import Filter
+from wayline.contracts.knowledge import Filter, Trust
 from wayline.contracts.strict_json import NotStrictJson, read_json
 from wayline.gateway.shapes.body import ONE_LINE, TEXT_WITHOUT_NUL, Body, Label, Metadata
 
@@ -25,6 +25,11 @@ class DocumentBody(Body):
     document_id: ids.JobId | None = Field(default=None, description="Your own id; the same id again replaces it.")
     media_type: Annotated[str, StringConstraints(pattern=r"^text/[a-z0-9.+-]{1,60}$")] | None = Field(
         default=None, description="`text/markdown`, `text/html` …; guessed from the name when left out."
+    )
+    trust: Trust | None = Field(
+        default=None,
+        description="`untrusted`: it holds the words of strangers, which taint the jobs that read them. Left out, a "
+        "document is untrusted that is from an address: its name is one, or `url` in its metadata.",
     )
 
 
@@ -44,6 +49,11 @@ class FileFields(Body):
     name: Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=ONE_LINE)]
     metadata: Annotated[Metadata, BeforeValidator(_decoded)] = Field(default_factory=dict)
     document_id: ids.JobId | None = None
+    trust: Trust | None = Field(
+        default=None,
+        description="`untrusted`: it holds the words of strangers, which taint the jobs that read them. Left out, a "
+        "document is untrusted that is from an address: its name is one, or `url` in its metadata.",
+    )
 
 
 class SearchFilter(Filter):

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from wayline.contracts.knowledge import PIECE_MAX_BYTES, AcceptDocument, Document, DocumentStatus, DocumentText
+from wayline.contracts.knowledge import (
+    PIECE_MAX_BYTES,
+    AcceptDocument,
+    Document,
+    DocumentStatus,
+    DocumentText,
+    trust_by_origin,
+)
 from wayline.retrieval.adapters.queue import Queue
 from wayline.retrieval.decode_document import Decoded, Original
 from wayline.retrieval.documents import Chunk, RequestedDocument
@@ -45,6 +52,7 @@ class DocumentTable:
             await conn.execute(
                 self._sql.accept_document,
                 *(tenant, document_id, name, asked.media_type, asked.size_bytes, metadata, asked.sequence),
+                asked.trust or trust_by_origin(name, metadata),
             )
             row = await conn.fetchrow(self._sql.get_document, tenant, document_id)
         return _document(row) if row else None
@@ -96,6 +104,7 @@ class DocumentTable:
                 self._sql.begin_indexing,
                 *(requested.tenant, requested.document_id, requested.name, requested.media_type, requested.size_bytes),
                 *(requested.metadata, requested.embedding_model, requested.sequence, anew, list(requested.payloads)),
+                requested.trust,
             )
         )
 

@@ -13,6 +13,7 @@ from wayline.standalone.commands.output import AsJson, answer, console, conversa
 
 if TYPE_CHECKING:
     from wayline.client import Client, File, Skipped
+    from wayline.contracts.knowledge import Trust
 
 SKIPPED = 3
 """The exit code when every file sent is ready, and some were skipped."""
@@ -26,6 +27,10 @@ DocumentId = Annotated[str, typer.Argument(metavar="DOCUMENT", help="The documen
 def ingest(
     paths: Annotated[list[Path], typer.Argument(exists=True, help="Files, or folders with text and PDFs.")],
     name: Annotated[str | None, typer.Option(help="What citations will call it; for one file.")] = None,
+    untrusted: Annotated[
+        bool | None,
+        typer.Option("--untrusted/--trusted", help="Strangers wrote them: what they say taints the jobs that read it."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Add files to the knowledge, replacing those of the same name.
@@ -45,9 +50,9 @@ def ingest(
         _print_skipped(found.skipped)
         print(f"wayline: nothing to ingest in {', '.join(map(str, paths))}: no text and no PDF", file=sys.stderr)
         raise typer.Exit(1)
-    outcome = [
-        document for _, document in conversation(lambda client: _ingest(client, files, as_json), as_json=as_json)
-    ]
+    trust: Trust | None = None if untrusted is None else "untrusted" if untrusted else "trusted"
+    ingested = conversation(lambda client: _ingest(client, files, trust=trust, quiet=as_json), as_json=as_json)
+    outcome = [document for _, document in ingested]
     failed = [document for document in outcome if document["status"] == "failed"]
     if as_json:
         skipped = [{"name": one.name, "reason": one.reason} for one in found.skipped]
@@ -67,7 +72,7 @@ def _print_skipped(skipped: list[Skipped]) -> None:
         print(f"skipped {len(skipped) - SKIPPED_SHOWN_MAX} more; --json names them all", file=sys.stderr)
 
 
-async def _ingest(client: Client, files: list[File], quiet: bool) -> Any:
+async def _ingest(client: Client, files: list[File], *, trust: Trust | None, quiet: bool) -> Any:
     from rich.progress import Progress
 
     from wayline.client import upload_documents
@@ -80,7 +85,7 @@ async def _ingest(client: Client, files: list[File], quiet: bool) -> Any:
             if document["status"] == "failed":
                 bar.console.print(f"[red]failed[/red] {file.name}: {document['error']}", soft_wrap=True)
 
-        return await upload_documents(client, files, done=done)
+        return await upload_documents(client, files, done=done, trust=trust)
 
 
 def search(

@@ -41,14 +41,14 @@ def asked_input(result: InputRequiredResult, *, hide: Callable[[str], str] = str
     why = why_not_asked(questions, result.request_state)
     after_cancel = (result.meta or {}).get(AFTER_CANCEL)
     if why is not None:
-        return failed("refused", f"the tool's server {why}", **about)
+        return failed("refused", f"the tool's server {hide(why)[:MESSAGE_CHARS_MAX]}", **about)
     schemas = {key: _schema(one) for key, one in questions.items()}
     asked = InputRequest(
         message=hide("\n".join(str(one.params.message) for one in questions.values()))[:MESSAGE_CHARS_MAX],
         input_schema=next(iter(schemas.values())) if len(schemas) == 1 else _of_all(schemas),
         keys=tuple(schemas),
         state=result.request_state,
-        after_cancel=after_cancel if isinstance(after_cancel, str) else None,
+        after_cancel=after_cancel[:MESSAGE_CHARS_MAX] if isinstance(after_cancel, str) else None,
     )
     return failed("refused", f"the tool's server asks a person: {asked.message}", input=asked, **about)
 

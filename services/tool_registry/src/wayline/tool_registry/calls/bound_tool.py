@@ -52,6 +52,8 @@ class BoundTool:
                 error = reply.error.model_copy(update={"message": self.server.hide(reply.error.message)})
                 reply = reply.model_copy(update={"error": error})
                 span.set_attribute(names.ERROR_TYPE, error.code)
+        if reply.strangers is None:
+            reply = reply.model_copy(update={"strangers": self.tool.definition.untrusted})
         return reply
 
     async def ask_outcome(self, ask: CallTool, *, attempt: int) -> ToolReply | None:

@@ -67,7 +67,10 @@ class ReadCall:
             "timeout" if isinstance(error, TimedOut) else error.code if isinstance(error, NotBegun) else "unavailable"
         )
         begun = not isinstance(error, NeedsLogin)
-        return failed(code, f"{self._ask.tool}: {error}", effect=Effect.READ, attempts=attempts, begun=begun)
+        # Of a call that took too long we say so; any other error may repeat what the server said.
+        ours = False if isinstance(error, TimedOut) else None
+        message = f"{self._ask.tool}: {error}"
+        return failed(code, message, effect=Effect.READ, attempts=attempts, begun=begun, strangers=ours)
 
     def _late(self) -> bool:
         return datetime.now(UTC) >= self._ask.deadline

@@ -31,7 +31,9 @@ DIRECT = "wayline/direct"
 RECONCILE = "wayline/reconcile"
 COST = "wayline/cost_usd"
 CITATIONS = "wayline/citations"
-"""Names in a call's `_meta`: we send the first four, a tool may answer with the other two."""
+STRANGERS = "wayline/strangers"
+"""Names in a call's `_meta`: we send the first four, a tool may answer with the others. With the last a tool that
+is trusted says that this result holds the words of strangers all the same."""
 
 IMAGES_MAX = 4
 """Images of one result that a model can be shown; the others are named."""
@@ -64,6 +66,7 @@ def reply_of(
         "cost_usd": cost_of(meta),
         "attempts": attempts,
         "duration_ms": duration_ms,
+        "strangers": True if trusted and meta.get(STRANGERS) is True else None,
     }
     if size > max_bytes:
         reason = f"the tool's answer of {size} bytes is above the limit of {max_bytes}; ask it for less"

@@ -183,14 +183,15 @@ class RunningCalls:
         tool = tool or server.tools.get(ask.tool)
         if tool is None and (why := server.held.get(ask.tool)):
             fix = f"an administrator can approve it: wayline mcp approve {server.name}"
-            return failed("refused", f"{ask.tool} cannot be called now: {why}; {fix}")
+            return failed("refused", f"{ask.tool} cannot be called now: {why}; {fix}", strangers=False)
         if tool is None and (why := self._servers.missing.get(ask.tool)) is not None:
-            return failed("unknown_tool", why)
+            return failed("unknown_tool", why, strangers=False)
         if tool is None:
             meant = nearest(ask.tool, await self._servers.tools(ask.tenant))
-            return failed("unknown_tool", f"no tool {ask.tool!r}{f'; did you mean {meant!r}?' if meant else ''}")
+            hint = f"; did you mean {meant!r}?" if meant else ""
+            return failed("unknown_tool", f"no tool {ask.tool!r}{hint}", strangers=False)
         if to_begin and (problem := tool.unapproved(ask.definition)):
-            return failed("definition_changed", problem, effect=tool.effect)
+            return failed("definition_changed", problem, effect=tool.effect, strangers=False)
         schema, digest = tool.definition.input_schema, tool.schema_digest
         if problem := await self._arguments.check(schema, ask.arguments, digest=digest, tenant=ask.tenant):
             return failed("invalid_arguments", f"{ask.tool}: {problem}", effect=tool.effect)

@@ -72,9 +72,10 @@ class CallHandlers:
 def _decided(ask: ResolveTool) -> ToolReply:
     if ask.outcome == "succeeded":
         size = len(ask.content.encode())
-        return ToolReply(status="success", content=ask.content, size_bytes=size, tokens=estimate(ask.content))
+        told = {"size_bytes": size, "tokens": estimate(ask.content), "strangers": False}
+        return ToolReply(status="success", content=ask.content, **told)
     message = ask.content or "a person found that this call did not take effect"
-    return ToolReply(status="failed", error=ToolError(code="tool_failed", message=message))
+    return ToolReply(status="failed", error=ToolError(code="tool_failed", message=message), strangers=False)
 
 
 def _check_key(key: str, prefix: str) -> None:

@@ -26,6 +26,7 @@ from wayline.contracts.knowledge import (
     ListDocuments,
     SearchKnowledge,
     SearchResult,
+    trust_by_origin,
 )
 from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader, Writer
 from wayline.gateway.openapi import fails
@@ -63,6 +64,7 @@ _BODY = {
                         "name": {**_UPLOAD["name"], "description": "Instead of the file's own name."},
                         "document_id": {"type": "string", "pattern": ids.JOB_ID_PATTERN},
                         "metadata": {"type": "string", "description": "A JSON object.", "example": "{}"},
+                        "trust": _UPLOAD["trust"],
                     },
                 }
             },
@@ -114,11 +116,13 @@ async def _is_in_place(gateway: Gateway, document: IndexDocument) -> bool:
         known = await gateway.bus.ask(GetDocument(tenant=document.tenant, document_id=document.document_id), Document)
     except (Refused, Retry):
         return False
-    same = (document.name, document.media_type, document.metadata, content_sha256(document))
+    trust = document.trust or trust_by_origin(document.name, document.metadata)
+    same = (document.name, document.media_type, document.metadata, trust, content_sha256(document))
     return known.status is DocumentStatus.READY and same == (
         known.name,
         known.media_type,
         known.metadata,
+        known.trust,
         known.sha256,
     )
 
@@ -132,9 +136,12 @@ async def _note(gateway: Gateway, document: IndexDocument, *, sequence: int) -> 
         "size_bytes": size_bytes(document),
         "metadata": document.metadata,
     }
+    trust = document.trust or trust_by_origin(document.name, document.metadata)
     with suppress(Retry):
-        return await gateway.bus.ask(AcceptDocument(tenant=document.tenant, sequence=sequence, **fields), Document)
-    return Document(**fields)
+        return await gateway.bus.ask(
+            AcceptDocument(tenant=document.tenant, sequence=sequence, trust=trust, **fields), Document
+        )
+    return Document(trust=trust, **fields)
 
 
 async def _settled(gateway: Gateway, known: Document, tenant: str, *, wait_s: float) -> Document:

@@ -34,7 +34,7 @@ def failure(message: str, *, code: str, **meta: Any) -> CallToolResult:
 def result_of(reply: ToolReply, tool: ToolDefinition) -> CallToolResult:
     """Return the registry's reply as the result of a tool."""
     meta: dict[str, Any] = {EFFECT: reply.effect.value}
-    if tool.untrusted:
+    if tool.untrusted or reply.strangers:
         meta[UNTRUSTED] = True
     if reply.cost_usd is not None:
         meta[COST] = str(reply.cost_usd)

@@ -12,7 +12,7 @@ from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.knowledge import COVERED, Filter, Hit, SearchKnowledge, SearchResult
 from wayline.tool_registry.adapters.builtin_tools.call_meta import is_direct_call, tenant_of_call
 from wayline.tool_registry.adapters.connection.failures import AWAY
-from wayline.tool_registry.calls.results import CITATIONS, COST
+from wayline.tool_registry.calls.results import CITATIONS, COST, STRANGERS
 
 TOP_K_MAX = 50
 
@@ -45,7 +45,7 @@ def search_knowledge_tool(search: Search) -> Callable[..., Awaitable[Any]]:
         except Reject as error:
             return CallToolResult(content=[TextContent(type="text", text=str(error))], is_error=True)
         text = TextContent(type="text", text=passages(found))
-        return CallToolResult(content=[text], _meta={CITATIONS: citations(found)} | cost(found))
+        return CallToolResult(content=[text], _meta={CITATIONS: citations(found)} | cost(found) | strangers(found))
 
     return search_knowledge
 
@@ -67,6 +67,11 @@ def citations(found: SearchResult) -> list[dict[str, Any]]:
 def cost(found: SearchResult) -> dict[str, Any]:
     """Return the search's cost in the form of a tool's charge, which the job's log records."""
     return {} if not found.cost_usd else {COST: str(found.cost_usd)}
+
+
+def strangers(found: SearchResult) -> dict[str, Any]:
+    """Return that passages hold the words of strangers, where a document of one is not trusted."""
+    return {STRANGERS: True} if any(hit.untrusted for hit in found.hits) else {}
 
 
 def passages(found: SearchResult) -> str:
