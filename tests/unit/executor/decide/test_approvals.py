@@ -10,7 +10,7 @@ import pytest
 from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import TextPart, ToolCall, UserMessage
-from wayline.contracts.jobs import Route
+from wayline.contracts.jobs import Parent, Route
 from wayline.contracts.tools import Effect, ToolDefinition
 from wayline.executor.decide.actions import AskApproval, EndDenied, Park, RunTools
 from wayline.executor.decide.approvals import (
@@ -21,6 +21,7 @@ from wayline.executor.decide.approvals import (
     digest_to_call,
     standing,
     stands,
+    taint_policy,
 )
 from wayline.executor.decide.next_action import decide
 from wayline.journal import Approval, Call, Job
@@ -111,6 +112,24 @@ def test_what_only_reads_needs_no_approval_after_untrusted_content():
 
     assert (cause(tainted, PAY), cause(tainted, LOOK)) == ("tainted", None)
     assert cause(job(AgentConfig(ask_when_tainted=False), tainted_by="web"), PAY) is None
+
+
+@pytest.mark.parametrize(
+    ("above", "tool", "why"),
+    [
+        ({"ask_when_tainted": True}, PAY, "tainted"),
+        ({"ask_egress": True}, LOOK.model_copy(update={"untrusted": True}), "tainted"),
+        ({}, PAY, None),
+    ],
+)
+def test_a_child_keeps_the_stricter_policy_of_its_parent(above: dict[str, bool], tool: ToolDefinition, why: str | None):
+    lax = AgentConfig(ask_when_tainted=False, ask_egress=False)
+    parent = Parent(job_id="p", step=1, call="1", depth=1, tainted_by="web", **above)
+    child = job(lax, tainted_by="web")
+    child = child._replace(family=child.family._replace(parent=parent))
+
+    assert cause(child, tool) == why
+    assert taint_policy(child) == (above.get("ask_when_tainted", False), above.get("ask_egress", False))
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,11 @@ class ToolDefinition(Frozen):
         return self.untrusted
 
     @property
+    def is_described_by_strangers(self) -> bool:
+        """Return whether its description and its schema are their words: those of built-in tools are ours."""
+        return self.untrusted and self.server != BUILTIN
+
+    @property
     def digest(self) -> str:
         """Return the hash of what an approval of a call rests on."""
         # Named one by one: a build that knows another field has to find the same hash.

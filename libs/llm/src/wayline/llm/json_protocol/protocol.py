@@ -9,7 +9,7 @@ from wayline.contracts.chat import AssistantMessage
 from wayline.llm import media
 from wayline.llm.json_protocol.ladder import needs_correction, read
 from wayline.llm.json_protocol.spoken import Spoken
-from wayline.llm.json_protocol.wording import instruction, rendered
+from wayline.llm.json_protocol.wording import instruction, rendered, with_definitions
 from wayline.llm.model import File, Finished, Model, ModelRequest, Piece, StopReason, TextDelta
 
 
@@ -51,7 +51,7 @@ def in_words(request: ModelRequest) -> ModelRequest:
     return replace(
         request,
         system=f"{request.system}\n\n{told}".lstrip(),
-        messages=rendered(request.messages, images),
+        messages=tuple(with_definitions(rendered(request.messages, images), request.tools)),
         files={**request.files, **shown} if shown else request.files,
         tools=(),
         output_schema=None,

@@ -41,7 +41,7 @@ from wayline.executor.prompt.programs import (
     reply_of,
     stubs_of,
 )
-from wayline.journal import Call, stranger_of
+from wayline.journal import Call, Job, stranger_of
 from wayline.sandbox import (
     Completed,
     Diverged,
@@ -287,13 +287,16 @@ class _Running:
         job = self._run.writer.job
         took_ms = (time.monotonic() - self._since_s) * 1_000
         named = {"step": self._step, "call": self._call.wanted.call}
-        # What strangers told its calls may be in what it prints, returns or fails with.
-        heard = any(stranger_of(job, call.done) for call in job.code.program_calls if call.done is not None)
-        reply = reply.model_copy(update={"duration_ms": took_ms, "strangers": heard})
+        reply = reply.model_copy(update={"duration_ms": took_ms, "strangers": heard_strangers(job)})
         return (
             draft(e.CodeCompleted, self._call.span, **named, status=status, calls=code_calls(job)),
             ended(self._run, self._step, self._call, reply),
         )
+
+
+def heard_strangers(job: Job) -> bool:
+    """Return whether strangers told a program's calls anything: it may be in all that the program says."""
+    return any(stranger_of(job, call.done) for call in job.code.program_calls if call.done is not None)
 
 
 def _as_call(asked: ProgramCall, name: str) -> Call:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import orjson
 
 from wayline.contracts.chat import AssistantMessage, NoteMessage, ToolMessage
-from wayline.contracts.tools import BUILTIN, TOOL_SEARCH, USE_TOOL, ToolDefinition
+from wayline.contracts.tools import TOOL_SEARCH, USE_TOOL, ToolDefinition
 from wayline.journal import Job
 
 Notes = Callable[[Job], Iterable[NoteMessage]]
@@ -67,12 +67,7 @@ def guidance(job: Job, tools: Sequence[ToolDefinition]) -> NoteMessage:
 
 def described(tools: Iterable[ToolDefinition], text: str) -> str:
     """Return definitions of tools, after a line that says so where strangers wrote one of them."""
-    return BY_STRANGERS + text if any(map(is_described_by_strangers, tools)) else text
-
-
-def is_described_by_strangers(tool: ToolDefinition) -> bool:
-    """Return whether a tool's description and schema are the words of strangers: built-in tools are described by us."""
-    return tool.untrusted and tool.server != BUILTIN
+    return BY_STRANGERS + text if any(tool.is_described_by_strangers for tool in tools) else text
 
 
 def definitions(tools: Iterable[tuple[ToolDefinition, str]]) -> str:
