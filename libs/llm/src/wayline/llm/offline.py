@@ -25,6 +25,13 @@ TITLE_WORDS_MAX = 8
 COVERED_MIN_UNWEIGHED = 0.5
 """The same where the search does not say: every word weighs alike."""
 
+NAMES_MAX = 0.67
+"""The share of a question's words that may be names; above it capitals say nothing."""
+NAME_COVERS = 0.17
+"""How much more a passage must hold for each name that it lacks, or it would answer about the wrong thing. Measured."""
+COMMON_NAME_MIN = 2
+"""Passages that hold a name which the others need not hold: the name of what all documents are about."""
+
 _WORD = re.compile(r"[A-Za-z0-9_]+(?:[.'-][A-Za-z0-9_]+)*|[^\W\d_]+")
 _SENTENCE = re.compile(r"(?<=[.!?:])\s+(?=[\"'(\[A-Z0-9`*-])|\n{2,}|\n(?=[-*#|>])")
 _LINE = re.compile(r"[^\n]+")
@@ -107,12 +114,16 @@ def _quotes(question: str, passages: list[Citation]) -> list[Citation]:
     wanted = _stems(question)
     if not wanted:
         return []
+    held = [_stems(f"{passage.document} {passage.quote}") for passage in passages]
+    names = frozenset(name for name in _names(question) if sum(name in stems for stems in held) < COMMON_NAME_MIN)
     ranked: list[_Ranked] = []
     for order, passage in enumerate(passages):
-        whole = len(wanted & _stems(f"{passage.document} {passage.quote}")) / len(wanted)
-        if not _answers(passage, whole):
+        whole = len(wanted & held[order]) / len(wanted)
+        if not _answers(passage, whole, missing=len(names - held[order])):
             continue
-        stretch, covered = _stretch(passage.quote, wanted)
+        # What the document's name says is said of each of its sentences.
+        named = wanted & _stems(passage.document)
+        stretch, covered = _stretch(passage.quote, wanted - named or wanted)
         quote = passage.model_copy(update={"quote": stretch, "covered": None})
         ranked.append(_Ranked((whole if passage.covered is None else passage.covered) + covered, order, quote))
     ranked.sort(key=lambda one: (-one.covered, one.order))
@@ -121,11 +132,22 @@ def _quotes(question: str, passages: list[Citation]) -> list[Citation]:
     return list(reversed(kept.values()))[:QUOTES_MAX]
 
 
-def _answers(passage: Citation, whole: float) -> bool:
-    """Return whether a passage holds enough of the question to be an answer."""
+def _names(question: str) -> frozenset[str]:
+    """Return the words within a question that begin with a capital and name something.
+
+    None where most of its words do, as nouns in German; abbreviations name kinds, not things.
+    """
+    words = _WORD.findall(question)[1:]
+    telling = [word for word in words if word.lower() not in _COMMON]
+    names = [word for word in telling if word[0].isupper() and not word.isupper()]
+    return frozenset() if len(names) > len(telling) * NAMES_MAX else _stems(" ".join(names))
+
+
+def _answers(passage: Citation, whole: float, *, missing: int) -> bool:
+    """Return whether a passage holds enough of the question to be an answer; each name that it lacks asks for more."""
     if passage.covered is None:
-        return whole >= COVERED_MIN_UNWEIGHED
-    return passage.covered >= COVERED_MIN
+        return whole - missing * NAME_COVERS >= COVERED_MIN_UNWEIGHED
+    return passage.covered - missing * NAME_COVERS >= COVERED_MIN
 
 
 def _stretch(text: str, wanted: frozenset[str]) -> tuple[str, float]:
@@ -178,7 +200,7 @@ def _is_fragment(text: str, start: int, end: int) -> bool:
 
 
 def _stems(text: str) -> frozenset[str]:
-    words = (word.lower() for word in _WORD.findall(text))
+    words = (word.lower().removesuffix("'s") for word in _WORD.findall(text))
     return frozenset(_stem(word) for word in words if word not in _COMMON and len(word) > 1)
 
 
