@@ -7,12 +7,14 @@ import pytest
 from wayline.chassis import Bus, BusSettings, Service, asks
 from wayline.chassis.connection import answers
 from wayline.chassis.handling import responder
+from wayline.chassis.topology import PAYLOADS, REPLIES, REPLIES_KEPT_S
 from wayline.contracts.agents import Agent, AgentConfig, GetAgent
 from wayline.contracts.errors import NotFound, Refused, Retry, Unavailable
 from wayline.telemetry import BusExporter, Telemetry
 
 
 async def answering(bus: Bus, handle, *, everyone: bool = False, slots: int = 64) -> Service:
+    assert bus.nc.connected_url is not None
     settings = BusSettings(nats_url=bus.nc.connected_url.geturl())
     own = await Bus.connect(settings, service="router", exit_when_closed=False)
     exporter = BusExporter("router")
@@ -231,3 +233,58 @@ async def test_a_request_is_given_up_when_its_server_was_restarted(nats_factory)
         await asyncio.wait_for(asking, 30)
     await service.stop(0)
     await asker.close()
+
+
+PLENTY = AgentConfig(instructions="€" * 90_000)
+"""More than a message."""
+
+
+async def objects(bus: Bus, bucket: str) -> int:
+    return (await bus.js.stream_info(f"OBJ_{bucket}")).state.messages
+
+
+async def test_a_large_reply_leaves_nothing_in_a_store_that_is_kept(bus):
+    async def on_get(asked):
+        return Agent(name=asked.name, version=1, config=PLENTY)
+
+    service = await answering(bus, on_get)
+
+    for _ in range(3):
+        assert (await bus.ask(GetAgent(tenant="acme", name="a"), Agent)).config == PLENTY
+
+    assert await objects(bus, PAYLOADS) == 0
+    assert service.bus.stored.total == 0
+    store = (await bus.js.stream_info(f"OBJ_{REPLIES}")).config
+    assert (store.storage, store.max_age) == ("memory", REPLIES_KEPT_S)
+    await service.stop(1)
+
+
+async def test_a_version_that_does_not_read_the_store_of_replies_is_answered_as_before(bus):
+    async def on_get(asked):
+        return Agent(name=asked.name, version=1, config=PLENTY)
+
+    service = await answering(bus, on_get)
+    body, headers = await bus.wire(GetAgent(tenant="acme", name="a"))
+
+    reply = await bus.request("agents.get.acme", body, timeout_s=5, headers=headers)
+
+    assert (reply.headers or {})["Wayline-Claims"] == "1"
+    assert "€".encode() * 90_000 in await bus.claims.check_out(reply.data, within="acme/")
+    assert await objects(bus, REPLIES) == 0
+    await service.stop(1)
+
+
+async def test_large_replies_to_one_tenant_do_not_take_anothers_room(bus, monkeypatch):
+    async def on_get(asked):
+        return Agent(name=asked.name, version=1, config=PLENTY)
+
+    service = await answering(bus, on_get)
+    monkeypatch.setattr(service.bus.replies, "_most", 400_000)
+    await bus.ask(GetAgent(tenant="acme", name="a"), Agent)
+
+    with pytest.raises(Retry, match="its share") as refused:
+        await bus.ask(GetAgent(tenant="acme", name="a"), Agent)
+
+    assert refused.value.status == 429
+    assert (await bus.ask(GetAgent(tenant="other", name="a"), Agent)).version == 1
+    await service.stop(1)

@@ -3,7 +3,7 @@
 from nats.js.api import KeyValueConfig, ObjectStoreConfig
 
 from wayline.chassis import Bus, BusSettings
-from wayline.chassis.topology import DAY_S, GIB, PAYLOADS, PROVIDERS, UPLOADS, declare
+from wayline.chassis.topology import DAY_S, GIB, PAYLOADS, PROVIDERS, REPLIES, UPLOADS, declare
 
 
 async def test_buckets_that_were_made_otherwise_are_corrected_like_streams(nats_factory):
@@ -14,9 +14,10 @@ async def test_buckets_that_were_made_otherwise_are_corrected_like_streams(nats_
 
     changes = [line async for line in declare(bus.js)]
 
-    assert changes[-3:] == [
+    assert changes[-4:] == [
         f"object store {PAYLOADS}: allow_rollup_hdrs, max_age, max_bytes corrected",
         f"object store {UPLOADS} created",
+        f"object store {REPLIES} created",
         f"key-value bucket {PROVIDERS}: max_age corrected",
     ]
     for bucket in (PAYLOADS, UPLOADS):

@@ -42,14 +42,48 @@ async def test_a_decision_is_stored_with_the_name_of_its_key(gateway: Running, b
     address = await waiting(bus)
 
     edited = await gateway.client.post(address, json={"decision": "approve", "arguments": {"amount": 7}})
+
+    assert (edited.status_code, edited.json()["signal"]) == (202, "approval")
+    named = {"tenant": "default", "job_id": "j1", "approval_id": "1-1-1-abc", "by": "local"}
+    assert await decisions(bus) == [DecideApproval(**named, decision="approve", arguments={"amount": 7})]
+
+
+async def test_a_decision_that_cannot_count_does_not_keep_others_away(gateway: Running, bus: Bus):
+    address = await waiting(bus)
+    named = {"tenant": "default", "job_id": "j1", "approval_id": "1-1-1-abc"}
+    wrong = DecideApproval(**named, decision="approve", arguments={"amount": "a lot"})
+    await bus.publish(wrong, msg_id=wrong.msg_id)
+
     denied = await gateway.client.post(address, json={"decision": "deny", "reason": "too much"})
 
-    assert [(a.status_code, a.json()["signal"]) for a in (edited, denied)] == [(202, "approval")] * 2
-    named = {"tenant": "default", "job_id": "j1", "approval_id": "1-1-1-abc", "by": "local"}
-    assert await decisions(bus) == [
-        DecideApproval(**named, decision="approve", arguments={"amount": 7}),
-        DecideApproval(**named, decision="deny", reason="too much"),
-    ]
+    assert denied.status_code == 202
+    assert [one.decision for one in await decisions(bus)] == ["approve", "deny"]
+
+
+async def test_another_decision_on_the_same_approval_is_a_conflict(gateway: Running, bus: Bus):
+    address = await waiting(bus)
+    seven, eight = ({"decision": "approve", "arguments": {"amount": amount}} for amount in (7, 8))
+    bodies = (seven, seven, eight, {"decision": "deny", "reason": "too much"})
+
+    answers = [await gateway.client.post(address, json=body) for body in bodies]
+
+    assert [a.status_code for a in answers] == [202, 202, 409, 409]
+    assert answers[3].json()["code"] == "decided_otherwise"
+    assert [one.arguments for one in await decisions(bus)] == [{"amount": 7}]
+
+
+async def test_another_answer_to_the_same_question_is_a_conflict(gateway: Running, bus: Bus):
+    told = Story(bus, "default", "j1")
+    await told.begin()
+    await told.claim()
+    await told.park("1-1")
+    bodies = ({"outcome": "succeeded"}, {"outcome": "succeeded"}, {"outcome": "retry"})
+
+    answers = [await gateway.client.post("/v1/jobs/j1/answers/1-1", json=body) for body in bodies]
+
+    assert [a.status_code for a in answers] == [202, 202, 409]
+    assert answers[2].json()["code"] == "decided_otherwise"
+    assert (await bus.js.stream_info("SIGNALS")).state.messages == 1
 
 
 async def test_arguments_that_the_tool_does_not_take_are_refused(gateway: Running, bus: Bus):

@@ -20,7 +20,7 @@ async def unknown_call(platform, **more):
     """Put a `once` call into the ledger whose holder is gone."""
     ask = platform.ask(PAY, **more)
     row = (ask.tenant, ask.key, ask.job_id, ask.tool, Effect.ONCE, "gone", -1, ask.deadline)
-    await platform.ledger.execute(ask.tenant, platform.ledger.sql.begin, *row)
+    await platform.ledger.execute(ask.tenant, platform.ledger.sql.begin, *row, None)
     assert (await platform.call(ask)).status == "unknown"
     return ask
 

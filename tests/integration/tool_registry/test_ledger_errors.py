@@ -69,7 +69,7 @@ class Faults:
     async def met(self) -> int:
         """Return how many of the planned faults were met at least once."""
         counters = [row["counter"] for row in await self.admin.fetch("SELECT counter FROM faults.planned")]
-        return sum([await self.admin.fetchval(f"SELECT is_called FROM {counter}") for counter in counters])
+        return sum([await self.admin.fetchval(f"SELECT is_called FROM {counter}") for counter in counters])  # pyright: ignore
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ async def left_behind(platform, asks: dict[str, Any], effect: str) -> None:
     """Put keys into the ledger whose holder is gone and whose lease has run out."""
     for ask in asks.values():
         row = (ask.tenant, ask.key, ask.job_id, ask.tool, effect, "gone", -1, ask.deadline)
-        await platform.ledger.fetchval(platform.tenant, platform.ledger.sql.begin, *row)
+        await platform.ledger.fetchval(platform.tenant, platform.ledger.sql.begin, *row, None)
 
 
 async def test_an_error_on_giving_up_a_once_call_is_waited_out(platform, faults):

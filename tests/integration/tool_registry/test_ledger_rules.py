@@ -7,16 +7,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from wayline.contracts.errors import Refused
 from wayline.contracts.tools import Effect
 from wayline.testkit import until
 
 PAY, PUT, BOOK = "effects__pay_once", "effects__put_idempotent", "effects__book_reconcile"
 
 
-async def began(platform, ask, *, effect: Effect, lease_s: float = -1) -> None:
+async def began(platform, ask, *, effect: Effect, lease_s: float = -1, content_hash: str | None = None) -> None:
     """Put a call into the ledger that a process began which is gone; its lease ends `lease_s` from now."""
     row = (ask.tenant, ask.key, ask.job_id, ask.tool, effect, "gone", lease_s, ask.deadline)
-    await platform.ledger.execute(ask.tenant, platform.ledger.sql.begin, *row)
+    await platform.ledger.execute(ask.tenant, platform.ledger.sql.begin, *row, content_hash)
 
 
 async def test_a_call_is_executed_and_its_outcome_recorded(platform):
@@ -54,6 +55,42 @@ async def test_a_finished_key_answers_without_server_and_past_its_deadline(platf
     again = await platform.call(ask.model_copy(update={"deadline": datetime.now(UTC) - timedelta(hours=1)}))
 
     assert (again.status, again.repeated) == ("success", True)
+
+
+@pytest.mark.parametrize("change", [{"arguments": {"amount": 400}}, {"tool": PUT}, {"user_id": "bob"}], ids=str)
+@pytest.mark.parametrize("state", ["finished", "lost"])
+async def test_a_key_with_other_content_is_a_conflict(platform, change, state):
+    await platform.registry()
+    ask = platform.ask(PAY, {"amount": 3})
+    if state == "finished":
+        await platform.call(ask)
+    else:
+        await began(platform, ask, effect=Effect.ONCE, content_hash=ask.content_hash())
+
+    with pytest.raises(Refused, match="stands for a call with other content") as refused:
+        await platform.call(ask.model_copy(update=change))
+
+    assert (refused.value.code, refused.value.status) == ("tool_key_conflict", 409)
+    assert platform.times_acted("pay_once") == (state == "finished")
+    assert platform.times_acted("put_idempotent") == 0
+
+
+async def test_a_key_of_a_running_call_with_other_content_is_a_conflict(platform):
+    server = await platform.server(delay_ms=30_000)
+    await platform.registry(server.settings(), answer_within_s=0.2)
+    ask = platform.ask(PAY, {"amount": 3})
+    assert (await platform.once(ask)).status == "in_progress"
+
+    with pytest.raises(Refused, match="other content"):
+        await platform.once(ask.model_copy(update={"arguments": {"amount": 400}}))
+
+
+async def test_a_key_of_an_older_registry_is_answered_as_before(platform):
+    await platform.registry()
+    ask = platform.ask(PAY, {"amount": 3})
+    await began(platform, ask, effect=Effect.ONCE, content_hash=None)
+
+    assert (await platform.call(ask)).status == "unknown"
 
 
 async def test_two_registries_asked_for_one_key_at_once_execute_it_once(platform):

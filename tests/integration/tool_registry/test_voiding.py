@@ -19,7 +19,7 @@ async def call_without_holder(platform: Any, effect: Effect, tool: str, *, state
     """Put a call into the ledger whose holder is gone."""
     ask = platform.ask(f"effects__{tool}")
     row = (ask.tenant, ask.key, ask.job_id, ask.tool, effect, "gone", -1, ask.deadline)
-    await platform.ledger.execute(ask.tenant, platform.ledger.sql.begin, *row)
+    await platform.ledger.execute(ask.tenant, platform.ledger.sql.begin, *row, None)
     await platform.ledger.execute(ask.tenant, "UPDATE calls SET state = $1", state)
     return ask
 
@@ -108,7 +108,7 @@ async def test_a_call_held_elsewhere_is_in_progress_for_its_lease(platform):
     await platform.registry(answer_within_s=0.2)
     ask = platform.ask("effects__pay_once")
     row = (ask.tenant, ask.key, ask.job_id, ask.tool, Effect.ONCE, "elsewhere", 600, ask.deadline)
-    await platform.ledger.execute(ask.tenant, platform.ledger.sql.begin, *row)
+    await platform.ledger.execute(ask.tenant, platform.ledger.sql.begin, *row, None)
 
     assert (await platform.void(ask)).status == "in_progress"
 

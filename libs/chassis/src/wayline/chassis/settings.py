@@ -124,6 +124,12 @@ class BusSettings(EnvironmentSettings):
         ge=0,
         description="Messages of one tenant that wait in a service, without a slot, for something that is away.",
     )
+    replies_per_tenant_max_bytes: int = Field(
+        default=32 * 1024**2,
+        ge=1024**2,
+        description="What the answers above 256 KiB that one service process gives one tenant within a minute take in "
+        "the bus's memory; the next is a 429.",
+    )
     signals_per_tenant_max: int = Field(
         default=5_000,
         ge=10,

@@ -30,6 +30,11 @@ PAYLOADS = "PAYLOADS"
 """The object store of large fields; they age out, and nobody may purge it."""
 UPLOADS = "UPLOADS"
 """The object store of uploaded documents' large fields; retrieval purges them with their document."""
+REPLIES = "REPLIES"
+"""The object store of large replies: in memory, and gone before long."""
+REPLIES_KEPT_S = 60.0
+"""Longer than a request waits for its answer and for what that has stored."""
+REPLIES_MAX_BYTES = GIB // 4
 PROVIDERS = "PROVIDERS"
 DUPLICATES_S = 120.0
 SUBMISSION_MAX_BYTES = 128 * 1024
@@ -225,6 +230,15 @@ async def declare(js: JetStreamContext, limits: Limits | None = None) -> AsyncIt
         objects = _declare_objects(js, bucket, max_age_s=30 * DAY_S, max_bytes=8 * GIB, replicas=limits.replicas)
         async for change in objects:
             yield change
+    async for change in _declare_objects(
+        js,
+        REPLIES,
+        max_age_s=REPLIES_KEPT_S,
+        max_bytes=REPLIES_MAX_BYTES,
+        replicas=limits.replicas,
+        storage=StorageType.MEMORY,
+    ):
+        yield change
     async for change in _declare_providers(js, max_age_s=DAY_S, replicas=limits.replicas):
         yield change
 
@@ -255,13 +269,20 @@ async def _declare_consumer(js: JetStreamContext, wanted: Consumer) -> AsyncIter
 
 
 async def _declare_objects(
-    js: JetStreamContext, bucket: str, *, max_age_s: float, max_bytes: int, replicas: int
+    js: JetStreamContext,
+    bucket: str,
+    *,
+    max_age_s: float,
+    max_bytes: int,
+    replicas: int,
+    storage: StorageType = StorageType.FILE,
 ) -> AsyncIterator[str]:
     what = f"object store {bucket}"
     try:
         present = (await js.stream_info(f"OBJ_{bucket}")).config
     except NotFoundError:
-        await js.create_object_store(bucket, ObjectStoreConfig(ttl=max_age_s, max_bytes=max_bytes, replicas=replicas))
+        config = ObjectStoreConfig(ttl=max_age_s, max_bytes=max_bytes, replicas=replicas, storage=storage)
+        await js.create_object_store(bucket, config)
         present = (await js.stream_info(f"OBJ_{bucket}")).config
         await js.update_stream(present.evolve(**WITHOUT_ROLLUP))
         yield f"{what} created"

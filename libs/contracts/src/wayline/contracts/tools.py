@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from decimal import Decimal
@@ -301,6 +302,13 @@ class CallTool(Request, subject="tools.call.{tenant}", replies=ToolReply):
         default=False,
         description="Of no job: a built-in tool counts what it costs where it is spent, instead of reporting it.",
     )
+
+    def content_hash(self) -> str:
+        """Return the hash of what is asked for under the key: the same key with another one is a conflict."""
+        answer = None if self.answer is None else self.answer.model_dump(mode="json")
+        # Not orjson: it takes no whole numbers beyond 64 bits.
+        asked = json.dumps([self.tool, self.arguments, self.user_id, answer], sort_keys=True)
+        return sha256(asked.encode()).hexdigest()
 
 
 class CancelTool(Message, subject="tools.cancel.{tenant}"):

@@ -1,5 +1,6 @@
 """A job's event log on JetStream, and the state it folds to."""
 
+from wayline.journal.costs import plus
 from wayline.journal.exporting import NotAnExport, export_job, pinned_end, read_export, read_exported_history
 from wayline.journal.failures import failure_fingerprint, fingerprint
 from wayline.journal.folding import evolve, fold
@@ -104,6 +105,7 @@ __all__ = [
     "leader_read",
     "note_foreign",
     "pinned_end",
+    "plus",
     "prefix_hash",
     "read_export",
     "read_exported_history",

@@ -15,6 +15,8 @@ Exception
         │   └── TenantDisabled     a key of a tenant that an operator has disabled
         ├── JobIdConflict      the job id stands for another job already
         ├── KeyReused          the Idempotency-Key stands for another body already
+        ├── CallKeyReused      the key of an MCP client's call stands for another call already
+        ├── DecidedOtherwise   the approval or answer was decided with other content already
         ├── SessionBusy        a job of the session has not ended, and the new one would rather be refused than wait
         ├── Ended              the job takes no more signals
         ├── NotWaiting         the job waits for no such decision
@@ -114,6 +116,26 @@ class KeyReused(Conflict):
         super().__init__(
             f"this Idempotency-Key was used with another body, for job {job_id!r}; a new request needs a new key"
         )
+
+
+class CallKeyReused(Conflict):
+    """The key of an MCP client's call stands for another call already."""
+
+    code = "key_reused"
+
+    def __init__(self, *, named_by: str) -> None:
+        super().__init__(
+            f"{named_by} stands for a call with other content already: a new call needs a new one. Nothing was called"
+        )
+
+
+class DecidedOtherwise(Conflict):
+    """The approval or answer was decided with other content already."""
+
+    code = "decided_otherwise"
+
+    def __init__(self, *, decision_id: str) -> None:
+        super().__init__(f"{decision_id!r} was decided otherwise a moment ago, and the first decision counts")
 
 
 class SessionBusy(Conflict):

@@ -11,11 +11,12 @@ CallError
 TriesFull           a Full: as many servers are being tried as may be; ask again
 TooMuchOffered      a server offers more definitions than are kept
 LedgerUnavailable   an Unavailable: the ledger did not answer, so the key's state is unknown; ask again
+ToolKeyConflict     a Conflict: the key stands for a call with other content
 """
 
 from typing import ClassVar
 
-from wayline.contracts.errors import Full, Retry, Unavailable
+from wayline.contracts.errors import Conflict, Full, Retry, Unavailable
 
 
 class CallError(Exception):
@@ -62,6 +63,15 @@ class LedgerUnavailable(Unavailable):
 
     def __init__(self, cause: Exception) -> None:
         super().__init__("the ledger", detail=str(cause) or type(cause).__name__)
+
+
+class ToolKeyConflict(Conflict):
+    """The key stands for a call of another tool, with other arguments, or for another user."""
+
+    code = "tool_key_conflict"
+
+    def __init__(self, *, key: str) -> None:
+        super().__init__(f"key {key!r} stands for a call with other content; a new call needs a new key")
 
 
 class TriesFull(Full):

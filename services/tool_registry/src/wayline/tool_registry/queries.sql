@@ -1,14 +1,14 @@
 -- Leases are given, extended and judged by the clock of the database alone.
 
 -- name: begin
-INSERT INTO calls (tenant, key, job_id, tool, effect, state, attempt, owner, lease_until)
-SELECT $1, $2, $3, $4, $5, 'started', 1, $6, clock_timestamp() + make_interval(secs => $7)
+INSERT INTO calls (tenant, key, job_id, tool, effect, state, attempt, owner, lease_until, content_hash)
+SELECT $1, $2, $3, $4, $5, 'started', 1, $6, clock_timestamp() + make_interval(secs => $7), $9
 WHERE clock_timestamp() < $8
 ON CONFLICT (tenant, key) DO NOTHING
 RETURNING attempt;
 
 -- name: find
-SELECT state, effect, attempt, owner, result::text AS result,
+SELECT state, effect, attempt, owner, result::text AS result, content_hash,
        lease_until > clock_timestamp() AS live, clock_timestamp() >= $3 AS late
 FROM calls
 WHERE tenant = $1 AND key = $2;

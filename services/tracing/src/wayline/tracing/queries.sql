@@ -3,14 +3,14 @@ INSERT INTO jobs AS old (
     tenant, job_id, seq, trace_id, status, agent, agent_version, session_id, user_id, provider, model, tier,
     route_reason, estimated_cost_usd, steps, usage, tokens, cost_usd, costs, answer, partial, reason, citations,
     error_code, error_message, waiting_for, created_at, ended_at, input, fingerprint, schedule,
-    lane
+    lane, beyond
 )
 SELECT
     tenant, job_id, seq, trace_id, status, agent, agent_version, session_id, user_id, provider, model, tier,
     route_reason, estimated_cost_usd, steps, usage::jsonb, tokens, cost_usd, costs::jsonb, answer, partial, reason,
     citations::jsonb, error_code, error_message, waiting_for::jsonb, created_at, ended_at, input,
-    fingerprint, schedule::jsonb, lane
-FROM unnest($1::job_row_5[])
+    fingerprint, schedule::jsonb, lane, beyond::jsonb
+FROM unnest($1::job_row_6[])
 ON CONFLICT (tenant, job_id) DO UPDATE SET
     seq = excluded.seq, status = excluded.status, agent = excluded.agent, agent_version = excluded.agent_version,
     session_id = excluded.session_id, user_id = excluded.user_id, provider = excluded.provider,
@@ -20,7 +20,7 @@ ON CONFLICT (tenant, job_id) DO UPDATE SET
     partial = excluded.partial, reason = excluded.reason, citations = excluded.citations,
     error_code = excluded.error_code, error_message = excluded.error_message, waiting_for = excluded.waiting_for,
     created_at = excluded.created_at, ended_at = excluded.ended_at, input = excluded.input,
-    fingerprint = excluded.fingerprint, schedule = excluded.schedule, lane = excluded.lane
+    fingerprint = excluded.fingerprint, schedule = excluded.schedule, lane = excluded.lane, beyond = excluded.beyond
 WHERE old.seq < excluded.seq
 RETURNING tenant, job_id
 
@@ -119,7 +119,12 @@ LIMIT $3
 SELECT * FROM steps WHERE tenant = $1 AND job_id = $2 ORDER BY step
 
 -- name: newest_jobs
-SELECT * FROM jobs
+-- No whole answers: a page of them is too large for a message.
+SELECT
+    tenant, job_id, trace_id, status, agent, agent_version, session_id, user_id, provider, model, tier, route_reason,
+    estimated_cost_usd, steps, usage, cost_usd, costs, left(answer, $10) AS answer, partial, reason, citations,
+    error_code, error_message, waiting_for, created_at, ended_at, input, fingerprint, schedule, beyond
+FROM jobs
 WHERE tenant = $1
     AND ($2::text IS NULL OR status = $2)
     AND ($3::text IS NULL OR agent = $3)
@@ -131,7 +136,11 @@ ORDER BY created_at DESC, job_id DESC
 LIMIT $6
 
 -- name: waiting_jobs
-SELECT * FROM jobs
+SELECT
+    tenant, job_id, trace_id, status, agent, agent_version, session_id, user_id, provider, model, tier, route_reason,
+    estimated_cost_usd, steps, usage, cost_usd, costs, left(answer, $6) AS answer, partial, reason, citations,
+    error_code, error_message, waiting_for, created_at, ended_at, input, fingerprint, schedule, beyond
+FROM jobs
 WHERE tenant = $1
     AND status = 'parked'
     AND waiting_for ->> 'why' = ANY ($2::text[])

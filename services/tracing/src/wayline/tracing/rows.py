@@ -10,10 +10,24 @@ from typing import Any, NamedTuple
 import orjson
 from pydantic import BaseModel
 
+from wayline.contracts.base import Frozen, Usd
+from wayline.contracts.jobs import Child, Origin, Parent, Route
+
 NOBODY = "-"
 """The tenant of a span whose job and owner are not known; no tenant can have this name."""
 
 Json = str | None
+
+
+class BeyondColumns(Frozen):
+    """What a job's view shows and no column of its own holds: nobody asks for jobs by it."""
+
+    route: Route | None = None
+    total_cost_usd: Usd | None = Decimal(0)
+    origin: Origin | None = None
+    handed_to: str | None = None
+    parent: Parent | None = None
+    children: tuple[Child, ...] = ()
 
 
 class JobRow(NamedTuple):
@@ -51,6 +65,7 @@ class JobRow(NamedTuple):
     fingerprint: str | None
     schedule: Json
     lane: str
+    beyond: Json
 
 
 class StepRow(NamedTuple):

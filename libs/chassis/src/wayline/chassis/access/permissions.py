@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from wayline.chassis.topology import CONSUMERS, PAYLOADS, PROVIDERS, STREAMS, UPLOADS
+from wayline.chassis.topology import CONSUMERS, PAYLOADS, PROVIDERS, REPLIES, STREAMS, UPLOADS
 
 STREAMS_ACCOUNT = "WAYLINE"
 """The account that holds the streams."""
@@ -29,8 +29,14 @@ OBJECT_WRITE = (*OBJECT_READ, f"$O.{PAYLOADS}.C.*", f"$O.{PAYLOADS}.M.*")
 UPLOAD_FIND = f"{OWN_API}.STREAM.MSG.GET.OBJ_{UPLOADS}"
 UPLOAD_WRITE = (UPLOAD_FIND, f"$O.{UPLOADS}.C.*", f"$O.{UPLOADS}.M.*")
 UPLOAD_READ = (UPLOAD_FIND, f"{OWN_API}.DIRECT.GET.OBJ_{UPLOADS}")
+REPLY_OBJECTS = (
+    f"{OWN_API}.STREAM.MSG.GET.OBJ_{REPLIES}",
+    f"{OWN_API}.DIRECT.GET.OBJ_{REPLIES}",
+    f"$O.{REPLIES}.C.*",
+    f"$O.{REPLIES}.M.*",
+)
 # Letters without a tenant are of the version before.
-COMMON = ("telemetry.traces", "dead.*.*.*", "dead.*.*", *OBJECT_WRITE)
+COMMON = ("telemetry.traces", "dead.*.*.*", "dead.*.*", *OBJECT_WRITE, *REPLY_OBJECTS)
 TELL_STORED = "tenants.stored.*"
 AGENT_VERBS = ("get", "list", "put", "delete", "restore", "latest")
 SCHEDULE_VERBS = ("put", "enable", "get", "list", "delete", "run")
@@ -143,6 +149,9 @@ IDENTITIES = {
                 f"{OWN_API}.STREAM.MSG.DELETE.DEAD",
                 f"{OWN_API}.STREAM.INFO.DEAD",
                 f"{OWN_API}.STREAM.INFO.SIGNALS",
+                # What was decided before, and not yet heard.
+                f"{OWN_API}.STREAM.MSG.GET.SIGNALS",
+                f"{OWN_API}.DIRECT.GET.SIGNALS",
                 f"{OWN_API}.DIRECT.GET.DEAD",
             ),
             answers=(CLIENT_MESSAGE, WATCH_RESOURCE),

@@ -19,6 +19,7 @@ from nats.js.api import PubAck
 from pydantic import BaseModel
 
 from wayline.chassis.claim_check.claims import CLIENT_BOUNDS, MESSAGE_MAX, STREAM_FULL, Claims
+from wayline.chassis.claim_check.large_replies import WORD, LargeReplies
 from wayline.chassis.claim_check.payloads import Payloads
 from wayline.chassis.claim_check.stored_bytes import StoredBytes
 from wayline.chassis.connection.answers import Answers, ask_everyone
@@ -26,7 +27,7 @@ from wayline.chassis.connection.connecting import Link, connect
 from wayline.chassis.connection.dead_letters import dead_letter
 from wayline.chassis.connection.delivery import Delivery
 from wayline.chassis.settings import BusSettings
-from wayline.chassis.topology import UPLOADS
+from wayline.chassis.topology import REPLIES, UPLOADS
 from wayline.contracts import headers as h
 from wayline.contracts.base import Message, Request, tenant_of
 from wayline.contracts.errors import Bug, Full, InvalidMessage, Problem, Unavailable, WaylineError, raised
@@ -86,6 +87,10 @@ class Bus:
         payloads = Payloads(nc, self.api, self.request)
         self.claims = Claims(payloads, stored=self.stored)
         self.uploads = Claims(Payloads(nc, self.api, self.request, bucket=UPLOADS), also_read=payloads)
+        self.replies = LargeReplies(
+            Claims(Payloads(nc, self.api, self.request, bucket=REPLIES)),
+            per_tenant_max_bytes=link.replies_per_tenant_max_bytes,
+        )
         self.denied = link.denied
         self.reconnected = link.reconnected
         self.reconnected.append(self._answers.forget)
@@ -102,7 +107,12 @@ class Bus:
 
         Raises Unavailable when no bus answers in time, Reject when it does not know our credentials.
         """
-        link = Link(service, exit_when_closed, accounts=settings.nats_accounts)
+        link = Link(
+            service,
+            exit_when_closed,
+            accounts=settings.nats_accounts,
+            replies_per_tenant_max_bytes=settings.replies_per_tenant_max_bytes,
+        )
         return cls(await connect(link, settings), link)
 
     async def check(self) -> None:
@@ -254,7 +264,7 @@ class Bus:
         Raises the other side's refusal (Refused, or Retry where asking again may help), or Unavailable when no answer
         comes in time.
         """
-        body, wire_headers = await self.wire(request, headers)
+        body, wire_headers = await self.wire(request, {h.REPLIES: WORD, **(headers or {})})
         subject = request.subject
         self._require_allowed(subject)
         try:
@@ -267,7 +277,7 @@ class Bus:
         self, request: Request, replies: type[R], *, timeout_s: float = REQUEST_TIMEOUT_S
     ) -> list[R]:
         """Ask every replica and return their answers. Raises as `ask` does where none of them gives a good answer."""
-        body, wire_headers = await self.wire(request)
+        body, wire_headers = await self.wire(request, {h.REPLIES: WORD})
         self._require_allowed(request.subject)
         try:
             answers = await ask_everyone(self.nc, request.subject, body, timeout_s=timeout_s, headers=wire_headers)
@@ -291,6 +301,8 @@ class Bus:
             return message.data
         if tenant is None:
             tenant = tenant_of(message.subject)
+        if (message.headers or {}).get(h.CLAIMS) == WORD:
+            return await self.replies.check_out(message.data, tenant or "-")
         return await self.claims.check_out(message.data, within=f"{tenant or '-'}/")
 
     async def hear(self, kind: type[M], message: Msg) -> M:

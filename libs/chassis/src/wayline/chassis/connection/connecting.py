@@ -49,6 +49,7 @@ class Link:
     exit_when_closed: bool = True
     accounts: bool = False
     """Whether the bus has the accounts of `accounts.py`."""
+    replies_per_tenant_max_bytes: int = 32 * 1024**2
     denied: dict[str, str] = field(default_factory=dict)
     """Subjects this identity may not use, with the server's error texts."""
     reconnected: list[Callable[[], None]] = field(default_factory=list)

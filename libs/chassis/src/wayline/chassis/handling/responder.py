@@ -14,6 +14,7 @@ from nats.aio.subscription import Subscription
 from pydantic import BaseModel
 
 from wayline.chassis.claim_check.claims import MESSAGE_MAX
+from wayline.chassis.claim_check.large_replies import WORD
 from wayline.chassis.concurrency.tasks import stopped
 from wayline.chassis.connection.bus import Bus
 from wayline.chassis.handling.handler_metrics import HandlerMetrics
@@ -123,8 +124,13 @@ class Responder(Generic[M]):
         body = _encode(answer)
         if len(body) > MESSAGE_MAX:
             tenant = self._ask.message.address(raw.subject).get("tenant", "-")
-            body, _ = await self._bus.claims.check_in(body, f"{tenant}/replies")
-            headers[h.CLAIMS] = "1"
+            if (raw.headers or {}).get(h.REPLIES) == WORD:
+                body = await self._bus.replies.check_in(body, tenant)
+                headers[h.CLAIMS] = WORD
+            else:
+                # A version before this one asks: it reads what is kept for days, and nothing else.
+                body, _ = await self._bus.claims.check_in(body, f"{tenant}/replies")
+                headers[h.CLAIMS] = "1"
         await self._bus.nc.publish(raw.reply, body, headers=headers or None)
 
 

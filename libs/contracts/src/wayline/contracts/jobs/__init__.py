@@ -30,10 +30,19 @@ from wayline.contracts.jobs.submission import (
     WhenBusy,
 )
 from wayline.contracts.jobs.tickets import Carried, RunJob, backlog_of
-from wayline.contracts.jobs.view import REPLY_TO_MAX, CallProgress, Delta, JobResult, JobView, may_reply_to
+from wayline.contracts.jobs.view import (
+    ANSWER_SHOWN_MAX,
+    REPLY_TO_MAX,
+    CallProgress,
+    Delta,
+    JobResult,
+    JobView,
+    may_reply_to,
+)
 from wayline.contracts.jobs.waiting import TURN, ApprovalCause, PendingApproval, Waiting
 
 __all__ = [
+    "ANSWER_SHOWN_MAX",
     "INPUT_SHOWN_MAX",
     "PARENT_CANCELLED",
     "PARENT_LATE",

@@ -18,6 +18,9 @@ from wayline.contracts.jobs.waiting import Waiting
 from wayline.contracts.money import JobCosts, Usage
 from wayline.contracts.tools import ToolProgress
 
+ANSWER_SHOWN_MAX = 1_000
+"""Characters of a job's answer in a list."""
+
 
 class CallProgress(ToolProgress):
     """How far one tool call of a job is."""
@@ -55,9 +58,13 @@ class JobView(Frozen):
     costs: JobCosts | None = Field(default=None, description="What the cost is made of.")
     total_cost_usd: Usd | None = Field(
         default=None,
-        description="With what the jobs cost that it started; null: a price is unknown, or this is a list.",
+        description="With what the jobs cost that it started; null: a price is unknown.",
     )
     answer: str | None = None
+    answer_cut: bool = Field(
+        default=False,
+        description="Only the beginning of the answer stands here, as in lists: get the job for all.",
+    )
     partial: bool = Field(default=False, description="A limit was reached: the answer is what there was until then.")
     reason: str | None = Field(
         default=None,
@@ -81,6 +88,12 @@ class JobView(Frozen):
         default=None, description="Of a failed job: the same for all that failed of one cause."
     )
     links: dict[str, str] = Field(default_factory=dict)
+
+    def in_list(self) -> JobView:
+        """Return the job as lists show it: with no more than the beginning of its answer."""
+        if self.answer is None or len(self.answer) <= ANSWER_SHOWN_MAX:
+            return self
+        return self.model_copy(update={"answer": self.answer[:ANSWER_SHOWN_MAX], "answer_cut": True})
 
 
 REPLY_TO_MAX = 255

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from wayline.chassis import Bus
+from wayline.chassis.claim_check.claims import PayloadMissing
+from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.jobs import DecideApproval, Signal
 from wayline.gateway.errors import TooManySignals
-from wayline.journal import signals_held
+from wayline.journal import bulk_read, leader_read, signals_held
+
+S = TypeVar("S", Signal, DecideApproval)
 
 FRESH_S = 5.0
 """How long a count is believed that is below the share; what is sent here meanwhile is added."""
@@ -38,6 +44,19 @@ class Signals:
             raise TooManySignals(tenant=signal.tenant, most=self._most)
         count.held += 1
         await self._bus.publish(signal, msg_id=signal.msg_id)
+
+    async def unheard(self, kind: type[S], tenant: str, job_id: str, *, after: int) -> AsyncGenerator[S]:
+        """Yield what a job was told after a place in the stream, in order. Raises Unavailable."""
+        subject = kind.subject_template.format(tenant=tenant, job_id=job_id)
+        last = await leader_read(self._bus, "SIGNALS", subject)
+        if last is None or last.sequence <= after:
+            return
+        async for message in bulk_read(self._bus, "SIGNALS", subject, after=after, upto=last.sequence):
+            try:
+                yield await self._bus.read(kind, message, subject)
+            except (InvalidMessage, PayloadMissing):
+                # The router puts a copy aside; to the job it means nothing.
+                continue
 
     async def _count(self, tenant: str) -> _Count:
         known = self._counts.get(tenant)

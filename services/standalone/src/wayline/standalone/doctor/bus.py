@@ -10,7 +10,7 @@ from nats.js import JetStreamContext
 from nats.js.api import ConsumerConfig, StreamConfig
 from nats.js.errors import NotFoundError
 
-from wayline.chassis.topology import PAYLOADS, PROVIDERS, UPLOADS, Limits, consumers, streams
+from wayline.chassis.topology import PAYLOADS, PROVIDERS, REPLIES, UPLOADS, Limits, consumers, streams
 from wayline.standalone.doctor.finding import Finding, Findings, note, ok, problem, warning
 from wayline.standalone.errors import NoServers
 from wayline.standalone.settings import Settings
@@ -55,7 +55,7 @@ async def _examine_streams(js: JetStreamContext, limits: Limits) -> Findings:
             wrong.append(f"stream {stream.name} is missing")
         elif drifted := _drifted(stream, present[stream.name].config):
             wrong.append(f"stream {stream.name}: {', '.join(drifted)} differ")
-    buckets = (f"OBJ_{PAYLOADS}", f"OBJ_{UPLOADS}", f"KV_{PROVIDERS}")
+    buckets = (f"OBJ_{PAYLOADS}", f"OBJ_{UPLOADS}", f"OBJ_{REPLIES}", f"KV_{PROVIDERS}")
     wrong += [f"stream {name} is missing" for name in buckets if name not in present]
     wrong += [text async for text in _wrong_consumers(js, {name for name in present if name})]
     if wrong:

@@ -96,6 +96,7 @@ class EffectCall:
             row = await self._ledger.find(self._ask.tenant, self._ask.key, deadline=self._repeat.deadline)
             if row is None:
                 return failed("refused", "its deadline had passed before it could begin")
+            self._require_same(row)
             answer = await self._by(row)
             lease = answer if isinstance(answer, Lease) else None
             if isinstance(answer, ToolReply):
@@ -114,6 +115,8 @@ class EffectCall:
                 # Another replica that knows the tool as it was must not begin this key any more: it is asked for anew.
                 await self._ledger.void(self._ask, bound)
             row = await self._ledger.find(self._ask.tenant, self._ask.key, deadline=self._ask.deadline)
+            if row is not None:
+                self._require_same(row)
             return bound if row is None else None
         if bound.tool.silent_max_s:
             # What it takes to learn that a call was cut, and its lease, are no time of the tool's.
@@ -125,6 +128,10 @@ class EffectCall:
             # Ours, and nobody else's before: the attempt begins now.
             self._found = bound
         return lease
+
+    def _require_same(self, row: Row) -> None:
+        """Pass for a row of this call. Raises ToolKeyConflict."""
+        row.require_same(self._ask)
 
     async def _by(self, row: Row) -> ToolReply | Lease | None:
         """Return what a row allows us: an answer, the lease, or to wait."""

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from wayline.contracts.tools import CallTool, Effect, ToolReply
+from wayline.tool_registry.errors import ToolKeyConflict
 
 # Counts the time a suspended machine slept, too, where the system has such a clock.
 LEASE_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -35,6 +36,13 @@ class Row:
     late: bool
     """The caller's deadline had passed when the row was read."""
     result: ToolReply | None = None
+    content_hash: str | None = None
+    """Of what was asked for under the key; None: nobody has said so, as of a key that was voided before it began."""
+
+    def require_same(self, ask: CallTool) -> None:
+        """Pass for a call with the row's content. Raises ToolKeyConflict."""
+        if self.content_hash is not None and self.content_hash != ask.content_hash():
+            raise ToolKeyConflict(key=ask.key)
 
 
 @dataclass

@@ -20,6 +20,7 @@ from wayline.tool_registry.calls.read_call import ReadCall
 from wayline.tool_registry.calls.results import failed
 from wayline.tool_registry.calls.stop_reason import StopReason
 from wayline.tool_registry.calls.void_call import VoidCall
+from wayline.tool_registry.errors import ToolKeyConflict
 from wayline.tool_registry.settings import Settings
 from wayline.tool_registry.tools.arguments import Arguments
 from wayline.tool_registry.tools.catalogue import nearest
@@ -45,6 +46,8 @@ class ToolCall(Protocol):
 class RunningCall:
     """A call under way, and how many callers wait for it."""
 
+    content_hash: str
+    """Of what it was asked for."""
     task: asyncio.Task[ToolReply] | None = None
     call: ToolCall | None = None
     effect: Effect = Effect.ONCE
@@ -90,8 +93,13 @@ class RunningCalls:
         await self._servers.stop()
 
     async def call(self, ask: CallTool) -> ToolReply:
-        """Return the answer to a call, or `in_progress` once the caller has waited long enough."""
+        """Return the answer to a call, or `in_progress` once the caller has waited long enough.
+
+        Raises ToolKeyConflict where the key stands for a call with other content.
+        """
         running = self._running.get(ask.key) or self._begin(ask)
+        if running.content_hash != ask.content_hash():
+            raise ToolKeyConflict(key=ask.key)
         assert running.task is not None
         running.waiting += 1
         try:
@@ -133,7 +141,7 @@ class RunningCalls:
         # Looked at twice: an answer that is kept for its caller runs no more.
         if len(self._running) >= most and len(self._tasks()) >= most:
             raise Unavailable("tool-registry", detail=f"all its {most} slots for calls are taken")
-        running = self._running[ask.key] = RunningCall()
+        running = self._running[ask.key] = RunningCall(ask.content_hash())
         running.task = asyncio.create_task(self._lead(ask, running), name=f"call {ask.key}")
         running.task.add_done_callback(lambda task: self._ended(ask.key, running, task))
         return running

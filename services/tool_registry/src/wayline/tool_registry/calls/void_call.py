@@ -20,6 +20,9 @@ class VoidCall(EffectCall):
         never = failed("cancelled", "it had not begun", begun=False)
         return never if await self._ledger.void(self._ask, never) else None
 
+    def _require_same(self, row: Row) -> None:
+        """Pass: whatever was asked for under the key ends."""
+
     async def _by(self, row: Row) -> ToolReply | Lease | None:
         match next_step(row, attempts_max=self._attempts_max):
             case NextStep.AGAIN | NextStep.GIVE_UP | NextStep.LOSE | NextStep.UNKNOWN:

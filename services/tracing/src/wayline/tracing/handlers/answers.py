@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncpg
 
+from wayline.chassis.claim_check.claims import MESSAGE_MAX
 from wayline.contracts.errors import InvalidMessage, NotFound
+from wayline.contracts.jobs import ANSWER_SHOWN_MAX
 from wayline.contracts.traces import (
     CostTable,
     FindQueuePlaces,
@@ -28,6 +30,10 @@ from wayline.tracing.views import row_views, trace_tree
 SPANS_MAX = 20_000
 """Spans of one trace that are read; those made from the log come first."""
 COST_ROWS_MAX = 2_000
+PAGE_MAX_BYTES = MESSAGE_MAX - 8 * 1024
+"""Of the jobs of a page: with the rest of its reply it is one message."""
+SHOWN = ANSWER_SHOWN_MAX + 1
+"""Characters of an answer that are read for a list: one more shows that there is more."""
 
 
 class Answers:
@@ -76,12 +82,15 @@ class Answers:
         return StepList(job_id=asked.job_id, steps=tuple(row_views.step(row) for row in rows))
 
     async def list_jobs(self, asked: ListJobs) -> JobPage:
-        """Return a page, newest first; one row more than asked for shows whether there is another."""
+        """Return a page, newest first; one row more than asked for shows whether there is another.
+
+        A page is no larger than a message, so it may hold fewer jobs than asked for.
+        """
         after = row_views.after_cursor(asked.cursor) if asked.cursor else (None, None)
         sql, limit = self._store.sql, asked.limit + 1
         if asked.waiting_for is not None:
             waiting = list(asked.waiting_for)
-            rows = await self._store.fetch(asked.tenant, sql.waiting_jobs, asked.tenant, waiting, *after, limit)
+            rows = await self._store.fetch(asked.tenant, sql.waiting_jobs, asked.tenant, waiting, *after, limit, SHOWN)
         else:
             status = asked.status.value if asked.status else None
             job_ids = None if asked.job_ids is None else list(asked.job_ids)
@@ -96,12 +105,15 @@ class Answers:
                 job_ids,
                 asked.fingerprint,
                 asked.schedule,
+                SHOWN,
             )
-        page = rows[: asked.limit]
-        more = len(rows) > asked.limit
+        views = (row_views.job_view(row) for row in rows[: asked.limit])
+        jobs = row_views.fitting(views, most_bytes=PAGE_MAX_BYTES)
+        more = len(rows) > len(jobs)
+        last = rows[len(jobs) - 1] if jobs else None
         return JobPage(
-            jobs=tuple(row_views.job_view(row) for row in page),
-            next_cursor=row_views.cursor(page[-1]["created_at"], page[-1]["job_id"]) if more else None,
+            jobs=tuple(jobs),
+            next_cursor=row_views.cursor(last["created_at"], last["job_id"]) if more and last else None,
         )
 
     async def find_queue_places(self, asked: FindQueuePlaces) -> QueuePlaces:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 from wayline.contracts import events as e
 from wayline.contracts import ids
-from wayline.journal import Job, evolve, failure_fingerprint
+from wayline.journal import Job, evolve, failure_fingerprint, plus
 from wayline.tracing.job_metrics import Fact
 from wayline.tracing.projection import JobDrafts, apply_event
-from wayline.tracing.rows import JobRow, Rows, SpanRow, as_json, clean, model_json
+from wayline.tracing.rows import BeyondColumns, JobRow, Rows, SpanRow, as_json, clean, model_json
 
 
 @dataclass
@@ -118,6 +118,21 @@ class JobProjection:
             fingerprint=failure_fingerprint(job),
             schedule=as_json(job.life.schedule.model_dump(mode="json")) if job.life.schedule else None,
             lane=submitted.options.lane if submitted else "interactive",
+            beyond=self._beyond(),
+        )
+
+    def _beyond(self) -> str:
+        """Return what `view` shows and no other column holds, as JSON."""
+        job = self.job
+        return model_json(
+            BeyondColumns(
+                route=job.routing.route,
+                total_cost_usd=plus(job.money.cost_usd, job.family.children_usd),
+                origin=job.life.origin,
+                handed_to=job.session.handed_to,
+                parent=job.family.parent,
+                children=job.family.children,
+            )
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as NotBase64
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -19,13 +20,15 @@ from wayline.store import Record
 from wayline.telemetry import names
 from wayline.tracing.errors import BadCursor
 from wayline.tracing.projection.genai import JOB_STATUS
+from wayline.tracing.rows import BeyondColumns
 from wayline.tracing.views.trace_tree import Node
 
 
 def job_view(row: Record) -> JobView:
     """Return a job as the list shows it."""
-    route = None
-    if row["provider"] is not None:
+    beyond = BeyondColumns.model_validate(row["beyond"], extra="ignore") if row["beyond"] else None
+    route = beyond.route if beyond else None
+    if beyond is None and row["provider"] is not None:
         route = Route(
             provider=row["provider"],
             model=row["model"],
@@ -47,8 +50,21 @@ def job_view(row: Record) -> JobView:
             "costs": row["costs"],
             "waiting_for": row["waiting_for"],
             "schedule": row["schedule"],
+            **({"total_cost_usd": None} if beyond is None else beyond.model_dump(exclude={"route"})),
         }
-    )
+    ).in_list()
+
+
+def fitting(jobs: Iterable[JobView], *, most_bytes: int) -> list[JobView]:
+    """Return the first jobs that fit into so many bytes, one at least."""
+    page: list[JobView] = []
+    size = 0
+    for job in jobs:
+        size += len(job.__pydantic_serializer__.to_json(job))
+        if page and size > most_bytes:
+            break
+        page.append(job)
+    return page
 
 
 _SAME = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
@@ -10,7 +11,7 @@ from wayline.contracts.errors import NotFound
 from wayline.contracts.events import ApprovalRequested
 from wayline.contracts.jobs import TERMINAL, DecideApproval, JobView
 from wayline.contracts.traces import JobPage, ListJobs
-from wayline.gateway.errors import ArgumentsRefused, Ended, NotAsked
+from wayline.gateway.errors import ArgumentsRefused, DecidedOtherwise, Ended, NotAsked
 from wayline.gateway.handlers.shared.dependencies import Approver, Gateway, GatewayDependency, Reader
 from wayline.gateway.openapi import fails
 from wayline.gateway.parameters import Cursor, JobPath
@@ -85,9 +86,10 @@ async def decide_approval(
 
     Where the tool's server asks for input, `arguments` are the answer, and to deny is to decline to answer.
 
-    202: the decision is stored. Of several the first counts, which the job's `approval.decided` event names.
+    202: the decision is stored. Of several the first counts, which the job's `approval.decided` event names; another
+    one after it is a 409.
     """
-    job = await _read_state(gateway, caller.tenant, job_id)
+    job, heard = await _read_state(gateway, caller.tenant, job_id)
     asked = next((one for one in job.tools.pending if one.approval_id == approval_id), None)
     if asked is None:
         raise NotAsked(job_id=job_id, approval_id=approval_id)
@@ -102,27 +104,51 @@ async def decide_approval(
         reason=body.reason,
         by=caller.name,
     )
-    await gateway.signals.send(decided)
+    if (first := await _first_decision(gateway, job, asked, decided, after=heard)) is None:
+        await gateway.signals.send(decided)
+    elif first.model_copy(update={"by": decided.by}) != decided:
+        raise DecidedOtherwise(decision_id=approval_id)
     return Signalled(job_id=job_id, signal="approval", links=links(job_id))
 
 
-async def _read_state(gateway: Gateway, tenant: str, job_id: str) -> Job:
-    """Return a job that has not ended, folded from its log. Raises NotFound or Ended."""
-    job = fold([event async for event in JobLog(gateway.bus, tenant, job_id).read()])
+async def _first_decision(
+    gateway: Gateway, job: Job, asked: ApprovalRequested, decided: DecideApproval, *, after: int
+) -> DecideApproval | None:
+    """Return the decision that was stored first and that the job has not heard yet; one that cannot count is none."""
+    async with aclosing(gateway.signals.unheard(DecideApproval, decided.tenant, decided.job_id, after=after)) as told:
+        async for one in told:
+            if one.approval_id == asked.approval_id and (
+                one.decision == "deny" or _arguments_problem(job, asked, one.arguments) is None
+            ):
+                return one
+    return None
+
+
+async def _read_state(gateway: Gateway, tenant: str, job_id: str) -> tuple[Job, int]:
+    """Return a job that has not ended, folded from its log, and up to where it has heard what it was told.
+
+    Raises NotFound or Ended.
+    """
+    log = JobLog(gateway.bus, tenant, job_id)
+    head = await log.last()
+    job = fold([event async for event in log.read()])
     if not job.job_id and await gateway.submissions.queued(tenant, job_id) is None:
         raise NotFound("job", job_id)
     if job.life.status in TERMINAL:
         raise Ended(job_id=job_id)
-    return job
+    return job, head.signals_seen if head else 0
 
 
 def _check_arguments(job: Job, asked: ApprovalRequested, arguments: dict[str, Any] | None) -> None:
     """Pass for arguments that the tool takes, or an answer that its server takes. Raises ArgumentsRefused."""
+    if (problem := _arguments_problem(job, asked, arguments)) is not None:
+        raise ArgumentsRefused(tool=asked.tool, problem=problem)
+
+
+def _arguments_problem(job: Job, asked: ApprovalRequested, arguments: dict[str, Any] | None) -> str | None:
     if arguments is None and asked.input is None:
-        return
+        return None
     # Late: few requests need it, and it loads the schema library.
     from wayline.llm.structured import value_problem
 
-    problem = value_problem(job.tools.decision_schema(asked), arguments or {})
-    if problem is not None:
-        raise ArgumentsRefused(tool=asked.tool, problem=problem)
+    return value_problem(job.tools.decision_schema(asked), arguments or {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from typing import Annotated, TypeAlias
 
 import structlog
@@ -14,7 +15,7 @@ from wayline.contracts import ids
 from wayline.contracts.errors import NotFound, Retry
 from wayline.contracts.jobs import Answer, Cancel, JobView, PlanJob, Planned, RaiseBudget, Signal, Status, SubmitJob
 from wayline.contracts.traces import JobPage, ListJobs
-from wayline.gateway.errors import Ended, NotWaiting
+from wayline.gateway.errors import DecidedOtherwise, Ended, NotWaiting
 from wayline.gateway.handlers.shared.dependencies import Decider, Gateway, GatewayDependency, Reader, Writer
 from wayline.gateway.handlers.shared.read_job import find_log, has_ended, read_job, wait_for_end
 from wayline.gateway.handlers.shared.submit_job import submit
@@ -166,14 +167,18 @@ async def answer_decision(
     caller: Decider,
 ) -> Signalled:
     """Give a waiting job the outcome of a tool call that could not be learned, so that it can go on."""
+    head = await find_log(gateway, caller.tenant, job_id)
     job = await read_job(gateway, caller.tenant, job_id)
     if has_ended(job):
         raise Ended(job_id=job_id)
     waiting = job.waiting_for
-    if waiting is None or waiting.why != "needs_decision" or waiting.wait_id != decision_id:
+    if head is None or waiting is None or waiting.why != "needs_decision" or waiting.wait_id != decision_id:
         raise NotWaiting(job_id=job_id, decision_id=decision_id)
     answer = Answer(decision_id=decision_id, outcome=body.outcome, content=body.content, by=caller.name)
-    await _signal(gateway, caller.tenant, job_id, answer)
+    if (first := await _first_answer(gateway, caller.tenant, job_id, decision_id, after=head.signals_seen)) is None:
+        await _signal(gateway, caller.tenant, job_id, answer)
+    elif first.model_copy(update={"by": answer.by}) != answer:
+        raise DecidedOtherwise(decision_id=decision_id)
     return Signalled(job_id=job_id, signal="answer", links=links(job_id))
 
 
@@ -185,6 +190,15 @@ async def change_budget(job_id: JobPath, body: BudgetBody, gateway: GatewayDepen
         raise Ended(job_id=job_id)
     await _signal(gateway, caller.tenant, job_id, RaiseBudget(budget_usd=body.budget_usd, by=caller.name))
     return Signalled(job_id=job_id, signal="budget", links=links(job_id))
+
+
+async def _first_answer(gateway: Gateway, tenant: str, job_id: str, decision_id: str, *, after: int) -> Answer | None:
+    """Return the answer that was stored first and that the job has not heard yet."""
+    async with aclosing(gateway.signals.unheard(Signal, tenant, job_id, after=after)) as told:
+        async for one in told:
+            if isinstance(one.signal, Answer) and one.signal.decision_id == decision_id:
+                return one.signal
+    return None
 
 
 async def _signal(gateway: Gateway, tenant: str, job_id: str, signal: Cancel | Answer | RaiseBudget) -> None:

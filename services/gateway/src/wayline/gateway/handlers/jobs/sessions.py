@@ -127,11 +127,17 @@ async def _jobs(gateway: Gateway, tenant: str, job_ids: list[str]) -> dict[str, 
     """Return jobs as tracing has them, and from their logs those that it has not seen yet."""
     if not job_ids:
         return {}
+    found: dict[str, JobView] = {}
     asked = ListJobs(tenant=tenant, limit=len(job_ids), job_ids=tuple(job_ids))
-    found = {job.job_id: linked(job) for job in (await gateway.bus.ask(asked, JobPage)).jobs}
+    while True:
+        page = await gateway.bus.ask(asked, JobPage)
+        found |= {job.job_id: linked(job) for job in page.jobs}
+        if page.next_cursor is None:
+            break
+        asked = asked.model_copy(update={"cursor": page.next_cursor})
     for job_id in job_ids:
         if job_id not in found:
-            found[job_id] = await read_job(gateway, tenant, job_id)
+            found[job_id] = (await read_job(gateway, tenant, job_id)).in_list()
     return found
 
 

@@ -29,7 +29,11 @@ CHARGE_WITHIN_S: Final = 300.0
 """How long a tool's charge is tried to be counted while the router or tracing is away."""
 NOTE_WITHIN_S: Final = 2.0
 """How long a call waits for the ledger to know what it may cost."""
+DIGITS: Final = 20
+"""Of a content hash in an id."""
 NOTHING: Final = Decimal(0)
+KEY_CONFLICT: Final = "tool_key_conflict"
+"""What the registry says of a key that stands for another call: this one was not made."""
 SETTLED: Final = "ended"
 """What the router says of a charge that was counted before: the same call again, whose result is in the ledger."""
 
@@ -79,9 +83,12 @@ class PaidCalls:
     async def _followed(self, asked: CallTool, tool: ToolDefinition, call: Coroutine[Any, Any, ToolReply]) -> ToolReply:
         try:
             reply = await call
-        except BaseException:
-            # It may have been made: the most that it charges stays counted.
-            self.count(asked, tool, None)
+        except BaseException as error:
+            if isinstance(error, Reject) and error.code == KEY_CONFLICT:
+                await self._counted(asked, NOTHING, NOTHING)
+            else:
+                # It may have been made: the most that it charges stays counted.
+                self.count(asked, tool, None)
             raise
         self.count(asked, tool, reply)
         return reply
@@ -120,13 +127,14 @@ def _most_usd(asked: CallTool, tool: ToolDefinition) -> Decimal:
 
 
 def _charge_id(asked: CallTool) -> str:
-    return f"tool/{asked.job_id.removeprefix('mcp_')}"
+    """Return the id of what a call charges: of its content too, so that a conflict of keys changes no other charge."""
+    return f"tool/{asked.job_id.removeprefix('mcp_')}{asked.content_hash()[:DIGITS]}"
 
 
 def _entry(asked: CallTool, cost_usd: Decimal, unsure_usd: Decimal) -> Spending:
     unsure = Bounds(lower_usd=cost_usd, upper_usd=cost_usd + unsure_usd) if unsure_usd else None
     return Spending(
-        attempt_id=asked.key,
+        attempt_id=f"{asked.key}/{asked.content_hash()[:DIGITS]}",
         purpose="tool",
         provider="tools",
         model=asked.tool,

@@ -34,6 +34,8 @@ class McpRequest:
     caller: Caller
     ids: CallIds
     """Of what the request begins."""
+    named_by: str
+    """What its ids follow from, in words."""
     progress: TellProgress
     questions: UserQuestions
     traced_from: Mapping[str, str] | None

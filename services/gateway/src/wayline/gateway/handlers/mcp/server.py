@@ -32,6 +32,7 @@ from mcp_types import (
 from opentelemetry import trace
 
 from wayline.contracts.errors import Bug, Retry, WaylineError
+from wayline.gateway.errors import CallKeyReused, JobIdConflict, KeyReused
 from wayline.gateway.handlers.mcp.call_ids import CallIds
 from wayline.gateway.handlers.mcp.call_tool import ToolCalls
 from wayline.gateway.handlers.mcp.client_session import session_of
@@ -50,6 +51,8 @@ from wayline.store import PostgresUnavailable
 from wayline.telemetry import names
 
 NAME = "wayline"
+KEY_CONFLICTS = frozenset({"tool_key_conflict", JobIdConflict.code, KeyReused.code})
+"""Codes of errors that say that a key stands for something else."""
 WITHHELD = "agent {!r} is not run over MCP: set its `over_mcp` to true to allow it"
 INSTRUCTIONS = (
     "Wayline runs AI agents as durable jobs. `run_agent` gives an agent a task and answers when it has ended; a job "
@@ -123,6 +126,9 @@ class Methods:
         except WaylineError as error:
             if isinstance(error, Bug):
                 raise
+            if error.code in KEY_CONFLICTS:
+                # No result of a tool: its client is at fault, not what a model wrote.
+                raise CallKeyReused(named_by=request.named_by) from error
             return refusal(error)
 
     async def list_resources(
@@ -195,6 +201,9 @@ def as_request(ctx: ServerRequestContext[Any]) -> McpRequest:
     return McpRequest(
         caller=caller,
         ids=by_key or by_request or CallIds.fresh(),
+        named_by=f"_meta {IDEMPOTENCY_KEY!r} {key!r}"
+        if by_key
+        else f"the request id {ctx.request_id!r} of this session",
         progress=ctx.session.report_progress,
         questions=UserQuestions(ctx),
         traced_from=http.state.caller,

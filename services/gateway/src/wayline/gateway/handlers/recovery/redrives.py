@@ -14,6 +14,7 @@ from wayline.contracts.errors import NotFound, Reject, Retry
 from wayline.contracts.jobs import Fork, JobView, Status, SubmitJob
 from wayline.contracts.traces import JobPage, ListJobs
 from wayline.gateway.adapters.dead_letters import DeadLetters
+from wayline.gateway.errors import JobIdConflict
 from wayline.gateway.handlers.recovery.time_travel import forked, read_values
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.handlers.shared.submit_job import submit
@@ -125,7 +126,7 @@ class Redrives:
         try:
             job = _job_of(letter, tenant=self.caller.tenant)
             named["job_id"] = job.job_id
-            if await JobLog(self.gateway.bus, job.tenant, str(job.job_id)).last() is not None:
+            if await self._has_begun(job):
                 return RedrivenLetter(**named, outcome="already")
             if not dry_run:
                 await submit(self.gateway, job, own_id=True, key=None, caller=None)
@@ -177,6 +178,13 @@ class Redrives:
         except Reject as error:
             return RedrivenJob(job_id=job_id, outcome="refused", reason=str(error))
         return RedrivenJob(job_id=job_id, fork_id=fork_id, after=after, outcome="forked")
+
+    async def _has_begun(self, job: SubmitJob) -> bool:
+        """Return whether a job has a log. Raises JobIdConflict where it is of another job."""
+        head = await JobLog(self.gateway.bus, job.tenant, str(job.job_id)).last()
+        if head is not None and head.content_hash != job.content_hash():
+            raise JobIdConflict(job_id=str(job.job_id))
+        return head is not None
 
     def _fork(self, values: list[dict[str, object]], job_id: str, fork_id: str) -> SubmitJob:
         return forked(values, Fork(job_id=job_id), tenant=self.caller.tenant, body=ForkBody(job_id=fork_id))

@@ -33,7 +33,7 @@ class PostgresLedger:
         """Insert the row of a new key; None: the key was begun before, or its deadline has passed."""
         asked_at = time.clock_gettime(LEASE_CLOCK)
         row = (ask.tenant, ask.key, ask.job_id, ask.tool, effect, owner, self.lease_s, ask.deadline)
-        attempt = await self._value(ask.tenant, self._sql.begin, *row)
+        attempt = await self._value(ask.tenant, self._sql.begin, *row, ask.content_hash())
         return None if attempt is None else Lease(ask.tenant, ask.key, attempt, owner, asked_at)
 
     async def find(self, tenant: str, key: str, *, deadline: datetime) -> Row | None:
@@ -44,7 +44,14 @@ class PostgresLedger:
         with _answered():
             result = None if row["result"] is None else ToolReply.model_validate_json(row["result"])
         return Row(
-            State(row["state"]), Effect(row["effect"]), row["attempt"], row["owner"], row["live"], row["late"], result
+            state=State(row["state"]),
+            effect=Effect(row["effect"]),
+            attempt=row["attempt"],
+            owner=row["owner"],
+            live=row["live"],
+            late=row["late"],
+            result=result,
+            content_hash=row["content_hash"],
         )
 
     async def stored(self, tenant: str, key: str) -> ToolReply:
