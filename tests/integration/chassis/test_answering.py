@@ -259,7 +259,7 @@ async def test_a_large_reply_leaves_nothing_in_a_store_that_is_kept(bus):
     await service.stop(1)
 
 
-async def test_a_version_that_does_not_read_the_store_of_replies_is_answered_as_before(bus):
+async def test_a_version_without_the_store_of_replies_is_answered_as_before(bus):
     async def on_get(asked):
         return Agent(name=asked.name, version=1, config=PLENTY)
 

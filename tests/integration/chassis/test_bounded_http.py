@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
-from wayline.chassis.bounded_http import HEAD_MAX_BYTES
+from wayline.chassis.bounded_http import HEAD_MAX_BYTES, OWN_FILES, Places
 from wayline.chassis.probes import server
 from wayline.testkit import until
 
@@ -80,3 +83,80 @@ async def test_a_body_above_the_limit_of_heads_is_read(port, pieces):
 
     assert answer.startswith(b"HTTP/1.1 200")
     assert str(size * pieces).encode() in answer
+
+
+async def endless(scope, receive, send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    while True:
+        await send({"type": "http.response.body", "body": PIECE, "more_body": True})
+
+
+@asynccontextmanager
+async def listening(app: Any, **places: Any) -> AsyncIterator[tuple[int, Places]]:
+    room = Places(**places)
+    http = server(app, host="127.0.0.1", port=0, places=room)
+    task = asyncio.create_task(http.serve())
+    await until(lambda: http.started, why="the server listens")
+    yield http.servers[0].sockets[0].getsockname()[1], room
+    http.should_exit = True
+    await task
+
+
+async def ends(reader: asyncio.StreamReader) -> bytes:
+    """Read until the server closes the connection."""
+    try:
+        return await asyncio.wait_for(reader.read(), 20)
+    except ConnectionError:
+        return b""
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        b"",
+        b"GET / HT",
+        b"GET / HTTP/1.1\r\nhost: a\r\n",
+        b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\nhalf",
+        b"GET / HTTP/1.1\r\nhost: a\r\n\r\nGET / HT",
+    ],
+)
+async def test_a_request_that_does_not_come_gives_its_place_back(begin: bytes):
+    async with listening(echo_length, head_within_s=0.05, body_silent_s=0.05) as (port, places):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(begin)
+
+        await ends(reader)
+
+        await until(lambda: places.taken == 0, why="the place is free")
+        writer.close()
+
+
+async def test_an_answer_that_nobody_reads_gives_its_place_back():
+    async with listening(endless, write_stalled_s=0.05) as (port, places):
+        _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1)
+        writer.write(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+        await until(lambda: places.taken == 1, why="it is connected")
+
+        await until(lambda: places.taken == 0, why="the place is free")
+        writer.close()
+
+
+async def test_one_address_does_not_take_every_connection():
+    async with listening(echo_length, most=4, per_address=2) as (port, places):
+        idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        await until(lambda: places.taken == 2, why="both are connected")
+
+        refused, _ = await asyncio.open_connection("127.0.0.1", port)
+        assert await ends(refused) == b""
+
+        other, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=("127.0.0.2", 0))
+        writer.write(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+        assert b"200 OK" in await ends(other)
+        for _, waiting in idle:
+            waiting.close()
+
+
+def test_places_leave_files_for_the_process_itself():
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    assert Places.within_files(most=10**9).most <= max(soft, resource.getrlimit(resource.RLIMIT_NOFILE)[0]) - OWN_FILES

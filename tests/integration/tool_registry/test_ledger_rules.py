@@ -75,7 +75,7 @@ async def test_a_key_with_other_content_is_a_conflict(platform, change, state):
     assert platform.times_acted("put_idempotent") == 0
 
 
-async def test_a_key_of_a_running_call_with_other_content_is_a_conflict(platform):
+async def test_a_running_calls_key_with_other_content_is_a_conflict(platform):
     server = await platform.server(delay_ms=30_000)
     await platform.registry(server.settings(), answer_within_s=0.2)
     ask = platform.ask(PAY, {"amount": 3})

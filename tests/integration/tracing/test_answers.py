@@ -5,8 +5,9 @@ from decimal import Decimal
 import pytest
 from prometheus_client import REGISTRY
 
+from wayline.chassis.claim_check.claims import MESSAGE_MAX
 from wayline.contracts.errors import Refused
-from wayline.contracts.jobs import Status
+from wayline.contracts.jobs import Complexity, Route, Status, Waiting
 from wayline.contracts.money import Usage
 from wayline.contracts.traces import (
     CostTable,
@@ -21,6 +22,7 @@ from wayline.contracts.traces import (
     StepList,
     Trace,
 )
+from wayline.journal import view
 from wayline.testkit import until
 
 from .conftest import Log, Start, TracingPlatform
@@ -92,7 +94,7 @@ async def test_a_place_counts_queued_jobs_of_the_same_tenant_and_lane(platform: 
     ):
         log = Log(platform.bus, tenant=tenant, job_id=f"j{number}")
         log.at = log.at.replace(second=number)
-        begun = [log.submitted(lane=lane), log.routed()]
+        begun = [log.submitted(lane=lane), log.routed()]  # pyright: ignore[reportArgumentType]
         await log.append(*begun, *([log.claimed()] if number == 3 else []))
     await platform.wait_until_read()
 
@@ -118,6 +120,53 @@ async def test_a_listed_job_is_what_the_fold_says(platform: TracingPlatform, sta
     assert job.route.reason == "it is a question"
     assert (job.steps, job.usage, job.cost_usd) == (2, Usage(input=20, cache_read=8, output=10), Decimal("0.012"))
     assert (job.answer, job.partial, job.reason) == ("because", False, None)
+
+
+async def test_a_listed_job_says_what_the_single_job_says(platform: TracingPlatform, start: Start):
+    await start()
+    route = Route(
+        provider="anthropic",
+        model="claude",
+        tier="standard",
+        reason="it is hard",
+        slot="reasoning",
+        task_type="code",
+        complexity=Complexity(level="complex", score=0.9),
+    )
+    told = Log(platform.bus)
+    routed = told.submitted(), told.routed().model_copy(update={"route": route})
+    await told.append(*routed)
+    await told.append(told.claimed(), told.asked_model(1))
+    await told.append(told.model_answered(1, "because"), told.completed("because"))
+    await platform.wait_until_read()
+
+    (listed,) = (await platform.bus.ask(ListJobs(tenant="acme"), JobPage)).jobs
+
+    assert listed == view(await platform.job("j1", "acme"))
+
+
+async def test_a_page_is_one_message_and_holds_no_whole_answers(platform: TracingPlatform, start: Start):
+    await start()
+    for number in range(4):
+        told = Log(platform.bus, job_id=f"j{number}")
+        submitted = told.submitted()
+        waiting = Waiting(why="needs_decision", wait_id="w1", question="?", tool="t", arguments={"text": "x" * 100_000})
+        parked = told.parked().model_copy(update={"waiting": waiting})
+        await told.append(submitted, told.routed(), parked)
+    long = Log(platform.bus, job_id="long")
+    await long.append(long.submitted(), long.routed(), long.completed("a" * 5_000))
+    await platform.wait_until_read()
+
+    pages: list[JobPage] = []
+    cursor = None
+    while not pages or cursor:
+        pages.append(await platform.bus.ask(ListJobs(tenant="acme", cursor=cursor), JobPage))
+        cursor = pages[-1].next_cursor
+
+    assert all(len(page.model_dump_json()) < MESSAGE_MAX for page in pages)
+    jobs = {job.job_id: job for page in pages for job in page.jobs}
+    assert set(jobs) == {"j0", "j1", "j2", "j3", "long"}
+    assert (len(jobs["long"].answer or ""), jobs["long"].answer_cut) == (1_000, True)
 
 
 async def test_a_listed_job_has_the_reason_of_its_partial_answer(platform: TracingPlatform, start: Start):

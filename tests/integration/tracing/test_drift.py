@@ -13,6 +13,7 @@ from prometheus_client import REGISTRY
 from wayline.chassis.topology import EVENTS_TRACING
 from wayline.testkit import until
 from wayline.tracing.consume.batches import ALONE_TRIES
+from wayline.tracing.upkeep.drift import DriftCheck
 
 from .conftest import QUICK, Log, Start, TracingPlatform
 
@@ -65,7 +66,7 @@ async def test_a_record_that_postgres_has_no_room_for_waits(
     await Log(platform.bus).whole()
 
     async def refused_often() -> bool:
-        return await admin.fetchval("SELECT last_value FROM refusals") > 2 * ALONE_TRIES
+        return await admin.fetchval("SELECT last_value FROM refusals") > 2 * ALONE_TRIES  # pyright: ignore[reportOptionalOperand]
 
     await until(refused_often, why="it was tried more often than a bad one may be")
     info = await platform.bus.js.consumer_info(EVENTS_TRACING.stream, EVENTS_TRACING.name)
@@ -157,3 +158,31 @@ async def test_records_that_are_not_acked_yet_are_not_missing(platform: TracingP
     await platform.wait_until_read()
 
     assert mended("behind") == before
+
+
+async def test_a_check_that_starts_again_goes_on_from_its_place(
+    platform: TracingPlatform, start: Start, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("wayline.tracing.upkeep.drift.RECORDS_MAX", 2)
+    for number in range(3):
+        await Log(platform.bus, job_id=f"j{number}").whole()
+    service = await start(NEVER_CHECKING)
+    await platform.wait_until_read()
+    [check] = [part for part in service.parts if getattr(part, "_what", "") == "drift check"]
+    await check._do()  # type: ignore[attr-defined]
+    read: list[int] = []
+    walk = DriftCheck._walk
+
+    async def noted(self: DriftCheck, after: int, upto: int) -> int:
+        read.append(after)
+        return await walk(self, after, upto)
+
+    monkeypatch.setattr(DriftCheck, "_walk", noted)
+    again = DriftCheck(platform.bus, check._do.__self__._tables, None, keep_days=400)  # type: ignore[attr-defined]
+    await Log(platform.bus, job_id="later").whole()
+    await platform.wait_until_read()
+
+    await again.check()
+
+    assert read[0] >= 18
+    assert REGISTRY.get_sample_value("wayline_tracing_drift_lag") == 0

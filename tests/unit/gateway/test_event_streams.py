@@ -6,9 +6,16 @@ import json
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 
+import pytest
+
 from wayline.contracts.events import Event, JobResumed, SpanRef
 from wayline.contracts.jobs import Delta
+from wayline.gateway.errors import ShareOfStreams
 from wayline.gateway.event_streams import EventStreams, as_list, encode
+from wayline.gateway.keys import Caller
+
+ANN, BOB = Caller("acme", "ann", key_id="a"), Caller("acme", "bob", key_id="b")
+OTHER = Caller("other", "carl", key_id="c")
 
 
 def resumed(seq: int) -> JobResumed:
@@ -37,7 +44,7 @@ async def test_a_slow_client_pulls_no_more_than_it_reads():
             told.append(seq)
             yield resumed(seq)
 
-    stream = EventStreams(most=1).events(endless())
+    stream = EventStreams(most=1).events(endless(), ANN)
     for _ in range(3):
         await anext(stream)
     await stream.aclose()  # pyright: ignore[reportAttributeAccessIssue]
@@ -54,3 +61,17 @@ async def test_a_list_is_json_however_many_events_there_are():
 
         body = b"".join([part async for part in as_list(feed())])
         assert [event["seq"] for event in json.loads(body)] == list(range(1, count + 1))
+
+
+async def test_a_key_and_a_tenant_follow_no_more_than_their_shares():
+    streams = EventStreams(most=9, per_tenant=3, per_key=2)
+
+    with streams.follower(ANN), streams.follower(ANN):
+        with pytest.raises(ShareOfStreams, match="this key"):
+            streams.require_room(ANN)
+        with streams.follower(BOB):
+            with pytest.raises(ShareOfStreams, match="tenant 'acme'"), streams.follower(BOB):
+                pass
+            streams.require_room(OTHER)
+        streams.require_room(BOB)
+    streams.require_room(ANN)

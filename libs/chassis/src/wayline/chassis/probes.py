@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import orjson
 import uvicorn
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from wayline.chassis.bounded_http import BoundedHttp
+from wayline.chassis.bounded_http import BoundedHttp, Places
 
+PROBES_MAX = 256
+"""Connections to the port of probes."""
 Ready = Callable[[], Awaitable[dict[str, str]]]
 """Returns what a service needs by name: `ok`, or what is wrong with it."""
 
@@ -50,9 +53,8 @@ class ProbeServer(uvicorn.Server):
         return nullcontext()
 
 
-def server(app: Any, *, host: str, port: int) -> ProbeServer:
+def server(app: Any, *, host: str, port: int, places: Places | None = None) -> ProbeServer:
     """Return a server for `app` that logs warnings only and leaves signals alone."""
-    config = uvicorn.Config(
-        app, host=host, port=port, http=BoundedHttp, log_level="warning", access_log=False, lifespan="off"
-    )
+    http: Any = partial(BoundedHttp, places=places or Places.within_files(most=PROBES_MAX))
+    config = uvicorn.Config(app, host=host, port=port, http=http, log_level="warning", access_log=False, lifespan="off")
     return ProbeServer(config)

@@ -34,6 +34,7 @@ drift = Counter(
     "Jobs whose tables differed from their log, by how and what came of it.",
     ["drift", "outcome"],
 )
+drift_lag = Gauge("wayline_tracing_drift_lag", "Records that were stored and are not compared with their log yet.")
 spans_dropped = Counter("wayline_spans_dropped_total", "Spans lost before export.", ["service", "where"])
 
 http_requests = Counter(

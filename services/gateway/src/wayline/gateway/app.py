@@ -20,6 +20,7 @@ from wayline.gateway.change_streams import ChangeStreams
 from wayline.gateway.event_streams import EventStreams
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.settings import Settings
+from wayline.gateway.shown_queries import ShownQueries
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Telemetry
 
@@ -48,6 +49,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         needs={"postgres": store.check},
         close=store.close,
     )
+    service.telemetry.add_processor(ShownQueries())
     bus.uploads.require_room = UploadQuota(bus).require
     change_streams = ChangeStreams()
     service.asks = [asks(WatchResource, change_streams.on_watch, everyone=True)]
@@ -62,7 +64,10 @@ async def open_store(dsn: str, *, wait_s: float = 0.0) -> Store:
 
 def _http(settings: Settings, service: Service, store: Store, change_streams: ChangeStreams) -> HttpServer:
     """Return the front door of a service, which tells over HTTP how that service is."""
-    keys, streams = Keys(store), EventStreams(settings.streams_max)
+    keys = Keys(store)
+    streams = EventStreams(
+        settings.streams_max, per_tenant=settings.streams_per_tenant_max, per_key=settings.streams_per_key_max
+    )
     gateway = Gateway(
         settings=settings,
         bus=service.bus,

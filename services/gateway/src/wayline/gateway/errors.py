@@ -7,6 +7,7 @@ Exception
     │   └── NoKeys             it would listen beyond this machine without any API key
     ├── Retry
     │   ├── TooManyStreams     as many clients follow jobs as this process serves
+    │   ├── ShareOfStreams     as many of this key, or of its tenant, as may
     │   └── TooManySignals     the bus holds as many signals of the tenant as it may have (it is Full)
     └── Reject
         ├── Unauthorized       no key, or one that is not valid (any more)
@@ -61,6 +62,19 @@ class TooManyStreams(Retry):
 
     def __init__(self, *, most: int) -> None:
         super().__init__(f"{most} clients follow jobs here already; try again, or raise WAYLINE_GATEWAY_STREAMS_MAX")
+
+
+class ShareOfStreams(Retry):
+    """As many clients of one key, or of one tenant, follow jobs or wait for them as may."""
+
+    code = "too_many_streams"
+    status = 429
+
+    def __init__(self, *, whose: str, most: int, setting: str) -> None:
+        super().__init__(
+            f"{most} clients of {whose} follow jobs or wait for them here already: end one, or raise "
+            f"WAYLINE_GATEWAY_{setting}"
+        )
 
 
 class Unauthorized(Reject):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 
@@ -15,7 +16,8 @@ from wayline.contracts.events import Event
 from wayline.contracts.jobs import Delta
 from wayline.contracts.progress import Progress
 from wayline.contracts.traces import QueuePlace
-from wayline.gateway.errors import TooManyStreams
+from wayline.gateway.errors import ShareOfStreams, TooManyStreams
+from wayline.gateway.keys import Caller
 from wayline.journal import News, ProgressNews
 from wayline.telemetry import metrics
 
@@ -24,19 +26,32 @@ UNBUFFERED: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 
 class EventStreams:
-    """The open streams of this process: bounded in number, and ended with the process."""
+    """The clients that follow or wait here: bounded in number, of a key and a tenant too; ended with the process."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, *, per_tenant: int | None = None, per_key: int | None = None) -> None:
         self._most = most
+        self._per_tenant = per_tenant or most
+        self._per_key = per_key or most
         self._followers: set[asyncio.Task[object]] = set()
+        self._by_tenant: Counter[str] = Counter()
+        self._by_key: Counter[tuple[str, str]] = Counter()
         self._closing = False
 
-    def require_room(self) -> None:
-        """Refuse a client before its answer begins. Raises TooManyStreams, or Unavailable while the process ends."""
+    def require_room(self, caller: Caller) -> None:
+        """Refuse a client before its answer begins.
+
+        Raises TooManyStreams, ShareOfStreams, or Unavailable while the process ends.
+        """
         if self._closing:
             raise Unavailable("this gateway", detail="it is stopping")
         if len(self._followers) >= self._most:
             raise TooManyStreams(most=self._most)
+        if self._by_key[_key(caller)] >= self._per_key:
+            raise ShareOfStreams(whose="this key", most=self._per_key, setting="STREAMS_PER_KEY_MAX")
+        if self._by_tenant[caller.tenant] >= self._per_tenant:
+            raise ShareOfStreams(
+                whose=f"tenant {caller.tenant!r}", most=self._per_tenant, setting="STREAMS_PER_TENANT_MAX"
+            )
 
     @property
     def closing(self) -> bool:
@@ -49,29 +64,51 @@ class EventStreams:
         for task in self._followers:
             task.cancel()
 
-    async def events(self, feed: News | ProgressNews) -> AsyncIterator[bytes]:
+    async def events(self, feed: News | ProgressNews, caller: Caller) -> AsyncIterator[bytes]:
         """Return a job's events as server-sent events, written no faster than the client reads."""
-        with self.follower() as follower:
-            try:
-                async with aclosing(feed) as news:
-                    async for item in news:
-                        yield encode(item)
-            except asyncio.CancelledError:
-                if not follower.absorb_stop():
-                    raise
+        try:
+            with self.follower(caller) as follower:
+                try:
+                    async with aclosing(feed) as news:
+                        async for item in news:
+                            yield encode(item)
+                except asyncio.CancelledError:
+                    if not follower.absorb_stop():
+                        raise
+        except (TooManyStreams, ShareOfStreams, Unavailable):
+            # The answer has begun: its client comes back after this end, and is told then.
+            await feed.aclose()
 
     @contextmanager
-    def follower(self) -> Iterator[Follower]:
-        """Count this task as one that follows a job, and cancel it when the process stops."""
+    def follower(self, caller: Caller) -> Iterator[Follower]:
+        """Count this task as one that follows or waits, and cancel it when the process stops.
+
+        Raises what `require_room` raises: of many that looked at once not all may have found a place.
+        """
+        self.require_room(caller)
         task = asyncio.current_task()
         assert task is not None
         self._followers.add(task)
+        self._by_tenant[caller.tenant] += 1
+        self._by_key[_key(caller)] += 1
         metrics.event_streams.inc()
         try:
             yield Follower(self, task)
         finally:
             self._followers.discard(task)
+            _leave(self._by_tenant, caller.tenant)
+            _leave(self._by_key, _key(caller))
             metrics.event_streams.dec()
+
+
+def _key(caller: Caller) -> tuple[str, str]:
+    return caller.tenant, caller.key_id
+
+
+def _leave(counter: Counter[Any], whose: Any) -> None:
+    counter[whose] -= 1
+    if not counter[whose]:
+        del counter[whose]
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,8 @@ class Caller:
     scopes: frozenset[str] = frozenset(SCOPES)
     is_open: bool = False
     """No key was shown, because none exists yet."""
+    key_id: str = ""
+    """Of the key that was shown; empty: none was."""
 
     @property
     def is_operator(self) -> bool:

@@ -28,7 +28,30 @@ class Settings(EnvironmentSettings):
     document_max_bytes: int = Field(default=64 * MIB, ge=1, description="The same for an uploaded document.")
     wait_max_s: float = Field(default=60.0, gt=0, description="The longest `?wait=` that is honoured.")
     streams_max: int = Field(
-        default=5_000, ge=1, description="Clients that may follow jobs, or changes over `/mcp`, at the same time."
+        default=5_000,
+        ge=1,
+        description="Clients that may follow jobs, wait for them, or hear of changes over `/mcp`, at the same time.",
+    )
+    streams_per_tenant_max: int = Field(
+        default=2_000, ge=1, description="The same of one tenant's keys together, in one gateway process."
+    )
+    streams_per_key_max: int = Field(default=1_000, ge=1, description="The same of one key.")
+    connections_max: int = Field(
+        default=10_000,
+        ge=1,
+        description="Connections that the port takes; fewer where the system allows this process fewer open files.",
+    )
+    connections_per_address_max: int | None = Field(
+        default=None,
+        ge=1,
+        description="The same from one address; none: half of them. A proxy is one address: behind it, as many as all.",
+    )
+    request_within_s: float = Field(
+        default=15.0, gt=0, description="How long the head of a request may take, counted from its connection."
+    )
+    body_silent_s: float = Field(default=30.0, gt=0, description="How long a request's body may pause.")
+    write_stalled_s: float = Field(
+        default=30.0, gt=0, description="How long a client may leave its answer unread before it loses its place."
     )
     mcp_wait_max_s: float = Field(
         default=600.0, gt=0, description="How long `run_agent` over `/mcp` waits for a job; after that the job goes on."

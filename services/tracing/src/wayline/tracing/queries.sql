@@ -387,6 +387,13 @@ FROM (
 ) AS found
 WHERE drift IS NOT NULL
 
+-- name: drift_places
+SELECT walk, sequence FROM drift_places
+
+-- name: put_drift_place
+INSERT INTO drift_places (walk, sequence) VALUES ($1, $2)
+ON CONFLICT (walk) DO UPDATE SET sequence = excluded.sequence, reached_at = clock_timestamp()
+
 -- name: see_follower
 UPDATE followers SET seen_at = clock_timestamp() WHERE tenant = $1 AND name = $2 RETURNING name
 

@@ -20,7 +20,9 @@ class Settings(EnvironmentSettings):
     ledger_days: int = Field(default=400, ge=1, description="Days that jobs, steps and the ledger are kept.")
     keep_every_s: float = Field(default=3_600, gt=0, description="How often what is too old is removed.")
     drift_every_s: float = Field(
-        default=60, gt=0, description="How often up to 5,000 records are compared with the tables, and these mended."
+        default=60,
+        gt=0,
+        description="How often new records are compared with the tables, and some of the others.",
     )
     gauges_every_s: float = Field(default=5, gt=0, description="How often queue lag and cost are read for metrics.")
     otlp_endpoint: HttpUrl | None = Field(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from base64 import b64encode
+from collections import deque
+from contextlib import aclosing
 from dataclasses import dataclass
+from datetime import datetime
 
+from nats.aio.msg import Msg
 from nats.js.api import RawStreamMsg
 from nats.js.errors import NotFoundError
 
@@ -20,14 +23,17 @@ from wayline.gateway.shapes.dead_letters import (
     DismissedLetter,
     DismissedLetterList,
 )
-from wayline.journal import fingerprint
+from wayline.journal import bulk_read, fingerprint
 from wayline.store import Store
 
 STREAM = "DEAD"
-WINDOW = 50
-"""Messages read at once."""
-SCANNED_MAX = 1_000
-"""Messages looked at for one page: other tenants' letters lie between one's own."""
+WITHOUT_TENANT = "dead.*.*"
+"""Letters of the version before the one that writes their tenant into the subject."""
+WINDOW = 1_000
+"""Sequences that are looked at first for a page: other tenants' letters lie between one's own, and are not read."""
+WIDER = 16
+LETTERS_MAX = 2_000
+"""Letters of one tenant that are looked at for one cause."""
 BODY_SHOWN_MAX_BYTES = 64 * 1024
 
 
@@ -40,31 +46,22 @@ class DeadLetters:
     tenant: str
 
     async def page(self, *, limit: int, before: int | None) -> DeadLetterPage:
-        """Return the newest letters below a sequence; a page may be short or empty and still have a next one."""
+        """Return the newest letters below a sequence."""
         first, last = await self._bounds()
         top = last if before is None else min(last, before - 1)
-        bottom = max(first, top - SCANNED_MAX + 1)
-        found: list[DeadLetter] = []
-        while top >= bottom:
-            low = max(bottom, top - WINDOW + 1)
-            for message in await self._window(low, top):
-                found.append(_letter(message))
-                if len(found) == limit:
-                    return DeadLetterPage(dead_letters=tuple(found), next_cursor=_cursor(found[-1].sequence, first))
-            top = low - 1
-        return DeadLetterPage(dead_letters=tuple(found), next_cursor=_cursor(bottom, first))
+        found = await self._newest(limit + 1, first=first, top=top)
+        page = found[:limit]
+        more = len(found) > limit
+        return DeadLetterPage(
+            dead_letters=tuple(_letter(message) for message in page),
+            next_cursor=str(page[-1].seq) if more and page else None,
+        )
 
     async def of_cause(self, fingerprint: str) -> list[DeadLetterBody]:
         """Return the newest letters of one cause with their bodies."""
-        found: list[DeadLetterBody] = []
-        first, top = await self._bounds()
-        bottom = max(first, top - SCANNED_MAX + 1)
-        while top >= bottom:
-            low = max(bottom, top - WINDOW + 1)
-            window = await self._window(low, top)
-            found += [_with_body(message) for message in window if _letter(message).fingerprint == fingerprint]
-            top = low - 1
-        return found
+        first, last = await self._bounds()
+        newest = await self._newest(LETTERS_MAX, first=first, top=last)
+        return [_with_body(message) for message in newest if _letter(message).fingerprint == fingerprint]
 
     async def get(self, sequence: int) -> DeadLetterBody:
         """Return one letter with its headers and body. Raises NotFound, also for another tenant's."""
@@ -105,9 +102,36 @@ class DeadLetters:
         rows = await self.store.fetch(self.tenant, self.store.sql.dismissed_letters, self.tenant, limit)
         return DismissedLetterList(dismissed=tuple(DismissedLetter(**dict(row)) for row in rows))
 
-    async def _window(self, low: int, high: int) -> list[RawStreamMsg]:
-        found = await asyncio.gather(*(self._message(sequence) for sequence in range(high, low - 1, -1)))
-        return [message for message in found if message is not None]
+    async def _newest(self, most: int, *, first: int, top: int) -> list[RawStreamMsg]:
+        """Return this tenant's newest letters between two sequences, the newest first.
+
+        The server looks for them by their subjects, and only forward: so from further and further back.
+        """
+        found: list[RawStreamMsg] = []
+        for subject in (f"dead.*.*.{self.tenant}", WITHOUT_TENANT):
+            back = WINDOW
+            while True:
+                low = max(first, top - back + 1)
+                newest = await self._between(subject, low, top, most=most)
+                if len(newest) == most or low <= first:
+                    break
+                back *= WIDER
+            found += newest
+        return sorted(found, key=lambda message: -(message.seq or 0))[:most]
+
+    async def _between(self, subject: str, low: int, top: int, *, most: int) -> list[RawStreamMsg]:
+        """Return the last letters of this tenant on a subject between two sequences."""
+        newest: deque[RawStreamMsg] = deque(maxlen=most)
+        if top < low:
+            return []
+        async with aclosing(bulk_read(self.bus, STREAM, subject, after=low - 1)) as messages:
+            async for message in messages:
+                letter = _raw(message)
+                if (letter.seq or 0) > top:
+                    break
+                if (letter.headers or {}).get(h.TENANT) == self.tenant:
+                    newest.append(letter)
+        return list(newest)
 
     async def _message(self, sequence: int) -> RawStreamMsg | None:
         try:
@@ -124,6 +148,18 @@ class DeadLetters:
         except AWAY as error:
             raise Unavailable("the bus", detail=type(error).__name__) from None
         return max(1, state.first_seq), state.last_seq
+
+
+def _raw(message: Msg) -> RawStreamMsg:
+    """Return a message that was read in bulk as one that was read alone."""
+    headers = message.headers or {}
+    return RawStreamMsg(
+        subject=headers.get("Nats-Subject"),
+        seq=int(headers["Nats-Sequence"]),
+        data=message.data,
+        headers=headers,
+        time=datetime.fromisoformat(headers["Nats-Time-Stamp"]),
+    )
 
 
 def _letter(message: RawStreamMsg) -> DeadLetter:
@@ -155,10 +191,6 @@ def _with_body(message: RawStreamMsg) -> DeadLetterBody:
         base64=None if text is not None else b64encode(shown).decode(),
         truncated=len(shown) < len(data),
     )
-
-
-def _cursor(lowest_seen: int, first: int) -> str | None:
-    return str(lowest_seen) if lowest_seen > first else None
 
 
 def _as_text(data: bytes, *, cut: bool) -> str | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import structlog
 
+from wayline.chassis.bounded_http import Places
 from wayline.chassis.probes import server
 from wayline.contracts.errors import WrongSetting
 from wayline.gateway.errors import NoKeys, PortTaken
@@ -46,7 +47,16 @@ class HttpServer:
             raise NoKeys(host=self._settings.http_host)
         sock = _listen(self._settings.http_host, self._settings.http_port)
         self.port = sock.getsockname()[1]
-        self._http = server(self._app, host=self._settings.http_host, port=self.port)
+        places = Places.within_files(
+            most=self._settings.connections_max,
+            per_address=self._settings.connections_per_address_max,
+            head_within_s=self._settings.request_within_s,
+            body_silent_s=self._settings.body_silent_s,
+            write_stalled_s=self._settings.write_stalled_s,
+        )
+        if places.most < self._settings.connections_max:
+            log.warning("the system allows fewer open files than connections are wanted", connections=places.most)
+        self._http = server(self._app, host=self._settings.http_host, port=self.port, places=places)
         self._serving = asyncio.create_task(self._http.serve(sockets=[sock]), name="gateway http")
         while not self._http.started:
             if self._serving.done():

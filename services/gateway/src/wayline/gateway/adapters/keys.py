@@ -121,7 +121,7 @@ class Keys:
             return known.value
         key = None
         if row is not None:
-            caller = Caller(row["tenant"], row["name"], frozenset(row["scopes"]))
+            caller = Caller(row["tenant"], row["name"], frozenset(row["scopes"]), key_id=row["id"])
             key = StoredKey(row["id"], row["hash"], caller, is_unused=row["is_unused"])
         if len(self._keys) >= REMEMBERED_MAX:
             self._keys.clear()

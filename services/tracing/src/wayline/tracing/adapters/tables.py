@@ -117,6 +117,16 @@ class PostgresTables:
             rows = await conn.fetch(self._store.sql.drifted, *columns)
         return {(row["tenant"], row["job_id"]): Drift(row["drift"]) for row in rows}
 
+    async def drift_places(self) -> dict[str, int]:
+        """Return how far each walk of the drift check has come, in this process or another one."""
+        async with self._store.system() as conn:
+            return {row["walk"]: row["sequence"] for row in await conn.fetch(self._store.sql.drift_places)}
+
+    async def put_drift_place(self, walk: str, sequence: int) -> None:
+        """Note how far a walk of the drift check has come."""
+        async with self._store.system() as conn:
+            await conn.execute(self._store.sql.put_drift_place, walk, sequence)
+
 
 async def _put(conn: Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
     return await conn.fetch(statement, rows) if rows else []

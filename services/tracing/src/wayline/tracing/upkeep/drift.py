@@ -6,6 +6,7 @@ as running though its log has ended, a ledger whose sum is not its job's.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
@@ -24,30 +25,53 @@ from wayline.tracing.tables import Drift, Key, Tables
 log = structlog.get_logger()
 
 RECORDS_MAX = 5_000
-"""Records that one turn looks at; the next goes on behind them."""
+"""Records that are compared at once; then the place is kept."""
+NEW_TURN_S = 20.0
+"""How long one turn reads what is new; the next goes on behind it."""
+AGAIN_TURN_S = 5.0
+"""How long one turn reads all again."""
+NEW, AGAIN = "new", "again"
 EVERY_RECORD = "events.*.*"
 
 
 class DriftCheck:
-    """Walks over the acked part of the log: first what is new, then all of it again and again, a piece each turn."""
+    """Walks over the acked part of the log: first what is new, then all of it again, some seconds each turn."""
 
     def __init__(self, bus: Bus, tables: Tables, projector: Projector, *, keep_days: int) -> None:
         self._bus = bus
         self._tables = tables
         self._projector = projector
         self._keep_days = keep_days
-        self._new = self._again = 0
+        self._places: dict[str, int] | None = None
+        """How far each walk has come; None: not read yet."""
 
     async def check(self) -> None:
         """Take one turn. Raises Unavailable or PostgresUnavailable, and goes on from the same place next time."""
         info = await self._bus.js.consumer_info(EVENTS_TRACING.stream, EVENTS_TRACING.name)
         # What is not acked yet is still being stored.
         acked = info.ack_floor.stream_seq if info.ack_floor else 0
-        self._new = await self._walk(self._new, acked)
-        if self._new < acked:
+        # Read each time: the places are those of all processes that check.
+        self._places = await self._tables.drift_places()
+        new = await self._go_on(NEW, min(self._place(NEW), acked), acked, within_s=NEW_TURN_S)
+        metrics.drift_lag.set(acked - new)
+        if new < acked:
             return
         # The whole log again: a database that was restored has lost what was seen here before.
-        self._again = await self._walk(self._again if self._again < acked else 0, acked)
+        again = self._place(AGAIN)
+        await self._go_on(AGAIN, again if again < acked else 0, acked, within_s=AGAIN_TURN_S)
+
+    def _place(self, walk: str) -> int:
+        return (self._places or {}).get(walk, 0)
+
+    async def _go_on(self, walk: str, after: int, acked: int, *, within_s: float) -> int:
+        """Compare piece by piece until all is compared or the turn is over; return how far it has come."""
+        until = time.monotonic() + within_s
+        while after < acked:
+            after = await self._walk(after, acked)
+            await self._tables.put_drift_place(walk, after)
+            if time.monotonic() > until:
+                break
+        return after
 
     async def _walk(self, after: int, upto: int) -> int:
         """Compare the next records; returns the stream sequence of the last."""

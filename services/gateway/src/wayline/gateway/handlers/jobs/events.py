@@ -75,7 +75,7 @@ async def get_events(
     if head is not None and head.state == State.ENDED and after >= head.seq:
         # An EventSource comes back after every end; only 204 tells it that nothing will follow.
         return Response(status_code=204, headers={**UNBUFFERED, "Content-Type": EventSourceResponse.media_type})
-    gateway.streams.require_room()
+    gateway.streams.require_room(caller)
     if progress:
         # What a job does follows from all its events, also from those that this client has seen.
         watch = gateway.queues.watch(caller.tenant, job_id) if is_queued(head) else None
@@ -85,7 +85,7 @@ async def get_events(
         news = while_queued(news, watch) if watch else news
     else:
         news = follow(gateway.bus, caller.tenant, job_id, after)
-    return EventSourceResponse(gateway.streams.events(view.followed(news)), headers=UNBUFFERED)
+    return EventSourceResponse(gateway.streams.events(view.followed(news), caller), headers=UNBUFFERED)
 
 
 def is_queued(head: Head | None) -> bool:

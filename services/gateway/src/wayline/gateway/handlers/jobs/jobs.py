@@ -19,6 +19,7 @@ from wayline.gateway.errors import DecidedOtherwise, Ended, NotWaiting
 from wayline.gateway.handlers.shared.dependencies import Decider, Gateway, GatewayDependency, Reader, Writer
 from wayline.gateway.handlers.shared.read_job import find_log, has_ended, read_job, wait_for_end
 from wayline.gateway.handlers.shared.submit_job import submit
+from wayline.gateway.keys import Caller
 from wayline.gateway.openapi import fails
 from wayline.gateway.parameters import Cursor, JobPath, Wait
 from wayline.gateway.shapes.body import ONE_LINE
@@ -73,24 +74,26 @@ async def submit_job(
     job = SubmitJob(**{name: getattr(body, name) for name in SubmitBody.model_fields}, tenant=caller.tenant)
     if body.options.dry_run:
         return _answer(200, await gateway.bus.ask(PlanJob(tenant=caller.tenant, job=job), Planned))
+    if wait:
+        gateway.streams.require_room(caller)
     own_id = job.job_id is not None
     job = job if own_id else job.model_copy(update={"job_id": ids.new_id("job")})
     job_id = await submit(gateway, job, own_id=own_id, key=idempotency_key, caller=request.state.caller)
     repeatable = own_id or idempotency_key is not None
-    return await current(gateway, caller.tenant, job_id, wait_s=wait, fresh=not repeatable)
+    return await current(gateway, caller, job_id, wait_s=wait, fresh=not repeatable)
 
 
 LOOK_WITHIN_S = 3.0
 """How long beyond its wait an answer may take: where the bus is away, 202 says what is known."""
 
 
-async def current(gateway: Gateway, tenant: str, job_id: str, *, wait_s: float | None, fresh: bool) -> Response:
+async def current(gateway: Gateway, caller: Caller, job_id: str, *, wait_s: float | None, fresh: bool) -> Response:
     """Answer 200 with the job once it has ended, else 202; a new job is not read without a wait."""
     status = Status.QUEUED
     if wait_s or not fresh:
         try:
             async with asyncio.timeout((wait_s or 0) + LOOK_WITHIN_S):
-                job = await _looked_at(gateway, tenant, job_id, wait_s=wait_s)
+                job = await _looked_at(gateway, caller, job_id, wait_s=wait_s)
         except (TimeoutError, Retry, NotFound, PostgresUnavailable) as error:
             # It is on the bus: an error would have the client send it again, as another job.
             log.warning("an accepted job cannot be looked at", job_id=job_id, error=str(error) or "no answer in time")
@@ -102,12 +105,18 @@ async def current(gateway: Gateway, tenant: str, job_id: str, *, wait_s: float |
     return _answer(202, accepted, Location=accepted.links["self"])
 
 
-async def _looked_at(gateway: Gateway, tenant: str, job_id: str, *, wait_s: float | None) -> JobView:
-    """Return the job when it has ended, or as it is when the wait is over."""
+async def _looked_at(gateway: Gateway, caller: Caller, job_id: str, *, wait_s: float | None) -> JobView:
+    """Return the job when it has ended, or as it is when the wait is over, or when this process stops."""
     ended = None
     if wait_s:
-        ended = await wait_for_end(gateway, tenant, job_id, wait_s=min(wait_s, gateway.settings.wait_max_s))
-    return ended or await read_job(gateway, tenant, job_id)
+        with gateway.streams.follower(caller) as follower:
+            try:
+                wait_s = min(wait_s, gateway.settings.wait_max_s)
+                ended = await wait_for_end(gateway, caller.tenant, job_id, wait_s=wait_s)
+            except asyncio.CancelledError:
+                if not follower.absorb_stop():
+                    raise
+    return ended or await read_job(gateway, caller.tenant, job_id)
 
 
 @router.get("", responses=fails())

@@ -87,10 +87,17 @@ async def add_document(request: Request, gateway: GatewayDependency, caller: Wri
 
     With `wait`, 200 is the document once it is ready or has failed.
     """
+    if wait:
+        gateway.streams.require_room(caller)
     document = await read_document(request, caller.tenant)
     known = await _note(gateway, document, sequence=await _queue(gateway, document))
     if wait:
-        known = await _settled(gateway, known, caller.tenant, wait_s=min(wait, gateway.settings.wait_max_s))
+        with gateway.streams.follower(caller) as follower:
+            try:
+                known = await _settled(gateway, known, caller.tenant, wait_s=min(wait, gateway.settings.wait_max_s))
+            except asyncio.CancelledError:
+                if not follower.absorb_stop():
+                    raise
     done = wait and known.status in (DocumentStatus.READY, DocumentStatus.FAILED)
     return Response(
         known.model_dump_json(),

@@ -20,6 +20,7 @@ from wayline.gateway.handlers.mcp.requests import McpRequest
 from wayline.gateway.handlers.mcp.results import failure, result_of
 from wayline.gateway.handlers.mcp.user_questions import ToolRound, UserQuestions, round_of
 from wayline.gateway.handlers.shared.dependencies import Gateway
+from wayline.gateway.keys import Caller
 from wayline.telemetry import names
 
 ASK_WAIT_S: Final = 10.0
@@ -64,13 +65,13 @@ class ToolCalls:
                 return result_of(reply, tool)
             if questions.end_the_call:
                 return questions.as_result(reply.input, made)
-            made = ToolRound(made.number + 1, await self._answer(questions, reply.input))
+            made = ToolRound(made.number + 1, await self._answer(questions, reply.input, request.caller))
 
-    async def _answer(self, questions: UserQuestions, asked: InputRequest) -> InputAnswer:
+    async def _answer(self, questions: UserQuestions, asked: InputRequest, caller: Caller) -> InputAnswer:
         """Return what the client's user answers. Raises Declined where no answer comes in time."""
-        self._gateway.streams.require_room()
+        self._gateway.streams.require_room(caller)
         most = self._gateway.settings.mcp_wait_max_s
-        with self._gateway.streams.follower() as follower:
+        with self._gateway.streams.follower(caller) as follower:
             try:
                 async with asyncio.timeout(most):
                     return await questions.ask(asked)

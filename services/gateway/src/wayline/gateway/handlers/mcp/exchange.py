@@ -70,7 +70,7 @@ class Exchanges:
         session = session_of(request)
         if session is None or EventSourceResponse.media_type not in request.headers.get("accept", ""):
             raise HTTPException(405, NO_STREAM, headers={"Allow": "POST"})
-        self._gateway.streams.require_room()
+        self._gateway.streams.require_room(caller)
         return EventSourceResponse(self._subscriptions.stream(caller, session), headers=UNBUFFERED)
 
     async def _schema(self, caller: Caller, params: Any) -> Mapping[str, Any] | None:

@@ -96,7 +96,7 @@ class AgentRuns:
     async def _run(self, request: McpRequest, asked: RunAgent) -> CallToolResult:
         request.require("write", to="run agents")
         gateway, tenant = self._gateway, request.caller.tenant
-        gateway.streams.require_room()
+        gateway.streams.require_room(request.caller)
         job = SubmitJob(
             tenant=tenant,
             job_id=request.ids.job_id,
@@ -117,7 +117,7 @@ class AgentRuns:
     async def _job_after_wait(self, request: McpRequest, job_id: str) -> JobView:
         """Return the job when it has ended, waits for a person, or has been waited for as long as may be."""
         tenant = request.caller.tenant
-        with self._gateway.streams.follower() as follower:
+        with self._gateway.streams.follower(request.caller) as follower:
             try:
                 async with asyncio.timeout(self._gateway.settings.mcp_wait_max_s):
                     return await self._followed(request, job_id)

@@ -54,11 +54,11 @@ class Subscriptions:
     ) -> SubscriptionsListenResult:
         """Tell a client what it wants to be told, until it leaves or this process stops."""
         assert ctx.request is not None and ctx.request_id is not None
-        self._gateway.streams.require_room()
+        self._gateway.streams.require_room(ctx.request.state.identity)
         changes = Changes(self._gateway, self._lists, ctx.request.state.identity, params.notifications)
         meta: dict[str, Any] = {SUBSCRIPTION_ID_META_KEY: ctx.request_id}
         await changes.begin()
-        with self._gateway.streams.follower() as follower:
+        with self._gateway.streams.follower(ctx.request.state.identity) as follower:
             try:
                 await _watch_all(changes, params.notifications.resource_subscriptions or ())
                 honored = SubscriptionsAcknowledgedNotificationParams(notifications=changes.wanted, _meta=meta)
@@ -82,7 +82,7 @@ class Subscriptions:
         await changes.begin()
         with (
             self._gateway.change_streams.serving(caller.tenant, session, changes),
-            self._gateway.streams.follower() as follower,
+            self._gateway.streams.follower(caller) as follower,
         ):
             try:
                 async with aclosing(changes.told()) as told:

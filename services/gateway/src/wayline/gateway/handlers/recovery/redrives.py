@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import islice
 from typing import Any
 
 from wayline.chassis import Failpoint, reach
@@ -49,10 +50,12 @@ class Redrives:
     caller: Caller
 
     async def groups(self) -> FailureGroupList:
-        """Return the failed jobs and the dead letters by cause, the most frequent first."""
+        """Return the failed jobs that go on in no redrive, and the dead letters, by cause; the most frequent first."""
         found: dict[str, FailureGroup] = {}
-        async for job in self._failed(None, most=GROUPED_MAX):
-            if job.fingerprint is None or job.error is None:
+        failed = [job async for job in self._failed(None, most=GROUPED_MAX)]
+        redriven = await self._redriven_of([job.job_id for job in failed])
+        for job in failed:
+            if job.fingerprint is None or job.error is None or job.job_id in redriven:
                 continue
             group = found.get(job.fingerprint) or FailureGroup(
                 fingerprint=job.fingerprint,
@@ -62,7 +65,7 @@ class Redrives:
                 last_at=job.ended_at,
             )
             found[job.fingerprint] = group.model_copy(update={"jobs": group.jobs + 1, "first_at": job.ended_at})
-        letters = await self._letters.page(limit=PAGE, before=None)
+        letters = await self._letters.page(limit=GROUPED_MAX, before=None)
         for letter in letters.dead_letters:
             group = found.get(letter.fingerprint) or FailureGroup(
                 fingerprint=letter.fingerprint, code=letter.code, message=letter.reason, last_at=letter.at
@@ -162,6 +165,20 @@ class Redrives:
             if cursor is None:
                 return
 
+    async def _redriven_of(self, job_ids: list[str]) -> set[str]:
+        """Return those of some failed jobs that go on already, as forks of theirs."""
+        forks = {redrive_id(self.caller.tenant, job_id): job_id for job_id in job_ids}
+        found: set[str] = set()
+        for wanted in batched(forks, PAGE):
+            asked = ListJobs(tenant=self.caller.tenant, limit=PAGE, job_ids=wanted)
+            while True:
+                page = await self.gateway.bus.ask(asked, JobPage)
+                found |= {forks[job.job_id] for job in page.jobs}
+                if page.next_cursor is None:
+                    break
+                asked = asked.model_copy(update={"cursor": page.next_cursor})
+        return found
+
     async def _redriven(self, job_id: str, *, dry_run: bool) -> RedrivenJob:
         """Fork one job. Raises Retry where no more can be submitted now."""
         tenant, fork_id = self.caller.tenant, redrive_id(self.caller.tenant, job_id)
@@ -209,6 +226,13 @@ class Redrives:
         reach(Failpoint.GATEWAY_REDRIVEN_BEFORE)
         await store.execute(self.caller.tenant, store.sql.finish_redrive, self.caller.tenant, number, *counts)
         reach(Failpoint.GATEWAY_REDRIVEN_AFTER)
+
+
+def batched(items: Iterable[str], size: int) -> Iterator[tuple[str, ...]]:
+    """Yield items in groups of a size, the last one with what is left."""
+    rest = iter(items)
+    while group := tuple(islice(rest, size)):
+        yield group
 
 
 def _job_of(letter: DeadLetterBody, *, tenant: str) -> SubmitJob:

@@ -57,6 +57,8 @@ async def fork_job(
 
     Nothing that they share is done or paid for again. Without `after` a failed job goes on before the step that failed.
     """
+    if wait:
+        gateway.streams.require_room(caller)
     values = await read_values(gateway, caller.tenant, job_id)
     changes = body.model_dump(include={"after", "prompt", "arguments", "tool_result"})
     job = forked(values, Fork(job_id=job_id, **changes), tenant=caller.tenant, body=body)
@@ -64,7 +66,7 @@ async def fork_job(
     job = job if own_id else job.model_copy(update={"job_id": ids.new_id("job")})
     fork_id = await submit(gateway, job, own_id=own_id, key=idempotency_key, caller=request.state.caller)
     repeatable = own_id or idempotency_key is not None
-    return await current(gateway, caller.tenant, fork_id, wait_s=wait, fresh=not repeatable)
+    return await current(gateway, caller, fork_id, wait_s=wait, fresh=not repeatable)
 
 
 async def read_values(gateway: Gateway, tenant: str, job_id: str) -> list[dict[str, Any]]:
