@@ -50,7 +50,11 @@ async def use(platform: Platform, name: str, config: dict[str, Any], known: Refe
         router=RouterSettings(**at),
         executor=ExecutorSettings(**at),
         tool_registry=RegistrySettings.model_validate(
-            {"keys": KEYS, "commands": [node(), of_python("")[0]], "private_servers": True}
+            {
+                **{"keys": KEYS, "commands": [node(), of_python("")[0]], "private_servers": True},
+                # They write to a directory of the test's.
+                "programs": "unconfined",
+            }
         ),
     )
     http = await platform.http()

@@ -31,7 +31,9 @@ CANARY = "canary-93c2"
 def test_a_server_is_tried_saved_disabled_and_removed(fresh: Installed):
     file = fresh.data.parent / "notes.py"
     file.write_text(NOTES)
-    fresh.more["WAYLINE_TOOL_REGISTRY_COMMANDS"] = json.dumps([sys.executable])
+    fresh.more["WAYLINE_TOOL_REGISTRY_COMMANDS"] = json.dumps(
+        [{"command": sys.executable, "env": ["TOKEN"], "reads": [str(file)]}]
+    )
     fresh.start()
     words = ("--env", "TOKEN", "--effect", "note=read", "--", sys.executable, str(file))
 
@@ -80,7 +82,9 @@ def test_a_server_is_tried_saved_disabled_and_removed(fresh: Installed):
 def test_a_changed_definition_is_shown_and_approved(fresh: Installed):
     file = fresh.data.parent / "notes.py"
     file.write_text(NOTES)
-    fresh.more["WAYLINE_TOOL_REGISTRY_COMMANDS"] = json.dumps([sys.executable])
+    fresh.more["WAYLINE_TOOL_REGISTRY_COMMANDS"] = json.dumps(
+        [{"command": sys.executable, "env": ["TOKEN"], "reads": [str(file)]}]
+    )
     fresh.start()
     fresh.wayline("mcp", "add", "notes", "--", sys.executable, str(file))
 
@@ -108,7 +112,7 @@ def test_a_changed_definition_is_shown_and_approved(fresh: Installed):
 
 @pytest.mark.timeout(240)
 def test_a_desktop_clients_servers_are_imported(fresh: Installed):
-    fresh.more["WAYLINE_TOOL_REGISTRY_COMMANDS"] = json.dumps([sys.executable])
+    fresh.more["WAYLINE_TOOL_REGISTRY_COMMANDS"] = json.dumps([{"command": sys.executable, "env": ["TOKEN"]}])
     fresh.start()
     servers = {
         "My Notes": {"command": sys.executable, "args": ["-c", "pass"], "env": {"TOKEN": "${NOTES_TOKEN}"}},

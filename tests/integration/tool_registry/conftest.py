@@ -66,6 +66,8 @@ class RegistryPlatform(Platform):
             "retry_after_s": [0.01, 0.02],
             "available_within_s": 0.5,
             "reconnect_wait_max_s": 0.3,
+            "programs_dir": str(self.tmp_path / "programs"),
+            "program_reads": [str(self.tmp_path)],
             **more,
         }
 
@@ -183,13 +185,20 @@ def effects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EffectsServer]
 
 
 @pytest.fixture
+def open_path(tmp_path: Path) -> Path:
+    """Return the test's directory, from which isolated programs read as users of their tenants."""
+    tmp_path.chmod(0o755)
+    return tmp_path
+
+
+@pytest.fixture
 async def platform(
-    guarded_nats: Guarded, database: Database, effects: EffectsServer, tmp_path: Path
+    guarded_nats: Guarded, database: Database, effects: EffectsServer, open_path: Path
 ) -> AsyncIterator[RegistryPlatform]:
     async with RegistryPlatform.open(guarded_nats, database, limits=None) as platform:
         platform.dsn = await platform.migrate("tool_registry")
         platform.ledger = await platform.store("tool_registry", max_size=10)
-        platform.effects, platform.tenant, platform.tmp_path = effects, f"t-{secrets.token_hex(4)}", tmp_path
+        platform.effects, platform.tenant, platform.tmp_path = effects, f"t-{secrets.token_hex(4)}", open_path
         platform.servers, platform.processes = [], []
         yield platform
         for process in platform.processes:

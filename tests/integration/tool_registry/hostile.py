@@ -20,6 +20,8 @@ from wayline.contracts.tools import Effect, ToolReply
 from wayline.testkit import until
 
 PROGRAM = Path(__file__).with_name("hostile_program.py")
+UNCONFINED: dict[str, Any] = {"commands": [sys.executable], "programs": "unconfined"}
+"""For tests that look at processes: those of an isolated program have other ids, and write to no file of ours."""
 QUICKLY: dict[str, Any] = {"connect_timeout_s": 5, "probe_every_s": 0.2, "reconnect_wait_max_s": 0.1}
 
 
@@ -32,7 +34,7 @@ class Hostile:
 
     async def start(self, **settings: Any) -> None:
         """Start a registry and save both programs."""
-        allowed = {"commands": [sys.executable], **QUICKLY, **settings}
+        allowed = {**UNCONFINED, **QUICKLY, **settings}
         self.registry = await self._platform.registry(self._platform.effects.settings(), **allowed)
         await self.save("good", "good")
         await self.save("bad", self._mode)

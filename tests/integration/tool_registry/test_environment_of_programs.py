@@ -11,9 +11,11 @@ import pytest
 
 from wayline.contracts.server_config import ServerConfig
 from wayline.testkit import until
+from wayline.tool_registry.adapters.connection.program_policy import ProgramPolicy
 from wayline.tool_registry.adapters.connection.transport import Confinement, Transport
+from wayline.tool_registry.adapters.programs.rooms import Rooms
 
-CONFINED = Confinement(private=True, memory_mb=0, files_max=0, file_mb=0)
+DOWNLOADS = Path("/var/tmp/wayline-test-programs")
 TELL = """
 import json, os, sys, tempfile
 seen = {**os.environ, "tempdir": tempfile.gettempdir(), "cwd": os.getcwd()}
@@ -21,6 +23,7 @@ open(sys.argv[1] + ".new", "w").write(json.dumps(seen))
 os.rename(sys.argv[1] + ".new", sys.argv[1])
 sys.stdin.read()
 """
+CONFINED = Confinement(private=True, programs=ProgramPolicy("t1", Rooms(DOWNLOADS), mode="unconfined"))
 OURS = {"PATH": "/usr/bin:/bin", "HOME": "/home/ours", "SHELL": "/bin/ours", "USER": "ours", "XDG_CACHE_HOME": "/ours"}
 
 
@@ -55,10 +58,12 @@ def test_a_tenants_program_has_a_home_of_its_own(tmp_path: Path):
     assert not {"SHELL", "USER", "XDG_CACHE_HOME"} & seen.keys()
 
 
-def test_a_runners_downloads_are_kept_in_our_home(tmp_path: Path):
+def test_a_runners_downloads_are_its_tenants(tmp_path: Path):
     seen = seen_by_program(tmp_path / "seen", confined=CONFINED)
 
-    assert (seen["npm_config_cache"], seen["UV_CACHE_DIR"]) == ("/home/ours/.npm", "/home/ours/.cache/uv")
+    own = Rooms(DOWNLOADS).downloads_of("t1")
+    assert (seen["npm_config_cache"], seen["UV_CACHE_DIR"]) == (f"{own}/npm", f"{own}/uv")
+    assert own != Rooms(DOWNLOADS).downloads_of("t2")
 
 
 def test_a_tenants_own_variables_come_first(tmp_path: Path):

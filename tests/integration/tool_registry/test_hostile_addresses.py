@@ -108,14 +108,14 @@ async def test_no_endpoint_of_logins_inside_is_asked():
             **{"url": f"{here}/mcp", "resource": f"{here}/mcp", "redirect_uri": f"{here}/back", "verifier": "v"},
             **{"metadata": metadata, "client": client, "refresh_token": "r", "access_token": "a", "scope": None},
         }
-        confined = Confinement(private=False, memory_mb=1, files_max=1, file_mb=1)
+        confined = Confinement(private=False)
         async with http_client(confined, connections_max=1) as http:
             with pytest.raises(CannotLogIn):
                 await oauth_flow.finish(http, login, code="c", iss=here)
             with pytest.raises(NotBegun):
                 await oauth_flow.refreshed(http, login)
             assert not await oauth_flow.revoke(http, login)
-        open_client = Confinement(private=True, memory_mb=1, files_max=1, file_mb=1)
+        open_client = Confinement(private=True)
         async with http_client(open_client, connections_max=1) as http:
             assert not http.follow_redirects
 

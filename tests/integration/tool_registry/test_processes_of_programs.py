@@ -12,10 +12,10 @@ import pytest
 from wayline.contracts.mcp_servers import DeleteServer, ServerDeleted, State
 from wayline.testkit import until
 
-from .hostile import Hostile
+from .hostile import UNCONFINED, Hostile
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends what has left the group of its program")
-PATIENT = {"commands": [sys.executable], "retry_after_s": [], "probe_every_s": 600, "try_timeout_s": 600}
+PATIENT = {**UNCONFINED, "retry_after_s": [], "probe_every_s": 600, "try_timeout_s": 600}
 
 
 async def test_a_program_that_exits_at_its_start_is_reported(platform):

@@ -93,7 +93,7 @@ def program(platform, name: str, text: str, secret: str = CANARY) -> dict:
 
 
 def settings(keys: str) -> dict:
-    return {"keys": keys, "commands": [sys.executable], "private_servers": True}
+    return {"keys": keys, "commands": [{"command": sys.executable, "env": ["TOKEN"]}], "private_servers": True}
 
 
 async def key_ids(platform) -> set[str]:

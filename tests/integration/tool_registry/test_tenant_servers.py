@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from base64 import b64encode
 from typing import Any
@@ -25,6 +24,7 @@ from wayline.contracts.mcp_servers import (
 from wayline.contracts.server_config import MASK, ServerConfig
 from wayline.contracts.tools import ListTools, ToolList
 from wayline.testkit import until
+from wayline.tool_registry.adapters.programs.rooms import HOME
 
 KEYS = f"k1:{b64encode(bytes(range(32))).decode()}"
 PROGRAM = """
@@ -46,7 +46,7 @@ def limits() -> str:
 
 @server.tool()
 def directory() -> str:
-    return os.getcwd() + " " + str(os.getpgid(0) == os.getpid())
+    return os.getcwd()
 
 @server.tool()
 def eat() -> str:
@@ -54,7 +54,11 @@ def eat() -> str:
 
 server.run()
 """
-ALLOWED: dict[str, Any] = {"keys": KEYS, "commands": [sys.executable], "private_servers": True}
+ALLOWED: dict[str, Any] = {
+    "keys": KEYS,
+    "commands": [{"command": sys.executable, "env": ["TOKEN"]}],
+    "private_servers": True,
+}
 
 
 def program(platform, *args: str, **more: Any) -> dict[str, Any]:
@@ -291,7 +295,7 @@ async def test_a_variable_that_decides_what_runs_is_refused(platform):
     await platform.registry(platform.effects.settings(), **ALLOWED)
 
     for name in ("PATH", "LD_PRELOAD", "DYLD_INSERT_LIBRARIES", "path"):
-        with pytest.raises(Reject, match="may decide which code runs"):
+        with pytest.raises(Reject, match=rf"{name} in `env`: .* allows .*variables: TOKEN"):
             await put(platform, "mine", **program(platform, env={name: "/tmp/evil"}))
 
 
@@ -317,15 +321,12 @@ async def test_a_program_sees_its_own_variables_and_none_of_ours(platform, monke
     assert not {name for name in seen if name.startswith(("WAYLINE", "PYTEST"))}
 
 
-async def test_a_program_runs_in_a_directory_and_group_of_its_own(platform):
+async def test_a_program_runs_in_a_directory_of_its_own(platform):
     await platform.registry(platform.effects.settings(), **ALLOWED)
     await put(platform, "mine", **program(platform))
     await until_listed(platform, "mine__directory")
 
-    where, leads = (await content(platform, "mine__directory")).split()
-
-    assert where != os.getcwd()
-    assert leads == "True"
+    assert await content(platform, "mine__directory") == HOME
 
 
 async def test_a_program_runs_under_limits(platform):

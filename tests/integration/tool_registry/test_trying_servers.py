@@ -36,7 +36,13 @@ from wayline.tool_registry.tools.definitions import TOOLS_MAX
 
 CANARY = "canary-77ab01"
 KEYS = f"k1:{b64encode(bytes(range(32))).decode()}"
-ALLOWED: dict[str, Any] = {"keys": KEYS, "commands": [sys.executable], "private_servers": True}
+ALLOWED: dict[str, Any] = {
+    "keys": KEYS,
+    "commands": [{"command": sys.executable, "env": ["TOKEN"]}],
+    # The program tells where it runs.
+    "programs": "unconfined",
+    "private_servers": True,
+}
 NOTES = """
 import os, sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which variables a tenant's program may be given: none that decides which code runs, unless the operator names it."""
+"""Which variables a tenant's program may be given: those that the operator names, and no other."""
 
 from __future__ import annotations
 
@@ -8,16 +8,10 @@ import pytest
 
 from wayline.contracts.errors import Reject
 from wayline.contracts.server_config import ServerConfig
-from wayline.tool_registry.allowed_programs import AllowedCommand, require_program
+from wayline.tool_registry.allowed_programs import AllowedCommand, granted, require_program
 from wayline.tool_registry.settings import Settings
 
-DECIDING = """
-PATH LD_PRELOAD DYLD_INSERT_LIBRARIES HOME XDG_CONFIG_HOME BROWSER ENV BASH_ENV SHELLOPTS GIT_SSH_COMMAND
-NODE_OPTIONS NODE_PATH npm_config_registry NPM_CONFIG_SCRIPT_SHELL YARN_RC_FILENAME
-PYTHONPATH PYTHONWARNINGS PYTHONSTARTUP PIP_INDEX_URL pip_index_url UV_INDEX_URL UV_PYTHON
-PERL5OPT PERL5LIB RUBYOPT RUBYLIB JAVA_TOOL_OPTIONS _JAVA_OPTIONS CLASSPATH DOTNET_STARTUP_HOOKS
-""".split()
-PLAIN = "TOKEN GITHUB_PERSONAL_ACCESS_TOKEN DATABASE_URL HTTPS_PROXY LOG_LEVEL NODE_ENV PYTHONUNBUFFERED PATH_TO_DB"
+VARIABLES = "PATH LD_PRELOAD CC MAKEFLAGS CHROME_EXECUTABLE_PATH AWS_CONFIG_FILE HTTPS_PROXY TOKEN LOG_LEVEL".split()
 LINE = "npx -y @scope/x@1.2.3"
 NAMED = AllowedCommand(command=LINE, env=("TOKEN", "NODE_OPTIONS"))
 
@@ -28,25 +22,21 @@ def program(*variables: str) -> ServerConfig:
     )
 
 
-@pytest.mark.parametrize("variable", DECIDING)
+@pytest.mark.parametrize("variable", VARIABLES)
 @pytest.mark.parametrize("entry", [LINE, "npx"])
-def test_a_variable_that_decides_what_runs_is_refused(variable: str, entry: str):
-    with pytest.raises(Reject, match=f"{variable} in `env` may decide which code runs") as refused:
-        require_program(program("TOKEN", variable), (entry,))
+def test_a_plain_entry_allows_no_variable(variable: str, entry: str):
+    with pytest.raises(Reject, match=f"{variable} in `env`: the operator has allowed .* without variables") as refused:
+        require_program(program(variable), (entry,))
 
     assert refused.value.code == "server_not_allowed"
+    assert json.dumps({"command": entry, "env": [variable]}) in str(refused.value)
     assert "canary" not in str(refused.value)
-
-
-@pytest.mark.parametrize("variable", PLAIN.split())
-def test_a_plain_entry_allows_other_variables(variable: str):
-    require_program(program(variable), (LINE,))
 
 
 def test_an_entry_allows_the_variables_that_it_names():
     require_program(program("TOKEN", "NODE_OPTIONS"), (NAMED,))
     require_program(program("TOKEN", "NODE_OPTIONS"), (LINE, NAMED))
-    require_program(program("LOG_LEVEL"), (LINE, NAMED))
+    require_program(program(), (LINE,))
 
 
 @pytest.mark.parametrize("variable", ["LOG_LEVEL", "token", "PYTHONPATH"])
@@ -65,3 +55,12 @@ def test_commands_with_variables_come_as_json(monkeypatch):
     monkeypatch.setenv("WAYLINE_TOOL_REGISTRY_COMMANDS", json.dumps(entries))
 
     assert Settings().commands == ("uvx", NAMED)
+
+
+def test_entries_give_a_program_files_and_hosts():
+    entry = AllowedCommand(command="python /srv/notes.py", reads=("/srv/lib",), hosts=("api.example.com",))
+
+    assert granted(("python", "/srv/notes.py", "/etc/shadow"), ("python", entry, "npx")) == (
+        ["api.example.com"],
+        ["python", "python", "/srv/notes.py", "/srv/lib"],
+    )

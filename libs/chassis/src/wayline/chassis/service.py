@@ -19,6 +19,7 @@ from wayline.chassis.handling.responder import Ask, Responder
 from wayline.chassis.handling.worker import Work, Worker
 from wayline.chassis.logs import plain
 from wayline.chassis.probes import ProbeServer, probes, server
+from wayline.chassis.process_secrets import keep_secrets
 from wayline.chassis.settings import BusSettings
 from wayline.chassis.stored_report import StoredReport
 from wayline.contracts.errors import WaylineError, WrongSetting
@@ -177,6 +178,7 @@ async def run(build: Build) -> None:
 def main(build: Build) -> None:
     """Run a service as its `__main__`: print an error that says what to do as one line, not as a traceback."""
     plain()
+    keep_secrets()
     try:
         uvloop.run(run(build))
     except WrongSetting as error:

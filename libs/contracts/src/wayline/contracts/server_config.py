@@ -25,6 +25,8 @@ VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 CONFIG_MAX_BYTES = 64 * 1024
 """Of one server with its secrets: a larger message would leave its fields, secrets too, in the object store."""
 CLIENT_SECRET_MAX_CHARS = 2_000
+HOSTS_MAX = 50
+HOST = re.compile(r"(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,250}[A-Za-z0-9_])?(?::[0-9]{1,5})?")
 MASK = "**********"
 """What is shown in place of a secret; sent back, it means the value that is stored."""
 WITH_SECRETS = {"secrets": True}
@@ -123,6 +125,12 @@ class ServerConfig(BaseModel):
     limits: ProgramLimits = Field(
         default=ProgramLimits(), description="Of the program; where the tool-registry's system has such limits."
     )
+    hosts: tuple[str, ...] = Field(
+        default=(),
+        max_length=HOSTS_MAX,
+        description="Public hosts that an isolated program may reach, such as `api.example.com` or `*.example.com`; "
+        "it has no other network.",
+    )
     effects: dict[str, Effect] = Field(default_factory=dict, description="What repeating each tool would do.")
     trusted: bool = Field(
         default=False, description="Believe the server's own hints for tools that `effects` does not name."
@@ -155,6 +163,8 @@ class ServerConfig(BaseModel):
             raise ValueError("a server has either `oauth` or a header `Authorization`")
         if self.limits != ProgramLimits() and self.command is None:
             raise ValueError("`limits` are those of a program, and there is no `command`")
+        if self.hosts and self.command is None:
+            raise ValueError("`hosts` are those that a program may reach, and there is no `command`")
         if self.sse and self.url is None:
             raise ValueError("`sse` is a way of speaking to a `url`")
         if len(self.with_secrets()) > CONFIG_MAX_BYTES:
@@ -181,6 +191,13 @@ class ServerConfig(BaseModel):
             if "\0" in value.get_secret_value():
                 raise ValueError(f"the value of {name!r} holds a NUL character")
         return env
+
+    @field_validator("hosts")
+    @classmethod
+    def _are_hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
+        if wrong := [host for host in hosts if not HOST.fullmatch(host)]:
+            raise ValueError(f"{wrong[0]!r} is no host: give a name, with `*.` before it for all that is below it")
+        return hosts
 
     @field_validator("command", "args")
     @classmethod

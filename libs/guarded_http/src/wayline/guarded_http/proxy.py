@@ -1,9 +1,10 @@
-"""A proxy for a browser on this machine: through it a page reaches what a policy lets it reach, and nothing else."""
+"""A proxy for a program on this machine: through it the program reaches what a policy lets it, and nothing else."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import socket
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
@@ -19,7 +20,7 @@ HEAD_MAX_BYTES: Final = 32 * 1024
 PIECE_BYTES: Final = 64 * 1024
 CONNECTIONS_MAX: Final = 64
 IDLE_S: Final = 30.0
-"""How long a connection may be silent."""
+"""How long a connection may be silent, where its user says nothing else."""
 _TUNNELLED: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
 _HOP_HEADERS: Final = (b"proxy-", b"connection:", b"keep-alive:")
 FAILURES = (httpcore2.NetworkError, httpcore2.TimeoutException, OSError, asyncio.IncompleteReadError)
@@ -36,21 +37,35 @@ class _Target:
 
 
 class GuardedProxy:
-    """Passes on what a browser asks for, until it has brought as many bytes as it may.
+    """Passes on what a program asks for, until it has brought as many bytes as it may.
 
     Each connection resolves its host once, checks all addresses, and connects to one of those: pages that rebind their
     name to an inside address, and redirects and scripts that lead there, gain nothing.
     """
 
-    def __init__(self, policy: AddressPolicy, *, bytes_max: int, resolver: Resolver | None = None) -> None:
+    def __init__(
+        self,
+        policy: AddressPolicy,
+        *,
+        bytes_max: int | None,
+        hosts: Iterable[str] | None = None,
+        idle_s: float = IDLE_S,
+        resolver: Resolver | None = None,
+    ) -> None:
+        """Take what may be reached: of the policy's addresses those of `hosts`, where it is not None.
+
+        A host is a name, an address, or `*.` before a name for all that is below it, each perhaps with one port.
+        """
         self._policy = policy
+        self._hosts = None if hosts is None else tuple(one.lower() for one in hosts)
+        self._idle_s = idle_s
         self._connections = CheckedConnections(policy, resolver or resolve)
         self._bytes_left = bytes_max
         self._open = asyncio.Semaphore(CONNECTIONS_MAX)
 
     @asynccontextmanager
-    async def serving(self) -> AsyncIterator[int]:
-        """Serve on a free port of this machine, and close every connection at the end."""
+    async def serving(self, listener: socket.socket | None = None) -> AsyncIterator[int]:
+        """Serve on a socket, else on a free port of this machine, and close every connection at the end."""
         tasks = set[asyncio.Task[None]]()
 
         def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -58,7 +73,9 @@ class GuardedProxy:
             tasks.add(task)
             task.add_done_callback(tasks.discard)
 
-        server = await asyncio.start_server(accept, "127.0.0.1", 0, limit=HEAD_MAX_BYTES)
+        if listener is None:
+            listener = socket.create_server(("127.0.0.1", 0))
+        server = await asyncio.start_server(accept, sock=listener, limit=HEAD_MAX_BYTES)
         try:
             yield server.sockets[0].getsockname()[1]
         finally:
@@ -72,7 +89,7 @@ class GuardedProxy:
             async with self._open:
                 await self._answer(reader, writer)
         except FAILURES:
-            # The browser shows the page as broken; there is nobody else to tell.
+            # A browser shows the page as broken; there is nobody else to tell.
             pass
         finally:
             writer.close()
@@ -81,6 +98,7 @@ class GuardedProxy:
         try:
             async with asyncio.timeout(IDLE_S):
                 target = _target(await reader.readuntil(b"\r\n\r\n"), self._policy)
+            self._require_host(target)
             upstream = await self._connections.connect_tcp(target.host, target.port, CONNECT_S)
         except GuardedRequestError as error:
             writer.write(_refusal(403, str(error)))
@@ -90,7 +108,7 @@ class GuardedProxy:
             return
         try:
             if target.head:
-                await upstream.write(target.head, IDLE_S)
+                await upstream.write(target.head, self._idle_s)
             else:
                 writer.write(_TUNNELLED)
             sending = asyncio.ensure_future(self._send(reader, upstream))
@@ -103,13 +121,25 @@ class GuardedProxy:
         finally:
             await upstream.aclose()
 
+    def _has_bytes_left(self) -> bool:
+        return self._bytes_left is None or self._bytes_left > 0
+
+    def _require_host(self, target: _Target) -> None:
+        """Refuse a host that is none of those named. Raises Blocked."""
+        if self._hosts is None:
+            return
+        host = target.host.lower().removesuffix(".")
+        if not any(_names(one, host, target.port) for one in self._hosts):
+            raise Blocked(f"{host} may not be reached: it is none of the hosts that are allowed here")
+
     async def _send(self, reader: asyncio.StreamReader, upstream: httpcore2.AsyncNetworkStream) -> None:
         while piece := await reader.read(PIECE_BYTES):
-            await upstream.write(piece, IDLE_S)
+            await upstream.write(piece, self._idle_s)
 
     async def _bring(self, upstream: httpcore2.AsyncNetworkStream, writer: asyncio.StreamWriter) -> None:
-        while self._bytes_left > 0 and (piece := await upstream.read(PIECE_BYTES, IDLE_S)):
-            self._bytes_left -= len(piece)
+        while self._has_bytes_left() and (piece := await upstream.read(PIECE_BYTES, self._idle_s)):
+            if self._bytes_left is not None:
+                self._bytes_left -= len(piece)
             writer.write(piece)
             await writer.drain()
 
@@ -132,6 +162,13 @@ def _target(head: bytes, policy: AddressPolicy) -> _Target:
     kept = [line for line in rest.split(b"\r\n") if line and not line.lower().startswith(_HOP_HEADERS)]
     lines = [b" ".join((method.encode(), url.raw_path, version.encode())), *kept, b"Connection: close", b"", b""]
     return _Target(host, port, b"\r\n".join(lines))
+
+
+def _names(pattern: str, host: str, port: int) -> bool:
+    """Return whether a pattern is of a host and its port."""
+    if pattern in (host, f"{host}:{port}"):
+        return True
+    return pattern.startswith("*.") and (host.endswith(pattern[1:]) or f"{host}:{port}".endswith(pattern[1:]))
 
 
 def _refusal(status: int, why: str) -> bytes:

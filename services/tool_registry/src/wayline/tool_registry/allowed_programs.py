@@ -2,51 +2,43 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from wayline.contracts.errors import Reject
 from wayline.contracts.server_config import ServerConfig
+from wayline.guarded_http import AddressPolicy
 
 VARIABLE = "WAYLINE_TOOL_REGISTRY_COMMANDS"
 COMMAND_SHOWN_MAX = 300
 """Characters of a command line in an error."""
 
-DECIDING_VARIABLES = frozenset(
-    """
-    PATH PATHEXT COMSPEC PSMODULEPATH SHELL HOME USERPROFILE APPDATA LOCALAPPDATA ENV IFS CDPATH PS4 SHELLOPTS
-    PROMPT_COMMAND ZDOTDIR BROWSER EDITOR VISUAL PAGER MANPAGER LESSOPEN LESSCLOSE SSH_ASKPASS SUDO_ASKPASS
-    VIRTUAL_ENV CLASSPATH JAVA_HOME JAVA_OPTS JAVA_TOOL_OPTIONS _JAVA_OPTIONS JDK_JAVA_OPTIONS
-    GOFLAGS GOENV GOPATH GOROOT GOPROXY GOSUMDB GONOSUMDB GOINSECURE GOTOOLCHAIN RUSTFLAGS RUSTC RUSTC_WRAPPER
-    PHPRC PHP_INI_SCAN_DIR TCLLIBPATH R_HOME R_PROFILE R_ENVIRON R_LIBS KUBECONFIG
-    OPENSSL_CONF OPENSSL_MODULES OPENSSL_ENGINES SSLKEYLOGFILE SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE
-    CURL_CA_BUNDLE HOSTALIASES LOCALDOMAIN RES_OPTIONS GCONV_PATH LOCPATH NLSPATH GLIBC_TUNABLES ELECTRON_RUN_AS_NODE
-    """.split()
-)
-DECIDING_PREFIXES = tuple(
-    """
-    LD_ DYLD_ BASH GIT_ XDG_ NODE_ NPM_ YARN_ PNPM_ COREPACK_ BUN_ DENO_ PYTHON PIP_ PIPX_ UV_ POETRY_ CONDA_
-    PERL RUBY GEM_ BUNDLE_ MAVEN_ GRADLE_ DOTNET_ CORECLR_ COR_ COMPLUS_ CARGO_ RUSTUP_ LUA_ JULIA_ ERL_ ELIXIR_
-    GUILE_ DOCKER_ CONTAINERS_ MALLOC_
-    """.split()
-)
-"""Names, in capitals, of variables that loaders, interpreters, shells and package runners read: they decide which code
-runs, or where it comes from. No such list is ever complete, so an entry of the operator's may name those allowed."""
-HARMLESS_VARIABLES = frozenset(
-    "NODE_ENV NODE_NO_WARNINGS PYTHONUNBUFFERED PYTHONUTF8 PYTHONIOENCODING PYTHONDONTWRITEBYTECODE".split()
-)
-
 
 class AllowedCommand(BaseModel):
-    """A command that tenants' servers may be, and all variables that it may be given."""
+    """A command that tenants' servers may be, and what it may be given."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     command: str = Field(min_length=1, description="A name or path, or how the whole command line begins.")
-    env: tuple[str, ...] = Field(description="Names of the variables; no other one can be set.")
+    env: tuple[str, ...] = Field(default=(), description="Names of the variables; no other one can be set.")
+    reads: tuple[str, ...] = Field(
+        default=(), description="Files and directories that it sees where it is isolated, beside those of `command`."
+    )
+    hosts: tuple[str, ...] = Field(
+        default=(),
+        description="Hosts that it may reach where it is isolated, beside the public ones that its server names; "
+        "those of the inside too.",
+    )
+
+    @field_validator("hosts")
+    @classmethod
+    def _are_hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
+        AddressPolicy.of(one.removeprefix("*.") for one in hosts)
+        return hosts
 
     def __str__(self) -> str:
         return f"{self.command} (variables: {', '.join(self.env) or 'none'})"
@@ -56,7 +48,11 @@ AllowedCommands: TypeAlias = Sequence[str | AllowedCommand]
 
 
 def require_program(config: ServerConfig, allowed: AllowedCommands) -> None:
-    """Refuse a program, or a variable of it, that no entry allows. Raises Reject, saying who can allow it."""
+    """Refuse a program, or a variable of it, that no entry allows. Raises Reject, saying who can allow it.
+
+    No list of variables that decide which code runs, or to whom it speaks, is ever complete: so the operator names
+    those that may be set.
+    """
     argv = (config.command or "", *config.args)
     entries = [entry for entry in allowed if _allows(entry, argv)]
     if not entries:
@@ -71,14 +67,30 @@ def not_allowed(why: str) -> Reject:
     return Reject(why, code="server_not_allowed", status=422)
 
 
-def decides_what_runs(name: str) -> bool:
-    """Return whether a variable may decide which code runs; not every program tells small letters from capitals."""
-    name = name.upper()
-    return name not in HARMLESS_VARIABLES and (name in DECIDING_VARIABLES or name.startswith(DECIDING_PREFIXES))
+def granted(argv: tuple[str, ...], allowed: AllowedCommands) -> tuple[list[str], list[str]]:
+    """Return the hosts and the files that the entries which allow a program give it."""
+    hosts: list[str] = []
+    reads: list[str] = []
+    for entry in allowed:
+        if not _allows(entry, argv):
+            continue
+        reads += _words(entry)
+        if isinstance(entry, AllowedCommand):
+            hosts += entry.hosts
+            reads += entry.reads
+    return hosts, reads
+
+
+def _words(entry: str | AllowedCommand) -> tuple[str, ...]:
+    line = entry if isinstance(entry, str) else entry.command
+    try:
+        return tuple(shlex.split(line))
+    except ValueError:
+        return ()
 
 
 def _allows_variable(entry: str | AllowedCommand, name: str) -> bool:
-    return not decides_what_runs(name) if isinstance(entry, str) else name in entry.env
+    return isinstance(entry, AllowedCommand) and name in entry.env
 
 
 def _allows(entry: str | AllowedCommand, argv: tuple[str, ...]) -> bool:
@@ -86,10 +98,7 @@ def _allows(entry: str | AllowedCommand, argv: tuple[str, ...]) -> bool:
     line = entry if isinstance(entry, str) else entry.command
     if line == argv[0]:
         return True
-    try:
-        words = tuple(shlex.split(line))
-    except ValueError:
-        return False
+    words = _words(entry)
     return len(words) > 1 and argv[: len(words)] == words
 
 
@@ -106,12 +115,12 @@ def _command_refused(argv: tuple[str, ...], allowed: AllowedCommands) -> Reject:
 
 
 def _variables_refused(entry: str | AllowedCommand, names: Sequence[str]) -> Reject:
-    listed = ", ".join(names)
     if isinstance(entry, AllowedCommand):
         return not_allowed(
-            f"{listed} in `env`: {VARIABLE} allows {entry}; leave it out, or have the operator add it there"
+            f"{', '.join(names)} in `env`: {VARIABLE} allows {entry}; leave it out, or have the operator add it there"
         )
+    example = json.dumps({"command": entry, "env": list(names)})
     return not_allowed(
-        f"{listed} in `env` may decide which code runs: leave it out, or have the operator allow the command with its "
-        f'variables, as {{"command": "…", "env": ["{names[0]}"]}} in {VARIABLE}'
+        f"{', '.join(names)} in `env`: the operator has allowed the command without variables, because one may decide "
+        f"which code runs; leave it out, or have the operator write {example} in {VARIABLE}"
     )

@@ -5,16 +5,21 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+import structlog
+
 from wayline.chassis import BusSettings, Service, connected
 from wayline.chassis.handling.responder import Responder
 from wayline.chassis.upload_quota import UploadQuota
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Telemetry
+from wayline.tool_registry.adapters.programs.rooms import Rooms
 from wayline.tool_registry.bindings import announcements_of, asks_of
 from wayline.tool_registry.calls.running_calls import RunningCalls
 from wayline.tool_registry.settings import Settings
 from wayline.tool_registry.tools.arguments import Arguments
 from wayline.tool_registry.wiring import Adapters, Handlers
+
+log = structlog.get_logger()
 
 NAME = "tool_registry"
 SPANS_NAME = "tool-registry"
@@ -44,6 +49,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         telemetry=telemetry,
         settings=settings,
     )
+    await _report_programs(settings, adapters.rooms)
     handlers = Handlers.of(bus, adapters, running, settings=settings, arguments=arguments)
     # First, to hear what `running` asks for at its start.
     announcements = Responder(bus, telemetry, announcements_of(handlers))
@@ -63,6 +69,20 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         needs={"postgres": store.check},
         close=close,
     )
+
+
+async def _report_programs(settings: Settings, rooms: Rooms) -> None:
+    """Log where tenants may have programs, and these cannot run or are not isolated."""
+    if not settings.commands or settings.programs == "off":
+        return
+    if settings.programs == "unconfined":
+        log.warning("programs of tenants run unconfined, with the rights of this process")
+    elif (why := await rooms.why_not()) is not None:
+        log.error(
+            "programs of tenants do not run: they cannot be isolated here",
+            why=why,
+            todo="WAYLINE_TOOL_REGISTRY_PROGRAMS=unconfined lets them run with the rights of this process",
+        )
 
 
 async def open_store(dsn: str, *, wait_s: float = 0.0) -> Store:

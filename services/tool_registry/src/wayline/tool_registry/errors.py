@@ -2,7 +2,8 @@
 
 CallError
 ├── NotBegun        the request never reached the tool: nothing happened
-│   └── NeedsLogin      because nobody is logged in to its server
+│   ├── NeedsLogin      because nobody is logged in to its server
+│   └── CannotIsolate   because this machine cannot confine a tenant's program
 ├── AnswerLost      it was sent, no answer came: the outcome is unknown
 │   └── TimedOut        because the tool took too long
 ├── LeaseLost       another process took our lease before the request was sent: nothing happened here
@@ -34,6 +35,16 @@ class NeedsLogin(NotBegun):
     """The server needs a login first."""
 
     code: ClassVar[str] = "needs_authorization"
+
+
+class CannotIsolate(NotBegun):
+    """A tenant's program was not started."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            f"programs of tenants do not run here, because they cannot be isolated: {why}. The operator can let them "
+            "run unconfined, with the registry's own rights: WAYLINE_TOOL_REGISTRY_PROGRAMS=unconfined"
+        )
 
 
 class LeaseLost(CallError):

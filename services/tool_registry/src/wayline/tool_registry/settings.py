@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Literal, Self
+from pathlib import Path
+from typing import Literal, Self, TypeAlias
 
 from pydantic import Field, NonNegativeFloat, SecretStr, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
@@ -15,6 +16,7 @@ from wayline.tool_registry.allowed_programs import AllowedCommand
 from wayline.tool_registry.image_prices import ImagePrices, known_prices
 from wayline.tool_registry.secret_keys import SecretKeys
 
+ProgramsMode: TypeAlias = Literal["isolated", "unconfined", "off"]
 OPENAI_URL = "https://api.openai.com/v1"
 SEPARATOR = "__"
 """Between a server's name and its tool's: `github__search_issues`."""
@@ -67,9 +69,9 @@ class Settings(EnvironmentSettings):
     commands: tuple[str | AllowedCommand, ...] = Field(
         default=(),
         description="Programs that tenants' servers may be, by exact name or path; with arguments after it, such as "
-        "`npx -y @scope/x@1.2.3`, only command lines that begin with exactly these words. An object of `command` and "
-        "`env`, a list of names, allows these variables and no others; a plain entry all but those that may decide "
-        "which code runs. None: only by URL.",
+        "`npx -y @scope/x@1.2.3`, only command lines that begin with exactly these words. An object of `command` may "
+        "have `env`, the names of the variables that may be set, which are none for a plain entry; `reads`, files and "
+        "directories that it sees beside those of its command line; and `hosts` that it may reach. None: only by URL.",
     )
     private_servers: bool = Field(
         default=False,
@@ -87,7 +89,36 @@ class Settings(EnvironmentSettings):
     user_idle_s: float = Field(
         default=300, gt=0, description="How long a user's connection to a server is kept after the last call."
     )
-    program_memory_mb: int = Field(default=2_048, ge=64, description="Memory of a tenant's program.")
+    programs: ProgramsMode = Field(
+        default="isolated",
+        description="How tenants' programs run: `isolated`, each confined, and refused where this machine cannot; "
+        "`unconfined`, with the rights of this process, for those that you trust as you trust your own; or `off`.",
+    )
+    programs_dir: Path | None = Field(
+        default=None,
+        description="Where tenants' programs keep what they download, each tenant in a directory of its own. Not set: "
+        "`wayline/programs` in the cache directory of this process's user.",
+    )
+    program_reads: tuple[str, ...] = Field(
+        default=(),
+        description="Files and directories that every isolated program may read, as JSON: beside the system's and "
+        "those of the interpreters on `PATH`. Where this process is root, every user must be allowed to read them.",
+    )
+    program_memory_mb: int = Field(
+        default=2_048, ge=64, description="Memory of a tenant's program, with all that it starts where it is isolated."
+    )
+    program_processes_max: int = Field(
+        default=512,
+        ge=8,
+        description="Processes and threads of an isolated program; of all programs of its tenant where this process "
+        "is root.",
+    )
+    program_cpu_s: int = Field(
+        default=3_600, ge=1, description="Processor time after which a process of an isolated program is ended."
+    )
+    program_tmp_mb: int = Field(
+        default=256, ge=1, description="Size of `/tmp` of an isolated program, and of its `/dev/shm`: both in memory."
+    )
     program_files_max: int = Field(default=1_024, ge=16, description="Files that a tenant's program may hold open.")
     program_file_mb: int = Field(default=1_024, ge=1, description="Size of a file that a tenant's program may write.")
     search_embedding_wait_s: float = Field(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -14,9 +15,11 @@ from wayline.contracts.tools import BUILTIN
 from wayline.store import Store
 from wayline.tool_registry.adapters.builtin_tools import builtin_server, builtin_settings
 from wayline.tool_registry.adapters.bus_tools import BusServices, ServicePins
+from wayline.tool_registry.adapters.connection.program_policy import ProgramPolicy
 from wayline.tool_registry.adapters.connection.server_tries import ServerTries
 from wayline.tool_registry.adapters.connection.transport import Confinement
 from wayline.tool_registry.adapters.images.image_tools import ImageTools, image_tools
+from wayline.tool_registry.adapters.programs.rooms import Rooms
 from wayline.tool_registry.adapters.servers.builtin_server import BuiltinServer
 from wayline.tool_registry.adapters.servers.mcp_server import McpServer
 from wayline.tool_registry.adapters.servers.mcp_servers import McpServers
@@ -86,6 +89,8 @@ class Adapters:
 
     tables: Tables
     auth: ServerAuthFactory
+    rooms: Rooms
+    confine: Callable[[str], Confinement]
     servers: McpServers
     of_tenants: TenantServers
     on_bus: BusServices
@@ -98,13 +103,20 @@ class Adapters:
         """Make each from its settings; nothing runs yet."""
         tables = Tables.of(store, settings)
         auth = ServerAuthFactory(tables.authorizations, settings)
-        of_tenants = _of_tenants(settings, tables, arguments, auth)
+        rooms = Rooms.by(settings)
+
+        def confine(tenant: str) -> Confinement:
+            return Confinement(private=settings.private_servers, programs=ProgramPolicy.by(settings, tenant, rooms))
+
+        of_tenants = _of_tenants(settings, tables, arguments, auth, confine)
         on_bus = BusServices(bus, settings, arguments)
         web, images = web_tools(settings), image_tools(settings, bus)
         builtin = _builtin(settings, bus, arguments, web, images)
         return cls(
             tables=tables,
             auth=auth,
+            rooms=rooms,
+            confine=confine,
             servers=_servers(settings, builtin, arguments, of_tenants=of_tenants, on_bus=on_bus),
             of_tenants=of_tenants,
             on_bus=on_bus,
@@ -155,6 +167,7 @@ class Handlers:
             servers=servers,
             of_tenants=of_tenants,
             settings=settings,
+            confine=adapters.confine,
             publish=bus.send,
             authorize=adapters.auth.of,
             reread=rereading.now,
@@ -176,12 +189,16 @@ class Handlers:
         )
 
 
-def _of_tenants(settings: Settings, tables: Tables, arguments: Arguments, auth: ServerAuthFactory) -> TenantServers:
-    confined = Confinement.by(settings)
-
+def _of_tenants(
+    settings: Settings,
+    tables: Tables,
+    arguments: Arguments,
+    auth: ServerAuthFactory,
+    confine: Callable[[str], Confinement],
+) -> TenantServers:
     def connect(tenant: str, server: ServerSettings) -> McpServer:
         pins = ServerPins(tables.definitions, tenant, server.name)
-        more = {"confined": confined, "pins": pins, "authorize": auth.of(tenant, server, server.name)}
+        more = {"confined": confine(tenant), "pins": pins, "authorize": auth.of(tenant, server, server.name)}
         if server.oauth is None or server.oauth.credentials == "tenant":
             return McpServer(server, settings, arguments, **more)
         return UserServer(server, settings, arguments, users=users(tenant, server), **more)
@@ -190,7 +207,7 @@ def _of_tenants(settings: Settings, tables: Tables, arguments: Arguments, auth: 
         def connect_user(user_id: str) -> McpServer:
             # Without pins: what is called is what the tenant's own connection offers.
             authorize = auth.of(tenant, server, server.name, user_id)
-            return McpServer(server, settings, arguments, confined=confined, authorize=authorize)
+            return McpServer(server, settings, arguments, confined=confine(tenant), authorize=authorize)
 
         async def logged_in_at(user_id: str) -> datetime | None:
             return await tables.authorizations.logged_in_at(TokenOwner(tenant, server.name, user_id))

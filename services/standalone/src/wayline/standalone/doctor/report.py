@@ -53,6 +53,7 @@ def checks(settings: Settings, installation: Installation) -> dict[str, Check]:
         "bus": partial(bus.examine_bus, settings, installation),
         "database": partial(database.examine_database, settings, installation),
         "gateway": partial(gateway.examine_gateway, settings, installation),
+        "tenants' programs": tools.programs_of_tenants,
         "tools": partial(tools.examine_tools, settings, installation),
         "models": partial(models.examine_models, settings, installation),
     }

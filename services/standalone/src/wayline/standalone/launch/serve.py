@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 
 from wayline.chassis import BusSettings
 from wayline.chassis.probes import probes, server
+from wayline.chassis.process_secrets import keep_secrets
 from wayline.standalone.launch import log_config
 from wayline.standalone.launch.stopping import Stopped, Stopping
 from wayline.standalone.services import Member, ServiceGroup, members
@@ -18,6 +19,7 @@ from wayline.standalone.setup.installation import Installation, read_environment
 
 async def serve(settings: Settings, names: Iterable[str]) -> None:
     """Run the named services in this process until a signal."""
+    keep_secrets()
     stopping, installation = Stopping(), Installation(settings.data_dir.absolute())
     stopping.listen()
     log_config.configure(settings)

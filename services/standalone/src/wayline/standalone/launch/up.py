@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from wayline.chassis.process_secrets import keep_secrets
 from wayline.embedded import require_free
 from wayline.standalone.launch import log_config
 from wayline.standalone.launch.step_printer import StepPrinter
@@ -28,6 +29,7 @@ log = structlog.get_logger()
 
 async def up(settings: Settings, *, servers_only: bool = False, sample: bool = False) -> None:
     """Start everything, run until a signal, then stop everything in order."""
+    keep_secrets()
     printer, stopping, installation = StepPrinter(), Stopping(), Installation(settings.data_dir.absolute())
     stopping.listen()
     installation.prepare()

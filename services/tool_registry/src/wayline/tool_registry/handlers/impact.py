@@ -22,7 +22,6 @@ from wayline.contracts.tool_use import (
     RecordedCalls,
     ToolUse,
 )
-from wayline.tool_registry.adapters.connection.try_connection import try_connection
 from wayline.tool_registry.adapters.servers.mcp_servers import McpServers
 from wayline.tool_registry.adapters.servers.tenant_servers import TenantServers
 from wayline.tool_registry.adapters.tables.definition_table import DefinitionTable
@@ -146,7 +145,7 @@ class ImpactHandlers:
         server = await self.administration.complete(tenant, name, config)
         authorize = await self.administration.login_for(tenant, name, server)
         with self.administration.tries.begun(tenant):
-            tried = await try_connection(server, self.settings, authorize=authorize)
+            tried = await self.administration.tried(tenant, server, authorize)
         if not tried.report.ok:
             why = tried.report.why
             raise Conflict(f"{name} cannot be used as it would be saved, so nothing can be compared: {why}")

@@ -27,8 +27,8 @@ from wayline.contracts.mcp_servers import (
 )
 from wayline.contracts.server_config import ServerConfig, ServerSettings
 from wayline.tool_registry.adapters.connection.server_tries import ServerTries
-from wayline.tool_registry.adapters.connection.transport import MakeAuth
-from wayline.tool_registry.adapters.connection.try_connection import try_connection
+from wayline.tool_registry.adapters.connection.transport import Confinement, MakeAuth
+from wayline.tool_registry.adapters.connection.try_connection import TriedServer, try_connection
 from wayline.tool_registry.adapters.servers.builtin_server import BuiltinServer
 from wayline.tool_registry.adapters.servers.mcp_server import McpServer
 from wayline.tool_registry.adapters.servers.mcp_servers import McpServers
@@ -66,6 +66,8 @@ class ServerHandlers:
     servers: McpServers
     of_tenants: TenantServers
     settings: Settings
+    confine: Callable[[str], Confinement]
+    """Returns what a tenant's servers may reach and use."""
     publish: Callable[[Message], Awaitable[None]]
     """Publishes what every replica hears."""
     authorize: Callable[[str, ServerConfig, str], MakeAuth | None]
@@ -89,7 +91,8 @@ class ServerHandlers:
         with self.tries.begun(ask.tenant):
             config = await self._complete(ask.tenant, ask.name, ask.config)
             authorize = await self.login_for(ask.tenant, ask.name, config)
-            tried = await try_connection(of_tenant(config, ask.name or UNNAMED), self.settings, authorize=authorize)
+            server = of_tenant(config, ask.name or UNNAMED)
+            tried = await self.tried(ask.tenant, server, authorize)
         return tried.report
 
     async def login_for(self, tenant: str, name: str | None, config: ServerConfig) -> MakeAuth | None:
@@ -120,8 +123,12 @@ class ServerHandlers:
         require_allowed(config, self.settings)
         authorize = self.authorize(ask.tenant, config, ask.name)
         with self.tries.begun(ask.tenant):
-            tried = await try_connection(of_tenant(config, ask.name), self.settings, authorize=authorize)
+            tried = await self.tried(ask.tenant, of_tenant(config, ask.name), authorize)
         return tried.report
+
+    async def tried(self, tenant: str, server: ServerSettings, authorize: MakeAuth | None) -> TriedServer:
+        """Connect to a server once, within what a tenant's server may."""
+        return await try_connection(server, self.settings, confined=self.confine(tenant), authorize=authorize)
 
     async def list(self, ask: ListServers) -> ServerList:
         """Return the installation's servers and the tenant's own."""

@@ -6,18 +6,16 @@ import os
 import shutil
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from wayline.contracts.server_config import ServerConfig
-from wayline.tool_registry.adapters.connection.program_environment import program_environment
+from wayline.tool_registry.adapters.connection.program_policy import ProgramPolicy, least
 from wayline.tool_registry.adapters.connection.server_secrets import ServerSecrets
 from wayline.tool_registry.errors import NotBegun
-from wayline.tool_registry.settings import Settings
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -43,18 +41,8 @@ class Confinement:
     """What a server that a tenant brought may reach and use."""
 
     private: bool
-    memory_mb: int
-    files_max: int
-    file_mb: int
-
-    @classmethod
-    def by(cls, settings: Settings) -> Confinement:
-        return cls(
-            private=settings.private_servers,
-            memory_mb=settings.program_memory_mb,
-            files_max=settings.program_files_max,
-            file_mb=settings.program_file_mb,
-        )
+    programs: ProgramPolicy | None = None
+    """None: it can be no program."""
 
 
 class Transport:
@@ -78,7 +66,6 @@ class Transport:
         self._confined = confined
         self._errors_to = errors_to
         self._http: AsyncClient | None = None
-        self._scratch: str | None = None
         self.secrets = ServerSecrets(server)
         self.ended = ""
         """Why the last connection with a program was ended here."""
@@ -89,16 +76,14 @@ class Transport:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
-        """Hold what all connections share: an HTTP client, or a program's working directory and error stream."""
+        """Hold what all connections share: an HTTP client, or a program's error stream."""
         async with AsyncExitStack() as stack:
             if self.over_http:
                 # One for all sessions: one that breaks takes no connection of another with it.
                 self._http = await stack.enter_async_context(self._http_client())
-            elif self._confined is not None:
-                self._scratch = stack.enter_context(TemporaryDirectory(prefix="wayline-", ignore_cleanup_errors=True))
-                if self._errors_to is None:
-                    # Not into our own log: what a program writes there may hold its secrets.
-                    self._errors_to = stack.enter_context(_nowhere())
+            elif self._confined is not None and self._errors_to is None:
+                # Not into our own log: what a program writes there may hold its secrets.
+                self._errors_to = stack.enter_context(_nowhere())
             yield
 
     def target(self) -> Any:
@@ -131,42 +116,53 @@ class Transport:
             from mcp import StdioServerParameters, stdio_client
 
             return stdio_client(
-                StdioServerParameters(command=found, args=args, env=env or None, cwd=self._scratch),
+                StdioServerParameters(command=found, args=args, env=env or None),
                 errlog=self._errors_to or sys.stderr,
             )
+        self.ended = ""
+        policy = None if self._confined is None else self._confined.programs
+        return self._streams([found, *args], env) if policy is None else self._confined_streams(policy, found, env)
+
+    @asynccontextmanager
+    async def _confined_streams(self, policy: ProgramPolicy, found: str, env: dict[str, str]) -> AsyncIterator[Any]:
+        """Start a tenant's program in a place of its own, and yield the streams of its messages."""
+        async with (
+            policy.place(self._server, found) as place,
+            self._streams([*place.prefix, found, *self._server.args], {**place.env, **env}, cwd=place.cwd) as streams,
+        ):
+            yield streams
+
+    def _streams(
+        self, argv: list[str], env: dict[str, str], *, cwd: str | None = None
+    ) -> AbstractAsyncContextManager[Any]:
+        from mcp.client.stdio import get_default_environment
+
         from wayline.tool_registry.adapters.connection.program_streams import program_streams
 
-        self.ended = ""
         return program_streams(
-            [found, *args],
-            env={**self._environment(), **env},
-            cwd=self._scratch,
+            argv,
+            env=env if self._confined is not None else {**get_default_environment(), **env},
+            cwd=cwd,
             errors_to=self._errors_to,
             ended=self._note_end,
             limits=self._limits(),
         )
 
-    def _environment(self) -> dict[str, str]:
-        """Return what a program sees beside its own variables."""
-        if self._scratch is not None:
-            return program_environment(self._scratch)
-        from mcp.client.stdio import get_default_environment
-
-        return get_default_environment()
-
     def _note_end(self, why: str) -> None:
-        self.ended = why
+        policy = None if self._confined is None else self._confined.programs
+        self.ended = why if policy is None else policy.explained(why, self._server)
         self._on_end()
 
     def _limits(self) -> ProgramLimits:
         """Return the limits of a program: its own, and where a tenant brought it the installation's."""
         from wayline.tool_registry.adapters.connection.program_streams import ProgramLimits
 
-        own, most = self._server.limits, self._confined
+        own = self._server.limits
+        most = None if self._confined is None or self._confined.programs is None else self._confined.programs.most
         return ProgramLimits(
-            memory_mb=_least(own.memory_mb, most and most.memory_mb),
-            files_max=_least(own.files_max, most and most.files_max),
-            file_mb=_least(own.file_mb, most and most.file_mb),
+            memory_mb=least(own.memory_mb, most and most.memory_mb),
+            files_max=least(own.files_max, most and most.files_max),
+            file_mb=least(own.file_mb, most and most.file_mb),
         )
 
     def _sse_client(self, *_: object, **__: object) -> AsyncClient:
@@ -232,11 +228,6 @@ def _certificates() -> SSLContext:
 def _nowhere() -> Iterator[TextIO]:
     with Path(os.devnull).open("w") as nowhere:
         yield nowhere
-
-
-def _least(*limits: int | None) -> int:
-    """Return the lowest of some limits; 0: there is none."""
-    return min((one for one in limits if one is not None), default=0)
 
 
 def _without_encoding(headers: Mapping[str, str]) -> dict[str, str]:

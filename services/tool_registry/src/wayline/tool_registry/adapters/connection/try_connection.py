@@ -51,13 +51,12 @@ class TriedServer:
 
 
 async def try_connection(
-    server: ServerSettings, settings: Settings, *, authorize: MakeAuth | None = None
+    server: ServerSettings, settings: Settings, *, confined: Confinement, authorize: MakeAuth | None = None
 ) -> TriedServer:
     """Return what a server offers, or why it cannot be connected to or used; secrets are in neither."""
     await load()
     started = time.perf_counter()
     with _error_stream() as errors:
-        confined = Confinement.by(settings)
         transport = Transport(
             server, connections_max=CONNECTIONS, confined=confined, errors_to=errors, authorize=authorize
         )

@@ -43,5 +43,5 @@ class ServerAuthFactory:
 
     def client(self) -> AsyncClient:
         """Return a client without any server's headers."""
-        confined = Confinement.by(self.settings)
+        confined = Confinement(private=self.settings.private_servers)
         return http_client(confined, connections_max=CONNECTIONS, answer_within_s=ANSWER_S)

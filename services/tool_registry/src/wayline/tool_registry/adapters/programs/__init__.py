@@ -1,0 +1,1 @@
+"""Programs of tenants, each confined to a room of its own."""
