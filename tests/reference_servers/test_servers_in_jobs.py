@@ -47,8 +47,8 @@ async def use(platform: Platform, name: str, config: dict[str, Any], known: Refe
     at = {"anthropic_base_url": simulator.url}
     await platform.start(
         *("router", "executor", "tool_registry", "gateway"),
-        router=RouterSettings(**at),
-        executor=ExecutorSettings(**at),
+        router=RouterSettings.model_validate(at),
+        executor=ExecutorSettings.model_validate(at),
         tool_registry=RegistrySettings.model_validate(
             {
                 **{"keys": KEYS, "commands": [node(), of_python("")[0]], "private_servers": True},

@@ -17,7 +17,6 @@ import uvloop
 
 from wayline.contracts.server_config import ProgramLimits, ServerConfig
 from wayline.testkit import until
-from wayline.tool_registry.adapters.connection import program_streams
 from wayline.tool_registry.adapters.connection.program_policy import ProgramPolicy
 from wayline.tool_registry.adapters.connection.transport import Confinement, Transport
 from wayline.tool_registry.adapters.programs.rooms import Rooms
@@ -209,13 +208,13 @@ def test_a_killed_guard_leaves_no_process_of_its_session(run: Run, tmp_path: Pat
 
 def test_an_event_loop_that_ends_leaves_no_program(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     left: list[Any] = []
-    begun = program_streams.asyncio.create_subprocess_exec
+    begun = asyncio.create_subprocess_exec
 
     async def begin(*argv: Any, **options: Any) -> Any:
         left.append(await begun(*argv, **options))
         return left[-1]
 
-    monkeypatch.setattr(program_streams.asyncio, "create_subprocess_exec", begin)
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", begin)
     file = tmp_path / "pids"
 
     async def hold() -> None:

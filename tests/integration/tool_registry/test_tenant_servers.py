@@ -134,7 +134,7 @@ async def test_results_of_a_saved_server_are_strangers_words(platform):
         "ours": False,
         "effects": False,
     }
-    assert [view.config.untrusted for view in views] == [True, False, False]
+    assert [view.config and view.config.untrusted for view in views] == [True, False, False]
 
 
 async def test_a_saved_server_is_live_on_every_replica(platform):
@@ -401,9 +401,11 @@ async def test_a_masked_secret_keeps_the_stored_value(platform):
     await platform.registry(platform.effects.settings(), **ALLOWED)
     saved = await put(platform, "mine", **program(platform, env={"TOKEN": "canary-token"}))
 
+    assert saved.config is not None
     again = await put(platform, "mine", **(saved.config.model_dump() | {"env": {"TOKEN": MASK}, "timeout_s": 7}))
     await until_listed(platform, "mine__environment")
 
+    assert again.config is not None
     assert again.config.timeout_s == 7
     assert saved.config.model_dump(mode="json")["env"] == {"TOKEN": MASK}
     assert "TOKEN" in await content(platform, "mine__environment")
