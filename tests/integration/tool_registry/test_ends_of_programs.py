@@ -19,7 +19,7 @@ from wayline.contracts.server_config import ProgramLimits, ServerConfig
 from wayline.testkit import until
 from wayline.tool_registry.adapters.connection.program_policy import ProgramPolicy
 from wayline.tool_registry.adapters.connection.transport import Confinement, Transport
-from wayline.tool_registry.adapters.programs.rooms import Rooms
+from wayline.tool_registry.adapters.programs.jails import Jails
 from wayline.tool_registry.adapters.web.document_reader import CannotRead, DocumentReader
 
 from .hostile import is_alive
@@ -30,7 +30,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists wha
 Run: TypeAlias = Callable[[Coroutine[Any, Any, None]], None]
 WITHIN_S = 20.0
 MOST = ProgramLimits(memory_mb=2_048, files_max=256, file_mb=16)
-UNCONFINED = ProgramPolicy("t1", Rooms(Path("/var/tmp/wayline-test-programs")), mode="unconfined", most=MOST)
+UNCONFINED = ProgramPolicy("t1", Jails(Path("/var/tmp/wayline-test-programs")), mode="unconfined", most=MOST)
 LIMITED = Confinement(private=True, programs=UNCONFINED)
 NOTED = "import os, sys, subprocess, time; print(os.getpid(), file=open(sys.argv[1], 'a'), flush=True); "
 CHILD = "import os, sys, time; print(os.getpid(), file=open(sys.argv[1], 'a'), flush=True); time.sleep(120)"

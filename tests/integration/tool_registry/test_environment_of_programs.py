@@ -13,7 +13,7 @@ from wayline.contracts.server_config import ServerConfig
 from wayline.testkit import until
 from wayline.tool_registry.adapters.connection.program_policy import ProgramPolicy
 from wayline.tool_registry.adapters.connection.transport import Confinement, Transport
-from wayline.tool_registry.adapters.programs.rooms import Rooms
+from wayline.tool_registry.adapters.programs.jails import Jails
 
 DOWNLOADS = Path("/var/tmp/wayline-test-programs")
 TELL = """
@@ -23,7 +23,7 @@ open(sys.argv[1] + ".new", "w").write(json.dumps(seen))
 os.rename(sys.argv[1] + ".new", sys.argv[1])
 sys.stdin.read()
 """
-CONFINED = Confinement(private=True, programs=ProgramPolicy("t1", Rooms(DOWNLOADS), mode="unconfined"))
+CONFINED = Confinement(private=True, programs=ProgramPolicy("t1", Jails(DOWNLOADS), mode="unconfined"))
 OURS = {"PATH": "/usr/bin:/bin", "HOME": "/home/ours", "SHELL": "/bin/ours", "USER": "ours", "XDG_CACHE_HOME": "/ours"}
 
 
@@ -61,9 +61,9 @@ def test_a_tenants_program_has_a_home_of_its_own(tmp_path: Path):
 def test_a_runners_downloads_are_its_tenants(tmp_path: Path):
     seen = seen_by_program(tmp_path / "seen", confined=CONFINED)
 
-    own = Rooms(DOWNLOADS).downloads_of("t1")
+    own = Jails(DOWNLOADS).downloads_of("t1")
     assert (seen["npm_config_cache"], seen["UV_CACHE_DIR"]) == (f"{own}/npm", f"{own}/uv")
-    assert own != Rooms(DOWNLOADS).downloads_of("t2")
+    assert own != Jails(DOWNLOADS).downloads_of("t2")
 
 
 def test_a_tenants_own_variables_come_first(tmp_path: Path):

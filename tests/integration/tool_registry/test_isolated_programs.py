@@ -23,7 +23,7 @@ from wayline.simulator.website import Page, Website
 from wayline.testkit import until
 from wayline.tool_registry.adapters.connection.program_policy import ProgramPolicy
 from wayline.tool_registry.adapters.connection.transport import Confinement, Transport
-from wayline.tool_registry.adapters.programs.rooms import Network, RoomLimits, Rooms, user_of
+from wayline.tool_registry.adapters.programs.jails import JailLimits, Jails, Network, user_of
 from wayline.tool_registry.processes import confined_program
 from wayline.tool_registry.settings import Settings
 
@@ -36,7 +36,7 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 NOBODY = 65_534
 CANARY = "canary-of-the-environment"
 METADATA = ("169.254.169.254", 80)
-LIMITS = RoomLimits(memory_mb=256, processes_max=40, cpu_s=60, tmp_mb=16)
+LIMITS = JailLimits(memory_mb=256, processes_max=40, cpu_s=60, tmp_mb=16)
 TOUCH = "import sys; open(sys.argv[1], 'w').write('mine')"
 MEMORY = "import time; held = [bytearray(50_000_000) for _ in range(4)]; time.sleep(120)"
 
@@ -95,12 +95,12 @@ def python() -> str:
     return os.path.realpath(sys.executable)
 
 
-async def look(rooms: Rooms, tenant: str = "acme", limits: RoomLimits = LIMITS, **sought: Any) -> dict[str, Any]:
-    """Return what the spying program finds in a room of a tenant."""
+async def look(jails: Jails, tenant: str = "acme", limits: JailLimits = LIMITS, **sought: Any) -> dict[str, Any]:
+    """Return what the spying program finds in a jail of a tenant."""
     wanted = {"words": [CANARY], "files": [], "places": [], "pids": [], **sought}
-    async with rooms.room(tenant, python(), limits, named=[str(PROGRAM)]) as room:
-        argv = [*room.prefix, python(), str(PROGRAM), json.dumps(wanted), "once"]
-        return json.loads(await asyncio.to_thread(output_of, argv, room.env))
+    async with jails.jail(tenant, python(), limits, named=[str(PROGRAM)]) as jail:
+        argv = [*jail.prefix, python(), str(PROGRAM), json.dumps(wanted), "once"]
+        return json.loads(await asyncio.to_thread(output_of, argv, jail.env))
 
 
 def output_of(argv: list[str], env: dict[str, str]) -> bytes:
@@ -119,7 +119,7 @@ def other() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_a_program_sees_no_other_process_and_no_environment(started: Started, place: Path, other):
-    found = started(lambda: look(Rooms(place / "programs"), pids=[other.pid, os.getpid()]))
+    found = started(lambda: look(Jails(place / "programs"), pids=[other.pid, os.getpid()]))
 
     assert found == {"environments": [], "files": [], "places": [], "killed": []}
 
@@ -141,22 +141,22 @@ def test_a_program_reads_no_credentials(started: Started, place: Path):
         "/var/lib",
     ]
 
-    found = started(lambda: look(Rooms(place / "programs", reads=[shown], hidden=[data]), files=sought))
+    found = started(lambda: look(Jails(place / "programs", reads=[shown], hidden=[data]), files=sought))
 
     assert found["files"] == [f"{shown}/code"]
 
 
 def test_a_program_sees_no_other_tenants_files(started: Started, place: Path):
-    rooms = Rooms(place / "programs")
+    jails = Jails(place / "programs")
 
     async def walk() -> list[Any]:
-        async with rooms.room("acme", python(), LIMITS) as acme:
+        async with jails.jail("acme", python(), LIMITS) as acme:
             for where in ("/program/cache/download", "/program/home/file"):
                 await asyncio.to_thread(output_of, [*acme.prefix, python(), "-c", TOUCH, where], acme.env)
-            files = [str(acme.home), str(acme.home / "file"), str(rooms.downloads_of("acme") / "download")]
+            files = [str(acme.home), str(acme.home / "file"), str(jails.downloads_of("acme") / "download")]
             files += ["/program/cache/download", "/program/home/file"]
-            kept = [str(one) for one in (acme.home / "file", rooms.downloads_of("acme") / "download") if one.is_file()]
-            return [kept, await look(rooms, "other", files=files), await look(rooms, "acme", files=files)]
+            kept = [str(one) for one in (acme.home / "file", jails.downloads_of("acme") / "download") if one.is_file()]
+            return [kept, await look(jails, "other", files=files), await look(jails, "acme", files=files)]
 
     kept, others, own = started(walk)
 
@@ -166,11 +166,11 @@ def test_a_program_sees_no_other_tenants_files(started: Started, place: Path):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives programs users of their tenants")
 def test_each_tenants_programs_have_a_user_of_their_own(place: Path):
-    rooms = Rooms(place / "programs")
+    jails = Jails(place / "programs")
 
     async def user(tenant: str) -> int:
-        async with rooms.room(tenant, python(), LIMITS) as room:
-            told = output_of([*room.prefix, python(), "-c", "import os; print(os.getuid())"], room.env)
+        async with jails.jail(tenant, python(), LIMITS) as jail:
+            told = output_of([*jail.prefix, python(), "-c", "import os; print(os.getuid())"], jail.env)
         return int(told)
 
     seen = [as_it_is(lambda tenant=tenant: user(tenant)) for tenant in ("acme", "other")]
@@ -182,7 +182,7 @@ def test_each_tenants_programs_have_a_user_of_their_own(place: Path):
 def test_a_program_reaches_no_network(started: Started, place: Path):
     async def walk() -> dict[str, Any]:
         async with Website({"/": Page("the keyless gateway")}) as site:
-            return await look(Rooms(place / "programs"), places=[METADATA, ("127.0.0.1", site.port), ("1.1.1.1", 443)])
+            return await look(Jails(place / "programs"), places=[METADATA, ("127.0.0.1", site.port), ("1.1.1.1", 443)])
 
     assert started(walk)["places"] == []
 
@@ -205,13 +205,13 @@ def test_a_program_reaches_the_hosts_that_are_named_alone(started: Started, plac
         async with Website({"/": Page("open")}) as open_site, Website({"/": Page("closed")}) as closed_site:
             opened = f"127.0.0.1:{open_site.port}"
             both = AddressPolicy.of([opened, f"127.0.0.1:{closed_site.port}"])
-            async with Rooms(place / "programs").room(
+            async with Jails(place / "programs").jail(
                 "acme", python(), LIMITS, network=Network(both, (opened,))
-            ) as room:
+            ) as jail:
                 urls = [open_site.url("/"), closed_site.url("/"), "http://169.254.169.254/", open_site.url("/")]
-                argv = [*room.prefix, python(), "-c", FETCH, *urls]
+                argv = [*jail.prefix, python(), "-c", FETCH, *urls]
                 # Twice: a program that is started again has another network.
-                return [json.loads(await asyncio.to_thread(output_of, argv, bare(room.env))) for _ in range(2)]
+                return [json.loads(await asyncio.to_thread(output_of, argv, bare(jail.env))) for _ in range(2)]
 
     assert started(walk) == [[200, 403, 403, 200]] * 2
 
@@ -222,26 +222,26 @@ def bare(env: dict[str, str]) -> dict[str, str]:
 
 
 def test_a_program_cannot_fork_without_end(started: Started, place: Path):
-    found = started(lambda: look(Rooms(place / "programs"), fork=True))
+    found = started(lambda: look(Jails(place / "programs"), fork=True))
 
     assert 1 <= found["forks"] < LIMITS.processes_max
 
 
 def test_a_program_whose_children_take_too_much_memory_ends(started: Started, place: Path):
     async def walk() -> int:
-        limits = RoomLimits(memory_mb=100, processes_max=40, cpu_s=60)
-        async with Rooms(place / "programs").room("acme", python(), limits) as room:
-            argv = [*room.prefix, python(), "-c", MEMORY]
-            return (await asyncio.to_thread(subprocess.run, argv, env=room.env, timeout=60, check=False)).returncode
+        limits = JailLimits(memory_mb=100, processes_max=40, cpu_s=60)
+        async with Jails(place / "programs").jail("acme", python(), limits) as jail:
+            argv = [*jail.prefix, python(), "-c", MEMORY]
+            return (await asyncio.to_thread(subprocess.run, argv, env=jail.env, timeout=60, check=False)).returncode
 
     assert started(walk) == confined_program.TOO_MUCH_MEMORY
 
 
 def test_a_program_has_no_right_of_roots(started: Started, place: Path):
     async def walk() -> str:
-        async with Rooms(place / "programs").room("acme", python(), LIMITS) as room:
+        async with Jails(place / "programs").jail("acme", python(), LIMITS) as jail:
             code = "print(open('/proc/self/status').read())"
-            return (await asyncio.to_thread(output_of, [*room.prefix, python(), "-c", code], room.env)).decode()
+            return (await asyncio.to_thread(output_of, [*jail.prefix, python(), "-c", code], jail.env)).decode()
 
     status = dict(line.split(":\t", 1) for line in started(walk).splitlines() if ":\t" in line)
 
@@ -250,19 +250,19 @@ def test_a_program_has_no_right_of_roots(started: Started, place: Path):
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="no `node` is installed")
-def test_a_program_of_nodes_runs_in_a_room(started: Started, place: Path):
+def test_a_program_of_nodes_runs_in_a_jail(started: Started, place: Path):
     async def walk() -> str:
         node = shutil.which("node") or ""
-        async with Rooms(place / "programs").room("acme", node, LIMITS) as room:
+        async with Jails(place / "programs").jail("acme", node, LIMITS) as jail:
             code = "console.log(require('os').userInfo().username, process.cwd(), require('os').cpus().length > 0)"
-            return (await asyncio.to_thread(output_of, [*room.prefix, node, "-e", code], room.env)).decode()
+            return (await asyncio.to_thread(output_of, [*jail.prefix, node, "-e", code], jail.env)).decode()
 
     assert started(walk).split() == ["program", "/program/home", "true"]
 
 
 def test_a_machine_that_cannot_isolate_refuses_programs(place: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(confined_program, "__file__", "/nowhere/confined_program.py")
-    policy = ProgramPolicy("acme", Rooms(place / "programs"))
+    policy = ProgramPolicy("acme", Jails(place / "programs"))
     server = ServerConfig(command=sys.executable, args=("-c", f"open({str(place / 'ran')!r}, 'w')"))
     transport = Transport(server, connections_max=1, confined=Confinement(private=True, programs=policy))
 

@@ -12,7 +12,7 @@ from wayline.chassis.handling.responder import Responder
 from wayline.chassis.upload_quota import UploadQuota
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Telemetry
-from wayline.tool_registry.adapters.programs.rooms import Rooms
+from wayline.tool_registry.adapters.programs.jails import Jails
 from wayline.tool_registry.bindings import announcements_of, asks_of
 from wayline.tool_registry.calls.running_calls import RunningCalls
 from wayline.tool_registry.settings import Settings
@@ -49,7 +49,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         telemetry=telemetry,
         settings=settings,
     )
-    await _report_programs(settings, adapters.rooms)
+    await _report_programs(settings, adapters.jails)
     handlers = Handlers.of(bus, adapters, running, settings=settings, arguments=arguments)
     # First, to hear what `running` asks for at its start.
     announcements = Responder(bus, telemetry, announcements_of(handlers))
@@ -71,13 +71,13 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     )
 
 
-async def _report_programs(settings: Settings, rooms: Rooms) -> None:
+async def _report_programs(settings: Settings, jails: Jails) -> None:
     """Log where tenants may have programs, and these cannot run or are not isolated."""
     if not settings.commands or settings.programs == "off":
         return
     if settings.programs == "unconfined":
         log.warning("programs of tenants run unconfined, with the rights of this process")
-    elif (why := await rooms.why_not()) is not None:
+    elif (why := await jails.why_not()) is not None:
         log.error(
             "programs of tenants do not run: they cannot be isolated here",
             why=why,

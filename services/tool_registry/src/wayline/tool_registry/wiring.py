@@ -19,7 +19,7 @@ from wayline.tool_registry.adapters.connection.program_policy import ProgramPoli
 from wayline.tool_registry.adapters.connection.server_tries import ServerTries
 from wayline.tool_registry.adapters.connection.transport import Confinement
 from wayline.tool_registry.adapters.images.image_tools import ImageTools, image_tools
-from wayline.tool_registry.adapters.programs.rooms import Rooms
+from wayline.tool_registry.adapters.programs.jails import Jails
 from wayline.tool_registry.adapters.servers.builtin_server import BuiltinServer
 from wayline.tool_registry.adapters.servers.mcp_server import McpServer
 from wayline.tool_registry.adapters.servers.mcp_servers import McpServers
@@ -89,7 +89,7 @@ class Adapters:
 
     tables: Tables
     auth: ServerAuthFactory
-    rooms: Rooms
+    jails: Jails
     confine: Callable[[str], Confinement]
     servers: McpServers
     of_tenants: TenantServers
@@ -103,10 +103,10 @@ class Adapters:
         """Make each from its settings; nothing runs yet."""
         tables = Tables.of(store, settings)
         auth = ServerAuthFactory(tables.authorizations, settings)
-        rooms = Rooms.by(settings)
+        jails = Jails.by(settings)
 
         def confine(tenant: str) -> Confinement:
-            return Confinement(private=settings.private_servers, programs=ProgramPolicy.by(settings, tenant, rooms))
+            return Confinement(private=settings.private_servers, programs=ProgramPolicy.by(settings, tenant, jails))
 
         of_tenants = _of_tenants(settings, tables, arguments, auth, confine)
         on_bus = BusServices(bus, settings, arguments)
@@ -115,7 +115,7 @@ class Adapters:
         return cls(
             tables=tables,
             auth=auth,
-            rooms=rooms,
+            jails=jails,
             confine=confine,
             servers=_servers(settings, builtin, arguments, of_tenants=of_tenants, on_bus=on_bus),
             of_tenants=of_tenants,

@@ -1,11 +1,11 @@
-"""Run a program in a room of its own: `confined_program.py ROOM PROGRAM ARGUMENT…`, ROOM being the JSON of a `Room`.
+"""Run a program in a jail of its own: `confined_program.py JAIL PROGRAM ARGUMENT…`, JAIL being the JSON of a `Jail`.
 
 The program sees a root directory that is made for it, processes that it started itself, and a network without a way
 out. Where this process is root the program runs as a user of its tenant's; elsewhere in a user namespace. Linux alone
 has what this needs.
 
 A file of its own that needs nothing of ours. Three processes: this one waits; the second is the first process of the
-new namespaces, in which it builds the room, and the end of all that runs there; the third becomes the program.
+new namespaces, in which it builds the jail, and the end of all that runs there; the third becomes the program.
 """
 
 import ctypes
@@ -44,7 +44,7 @@ CANNOT_CONFINE = 251
 TOO_MUCH_MEMORY = 252
 
 
-class Room(TypedDict):
+class Jail(TypedDict):
     """What a program is given."""
 
     stage: str
@@ -73,7 +73,7 @@ class Room(TypedDict):
 
 def main(text: str, program: str, *arguments: str) -> None:
     """Confine and start the program, wait for it, and end as it did."""
-    room: Room = json.loads(text)
+    jail: Jail = json.loads(text)
     reading, writing = os.pipe()
     try:
         own_user_namespace()
@@ -82,7 +82,7 @@ def main(text: str, program: str, *arguments: str) -> None:
         fail("it cannot be isolated here", error)
     if os.fork() == 0:
         os.close(reading)
-        first_process(room, writing, program, arguments)
+        first_process(jail, writing, program, arguments)
     os.close(writing)
     for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         # Not SIG_IGN: the program inherits nothing here, but waiting must go on.
@@ -106,23 +106,23 @@ def own_user_namespace() -> None:
             file.write(line)
 
 
-def first_process(room: Room, told: int, program: str, arguments: tuple[str, ...]) -> None:
-    """Build the room, start the program in it, and end with all that runs there once the program has ended."""
+def first_process(jail: Jail, told: int, program: str, arguments: tuple[str, ...]) -> None:
+    """Build the jail, start the program in it, and end with all that runs there once the program has ended."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     try:
         open_loopback()
-        open_door(room)
-        build(room)
+        open_door(jail)
+        build(jail)
     except OSError as error:
         os.write(told, str(CANNOT_CONFINE << 8).encode())
         fail("it cannot be isolated here", error)
     pid = os.fork()
     if pid == 0:
         os.close(told)
-        become(room, program, arguments)
+        become(jail, program, arguments)
     release_streams()
-    status = watched(pid, room["memory_mb"] * MEGABYTE)
+    status = watched(pid, jail["memory_mb"] * MEGABYTE)
     with suppress(ProcessLookupError):
         os.kill(-1, signal.SIGKILL)
     os.write(told, str(status).encode())
@@ -130,45 +130,45 @@ def first_process(room: Room, told: int, program: str, arguments: tuple[str, ...
 
 
 def open_loopback() -> None:
-    """Switch the network of the room on, which leads nowhere."""
+    """Switch the network of the jail on, which leads nowhere."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
         name = b"lo".ljust(16, b"\0")
         flags = struct.unpack("16sH", fcntl.ioctl(one, GET_FLAGS, name + b"\0" * 16)[:18])[1]
         fcntl.ioctl(one, SET_FLAGS, struct.pack("16sH14x", name, flags | UP))
 
 
-def open_door(room: Room) -> None:
-    """Listen inside of the room, and give the socket to whoever serves it from outside."""
-    if room["door"] is None:
+def open_door(jail: Jail) -> None:
+    """Listen inside of the jail, and give the socket to whoever serves it from outside."""
+    if jail["door"] is None:
         return
     with socket.socket() as inside, socket.socket(socket.AF_UNIX) as outside:
-        inside.bind(("127.0.0.1", room["port"]))
+        inside.bind(("127.0.0.1", jail["port"]))
         inside.listen(64)
-        outside.connect(room["door"])
+        outside.connect(jail["door"])
         socket.send_fds(outside, [b"."], [inside.fileno()])
 
 
-def build(room: Room) -> None:
+def build(jail: Jail) -> None:
     """Make a root directory of what is shown and kept, and enter it."""
     mount(None, "/", None, RECURSIVE | PRIVATE)
-    root = room["stage"]
+    root = jail["stage"]
     mount("tmpfs", root, "tmpfs", NOSUID | NODEV, "mode=755,size=4m")
-    for place, target in room["links"].items():
+    for place, target in jail["links"].items():
         os.makedirs(os.path.dirname(root + place), exist_ok=True)
         os.symlink(target, root + place)
     # First, for what is shown may lie in /tmp.
-    make_devices(root, room["tmp_mb"])
-    for place in room["shown"]:
+    make_devices(root, jail["tmp_mb"])
+    for place in jail["shown"]:
         bind(place, root + place, read_only=True)
-    for place in room["hidden"]:
+    for place in jail["hidden"]:
         if os.path.isdir(root + place):
             mount("tmpfs", root + place, "tmpfs", NOSUID | NODEV | NOEXEC, "mode=555,size=4k")
-    for place, content in room["files"].items():
+    for place, content in jail["files"].items():
         if not os.path.exists(root + place):
             os.makedirs(os.path.dirname(root + place), exist_ok=True)
             with open(root + place, "w") as file:
                 file.write(content)
-    for place, source in room["kept"].items():
+    for place, source in jail["kept"].items():
         bind(source, root + place, read_only=False)
     make_processes(root)
     libc("mount_setattr", LIBC.syscall(MOUNT_SETATTR, AT_FDCWD, root.encode(), 0, *attributes(ATTR_READ_ONLY)))
@@ -210,7 +210,7 @@ def make_devices(root: str, tmp_mb: int) -> None:
 
 
 def make_processes(root: str) -> None:
-    """Show the processes of the room; without any where a container hides some of /proc, which must stay hidden."""
+    """Show the processes of the jail; without any where a container hides some of /proc, which must stay hidden."""
     os.makedirs(root + "/proc", exist_ok=True)
     try:
         mount("proc", root + "/proc", "proc", NOSUID | NODEV | NOEXEC)
@@ -223,19 +223,19 @@ def mount_new(place: str, options: str) -> None:
     mount("tmpfs", place, "tmpfs", NOSUID | (0 if place.endswith("/dev") else NODEV), options)
 
 
-def become(room: Room, program: str, arguments: tuple[str, ...]) -> None:
-    """Replace this process by the program, without any right that the room's first process has."""
+def become(jail: Jail, program: str, arguments: tuple[str, ...]) -> None:
+    """Replace this process by the program, without any right that the jail's first process has."""
     try:
-        limit(resource.RLIMIT_CPU, room["cpu_s"])
-        uid = room["uid"]
+        limit(resource.RLIMIT_CPU, jail["cpu_s"])
+        uid = jail["uid"]
         if uid is not None and os.geteuid() == 0:
             os.setgroups([])
             os.setresgid(uid, uid, uid)
             os.setresuid(uid, uid, uid)
         drop_capabilities()
-        limit(resource.RLIMIT_NPROC, room["processes_max"])
+        limit(resource.RLIMIT_NPROC, jail["processes_max"])
         os.nice(NICE)
-        os.chdir(room["home"])
+        os.chdir(jail["home"])
     except OSError as error:
         fail("it cannot be isolated here", error)
     os.umask(0o077)
@@ -269,7 +269,7 @@ def watched(program: int, memory_max: int) -> int:
 
 
 def most_memory() -> int:
-    """Return the bytes that the processes of this room hold, at most: each counted as if it shared none."""
+    """Return the bytes that the processes of this jail hold, at most: each counted as if it shared none."""
     pages = 0
     for name in processes():
         with suppress(OSError, ValueError), open(f"/proc/{name}/statm") as file:
@@ -279,7 +279,7 @@ def most_memory() -> int:
 
 
 def exact_memory() -> int:
-    """Return the bytes that the processes of this room hold together, without those of files."""
+    """Return the bytes that the processes of this jail hold together, without those of files."""
     kilobytes = 0
     for name in processes():
         with suppress(OSError, ValueError), open(f"/proc/{name}/smaps_rollup") as file:
@@ -290,7 +290,7 @@ def exact_memory() -> int:
 
 
 def processes() -> list[str]:
-    """Return the ids of what runs in this room beside this process."""
+    """Return the ids of what runs in this jail beside this process."""
     return [name for name in os.listdir("/proc") if name.isdecimal() and name != "1"]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from wayline.contracts.server_config import ProgramLimits, ServerConfig
 from wayline.guarded_http import AddressPolicy
-from wayline.tool_registry.adapters.programs.rooms import CACHES, Network, RoomLimits, Rooms
+from wayline.tool_registry.adapters.programs.jails import CACHES, JailLimits, Jails, Network
 from wayline.tool_registry.allowed_programs import VARIABLE, AllowedCommands, granted
 from wayline.tool_registry.errors import NotBegun
 from wayline.tool_registry.processes.confined_program import TOO_MUCH_MEMORY
@@ -38,7 +38,7 @@ class ProgramPolicy:
     """What the programs of a tenant may use."""
 
     tenant: str
-    rooms: Rooms
+    jails: Jails
     mode: ProgramsMode = "isolated"
     most: ProgramLimits = field(default_factory=ProgramLimits)
     """The installation's limits, which a server's own ones are within."""
@@ -48,10 +48,10 @@ class ProgramPolicy:
     commands: AllowedCommands = ()
 
     @classmethod
-    def by(cls, settings: Settings, tenant: str, rooms: Rooms) -> ProgramPolicy:
+    def by(cls, settings: Settings, tenant: str, jails: Jails) -> ProgramPolicy:
         return cls(
             tenant=tenant,
-            rooms=rooms,
+            jails=jails,
             mode=settings.programs,
             most=ProgramLimits.model_construct(
                 memory_mb=settings.program_memory_mb,
@@ -73,26 +73,26 @@ class ProgramPolicy:
             with tempfile.TemporaryDirectory(prefix="wayline-", ignore_cleanup_errors=True) as scratch:
                 yield Place((), self._unconfined(scratch), scratch)
             return
-        await self.rooms.require()
+        await self.jails.require()
         hosts, reads = granted((server.command or "", *server.args), self.commands)
-        limits = RoomLimits(
+        limits = JailLimits(
             memory_mb=least(server.limits.memory_mb, self.most.memory_mb),
             processes_max=self.processes_max,
             cpu_s=self.cpu_s,
             tmp_mb=self.tmp_mb,
         )
         network = _network(server.hosts, hosts)
-        async with self.rooms.room(self.tenant, program, limits, named=reads, network=network) as room:
-            yield Place(room.prefix, room.env, "/")
+        async with self.jails.jail(self.tenant, program, limits, named=reads, network=network) as jail:
+            yield Place(jail.prefix, jail.env, "/")
 
     def explained(self, why: str, server: ServerConfig) -> str:
-        """Return how a program ended, with what its room may have to do with it."""
+        """Return how a program ended, with what its jail may have to do with it."""
         if self.mode != "isolated" or not why.startswith(STATUS):
             return why
         if why == f"{STATUS}{TOO_MUCH_MEMORY}":
             return "the program used more memory than it may"
         hosts, reads = granted((server.command or "", *server.args), self.commands)
-        shown = (*self.rooms.shown(server.command or "", reads), *KEPT)
+        shown = (*self.jails.shown(server.command or "", reads), *KEPT)
         # By its name alone: whether there is such a file is not told.
         unseen = [one for one in server.args if os.path.isabs(one) and not any(map(Path(one).is_relative_to, shown))]
         if unseen:
@@ -101,7 +101,7 @@ class ProgramPolicy:
 
     def _unconfined(self, scratch: str) -> dict[str, str]:
         """Return what a program sees that runs with our rights: a home of its own, and its tenant's downloads."""
-        temporary, downloads = Path(scratch, "tmp"), self.rooms.downloads_of(self.tenant)
+        temporary, downloads = Path(scratch, "tmp"), self.jails.downloads_of(self.tenant)
         temporary.mkdir()
         caches = {name: str(downloads / place) for name, place in CACHES.items()}
         return {"PATH": os.environ.get("PATH", os.defpath), "HOME": scratch, "TMPDIR": str(temporary), **caches}

@@ -1,1 +1,1 @@
-"""Programs of tenants, each confined to a room of its own."""
+"""Programs of tenants, each confined to a jail of its own."""

@@ -16,9 +16,9 @@ from wayline.guarded_http.proxy import GuardedProxy
 log = structlog.get_logger()
 
 PORT: Final = 3128
-"""Of the proxy, inside of the room, where nothing else has a port."""
+"""Of the proxy, inside of the jail, where nothing else has a port."""
 SENT_S: Final = 5.0
-"""How long a room may take to send the socket that it has promised."""
+"""How long a jail may take to send the socket that it has promised."""
 PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 
 
@@ -32,7 +32,7 @@ def proxy_environment() -> dict[str, str]:
 async def program_network(door: Path, proxy_of: Callable[[], GuardedProxy]) -> AsyncIterator[None]:
     """Serve a proxy on each socket that comes through a door, which is a socket itself, one after the other.
 
-    A room sends a socket that listens inside of its own network: so nothing of this machine's network is opened to it.
+    A jail sends a socket that listens inside of its own network: so nothing of this machine's network is opened to it.
     """
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(door))

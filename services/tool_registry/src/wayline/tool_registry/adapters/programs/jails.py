@@ -1,4 +1,4 @@
-"""The rooms of confined programs: what each sees, where it writes, and the command line that starts it."""
+"""The jails of confined programs: what each sees, where it writes, and the command line that starts it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from wayline.tool_registry.adapters.programs.program_network import PORT, progra
 from wayline.tool_registry.adapters.programs.shown_paths import shown_paths, system_links, visible_search_path
 from wayline.tool_registry.errors import CannotIsolate
 from wayline.tool_registry.processes import confined_program
-from wayline.tool_registry.processes.confined_program import Room
+from wayline.tool_registry.processes.confined_program import Jail
 from wayline.tool_registry.settings import Settings
 
 HOME: Final = "/program/home"
@@ -42,8 +42,8 @@ IDLE_S: Final = 300.0
 
 
 @dataclass(frozen=True)
-class RoomLimits:
-    """What the programs of a room may use together; 0: there is no limit."""
+class JailLimits:
+    """What the programs of a jail may use together; 0: there is no limit."""
 
     memory_mb: int = 0
     processes_max: int = 0
@@ -51,12 +51,12 @@ class RoomLimits:
     tmp_mb: int = 64
 
 
-TRIAL_LIMITS = RoomLimits(memory_mb=256, processes_max=512, cpu_s=60)
+TRIAL_LIMITS = JailLimits(memory_mb=256, processes_max=512, cpu_s=60)
 
 
 @dataclass(frozen=True)
 class Network:
-    """What the programs of a room may reach, through a proxy."""
+    """What the programs of a jail may reach, through a proxy."""
 
     policy: AddressPolicy
     hosts: tuple[str, ...] | None = None
@@ -65,8 +65,8 @@ class Network:
 
 
 @dataclass(frozen=True)
-class OpenRoom:
-    """A room that programs can be started in, one after the other."""
+class OpenJail:
+    """A jail that programs can be started in, one after the other."""
 
     prefix: tuple[str, ...]
     """The words before a program and its arguments."""
@@ -75,8 +75,8 @@ class OpenRoom:
     env: dict[str, str] = field(default_factory=dict[str, str])
 
 
-class Rooms:
-    """Makes rooms for the programs of tenants, each tenant with a user and with downloads of its own."""
+class Jails:
+    """Makes jails for the programs of tenants, each tenant with a user and with downloads of its own."""
 
     def __init__(self, downloads: Path, *, reads: Iterable[str] = (), hidden: Iterable[Path] = ()) -> None:
         self._downloads = downloads
@@ -85,7 +85,7 @@ class Rooms:
         self._trial: asyncio.Task[str | None] | None = None
 
     @classmethod
-    def by(cls, settings: Settings) -> Rooms:
+    def by(cls, settings: Settings) -> Jails:
         cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(
             os.environ.get("HOME") or tempfile.gettempdir(), ".cache"
         )
@@ -109,24 +109,24 @@ class Rooms:
 
     async def _tried(self) -> str | None:
         try:
-            async with self.room("", TRIAL, TRIAL_LIMITS) as room:
-                tried = await asyncio.to_thread(_run, [*room.prefix, TRIAL])
+            async with self.jail("", TRIAL, TRIAL_LIMITS) as jail:
+                tried = await asyncio.to_thread(_run, [*jail.prefix, TRIAL])
         except (OSError, subprocess.SubprocessError) as error:
             return str(error)
         said = tried.stderr.decode(errors="replace").strip()
         return None if tried.returncode == 0 else said or f"a trial ended with status {tried.returncode}"
 
     @asynccontextmanager
-    async def room(
+    async def jail(
         self,
         tenant: str,
         program: str,
-        limits: RoomLimits,
+        limits: JailLimits,
         *,
         named: Iterable[str] = (),
         network: Network | None = None,
-    ) -> AsyncIterator[OpenRoom]:
-        """Hold a room for a program, whose own directory is deleted at the end."""
+    ) -> AsyncIterator[OpenJail]:
+        """Hold a jail for a program, whose own directory is deleted at the end."""
         uid = user_of(tenant) if os.geteuid() == 0 else None
         async with AsyncExitStack() as stack:
             scratch = Path(
@@ -137,7 +137,7 @@ class Rooms:
             _own(home, uid)
             downloads = self.downloads_of(tenant, uid)
             shown = self.shown(program, named)
-            room: Room = {
+            jail: Jail = {
                 "stage": str(stage),
                 "uid": uid,
                 "shown": shown,
@@ -163,7 +163,7 @@ class Rooms:
                 **{name: f"{CACHE}/{place}" for name, place in CACHES.items()},
                 **(proxy_environment() if network is not None else {}),
             }
-            yield OpenRoom(confined(room), home, env)
+            yield OpenJail(confined(jail), home, env)
 
     def shown(self, program: str, named: Iterable[str]) -> list[str]:
         """Return the files and directories that a program may read."""
@@ -188,10 +188,10 @@ def _run(argv: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=TRIED_S, check=False)
 
 
-def confined(room: Room) -> tuple[str, ...]:
-    """Return the words that start a program in a room: before it and its arguments."""
+def confined(jail: Jail) -> tuple[str, ...]:
+    """Return the words that start a program in a jail: before it and its arguments."""
     # Isolated: neither the environment nor the working directory decides what this Python loads.
-    return (sys.executable, "-I", "-S", confined_program.__file__, json.dumps(room))
+    return (sys.executable, "-I", "-S", confined_program.__file__, json.dumps(jail))
 
 
 def _proxy(network: Network) -> GuardedProxy:
