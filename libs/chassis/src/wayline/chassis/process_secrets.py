@@ -1,6 +1,6 @@
 """Keep what a service knows from other processes of its user: its memory, and the environment that it was started with.
 
-The system shows both to whoever may read /proc: every program of the same user, unless the process says otherwise.
+The system shows both in /proc to every program of the same user, unless the process forbids it.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ def open_loopback() -> None:
 
 
 def open_door(jail: Jail) -> None:
-    """Listen inside of the jail, and give the socket to whoever serves it from outside."""
+    """Listen inside of the jail, and send the socket to the registry, which serves it from outside."""
     if jail["door"] is None:
         return
     with socket.socket() as inside, socket.socket(socket.AF_UNIX) as outside:
