@@ -6,11 +6,14 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import get_args
 
 import pytest
 
 from wayline.client import Address, ApiError, Client, NotReachable, NotWayline
 from wayline.client import client as module
+from wayline.client.park_reasons import PARK_REASONS, in_words
+from wayline.contracts.jobs import Waiting
 
 
 def sse(seq: int, kind: str, **fields: object) -> bytes:
@@ -130,6 +133,34 @@ async def test_following_goes_on_past_the_wait_for_a_turn():
 
     async with answering(stream, answer({"status": "completed"})) as (url, _), Client(Address(url)) as client:
         assert await client.follow("j1") == {"status": "completed"}
+
+
+@pytest.mark.parametrize("why", [name for name, one in PARK_REASONS.items() if one.ended_by == "itself"])
+async def test_following_goes_on_past_waits_that_end_by_themselves(why: str):
+    stream = STREAM + parks(1, why) + sse(2, "job.resumed") + sse(3, "job.completed")
+
+    async with answering(stream, answer({"status": "completed"})) as (url, _), Client(Address(url)) as client:
+        assert await client.follow("j1") == {"status": "completed"}
+
+
+@pytest.mark.parametrize("why", [name for name, one in PARK_REASONS.items() if one.ended_by == "person"])
+async def test_following_ends_where_only_a_person_helps(why: str):
+    parked = {"status": "parked"}
+
+    async with answering(STREAM + parks(1, why), answer(parked)) as (url, _), Client(Address(url)) as client:
+        assert await client.follow("j1") == parked
+
+
+def test_every_reason_to_park_has_its_words():
+    reasons = get_args(Waiting.model_fields["why"].annotation)
+    waiting = {"wait_id": "w", "after": "j0", "tool": "pay", "question": "Did it?", "children": ["j2"]}
+
+    assert set(reasons) <= set(PARK_REASONS)
+    for why in reasons:
+        words = in_words("j1", {**waiting, "why": why})
+        assert "None" not in words and "{" not in words
+    assert "jobs answer j1 w" in in_words("j1", {**waiting, "why": "needs_decision"})
+    assert "jobs answer" not in in_words("j1", {**waiting, "why": "children"})
 
 
 async def test_following_returns_the_job_at_its_end():

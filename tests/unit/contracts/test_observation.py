@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from wayline.contracts.framed_words import framed
 from wayline.contracts.observation import OBSERVATION_CHARS_MAX, joined, observation, tool_state
 
 PASSAGES = "[1] ledger.md\nA row is kept.\n\n[2] lease.md\nA lease is renewed."
@@ -71,3 +72,20 @@ def test_a_line_is_never_too_long():
 )
 def test_a_tools_name_says_what_it_is_for(tool, state):
     assert tool_state(tool) == state
+
+
+@pytest.mark.parametrize(
+    ("tool", "content", "failed"),
+    [
+        ("web_search", json.dumps({"results": [{}, {}, {}]}), False),
+        ("web_fetch", json.dumps(FETCHED), False),
+        ("search_knowledge", PASSAGES, False),
+        ("web_fetch", "404; there is no such page", True),
+        ("shop__order", "done", False),
+    ],
+)
+def test_words_of_strangers_are_observed_without_their_frame(tool: str, content: str, failed: bool):
+    bare = observation(tool, {}, content, failed=failed)
+
+    assert observation(tool, {}, framed(tool, content), failed=failed) == bare
+    assert "strangers" not in bare

@@ -1,11 +1,13 @@
 """What becomes of a model's last word: the answer, a turn to mend it, a stronger model, or a failure."""
 
+from typing import Any
+
 import pytest
 
 from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig, Routing
 from wayline.contracts.tools import ToolDefinition
-from wayline.executor.decide.accept_answer import PLAIN
+from wayline.executor.decide.accept_answer import EMPTY, NO_WORDS, PLAIN
 from wayline.executor.decide.actions import CallModel, Complete, Correct, Fail, Reroute
 
 from ..logs import Log, card
@@ -201,3 +203,57 @@ def test_after_a_tool_ran_the_confidence_of_the_agent_is_enough():
     log.ask().answer("let me see", "t").result()
 
     assert isinstance(log.ask(2).answer("so it is", confidence=0.9).next, Complete)
+
+
+def test_an_empty_answer_is_corrected_once_then_partial():
+    log = Log().ask().answer("Let me look.", "t").result().ask(2).answer("")
+
+    correction = log.next
+    assert correction == Correct(EMPTY)
+    ended = log.take(correction).ask(3).answer(" ").next
+
+    assert ended == Complete("Let me look.", partial=True, reason=NO_WORDS)
+
+
+def test_an_empty_answer_to_a_job_without_words_is_partial_and_empty():
+    log = Log(max_steps=1).ask().answer("")
+
+    assert log.next == Complete("", partial=True, reason=NO_WORDS)
+
+
+def test_a_cut_answer_without_words_is_not_corrected():
+    ended = Log().ask().answer("", stop="max_tokens").next
+
+    assert isinstance(ended, Complete) and ended.partial
+
+
+def test_at_a_limit_an_agent_with_a_schema_is_given_no_prose():
+    log = Log(config=STRUCTURED, max_steps=1).ask().answer("Let me look.", "t").result()
+
+    failed = log.next
+
+    assert isinstance(failed, Fail) and failed.error.code == "step_limit"
+
+
+@pytest.mark.parametrize(("on_refusal", "goes_on"), [("fail", False), ("fallback", True)])
+def test_a_refusal_goes_to_a_fallback_where_its_agent_says_so(on_refusal: Any, goes_on: bool):
+    config = AgentConfig(routing=Routing(on_refusal=on_refusal, fallbacks=("other/spare",)))
+    log = Log(config=config, fallbacks=("other/spare",)).ask().answer("I cannot help.", stop="refused")
+
+    action = log.next
+
+    assert isinstance(action, Reroute if goes_on else Fail)
+    if goes_on:
+        log.take(action)
+        assert [message.role for message in log.job.conversation.messages] == ["user"]
+        assert log.next == CallModel(2, 1)
+
+
+def test_the_last_fallback_that_refuses_fails_the_job():
+    config = AgentConfig(routing=Routing(on_refusal="fallback", fallbacks=("other/spare",)))
+    log = Log(config=config, fallbacks=("other/spare",)).ask().answer("No.", stop="refused")
+    log.take(log.next).ask(2).answer("No.", stop="refused")
+
+    failed = log.next
+
+    assert isinstance(failed, Fail) and failed.error.code == "refused"

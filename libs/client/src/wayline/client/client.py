@@ -13,6 +13,7 @@ import httpx2
 
 from wayline.client.address import Address
 from wayline.client.errors import ApiError, NotReachable, NotWayline
+from wayline.client.park_reasons import park_reason
 
 TIMEOUT_S = 70.0
 """Longer than the gateway's longest `?wait=`."""
@@ -144,8 +145,7 @@ class Client:
             async for event in events:
                 if on_event is not None:
                     on_event(event)
-                # Its turn in its session comes by itself.
-                if event["type"] == "job.parked" and event["waiting"]["why"] != "turn":
+                if event["type"] == "job.parked" and park_reason(event["waiting"]["why"]).ended_by == "person":
                     job = await self.job(job_id)
                     # It may have been woken since, or this is an old event of a job that went on long ago.
                     if job["status"] == "parked":

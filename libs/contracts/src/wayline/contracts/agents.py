@@ -55,6 +55,11 @@ class Routing(Frozen):
     escalation: ModelName | None = Field(default=None, description="Else the tier premium.")
     reasoning: ModelName | None = Field(default=None, description="Else no job is sent to a reasoning model.")
     fallbacks: tuple[ModelName, ...] = Field(default=(), description="Who takes over when a model cannot be reached.")
+    on_refusal: Literal["fail", "fallback"] = Field(
+        default="fail",
+        description="When a model refuses to answer: end the job (`fail`), or ask the next of `fallbacks`, which is "
+        "not shown the refusal.",
+    )
     confidence_min: float = Field(default=0.6, ge=0, le=1, description="Below it a step is weak, and escalates.")
     budget_aware: bool = Field(default=True, description="Take a cheaper slot when the budget is nearly used up.")
 

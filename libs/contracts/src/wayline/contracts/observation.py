@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from wayline.contracts.framed_words import unframed
 from wayline.contracts.progress import ProgressState
 
 OBSERVATION_CHARS_MAX = 160
@@ -46,6 +47,7 @@ def tool_state(tool: str) -> ProgressState:
 
 def observation(tool: str, arguments: Mapping[str, Any] | None, content: str, *, failed: bool) -> str:
     """Return what a call came to: what was found, fetched, remembered or saved, why it failed, else its size."""
+    content = unframed(content)
     if failed:
         return _line(f"{tool} failed: {content.strip().partition(chr(10))[0] or 'no reason was given'}")
     arguments = arguments or {}

@@ -18,6 +18,7 @@ from wayline.journal.histories import (
     handed_on,
     history_bytes,
     history_hash,
+    is_refused,
     read_history,
     with_history,
 )
@@ -101,6 +102,7 @@ __all__ = [
     "history_bytes",
     "history_hash",
     "is_record",
+    "is_refused",
     "last_record",
     "leader_read",
     "note_foreign",

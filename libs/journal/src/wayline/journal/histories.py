@@ -8,7 +8,7 @@ from hashlib import blake2b
 from wayline.chassis import Bus
 from wayline.contracts.chat import AssistantMessage, ChatMessage, ToolMessage
 from wayline.contracts.errors import Retry
-from wayline.contracts.events import HistoryEnd, read_event
+from wayline.contracts.events import HistoryEnd, JobFailed, read_event
 from wayline.journal.folding import fold
 from wayline.journal.folding.conversation import unbound
 from wayline.journal.log import JobLog
@@ -30,12 +30,16 @@ class HistoryLost(Exception):
     """A history that cannot be read any more, and why."""
 
 
-def handed_on(job: Job) -> History:
+def handed_on(job: Job, *, refused_too: bool = False) -> History:
     """Return the messages that the next job of the session begins with: all of an ended job's last prompt and since.
 
-    A step whose tools never all answered is left out: no provider takes a call without its result.
+    A step whose tools never all answered is left out: no provider takes a call without its result. So is a turn that
+    its model refused: shown it, the next turns are refused as well. `refused_too`: as earlier builds handed on.
     """
     messages = job.conversation.prompted
+    if is_refused(job) and not refused_too:
+        # A summary of the history stands in the turn itself, and only the refusal is left out.
+        return messages[:-1] if job.session.summarised else job.conversation.history
     answered = len(messages)
     while answered and isinstance(messages[answered - 1], ToolMessage):
         answered -= 1
@@ -43,6 +47,13 @@ def handed_on(job: Job) -> History:
     if isinstance(last, AssistantMessage) and len(last.tool_calls) > len(messages) - answered:
         return messages[: answered - 1]
     return messages
+
+
+def is_refused(job: Job) -> bool:
+    """Return whether a job ended with its model's refusal."""
+    messages = job.conversation.messages
+    said_last = bool(messages) and messages[-1].role == "assistant" and not messages[-1].tool_calls
+    return said_last and job.model.stop_reason == "refused" and isinstance(job.life.ended, JobFailed)
 
 
 def history_hash(messages: Sequence[ChatMessage]) -> str:
@@ -84,7 +95,7 @@ async def read_history(
 
     `kept`: histories at hand; logs are read no further back than one of them.
     """
-    chain: list[Job] = []
+    chain: list[tuple[Job, HistoryEnd]] = []
     messages: History = ()
     at: HistoryEnd | None = end
     while at is not None:
@@ -98,12 +109,13 @@ async def read_history(
         head = await jobs.last()
         if head is None or head.seq != at.seq:
             raise HistoryLost(f"the log of job {at.job_id} is gone")
-        chain.append(await folded(jobs, head))
-        at = chain[-1].session.history_end
-    for job in reversed(chain):
+        chain.append((await folded(jobs, head), at))
+        at = chain[-1][0].session.history_end
+    for job, pinned in reversed(chain):
         continued = job.session.continued
         is_unbound = continued is not None and continued.unbound
-        messages = bounded(handed_on(with_history(job, messages, is_unbound=is_unbound)))
+        whole = with_history(job, messages, is_unbound=is_unbound)
+        messages = bounded(handed_on(whole, refused_too=not pinned.without_refused))
     if history_hash(messages) != end.hash:
         raise HistoryLost(f"the log of job {end.job_id} says something else now")
     return messages

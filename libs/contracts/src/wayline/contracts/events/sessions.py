@@ -21,6 +21,9 @@ class HistoryEnd(Frozen):
     job_id: str
     seq: int = Field(ge=1, description="The last event of that job's log.")
     hash: str = Field(description="Of all messages of the history.")
+    without_refused: bool = Field(
+        default=False, description="Whether turns that their model refused were left out: earlier builds kept them."
+    )
 
 
 class SessionCall(Frozen):

@@ -50,7 +50,12 @@ def _model_completed(job: Job, event: e.ModelCompleted) -> Changes:
 def _rerouted(job: Job, event: e.JobRerouted) -> Changes:
     """Forget what another model's provider counted, for what is known of this one's."""
     known = job.routing.candidates.density_of(event.route.name)
-    return {"density": known, "is_density_known": known is not None}
+    changes: Changes = {"density": known, "is_density_known": known is not None}
+    messages = job.conversation.messages
+    if job.model.stop_reason == "refused" and messages[-1:] and messages[-1].role == "assistant":
+        # Another model is asked the same: shown the refusal, it would refuse as well.
+        changes["messages"] = messages[:-1]
+    return changes
 
 
 def _estimated(job: Job) -> int | None:

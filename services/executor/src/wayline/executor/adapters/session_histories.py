@@ -28,7 +28,7 @@ from wayline.journal import (
 
 log = structlog.get_logger()
 
-Key = tuple[str, str, int]
+Key = tuple[str, str, int, bool]
 
 
 class Continuation(NamedTuple):
@@ -98,7 +98,7 @@ class SessionHistories:
         if job.session.turn is not None and job.model.asked is not None:
             messages = handed_on(job)
             end = job.session.continued.after if job.session.continued else None
-            self._keep((job.tenant, job.job_id, job.seq), messages, instead_of=end)
+            self._keep((job.tenant, job.job_id, job.seq, True), messages, instead_of=end)
 
     async def _before_first(self, job: Job, after: str) -> Continuation | None:
         """Return what a job begins with; one whose words were said elsewhere does not begin."""
@@ -152,7 +152,7 @@ class SessionHistories:
 
     async def _handed_on(self, tail: Job) -> tuple[ChatMessage, ...]:
         """Return what an ended job hands on, its own history included."""
-        key = (tail.tenant, tail.job_id, tail.seq)
+        key = (tail.tenant, tail.job_id, tail.seq, True)
         kept = self._recall(key)
         if kept is not None:
             return kept
@@ -165,8 +165,8 @@ class SessionHistories:
 
     async def _read(self, tenant: str, end: HistoryEnd) -> tuple[ChatMessage, ...]:
         """Return a pinned history. Raises HistoryLost where it cannot be read, or is another one."""
-        messages = await read_history(self._bus, tenant, end, kept=lambda at: self._recall((tenant, at.job_id, at.seq)))
-        self._keep((tenant, end.job_id, end.seq), messages)
+        messages = await read_history(self._bus, tenant, end, kept=lambda at: self._recall(_key(tenant, at)))
+        self._keep(_key(tenant, end), messages)
         return messages
 
     def _recall(self, key: Key) -> tuple[ChatMessage, ...] | None:
@@ -179,12 +179,16 @@ class SessionHistories:
     def _keep(self, key: Key, messages: tuple[ChatMessage, ...], *, instead_of: HistoryEnd | None = None) -> None:
         """Keep a history, in the place of the shorter one that it goes on from."""
         size = history_bytes(messages)
-        for old in (key, (key[0], instead_of.job_id, instead_of.seq) if instead_of else key):
+        for old in (key, _key(key[0], instead_of) if instead_of else key):
             self._bytes -= self._kept.pop(old, ((), 0))[1]
         self._kept[key] = messages, size
         self._bytes += size
         while self._bytes > self._kept_max_bytes:
             self._bytes -= self._kept.pop(next(iter(self._kept)))[1]
+
+
+def _key(tenant: str, end: HistoryEnd) -> Key:
+    return tenant, end.job_id, end.seq, end.without_refused
 
 
 _RUNNING = Job(job_id="running")

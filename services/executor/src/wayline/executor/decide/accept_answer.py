@@ -7,14 +7,14 @@ from typing import Literal
 from wayline.contracts.chat import AssistantMessage, NoteMessage, ToolMessage
 from wayline.contracts.jobs import Failure
 from wayline.executor.decide.actions import Action, Complete, Correct, Fail
-from wayline.executor.decide.retry_or_reroute import escalate
+from wayline.executor.decide.retry_or_reroute import escalate, next_fallback
 from wayline.journal import Job
 from wayline.llm.json_protocol import needs_correction
 from wayline.llm.structured import problem, unwrapped
 from wayline.routing import confidence_needed
 
-Wrong = Literal["envelope", "schema"]
-CORRECTIONS_MAX: dict[Wrong, int] = {"envelope": 2, "schema": 1}
+Wrong = Literal["envelope", "schema", "empty"]
+CORRECTIONS_MAX: dict[Wrong, int] = {"envelope": 2, "schema": 1, "empty": 1}
 """Turns a model gets to mend its words, by what is wrong with them."""
 MISREAD_MAX = 2
 """Steps in a row without one readable tool call; so many, and a stronger model goes on."""
@@ -24,6 +24,8 @@ CUT = {
 }
 REFUSAL_MAX_CHARS = 500
 MISSING = "That answer comes too early: this task requires tools that have not run yet: {}."
+EMPTY = "That answer is empty. Say the answer, or say what is missing for one."
+NO_WORDS = "the model ended without an answer"
 PLAIN = "the model did not keep to its protocol: this is its plain text"
 
 
@@ -31,7 +33,11 @@ def after_answer(job: Job, answer: AssistantMessage, *, more: bool) -> Action:
     """Return what a message without tool calls means; `more`: there is a step left to mend it in."""
     if job.model.stop_reason == "refused":
         assert job.routing.route is not None
-        # The model's own decision, not a breakdown: another model is not asked to go against it.
+        # The model's own decision, not a breakdown: another one is asked only where the agent says so.
+        if more and job.routing.config is not None and job.routing.config.routing.on_refusal == "fallback":
+            fallen = next_fallback(job, why=f"{job.routing.route.name} refused to answer")
+            if fallen is not None:
+                return fallen
         words = f": {answer.text[:REFUSAL_MAX_CHARS]}" if answer.text else ""
         return Fail(Failure(code="refused", message=f"{job.routing.route.name} refused to answer{words}"))
     wrong = _wrong(job, answer)
@@ -87,14 +93,27 @@ def escalate_weak(job: Job, answer: AssistantMessage) -> Action | None:
 
 
 def cut_short(job: Job, reason: str, code: str) -> Complete | Fail:
-    """End at a limit with what there is: the model's last words, else what its tools found."""
-    answers = [m.text for m in job.conversation.messages if m.role == "assistant" and m.text]
+    """End at a limit with what there is: the model's last words, else what its tools found.
+
+    An agent with an output schema is given what fits it, or nothing.
+    """
+    said = [m for m in job.conversation.messages if m.role == "assistant" and m.text.strip()]
+    schema = job.routing.config.output_schema if job.routing.config is not None else None
+    if schema is not None:
+        fitting = (unwrapped(m.text) for m in reversed(said) if problem(schema, unwrapped(m.text)) is None)
+        text = next(fitting, None)
+        message = f"{reason} and nothing that was said fits the output schema"
+        return Fail(Failure(code=code, message=message)) if text is None else _partial(text, reason)
+    if said:
+        return _partial(said[-1].text, reason)
     found = [m for m in job.conversation.messages if isinstance(m, ToolMessage) and not m.failed]
-    if not answers and not found:
-        return Fail(Failure(code=code, message=f"{reason} and there is nothing to answer with"))
-    answer = answers[-1] if answers else found[-1].content
-    citations = () if answers else found[-1].citations
-    return Complete(answer, citations, partial=True, reason=reason)
+    if found:
+        return Complete(found[-1].content, found[-1].citations, partial=True, reason=reason)
+    return Fail(Failure(code=code, message=f"{reason} and there is nothing to answer with"))
+
+
+def _partial(text: str, reason: str) -> Complete:
+    return Complete(text, (), partial=True, reason=reason)
 
 
 def _wrong(job: Job, answer: AssistantMessage) -> tuple[Wrong, str] | None:
@@ -106,6 +125,8 @@ def _wrong(job: Job, answer: AssistantMessage) -> tuple[Wrong, str] | None:
     schema = job.routing.config.output_schema
     if schema is not None and (found := problem(schema, unwrapped(answer.text))):
         return "schema", f"That answer does not fit its JSON Schema: {found}. Answer again, with nothing but the JSON."
+    if schema is None and not answer.text.strip() and job.model.stop_reason not in CUT:
+        return "empty", EMPTY
     return None
 
 
@@ -117,9 +138,17 @@ def _mend(job: Job, answer: AssistantMessage, wrong: Wrong, words: str, *, more:
         up = escalate(job, why=f"the model's {wrong} was wrong to the last", note=words)
         if up:
             return up
+    if wrong == "empty":
+        return _without_words(job)
     if wrong == "schema":
         return Fail(Failure(code="invalid_output", message=words))
     return Complete(answer.text, answer.citations, reason=PLAIN)
+
+
+def _without_words(job: Job) -> Complete:
+    """End a job whose model has nothing more to say: what it said before, or its tools found, is never the whole."""
+    ended = cut_short(job, NO_WORDS, "empty_answer")
+    return ended if isinstance(ended, Complete) else Complete("", partial=True, reason=NO_WORDS)
 
 
 def _corrections(job: Job, wrong: Wrong) -> int:

@@ -24,7 +24,7 @@ from wayline.contracts.observation import observation
 from wayline.contracts.working_context import WorkingContext
 from wayline.executor.decide.actions import Compact
 from wayline.executor.prompt.context_budget import context_budget, history_window, prompt_window, scratchpad_window
-from wayline.executor.prompt.shorten import cut, unframed
+from wayline.executor.prompt.shorten import cut
 from wayline.executor.prompt.working_context import KNOWN, in_words
 from wayline.journal import Job
 from wayline.llm import ModelRequest, media
@@ -224,8 +224,7 @@ def outline(job: Job, kept: int) -> str:
             lines += _summary_in(message)
         elif isinstance(message, ToolMessage):
             arguments = asked.get((message.call, message.tool), {})
-            content = unframed(message.tool, message.content)
-            lines.append(f"- {observation(message.tool, arguments, content, failed=message.failed)}")
+            lines.append(f"- {observation(message.tool, arguments, message.content, failed=message.failed)}")
     return cut("\n".join(lines), SUMMARY_TOKENS_MAX * BYTES_PER_TOKEN)
 
 

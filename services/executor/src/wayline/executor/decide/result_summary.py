@@ -9,10 +9,11 @@ from importlib.resources import files
 import orjson
 
 from wayline.contracts.chat import AssistantMessage, TextPart, ToolCall, ToolMessage, UserMessage
+from wayline.contracts.framed_words import is_framed
 from wayline.contracts.models import ModelCard
 from wayline.executor.decide.actions import Summarize
 from wayline.executor.decide.compaction import task_text
-from wayline.executor.prompt.shorten import cut, is_framed, recall_hint
+from wayline.executor.prompt.shorten import cut, recall_hint
 from wayline.journal import Call, Job
 from wayline.llm import ModelRequest
 from wayline.llm.output_room import room_aside
@@ -102,7 +103,7 @@ def _of_strangers(job: Job, meant: ToolCall | None, message: ToolMessage | None)
     if meant is None:
         return False
     definition = job.tools.definition(meant.tool)
-    framed = message is not None and is_framed(meant.tool, message.content)
+    framed = message is not None and is_framed(message.content)
     return framed or (definition is not None and definition.untrusted)
 
 

@@ -69,6 +69,11 @@ def elsewhere(job: Job, code: str, *, why: str) -> Reroute | None:
     return found or (None if job.routing.escalated else _rerouted(job, "escalation", code, why=why))
 
 
+def next_fallback(job: Job, *, why: str) -> Reroute | None:
+    """Choose the next of the agent's fallbacks; None: there is none left."""
+    return _rerouted(job, "fallback", "", why=why)
+
+
 def escalate(job: Job, *, why: str, note: str | None = None) -> Reroute | None:
     """Choose a stronger model, once a job: one that came down is not raised again."""
     return None if job.routing.escalated else _rerouted(job, "escalation", "", why=why, note=note)

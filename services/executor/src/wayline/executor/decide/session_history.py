@@ -11,7 +11,7 @@ from wayline.contracts.tools import ToolDefinition
 from wayline.contracts.working_context import WorkingContext
 from wayline.executor.prompt.builtin_tools import may_use
 from wayline.executor.prompt.working_context import in_words
-from wayline.journal import Job, history_hash
+from wayline.journal import Job, history_hash, is_refused
 
 FORGOTTEN = "This conversation was under way before, and what was said in it is not available any more"
 
@@ -23,11 +23,15 @@ def continues(job: Job, tail: Job, history: Sequence[ChatMessage]) -> dict[str, 
     changed = _agent(tail) != _agent(job)
     route = job.routing.route
     other_model = route is None or (asked.provider, asked.model) != (route.provider, route.model)
+    # Its last call has said what is not handed on.
+    refused = is_refused(tail)
+    call = SessionCall(at=asked.at, provider=asked.provider, model=asked.model, prefix=asked.prefix)
+    end = {"job_id": tail.job_id, "seq": tail.seq, "hash": history_hash(history), "without_refused": True}
     return {
-        "after": HistoryEnd(job_id=tail.job_id, seq=tail.seq, hash=history_hash(history)),
+        "after": HistoryEnd.model_validate(end),
         "messages": len(history),
-        "tokens": tail.conversation.prompt_tokens,
-        "call": SessionCall(at=asked.at, provider=asked.provider, model=asked.model, prefix=asked.prefix),
+        "tokens": None if refused else tail.conversation.prompt_tokens,
+        "call": None if refused else call,
         "density": None if other_model else tail.conversation.density,
         "unbound": changed or other_model,
         "agent_changed": changed,

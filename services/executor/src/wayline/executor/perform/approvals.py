@@ -9,13 +9,14 @@ from typing import Any
 from wayline.chassis import Failpoint
 from wayline.contracts import events as e
 from wayline.contracts import ids
+from wayline.contracts.framed_words import framed
 from wayline.contracts.tools import InputRequest, ToolDefinition, ToolError
 from wayline.executor.decide import approvals as rules
 from wayline.executor.decide.actions import AskApproval, EndDenied
 from wayline.executor.hold.log_writer import Draft, draft
 from wayline.executor.perform.job_run import JobRun
 from wayline.executor.perform.park_or_end import expiry
-from wayline.executor.prompt.shorten import cut, framed
+from wayline.executor.prompt.shorten import cut
 from wayline.journal import Call, Job, words_of
 
 QUOTED_BYTES_MAX = 2_000

@@ -20,7 +20,7 @@ from wayline.executor.decide.repeated_calls import answered_before
 from wayline.executor.hold.held_job import Cancelled
 from wayline.executor.hold.log_writer import Draft, draft
 from wayline.executor.perform.job_run import JobRun, OtherAction, Outcome
-from wayline.executor.perform.tool_calls import STOPPED_BECAUSE, RepeatedResult, ended, intend
+from wayline.executor.perform.tool_calls import STOPPED_BECAUSE, RepeatedResult, ended, intend, unread
 from wayline.journal import Call, Job
 from wayline.llm.broken_json.arguments import UNREADABLE
 
@@ -69,7 +69,7 @@ async def _wanted(run: JobRun, call: Call) -> Task | ToolReply | RepeatedResult:
     if (same := answered_before(job, call)) and (again := await run.writer.shown_result(same.step, same.number)):
         return RepeatedResult(same, again)
     if UNREADABLE in call.meant.arguments:
-        return refused("invalid_arguments", "the arguments are not a JSON object: call it again, with one")
+        return refused("invalid_arguments", unread(job, call))
     return task_of(job, call)
 
 

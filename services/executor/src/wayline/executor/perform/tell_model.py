@@ -8,7 +8,7 @@ from wayline.contracts import events as e
 from wayline.contracts.tools import ToolDefinition
 from wayline.executor.decide.prepare_call import offered_tools
 from wayline.executor.hold.log_writer import LogWriter
-from wayline.executor.prompt.notes import Notes, forgotten, found, guidance, known, reminder
+from wayline.executor.prompt.notes import Notes, forgotten, found, guidance, known, last_turn, reminder
 from wayline.executor.prompt.working_context import update
 from wayline.journal import Job
 
@@ -27,6 +27,8 @@ def note_news(writer: LogWriter, listed: Sequence[ToolDefinition], notes: Notes)
         writer.note(e.ContextInjected, note=names)
     if again := forgotten(writer.job, listed):
         writer.note(e.ContextInjected, note=guidance(writer.job, again))
+    if (last := last_turn(writer.job)) is not None:
+        writer.note(e.ContextInjected, note=last)
     for note in notes(writer.job):
         if not known(writer.job, note):
             writer.note(e.ContextInjected, note=note)

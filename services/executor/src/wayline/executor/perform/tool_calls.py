@@ -12,6 +12,7 @@ from wayline.contracts import ids
 from wayline.contracts.errors import Reject
 from wayline.contracts.tools import RECALL, RUN_CODE, TOOL_SEARCH, Effect, ToolError, ToolReply
 from wayline.executor.decide import paid_tools
+from wayline.executor.decide.accept_answer import CUT
 from wayline.executor.decide.actions import Resolve, RunTools, SettleCalls
 from wayline.executor.decide.approvals import arguments_of, needs_new_intent
 from wayline.executor.decide.open_calls import begun_calls, only_read
@@ -28,7 +29,7 @@ from wayline.executor.prompt.context_budget import result_room
 from wayline.executor.prompt.shorten import shown
 from wayline.executor.prompt.tool_loading import is_search
 from wayline.journal import Call, Job, Repeated, words_of
-from wayline.llm.broken_json.arguments import UNREADABLE
+from wayline.llm.broken_json.arguments import UNREADABLE, UNREADABLE_MAX_CHARS
 
 TOOL_TIMEOUT_S = 60.0
 """For a call of a tool that was never listed: the registry will refuse it anyway."""
@@ -143,7 +144,7 @@ async def call_tool(run: JobRun, call: Call) -> ToolReply | RepeatedResult | Too
         return RepeatedResult(same, again)
     if UNREADABLE in call.meant.arguments:
         # A schema that asks for nothing would let them pass.
-        message = "the arguments are not a JSON object: call it again, with one"
+        message = unread(job, call)
         return ToolReply(status="failed", error=ToolError(code="invalid_arguments", message=message), strangers=False)
     if call.meant.tool == RECALL:
         return await _recall(run, call)
@@ -159,6 +160,22 @@ async def call_tool(run: JobRun, call: Call) -> ToolReply | RepeatedResult | Too
     if reply.error is not None and reply.error.code == "definition_changed":
         return ToolChanged(await run.services.tools.definition_now(job, call.meant.tool))
     return reply
+
+
+def unread(job: Job, call: Call) -> str:
+    """Return what a model is told of a call whose arguments could not be read."""
+    last = job.conversation.last_said
+    cut = job.model.stop_reason in CUT and last is not None and call.wanted.call == last.tool_calls[-1].call
+    if not cut:
+        return "the arguments are not a JSON object: call it again, with one"
+    written = call.meant.arguments.get(UNREADABLE)
+    read = len(written) if isinstance(written, str) else 0
+    more = "more than " if read >= UNREADABLE_MAX_CHARS else ""
+    length = f" after {more}{read} characters of its arguments" if read else ""
+    return (
+        f"the call was not made: your answer was cut at its longest{length}. Call it again with less in one call, such "
+        "as a part of the text at a time"
+    )
 
 
 async def _hold(run: JobRun, call: Call) -> ToolReply | ToolChanged | None:

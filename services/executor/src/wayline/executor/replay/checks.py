@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -24,6 +25,7 @@ from wayline.executor.prompt.tool_loading import is_search
 from wayline.executor.prompt.working_context import in_words, update
 from wayline.journal import Job
 
+_PARSERS_WORDS = re.compile(r"not JSON: .*?\.(?= Answer again)", re.DOTALL)
 What = Literal["decision", "prompt", "note", "arguments", "result"]
 SHOWN_MAX = 160
 """Characters of a value in the description of a difference."""
@@ -141,7 +143,8 @@ def injected(place: Place, event: e.ContextInjected) -> Difference | None:
             if not isinstance(action, a.Correct):
                 return decided(event, action)
             note = action.text
-        return _same("note", event.note.text, note)
+        # In which words a parser says where JSON ends differs from one release of it to the next.
+        return _same("note", *(_PARSERS_WORDS.sub("not JSON.", text) for text in (event.note.text, note)))
     if event.note.label == GUIDANCE and place.discovered is not None:
         return _same("note", event.note.text, guidance(place.job, place.discovered.tools).text)
     if event.note.label == "CONTEXT" and place.lost is not None:

@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
+from wayline.client.park_reasons import in_words
 from wayline.contracts.observation import observation
 from wayline.standalone.terminal.job_views import ms, tokens
 from wayline.standalone.terminal.money_views import usd
@@ -111,7 +112,8 @@ def event_line(event: dict[str, Any]) -> Text | None:
         case "job.completed" if event.get("reason"):
             return Text(f"  {event['reason']}", style="yellow")
         case "job.parked":
-            return Text(f"  parked: {event['waiting']['why']}", style="yellow")
+            words = in_words(event["job_id"], event["waiting"]).replace("\n", "\n    ")
+            return Text(f"  parked, waits for {words}", style="yellow")
         case "job.handed_back" | "job.resumed" | "job.cancel_requested" | "session.steered":
             return Text(f"  {event['type'].rpartition('.')[2].replace('_', ' ')}", style="yellow")
         case _:

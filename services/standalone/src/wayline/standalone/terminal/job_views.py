@@ -154,19 +154,11 @@ def run_result(run: dict[str, Any]) -> RenderableType:
 
 
 def _waiting(job: dict[str, Any]) -> str:
+    from wayline.client.park_reasons import in_words
+
     waiting = job["waiting_for"]
-    if waiting["why"] == "turn":
-        return f"its turn in its session, after job {waiting['after']}"
-    if waiting["why"] == "budget":
-        raised = f"raise it with: wayline jobs raise {job['job_id']} USD, or wayline budgets set"
-        return f"{waiting['question'] or 'its budget is used up'}\n{raised}"
-    if waiting["why"] == "approval":
-        lines = [_approval(job["job_id"], one) for one in waiting["approvals"]]
-        return "\n".join(["a person's approval", *lines])
-    return (
-        f"{waiting['question'] or 'a decision about ' + str(waiting['tool'])}\n"
-        f"answer with: wayline jobs answer {job['job_id']} {waiting['wait_id']} succeeded|failed|retry"
-    )
+    lines = [_approval(job["job_id"], one) for one in waiting.get("approvals", ())]
+    return "\n".join([in_words(job["job_id"], waiting), *lines])
 
 
 def _approval(job_id: str, asked: dict[str, Any]) -> str:
