@@ -9,8 +9,8 @@ import orjson
 from prometheus_client import REGISTRY
 
 from wayline.contracts import events as e
+from wayline.contracts.framed_words import FRAME
 from wayline.contracts.tools import ListTools, ToolList
-from wayline.executor.prompt.shorten import FRAME
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.simulator.chat_server import ChatServer, Say, turns
 from wayline.testkit import Platform, until

@@ -239,7 +239,8 @@ async def test_an_answer_sent_back_for_its_required_tools_replays(platform: Plat
     await platform.put_agent("golden", tools=("effects__*",), instructions="Look, then answer.")
     await platform.submit("required", "Is a there?", agent="golden", required_tools=[LOOK])
     assert (await platform.wait_for("required")).steps == 3
-    [correction] = await platform.events_of("required", e.ContextInjected)
+    # The last step is told that it must answer, too.
+    correction, _ = await platform.events_of("required", e.ContextInjected)
     assert correction.about == "required_tools"
 
     assert (await replay_export(platform, "required")).divergence is None

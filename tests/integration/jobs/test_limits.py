@@ -47,7 +47,8 @@ async def test_an_answer_before_its_required_tools_is_sent_back(platform):
 
         ended = await platform.wait_for("j1")
         assert (ended.status, ended.answer, ended.reason) == ("completed", "it is late", None)
-        told = [event.note.text for event in await platform.events("j1") if event.type == "context.injected"]
+        notes = [event.note for event in await platform.events("j1") if event.type == "context.injected"]
+        told = [note.text for note in notes if note.label == "CORRECTION"]
         assert len(told) == 1 and "get_current_time" in told[0]
 
 

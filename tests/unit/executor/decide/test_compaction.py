@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.agents import AgentConfig
-from wayline.contracts.chat import AssistantMessage, TextPart, ToolCall, ToolImage, ToolMessage, UserMessage, Verbatim
+from wayline.contracts.chat import (
+    AssistantMessage,
+    NoteMessage,
+    TextPart,
+    ToolCall,
+    ToolImage,
+    ToolMessage,
+    UserMessage,
+    Verbatim,
+)
 from wayline.contracts.jobs import Failure, Route
 from wayline.contracts.models import MediaRules, ModelCard
 from wayline.contracts.money import Usage
@@ -340,8 +349,10 @@ def test_an_outline_of_an_outline_repeats_no_heading():
         text = compaction.outline(log.job, 0)
         log.say(e.ContextCompacted, note=note(text, known, tainted=True), kept=0)
 
-    text = log.job.conversation.messages[-1].text
+    summary = log.job.conversation.messages[-1]
 
+    assert isinstance(summary, NoteMessage)
+    text = summary.text
     assert [text.count(words) for words in (compaction.HEADING, compaction.STRANGERS, "Known by now.")] == [1, 1, 1]
     assert text.count("- t: ") == 1
 
