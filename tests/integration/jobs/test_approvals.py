@@ -453,7 +453,7 @@ async def test_waiting_and_decided_approvals_are_counted(platform, effects):
     timed = sample("wayline_approval_seconds_count", outcome="approved")
     async with ChatServer(pays(1)) as chat:
         await start(platform, effects, chat)
-        await platform.start("tracing", tracing=TracingSettings(http_port=0, gauges_every_s=0.1))
+        await platform.start("tracing", tracing=TracingSettings(http_port=0, gauges_every_s=0.1))  # pyright: ignore[reportCallIssue]
         await platform.submit("j1", agent="careful", model="chat/m")
         [asked] = await waiting(platform)
         await until(lambda: sample("wayline_approvals_waiting") == 1, why="one approval waits")

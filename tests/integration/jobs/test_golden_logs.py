@@ -284,7 +284,7 @@ async def test_a_session_that_was_compacted_replays(platform: Platform, effects:
     small = PutModel(tenant="default", card=card.model_copy(update={"context_window": 6_000}))
     await platform.bus.ask(small, ModelCard)
     await platform.put_agent("golden", tools=(), instructions="You know the sea. ", max_output_tokens=1_500)
-    options = {"model": SONNET, "budget_usd": "5"}
+    options, number = {"model": SONNET, "budget_usd": "5"}, 0
     for number in range(12):
         body = {"agent": "golden", "input": f"This is turn {number}.", "session_id": "s", "options": options}
         await platform.publish({**body, "job_id": f"turn{number}"})

@@ -13,21 +13,12 @@ from hypothesis import strategies as st
 from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.agents import AgentConfig
-from wayline.contracts.chat import (
-    AssistantMessage,
-    NoteMessage,
-    TextPart,
-    ToolCall,
-    ToolImage,
-    ToolMessage,
-    UserMessage,
-    Verbatim,
-)
+from wayline.contracts.chat import AssistantMessage, TextPart, ToolCall, ToolImage, ToolMessage, UserMessage, Verbatim
 from wayline.contracts.jobs import Failure, Route
 from wayline.contracts.models import MediaRules, ModelCard
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import Effect
-from wayline.contracts.working_context import KnownEntity, WorkingContext
+from wayline.contracts.working_context import WorkingContext
 from wayline.executor.decide import compaction
 from wayline.executor.decide.actions import CallModel, Compact, NoteLost
 from wayline.executor.decide.compaction import (
@@ -340,21 +331,6 @@ def test_a_budget_is_kept_by_an_outline_where_no_summary_comes():
     assert "- t: 2.9 KiB" in text
     log.say(e.ContextCompacted, note=note(text), kept=action.kept)
     assert isinstance(log.next, CallModel)
-
-
-def test_an_outline_of_an_outline_repeats_no_heading():
-    known = WorkingContext(entities=(KnownEntity(type="page", id="1", name="A", tool="t"),))
-    log = Long().step(RESULT)
-    for _ in range(4):
-        text = compaction.outline(log.job, 0)
-        log.say(e.ContextCompacted, note=note(text, known, tainted=True), kept=0)
-
-    summary = log.job.conversation.messages[-1]
-
-    assert isinstance(summary, NoteMessage)
-    text = summary.text
-    assert [text.count(words) for words in (compaction.HEADING, compaction.STRANGERS, "Known by now.")] == [1, 1, 1]
-    assert text.count("- t: ") == 1
 
 
 DENSE = e.Observed(
