@@ -215,7 +215,7 @@ def test_an_empty_answer_is_corrected_once_then_partial():
     assert ended == Complete("Let me look.", partial=True, reason=NO_WORDS)
 
 
-def test_an_empty_answer_to_a_job_without_words_is_partial_and_empty():
+def test_an_empty_answer_without_earlier_words_is_partial():
     log = Log(max_steps=1).ask().answer("")
 
     assert log.next == Complete("", partial=True, reason=NO_WORDS)
@@ -227,7 +227,7 @@ def test_a_cut_answer_without_words_is_not_corrected():
     assert isinstance(ended, Complete) and ended.partial
 
 
-def test_at_a_limit_an_agent_with_a_schema_is_given_no_prose():
+def test_an_agent_with_a_schema_is_given_no_prose():
     log = Log(config=STRUCTURED, max_steps=1).ask().answer("Let me look.", "t").result()
 
     failed = log.next
