@@ -9,11 +9,13 @@ from wayline.gateway.handlers import operations
 from wayline.gateway.handlers.administration import budgets, keys, models, settings, tenants
 from wayline.gateway.handlers.jobs import approvals, events, jobs, schedules, sessions, traces
 from wayline.gateway.handlers.knowledge import documents, files
+from wayline.gateway.handlers.mcp import authorization
 from wayline.gateway.handlers.mcp import route as mcp
 from wayline.gateway.handlers.recovery import dead_letters, time_travel
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.handlers.tools import agents, mcp_logins, mcp_resources, mcp_servers, prompts, tools
 from wayline.gateway.openapi import describe
+from wayline.gateway.page_access import PageAccess
 from wayline.gateway.request_middleware import RequestMiddleware
 
 _SILENT = ("/health/", "/metrics")
@@ -48,6 +50,7 @@ def application(gateway: Gateway) -> RequestMiddleware:
     for module in (
         # First: routes are tried in turn, and to try all others is a quarter of what a tool call costs here.
         mcp,
+        authorization,
         jobs,
         approvals,
         events,
@@ -74,4 +77,4 @@ def application(gateway: Gateway) -> RequestMiddleware:
         app.include_router(module.router)
     app.include_router(documents.uploads, max_body_size=gateway.settings.document_max_bytes)
     describe(app)
-    return RequestMiddleware(app)
+    return RequestMiddleware(PageAccess(app, gateway.settings.mcp_origins))

@@ -30,6 +30,8 @@ class Caller:
     """No key was shown, because none exists yet."""
     key_id: str = ""
     """Of the key that was shown; empty: none was."""
+    user_id: str | None = None
+    """For whom the key acts, and for nobody else; None: for any user of its tenant."""
 
     @property
     def is_operator(self) -> bool:

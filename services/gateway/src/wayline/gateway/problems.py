@@ -20,6 +20,8 @@ from wayline.store import PostgresUnavailable
 
 log = structlog.get_logger()
 
+CHALLENGE = "wayline.challenge"
+"""In the scope of a request: the `WWW-Authenticate` of its 401, where it says more than `Bearer`."""
 MEDIA_TYPE = "application/problem+json"
 ERRORS_MAX = 50
 """Wrong fields named in one answer."""
@@ -120,11 +122,11 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _on_anything)
 
 
-async def _on_known(_: Request, error: Exception) -> Response:
+async def _on_known(request: Request, error: Exception) -> Response:
     assert isinstance(error, WaylineError)
     if isinstance(error, Bug):
         log.error("a bug", error=str(error), exc_info=error)
-    headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else None
+    headers = {"WWW-Authenticate": request.scope.get(CHALLENGE, "Bearer")} if error.status == 401 else None
     return problem_response(error.problem(), headers=headers)
 
 

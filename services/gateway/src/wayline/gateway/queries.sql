@@ -50,7 +50,7 @@ SELECT redrive_id, fingerprint, redriven_by, jobs, forked, already, refused, beg
 WHERE tenant = $1 ORDER BY begun_at DESC, redrive_id LIMIT $2;
 
 -- name: find_key
-SELECT id, hash, tenant, name, scopes,
+SELECT id, hash, tenant, name, scopes, user_id,
     last_used_at IS NULL OR last_used_at < now() - interval '1 minute' AS is_unused
 FROM api_keys
 WHERE id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now());
@@ -73,10 +73,10 @@ SELECT count(*) FROM api_keys
 WHERE tenant = $1 AND NOT machine AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now());
 
 -- name: get_key
-SELECT id, tenant, name, scopes, created_at, expires_at, last_used_at, revoked_at FROM api_keys WHERE id = $1;
+SELECT id, tenant, name, scopes, user_id, created_at, expires_at, last_used_at, revoked_at FROM api_keys WHERE id = $1;
 
 -- name: list_keys
-SELECT id, tenant, name, scopes, created_at, expires_at, last_used_at, revoked_at FROM api_keys
+SELECT id, tenant, name, scopes, user_id, created_at, expires_at, last_used_at, revoked_at FROM api_keys
 WHERE tenant = $1 AND ($2 OR (revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())))
 ORDER BY created_at DESC, id LIMIT $3;
 
@@ -89,7 +89,7 @@ INSERT INTO api_keys (id, hash, tenant, name, scopes, machine) VALUES ($1, $2, $
 ON CONFLICT (id) DO UPDATE SET hash = excluded.hash, scopes = excluded.scopes, revoked_at = NULL;
 
 -- name: add_key
-INSERT INTO api_keys (id, hash, tenant, name, scopes, expires_at) VALUES ($1, $2, $3, $4, $5, $6);
+INSERT INTO api_keys (id, hash, tenant, name, scopes, expires_at, user_id) VALUES ($1, $2, $3, $4, $5, $6, $7);
 
 -- name: revoke_key
 UPDATE api_keys SET revoked_at = now() WHERE id = $1 AND tenant = $2 AND revoked_at IS NULL;

@@ -76,7 +76,14 @@ class Keys:
             return bool(await conn.fetchval(self._store.sql.any_operator_key))
 
     async def create(
-        self, tenant: str, name: str, *, scopes: tuple[Scope, ...], expires_at: datetime | None, most: int
+        self,
+        tenant: str,
+        name: str,
+        *,
+        scopes: tuple[Scope, ...],
+        expires_at: datetime | None,
+        user_id: str | None,
+        most: int,
     ) -> KeyCreated:
         """Make a key for a tenant. Raises Conflict for a tenant that has `most` valid keys."""
         if await self._store.fetchval(tenant, self._store.sql.count_keys, tenant) >= most:
@@ -84,7 +91,8 @@ class Keys:
                 f"tenant {tenant!r} has {most} valid keys: revoke one, or raise WAYLINE_GATEWAY_KEYS_MAX",
                 code="too_many_keys",
             )
-        secret = await create_key(self._store, tenant, name, scopes=tuple(dict.fromkeys(scopes)), expires_at=expires_at)
+        unique = tuple(dict.fromkeys(scopes))
+        secret = await create_key(self._store, tenant, name, scopes=unique, expires_at=expires_at, user_id=user_id)
         # Here the door is closed at once, elsewhere within FRESH_S.
         self._any = _Remembered(True, time.monotonic())
         row = await self._store.fetchrow(tenant, self._store.sql.get_key, key_id(secret))
@@ -121,7 +129,9 @@ class Keys:
             return known.value
         key = None
         if row is not None:
-            caller = Caller(row["tenant"], row["name"], frozenset(row["scopes"]), key_id=row["id"])
+            caller = Caller(
+                row["tenant"], row["name"], frozenset(row["scopes"]), key_id=row["id"], user_id=row["user_id"]
+            )
             key = StoredKey(row["id"], row["hash"], caller, is_unused=row["is_unused"])
         if len(self._keys) >= REMEMBERED_MAX:
             self._keys.clear()
@@ -136,10 +146,12 @@ async def create_key(
     *,
     scopes: tuple[Scope, ...] = SCOPES,
     expires_at: datetime | None = None,
+    user_id: str | None = None,
 ) -> str:
     """Make a key for a tenant; the answer is the key itself, which nothing can show again."""
     key = mint()
-    await store.execute(tenant, store.sql.add_key, key.id, key.hash, tenant, name, list(scopes), expires_at)
+    row = (key.id, key.hash, tenant, name, list(scopes), expires_at, user_id)
+    await store.execute(tenant, store.sql.add_key, *row)
     return key.secret
 
 

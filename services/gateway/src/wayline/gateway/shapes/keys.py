@@ -34,6 +34,11 @@ class KeyBody(Body):
         "servers over /mcp; `approve`: tool calls that wait for a person; `admin`: the tenant's agents, models, "
         "schedules, budgets, dead letters and keys; `operator`: all tenants and their keys.",
     )
+    user_id: Label | None = Field(
+        default=None,
+        description="For whom it acts, and for nobody else: its jobs, calls and logins are this user's. null: for any "
+        "user of its tenant, as each request names one.",
+    )
     expires_at: Annotated[datetime, AfterValidator(_in_the_future)] | None = Field(
         default=None, description="When it stops working; null: when it is revoked."
     )
@@ -47,6 +52,7 @@ class Key(BaseModel):
     tenant: str
     name: str
     scopes: tuple[Scope, ...]
+    user_id: str | None = Field(description="For whom it acts; null: for any user of its tenant.")
     created_at: datetime
     expires_at: datetime | None
     last_used_at: datetime | None = Field(description="To the minute.")

@@ -78,6 +78,9 @@ def create_key(
     scopes: Annotated[
         str, typer.Option(metavar="SCOPES", help="Comma-separated: read, write, tools, approve, admin, operator.")
     ] = "read,write",
+    user: Annotated[
+        str | None, typer.Option(help="For whom it acts, and for nobody else; left out: for any user.")
+    ] = None,
     expires: Annotated[
         str | None, typer.Option(metavar="WHEN", help="30d, 12h, or a date (UTC); left out: never.")
     ] = None,
@@ -90,6 +93,7 @@ def create_key(
         "name": name,
         "tenant": tenant,
         "scopes": [scope.strip() for scope in scopes.split(",") if scope.strip()],
+        "user_id": user,
         "expires_at": None if expires is None else _expiry(expires).isoformat(),
     }
     answer(lambda client: client.post("/v1/keys", body), as_json=as_json, draw=new_key)

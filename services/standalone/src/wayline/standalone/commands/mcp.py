@@ -7,12 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from wayline.standalone.commands import mcp_import, mcp_logins, mcp_resources, mcp_set, server_config
+from wayline.standalone.commands import mcp_bridge, mcp_import, mcp_logins, mcp_resources, mcp_set, server_config
 from wayline.standalone.commands.arguments import ServerName, fail, on_terminal, read_json
 from wayline.standalone.commands.output import AsJson, answer, console, conversation, print_json
 
 app = typer.Typer(help="MCP servers, whose tools agents use.", no_args_is_help=True)
 app.add_typer(mcp_import.app)
+app.add_typer(mcp_bridge.app)
 app.add_typer(mcp_set.app)
 app.add_typer(mcp_logins.app)
 app.add_typer(mcp_resources.app)

@@ -11,7 +11,7 @@ from wayline.contracts import ids
 from wayline.contracts.errors import Conflict, NotFound
 from wayline.contracts.tenants import GetTenant, Tenant
 from wayline.gateway.errors import Forbidden
-from wayline.gateway.handlers.shared.dependencies import Admin, GatewayDependency, require_operator_for
+from wayline.gateway.handlers.shared.dependencies import Admin, GatewayDependency, acting_as, require_operator_for
 from wayline.gateway.openapi import fails
 from wayline.gateway.shapes.keys import KeyBody, KeyCreated, KeyList, KeyRevoked
 from wayline.gateway.strict_json import StrictRoute
@@ -45,7 +45,12 @@ async def create_key(body: KeyBody, gateway: GatewayDependency, caller: Admin) -
         )
     await gateway.bus.ask(GetTenant(tenant=tenant), Tenant)
     created = await gateway.keys.create(
-        tenant, body.name, scopes=body.scopes, expires_at=body.expires_at, most=gateway.settings.keys_max
+        tenant,
+        body.name,
+        scopes=body.scopes,
+        expires_at=body.expires_at,
+        user_id=acting_as(caller, body.user_id),
+        most=gateway.settings.keys_max,
     )
     log.info("API key created", key=created.id, tenant=tenant, scopes=list(body.scopes), by=caller.name)
     return created

@@ -16,7 +16,14 @@ from wayline.contracts.errors import NotFound, Retry
 from wayline.contracts.jobs import Answer, Cancel, JobView, PlanJob, Planned, RaiseBudget, Signal, Status, SubmitJob
 from wayline.contracts.traces import JobPage, ListJobs
 from wayline.gateway.errors import DecidedOtherwise, Ended, NotWaiting
-from wayline.gateway.handlers.shared.dependencies import Decider, Gateway, GatewayDependency, Reader, Writer
+from wayline.gateway.handlers.shared.dependencies import (
+    Decider,
+    Gateway,
+    GatewayDependency,
+    Reader,
+    Writer,
+    acting_as,
+)
 from wayline.gateway.handlers.shared.read_job import find_log, has_ended, read_job, wait_for_end
 from wayline.gateway.handlers.shared.submit_job import submit
 from wayline.gateway.keys import Caller
@@ -71,7 +78,8 @@ async def submit_job(
 
     With `options.dry_run` nothing runs: 200 is the route it would take and what that is expected to cost.
     """
-    job = SubmitJob(**{name: getattr(body, name) for name in SubmitBody.model_fields}, tenant=caller.tenant)
+    given = {name: getattr(body, name) for name in SubmitBody.model_fields}
+    job = SubmitJob(**{**given, "user_id": acting_as(caller, body.user_id)}, tenant=caller.tenant)
     if body.options.dry_run:
         return _answer(200, await gateway.bus.ask(PlanJob(tenant=caller.tenant, job=job), Planned))
     if wait:

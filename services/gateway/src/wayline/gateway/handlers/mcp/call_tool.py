@@ -46,7 +46,7 @@ class ToolCalls:
                 "have an agent that may use it do this, with run_agent"
             )
             return failure(message, code="needs_approval")
-        if request.user_id is not None:
+        if request.user_id is not None and request.caller.user_id is None:
             request.require("write", to="call tools for a user")
         trace.get_current_span().set_attribute(names.EFFECT, tool.effect)
         made, questions = round_of(params), request.questions

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, Final
 
 from fastapi import HTTPException, Request
@@ -18,6 +19,7 @@ from starlette.types import Message, Receive, Scope, Send
 from wayline.contracts.errors import WaylineError
 from wayline.contracts.mcp_clients import ClientMessage
 from wayline.gateway.event_streams import UNBUFFERED
+from wayline.gateway.handlers.mcp import batches
 from wayline.gateway.handlers.mcp.call_ids import CallIds
 from wayline.gateway.handlers.mcp.cancel_request import cancel
 from wayline.gateway.handlers.mcp.client_session import SESSION_HEADER, new_session, session_of
@@ -49,6 +51,12 @@ class Exchanges:
 
     async def answer(self, request: Request, caller: Caller, body: bytes, message: Any) -> Response:
         """Return the answer to one message, which is written while the message is handled."""
+        if isinstance(message, list) and batches.is_allowed(request.headers.get(MCP_PROTOCOL_VERSION_HEADER)):
+            several: list[Any] = message
+            return await batches.answer_batch(request, several, partial(self._answer_one, request, caller))
+        return await self._answer_one(request, caller, body, message)
+
+    async def _answer_one(self, request: Request, caller: Caller, body: bytes, message: Any) -> Response:
         method = message.get("method") if isinstance(message, dict) else None
         session = session_of(request)
         if method == "notifications/cancelled" and "write" in caller.scopes:

@@ -5,19 +5,27 @@ from __future__ import annotations
 import asyncio
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import JSONResponse, Response
 
 from wayline.contracts.strict_json import NotStrictJson, read_json
 from wayline.gateway.errors import Forbidden
-from wayline.gateway.handlers.shared.dependencies import LOCAL_NAMES, Gateway, GatewayDependency, Reader
+from wayline.gateway.handlers.mcp.authorization import challenge
+from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader
+from wayline.gateway.page_access import is_known
+from wayline.gateway.problems import CHALLENGE
 
 if TYPE_CHECKING:
     from wayline.gateway.handlers.mcp.exchange import Exchanges
 
-router = APIRouter(tags=["mcp"])
+
+async def name_authorization(request: Request, gateway: GatewayDependency) -> None:
+    """Have a client that is not authorized told where it finds out what to authorize with."""
+    request.scope[CHALLENGE] = challenge(request, gateway.settings)
+
+
+router = APIRouter(tags=["mcp"], dependencies=[Depends(name_authorization)])
 
 PARSE_ERROR = -32700
 """Of JSON-RPC."""
@@ -77,13 +85,7 @@ def the_route(request: Request) -> McpRoute:
 def _require_known_origin(request: Request, gateway: Gateway) -> None:
     """Refuse a web page that was not named: a page that rebinds its name to this address still says its own."""
     origin = request.headers.get("origin")
-    if origin is None or origin in gateway.settings.mcp_origins:
-        return
-    try:
-        name = urlsplit(origin).hostname
-    except ValueError:
-        name = None
-    if name not in LOCAL_NAMES:
+    if origin is not None and not is_known(origin, gateway.settings.mcp_origins):
         raise Forbidden(
             f"origin {origin[:200]!r} may not use /mcp: name it in WAYLINE_GATEWAY_MCP_ORIGINS to serve web pages of it"
         )

@@ -45,7 +45,7 @@ from wayline.gateway.handlers.mcp.results import failure, refusal
 from wayline.gateway.handlers.mcp.run_agent import AgentRuns
 from wayline.gateway.handlers.mcp.subscriptions import Subscriptions
 from wayline.gateway.handlers.mcp.user_questions import UserQuestions
-from wayline.gateway.handlers.shared.dependencies import Gateway
+from wayline.gateway.handlers.shared.dependencies import Gateway, acting_as
 from wayline.gateway.shapes.body import ONE_LINE
 from wayline.store import PostgresUnavailable
 from wayline.telemetry import names
@@ -195,7 +195,7 @@ def as_request(ctx: ServerRequestContext[Any]) -> McpRequest:
     http = ctx.request
     assert http is not None, "this server is reached over HTTP only"
     caller, session = http.state.identity, session_of(http)
-    key, user_id = _key(ctx.meta), _user(ctx.meta)
+    key, user_id = _key(ctx.meta), acting_as(caller, _user(ctx.meta))
     by_key = CallIds.of_key(caller.tenant, key, user_id) if key is not None else None
     by_request = CallIds.of_request(caller.tenant, session, ctx.request_id)
     return McpRequest(

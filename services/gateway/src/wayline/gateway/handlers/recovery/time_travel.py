@@ -12,7 +12,7 @@ from wayline.contracts import ids
 from wayline.contracts.errors import Conflict
 from wayline.contracts.jobs import Fork, JobView, SubmitJob
 from wayline.gateway.handlers.jobs.jobs import IdempotencyKey, current
-from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader, Writer
+from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader, Writer, acting_as
 from wayline.gateway.handlers.shared.read_job import find_log
 from wayline.gateway.handlers.shared.submit_job import submit
 from wayline.gateway.openapi import fails
@@ -62,6 +62,7 @@ async def fork_job(
     values = await read_values(gateway, caller.tenant, job_id)
     changes = body.model_dump(include={"after", "prompt", "arguments", "tool_result"})
     job = forked(values, Fork(job_id=job_id, **changes), tenant=caller.tenant, body=body)
+    acting_as(caller, job.user_id)
     own_id = job.job_id is not None
     job = job if own_id else job.model_copy(update={"job_id": ids.new_id("job")})
     fork_id = await submit(gateway, job, own_id=own_id, key=idempotency_key, caller=request.state.caller)

@@ -23,11 +23,10 @@ from wayline.gateway.change_streams import ChangeStreams
 from wayline.gateway.errors import Forbidden, Unauthorized
 from wayline.gateway.event_streams import EventStreams
 from wayline.gateway.keys import OPEN_TENANT, Caller, Scope
+from wayline.gateway.page_access import LOCAL_NAMES
 from wayline.gateway.settings import Settings
 from wayline.store import Store
 from wayline.telemetry import Telemetry, names, remote
-
-LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 @dataclass(frozen=True)
@@ -125,6 +124,15 @@ def require_operator_for(caller: Caller, tenant: str) -> None:
     """Pass for the caller's own tenant, and for any where the key is an operator's. Raises Forbidden."""
     if tenant != caller.tenant and not caller.is_operator:
         raise Forbidden(f"this API key is of tenant {caller.tenant!r}; keys of {tenant!r} need the scope 'operator'")
+
+
+def acting_as(caller: Caller, user_id: str | None) -> str | None:
+    """Return for whom a request is: whom it names, or the one user of its key. Raises Forbidden for another one."""
+    if caller.user_id is None:
+        return user_id
+    if user_id not in (None, caller.user_id):
+        raise Forbidden(f"this API key acts for user {caller.user_id!r} and for nobody else")
+    return caller.user_id
 
 
 Reader = Annotated[Caller, Depends(allowed("read"))]

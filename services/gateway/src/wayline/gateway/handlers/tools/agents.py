@@ -21,7 +21,7 @@ from wayline.contracts.agents import (
 from wayline.contracts.errors import NotFound, WaylineError
 from wayline.contracts.jobs import GetLatestRun, RunResult
 from wayline.contracts.tools import ListTools, ToolList
-from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, GatewayDependency, Reader
+from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, GatewayDependency, Reader, acting_as
 from wayline.gateway.handlers.shared.read_job import read_job
 from wayline.gateway.openapi import fails
 from wayline.gateway.shapes.jobs import links
@@ -56,7 +56,9 @@ async def get_latest_run(
 
     The newest is the one that was accepted last. Jobs that other jobs started, and dry runs, do not count.
     """
-    kept = await gateway.bus.ask(GetLatestRun(tenant=caller.tenant, agent=name, user_id=user_id), RunResult)
+    kept = await gateway.bus.ask(
+        GetLatestRun(tenant=caller.tenant, agent=name, user_id=acting_as(caller, user_id) or user_id), RunResult
+    )
     if kept.ended_at is None:
         kept = await _as_it_is(gateway, caller.tenant, kept)
     return kept.model_copy(update={"links": links(kept.job_id)})

@@ -22,7 +22,7 @@ from wayline.contracts.server_logins import (
     ServerAuthorized,
     UserForgotten,
 )
-from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, GatewayDependency, Reader, Writer
+from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, GatewayDependency, Reader, Writer, acting_as
 from wayline.gateway.handlers.tools.mcp_servers import NamePath
 from wayline.gateway.openapi import fails
 from wayline.gateway.shapes.body import ONE_LINE, Body, Label
@@ -64,7 +64,7 @@ async def begin_user_login(
     name: NamePath, login: UserLogin, gateway: GatewayDependency, caller: Writer
 ) -> AuthorizationUrl:
     """Begin the login of one user, and return the URL that this user opens in a browser within ten minutes."""
-    return await _begin(gateway, _authorize(gateway, caller.tenant, name, user_id=login.user_id))
+    return await _begin(gateway, _authorize(gateway, caller.tenant, name, user_id=acting_as(caller, login.user_id)))
 
 
 @router.get("/servers/{name}/logins", responses=fails(404))
@@ -78,7 +78,9 @@ async def list_user_logins(
     cursor: Annotated[str | None, Query(min_length=1, max_length=128, pattern=ONE_LINE)] = None,
 ) -> LoginPage:
     """Return the users who are logged in to a server, by their ids, without their tokens."""
-    request = ListLogins(tenant=caller.tenant, name=name, user_id=user_id, limit=limit, cursor=cursor)
+    request = ListLogins(
+        tenant=caller.tenant, name=name, user_id=acting_as(caller, user_id), limit=limit, cursor=cursor
+    )
     return await gateway.bus.ask(request, LoginPage)
 
 
@@ -87,14 +89,14 @@ async def forget_user_login(
     name: NamePath, user_id: UserQuery, gateway: GatewayDependency, caller: Writer
 ) -> AuthorizationForgotten:
     """Forget one user's tokens of a server, and revoke them where its authorization server can."""
-    request = ForgetAuthorization(tenant=caller.tenant, name=name, user_id=user_id)
+    request = ForgetAuthorization(tenant=caller.tenant, name=name, user_id=acting_as(caller, user_id))
     return await gateway.bus.ask(request, AuthorizationForgotten, timeout_s=LOGIN_WITHIN_S)
 
 
 @router.delete("/logins", responses=fails())
 async def forget_user(user_id: UserQuery, gateway: GatewayDependency, caller: Writer) -> UserForgotten:
     """Forget one user's tokens of every server, and the logins that the user has begun."""
-    request = ForgetUser(tenant=caller.tenant, user_id=user_id)
+    request = ForgetUser(tenant=caller.tenant, user_id=acting_as(caller, user_id) or user_id)
     return await gateway.bus.ask(request, UserForgotten, timeout_s=LOGIN_WITHIN_S)
 
 

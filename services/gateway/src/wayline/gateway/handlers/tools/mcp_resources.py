@@ -18,7 +18,7 @@ from wayline.contracts.server_resources import (
     ServerPrompts,
     ServerResources,
 )
-from wayline.gateway.handlers.shared.dependencies import GatewayDependency, Reader, Writer
+from wayline.gateway.handlers.shared.dependencies import GatewayDependency, Reader, Writer, acting_as
 from wayline.gateway.handlers.tools.mcp_servers import NamePath
 from wayline.gateway.openapi import fails
 from wayline.gateway.strict_json import StrictRoute
@@ -54,7 +54,7 @@ async def read_server_resource(
     user_id: Annotated[UserId | None, Query(description="As whom, where each user logs in to the server.")] = None,
 ) -> ResourceContents:
     """Return what a resource holds; needs the scope `write`, as a call of a tool does."""
-    request = ReadServerResource(tenant=caller.tenant, name=name, uri=uri, user_id=user_id)
+    request = ReadServerResource(tenant=caller.tenant, name=name, uri=uri, user_id=acting_as(caller, user_id))
     return await gateway.bus.ask(request, ResourceContents, timeout_s=ANSWER_WITHIN_S)
 
 
@@ -75,6 +75,10 @@ async def fill_server_prompt(
 ) -> FilledPrompt:
     """Return the messages of a prompt, filled in; needs the scope `write`, as a call of a tool does."""
     request = FillServerPrompt(
-        tenant=caller.tenant, name=name, prompt=prompt, arguments=values.arguments, user_id=values.user_id
+        tenant=caller.tenant,
+        name=name,
+        prompt=prompt,
+        arguments=values.arguments,
+        user_id=acting_as(caller, values.user_id),
     )
     return await gateway.bus.ask(request, FilledPrompt, timeout_s=ANSWER_WITHIN_S)
