@@ -21,7 +21,8 @@ class Expected:
     text: str
     calls: list[tuple[str, Any]]
     stop: str
-    tokens: dict[str, int]
+    tokens: dict[str, int] | None
+    """None: what the wire counts is nothing, though something was read and written."""
 
 
 def comparable(finished: Finished) -> Expected:
@@ -31,7 +32,8 @@ def comparable(finished: Finished) -> Expected:
         text=finished.message.text,
         calls=[(call.tool, call.arguments) for call in finished.message.tool_calls],
         stop=finished.stop_reason,
-        tokens={
+        tokens=used
+        and {
             "input": used.input,
             "output": used.output,
             "cache_read": used.cache_read,

@@ -118,7 +118,8 @@ def _expected(chunks: list[dict[str, Any]], *, whole: bool) -> Told:
     reason = "refused" if refusal else STOPS[stop or "stop"]
     if told and reason == "end":
         reason = "tools"
-    return Told(text + refusal, told, reason, _counts(usage) if usage else None)
+    # Some endpoints do not count what they read.
+    return Told(text + refusal, told, reason, _counts(usage) if usage and usage["prompt_tokens"] else None)
 
 
 def _counts(usage: dict[str, Any]) -> tuple[int, int, int, int, int]:

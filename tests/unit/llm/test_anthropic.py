@@ -114,9 +114,9 @@ async def test_however_the_bytes_are_split_the_message_is_the_same():
         await model.close()
 
     assert all(pieces == found[0] for pieces in found)
-    assert found[0][1][-1].message.tool_calls == (
-        ToolCall(call="1", tool="look", arguments={"at": "☃"}, provider_id="a"),
-    )
+    last = found[0][1][-1]
+    assert isinstance(last, Finished)
+    assert last.message.tool_calls == (ToolCall(call="1", tool="look", arguments={"at": "☃"}, provider_id="a"),)
 
 
 async def test_a_connection_is_used_again_after_a_whole_answer():
@@ -218,7 +218,8 @@ async def test_a_call_closed_before_the_cut_is_whole():
         ("refusal", "refused"),
         ("pause_turn", "paused"),
         ("model_context_window_exceeded", "context_full"),
-        ("something_new", "end"),
+        ("something_new", "unknown"),
+        ("MAX_TOKENS", "max_tokens"),
         (None, "end"),
     ],
 )
@@ -289,6 +290,7 @@ async def test_a_cut_after_the_last_event_takes_nothing_away():
     async with Provider(Reply([sse(*WHOLE)], drop=True)) as provider:
         *_, last = await stream(provider)
 
+    assert isinstance(last, Finished)
     assert last.message.text == "well hello"
 
 
@@ -297,6 +299,7 @@ async def test_an_answer_cut_after_its_final_count_is_whole(drop):
     async with Provider(Reply([sse(*WHOLE[:-1])], drop=drop)) as provider:
         *_, last = await stream(provider)
 
+    assert isinstance(last, Finished) and last.usage is not None
     assert (last.message.text, last.usage.output, last.stop_reason) == ("well hello", 30, "end")
 
 
@@ -306,6 +309,7 @@ async def test_an_error_after_the_final_count_takes_nothing_away():
     async with Provider(Reply([sse(*WHOLE[:-1], overloaded)])) as provider:
         *_, last = await stream(provider)
 
+    assert isinstance(last, Finished) and last.usage is not None
     assert (last.message.text, last.usage.output) == ("well hello", 30)
 
 

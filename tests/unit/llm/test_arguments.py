@@ -1,10 +1,16 @@
 """Tool arguments as models write them, and tool names as they misremember them."""
 
+import contextlib
+import json
+import re
+from decimal import Decimal
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wayline.llm.broken_json.arguments import fit, nearest, read
+from wayline.llm.characters import joined
 
 
 @pytest.mark.parametrize(
@@ -19,7 +25,8 @@ from wayline.llm.broken_json.arguments import fit, nearest, read
         ('[{"at": 1}]', {"at": 1}),
         ("{'at': True, // yes\n}", {"at": True}),
         ('```json\n{"at": 1}\n```', {"at": 1}),
-        ('{"at": "here', {"at": "here"}),
+        ({"at": 1}, {"at": 1}),
+        ({"at": 10**30}, {"_unreadable": '{"at": 1000000000000000000000000000000}'}),
         ("hello", {"_unreadable": "hello"}),
         ("5", {"_unreadable": "5"}),
         ("[1, 2]", {"_unreadable": "[1, 2]"}),
@@ -30,14 +37,162 @@ def test_arguments_are_read_or_handed_on_as_they_came(text, arguments):
     assert read(text) == arguments
 
 
-@pytest.mark.parametrize("text", ['{"at": "here', '"{\\"at\\": 1', "{'at': 1}"])
-def test_cut_arguments_are_not_completed_by_guessing(text):
-    assert read(text, cut=True) == {"_unreadable": text}
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"at": "here',
+        '{"at": "here"',
+        '"{\\"at\\": 1',
+        "{'at': 'here', 'on': [1, 2",
+        '{"at": {"x": 1}',
+        '{"at": 1, "on": tru',
+        '```json\n{"at": 1,\n',
+        '{"path": "a.md", "content": "# Title\\n\\n1. first',
+    ],
+)
+def test_arguments_that_do_not_close_are_not_completed_by_guessing(text):
+    assert read(text) == {"_unreadable": text}
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        "123456789012345678901234",
+        "-9223372036854775809",
+        "18446744073709551616",
+        "1e999",
+        "-Infinity",
+        "NaN",
+        "0.12345678901234567890123",
+        "12345678901234567890.5",
+        "05",
+        "5%",
+    ],
+)
+@pytest.mark.parametrize("written", ['{{"id": {}}}', "{{'id': {},}}", '{{"ids": [1, {}]}}'])
+def test_a_number_that_would_become_another_is_refused(number, written):
+    text = written.format(number)
+
+    assert read(text) == {"_unreadable": text}
+
+
+@pytest.mark.parametrize("number", [2**64 - 1, -(2**63), 2**53 + 1, 0.1, 1.5e300, 9007199254740993])
+def test_a_number_that_can_be_kept_passes_digit_for_digit(number):
+    assert read(f'{{"id": {number!r}}}') == read(f"{{'id': {number!r},}}") == {"id": number}
+
+
+def test_a_lone_half_of_a_character_in_arguments_is_replaced():
+    assert read('{"a": "party \\ud83c", "b": "\\ud83c\\udf89"}') == {"a": "party \ufffd", "b": "\U0001f389"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":,"b":2}',
+        '{"a":"","b":}',
+        '{"a":{"b":1,"c":},"d":2}',
+        '{"a":"b,c,"d":"e"}',
+        '{"a": "one"\n"two", "b": 1}',
+        '{"a": "one"\n\n"two"}',
+        '{"a": "v1", "v2", "k2": "v3"}',
+        '{"a": "b", "c"}',
+        '{"a": "b":"c"}',
+        '{"a": "1" "2"}',
+        '{"a" = 1 & "b" = 2}',
+    ],
+)
+def test_what_would_lose_or_invent_a_string_is_refused(text):
+    assert read(text) == {"_unreadable": text}
 
 
 @given(st.text(max_size=200))
 def test_any_text_is_an_object_of_some_kind(text):
     assert isinstance(read(text), dict)
+
+
+leaves = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**25), 10**25)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(alphabet="ab1, .:\"'{}[]\n\\é\U0001f389", max_size=8)
+)
+objects = st.dictionaries(
+    st.text(alphabet="abc", min_size=1, max_size=3),
+    st.recursive(leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner)),
+    min_size=1,
+    max_size=4,
+)
+
+
+def each_leaf(value):
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from each_leaf(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from each_leaf(item)
+    else:
+        yield value
+
+
+def written(text: str) -> str:
+    """The text with its escapes resolved, so that a string can be found in it."""
+    return re.sub(r"\\(u[0-9a-fA-F]{4}|.)", lambda found: unescaped(found[1]), text, flags=re.DOTALL)
+
+
+def unescaped(escape: str) -> str:
+    if escape[0] == "u" and len(escape) > 1:
+        return chr(int(escape[1:], 16))
+    return {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}.get(escape, escape)
+
+
+def stands(leaf, text: str) -> bool:
+    """Whether a leaf is a whole token of the text: not a part of one, not another number, not invented."""
+    if isinstance(leaf, bool) or leaf is None:
+        return re.search(rf"(?<!\w){json.dumps(leaf)}(?!\w)|\b{leaf}\b", text) is not None
+    if isinstance(leaf, (int, float)):
+        tokens = re.findall(r"(?<![\w.])[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.])", text)
+        return any(_same_number(token, leaf) for token in tokens)
+    if not leaf:
+        return '""' in text or "''" in text
+    plain = re.sub(r"[\\\s]", "", joined(written(text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")))
+    return re.sub(r"[\\\s]", "", leaf) in plain
+
+
+def _same_number(token: str, leaf: float) -> bool:
+    with contextlib.suppress(ArithmeticError):
+        return Decimal(token) == Decimal(repr(leaf))
+    return False
+
+
+@given(objects, st.booleans(), st.data())
+@settings(max_examples=300, deadline=None)
+def test_each_leaf_given_to_a_tool_stands_whole_in_what_was_written(value, spelled_badly, data):
+    text = json.dumps(value, ensure_ascii=data.draw(st.booleans()))
+    if spelled_badly:
+        text = text.replace(": true", ": True").replace("}", ",}")
+    end = data.draw(st.integers(0, len(text)))
+    at = data.draw(st.integers(0, len(text)))
+    for changed in (
+        text,
+        text[:end],
+        text[:at] + text[at + 1 :],
+        text[:at] + data.draw(st.sampled_from('",:}]0')) + text[at:],
+    ):
+        found = read(changed)
+        if changed.strip() and "_unreadable" not in found:
+            assert all(stands(leaf, changed) for leaf in each_leaf(found)), (changed, found)
+
+
+@given(objects, st.data())
+@settings(deadline=None)
+def test_no_beginning_of_arguments_is_run_as_if_it_were_whole(value, data):
+    text = json.dumps(value)
+    end = data.draw(st.integers(1, len(text) - 1))
+
+    assert read(text[:end]) == {"_unreadable": text[:end]}
 
 
 SCHEMA = {
@@ -97,6 +252,8 @@ def test_a_wrong_type_is_mended_where_nothing_is_lost(field, given, meant):
         ("sure", "yes"),
         ("sure", 1),
         ("name", True),
+        ("name", 1.1),
+        ("count", 1e22),
         ("name", None),
         ("either", "3"),
         ("ratio", 2.0),

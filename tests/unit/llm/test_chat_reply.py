@@ -43,10 +43,15 @@ def test_a_whole_body_is_read_like_a_stream():
         ("stop", "end"),
         ("eos", "end"),
         (None, "end"),
+        ("STOP", "end"),
         ("length", "max_tokens"),
-        ("tool_calls", "tools"),
-        ("function_call", "tools"),
+        ("model_length", "max_tokens"),
+        ("MAX_TOKENS", "max_tokens"),
+        ("max_tokens", "max_tokens"),
         ("content_filter", "refused"),
+        ("SAFETY", "refused"),
+        ("something_new", "unknown"),
+        ("tool_calls", "unknown"),
     ],
 )
 def test_the_finish_reason_is_translated(finish, stop):
@@ -112,6 +117,56 @@ def piece(id: str | None = None, index: int | None = None, name: str | None = No
             id="id and name in each piece",
         ),
         pytest.param([piece("a", 0, "look", {"at": 1}), piece("b", 1, "find", {"at": 2})], id="arguments as objects"),
+        pytest.param(
+            [
+                piece("a", 0, "look", '{"a'),
+                piece(None, 0, None, 't":1}'),
+                piece("b", 0, "find", '{"a'),
+                piece(None, 0, None, 't":2}'),
+            ],
+            id="all numbered 0, in pieces",
+        ),
+        pytest.param(
+            [
+                piece("a", None, "look", '{"a'),
+                piece(None, None, None, 't":1}'),
+                piece("b", None, "find", '{"a'),
+                piece(None, None, None, 't":2}'),
+            ],
+            id="not numbered, in pieces",
+        ),
+        pytest.param(
+            [
+                piece("a", 0, "look", '{"a'),
+                piece(None, 1, None, 't":'),
+                piece(None, 2, None, "1}"),
+                piece("b", 3, "find", '{"at":'),
+                piece(None, 4, None, "2}"),
+            ],
+            id="numbered anew with each piece",
+        ),
+        pytest.param(
+            [
+                piece("a", 0, "look", '{"a'),
+                piece("a", 1, None, 't":1}'),
+                piece("b", 2, "find", '{"at":'),
+                piece("b", 3, "find", "2}"),
+            ],
+            id="numbered anew, and named by id",
+        ),
+        pytest.param(
+            [
+                piece("a", 0, "look", ""),
+                piece("b", 1, "find", ""),
+                piece(None, 1, None, '{"at":2}'),
+                piece(None, 0, None, '{"at":1}'),
+            ],
+            id="turn about",
+        ),
+        pytest.param(
+            [piece("a", 0, "look", '{"at":1}'), piece("a", 0, "look", ""), piece("b", 1, "find", '{"at":2}')],
+            id="named again at its end",
+        ),
     ],
 )
 def test_tool_calls_are_put_together_however_they_are_numbered(pieces):
@@ -119,6 +174,15 @@ def test_tool_calls_are_put_together_however_they_are_numbered(pieces):
         ToolCall(call="1", tool="look", arguments={"at": 1}, provider_id="a"),
         ToolCall(call="2", tool="find", arguments={"at": 2}, provider_id="b"),
     )
+
+
+@pytest.mark.parametrize("indexes", [(0, 1), (0, 0), (None, None)])
+def test_calls_that_share_an_id_are_two(indexes):
+    pieces = [piece("same", at, "look", f'{{"at":{n}}}') for n, at in enumerate(indexes)]
+
+    calls = streamed(*pieces, finish="tool_calls").message.tool_calls
+
+    assert [call.arguments for call in calls] == [{"at": 0}, {"at": 1}]
 
 
 def test_the_old_function_call_is_a_tool_call():
@@ -216,11 +280,26 @@ def test_an_error_after_message_and_usage_changes_nothing():
 
 def test_lines_that_are_no_data_say_nothing():
     reply = Reply()
+    odd = (b"", b": ping", b"event: error", b"data:", b"data: : keepalive", b"data: null", b"data: [DONE]\r")
 
-    assert [reply.take_line(line) for line in (b"", b": ping", b"event: error", b"data:", b"data: [DONE]\r")] == [
-        ""
-    ] * 5
+    assert [reply.take_line(line) for line in odd] == [""] * len(odd)
     assert reply.done
+
+
+def test_a_chunk_may_stand_in_several_lines_of_data():
+    reply = Reply()
+    chunk = orjson.dumps({"choices": [{"index": 0, "delta": {"content": "a"}}]}, option=orjson.OPT_INDENT_2)
+
+    assert "".join(reply.take_line(b"data: " + line) for line in chunk.split(b"\n")) == "a"
+
+
+def test_usage_that_becomes_unreadable_is_unknown_in_the_end():
+    reply = Reply()
+    reply.take({"choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": "stop"}], "usage": USAGE})
+    reply.take({"choices": [], "usage": {"prompt_tokens": 0, "completion_tokens": 0}})
+
+    assert reply.finished(provider="chat", model="m").usage is None
+    assert reply.seen == Usage(input=9, output=2)
 
 
 def test_a_carriage_return_before_the_line_end_does_no_harm():

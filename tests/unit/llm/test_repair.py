@@ -58,12 +58,14 @@ def test_the_hopeless_is_refused_at_once(text):
         repair.repaired(text)
 
 
-def test_what_json_cannot_hold_is_taken_out():
-    assert repair.repaired('{"a": 1e999, "b": "\\ud800", "c": 123456789012345678901234567890,}') == {
-        "a": None,
-        "b": "?",
-        "c": 1.2345678901234568e29,
-    }
+def test_a_lone_half_of_a_character_is_replaced():
+    assert repair.repaired('{"b": "\\ud800"}') == {"b": "\ufffd"}
+
+
+@pytest.mark.parametrize("number", ["1e999", "123456789012345678901234567890", "-Infinity", "NaN"])
+def test_what_json_cannot_hold_is_refused(number):
+    with pytest.raises(ValueError):
+        repair.repaired(f'{{"a": {number},}}')
 
 
 def test_stray_quotes_do_not_hold_everything_up():

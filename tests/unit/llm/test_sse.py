@@ -38,8 +38,23 @@ def test_an_unterminated_last_event_counts_only_when_whole():
     assert read(b'data: {"a": 1') == []
 
 
-def test_data_that_is_no_json_is_retryable_and_billable():
+def test_a_broken_object_is_retryable_and_billable():
     with pytest.raises(ModelError) as caught:
-        read(b"data: oops\n\n")
+        read(b'data: {"oops\n\n')
 
     assert (caught.value.code, caught.value.retryable, caught.value.billable) == ("unreadable", True, True)
+
+
+@pytest.mark.parametrize(
+    "frame", [b"data: : keepalive", b"data: ping", b"data: null", b"data: [1]", b'data: "x"', b": comment", b"data:"]
+)
+def test_data_that_is_no_object_says_nothing(frame):
+    assert read(frame + b"\n\n", b'data: {"a": 1}\n\n') == [{"a": 1, "type": ""}]
+
+
+def test_an_object_may_stand_in_several_lines_of_data():
+    assert read(b'data: {\ndata: "a": 1\ndata: }\n\n') == [{"a": 1, "type": ""}]
+
+
+def test_integers_keep_their_digits():
+    assert read(b'data: {"a": 123456789012345678901234}\n\n') == [{"a": 123456789012345678901234, "type": ""}]

@@ -10,7 +10,7 @@ import pytest
 from wayline.contracts.money import Usage
 from wayline.llm.catalogue import bundled
 from wayline.llm.prices import cost
-from wayline.llm.usage import from_anthropic, from_chat, from_responses
+from wayline.llm.usage import from_anthropic, from_chat, from_responses, plausible
 
 CARDS = {card.name: card for card in bundled()}
 
@@ -27,6 +27,7 @@ def test_claudes_input_tokens_exclude_cache_reads_and_writes():
         }
     )
 
+    assert usage is not None
     assert usage == Usage(input=3_050, cache_read=2_000, cache_write_5m=600, cache_write_1h=400, output=7, reasoning=3)
     # 50 x 2.00 + 600 x 2.50 + 400 x 4.00 + 2,000 x .10 + 7 x 10.00
     assert cost(CARDS["anthropic/claude-sonnet-5-5"], usage) == Decimal("0.00347")
@@ -38,6 +39,7 @@ def test_cache_writes_by_ttl_count_over_a_wrong_sum(sum_said: dict[str, int]):
 
     usage = from_anthropic({"input_tokens": 1, "output_tokens": 1, "cache_creation": by_ttl, **sum_said})
 
+    assert usage is not None
     assert (usage.input, usage.cache_write_5m, usage.cache_write_1h) == (1_001, 600, 400)
 
 
@@ -48,6 +50,7 @@ def test_openais_input_tokens_include_cached_ones():
 
     usage = from_responses(responses)
 
+    assert usage is not None
     assert usage == from_chat(chat) == Usage(input=1_000, cache_read=200, cache_write_5m=100, output=10)
     # 700 x .10 + 200 x .01 + 100 x .125 + 10 x .50
     assert cost(CARDS["openai/gpt-6-luna"], usage) == Decimal("0.0000895")
@@ -70,12 +73,39 @@ def test_what_only_the_sum_counts_is_output_that_was_thought(counts: dict[str, A
     assert usage == Usage(input=100, output=output, reasoning=reasoning)
 
 
-@pytest.mark.parametrize("count", [1e300, 2**40])
-def test_a_count_that_no_call_can_have_is_refused(count: float):
-    with pytest.raises(ValueError, match="no call has so many tokens"):
-        from_chat({"prompt_tokens": count})
+TOLD = {
+    from_chat: {"prompt_tokens": 100, "completion_tokens": 10},
+    from_responses: {"input_tokens": 100, "output_tokens": 10},
+    from_anthropic: {"input_tokens": 100, "output_tokens": 10},
+}
 
 
-@pytest.mark.parametrize("counts", [{}, {"prompt_tokens": None, "prompt_tokens_details": None}, {"prompt_tokens": -5}])
-def test_what_is_missing_or_no_number_counts_as_nothing(counts: dict[str, Any]):
-    assert from_chat(counts) == Usage()
+@pytest.mark.parametrize("count", [1e300, 2**40, -5, float("nan"), "12", True, [], {}])
+@pytest.mark.parametrize("read", TOLD)
+def test_a_usage_with_a_count_that_is_none_is_unknown(read: Any, count: Any):
+    for name in TOLD[read]:
+        assert read(TOLD[read] | {name: count}) is None
+
+
+@pytest.mark.parametrize("read", TOLD)
+def test_a_usage_that_counts_no_prompt_or_nothing_at_all_is_unknown(read: Any):
+    prompt, output = TOLD[read]
+
+    assert read({prompt: 0, output: 0}) is None
+    assert read({prompt: None, output: 10}) is None
+    assert read({prompt: 100, output: None}) is None
+    assert read({}) is None
+    assert read([]) is None
+
+
+@pytest.mark.parametrize("read", TOLD)
+def test_details_that_are_missing_count_nothing_and_odd_ones_make_it_unknown(read: Any):
+    names = ("prompt_tokens_details", "input_tokens_details", "output_tokens_details", "cache_creation")
+
+    assert read(TOLD[read] | dict.fromkeys(names)) == Usage(input=100, output=10)
+    assert read(TOLD[read] | dict.fromkeys(names, "x")) is None
+
+
+def test_an_answer_with_words_that_counts_none_of_them_has_no_usage():
+    assert plausible(Usage(input=9), wrote=True) is None
+    assert plausible(Usage(input=9), wrote=False) == Usage(input=9)

@@ -1,4 +1,4 @@
-"""The calls of one answer, numbered, with their arguments read."""
+"""The calls of one answer, numbered, with their arguments read. What a model did not finish is not handed on."""
 
 from __future__ import annotations
 
@@ -7,19 +7,30 @@ from typing import Any
 
 from wayline.contracts.chat import ToolCall
 from wayline.llm.broken_json import arguments
+from wayline.llm.model import StopReason
+from wayline.llm.stops import WHOLE
 
-Call = tuple[str | None, str | None, str | dict[str, Any]]
-"""The provider's id, the tool, and the arguments as they came."""
+Call = tuple[str | None, str | None, str | dict[str, Any] | None]
+"""The provider's id, the tool, and the arguments as they came; None: its arguments never ended."""
 
 
-def numbered(calls: Iterable[Call], *, cut: bool = False) -> tuple[ToolCall, ...]:
-    """Number calls and read their arguments. `cut`: the output limit ended the last call, earlier ones are whole."""
-    asked = list(calls)
+def numbered(calls: Iterable[Call], *, stop: StopReason, told: bool = True) -> tuple[ToolCall, ...]:
+    """Number calls and read their arguments.
+
+    Of a refused message there are none. After any stop that does not say that the message is whole, the last call's
+    arguments are unreadable: they may be cut, also where what is left of them is JSON. Where no reason was `told`, a
+    last call without any arguments is one that was cut before its first.
+    """
+    asked = [] if stop == "refused" else list(calls)
+    if asked and not told and not asked[-1][2]:
+        asked[-1] = (*asked[-1][:2], None)
     return tuple(
         ToolCall(
             call=str(n),
             tool=tool or "",
-            arguments=arguments.read(given, cut=cut and n == len(asked)) if isinstance(given, str) else given,
+            arguments=arguments.unreadable(given)
+            if given is None or (stop not in WHOLE and n == len(asked))
+            else arguments.read(given),
             provider_id=wire_id or None,
         )
         for n, (wire_id, tool, given) in enumerate(asked, 1)

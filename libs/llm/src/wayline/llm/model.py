@@ -11,8 +11,8 @@ from wayline.contracts.models import Effort, ModelCard
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import ToolDefinition
 
-StopReason = Literal["end", "tools", "max_tokens", "stop_sequence", "refused", "paused", "context_full"]
-"""Why a model stopped, in one vocabulary for all providers."""
+StopReason = Literal["end", "tools", "max_tokens", "stop_sequence", "refused", "paused", "context_full", "unknown"]
+"""Why a model stopped, in one vocabulary for all providers; `unknown`: nobody has said that its message is whole."""
 
 ErrorCode = Literal[
     "rate_limited",

@@ -1,4 +1,7 @@
-"""What providers count, in our own terms: `input` is everything that was read, cached or not."""
+"""What providers count, in our own terms: `input` is everything that was read, cached or not.
+
+A count that cannot be read is unknown, and so is the usage that it is part of: nobody is billed, or not, by a guess.
+"""
 
 from __future__ import annotations
 
@@ -13,56 +16,99 @@ TOKENS_MAX = 1_000_000_000
 Counts = Mapping[str, Any]
 
 
-def from_anthropic(counts: Counts) -> Usage:
-    """Read the usage of Messages, whose `input_tokens` leaves out cache reads and writes."""
-    read = _count(counts, "cache_read_input_tokens")
-    by_ttl = counts.get("cache_creation") or {}
-    hour = _count(by_ttl, "ephemeral_1h_input_tokens")
-    # The sum, or where it is missing or less than its parts, the parts.
-    parts = hour + _count(by_ttl, "ephemeral_5m_input_tokens")
-    written = max(_count(counts, "cache_creation_input_tokens"), parts)
-    return Usage(
-        input=_count(counts, "input_tokens") + read + written,
-        cache_read=read,
-        cache_write_5m=written - hour,
-        cache_write_1h=hour,
-        output=_count(counts, "output_tokens"),
-        reasoning=_count(counts.get("output_tokens_details") or {}, "thinking_tokens"),
-    )
+class _Unreadable(Exception):
+    """A count is there, and is none."""
 
 
-def from_responses(counts: Counts) -> Usage:
-    """Read the usage of Responses, whose `input_tokens` includes cached tokens."""
-    read = counts.get("input_tokens_details") or {}
-    return Usage(
-        input=_count(counts, "input_tokens"),
-        cache_read=_count(read, "cached_tokens"),
-        cache_write_5m=_count(read, "cache_write_tokens"),
-        output=_count(counts, "output_tokens"),
-        reasoning=_count(counts.get("output_tokens_details") or {}, "reasoning_tokens"),
-    )
+def from_anthropic(counts: Any) -> Usage | None:
+    """Read the usage of Messages, whose `input_tokens` leaves out cache reads and writes; None: it cannot be read."""
+    try:
+        read = _count(counts, "cache_read_input_tokens")
+        by_ttl = _details(counts, "cache_creation")
+        hour = _count(by_ttl, "ephemeral_1h_input_tokens")
+        # The sum, or where it is missing or less than its parts, the parts.
+        parts = hour + _count(by_ttl, "ephemeral_5m_input_tokens")
+        written = max(_count(counts, "cache_creation_input_tokens"), parts)
+        return _usage(
+            input=_count(counts, "input_tokens") + read + written,
+            cache_read=read,
+            cache_write_5m=written - hour,
+            cache_write_1h=hour,
+            output=_told(counts, "output_tokens"),
+            reasoning=_count(_details(counts, "output_tokens_details"), "thinking_tokens"),
+        )
+    except _Unreadable:
+        return None
 
 
-def from_chat(counts: Counts) -> Usage:
-    """Read the usage of Chat Completions, leniently: its endpoints differ."""
-    read = counts.get("prompt_tokens_details") or {}
-    prompt, written = _count(counts, "prompt_tokens"), _count(counts, "completion_tokens")
-    # Some endpoints count what was thought in the sum alone, and bill for it.
-    only_in_total = max(_count(counts, "total_tokens") - prompt - written, 0)
-    thought = _count(counts.get("completion_tokens_details") or {}, "reasoning_tokens")
-    return Usage(
-        input=prompt,
-        cache_read=_count(read, "cached_tokens"),
-        cache_write_5m=_count(read, "cache_write_tokens"),
-        output=written + only_in_total,
-        reasoning=max(thought, only_in_total),
-    )
+def from_responses(counts: Any) -> Usage | None:
+    """Read the usage of Responses, whose `input_tokens` includes cached tokens; None: it cannot be read."""
+    try:
+        read = _details(counts, "input_tokens_details")
+        return _usage(
+            input=_count(counts, "input_tokens"),
+            cache_read=_count(read, "cached_tokens"),
+            cache_write_5m=_count(read, "cache_write_tokens"),
+            output=_told(counts, "output_tokens"),
+            reasoning=_count(_details(counts, "output_tokens_details"), "reasoning_tokens"),
+        )
+    except _Unreadable:
+        return None
 
 
-def _count(counts: Counts, name: str) -> int:
+def from_chat(counts: Any) -> Usage | None:
+    """Read the usage of Chat Completions, whose endpoints differ in what they tell; None: it cannot be read."""
+    try:
+        read = _details(counts, "prompt_tokens_details")
+        prompt, total = _count(counts, "prompt_tokens"), _count(counts, "total_tokens")
+        written = _count(counts, "completion_tokens") if total else _told(counts, "completion_tokens")
+        # Some endpoints count what was thought in the sum alone, and bill for it.
+        only_in_total = max(total - prompt - written, 0)
+        thought = _count(_details(counts, "completion_tokens_details"), "reasoning_tokens")
+        return _usage(
+            input=prompt,
+            cache_read=_count(read, "cached_tokens"),
+            cache_write_5m=_count(read, "cache_write_tokens"),
+            output=written + only_in_total,
+            reasoning=max(thought, only_in_total),
+        )
+    except _Unreadable:
+        return None
+
+
+def plausible(usage: Usage | None, *, wrote: bool) -> Usage | None:
+    """Return the usage of an answer, or None where it counts nothing of what was written."""
+    return None if usage is not None and wrote and not usage.output else usage
+
+
+def _usage(*, input: int, **counts: int) -> Usage:
+    # Every call reads something: an endpoint that says otherwise does not count.
+    if not input:
+        raise _Unreadable
+    return Usage(input=input, **counts)
+
+
+def _details(counts: Any, name: str) -> Counts:
+    """Return the counts within counts; none where there are none."""
+    if not isinstance(counts, Mapping):
+        raise _Unreadable
+    return counts.get(name) or {}
+
+
+def _told(counts: Any, name: str) -> int:
+    """Return a count that has to be there."""
+    if not isinstance(counts, Mapping) or counts.get(name) is None:
+        raise _Unreadable
+    return _count(counts, name)
+
+
+def _count(counts: Any, name: str) -> int:
+    """Return a count, 0 where it is not there."""
+    if not isinstance(counts, Mapping):
+        raise _Unreadable
     value = counts.get(name)
-    if not isinstance(value, (int, float)) or value <= 0:
+    if value is None:
         return 0
-    if value > TOKENS_MAX:
-        raise ValueError(f"{name} is {value}: no call has so many tokens")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= TOKENS_MAX:
+        raise _Unreadable
     return int(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from wayline.llm.anthropic import reply as anthropic_reply
 from wayline.llm.anthropic import request as anthropic_request
 from wayline.llm.anthropic.reply import Reply
 from wayline.llm.model import ModelRequest
@@ -24,6 +25,9 @@ class Anthropic(Sdk):
 
     def build_body(self, request: ModelRequest) -> tuple[Json, tuple[str, ...]]:
         return anthropic_request.build_body(request)
+
+    def events_of(self, body: Json) -> list[Json]:
+        return anthropic_reply.events(body)
 
     def reply(self, request: ModelRequest) -> Reply:
         return Reply(provider=request.card.provider, model=request.model)

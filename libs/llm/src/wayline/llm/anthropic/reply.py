@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from wayline.contracts.chat import AssistantMessage, Verbatim
+from wayline.contracts.chat import AssistantMessage, ToolCall, Verbatim
 from wayline.contracts.money import Usage
 from wayline.llm import usage
 from wayline.llm.anthropic.request import THINKING, rebuilt
-from wayline.llm.calls import numbered
-from wayline.llm.model import Finished, StopReason
+from wayline.llm.broken_json import arguments
+from wayline.llm.calls import Call, numbered
+from wayline.llm.characters import joined_all
+from wayline.llm.model import Finished
+from wayline.llm.stops import stop_reason
 from wayline.llm.transport import provider_errors
 
 Json = dict[str, Any]
 
-STOPS: dict[str, StopReason] = {
-    "end_turn": "end",
-    "tool_use": "tools",
-    "max_tokens": "max_tokens",
-    "stop_sequence": "stop_sequence",
-    "refusal": "refused",
-    "pause_turn": "paused",
-    "model_context_window_exceeded": "context_full",
-}
-CUT: frozenset[StopReason] = frozenset({"max_tokens", "context_full"})
 UNSAID: Mapping[str, Any] = {"caller": {"type": "direct"}, "citations": None}
 """What a block may say that goes without saying."""
 
@@ -69,14 +63,20 @@ class Reply:
     def finished(self) -> Finished:
         if not self.whole:
             raise provider_errors.stream_cut()
-        # The last count is of the whole message, but leaves out what has not changed since the first.
-        counted = self._counted and {**self._begun, **{k: v for k, v in self._counted.items() if v is not None}}
         for at, texts in self._texts.items():
             self._blocks[at]["text"] = (self._blocks[at].get("text") or "") + "".join(texts)
         places = sorted(self._blocks)
         inputs = {n: self._input(at) for n, at in enumerate(places)}
-        blocks = [self._blocks[at] for at in places]
-        return _finished(blocks, inputs, self._stop, counted, provider=self._provider, model=self._model)
+        # A half of a character may have had its other half in the next piece.
+        blocks = [joined_all(self._blocks[at]) for at in places]
+        return _finished(blocks, inputs, self._stop, self._usage(), provider=self._provider, model=self._model)
+
+    def _usage(self) -> Usage | None:
+        """Return what was counted: the last count is of the whole message, but may leave out what has not changed."""
+        if not self._counted or self._counted.get("output_tokens") is None:
+            return None
+        told = {key: value for key, value in self._counted.items() if value}
+        return usage.from_anthropic({**self._begun, **told, "output_tokens": self._counted["output_tokens"]})
 
     def _input(self, at: int) -> str | Json:
         return "".join(self._inputs.get(at, ())) or self._blocks[at].get("input") or {}
@@ -104,28 +104,53 @@ class Reply:
         return ""
 
 
+def events(body: Json) -> list[Json]:
+    """Turn a message that came in one piece into the events of a stream."""
+    if body.get("type") == "error":
+        return [body]
+    blocks = [block for block in body.get("content") or () if isinstance(block, dict)]
+    told: list[Json] = []
+    for at, block in enumerate(blocks):
+        told.append({"type": "content_block_start", "index": at, "content_block": block})
+        told.append({"type": "content_block_stop", "index": at})
+    return [
+        {"type": "message_start", "message": {"usage": body.get("usage")}},
+        *told,
+        {"type": "message_delta", "delta": {"stop_reason": body.get("stop_reason")}, "usage": body.get("usage")},
+        {"type": "message_stop"},
+    ]
+
+
 def _finished(
     blocks: list[Json],
     inputs: Mapping[int, str | Json],
-    stop: str | None,
-    counted: Mapping[str, Any] | None,
+    stopped: str | None,
+    counted: Usage | None,
     *,
     provider: str,
     model: str,
 ) -> Finished:
-    asked = [(b.get("id"), b.get("name"), inputs[n]) for n, b in enumerate(blocks) if b.get("type") == "tool_use"]
-    calls = numbered(asked, cut=STOPS.get(stop or "") in CUT)
+    asked: list[Call] = [
+        (b.get("id"), b.get("name"), inputs[n]) for n, b in enumerate(blocks) if b.get("type") == "tool_use"
+    ]
+    stop = stop_reason(stopped, calls=bool(asked), usage=counted)
+    calls = numbered(asked, stop=stop, told=stopped is not None)
     message = AssistantMessage(
         text="".join(block.get("text") or "" for block in blocks if block.get("type") == "text"),
         tool_calls=calls,
         thinking="\n\n".join(block["thinking"] for block in blocks if block.get("thinking")),
     )
-    arguments = iter(calls)
-    kept = [_kept(block, inputs[n], arguments) for n, block in enumerate(blocks)]
+    finished = Finished(message, usage.plausible(counted, wrote=bool(message.text or message.thinking or asked)), stop)
+    if stop == "refused" and asked:
+        # Its calls do not run, so they must not go back without results either.
+        return finished
+    given = iter(calls)
+    kept = [_kept(block, inputs[n], given) for n, block in enumerate(blocks)]
     sent = tuple(block for block in kept if block.get("type") != "text" or _worth_sending(block, kept))
     if [_without_unsaid(block) for block in sent] != rebuilt(message, (call.provider_id or "" for call in calls)):
-        message = message.model_copy(update={"verbatim": Verbatim(provider=provider, model=model, blocks=sent)})
-    return Finished(message, _usage(counted), _reason(stop, calls=bool(calls)))
+        verbatim = Verbatim(provider=provider, model=model, blocks=sent)
+        return replace(finished, message=message.model_copy(update={"verbatim": verbatim}))
+    return finished
 
 
 def _worth_sending(text: Json, blocks: list[Json]) -> bool:
@@ -134,25 +159,12 @@ def _worth_sending(text: Json, blocks: list[Json]) -> bool:
     return bool(text.get("text")) if bound else bool(str(text.get("text") or "").strip())
 
 
-def _kept(block: Json, given: str | Json, calls: Any) -> Json:
+def _kept(block: Json, given: str | Json, calls: Iterator[ToolCall]) -> Json:
     """Return a block as it goes back: with its input whole."""
     if block.get("type") == "tool_use":
         return {**block, "input": next(calls).arguments}
-    if "input" not in block:
-        return block
-    [call] = numbered([("", "", given)])
-    return {**block, "input": call.arguments}
+    return {**block, "input": arguments.read(given)} if "input" in block else block
 
 
 def _without_unsaid(block: Json) -> Json:
     return {key: value for key, value in block.items() if key not in UNSAID or value not in (UNSAID[key], [])}
-
-
-def _usage(counted: Mapping[str, Any] | None) -> Usage | None:
-    if not counted or counted.get("output_tokens") is None:
-        return None
-    return usage.from_anthropic(counted)
-
-
-def _reason(stop: str | None, *, calls: bool) -> StopReason:
-    return STOPS.get(stop or "", "tools" if calls else "end")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import orjson
-
+from wayline.contracts.strict_json import require_bounded
 from wayline.llm.broken_json import repair
+from wayline.llm.characters import joined, joined_all
 
 UNREADABLE = "_unreadable"
 """The key under which hopeless arguments are handed on: the tool's schema refuses them in words models can read."""
@@ -22,21 +23,35 @@ EXACT_MAX = 2**53
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,17})?([eE][+-]?[0-9]{1,2})?")
 
 
-def read(text: str, *, cut: bool = False) -> dict[str, Any]:
-    """Read arguments from a text. Mend nothing that the output limit `cut`: half a value is a wrong value."""
+def read(given: str | dict[str, Any]) -> dict[str, Any]:
+    """Read arguments. What a text ends in the middle of is not mended: half a value is a wrong value."""
+    if isinstance(given, dict):
+        return _exact(given)
+    text = joined(given)
     if not text or text.isspace():
         return {}
-    try:
-        value = repair.strict(text)
-    except ValueError:
-        value = None if cut else _mended(text)
-    if isinstance(value, str) and value != text and not cut:
+    value = _mended(text)
+    if isinstance(value, str) and value != text:
         value = _mended(value)
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if value is None and text.strip() == "null":
         return {}
     return value if isinstance(value, dict) else {UNREADABLE: text}
+
+
+def unreadable(given: str | dict[str, Any] | None) -> dict[str, Any]:
+    """Return arguments that were cut as what no schema takes."""
+    return {UNREADABLE: joined(given) if isinstance(given, str) else json.dumps(given or {}, ensure_ascii=False)}
+
+
+def _exact(given: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments that came as an object, where each of their numbers can be handed on."""
+    try:
+        require_bounded(given)
+    except ValueError:
+        return unreadable(given)
+    return joined_all(given)
 
 
 def fit(arguments: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -68,7 +83,7 @@ def _same_end(one: str, other: str) -> bool:
 
 def _mended(text: str) -> Any:
     try:
-        return repair.repaired(text)
+        return repair.repaired(text, whole=True)
     except ValueError:
         return None
 
@@ -85,10 +100,11 @@ def _fit(value: Any, wanted: Any, root: Mapping[str, Any]) -> Any:
     kinds = _kinds(schema, root)
     if isinstance(value, str) and kinds and "string" not in kinds:
         value = _from_text(value, kinds)
-    elif isinstance(value, float) and value.is_integer() and "integer" in kinds and "number" not in kinds:
+    elif isinstance(value, float) and _whole(value) and "integer" in kinds and "number" not in kinds:
         value = int(value)
-    elif isinstance(value, (int, float)) and not isinstance(value, bool) and kinds == {"string"}:
-        value = orjson.dumps(value).decode()
+    elif isinstance(value, int) and not isinstance(value, bool) and kinds == {"string"}:
+        # Of a fraction the digits that were written are not known any more: 1.10 is 1.1 by now.
+        value = str(value)
     if isinstance(value, dict):
         return _fit_object(value, schema, root)
     if isinstance(value, list) and "items" in schema:
@@ -104,15 +120,22 @@ def _from_text(text: str, kinds: frozenset[str]) -> Any:
     if stripped.lower() in ("null", "none", "") and "null" in kinds:
         return None
     if _NUMBER.fullmatch(stripped) and kinds & {"integer", "number"}:
-        number = orjson.loads(stripped)
+        try:
+            number = repair.strict(stripped)
+        except ValueError:
+            return text
         if isinstance(number, float) and "number" not in kinds:
-            return int(number) if number.is_integer() and abs(number) < EXACT_MAX else text
+            return int(number) if _whole(number) else text
         return number
     for kind, opens, closes in (("object", "{", "}"), ("array", "[", "]")):
         if kind in kinds and stripped.startswith(opens) and stripped.endswith(closes):
             value = _mended(stripped)
             return value if isinstance(value, dict if kind == "object" else list) else text
     return text
+
+
+def _whole(number: float) -> bool:
+    return number.is_integer() and abs(number) < EXACT_MAX
 
 
 def _kinds(schema: Mapping[str, Any], root: Mapping[str, Any]) -> frozenset[str]:

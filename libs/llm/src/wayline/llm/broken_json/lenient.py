@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from wayline.contracts.strict_json import DEPTH_MAX
+from wayline.llm.broken_json.numbers import Inexact, exact_float, exact_integer
 
 INNER_QUOTES_MAX = 50
 """In one string, not escaped."""
@@ -49,6 +50,7 @@ _AFTER_ITEM = re.compile(r"[\"'`\u201c\u2018{\[0-9.+-]|true|false|null|None|True
 _AFTER_ARGUMENT = re.compile(r"\)")
 _AFTER_ALL = re.compile(r"\Z")
 _NO_WORDS = frozenset({"NaN", "Infinity"})
+_NO_NUMBER = re.compile(r"[+-]\s*(?:Infinity|NaN|inf)\b")
 
 
 class Unclear(ValueError):
@@ -56,12 +58,18 @@ class Unclear(ValueError):
 
 
 def read(text: str) -> Any:
-    """Read the value of a text. Raises Unclear."""
+    """Read the value of a text. Raises Unclear, and Inexact for a number that would become another."""
+    value, _ = read_to_end(text)
+    return value
+
+
+def read_to_end(text: str) -> tuple[Any, bool]:
+    """Read the value of a text, and whether it ended before the text did. Raises Unclear, and Inexact."""
     reader = _Reader(text)
     value = reader.value(0, _AFTER_ALL)
     if not _END.match(text, reader.blank()):
         raise Unclear(f"something follows the value, at {reader.at}")
-    return value
+    return value, reader.ended
 
 
 class _Reader:
@@ -70,6 +78,8 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
+        self.ended = True
+        """Nothing was closed by the end of the text, and no value lacks its end."""
         self._open: list[str] = []
 
     def blank(self) -> int:
@@ -88,8 +98,12 @@ class _Reader:
             return self._array(depth)
         if here in QUOTES:
             return self._strings(after)
+        if _NO_NUMBER.match(self.text, self.at):
+            raise Inexact("infinity is no JSON")
         number = self._take(_NUMBER)
         if number:
+            # Half an exponent is half a number.
+            self.ended = self.ended and not _HALF_EXPONENT.search(number)
             return _number(number)
         word = self._take(_WORD)
         if not word:
@@ -136,6 +150,7 @@ class _Reader:
         if here not in ("", "}", "]"):
             return False
         self._open.pop()
+        self.ended = self.ended and here != ""
         if empty and here not in ("", closing):
             raise Unclear("closed by another's bracket with nothing in it")
         # A wrong one that closes something further out is left to it.
@@ -153,7 +168,9 @@ class _Reader:
             return value
         if word.lower() in WORDS:
             return WORDS[word.lower()]
-        if self.text[self.blank() : self.at + 1] not in (",", "}", "]") or not self._open or word in _NO_WORDS:
+        if word in _NO_WORDS:
+            raise Inexact(f"{word} is no JSON")
+        if self.text[self.blank() : self.at + 1] not in (",", "}", "]") or not self._open:
             raise Unclear(f"{word!r} may be more than a word")
         return word
 
@@ -186,6 +203,7 @@ class _Reader:
             end = len(self.text)
         text = self.text[start:end]
         if end >= len(self.text):
+            self.ended = False
             text = _HALF_ESCAPE.sub("", text)
             if inner or (not text and after is _AFTER_ITEM) or _MAYBE_MORE.search(text):
                 raise Unclear("a string is not closed")
@@ -224,7 +242,7 @@ def _blank(text: str, at: int) -> int:
 
 def _number(text: str) -> int | float:
     text = _HALF_EXPONENT.sub("", text)
-    return int(text) if _INTEGER.fullmatch(text) else float(text)
+    return exact_integer(text) if _INTEGER.fullmatch(text) else exact_float(text)
 
 
 def _unescaped(text: str) -> str:

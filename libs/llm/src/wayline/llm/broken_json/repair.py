@@ -6,10 +6,13 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from wayline.contracts.strict_json import DEPTH_MAX, read_json
+from wayline.contracts.strict_json import DEPTH_MAX, read_json, require_bounded
 from wayline.llm.broken_json import lenient
+from wayline.llm.broken_json.numbers import Inexact, exact_float, exact_integer
+from wayline.llm.characters import joined, joined_all
 
 REPAIR_MAX_CHARS = 100_000
 READS_MAX = 600_000
@@ -19,8 +22,18 @@ PLACES_MAX = 200
 OBJECTS_MAX = 50
 """Places where an object is looked for in one text."""
 
-_NUMERIC = re.compile(r"(?<![\w.])[+-]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![0-9])")
-_THOUSANDS = re.compile(r"(?<![\w.])[+-]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?")
+_NUMERIC = re.compile(r"(?<![\w.+-])[+-]?(?:(?:0|[1-9][0-9_]*)(?:\.[0-9_]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.%+-])")
+"""A whole one: with a zero in front it is none."""
+_THOUSANDS = re.compile(r"(?<![\w.+-])[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]*)?(?![\w.%+-])")
+_EMPTY = re.compile(r"(?<!\\)(?:\"\"|''|``|\u201c\u201d|\\\"\\\")")
+_QUOTED_KEY = re.compile(r"[,:=\s][\"\u201c\u201d`]|[\"\u201c\u201d`][,:=\s]")
+_TWO_STRINGS = re.compile(r"[\"'`\u201c\u201d]\s*[,:=]\s*[\"'`\u201c\u201d]|[\"\u201d]\s*:|[\[{]\s*[\"\u201c]")
+_ESCAPE = re.compile(r"\\[bfnrtu\"]|(?<!\w)u[0-9a-fA-F]{4}")
+_NO_NUMBERS = frozenset({"nan", "infinity", "inf"})
+_COMMENT = re.compile(r"//[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL)
+_ESCAPED = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_QUOTED = re.compile(r"(?<=[\s\[{,:=(])[\"'\u201c]([^\W_](?:[\w.+-]*\w)?)")
+"""What begins right after a quote that opens a string."""
 _MENDED = re.compile(r"[\\\n\r\t\x22\x27\x60\u201c\u201d]")
 _WORDS = re.compile(r"[a-z]+")
 _SPELLED: dict[Any, frozenset[str]] = {
@@ -30,20 +43,59 @@ _SPELLED: dict[Any, frozenset[str]] = {
 }
 _UNSURE = re.compile(r"[\\\s\"'`\u201c\u201d]|(?<=\\)[nrt]")
 _BRACKETS = re.compile(r"[\[{]|[\]}]")
+_MAYBE_INEXACT = re.compile(r"[0-9][0-9.]{15}|[0-9]\.?[eE]")
+"""What a number has that the fast reader may round."""
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_BEFORE_STRING = re.compile(r"[\[{,:=(]\s*\Z")
+BLANK_MAX_CHARS = 200
+"""White space that is looked through before a quote."""
+_BEGUN = re.compile(r"(?:t(?:ru?)?|f(?:a(?:ls?)?)?|n(?:ul?)?|-|u?[0-9a-fA-F]{0,3}\"?)?")
+"""What is left of a text at the place where it can be read no further, if it only ends too early."""
+_HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")
 _NOTHING_YET = re.compile(r"\s*(?:-?[0-9.eE+-]*|tr?u?|fa?l?s?|nu?l?)")
 _OPEN_NUMBER = re.compile(r"[\[:,]\s*(-?[0-9][0-9.eE+-]*)$")
 _OPEN_NUMBER_MAX_CHARS = 400
 
 
+class Unfinished(ValueError):
+    """The text ends before its value does."""
+
+
 def strict(text: str) -> Any:
-    """Parse a text that is valid JSON. Raises ValueError for any other."""
-    return read_json(text)
+    """Parse a text that is valid JSON. Raises ValueError for any other, Inexact for a number that would be rounded."""
+    try:
+        value = read_json(text)
+    except ValueError:
+        # A half of a character is no reason to lose the rest.
+        if not _HALF_CHARACTER.search(text):
+            raise
+        return joined_all(_exactly(text))
+    return _exactly(text) if _MAYBE_INEXACT.search(text) else value
 
 
-def repaired(text: str) -> Any:
-    """Parse a text and mend what is broken. Raises ValueError where no value can be found."""
+def _exactly(text: str) -> Any:
+    """Parse a text and look at each of its numbers. Raises ValueError."""
+    try:
+        value = json.loads(text, parse_int=exact_integer, parse_float=exact_float, parse_constant=_refused)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    require_bounded(value)
+    return value
+
+
+def _refused(word: str) -> Any:
+    raise Inexact(f"{word} is no JSON")
+
+
+def repaired(text: str, *, whole: bool = False) -> Any:
+    """Parse a text and mend what is broken. Raises ValueError where no value can be found.
+
+    `whole`: what the text ends in the middle of is not mended either. Raises Unfinished.
+    """
     try:
         return strict(text)
+    except Inexact:
+        raise
     except ValueError:
         pass
     if len(text) > REPAIR_MAX_CHARS:
@@ -51,9 +103,35 @@ def repaired(text: str) -> Any:
     if _too_deep(text):
         raise ValueError(f"broken, and nested more than {DEPTH_MAX} deep")
     try:
-        return storable(lenient.read(text))
+        value, ended = lenient.read_to_end(text)
     except lenient.Unclear:
-        return storable(_guessed(text))
+        value, ended = _guessed(text), _closes(text)
+    if whole and (not ended or _is_beginning(text)):
+        raise Unfinished("the text ends before its value does")
+    return storable(value)
+
+
+def _is_beginning(text: str) -> bool:
+    """Return whether a text that is no JSON is the beginning of some."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        rest = text[error.pos :].strip()
+        return error.msg.startswith("Unterminated string") or bool(_BEGUN.fullmatch(rest))
+    except (ValueError, RecursionError):
+        return False
+    return False
+
+
+def _closes(text: str) -> bool:
+    """Return whether a value seems to end in a broken text: its last string, and all that it opens. In doubt not."""
+    last = max(text.rfind(quote) for quote in "\"'")
+    if _BEFORE_STRING.search(text, max(0, last - BLANK_MAX_CHARS), max(0, last)):
+        return False
+    return all(
+        sum(1 if bracket.group() in "[{" else -1 for bracket in _BRACKETS.finditer(each)) <= 0
+        for each in (text, _STRING.sub("", text))
+    )
 
 
 def _guessed(text: str) -> Any:
@@ -73,37 +151,68 @@ def _guessed(text: str) -> Any:
 
 
 def _stands(value: Any, text: str) -> bool:
-    """Return whether all that a guess holds stands in the text as whole tokens: a part of one is another value."""
-    numbers = {_number(found) for shape in (_NUMERIC, _THOUSANDS) for found in shape.findall(text)}
-    words, at = set(_WORDS.findall(text.lower())), 0
-    for leaf in _leaves(value):
+    """Return whether a guess holds the whole tokens of its text, and all of them.
+
+    A part of a token, or two of them in one, is another value; so is one that nobody wrote, and one that is left out.
+    """
+    numbers = {_decimal(found) for shape in (_NUMERIC, _THOUSANDS) for found in shape.findall(text)}
+    words, at, blank = set(_WORDS.findall(text.lower())), 0, 0
+    leaves = list(_leaves(value))
+    for leaf, is_key in leaves:
         if isinstance(leaf, str):
             at = _after(leaf, text, at)
-            if at < 0:
+            blank += not leaf
+            if at < 0 or _swallows(leaf, text, is_key=is_key) or _is_no_number(leaf, text):
                 return False
         elif leaf is None or isinstance(leaf, bool):
             if not words & _SPELLED[leaf]:
                 return False
-        elif float(leaf) not in numbers:
+        elif Decimal(repr(leaf)) not in numbers:
             return False
-    return True
+    # An empty string has to be written, as often as it is there.
+    return blank <= len(_EMPTY.findall(text)) and _says_all([leaf for leaf, _ in leaves], text)
 
 
-def _leaves(value: Any) -> Iterator[Any]:
-    """Return every key and every value that holds no other, in order."""
+def _leaves(value: Any) -> Iterator[tuple[Any, bool]]:
+    """Yield every key and every value that holds no other, in order, and whether it is a key."""
     if isinstance(value, dict):
         for key, item in value.items():
-            yield key
+            yield key, True
             yield from _leaves(item)
     elif isinstance(value, list):
         for item in value:
             yield from _leaves(item)
     else:
-        yield value
+        yield value, False
+
+
+def _swallows(leaf: str, text: str, *, is_key: bool) -> bool:
+    """Return whether a string holds what stands in the text as quotes between strings, or as an escape."""
+    shape = _QUOTED_KEY if is_key else _TWO_STRINGS
+    return bool(_ESCAPE.search(leaf)) or (bool(shape.search(leaf)) and leaf in text)
+
+
+def _is_no_number(leaf: str, text: str) -> bool:
+    """Return whether a string is a bare NaN or Infinity."""
+    return leaf.lower().lstrip("+-") in _NO_NUMBERS and not re.search(rf"[\"'`]{re.escape(leaf)}[\"'`]", text)
+
+
+def _says_all(leaves: list[Any], text: str) -> bool:
+    """Return whether each string between the brackets of a text is in the value, by its first word."""
+    opening, ends = _BRACKETS.search(text), max(text.rfind("}"), text.rfind("]"))
+    begins = opening.start() if opening else 0
+    inside = _ESCAPED.sub(" ", _COMMENT.sub(" ", text[begins : ends if ends > begins else len(text)]))
+    said = " ".join(str(leaf) for leaf in leaves).lower()
+    numbers = {Decimal(repr(leaf)) for leaf in leaves if isinstance(leaf, (int, float)) and not isinstance(leaf, bool)}
+    spelled = frozenset().union(*(_SPELLED[leaf] for leaf in leaves if leaf is None or isinstance(leaf, bool)))
+    words = map(str.lower, _QUOTED.findall(inside))
+    return all(word in said or word in spelled or _decimal(word) in numbers for word in words)
 
 
 def _after(part: str, text: str, at: int) -> int:
     """Find where a string ends that stands in the text from `at` on or before; -1: it is not there as a whole."""
+    if not part:
+        return at
     for form in dict.fromkeys((part, part.strip(), json.dumps(part)[1:-1], json.dumps(part, ensure_ascii=False)[1:-1])):
         for begin in (at, 0):
             found = text.find(form, begin)
@@ -119,18 +228,19 @@ def _after(part: str, text: str, at: int) -> int:
 
 
 def _joins(before: str, after: str) -> bool:
-    return before.isalnum() and after.isalnum()
+    return before == "\\" or (before.isalnum() and after.isalnum())
 
 
 def _bare(text: str) -> str:
     return _UNSURE.sub("", text)
 
 
-def _number(value: str) -> float:
+def _decimal(written: str) -> Decimal | None:
+    """Return the number that a text says; None: it says none."""
     try:
-        return float(value.replace(",", "").replace("_", ""))
-    except ValueError:
-        return math.nan
+        return Decimal(written.replace(",", "").replace("_", ""))
+    except InvalidOperation:
+        return None
 
 
 class _TooMuch(Exception):
@@ -174,30 +284,31 @@ def _too_deep(text: str) -> bool:
 
 def objects(text: str) -> Iterator[dict[str, Any]]:
     """Yield every whole object in a text, in order, whatever surrounds it."""
-    decoder, at = json.JSONDecoder(), 0
+    decoder, at = json.JSONDecoder(parse_int=exact_integer, parse_float=exact_float), 0
     for _ in range(OBJECTS_MAX):
         at = text.find("{", at)
         if at < 0:
             return
         try:
             value, at = decoder.raw_decode(text, at)
+            value = storable(value)
         except (ValueError, RecursionError):
             at += 1
         else:
             if isinstance(value, dict):
-                yield storable(value)
+                yield value
 
 
 def storable(value: Any) -> Any:
-    """Remove what JSON cannot hold: lone surrogates, huge integers, infinities."""
+    """Return a value as JSON can hold it. Raises Inexact for a number that it cannot hold as it was written."""
     if isinstance(value, dict):
-        return {storable(str(key)): storable(item) for key, item in value.items()}
+        return {joined(str(key)): storable(item) for key, item in value.items()}
     if isinstance(value, list):
         return [storable(item) for item in value]
     if isinstance(value, str):
-        return value.encode(errors="replace").decode()
-    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 63:
-        return float(value) if value.bit_length() < 1_000 else None
+        return joined(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return exact_integer(value)
     if isinstance(value, float) and not math.isfinite(value):
-        return None
+        raise Inexact(f"{value} is no JSON")
     return value

@@ -33,16 +33,17 @@ _CALL_TAG = re.compile(r"^\s*<tool_call>", re.MULTILINE)
 def read(text: str, *, tools: Collection[str] = (), cut: bool = False) -> AssistantMessage:
     """Read the message from a model's text; `read_as` names the rung of the ladder that found it.
 
-    `cut`: the output limit ended it. A call that was cut is not mended: half its parameters are wrong parameters.
+    `cut`: it did not end by itself. The last call of a text that was cut, or that ends in the middle of its envelope,
+    is not mended: half its parameters are wrong parameters.
     """
     thought = _THINK.match(text)
     body = text[thought.end() :] if thought else text
-    found, read_as = _find(body, tools)
+    found, read_as, ended = _find(body, tools)
     if found is None:
         message = AssistantMessage(text=body.strip(), read_as="text")
     else:
         message = _message(found, tools, read_as)
-        if cut and read_as != "json" and message.tool_calls:
+        if message.tool_calls and (cut or not ended):
             message = _without_half_call(message, body)
     if thought and not message.thinking:
         message = message.model_copy(update={"thinking": thought[1].strip()})
@@ -64,16 +65,16 @@ def needs_correction(message: AssistantMessage, tools_offered: Collection[str]) 
     return None
 
 
-def _find(body: str, tools: Collection[str]) -> tuple[dict[str, Any] | None, ReadAs]:
-    """Find the envelope in a text, and how it was read."""
+def _find(body: str, tools: Collection[str]) -> tuple[dict[str, Any] | None, ReadAs, bool]:
+    """Find the envelope in a text, how it was read, and whether it ended before the text did."""
     for value in _whole(body):
         if _is_envelope(value, tools):
-            return value, "json"
-    for value in _mended(body):
+            return value, "json", True
+    for value, ended in _mended(body):
         if _is_envelope(value, tools):
-            return value, "repaired"
-    tagged = _tagged(body)
-    return (tagged, "tags") if tagged else (None, "text")
+            return value, "repaired", ended
+    tagged, ended = _tagged(body)
+    return (tagged, "tags", ended) if tagged else (None, "text", True)
 
 
 def _whole(body: str) -> Iterator[dict[str, Any]]:
@@ -91,17 +92,27 @@ def _whole(body: str) -> Iterator[dict[str, Any]]:
     yield from repair.objects(body)
 
 
-def _mended(body: str) -> Iterator[dict[str, Any]]:
-    """Yield mended objects from where an envelope seems to begin."""
+def _mended(body: str) -> Iterator[tuple[dict[str, Any], bool]]:
+    """Yield mended objects from where an envelope seems to begin, and whether the text ends after them."""
     opening = _OPENING.search(body)
     if opening is None:
         return
     text = body[opening.start() :].rstrip().removesuffix("```")
-    try:
-        value = repair.repaired(text)
-    except ValueError:
+    mended = _mend(text)
+    if mended is None:
         return
-    yield from (one for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict))
+    value, ended = mended
+    yield from ((one, ended) for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict))
+
+
+def _mend(text: str) -> tuple[Any, bool] | None:
+    """Return the value of a text, and whether it ended before the text did; None: there is none."""
+    try:
+        return repair.repaired(text, whole=True), True
+    except repair.Unfinished:
+        return repair.repaired(text), False
+    except ValueError:
+        return None
 
 
 def _is_envelope(value: dict[str, Any], tools: Collection[str]) -> bool:
@@ -112,31 +123,28 @@ def _is_envelope(value: dict[str, Any], tools: Collection[str]) -> bool:
     return KEYS.issuperset(value) and ("response" in value or bool(value.get("tool_calls")))
 
 
-def _tagged(body: str) -> dict[str, Any]:
-    """Read the tags of a text that begins with one; a tool call may stand on any line."""
+def _tagged(body: str) -> tuple[dict[str, Any], bool]:
+    """Read the tags of a text that begins with one, and whether its last call is whole.
+
+    A tool call may stand on any line.
+    """
     start = _STARTS_WITH_TAG.match(body) or _CALL_TAG.search(body)
     if start is None:
-        return {}
+        return {}, True
     found: dict[str, Any] = {}
     calls: list[Any] = []
+    last_ended = True
     for name, inner in _TAG.findall(body[start.start() :]):
-        value = _json(inner) if name in ("action", "tool_call", "tool_calls") else None
-        if value is not None:
+        is_call = name in ("action", "tool_call", "tool_calls") and inner.strip().startswith(("{", "["))
+        mended = _mend(inner) if is_call else None
+        if mended is not None:
+            value, last_ended = mended
             calls.extend(value if isinstance(value, list) else [value])
         elif name != "tool_call":
             found.setdefault(name, inner.strip())
     if calls:
         found["tool_calls"] = calls
-    return found if found.keys() & {"response", "tool_calls", "action"} else {}
-
-
-def _json(text: str) -> Any:
-    if not text.strip().startswith(("{", "[")):
-        return None
-    try:
-        return repair.repaired(text)
-    except ValueError:
-        return None
+    return (found if found.keys() & {"response", "tool_calls", "action"} else {}), last_ended
 
 
 def _message(found: dict[str, Any], tools: Collection[str], read_as: ReadAs) -> AssistantMessage:

@@ -11,6 +11,7 @@ from wayline.llm.json_protocol.ladder import needs_correction, read
 from wayline.llm.json_protocol.spoken import Spoken
 from wayline.llm.json_protocol.wording import instruction, rendered, with_definitions
 from wayline.llm.model import File, Finished, Model, ModelRequest, Piece, StopReason, TextDelta
+from wayline.llm.stops import WHOLE
 
 
 class JsonProtocol:
@@ -65,7 +66,9 @@ def understood(finished: Finished, request: ModelRequest) -> Finished:
         # It has native tools after all.
         return finished
     names = frozenset(tool.name for tool in request.tools)
-    message = read(written.text, tools=names, cut=finished.stop_reason == "max_tokens")
+    message = read(written.text, tools=names, cut=finished.stop_reason not in WHOLE)
+    if finished.stop_reason == "refused" and message.tool_calls:
+        message = message.model_copy(update={"tool_calls": ()})
     if written.thinking and not message.thinking:
         message = message.model_copy(update={"thinking": written.thinking})
     stop: StopReason = "tools" if message.tool_calls and finished.stop_reason == "end" else finished.stop_reason

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
-
-import orjson
 
 from wayline.contracts.chat import AssistantMessage, Verbatim
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import TOOL_SEARCH
 from wayline.llm import usage
-from wayline.llm.calls import numbered
+from wayline.llm.calls import Call, numbered
+from wayline.llm.characters import joined_all
 from wayline.llm.model import Finished, StopReason
 from wayline.llm.openai.request import SEARCH_CALL, rebuilt
+from wayline.llm.stops import stop_reason
 from wayline.llm.transport import provider_errors
 
 Json = dict[str, Any]
@@ -21,7 +22,6 @@ Json = dict[str, Any]
 ENDS = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
 SPOKEN = frozenset({"response.output_text.delta", "response.refusal.delta"})
 UNFINISHED = frozenset({"queued", "in_progress"})
-WHY: dict[str, StopReason] = {"max_output_tokens": "max_tokens", "content_filter": "refused"}
 UNSAID = frozenset({"id", "status"})
 """What an item says that goes without saying, once its answer is whole and nothing hangs on it."""
 
@@ -51,7 +51,8 @@ class Reply:
         elif kind == "response.output_item.done":
             self._done[at] = event.get("item") or {}
         elif kind in ENDS:
-            self._last = event.get("response") or {}
+            # What an event leaves out, its name says.
+            self._last = {"status": str(kind).removeprefix("response."), **(event.get("response") or {})}
             self.over = True
         elif kind == "error":
             raise provider_errors.from_stream(event.get("error") or event)
@@ -68,7 +69,9 @@ class Reply:
         items = {at: growing.whole() for at, growing in self._growing.items()}
         items |= dict(enumerate(self._last.get("output") or ()))
         items |= self._done
-        return _finished(self._last, [items[at] for at in sorted(items)], provider=self._provider, model=self._model)
+        # A half of a character may have had its other half in the next piece.
+        whole = [joined_all(items[at]) for at in sorted(items)]
+        return _finished(self._last, whole, provider=self._provider, model=self._model)
 
     def _at(self, at: int) -> _Growing:
         return self._growing.setdefault(at, _Growing())
@@ -97,7 +100,7 @@ def events(body: Json) -> list[Json]:
     deltas = [
         {"type": "response.output_text.delta", "output_index": n, "delta": _text(each)} for n, each in enumerate(items)
     ]
-    return [*(each for each in deltas if each["delta"]), {"type": "response.completed", "response": body}]
+    return [*(each for each in deltas if each["delta"]), {"type": f"response.{body.get('status')}", "response": body}]
 
 
 def _finished(response: Mapping[str, Any], items: list[Json], *, provider: str, model: str) -> Finished:
@@ -109,17 +112,22 @@ def _finished(response: Mapping[str, Any], items: list[Json], *, provider: str, 
     if response.get("status") in UNFINISHED:
         raise provider_errors.stream_cut()
     asked = [item for item in items if item.get("type") == "function_call" or _is_search(item)]
-    cut = response.get("status") == "incomplete"
-    calls = numbered((_called(item) for item in asked), cut=cut)
+    stop = _stop_reason(response, items, calls=bool(asked), used=used)
+    calls = numbered(map(_called, asked), stop=stop)
     searches = any(map(_is_search, asked))
     message = AssistantMessage(text="".join(map(_text, items)), tool_calls=calls, thinking=_thinking(items))
+    finished = Finished(message, usage.plausible(used, wrote=bool(message.text or message.thinking or asked)), stop)
+    if stop == "refused" and asked:
+        # Its calls do not run, so they must not go back without results either.
+        return finished
     kept = [item for item in items if not _only_named(item)]
     plain = _plain(kept, calls=calls)
     if plain != rebuilt(message, (call.provider_id or "" for call in calls), searches=searches):
         # Without its reasoning an item must not be named either.
         blocks = tuple(kept if len(kept) == len(items) else plain)
-        message = message.model_copy(update={"verbatim": Verbatim(provider=provider, model=model, blocks=blocks)})
-    return Finished(message, used, _reason(response, items, calls=bool(calls)))
+        verbatim = Verbatim(provider=provider, model=model, blocks=blocks)
+        return replace(finished, message=message.model_copy(update={"verbatim": verbatim}))
+    return finished
 
 
 def _is_search(item: Json) -> bool:
@@ -127,12 +135,13 @@ def _is_search(item: Json) -> bool:
     return item.get("type") == SEARCH_CALL and item.get("execution") != "server"
 
 
-def _called(item: Json) -> tuple[Any, Any, str]:
-    """Return the id, the tool and the written arguments of a call."""
-    if not _is_search(item):
-        return item.get("call_id"), item.get("name"), item.get("arguments") or ""
-    given = item.get("arguments")
-    return item.get("call_id"), TOOL_SEARCH, given if isinstance(given, str) else orjson.dumps(given or {}).decode()
+def _called(item: Json) -> Call:
+    """Return the id, the tool and the arguments of a call as they came."""
+    given = item.get("arguments") or ""
+    if item.get("status") == "incomplete" or (item.get("status") in UNFINISHED and not given):
+        # It never ended.
+        given = None
+    return item.get("call_id"), TOOL_SEARCH if _is_search(item) else item.get("name"), given
 
 
 def _only_named(item: Json) -> bool:
@@ -178,9 +187,9 @@ def _plain(items: list[Json], *, calls: Any) -> list[Json]:
     return plain
 
 
-def _reason(body: Mapping[str, Any], items: list[Json], *, calls: bool) -> StopReason:
-    if body.get("status") == "incomplete":
-        return WHY.get(str((body.get("incomplete_details") or {}).get("reason")), "end")
-    if any(part.get("type") == "refusal" for item in items for part in _parts(item)):
-        return "refused"
-    return "tools" if calls else "end"
+def _stop_reason(response: Mapping[str, Any], items: list[Json], *, calls: bool, used: Usage | None) -> StopReason:
+    status = response.get("status")
+    why = (response.get("incomplete_details") or {}).get("reason")
+    said = "stop" if status == "completed" else why if status == "incomplete" else None
+    refused = any(part.get("type") == "refusal" for item in items for part in _parts(item))
+    return stop_reason(said, calls=calls, refused=refused and said == "stop", usage=used)

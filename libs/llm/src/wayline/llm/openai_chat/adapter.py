@@ -6,11 +6,13 @@ from collections.abc import AsyncGenerator, AsyncIterator
 
 import aiohttp
 
+from wayline.llm.characters import Joiner
 from wayline.llm.model import ATTEMPT_HEADER, Finished, ModelError, ModelRequest, Piece, TextDelta, UsageSeen
 from wayline.llm.openai_chat.reply import Reply
 from wayline.llm.openai_chat.request import LimitName, build_body, limit_name
 from wayline.llm.transport import frames, provider_errors
 from wayline.llm.transport.encoding import encoded
+from wayline.llm.transport.server_sent_events import BYTE_ORDER_MARK, begins_object
 
 CONNECTIONS_MAX = 1_024
 CONNECT_MAX_S = 10.0
@@ -39,19 +41,19 @@ class ChatCompletions:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece]:
         """Stream the endpoint's answer, piece by piece. Raises ModelError."""
-        reply, counted, answering = Reply(), None, False
+        reply, counted, answering, halves = Reply(), None, False, Joiner()
         notes: tuple[str, ...] = ()
         try:
             response, notes = await self._ask(request)
             answering = True
             async with response:
-                async for batch in _whole(response) if _is_one(response) else _Lines(response.content):
+                async for batch in await _lines(response):
                     for line in batch:
-                        text = reply.take_line(line)
+                        text = halves.add(reply.take_line(line))
                         if text:
                             yield TextDelta(text)
-                    if reply.usage is not counted and not reply.stopped:
-                        counted = reply.usage
+                    if reply.seen is not counted and not reply.stopped:
+                        counted = reply.seen
                         assert counted is not None
                         yield UsageSeen(counted)
         except (aiohttp.ClientError, OSError) as error:
@@ -61,7 +63,10 @@ class ChatCompletions:
         except provider_errors.MALFORMED as error:
             if not reply.whole:
                 raise provider_errors.malformed(error) from error
-        yield _finished(reply, request, notes)
+        finished = _finished(reply, request, notes)
+        if rest := halves.rest():
+            yield TextDelta(rest)
+        yield finished
 
     async def _ask(self, request: ModelRequest) -> tuple[aiohttp.ClientResponse, tuple[str, ...]]:
         """Return the unread answer, and notes on what was not sent as asked. Raises ModelError unless it is a 200."""
@@ -110,24 +115,28 @@ async def _refusal(response: aiohttp.ClientResponse) -> ModelError:
         )
 
 
-def _is_one(response: aiohttp.ClientResponse) -> bool:
-    """Return whether the answer is one whole body: some endpoints never stream."""
-    return "json" in response.headers.get("Content-Type", "")
+async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:
+    """Return the lines of an answer, by what it begins with: some endpoints never stream, whatever they call it."""
+    begun = b""
+    while not begun.strip() and (chunk := await response.content.readany()):
+        begun += chunk
+    return _whole(response, begun) if begins_object(begun) else _Lines(response.content, begun)
 
 
-async def _whole(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:
+async def _whole(response: aiohttp.ClientResponse, begun: bytes) -> AsyncIterator[list[bytes]]:
     """Yield one whole body as the lines of a stream of one event."""
-    body = await _beginning(response, frames.ANSWER_MAX_BYTES + 1)
+    body = begun + await _beginning(response, frames.ANSWER_MAX_BYTES + 1)
     if len(body) > frames.ANSWER_MAX_BYTES:
         raise frames.too_much(frames.ANSWER_MAX_BYTES)
-    yield [b"data:" + line for line in (*(body.split() and [body]), b"[DONE]")]
+    yield [b"data:" + body, b"data:[DONE]"]
 
 
 class _Lines:
     """The lines of a stream, as many at a time as became whole together."""
 
-    def __init__(self, content: aiohttp.StreamReader) -> None:
+    def __init__(self, content: aiohttp.StreamReader, begun: bytes) -> None:
         self._content = content
+        self._begun = begun.removeprefix(BYTE_ORDER_MARK)
         self._frames = frames.Frames(frames.LINE_END)
         self._over = False
 
@@ -138,7 +147,7 @@ class _Lines:
     async def __anext__(self) -> list[bytes]:
         if self._over:
             raise StopAsyncIteration
-        chunk = await self._content.readany()
+        chunk, self._begun = self._begun or await self._content.readany(), b""
         if chunk:
             return self._frames.feed(chunk)
         self._over = True

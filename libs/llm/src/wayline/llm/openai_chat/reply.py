@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import orjson
@@ -9,20 +10,17 @@ import orjson
 from wayline.contracts.chat import AssistantMessage, ToolCall, Verbatim
 from wayline.contracts.money import Usage
 from wayline.llm.calls import Call, numbered
-from wayline.llm.model import Finished, StopReason
+from wayline.llm.characters import joined, joined_all
+from wayline.llm.model import Finished, ModelError, StopReason
+from wayline.llm.stops import UNSAID, stop_reason
 from wayline.llm.transport import provider_errors
-from wayline.llm.usage import from_chat
+from wayline.llm.transport.server_sent_events import broken, json_object
+from wayline.llm.usage import from_chat, plausible
 
-STOPS: dict[str, StopReason] = {
-    "stop": "end",
-    "eos": "end",
-    "length": "max_tokens",
-    "tool_calls": "tools",
-    "function_call": "tools",
-    "content_filter": "refused",
-}
 THINKING = ("reasoning_content", "reasoning")
 """Where endpoints put what may be read of a model's thinking; none is in the standard."""
+LINES_MAX_BYTES = 1024 * 1024
+"""Of an object that is told in several lines: each line reads it anew."""
 _OUR_CALL_FIELDS = frozenset({"index", "id", "type", "function"})
 
 
@@ -33,19 +31,26 @@ class Reply:
         "_at",
         "_begun",
         "_calls",
+        "_counted",
+        "_pending",
         "_refusal",
         "_stop",
         "_text",
         "_thinking",
         "_thinking_field",
         "done",
-        "usage",
+        "seen",
     )
 
     def __init__(self) -> None:
         self.done = False
         """The endpoint has said that nothing follows."""
-        self.usage: Usage | None = None
+        self.seen: Usage | None = None
+        """What the endpoint has counted until now, where that can be read."""
+        self._counted: Any = None
+        """The usage that it told last, as it came."""
+        self._pending = b""
+        """An object that goes on in the next line."""
         self._begun = False
         """A choice has come, though it may be empty."""
         self._text: list[str] = []
@@ -63,19 +68,30 @@ class Reply:
     @property
     def whole(self) -> bool:
         """Return whether the message is whole, and its usage known or not to come."""
-        return self.done or (self.stopped and self.usage is not None)
+        return self.done or (self.stopped and self._counted is not None)
 
     def take_line(self, line: bytes) -> str:
         """Add a line of a stream, and return its part of the text."""
         if not line.startswith(b"data:"):
+            if self._pending and not line.strip():
+                raise broken(self._pending)
             return ""
         data = line[5:].strip()
-        if not data:
-            return ""
         if data == b"[DONE]":
             self.done = True
             return ""
-        return self.take(orjson.loads(data))
+        if self._pending:
+            data = self._pending + b"\n" + data
+        try:
+            chunk = json_object(data)
+        except ModelError:
+            if len(data) > LINES_MAX_BYTES:
+                raise
+            # An event may have its data in several lines.
+            self._pending = data
+            return ""
+        self._pending = b""
+        return self.take(chunk) if chunk else ""
 
     def take(self, chunk: dict[str, Any]) -> str:
         """Add a chunk or a whole body, and return its part of the text. Raises ModelError for an error told inside."""
@@ -85,7 +101,8 @@ class Reply:
         if counted is None and "x_groq" in chunk:
             counted = (chunk["x_groq"] or {}).get("usage")
         if counted:
-            self.usage = from_chat(counted)
+            self._counted = counted
+            self.seen = from_chat(counted) or self.seen
         for choice in chunk.get("choices") or ():
             # More than one would be alternatives, and we ask for one.
             if not choice.get("index"):
@@ -96,7 +113,8 @@ class Reply:
         if choice.get("error"):
             raise provider_errors.from_stream(choice["error"])
         self._begun = True
-        self._stop = choice.get("finish_reason") or self._stop
+        said = choice.get("finish_reason")
+        self._stop = self._stop if said is None or str(said).lower() in UNSAID else str(said)
         delta = choice.get("delta") or choice.get("message")
         if not delta:
             return ""
@@ -135,15 +153,35 @@ class Reply:
         return text
 
     def _take_call(self, piece: dict[str, Any]) -> None:
-        given, index = piece.get("id") or "", piece.get("index")
-        call = self._at.get(index) if index is not None else (self._calls[-1] if self._calls and not given else None)
-        # Some endpoints number every call 0, or none: another id is another call.
-        if call is None or (given and call.id and given != call.id):
+        call = self._call_of(piece)
+        if call is None:
             call = _Call()
             self._calls.append(call)
-            if index is not None:
-                self._at[index] = call
+            if piece.get("index") is not None:
+                self._at[piece["index"]] = call
         call.take(piece)
+
+    def _call_of(self, piece: dict[str, Any]) -> _Call | None:
+        """Find the call that a piece goes on with: by its id, its index, or else the last; None: it begins another.
+
+        Endpoints number all calls 0, or each piece anew, or none; and some give all calls one id.
+        """
+        given, index = piece.get("id") or "", piece.get("index")
+        function = piece.get("function") or {}
+        named, brings = bool(function.get("name")), bool(function.get("arguments"))
+        numbered_so = self._at.get(index) if index is not None else None
+        if numbered_so is not None and (not given or not numbered_so.id or numbered_so.id == given):
+            found, elsewhere = numbered_so, False
+        elif given:
+            found = next((call for call in reversed(self._calls) if call.id == given), None)
+            elsewhere = index is not None
+        elif index is not None and named:
+            return None
+        else:
+            found, elsewhere = self._calls[-1] if self._calls else None, False
+        # What is whole already does not go on where a call is named anew.
+        begins = found is not None and named and (brings or elsewhere) and found.is_whole
+        return None if begins else found
 
     def finished(self, *, provider: str, model: str, notes: tuple[str, ...] = ()) -> Finished:
         """Return the message, and its usage where the endpoint told any. Raises ModelError for half a message."""
@@ -151,23 +189,20 @@ class Reply:
             raise provider_errors.stream_cut()
         if not self._begun:
             raise provider_errors.empty_answer()
-        return Finished(self.message(provider=provider, model=model), self.usage, self.stop_reason(), notes)
+        used = from_chat(self._counted) if self._counted else None
+        stop = stop_reason(self._stop, calls=bool(self._calls), refused=bool(self._refusal), usage=used)
+        message = self._message(stop, provider=provider, model=model)
+        wrote = bool(message.text or message.thinking or self._calls)
+        return Finished(message, plausible(used, wrote=wrote), stop, notes)
 
-    def message(self, *, provider: str, model: str) -> AssistantMessage:
-        """Return the message so far."""
-        calls = numbered((call.wire_form for call in self._calls), cut=self._stop == "length")
+    def _message(self, stop: StopReason, *, provider: str, model: str) -> AssistantMessage:
+        calls = numbered((call.wire_form for call in self._calls), stop=stop, told=self._stop is not None)
         return AssistantMessage(
-            text="".join(self._text) + "".join(self._refusal),
+            text=joined("".join(self._text) + "".join(self._refusal)),
             tool_calls=calls,
-            thinking="".join(self._thinking),
+            thinking=joined("".join(self._thinking)),
             verbatim=self._verbatim(calls, provider, model) if calls else None,
         )
-
-    def stop_reason(self) -> StopReason:
-        if self._refusal:
-            return "refused"
-        stop = STOPS.get(self._stop or "", "end")
-        return "tools" if self._calls and stop == "end" else stop
 
     def _verbatim(self, calls: tuple[ToolCall, ...], provider: str, model: str) -> Verbatim | None:
         """Return what an endpoint wants back and we have no field for: thinking before a call, signatures on it."""
@@ -180,7 +215,7 @@ class Reply:
             {**wanted_call(wanted, wanted.provider_id or wanted.call), **call.extra}
             for wanted, call in zip(calls, self._calls, strict=True)
         ]
-        return Verbatim(provider=provider, model=model, blocks=(block,))
+        return Verbatim(provider=provider, model=model, blocks=(joined_all(block),))
 
 
 class _Call:
@@ -203,13 +238,21 @@ class _Call:
             self._name += name
         arguments = function.get("arguments")
         if arguments:
-            self._arguments.append(arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode())
+            self._arguments.append(arguments if isinstance(arguments, str) else json.dumps(arguments))
         if not _OUR_CALL_FIELDS.issuperset(piece):
             self.extra.update({key: value for key, value in piece.items() if key not in _OUR_CALL_FIELDS})
 
     @property
+    def is_whole(self) -> bool:
+        """Return whether its arguments are an object that has ended."""
+        try:
+            return isinstance(orjson.loads("".join(self._arguments)), dict)
+        except orjson.JSONDecodeError:
+            return False
+
+    @property
     def wire_form(self) -> Call:
-        return self.id, self._name, "".join(self._arguments)
+        return joined(self.id), joined(self._name), "".join(self._arguments)
 
 
 def wanted_call(call: ToolCall, wire_id: str) -> dict[str, Any]:

@@ -8,21 +8,27 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 
 import aiohttp
 import httpx2
-import orjson
 
 from wayline.contracts.money import Usage
+from wayline.llm.characters import Joiner
 from wayline.llm.model import ATTEMPT_HEADER, Finished, ModelError, ModelRequest, Piece, TextDelta, UsageSeen
 from wayline.llm.transport import provider_errors
 from wayline.llm.transport.connection_errors import from_transport
 from wayline.llm.transport.encoding import encoded
 from wayline.llm.transport.frames import ANSWER_MAX_BYTES, ERROR_MAX_BYTES, EVENT_END, Frames, too_much
-from wayline.llm.transport.server_sent_events import event, last_event
+from wayline.llm.transport.server_sent_events import (
+    BYTE_ORDER_MARK,
+    begins_object,
+    event,
+    json_object,
+    last_event,
+)
 
 Json = dict[str, Any]
 
@@ -111,20 +117,15 @@ class Sdk(ABC):
         """Stream the provider's answer, piece by piece. Raises ModelError."""
         reply = self.reply(request)
         response, notes = await self._begin(request)
-        chunks, frames = response.aiter_bytes(), Frames(EVENT_END)
+        chunks, halves = response.aiter_bytes(), Joiner()
         try:
-            if _is_one(response):
-                for piece in _pieces(reply, self.events_of(await _whole(chunks))):
-                    yield piece
-            async for chunk in chunks:
-                for piece in _pieces(reply, map(event, frames.feed(chunk))):
-                    yield piece
-                if reply.over:
-                    await _drain(chunks)
-                    break
-            else:
-                for piece in _pieces(reply, [last_event(frames.rest)]):
-                    yield piece
+            async with aclosing(self._events(chunks)) as batches:
+                async for batch in batches:
+                    for piece in _pieces(reply, batch, halves):
+                        yield piece
+                    if reply.over:
+                        await _drain(chunks)
+                        break
         except LOST as error:
             # What was lost after the whole message was not needed, and its final count is known.
             if not reply.whole:
@@ -134,7 +135,22 @@ class Sdk(ABC):
                 raise provider_errors.malformed(error) from error
         finally:
             await response.aclose()
-        yield replace(_finished(reply), notes=notes)
+        finished = _finished(reply)
+        if rest := halves.rest():
+            yield TextDelta(rest)
+        yield replace(finished, notes=notes)
+
+    async def _events(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[Iterable[Json | None]]:
+        """Yield the events of an answer that came together, by what it begins with: some servers never stream."""
+        begun = await _begun(chunks)
+        if begins_object(begun):
+            yield self.events_of(await _whole(begun, chunks))
+            return
+        frames = Frames(EVENT_END)
+        yield map(event, frames.feed(begun.removeprefix(BYTE_ORDER_MARK)))
+        async for chunk in chunks:
+            yield map(event, frames.feed(chunk))
+        yield (last_event(frames.rest),)
 
     async def _begin(self, request: ModelRequest) -> tuple[httpx2.Response, tuple[str, ...]]:
         """Begin an answer; return it with what was not sent as asked for."""
@@ -174,7 +190,7 @@ class Sdk(ABC):
         return self.client(self._settings, {"limits": limits, "event_hooks": {"response": [_bound]}})
 
 
-def _pieces(reply: Reply, events: Iterable[Json | None]) -> Iterator[Piece]:
+def _pieces(reply: Reply, events: Iterable[Json | None], halves: Joiner) -> Iterator[Piece]:
     """Yield the pieces of events that came together, their text as one; also those before an error."""
     counted, texts, error = reply.seen, list[str](), None
     try:
@@ -187,7 +203,7 @@ def _pieces(reply: Reply, events: Iterable[Json | None]) -> Iterator[Piece]:
         error = told
     if reply.seen is not None and reply.seen is not counted:
         yield UsageSeen(reply.seen)
-    if text := "".join(texts):
+    if text := halves.add("".join(texts)):
         yield TextDelta(text)
     if error:
         raise error
@@ -201,22 +217,26 @@ def _finished(reply: Reply) -> Finished:
         raise provider_errors.malformed(error) from error
 
 
-def _is_one(response: httpx2.Response) -> bool:
-    return "json" in response.headers.get("content-type", "")
+async def _begun(chunks: AsyncIterator[bytes]) -> bytes:
+    """Return the beginning of an answer, as far as it takes to know whether it is a stream or comes in one piece."""
+    begun = b""
+    async for chunk in chunks:
+        begun += chunk
+        if begun.strip():
+            break
+    return begun
 
 
-async def _whole(chunks: AsyncIterator[bytes]) -> Json:
-    """Read an answer that comes in one piece. Raises ModelError where it is longer than any."""
-    body = bytearray()
+async def _whole(begun: bytes, chunks: AsyncIterator[bytes]) -> Json:
+    """Read an answer that comes in one piece. Raises ModelError where it is longer than any, or cut."""
+    body = bytearray(begun)
     async for chunk in chunks:
         body += chunk
         if len(body) > ANSWER_MAX_BYTES:
             raise too_much(ANSWER_MAX_BYTES)
-    if not body.strip():
+    answer = json_object(bytes(body))
+    if answer is None:
         raise provider_errors.stream_cut()
-    answer = orjson.loads(body)
-    if not isinstance(answer, dict):
-        raise TypeError(f"the answer is a {type(answer).__name__}")
     return answer
 
 

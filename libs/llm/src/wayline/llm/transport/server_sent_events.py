@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from contextlib import suppress
 from typing import Any
 
@@ -9,22 +11,15 @@ import orjson
 
 from wayline.llm.model import ModelError
 
-DONE = b"[DONE]"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_LONG_NUMBER = re.compile(rb"[0-9]{19,}")
+"""Digits of which the fast reader may keep the first only: it makes a float of an integer that is too long for it."""
 
 
 def event(frame: bytes) -> dict[str, Any] | None:
     """Read one event, its name as `type` where it has none of its own; None if it holds no JSON object."""
-    data = _data(frame)
-    try:
-        fields = orjson.loads(data)
-    except orjson.JSONDecodeError as error:
-        if data.strip() in (DONE, b""):
-            return None
-        begins = data[:200].decode(errors="replace")
-        raise ModelError("unreadable", f"an event is no JSON: {begins}", retryable=True, billable=True) from error
-    if not isinstance(fields, dict):
-        return None
-    if "type" not in fields:
+    fields = json_object(_data(frame))
+    if fields is not None and "type" not in fields:
         fields["type"] = b"".join(_values(frame, b"event:")).strip().decode(errors="replace")
     return fields
 
@@ -34,6 +29,45 @@ def last_event(rest: bytes) -> dict[str, Any] | None:
     with suppress(ModelError):
         return event(rest)
     return None
+
+
+def json_object(data: bytes) -> dict[str, Any] | None:
+    """Read a JSON object; None: it is none, as a keep-alive is none, and says nothing.
+
+    Halves of characters are left in it, for `characters.joined`: the other half may be in the next event.
+    Raises ModelError for an object that is broken: what it said is lost.
+    """
+    try:
+        fields = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        if not begins_object(data):
+            return None
+        fields = _read_slowly(data)
+        if fields is None:
+            raise broken(data) from error
+    else:
+        if _LONG_NUMBER.search(data):
+            fields = _read_slowly(data) or fields
+    return fields if isinstance(fields, dict) else None
+
+
+def begins_object(data: bytes) -> bool:
+    """Return whether a JSON object seems to begin here."""
+    return data.removeprefix(BYTE_ORDER_MARK).lstrip()[:1] == b"{"
+
+
+def broken(data: bytes) -> ModelError:
+    """Make the error of an object that cannot be read."""
+    begins = data[:200].decode(errors="replace")
+    return ModelError("unreadable", f"an event is no JSON: {begins}", retryable=True, billable=True)
+
+
+def _read_slowly(data: bytes) -> Any:
+    """Read JSON with integers of any length, whose texts may hold halves of characters; None: it is no JSON."""
+    try:
+        return json.loads(data.removeprefix(BYTE_ORDER_MARK).decode(errors="surrogateescape"))
+    except (ValueError, RecursionError):
+        return None
 
 
 def _data(frame: bytes) -> bytes:

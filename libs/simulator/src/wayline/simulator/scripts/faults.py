@@ -34,7 +34,9 @@ class Fault:
     """Write the body in pieces of this size."""
     drip_pause_s: float = 0.0
     malformed_arguments: bool = False
-    """Tool arguments that are no JSON: the last byte is missing."""
+    """Tool arguments that are no JSON: a comma stands before the last bracket."""
+    unfinished_arguments: bool = False
+    """Tool arguments that do not close, although the stop reason says that calls are complete."""
     no_usage: bool = False
     fails_at_end: bool = False
     """Responses: say all of it, then that it has failed, and what it used. No recording has it: as documented."""

@@ -133,4 +133,10 @@ def _parts(prompt: Prompt, say: Say, fault: Fault) -> Iterator[Part]:
     for at, (name, arguments) in enumerate(say.tools, 1):
         written = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
         call_id = f"{prompt.asked.number:08d}x{at:02d}"
-        yield Part("call", written[:-1] if fault.malformed_arguments else written, id=call_id, name=name)
+        yield Part("call", _spoiled(written, fault), id=call_id, name=name)
+
+
+def _spoiled(arguments: str, fault: Fault) -> str:
+    if fault.unfinished_arguments:
+        return arguments[:-1]
+    return f"{arguments[:-1]},}}" if fault.malformed_arguments else arguments
