@@ -169,7 +169,7 @@ def _same_number(token: str, leaf: float) -> bool:
 
 @given(objects, st.booleans(), st.data())
 @settings(max_examples=300, deadline=None)
-def test_each_leaf_given_to_a_tool_stands_whole_in_what_was_written(value, spelled_badly, data):
+def test_each_leaf_of_arguments_stands_whole_in_their_text(value, spelled_badly, data):
     text = json.dumps(value, ensure_ascii=data.draw(st.booleans()))
     if spelled_badly:
         text = text.replace(": true", ": True").replace("}", ",}")
@@ -188,7 +188,7 @@ def test_each_leaf_given_to_a_tool_stands_whole_in_what_was_written(value, spell
 
 @given(objects, st.data())
 @settings(deadline=None)
-def test_no_beginning_of_arguments_is_run_as_if_it_were_whole(value, data):
+def test_no_beginning_of_arguments_is_taken_for_whole(value, data):
     text = json.dumps(value)
     end = data.draw(st.integers(1, len(text) - 1))
 

@@ -201,7 +201,7 @@ async def test_a_stream_that_ends_without_its_end_is_no_answer(wire: str):
 
 
 @pytest.mark.parametrize("wire", ["anthropic", "chat"])
-async def test_without_a_reason_a_call_that_is_not_closed_does_not_run(wire: str):
+async def test_without_a_reason_an_open_call_does_not_run(wire: str):
     for state, written in CALLS.items():
         body = WIRES[wire][1]("X", written).replace(b'"X"', b"null")
         ended = await answered(wire, body)

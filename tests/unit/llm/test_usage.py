@@ -88,7 +88,7 @@ def test_a_usage_with_a_count_that_is_none_is_unknown(read: Any, count: Any):
 
 
 @pytest.mark.parametrize("read", TOLD)
-def test_a_usage_that_counts_no_prompt_or_nothing_at_all_is_unknown(read: Any):
+def test_a_usage_that_counts_nothing_is_unknown(read: Any):
     prompt, output = TOLD[read]
 
     assert read({prompt: 0, output: 0}) is None
@@ -99,13 +99,13 @@ def test_a_usage_that_counts_no_prompt_or_nothing_at_all_is_unknown(read: Any):
 
 
 @pytest.mark.parametrize("read", TOLD)
-def test_details_that_are_missing_count_nothing_and_odd_ones_make_it_unknown(read: Any):
+def test_missing_details_count_nothing_and_odd_ones_are_unknown(read: Any):
     names = ("prompt_tokens_details", "input_tokens_details", "output_tokens_details", "cache_creation")
 
     assert read(TOLD[read] | dict.fromkeys(names)) == Usage(input=100, output=10)
     assert read(TOLD[read] | dict.fromkeys(names, "x")) is None
 
 
-def test_an_answer_with_words_that_counts_none_of_them_has_no_usage():
+def test_an_answer_that_counts_none_of_its_words_has_no_usage():
     assert plausible(Usage(input=9), wrote=True) is None
     assert plausible(Usage(input=9), wrote=False) == Usage(input=9)

@@ -56,6 +56,8 @@ class Lane:
         self._puller = Puller(bus, consumer, self._on_ticket, slots=slots, backlog=RUN_BACKLOGS[consumer])
         self._held: dict[int, HeldJob] = {}
         self._by_job: dict[tuple[str, str], HeldJob] = {}
+        self._taken: dict[int, _Taken] = {}
+        """Tickets that are being judged, by their place in the stream: no job is held by them yet."""
         self._draining = asyncio.Event()
         self._unheld = Heartbeat(consumer.ack_wait_s / 3)
         self._claims = Claims(services.histories)
@@ -91,13 +93,36 @@ class Lane:
             held.tell()
 
     async def _on_ticket(self, message: Msg) -> None:
-        run = await self._heard(message)
+        delivery = Delivery.of(message)
+        if self._adopts(delivery.sequence, message):
+            return
+        taken = self._taken[delivery.sequence] = _Taken(message, delivery.deliveries)
+        # From here on: whatever is read before the job is ours must not cost the ticket.
+        self._unheld.begin(message)
+        try:
+            await self._judge(delivery, taken)
+        finally:
+            self._unheld.end(taken.message)
+            if self._taken.get(delivery.sequence) is taken:
+                del self._taken[delivery.sequence]
+
+    def _adopts(self, sequence: int, message: Msg) -> bool:
+        """Return whether a delivery is of a ticket that is in hand here: what holds it goes on with the new message."""
+        held, taken = self._held.get(sequence), self._taken.get(sequence)
+        if held is not None:
+            held.adopt(message)
+        elif taken is not None:
+            self._unheld.end(taken.message)
+            taken.message = message
+            self._unheld.begin(message)
+        return held is not None or taken is not None
+
+    async def _judge(self, delivery: Delivery, taken: _Taken) -> None:
+        run = await self._heard(delivery, taken)
         if run is None:
             return
-        delivery = Delivery.of(message)
         ticket = Ticket(run.tenant, run.job, run.at, delivery.sequence, delivery.deliveries)
-        taken = _Taken(ticket.delivery)
-        taking = self._take(ticket, message, _brought(run, ticket), taken)
+        message, taking = taken.message, self._take(ticket, _brought(run, ticket), taken)
         # What the ticket brought must not stay in memory for as long as the job runs.
         del run
         try:
@@ -113,15 +138,11 @@ class Lane:
         except Retry as error:
             log.warning("ticket given back", job=ticket.job_id, why=str(error))
             with suppress(nats_errors.Error):
-                await message.nak(delay=error.after_s)
+                await taken.message.nak(delay=error.after_s)
 
-    async def _heard(self, message: Msg) -> RunJob | None:
+    async def _heard(self, delivery: Delivery, taken: _Taken) -> RunJob | None:
         """Read what a ticket says; None: it has been dealt with."""
-        delivery = Delivery.of(message)
-        held = self._held.get(delivery.sequence)
-        if held is not None:
-            held.adopt(message)
-            return None
+        message = taken.message
         try:
             run = await self._bus.hear(RunJob, message)
             _lighten(message, run)
@@ -147,7 +168,7 @@ class Lane:
         if taken.ended is not None:
             await self._services.budgets.settle(unread(taken.ended, ticket))
 
-    async def _take(self, ticket: Ticket, message: Msg, head: Head | None, taken: _Taken) -> None:
+    async def _take(self, ticket: Ticket, head: Head | None, taken: _Taken) -> None:
         """Judge a ticket by the log's last record and do what that says; a lost race is judged again.
 
         The record that a ticket brought is believed to be the last until the claim is appended after it, or refused.
@@ -160,11 +181,11 @@ class Lane:
                 case Verdict.CLAIM:
                     assert head is not None
                     try:
-                        held = await self._claim(jobs, head, ticket, message)
+                        held = await self._claim(jobs, head, ticket, taken)
                         taken.held = held is not None
                         # The record that the claim was decided by must not stay in memory for as long as the job runs.
                         head = None
-                        return await self._hold(held) if held else None
+                        return await self._hold(held, taken) if held else None
                     except ClaimLost:
                         head = None
                 case Verdict.SETTLE:
@@ -172,34 +193,33 @@ class Lane:
                     taken.end(head, ticket)
                     if head.values[-1].get("error", {}).get("code") == CRASH_LOOP:
                         # The executor that gave the job up may have died before it had put the ticket aside.
-                        return await self._crash_loops.put_aside(jobs, head.events, message)
+                        return await self._crash_loops.put_aside(jobs, head.events, taken.message)
                     job = fold([event async for event in jobs.read()])
-                    return await self._unheld.during(message, self._services.follow_up.ended(job, message))
+                    return await self._services.follow_up.ended(job, taken.message)
                 case Verdict.PARKED:
                     assert head is not None
                     last = head.events[-1]
                     assert isinstance(last, e.JobParked)
-                    return await self._unheld.during(
-                        message, self._services.follow_up.parked(ticket.tenant, head, last, message)
-                    )
+                    return await self._services.follow_up.parked(ticket.tenant, head, last, taken.message)
                 case Verdict.STALE:
-                    return await message.ack()
+                    return await taken.message.ack()
                 case Verdict.FORGET:
                     return None
 
-    async def _claim(self, jobs: JobLog, head: Head, ticket: Ticket, message: Msg) -> HeldJob | None:
+    async def _claim(self, jobs: JobLog, head: Head, ticket: Ticket, taken: _Taken) -> HeldJob | None:
         """Return the job as it will be held; None: there is nothing to hold, and the ticket has been dealt with."""
         attempt = 1 if head.state is not State.ACTIVE else head.attempt + 1
         if attempt > CLAIMS_MAX:
-            await self._crash_loops.give_up(jobs, head, ticket, message, attempt)
+            await self._crash_loops.give_up(jobs, head, ticket, taken.message, attempt)
             return None
         try:
             writer = await self._claims.claim(jobs, head, ticket, attempt)
         except Unreadable as error:
-            return await self._leave(ticket, message, str(error))
+            return await self._leave(ticket, taken.message, str(error))
         if writer is None:
             return None
-        return HeldJob(self._bus, ticket, message, writer, draining=self._draining, heartbeats=self._heartbeats)
+        # A redelivery may have come while the log was read.
+        return HeldJob(self._bus, ticket, taken.message, writer, draining=self._draining, heartbeats=self._heartbeats)
 
     async def _leave(self, ticket: Ticket, message: Msg, why: str) -> None:
         """Do not hold what this build cannot read whole: a tolerant writer would go on from a wrong state."""
@@ -207,9 +227,11 @@ class Lane:
         log.warning("job left to a newer build", job=ticket.job_id, why=why)
         await message.nak(delay=max(UNKNOWN_RETRY_S, pause_s(ticket.delivery)))
 
-    async def _hold(self, held: HeldJob) -> None:
+    async def _hold(self, held: HeldJob, taken: _Taken) -> None:
         key = (held.ticket.tenant, held.ticket.job_id)
         self._held[held.ticket.sequence] = self._by_job[key] = held
+        # It has a heartbeat of its own.
+        self._unheld.end(taken.message)
         metrics.jobs_in_flight.labels(self._consumer.name).inc()
         try:
             await run_job(self._services, held)
@@ -223,9 +245,11 @@ class Lane:
 
 
 class _Taken:
-    """How far a delivery of a ticket has come."""
+    """How far a ticket has come."""
 
-    def __init__(self, delivery: int) -> None:
+    def __init__(self, message: Msg, delivery: int) -> None:
+        self.message = message
+        """Of its newest delivery here."""
         self.tries = delivery
         """Deliveries that may have failed as this one did."""
         self.held = False

@@ -39,6 +39,9 @@ class Heartbeat:
 
     async def during(self, message: Msg, doing: Awaitable[None]) -> None:
         """Do what may take long with a message, which must not come again meanwhile, a slot each time."""
+        if message.reply in self._in_hand:
+            await doing
+            return
         self.begin(message)
         try:
             await doing
