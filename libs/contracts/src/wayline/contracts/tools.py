@@ -118,6 +118,10 @@ class ServerAway(Frozen):
 
     name: str
     why: str = ""
+    known: bool = Field(
+        default=True, description="Whether its tools are listed: it was reached, or they were approved before."
+    )
+    tried: bool = Field(default=True, description="False: this replica has just started and not reached it yet.")
 
 
 class MissingTool(Frozen):

@@ -214,6 +214,8 @@ class Tools(NamedTuple):
 
     offered: tuple[ToolDefinition, ...] | None = None
     """The tools of every prompt, as they were at the first call."""
+    absent: tuple[str, ...] = ()
+    """Servers of which no tool was listed at the first call, although the agent may use some."""
     discovered: tuple[ToolDefinition, ...] = ()
     """Tools that the model was told of later, oldest first; a name may come again with another definition."""
     deferred_tokens: int = 0

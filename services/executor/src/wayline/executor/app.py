@@ -49,7 +49,9 @@ async def build(
     sandbox = Sandbox(workers_max=settings.programs_at_once)
     services = RunServices(
         models=models,
-        tools=ToolRegistry(bus, fresh_s=settings.tools_fresh_s, wait_s=settings.tool_wait_s),
+        tools=ToolRegistry(
+            bus, fresh_s=settings.tools_fresh_s, wait_s=settings.tool_wait_s, absent_wait_s=settings.absent_tools_wait_s
+        ),
         follow_up=FollowUp(bus, budgets, histories, children),
         histories=histories,
         gates=gates,

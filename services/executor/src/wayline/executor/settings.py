@@ -31,6 +31,12 @@ class Settings(EnvironmentSettings, EndpointSettings):
     tool_wait_s: float = Field(
         default=6.0, gt=0, description="One wait for a tool's reply before it is asked again; one takes 4 s at most."
     )
+    absent_tools_wait_s: float = Field(
+        default=60.0,
+        ge=0,
+        description="How long a new job waits for tools of an MCP server that was not reached yet; it then begins "
+        "without them, and says so.",
+    )
     programs_at_once: int = Field(
         default=WORKERS_MAX, ge=1, description="Programs of agents with `code` that compute at once; others wait."
     )

@@ -143,6 +143,18 @@ SELECT pinned_at IS NOT NULL AS begun, tool, approved_sha256, waiting_sha256
 FROM servers LEFT JOIN definitions ON definitions.tenant = servers.tenant AND definitions.server = servers.name
 WHERE servers.tenant = $1 AND servers.name = $2;
 
+-- name: approved_definitions
+-- One row at least for a server that was reached once; none of its tools where its instructions wait for approval.
+SELECT approved
+FROM servers LEFT JOIN definitions
+    ON definitions.tenant = servers.tenant AND definitions.server = servers.name
+    AND tool <> '' AND approved IS NOT NULL AND waiting_sha256 IS NULL AND NOT EXISTS (
+        SELECT FROM definitions AS instructions
+        WHERE instructions.tenant = servers.tenant AND instructions.server = servers.name AND instructions.tool = ''
+            AND instructions.waiting_sha256 IS NOT NULL
+    )
+WHERE servers.tenant = $1 AND servers.name = $2 AND pinned_at IS NOT NULL;
+
 -- name: pin_first
 -- One replica pins what a server offers first; the others read it.
 WITH first AS (

@@ -77,7 +77,9 @@ class Settings(EnvironmentSettings):
         default=False,
         description="Let tenants' servers be at loopback, private and link-local addresses.",
     )
-    servers_per_tenant_max: int = Field(default=50, ge=1, description="Servers that a tenant may save.")
+    servers_per_tenant_max: int = Field(
+        default=200, ge=1, description="MCP servers that a tenant may save, and services on the bus it may have."
+    )
     reread_every_s: float = Field(
         default=15,
         gt=0,

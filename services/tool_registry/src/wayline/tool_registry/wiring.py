@@ -177,13 +177,14 @@ class Handlers:
         logins = AuthorizationHandlers(
             tables.servers, tables.authorizations, adapters.auth.client, administration.announce
         )
+        search = SearchHandlers(servers, adapters.embeddings, tables.definitions)
         return cls(
             announcements=announcements,
-            calls=CallHandlers(servers, running, tables.ledger),
+            calls=CallHandlers(servers, running, tables.ledger, search.prepare),
             impact=ImpactHandlers(bus, administration, tables.definitions, servers, of_tenants, arguments, settings),
             logins=logins,
             resources=ResourceHandlers(tables.servers, servers, of_tenants, settings),
-            search=SearchHandlers(servers, adapters.embeddings, tables.definitions),
+            search=search,
             servers=administration,
             rereading=rereading,
         )
@@ -257,5 +258,6 @@ def _servers(
         of_tenants=of_tenants,
         on_bus=on_bus,
         list_within_s=settings.list_within_s,
+        ready_within_s=settings.connect_timeout_s + settings.list_within_s,
         missing=settings.missing_tools(),
     )

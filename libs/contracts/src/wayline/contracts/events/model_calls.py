@@ -52,6 +52,10 @@ class ModelRequested(Event):
     tools: tuple[ToolDefinition, ...] | None = Field(
         default=None, description="The tools offered; None: the same as in the request before."
     )
+    absent: tuple[str, ...] = Field(
+        default=(),
+        description="Servers of whose tools the agent may use some, and of which none was listed when the job began.",
+    )
     deferred_tokens: int = Field(
         default=0,
         description="Estimated tokens of definitions that its prompt is spared, because tools are found when needed.",

@@ -32,6 +32,8 @@ def _rerouted(job: Job, _: e.JobRerouted) -> Changes:
 
 def _model_requested(job: Job, event: e.ModelRequested) -> Changes:
     offered: Changes = {} if event.tools is None else _offered(job, event.tools, event.deferred_tokens)
+    if event.absent:
+        offered |= {"absent": event.absent}
     # What a prompt has held is never another one later.
     return offered | {"shortened": ()} if job.tools.shortened else offered
 

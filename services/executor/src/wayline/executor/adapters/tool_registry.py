@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
+
+import structlog
 
 from wayline.chassis import Bus, Failpoint, keep_trying, reach
 from wayline.chassis.concurrency.single_flight import SingleFlight
@@ -28,10 +31,13 @@ from wayline.contracts.tools import (
     ToolReply,
     VoidTool,
 )
+from wayline.executor.decide.absent_tools import absent_servers, worth_waiting
 from wayline.executor.decide.approvals import answer_to_call, arguments_of, digest_to_call
 from wayline.executor.prompt.builtin_tools import may_use
 from wayline.journal import Call, Job
 from wayline.telemetry import JobTrace
+
+log = structlog.get_logger()
 
 ASK_AGAIN_S = 0.2
 ASK_AFTER_BUG_S = 1.0
@@ -48,6 +54,11 @@ SETTLE_UNKNOWN_S = 5.0
 not."""
 SEARCH_TRIES = 5
 LISTINGS_MAX = 1_024
+ABSENT_WAIT_S = 60.0
+"""How long a job waits before its first call for a server that the registry has not reached yet."""
+ABSENT_PAUSE_S = 0.5
+GIVEN_UP_S = 300.0
+"""How long a server that was waited for in vain delays no other job."""
 NOBODY_KNOWS = "nobody knows whether it took effect"
 
 
@@ -58,6 +69,15 @@ Allowed = tuple[str, tuple[str, ...], tuple[str, ...]]
 def _allowed(job: Job) -> Allowed:
     assert job.routing.config is not None
     return job.tenant, job.routing.config.tools, job.routing.config.tools_off
+
+
+class _Listing(NamedTuple):
+    """The tools that an agent may use, and the servers of which none is listed."""
+
+    until: float
+    """How long it is used again."""
+    tools: tuple[ToolDefinition, ...]
+    absent: tuple[str, ...]
 
 
 class Stopwatch:
@@ -74,33 +94,73 @@ class Stopwatch:
 class ToolRegistry:
     """The tool registry, asked until it knows."""
 
-    def __init__(self, bus: Bus, *, fresh_s: float, wait_s: float) -> None:
+    def __init__(self, bus: Bus, *, fresh_s: float, wait_s: float, absent_wait_s: float = ABSENT_WAIT_S) -> None:
         self._bus = bus
         self._fresh_s = fresh_s
         self._wait_s = wait_s
-        self._listed: dict[Allowed, tuple[float, tuple[ToolDefinition, ...]]] = {}
+        self._absent_wait_s = absent_wait_s
+        self._listed: dict[Allowed, _Listing] = {}
+        self._given_up: dict[tuple[str, str], float] = {}
+        """Until when a server of a tenant is not waited for again."""
         self._listings = SingleFlight[Allowed, ToolList]()
 
     def known(self, job: Job) -> tuple[ToolDefinition, ...] | None:
         """Return the tools the job's agent may use, where a listing is fresh enough; None: ask for them."""
         assert job.routing.config is not None
-        until, tools = self._listed.get(_allowed(job), (0.0, ()))
-        return tools if until > time.monotonic() or not job.routing.config.tools else None
+        if not job.routing.config.tools:
+            return ()
+        listing = self._listed.get(_allowed(job))
+        return None if listing is None or listing.until <= time.monotonic() else listing.tools
+
+    def absent(self, job: Job) -> tuple[str, ...]:
+        """Return the servers whose tools the last listing lacked, and of which the job's agent may use some."""
+        listing = self._listed.get(_allowed(job))
+        return () if listing is None else listing.absent
 
     async def offered(self, job: Job) -> tuple[ToolDefinition, ...]:
-        """Return the tools the job's agent may use, sorted by name; wait for a registry that is away."""
+        """Return the tools the job's agent may use, sorted by name; wait for a registry that is away.
+
+        Before a job's first call a server is waited for too that the registry has not reached yet.
+        """
         assert job.routing.config is not None
         key = _allowed(job)
-        asking = partial(self._bus.ask, ListTools(tenant=job.tenant, patterns=job.routing.config.tools), ToolList)
-        listed = await keep_trying("list tools", lambda: self._listings.fetch(key, asking))
+        listed = await self._complete(job, key) if job.tools.offered is None else await self._list(job, key)
         if len(self._listed) >= LISTINGS_MAX:
             self._listed.clear()
         # The same object as long as it says the same, so that jobs can tell at a glance that nothing is new.
         usable = tuple(tool for tool in listed.tools if may_use(job, tool.name))
-        _, before = self._listed.get(key, (0.0, usable))
-        tools = before if before == usable else usable
-        self._listed[key] = (time.monotonic() + self._fresh_s, tools)
+        before = self._listed.get(key)
+        tools = usable if before is None or before.tools != usable else before.tools
+        absent = tuple(one.name for one in absent_servers(job.routing.config.tools, listed.away))
+        self._listed[key] = _Listing(time.monotonic() + self._fresh_s, tools, absent)
         return tools
+
+    async def _list(self, job: Job, key: Allowed) -> ToolList:
+        assert job.routing.config is not None
+        asking = partial(self._bus.ask, ListTools(tenant=job.tenant, patterns=job.routing.config.tools), ToolList)
+        return await keep_trying("list tools", lambda: self._listings.fetch(key, asking))
+
+    async def _complete(self, job: Job, key: Allowed) -> ToolList:
+        """Return a listing without absent servers, or one that was waited for as long as it may be."""
+        assert job.routing.config is not None
+        until = time.monotonic() + self._absent_wait_s
+        while True:
+            listed = await self._list(job, key)
+            names = worth_waiting(job.routing.config.tools, listed.away)
+            now = time.monotonic()
+            waited_for = [name for name in names if self._given_up.get((job.tenant, name), 0.0) <= now]
+            if not waited_for:
+                return listed
+            if now >= until:
+                self._give_up(job.tenant, waited_for, now)
+                return listed
+            # Another replica may know them already.
+            await asyncio.sleep(ABSENT_PAUSE_S)
+
+    def _give_up(self, tenant: str, names: Sequence[str], now: float) -> None:
+        log.warning("a job begins without tools of servers", tenant=tenant, servers=names)
+        self._given_up = {key: until for key, until in self._given_up.items() if until > now}
+        self._given_up |= {(tenant, name): now + GIVEN_UP_S for name in names}
 
     async def definition_now(self, job: Job, name: str) -> ToolDefinition | None:
         """Return a tool's definition as the registry has it now, past any listing that is fresh enough; None: gone."""

@@ -6,6 +6,7 @@ from typing import Literal
 
 from wayline.contracts.chat import AssistantMessage, NoteMessage, ToolMessage
 from wayline.contracts.jobs import Failure
+from wayline.executor.decide.absent_tools import began_without
 from wayline.executor.decide.actions import Action, Complete, Correct, Fail
 from wayline.executor.decide.retry_or_reroute import escalate, next_fallback
 from wayline.journal import Job
@@ -55,8 +56,12 @@ def after_answer(job: Job, answer: AssistantMessage, *, more: bool) -> Action:
         if job.routing.config is None or job.routing.config.output_schema is None
         else unwrapped(answer.text)
     )
-    lacking = f"the answer was given without required tools: {missing}" if missing else None
+    lacking = f"the answer was given without required tools: {missing}" if missing else _began_without(job)
     return Complete(text, answer.citations, partial=cut is not None, reason=cut or lacking)
+
+
+def _began_without(job: Job) -> str | None:
+    return None if job.routing.config is None else began_without(job.routing.config.tools, job.tools.absent)
 
 
 def _missing_tools(job: Job) -> str:

@@ -48,11 +48,12 @@ def prepare_call(
     *,
     listed: Sequence[ToolDefinition],
     files: Mapping[str, File] | None = None,
+    absent: Sequence[str] = (),
 ) -> PreparedCall:
     """Return a job's next call, its prompt compared with the one before.
 
     `hashes` has read the prompt before and reads this one. `listed` are all tools that the job may use, also those
-    that it has to find; `files` are the bytes of its attachments.
+    that it has to find; `files` are the bytes of its attachments, `absent` the servers of which no tool is listed.
     """
     tools = offered_tools(job, listed)
     whole = model_request(job, step=action.step, attempt=action.attempt, tools=tools, files=files)
@@ -67,6 +68,7 @@ def prepare_call(
         "provider": request.card.provider,
         "model": request.card.model,
         "tools": tools if job.tools.offered is None else None,
+        "absent": tuple(absent) if job.tools.offered is None else (),
         "deferred_tokens": deferred_tokens(job, tools, listed),
         "prefix": prefix,
         "cache_break": cache_break(job, prefix, hashes),

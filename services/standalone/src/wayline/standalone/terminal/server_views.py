@@ -204,6 +204,9 @@ def report(found: dict[str, Any]) -> RenderableType:
 
 
 def _tools(server: dict[str, Any]) -> str:
+    if server["state"] == "connecting" and not server["tools"]:
+        # Nobody knows yet.
+        return "…"
     left_out = server.get("left_out")
     return f"{server['tools']} ({left_out} left out)" if left_out else str(server["tools"])
 

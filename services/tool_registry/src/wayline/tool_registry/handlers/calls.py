@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from wayline.contracts.errors import Reject
+from wayline.contracts.errors import Reject, Unavailable
 from wayline.contracts.tools import (
     CallTool,
     CancelTool,
@@ -20,7 +21,7 @@ from wayline.contracts.tools import (
 from wayline.llm.tokens import estimate
 from wayline.tool_registry.calls.ledger import Ledger
 from wayline.tool_registry.calls.running_calls import RunningCalls
-from wayline.tool_registry.tools.catalogue import select
+from wayline.tool_registry.tools.catalogue import Tool, select
 from wayline.tool_registry.tools.tool_servers import ToolServers
 
 KEY_PARTS_MIN = 4
@@ -34,11 +35,22 @@ class CallHandlers:
     servers: ToolServers
     calls: RunningCalls
     ledger: Ledger
+    prepare: Callable[[str, Mapping[str, Tool]], Awaitable[None]]
+    """Hears which tools a tenant has: they may be searched soon."""
 
     async def list_tools(self, ask: ListTools) -> ToolList:
-        """Say which tools there are."""
-        tools = select(await self.servers.tools(ask.tenant), ask.patterns)
-        away = tuple(ServerAway(name=name, why=why) for name, why in self.servers.away(ask.tenant).items())
+        """Say which tools there are. Raises Unavailable before it is known which servers there are."""
+        there = await self.servers.tools(ask.tenant)
+        tools = select(there, ask.patterns)
+        if not self.servers.is_read:
+            raise Unavailable("tool-registry", detail="it has not read yet which servers there are")
+        unknown = await self.servers.unknown(ask.tenant)
+        why = {**dict.fromkeys(unknown, "it is being connected"), **self.servers.away(ask.tenant)}
+        away = tuple(
+            ServerAway(name=name, why=one, known=name not in unknown, tried=unknown.get(name, True))
+            for name, one in why.items()
+        )
+        await self.prepare(ask.tenant, there)
         missing = tuple(MissingTool(name=name, why=why) for name, why in self.servers.missing.items())
         return ToolList(tools=tools, away=away, missing=missing)
 

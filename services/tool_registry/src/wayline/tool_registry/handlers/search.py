@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from wayline.contracts.tools import FoundTools, SearchTools
+from wayline.contracts.tools import FoundTools, SearchTools, UnusableTool
 from wayline.store import PostgresUnavailable
 from wayline.tool_registry.adapters.tables.definition_table import DefinitionTable
 from wayline.tool_registry.adapters.tool_embeddings import ToolEmbeddings
 from wayline.tool_registry.tool_search import Entry, ToolIndexes, find_tools
+from wayline.tool_registry.tools.catalogue import Tool
 from wayline.tool_registry.tools.definitions import PinnedAway
 from wayline.tool_registry.tools.tool_servers import ToolServers
 from wayline.tool_registry.tools.unusable_tools import unusable_tools
+
+PREPARED_MIN = 200
+"""Tools of a tenant whose index takes long enough to be made before it is searched."""
 
 
 @dataclass(frozen=True)
@@ -26,14 +31,27 @@ class SearchHandlers:
     async def search_tools(self, ask: SearchTools) -> FoundTools:
         """Find the tools that fit, among all of a tenant; those that cannot be called are named."""
         tools = await self.servers.tools(ask.tenant)
-        away = unusable_tools(await self._pinned(ask.tenant), self.servers.missing)
-        unusable = {tool.name: one for tool, one in away if tool.name not in tools}
-        about = await self.servers.instructions(ask.tenant)
-        entries = [Entry(tool.definition, about.get(tool.definition.server, "")) for _, tool in sorted(tools.items())]
-        entries += [Entry(tool) for tool, _ in away if tool.name in unusable]
+        entries, unusable = await self._entries(ask.tenant, tools)
         index = await self.indexes.of(ask.tenant, entries)
         similar = await self.embeddings.similar(ask.tenant, ask.query, index)
-        return find_tools(index, ask, similar, searched=len(tools), unusable=unusable)
+        found = find_tools(index, ask, similar, searched=len(tools), unusable=unusable)
+        # The index may be that of a moment ago.
+        there = tuple(one for one in found.tools if one.tool.name in tools)
+        return found.model_copy(update={"tools": there})
+
+    async def prepare(self, tenant: str, tools: Mapping[str, Tool]) -> None:
+        """Begin to index many tools before they are searched: a job that has just listed them may."""
+        if len(tools) >= PREPARED_MIN:
+            entries, _ = await self._entries(tenant, tools)
+            self.indexes.prepare(tenant, entries)
+
+    async def _entries(self, tenant: str, tools: Mapping[str, Tool]) -> tuple[list[Entry], dict[str, UnusableTool]]:
+        """Return what is searched, and which of it nobody can call now."""
+        away = unusable_tools(await self._pinned(tenant), self.servers.missing)
+        unusable = {tool.name: one for tool, one in away if tool.name not in tools}
+        about = await self.servers.instructions(tenant)
+        entries = [Entry(tool.definition, about.get(tool.definition.server, "")) for _, tool in sorted(tools.items())]
+        return [*entries, *(Entry(tool) for tool, _ in away if tool.name in unusable)], unusable
 
     async def _pinned(self, tenant: str) -> list[PinnedAway]:
         try:

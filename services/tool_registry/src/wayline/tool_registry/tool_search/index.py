@@ -71,8 +71,17 @@ class _Posting(NamedTuple):
 class ToolIndex:
     """Finds tools by words. Made once for a set of tools; a search looks only at those that have a word of it."""
 
-    def __init__(self, entries: Iterable[Entry]) -> None:
-        known = [(entry.tool, _terms_of(entry)) for entry in entries]
+    def __init__(self, entries: Iterable[Entry], *, before: ToolIndex | None = None) -> None:
+        """Take the tools, and the index of before: the words of a tool that is the same are not looked for again."""
+        same = {} if before is None else before._terms_by_tool
+        self._terms_by_tool: dict[int, tuple[Entry, _ToolTerms]] = {}
+        known: list[tuple[ToolDefinition, _ToolTerms]] = []
+        for entry in entries:
+            kept = same.get(id(entry.tool))
+            # The entry is kept beside: as long as it is there, no other tool has its identity.
+            own = kept[1] if kept is not None and kept[0] == entry else _terms_of(entry)
+            self._terms_by_tool[id(entry.tool)] = entry, own
+            known.append((entry.tool, own))
         self._tools = [tool for tool, _ in known]
         terms = [one for _, one in known]
         self._postings = _weighted(terms)

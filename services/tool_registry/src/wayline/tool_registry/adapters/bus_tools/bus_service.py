@@ -74,6 +74,8 @@ class BusService:
         self.last_seen = datetime.now(UTC)
         self.tried = asyncio.Event()
         self.tried.set()
+        self.listed = self.tried
+        self.known = True
         self._calls = calls
         self._settings = settings
         self._arguments = arguments

@@ -1,15 +1,16 @@
-"""List what a connected server offers, page by page."""
+"""List what a connected server offers, page by page; a tool that cannot be read takes no other one away."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import structlog
-from pydantic import RootModel
+from pydantic import RootModel, ValidationError
 
-from wayline.tool_registry.tools.definitions import Definition, can_be_kept, definition_of
+from wayline.tool_registry.tools.definitions import TOOLS_MAX, Definition, can_be_kept, definition_of
+from wayline.tool_registry.tools.visible_text import visible
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 PAGES_MAX = 100
+WHY_CHARS = 200
+NAMED_CHARS = 100
+OPTIONAL = ("title", "annotations", "outputSchema", "icons", "execution", "_meta")
+"""What a tool can be called without: where one of them is wrong, it is left away."""
 
 
 class _RawPage(RootModel[dict[str, Any]]):
@@ -33,6 +38,15 @@ class OfferedTool:
 
 
 @dataclass(frozen=True)
+class OfferedTools:
+    """What a server offers."""
+
+    tools: list[OfferedTool] = field(default_factory=list)
+    unread: dict[str, str] = field(default_factory=dict)
+    """Why each of the others cannot be read, by its server's name for it, or by its place."""
+
+
+@dataclass(frozen=True)
 class RedactedTool:
     """A tool without its server's secrets, and its definition."""
 
@@ -42,55 +56,117 @@ class RedactedTool:
 
 def redacted_tools(offered: Iterable[OfferedTool], without_secrets: Callable[[Any], Any]) -> list[RedactedTool]:
     """Return tools in the order of their names; left out is one whose name cannot be kept or holds a secret."""
-    from mcp_types import Tool
-
     taken: list[RedactedTool] = []
     for one in offered:
         shown = without_secrets(one.raw)
         if not can_be_kept(one.tool.name) or shown.get("name") != one.tool.name:
             log.warning("tool left out", why="its name holds a secret, or characters that cannot be kept")
             continue
-        tool = one.tool if shown == one.raw else Tool.model_validate(shown, by_name=False)
-        taken.append(RedactedTool(tool, definition_of(one.raw, shown=shown)))
+        tool = one.tool if shown == one.raw else read_tool(shown)
+        if not isinstance(tool, str):
+            taken.append(RedactedTool(tool, definition_of(one.raw, shown=shown)))
     # Two names may become one of ours: which of the tools gets it must not depend on the order of a list.
     return sorted(taken, key=lambda one: one.tool.name)
 
 
-async def offered_tools(client: Client) -> list[OfferedTool]:
-    """Return all tools of a server."""
-    found: list[OfferedTool] = []
+def read_tool(raw: Any) -> Tool | str:
+    """Return a tool, or why it cannot be read; one without a schema takes no arguments."""
+    from mcp_types import Tool
+
+    if not isinstance(raw, dict) or not isinstance(raw.get("name"), str):
+        return "it has no name"
+    whole = raw if raw.get("inputSchema") is not None else {**raw, "inputSchema": {"type": "object", "properties": {}}}
+    if not isinstance(whole["inputSchema"], dict):
+        return "its inputSchema is not an object"
+    try:
+        return Tool.model_validate(whole, by_name=False)
+    except ValidationError:
+        pass
+    try:
+        needed = {key: value for key, value in whole.items() if key not in OPTIONAL}
+        if not isinstance(needed.get("description", ""), str):
+            del needed["description"]
+        return Tool.model_validate(needed, by_name=False)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"[:WHY_CHARS]
+
+
+async def offered_tools(client: Client) -> OfferedTools:
+    """Return all tools of a server; a cursor that repeats, or that brings nothing new, ends the list."""
+    found = OfferedTools()
     cursor: str | None = None
+    cursors: set[str] = set()
+    names: set[str] = set()
     for _ in range(PAGES_MAX):
-        page, cursor = await _tools_page(client, cursor)
-        found += page
-        if cursor is None:
+        page, unread, cursor = await _tools_page(client, cursor)
+        new = [one for one in page if one.tool.name not in names]
+        found.tools.extend(new)
+        found.unread.update(unread)
+        names.update(one.tool.name for one in new)
+        if cursor is None or cursor in cursors or (page and not new) or len(found.tools) > TOOLS_MAX:
             break
+        cursors.add(cursor)
     return found
 
 
-async def _tools_page(client: Client, cursor: str | None) -> tuple[list[OfferedTool], str | None]:
-    from mcp_types import ListToolsRequest, ListToolsResult, PaginatedRequestParams
+async def first_page(client: Client) -> None:
+    """Ask for the first tools, only to hear whether the server answers."""
+    await _raw_page(client, None)
 
-    # Not `list_tools`: its models drop the fields that they do not know.
+
+async def _raw_page(client: Client, cursor: str | None) -> dict[str, Any]:
+    from mcp_types import ListToolsRequest, PaginatedRequestParams
+
+    # Not `list_tools`: its models drop the fields that they do not know, and refuse a page for one tool.
     request = ListToolsRequest(params=PaginatedRequestParams(cursor=cursor))
-    raw = (await client.session.send_request(request, _RawPage)).root
-    page = ListToolsResult.model_validate(raw, by_name=False)
-    offered = [OfferedTool(tool, of) for tool, of in zip(page.tools, raw["tools"], strict=True)]
+    return (await client.session.send_request(request, _RawPage)).root
+
+
+async def _tools_page(client: Client, cursor: str | None) -> tuple[list[OfferedTool], dict[str, str], str | None]:
+    from mcp_types import ListToolsResult
+
+    raw = await _raw_page(client, cursor)
+    listed = raw.get("tools")
+    if not isinstance(listed, list):
+        raise ValueError("its list of tools is not a list")
+    offered: list[OfferedTool] = []
+    unread: dict[str, str] = {}
+    for number, one in enumerate(listed):
+        tool = read_tool(one)
+        if isinstance(tool, str):
+            unread[_named(one, number)] = visible(tool)
+        else:
+            offered.append(OfferedTool(tool, one))
+    following = raw.get("nextCursor")
+    following = following if isinstance(following, str) else None
+    page = ListToolsResult(tools=[one.tool for one in offered], next_cursor=following)
     # What `list_tools` does with a page: a call needs the headers and the schemas that it notes.
-    complete = cursor is None and page.next_cursor is None
-    kept = client.session._absorb_tool_listing(page, complete=complete)  # pyright: ignore[reportPrivateUsage]
+    kept = client.session._absorb_tool_listing(  # pyright: ignore[reportPrivateUsage]
+        page, complete=cursor is None and following is None
+    )
     usable = {id(tool) for tool in kept.tools}
-    return [one for one in offered if id(one.tool) in usable], page.next_cursor
+    for one in offered:
+        if id(one.tool) not in usable:
+            unread[_named(one.raw, 0)] = "its x-mcp-header is not valid"
+    return [one for one in offered if id(one.tool) in usable], unread, following
+
+
+def _named(raw: Any, number: int) -> str:
+    name = raw.get("name") if isinstance(raw, dict) else None
+    return visible(name[:NAMED_CHARS]) if isinstance(name, str) and name else f"tool {number + 1} of the list"
 
 
 async def every_page(ask: Callable[..., Awaitable[Any]], what: str) -> list[Any]:
-    """Return what a list of a server holds, over as many pages as it takes."""
+    """Return what a list of a server holds, over as many pages as it takes; a cursor that repeats ends it."""
     found: list[Any] = []
     cursor: str | None = None
+    cursors: set[str | None] = set()
     for _ in range(PAGES_MAX):
         page = await ask(cursor=cursor)
         found += getattr(page, what)
         cursor = page.next_cursor
-        if cursor is None:
+        if cursor is None or cursor in cursors:
             break
+        cursors.add(cursor)
     return found

@@ -24,6 +24,10 @@ class ServerTask:
         """Why each tool that the server offers cannot be used as it is defined, by the server's name for it."""
         self.tried = asyncio.Event()
         """Set once the server could be called, or could not be reached."""
+        self.listed = asyncio.Event()
+        """Set once its tools are known, or it could not be reached."""
+        self.known = False
+        """Whether its tools are known: it was reached, or they were approved before."""
         self._usable = asyncio.Event()
         self._closing = False
         self._task: asyncio.Task[None] | None = None

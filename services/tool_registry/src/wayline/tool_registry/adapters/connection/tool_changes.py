@@ -17,8 +17,29 @@ log = structlog.get_logger()
 
 CHANGED_PAUSE_S = 0.25
 """How long after a change the tools are asked for: a server that announces many tools one by one is asked once."""
+CHANGED_PAUSE_MAX_S = 30.0
+"""The same for a server that announces changes without end."""
+QUIET_S = 5.0
+"""How long after its tools were asked for a server is silent that is then heard at once again."""
 LISTEN_AGAIN_S = 5.0
 """How long after a stream of changes has ended the next one is opened; meanwhile the poll finds changes."""
+
+
+class ChangePause:
+    """The pause before tools are asked for again: it doubles while a server goes on announcing changes."""
+
+    def __init__(self) -> None:
+        self._pause_s = CHANGED_PAUSE_S
+        self._asked_at: float | None = None
+
+    def after_change(self, now: float) -> float:
+        """Return how long to wait after a change that is the first since the tools were asked for."""
+        if self._asked_at is None or now - self._asked_at > max(QUIET_S, self._pause_s):
+            self._pause_s = CHANGED_PAUSE_S
+        else:
+            self._pause_s = min(2 * self._pause_s, CHANGED_PAUSE_MAX_S)
+        self._asked_at = now + self._pause_s
+        return self._pause_s
 
 
 class ToolChanges:
@@ -27,6 +48,7 @@ class ToolChanges:
     def __init__(self, changed: Callable[[], None]) -> None:
         self._changed = changed
         self._pending: asyncio.TimerHandle | None = None
+        self._pause = ChangePause()
 
     async def hear(self, message: IncomingMessage) -> None:
         """Take in a server's notification that its tools have changed, and pass over every other message."""
@@ -75,7 +97,8 @@ class ToolChanges:
 
     def _note(self) -> None:
         if self._pending is None:
-            self._pending = asyncio.get_running_loop().call_later(CHANGED_PAUSE_S, self._call_back)
+            loop = asyncio.get_running_loop()
+            self._pending = loop.call_later(self._pause.after_change(loop.time()), self._call_back)
 
     def _call_back(self) -> None:
         self._pending = None

@@ -14,7 +14,12 @@ from wayline.contracts.mcp_servers import OfferedCounts, OfferedTool, ServerRepo
 from wayline.contracts.server_config import CONFIG_MAX_BYTES, ServerSettings
 from wayline.tool_registry.adapters.connection.failures import reason
 from wayline.tool_registry.adapters.connection.mcp_library import load
-from wayline.tool_registry.adapters.connection.offered_tools import every_page, offered_tools, redacted_tools
+from wayline.tool_registry.adapters.connection.offered_tools import (
+    OfferedTools,
+    every_page,
+    offered_tools,
+    redacted_tools,
+)
 from wayline.tool_registry.adapters.connection.sessions import entered
 from wayline.tool_registry.adapters.connection.transport import Confinement, MakeAuth, Transport
 from wayline.tool_registry.settings import Settings
@@ -81,18 +86,20 @@ async def _tried(transport: Transport, server: ServerSettings, *, within_s: floa
     async with transport.opened():
         client = Client(transport.target(), cache=None)
         async with entered(client, within_s=within_s), asyncio.timeout_at(until):
-            offered = await offered_tools(client) if client.server_capabilities.tools else []
-            taken = redacted_tools(offered, transport.without_secrets)
+            offered = await offered_tools(client) if client.server_capabilities.tools else OfferedTools()
+            taken = await asyncio.to_thread(redacted_tools, offered.tools, transport.without_secrets)
             about = transport.without_secrets(client.instructions or "")
             require_moderate([*(one.definition for one in taken), instructions_of(client.instructions, shown=about)])
-            admitted = admit_all((one.tool for one in taken), server, Arguments(), retry_after_s=())
-            usable = [one.tool for one in taken if one.tool.name not in admitted.left_out]
+            tools = [one.tool for one in taken]
+            admitted = await asyncio.to_thread(admit_all, tools, server, Arguments(), retry_after_s=())
+            left_out = {**offered.unread, **admitted.left_out}
+            usable = [tool for tool in tools if tool.name not in left_out]
             report = await _report(client, server, usable, lambda text: visible(transport.hide(text)))
-    nameless = len(offered) - len(taken)
-    counts = report.counts.model_copy(update={"tools": len(offered)})
-    problems = left_out_lines(admitted.left_out, nameless=nameless)
+    nameless = len(offered.tools) - len(taken)
+    counts = report.counts.model_copy(update={"tools": len(offered.tools) + len(offered.unread)})
+    problems = left_out_lines(left_out, nameless=nameless)
     report = report.model_copy(update={"counts": counts, "problems": problems})
-    return TriedServer(report, tuple(one.definition for one in taken), admitted.left_out)
+    return TriedServer(report, tuple(one.definition for one in taken), left_out)
 
 
 async def _report(

@@ -63,8 +63,10 @@ class BuiltinServer(ServerTask):
         retry_after_s = self._settings.retry_after_s
         admitted = admit_all(offered, self._as_listed, self._arguments, retry_after_s=retry_after_s, prefix=False)
         self.tools, self.left_out = admitted.tools, admitted.left_out
+        self.known = True
         self._usable.set()
         self.tried.set()
+        self.listed.set()
 
     async def call(self, request: ToolRequest) -> CallToolResult:
         """Call a tool. Raises NotBegun, AnswerLost, TimedOut, Unusable, or the error that stops the request."""

@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import structlog
 
 from wayline.contracts.server_config import ServerSettings
+from wayline.store import PostgresUnavailable
 from wayline.tool_registry.adapters.connection.failures import call_error, is_lost, reason, refusal
+from wayline.tool_registry.adapters.connection.learn_tools import LearnedTools, ToolLearner
 from wayline.tool_registry.adapters.connection.mcp_input import send_call
 from wayline.tool_registry.adapters.connection.mcp_library import load
-from wayline.tool_registry.adapters.connection.offered_tools import RedactedTool, offered_tools, redacted_tools
+from wayline.tool_registry.adapters.connection.offered_tools import first_page
 from wayline.tool_registry.adapters.connection.questions import CallQuestions, Questions
 from wayline.tool_registry.adapters.connection.reconnect_wait import ReconnectWait
 from wayline.tool_registry.adapters.connection.redacted_results import redacted_result
@@ -27,8 +29,6 @@ from wayline.tool_registry.adapters.tables.definition_table import ServerPins
 from wayline.tool_registry.errors import AnswerLost, NeedsLogin, NotBegun, TimedOut, Unusable
 from wayline.tool_registry.settings import Settings
 from wayline.tool_registry.tools.arguments import Arguments
-from wayline.tool_registry.tools.catalogue import admit_all, own_name
-from wayline.tool_registry.tools.definitions import INSTRUCTIONS, Definition, instructions_of
 from wayline.tool_registry.tools.tool_servers import NEEDS_LOGIN, ToolRequest
 
 if TYPE_CHECKING:
@@ -41,8 +41,6 @@ Question: TypeAlias = "Callable[[Client], Awaitable[dict[str, Any]]]"
 
 OVERTIME_S = 5.0
 """How long after a tool's timeout its connection may still hold a call up."""
-INSTRUCTIONS_MAX_CHARS = 4_000
-"""Of a server's instructions, which only the search of tools reads."""
 PROBLEM_MAX = 300
 """The most characters of a server's error that are reported."""
 
@@ -73,8 +71,6 @@ class McpServer(ServerTask):
         super().__init__(server.name)
         self._server = server
         self._settings = settings
-        self._arguments = arguments
-        self._pins = pins
         self._lost = False
         self._woken = asyncio.Event()
         """Set where the connection is of no use any more, or the tools are to be asked for at once."""
@@ -84,6 +80,9 @@ class McpServer(ServerTask):
         connections_max = settings.calls_max + 1
         self._transport = Transport(
             server, connections_max=connections_max, confined=confined, authorize=authorize, on_end=self._lose
+        )
+        self._learner = ToolLearner(
+            server, settings, arguments, pins=pins, without_secrets=self._transport.without_secrets
         )
         self._problem = "it is being connected"
         self._under_way = 0
@@ -234,7 +233,7 @@ class McpServer(ServerTask):
         """Ask something harmless first: a pipe that broke unnoticed would make an effect's outcome unknown."""
         try:
             async with asyncio.timeout(within_s):
-                await client.session.list_tools()
+                await first_page(client)
         except TimeoutError:
             self._silent = True
             raise NotBegun(f"the server {self.name!r} has not answered anything within {within_s:g} s") from None
@@ -244,6 +243,7 @@ class McpServer(ServerTask):
 
     async def _run(self) -> None:
         await load()
+        await self._recall()
         wait = ReconnectWait(most_s=self._settings.reconnect_wait_max_s)
         async with self._transport.opened():
             while not self._closing:
@@ -266,6 +266,7 @@ class McpServer(ServerTask):
         self._client = None
         self._usable.clear()
         self.tried.set()
+        self.listed.set()
         return 0.0 if connected_at is None else time.monotonic() - connected_at
 
     async def _stay_connected(self) -> None:
@@ -281,9 +282,11 @@ class McpServer(ServerTask):
         within_s = self._settings.connect_timeout_s
         async with entered(client, within_s=within_s):
             await self._learn(client)
+            self.known = True
             self._client, self._connected_at = client, time.monotonic()
             self._usable.set()
             self.tried.set()
+            self.listed.set()
             log.info("mcp server is connected", server=self.name, tools=len(self.tools))
             async with self._changes.listening(client, within_s=within_s):
                 while not await self._is_lost(within_s=self._settings.probe_every_s):
@@ -314,18 +317,20 @@ class McpServer(ServerTask):
         self._woken.set()
 
     async def _learn(self, client: Client) -> None:
-        """Ask for the server's tools, page by page, and take in those that are as they were approved."""
-        async with asyncio.timeout(self._settings.connect_timeout_s):
-            offered = await offered_tools(client)
-        taken = redacted_tools(offered, self._transport.without_secrets)
-        instructions = self._transport.without_secrets(client.instructions or "")
-        held = await self._not_approved(taken, instructions_of(client.instructions, shown=instructions))
-        allowed = [one.tool for one in taken if one.tool.name not in held]
-        admitted = admit_all(allowed, self._server, self._arguments, retry_after_s=self._settings.retry_after_s)
-        self.tools, self.left_out = admitted.tools, admitted.left_out
-        self.instructions = "" if INSTRUCTIONS in held else instructions[:INSTRUCTIONS_MAX_CHARS]
-        self.held = {own_name(self.name, name): why for name, why in held.items()}
+        self._take(await self._learner.learn(client, within_s=self._settings.connect_timeout_s))
 
-    async def _not_approved(self, taken: Sequence[RedactedTool], instructions: Definition) -> dict[str, str]:
-        """Return why definitions must not be used that were not approved, by their server's name for them."""
-        return {} if self._pins is None else await self._pins.held([*(one.definition for one in taken), instructions])
+    async def _recall(self) -> None:
+        """List the tools as they were approved, until the server is reached: a job that begins now has them too."""
+        try:
+            recalled = await self._learner.recall()
+        except (NotBegun, PostgresUnavailable) as error:
+            log.info("tools of a server are known only once it is reached", server=self.name, why=str(error))
+            return
+        if recalled is not None:
+            self._take(recalled)
+            self.known = True
+            self.listed.set()
+
+    def _take(self, learned: LearnedTools) -> None:
+        self.tools, self.left_out, self.held = dict(learned.tools), dict(learned.left_out), dict(learned.held)
+        self.instructions = learned.instructions

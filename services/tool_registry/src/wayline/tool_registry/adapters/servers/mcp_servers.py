@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
-from wayline.contracts.errors import Conflict
+from wayline.contracts.errors import Conflict, Unavailable
 from wayline.tool_registry.adapters.bus_tools import BusService, BusServices
 from wayline.tool_registry.adapters.servers.builtin_server import BuiltinServer
 from wayline.tool_registry.adapters.servers.mcp_server import McpServer
@@ -16,6 +17,10 @@ from wayline.tool_registry.tools.catalogue import Tool
 
 IDLE_S = 1.0
 """How long a start leaves the machine to others before it loads the MCP library: sooner if tools are asked for."""
+
+
+NAMED_MAX = 5
+"""Servers that a registry which is not ready names."""
 
 
 class McpServers:
@@ -29,6 +34,7 @@ class McpServers:
         of_tenants: TenantServers,
         on_bus: BusServices,
         list_within_s: float,
+        ready_within_s: float,
         missing: Mapping[str, str],
     ) -> None:
         """Take the servers, and in `missing` why each built-in tool that is not configured is not there, by name."""
@@ -40,6 +46,8 @@ class McpServers:
         self._list_within_s = list_within_s
         self._wanted = asyncio.Event()
         self._starting: asyncio.Task[None] | None = None
+        self._was_ready = False
+        self._ready_at_most = time.monotonic() + ready_within_s
 
     async def start(self) -> None:
         self._starting = asyncio.create_task(self._start(), name="connecting mcp servers")
@@ -62,10 +70,10 @@ class McpServers:
         return self._servers
 
     async def tools(self, tenant: str) -> dict[str, Tool]:
-        """Return every tool of a tenant by name, after giving servers that were never reached a moment to be."""
+        """Return every tool of a tenant by name, after giving servers whose tools are not known a moment."""
         self._wanted.set()
         servers = await self._of(tenant)
-        new = [asyncio.create_task(u.tried.wait()) for u in servers if not u.tried.is_set()]
+        new = [asyncio.create_task(one.listed.wait()) for one in servers if not one.listed.is_set()]
         if new:
             _, late = await asyncio.wait(new, timeout=self._list_within_s)
             for task in late:
@@ -85,6 +93,26 @@ class McpServers:
         """Return a tenant's servers; a service on the bus that has the name of an MCP server does not count."""
         servers = {**self._servers, **await self._of_tenants.of(tenant)}
         return [*servers.values(), *(one for name, one in self._on_bus.of(tenant).items() if name not in servers)]
+
+    @property
+    def is_read(self) -> bool:
+        """Return whether it is known which servers tenants have."""
+        return self._of_tenants.is_read
+
+    async def unknown(self, tenant: str) -> dict[str, bool]:
+        """Return the servers of a tenant whose tools are not known, and whether each was tried, by name."""
+        return {one.name: one.tried.is_set() for one in await self._of(tenant) if not one.known}
+
+    async def check_tried(self) -> None:
+        """Show that every server was tried since the start. Raises Unavailable, for a while at most."""
+        self._wanted.set()
+        waiting = [one.name for one in (*self._servers.values(), *self._of_tenants.all()) if not one.tried.is_set()]
+        late = time.monotonic() > self._ready_at_most
+        if late or (self.is_read and not waiting):
+            self._was_ready = True
+        if not self._was_ready:
+            names = ", ".join(sorted(waiting)[:NAMED_MAX]) or "those of tenants"
+            raise Unavailable("tool-registry", detail=f"it is connecting MCP servers: {names}")
 
     def away(self, tenant: str) -> dict[str, str]:
         """Return why each server that a tenant cannot use cannot be used, by name."""

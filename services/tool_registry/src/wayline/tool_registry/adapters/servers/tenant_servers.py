@@ -87,6 +87,15 @@ class TenantServers:
             if owner == tenant and one.server is not None
         }
 
+    @property
+    def is_read(self) -> bool:
+        """Return whether the table was read since the start."""
+        return self._read.is_set()
+
+    def all(self) -> list[McpServer]:
+        """Return the servers of every tenant that are connected, or may be again."""
+        return [one.server for one in self._running.values() if one.server is not None]
+
     def running(self, tenant: str, name: str) -> McpServer | None:
         """Return one server, where it is enabled and can be tried."""
         one = self._running.get((tenant, name))

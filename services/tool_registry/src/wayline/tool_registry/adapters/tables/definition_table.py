@@ -50,6 +50,11 @@ class DefinitionTable:
             waiting={row["tool"]: row["waiting_sha256"] for row in known if row["waiting_sha256"]},
         )
 
+    async def approved(self, tenant: str, server: str) -> list[str] | None:
+        """Return the approved definitions of a server's tools that wait for nothing; None: it was never reached."""
+        rows = await self._store.fetch(tenant, self._sql.approved_definitions, tenant, server)
+        return [row["approved"] for row in rows if row["approved"] is not None] if rows else None
+
     async def pin_first(self, tenant: str, server: str, offered: Sequence[Definition]) -> bool:
         """Approve what a server offers the first time; return False where that has been done."""
         name = await self._store.fetchval(tenant, self._sql.pin_first, tenant, server, *_columns(offered))
@@ -117,6 +122,10 @@ class ServerPins:
         self._server = server
         self._last: Pins | None = None
         """As they were read last: while Postgres is away, what was approved stays approved."""
+
+    async def approved(self) -> list[str] | None:
+        """Return the approved definitions of the server's tools; None: it was never reached."""
+        return await self._table.approved(self._tenant, self._server)
 
     async def held(self, offered: Sequence[Definition]) -> dict[str, str]:
         """Return why each tool that must not be used may not be, by name. Raises TooMuchOffered or NotBegun."""

@@ -83,7 +83,10 @@ class ServerTable:
         row = (config.model_dump_json(exclude_unset=True), sealed and sealed.key_id, sealed and sealed.data)
         most = self._per_tenant_max
         if await self._store.fetchval(tenant, self._sql.put_server, tenant, name, *row, most, enabled) is None:
-            raise Conflict(f"this tenant has {most} servers, which is as many as it may have: remove one first")
+            raise Conflict(
+                f"this tenant has {most} servers, which is as many as it may have: remove one first, or let "
+                "the operator raise WAYLINE_TOOL_REGISTRY_SERVERS_PER_TENANT_MAX"
+            )
 
     async def delete(self, tenant: str, name: str) -> bool:
         """Delete a server with its secrets; return False where there is none."""
