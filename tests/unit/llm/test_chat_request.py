@@ -238,13 +238,19 @@ def test_an_empty_answer_still_has_content():
     assert body["messages"][2] == {"role": "assistant", "content": ""}
 
 
+EMPTY = {"type": "object", "properties": {}}
+
+
 def test_tools_are_sent_in_the_order_given():
     tools = (ToolDefinition(name="a", description="A.", input_schema=SCHEMA), ToolDefinition(name="b"))
     body, _ = built(tools=tools)
 
     assert body["tools"] == [
         {"type": "function", "function": {"name": "a", "description": "A.", "parameters": SCHEMA}},
-        {"type": "function", "function": {"name": "b", "description": "", "parameters": {}}},
+        {
+            "type": "function",
+            "function": {"name": "b", "description": "", "parameters": {"type": "object", "properties": {}}},
+        },
     ]
 
 

@@ -113,3 +113,18 @@ def test_a_strict_schema_is_closed_all_the_way_down():
 )
 def test_a_schema_that_strictness_would_change_stays_loose(loose):
     assert strict(loose) is None
+
+
+def test_what_stands_in_alternatives_at_the_top_is_still_told():
+    by_id = {"properties": {"id": {"type": "integer"}, "deep": {"type": "boolean"}}, "required": ["id", "deep"]}
+    by_name = {"properties": {"name": {"type": "string"}}, "required": ["name", "deep"]}
+
+    told = arguments({"oneOf": [by_id, {"$ref": "#/$defs/by_name"}], "$defs": {"by_name": by_name}})
+
+    assert told["properties"] == {**by_id["properties"], **by_name["properties"]}
+    assert told["required"] == ["deep"]
+    assert arguments({"allOf": [by_id, by_name]})["required"] == ["deep", "id", "name"]
+
+
+def test_a_schema_that_only_refers_to_a_definition_is_told_whole():
+    assert arguments({"$ref": "#/definitions/city", "definitions": {"city": CITY}})["required"] == ["name"]

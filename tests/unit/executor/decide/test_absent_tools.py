@@ -18,11 +18,11 @@ def test_a_server_that_was_not_reached_yet_is_waited_for(pattern: str):
 
 
 @pytest.mark.parametrize("pattern", ["bank__*", "crm", "calculator", "crm2__*", "b*"])
-def test_a_server_that_the_agent_does_not_use_is_not_waited_for(pattern: str):
+def test_a_server_that_the_agent_does_not_use_delays_nothing(pattern: str):
     assert worth_waiting((pattern,), (NEVER_REACHED,)) == ()
 
 
-def test_a_server_that_failed_is_waited_for_only_where_it_is_named():
+def test_a_failed_server_is_waited_for_only_where_named():
     assert worth_waiting(("*",), (FAILED,)) == ()
     assert worth_waiting(("crm__*",), (FAILED,)) == ("crm",)
     assert absent_servers(("*",), (FAILED,)) == (FAILED,)

@@ -47,8 +47,31 @@ def arguments(schema: Schema) -> Schema:
 
     What is left out here the registry still checks, against the whole schema.
     """
-    rest = {key: value for key, value in schema.items() if key not in NOT_AT_THE_TOP}
-    return {**rest, "type": "object", "properties": rest.get("properties") or {}}
+    whole = _without_reference(schema)
+    rest = {key: value for key, value in whole.items() if key not in NOT_AT_THE_TOP}
+    properties: Schema = dict(rest.get("properties") or {})
+    required = list(rest.get("required") or ())
+    for keyword in sorted(LISTED & whole.keys()):
+        parts = [_without_reference(one, within=schema) for one in whole[keyword] if isinstance(one, dict)]
+        for part in parts:
+            # Of what may be there one way or another, the first description counts.
+            properties = {**(part.get("properties") or {}), **properties}
+        needed = [set(part.get("required") or ()) for part in parts]
+        common = set.union(*needed) if keyword == "allOf" and needed else set.intersection(*needed) if needed else set()
+        required += sorted(common - set(required))
+    named = {"required": [name for name in required if name in properties]} if required else {}
+    return {**rest, "type": "object", "properties": properties, **named}
+
+
+def _without_reference(schema: Schema, within: Schema | None = None) -> Schema:
+    """Return a schema with what it refers to in its place, where that is a definition beside it."""
+    reference = schema.get("$ref")
+    if not isinstance(reference, str) or not reference.startswith(("#/$defs/", "#/definitions/")):
+        return schema
+    keyword, _, name = reference.removeprefix("#/").partition("/")
+    found = (schema if within is None else within).get(keyword, {}).get(name)
+    rest = {key: value for key, value in schema.items() if key != "$ref"}
+    return {**found, **rest} if isinstance(found, dict) and "$ref" not in found else schema
 
 
 def closed(schema: Schema) -> Schema | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 from wayline.schemas.keywords import KEYWORDS
@@ -60,6 +61,8 @@ def _measured(schema: Any) -> set[str]:
                 below += one
             elif isinstance(one, int) and one.bit_length() > INTEGER_BITS_MAX:
                 raise UnusableSchema(f"it holds an integer of more than {INTEGER_BITS_MAX} bits")
+            elif isinstance(one, float) and not isfinite(one):
+                raise UnusableSchema("it holds a number that is none")
         parts += len(below)
         depth += 1
         if depth > SCHEMA_DEPTH_MAX:

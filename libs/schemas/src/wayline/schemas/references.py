@@ -46,6 +46,11 @@ class References:
             base = self._note(schema, base)
             waiting += [(one, base) for one in subschemas(schema)]
 
+    @property
+    def has_addresses(self) -> bool:
+        """Return whether a part has an address of its own."""
+        return len(self._resources) > 1
+
     def base_of(self, schema: Any, within: str) -> str:
         """Return the address by which a part's references are read."""
         return self._bases.get(id(schema), within)

@@ -41,7 +41,11 @@ def build_body(request: ModelRequest, *, limit: LimitName | None = None) -> tupl
         body["tools"] = [
             {
                 "type": "function",
-                "function": {"name": t.name, "description": t.description, "parameters": t.input_schema},
+                "function": {
+                    "name": t.name,
+                    "description": t.description,
+                    "parameters": schemas.arguments(t.input_schema),
+                },
             }
             for t in request.tools
         ]

@@ -120,7 +120,16 @@ def _dependencies(part: Part) -> Check:
     return check
 
 
+def _held(part: Part) -> None:
+    """Build schemas that nothing is compared with here: one that is none is found all the same."""
+    if part.keyword in {"$defs", "definitions"}:
+        part.named_nodes()
+    else:
+        part.node(part.value)
+
+
 KEYWORDS: dict[str, Make] = {
+    **dict.fromkeys(("$defs", "definitions", "then", "else", "contentSchema"), _held),
     "allOf": _all_of,
     "anyOf": _any_of,
     "oneOf": _one_of,

@@ -83,7 +83,7 @@ class BoundTool:
             about |= {TENANT: ask.tenant, DIRECT: ask.direct}
         request = ToolRequest(
             name,
-            ask.arguments,
+            self.tool.as_offered(ask.arguments),
             meta=about,
             timeout_s=self.tool.definition.timeout_s,
             effect=self.tool.effect is not Effect.READ,

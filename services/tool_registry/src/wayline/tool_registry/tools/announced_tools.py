@@ -9,6 +9,7 @@ from wayline.contracts.tools import ToolDefinition
 from wayline.tool_registry.settings import SEPARATOR
 from wayline.tool_registry.tools.arguments import Arguments
 from wayline.tool_registry.tools.catalogue import NAME_MAX, Tool
+from wayline.tool_registry.tools.fit_schema import fit_schema
 from wayline.tool_registry.tools.read_definition import read_description, read_schema
 
 _HIDDEN = re.compile(r"[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
@@ -31,10 +32,11 @@ def announced_tools(
 
 
 def _tool(offered: BusTool, service: str, retry_after_s: tuple[float, ...]) -> Tool:
+    fitted = fit_schema(read_schema(offered.input_schema))
     definition = ToolDefinition(
         name=f"{service}{SEPARATOR}{offered.name}",
         description=read_description(offered.description),
-        input_schema=read_schema(offered.input_schema),
+        input_schema=fitted.schema,
         effect=offered.effect,
         in_order=offered.in_order,
         timeout_s=offered.timeout_s,
@@ -48,6 +50,7 @@ def _tool(offered: BusTool, service: str, retry_after_s: tuple[float, ...]) -> T
         retry_after_s=retry_after_s,
         reconcile_with=offered.name,
         trusted=False,
+        names=fitted.names,
         silent_max_s=SILENT_MAX_S,
     )
 

@@ -71,7 +71,9 @@ class Arguments:
         """Return why nothing could ever be checked against this schema, or None."""
         try:
             compile_schema(schema, lenient=True)
-        except UnusableSchema as error:
+            orjson.dumps(schema)
+        except (UnusableSchema, TypeError) as error:
+            # A text with half of a character cannot be sent to a model, for instance.
             return f"cannot be used ({error})"
         return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, Protocol
@@ -16,6 +16,7 @@ from wayline.contracts.server_config import ServerSettings, ToolSettings
 from wayline.contracts.tools import Effect, ToolDefinition
 from wayline.tool_registry.settings import SEPARATOR
 from wayline.tool_registry.tools.arguments import Arguments, digest_of
+from wayline.tool_registry.tools.fit_schema import fit_schema, own_arguments, with_hash
 from wayline.tool_registry.tools.read_definition import read_description, read_schema
 
 log = structlog.get_logger()
@@ -60,6 +61,8 @@ class Tool:
     reconcile_with: str
     """The tool of the same server that answers what became of a key."""
     trusted: bool
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Its server's names of parameters, by those that its definition has for them."""
     silent_max_s: float = 0.0
     """How long its server is waited for before a call counts as cut; 0: the end of a connection says so at once."""
 
@@ -86,23 +89,33 @@ class Tool:
             return f"a call of {self.name} needs a person's approval" if needed else None
         return None if approved == self.digest else f"{self.name} has changed since this call was approved"
 
+    def as_offered(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return arguments by its server's names of parameters."""
+        return own_arguments(arguments, self.names)
+
     @cached_property
     def schema_digest(self) -> str:
         return digest_of(self.definition.input_schema)
 
 
 def own_name(server: str | None, tool: str) -> str:
-    """Return our name for a server's tool, with the server's before it where one is given."""
-    return _NOT_IN_NAMES.sub("_", tool if server is None else f"{server}{SEPARATOR}{tool}")[:NAME_MAX]
+    """Return our name for a server's tool, with the server's before it where one is given.
+
+    Of a name in another script nothing but underscores would be left: its hash stands for it.
+    """
+    whole = tool if server is None else f"{server}{SEPARATOR}{tool}"
+    plain = _NOT_IN_NAMES.sub("_", whole)
+    return plain[:NAME_MAX] if whole.isascii() else with_hash(plain, whole, at_most=NAME_MAX)
 
 
 def admit(offered: Offered, server: ServerSettings, *, retry_after_s: tuple[float, ...], prefix: bool = True) -> Tool:
     """Take a server's tool in under the settings for it."""
     own = server.tools.get(offered.name, _PLAIN)
+    fitted = fit_schema(read_schema(offered.input_schema))
     definition = ToolDefinition(
         name=own_name(server.name if prefix else None, offered.name),
         description=read_description(offered.description),
-        input_schema=read_schema(offered.input_schema),
+        input_schema=fitted.schema,
         effect=effect_of(offered, server),
         in_order=server.in_order if own.in_order is None else own.in_order,
         timeout_s=own.timeout_s or server.timeout_s,
@@ -117,6 +130,7 @@ def admit(offered: Offered, server: ServerSettings, *, retry_after_s: tuple[floa
         retry_after_s=retry_after_s if own.retry_after_s is None else own.retry_after_s,
         reconcile_with=own.reconcile_tool or server.reconcile_tool or offered.name,
         trusted=server.trusted,
+        names=fitted.names,
     )
 
 

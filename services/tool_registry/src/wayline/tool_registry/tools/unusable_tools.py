@@ -9,6 +9,7 @@ from shlex import quote
 from wayline.contracts.tools import BUILTIN, ToolDefinition, UnusableTool
 from wayline.tool_registry.tools.catalogue import own_name
 from wayline.tool_registry.tools.definitions import PinnedAway, schema_of
+from wayline.tool_registry.tools.fit_schema import fit_schema
 from wayline.tool_registry.tools.read_definition import read_description, read_schema
 
 DOES = {
@@ -47,7 +48,7 @@ def _definition(one: PinnedAway) -> ToolDefinition:
     return ToolDefinition(
         name=name,
         description=read_description(description if isinstance(description, str) else ""),
-        input_schema=read_schema(schema_of(one.text)),
+        input_schema=fit_schema(read_schema(schema_of(one.text))).schema,
         server=one.server,
     )
 
