@@ -100,3 +100,16 @@ async def test_the_docs_page_needs_no_other_server(gateway: Running):
     assert "<script>" in page.text
     assert "<script src" not in page.text
     assert "<link" not in page.text
+
+
+async def test_every_operation_of_a_caller_says_which_scope_it_needs(gateway: Running):
+    paths = (await gateway.client.get("/openapi.json")).json()["paths"]
+    silent = [
+        f"{method} {path}"
+        for path, operations in paths.items()
+        for method, operation in operations.items()
+        if operation.get("security") and "Needs the scope `" not in operation.get("description", "")
+    ]
+
+    assert silent == []
+    assert paths["/v1/jobs"]["post"]["x-wayline-scopes"] == ["write"]

@@ -169,6 +169,22 @@ async def test_a_page_is_one_message_and_holds_no_whole_answers(platform: Tracin
     assert (len(jobs["long"].answer or ""), jobs["long"].answer_cut) == (1_000, True)
 
 
+async def test_jobs_are_listed_by_session_and_user(platform: TracingPlatform, start: Start):
+    await start()
+    for number, user in enumerate(("ann", "bob")):
+        told = Log(platform.bus, job_id=f"j{number}")
+        await told.append(told.submitted(user_id=user), told.routed())
+    await platform.wait_until_read()
+
+    async def listed(**filters: str) -> list[str]:
+        page = await platform.bus.ask(ListJobs(tenant="acme").model_copy(update=filters), JobPage)
+        return sorted(job.job_id for job in page.jobs)
+
+    assert await listed(user_id="bob") == ["j1"]
+    assert await listed(session_id="s1") == ["j0", "j1"]
+    assert await listed(session_id="other") == []
+
+
 async def test_a_listed_job_has_the_reason_of_its_partial_answer(platform: TracingPlatform, start: Start):
     await start()
     cut, cancelled = Log(platform.bus, job_id="j1"), Log(platform.bus, job_id="j2")

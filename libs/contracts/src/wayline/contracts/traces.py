@@ -132,6 +132,8 @@ class ListJobs(Request, subject="jobs.list.{tenant}", replies=JobPage):
     agent: str | None = None
     fingerprint: str | None = Field(default=None, description="Only jobs that failed of this cause.")
     schedule: str | None = Field(default=None, description="Only jobs that this schedule submitted.")
+    session_id: str | None = Field(default=None, description="Only jobs of this session.")
+    user_id: str | None = Field(default=None, description="Only jobs of this user.")
     job_ids: tuple[JobId, ...] | None = Field(default=None, max_length=200, description="Only these.")
     waiting_for: tuple[str, ...] | None = Field(
         default=None, max_length=10, description="Only parked jobs that wait for one of these, whatever else is asked."

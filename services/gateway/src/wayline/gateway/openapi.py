@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
+from starlette.routing import BaseRoute
 
 from wayline.contracts.events import AnyEvent
 from wayline.contracts.jobs import Delta
@@ -20,6 +23,10 @@ STREAMED = {
     "anyOf": [EVENT, *({"$ref": f"#/components/schemas/{name}"} for name in ("Delta", "Progress", "QueuePlace"))]
 }
 """What an event stream of a job carries."""
+SCOPES_OF_CHECK = "wayline_scopes"
+"""On the dependency that requires scopes of a key: which, one of them being enough."""
+SCOPES = "x-wayline-scopes"
+"""On an operation: the scopes of a key of which it needs one."""
 _PROBLEM = {"$ref": "#/components/schemas/HttpProblem"}
 _EVERYWHERE = (401, 403, 422, 500, 503)
 """No operation is free of these."""
@@ -54,6 +61,7 @@ def describe(app: FastAPI) -> None:
             schemas.update(problem.pop("$defs", {}))
             schemas["HttpProblem"] = problem
             _add_events(schemas)
+            _add_scopes(app.routes, description["paths"])
             app.openapi_schema = description
         return app.openapi_schema
 
@@ -72,3 +80,25 @@ def _add_events(schemas: dict[str, Any]) -> None:
         for part, schema in described.pop("$defs", {}).items():
             schemas.setdefault(part, schema)
         schemas[name] = described
+
+
+def _add_scopes(routes: Iterable[BaseRoute], paths: dict[str, Any]) -> None:
+    """Say of each operation which scope of a key it needs."""
+    for route in routes:
+        if (included := getattr(route, "original_router", None)) is not None:
+            _add_scopes(included.routes, paths)
+        if not isinstance(route, APIRoute):
+            continue
+        scopes = _scopes_of(route.dependant)
+        for method in (route.methods or ()) if scopes else ():
+            operation = paths.get(route.path_format, {}).get(method.lower())
+            if operation is not None:
+                needs = f"Needs the scope {' or '.join(f'`{scope}`' for scope in scopes)}."
+                operation[SCOPES] = list(scopes)
+                operation["description"] = f"{operation.get('description', '')}\n\n{needs}".strip()
+
+
+def _scopes_of(dependant: Any) -> tuple[str, ...]:
+    """Return the scopes that an operation's dependencies require."""
+    own = getattr(dependant.call, SCOPES_OF_CHECK, ())
+    return own or next((found for below in dependant.dependencies if (found := _scopes_of(below))), ())

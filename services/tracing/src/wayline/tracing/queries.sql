@@ -132,6 +132,8 @@ WHERE tenant = $1
     AND ($7::text[] IS NULL OR job_id = ANY ($7))
     AND ($8::text IS NULL OR fingerprint = $8)
     AND ($9::text IS NULL OR schedule ->> 'schedule' = $9)
+    AND ($11::text IS NULL OR session_id = $11)
+    AND ($12::text IS NULL OR user_id = $12)
 ORDER BY created_at DESC, job_id DESC
 LIMIT $6
 

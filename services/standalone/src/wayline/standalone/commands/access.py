@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -121,6 +122,8 @@ def revoke_key(
 ) -> None:
     """Revoke an API key: every gateway refuses it within seconds."""
     wanted = key.removeprefix("wl_").split("_")[0]
+    if not re.fullmatch(r"[0-9a-f]{16}", wanted):
+        fail(f"{key!r} is no id of a key: `wayline keys list` shows them, sixteen digits and letters each")
     answer(
         lambda client: client.delete(f"/v1/keys/{wanted}"),
         as_json=as_json,

@@ -22,6 +22,11 @@ def list_jobs(
     status: Annotated[str | None, typer.Option(help="queued, running, parked, completed, failed or cancelled")] = None,
     agent: Annotated[str | None, typer.Option()] = None,
     schedule: Annotated[str | None, typer.Option(help="Only those that this schedule submitted.")] = None,
+    session: Annotated[str | None, typer.Option(help="Only those of this session.")] = None,
+    user: Annotated[str | None, typer.Option(help="Only those of this user.")] = None,
+    fingerprint: Annotated[
+        str | None, typer.Option(help="Only those that failed of this cause: `wayline dead-letters groups`.")
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=200)] = 20,
     cursor: Annotated[str | None, typer.Option(help="next_cursor of the page before.")] = None,
     as_json: AsJson = False,
@@ -31,7 +36,15 @@ def list_jobs(
 
     answer(
         lambda client: client.get(
-            "/v1/jobs", status=status, agent=agent, schedule=schedule, limit=limit, cursor=cursor
+            "/v1/jobs",
+            status=status,
+            agent=agent,
+            schedule=schedule,
+            session_id=session,
+            user_id=user,
+            fingerprint=fingerprint,
+            limit=limit,
+            cursor=cursor,
         ),
         as_json=as_json,
         draw=jobs_table,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -60,8 +61,10 @@ def set_budget(
     """Save a budget; raising it wakes the jobs that waited for it."""
     from wayline.standalone.terminal.money_views import budgets_table
 
+    if not re.fullmatch(r"\$?[0-9]+(\.[0-9]+)?", limit):
+        fail(f"{limit!r} is no sum of dollars, such as 5 or 0.25")
     body: dict[str, Any] = {
-        "limit_usd": limit,
+        "limit_usd": limit.removeprefix("$"),
         "window": window,
         "timezone": timezone,
         "agent": agent,

@@ -53,4 +53,8 @@ def _change(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not (key and equals):
         fail(f"{text!r} is no KEY=VALUE, such as max_steps=8; `wayline settings show` lists the keys")
+    from wayline.contracts.tenant_settings import SettingsChange
+
+    if key not in SettingsChange.model_fields:
+        fail(f"there is no setting {key!r}: there are {', '.join(sorted(SettingsChange.model_fields))}")
     return key, [one for one in value.split(",") if one] if key in LISTS else value

@@ -106,6 +106,8 @@ class Answers:
                 asked.fingerprint,
                 asked.schedule,
                 SHOWN,
+                asked.session_id,
+                asked.user_id,
             )
         views = (row_views.job_view(row) for row in rows[: asked.limit])
         jobs = row_views.fitting(views, most_bytes=PAGE_MAX_BYTES)

@@ -18,6 +18,7 @@ from wayline.contracts.budgets import (
     PutBudget,
 )
 from wayline.contracts.errors import NotFound
+from wayline.gateway.handlers.shared.deleting import was_there
 from wayline.gateway.handlers.shared.dependencies import Admin, GatewayDependency, Reader
 from wayline.gateway.openapi import fails
 from wayline.gateway.strict_json import StrictRoute
@@ -52,4 +53,6 @@ async def put_budget(name: NewBudgetPath, config: BudgetConfig, gateway: Gateway
 @router.delete("/{name}", responses=fails(404))
 async def delete_budget(name: BudgetPath, gateway: GatewayDependency, caller: Admin) -> BudgetDeleted:
     """Delete a budget: jobs that waited for it go on."""
-    return await gateway.bus.ask(DeleteBudget(tenant=caller.tenant, name=name), BudgetDeleted)
+    return was_there(
+        await gateway.bus.ask(DeleteBudget(tenant=caller.tenant, name=name), BudgetDeleted), "budget", name
+    )

@@ -23,6 +23,7 @@ from wayline.contracts.models import (
     ProviderList,
     PutModel,
 )
+from wayline.gateway.handlers.shared.deleting import was_there
 from wayline.gateway.handlers.shared.dependencies import Admin, GatewayDependency, Reader
 from wayline.gateway.openapi import fails
 from wayline.gateway.problems import InvalidBody
@@ -107,9 +108,10 @@ async def put_model(
     return await gateway.bus.ask(PutModel(tenant=caller.tenant, card=card), ModelCard)
 
 
-@router.delete("/models/{provider}/{model:path}", responses=fails())
+@router.delete("/models/{provider}/{model:path}", responses=fails(404))
 async def delete_model(
     provider: ProviderPath, model: ModelPath, gateway: GatewayDependency, caller: Admin
 ) -> ModelDeleted:
     """Remove a model card of the tenant's own; a bundled model of that name is visible again."""
-    return await gateway.bus.ask(DeleteModel(tenant=caller.tenant, provider=provider, model=model), ModelDeleted)
+    deleted = await gateway.bus.ask(DeleteModel(tenant=caller.tenant, provider=provider, model=model), ModelDeleted)
+    return was_there(deleted, "model of the tenant's own", f"{provider}/{model}")

@@ -142,6 +142,12 @@ async def list_jobs(
     schedule: Annotated[
         str | None, Query(pattern=ids.NAME_PATTERN, description="Only jobs that this schedule submitted.")
     ] = None,
+    session_id: Annotated[
+        str | None, Query(max_length=128, pattern=ONE_LINE, description="Only jobs of this session.")
+    ] = None,
+    user_id: Annotated[
+        str | None, Query(max_length=128, pattern=ONE_LINE, description="Only jobs of this user.")
+    ] = None,
 ) -> JobPage:
     """Page through the jobs, newest first."""
     asked = ListJobs(
@@ -152,6 +158,8 @@ async def list_jobs(
         agent=agent,
         fingerprint=fingerprint,
         schedule=schedule,
+        session_id=session_id,
+        user_id=user_id,
     )
     page = await gateway.bus.ask(asked, JobPage)
     return page.model_copy(update={"jobs": tuple(linked(job) for job in page.jobs)})

@@ -24,6 +24,7 @@ from wayline.contracts.schedules import (
     ScheduleList,
 )
 from wayline.gateway.handlers.jobs.jobs import IdempotencyKey
+from wayline.gateway.handlers.shared.deleting import was_there
 from wayline.gateway.handlers.shared.dependencies import Admin, GatewayDependency, Reader, Writer
 from wayline.gateway.openapi import fails
 from wayline.gateway.shapes.jobs import Accepted, links
@@ -100,4 +101,6 @@ async def run_schedule(
 @router.delete("/{name}", responses=fails(404))
 async def delete_schedule(name: SchedulePath, gateway: GatewayDependency, caller: Admin) -> ScheduleDeleted:
     """Delete a schedule: it fires no more. The jobs that it has submitted go on."""
-    return await gateway.bus.ask(DeleteSchedule(tenant=caller.tenant, name=name), ScheduleDeleted)
+    return was_there(
+        await gateway.bus.ask(DeleteSchedule(tenant=caller.tenant, name=name), ScheduleDeleted), "schedule", name
+    )

@@ -22,6 +22,7 @@ from wayline.contracts.sessions import (
 )
 from wayline.contracts.traces import CostTable, GetSessionCosts, JobPage, ListJobs
 from wayline.contracts.working_context import WorkingContext
+from wayline.gateway.handlers.shared.deleting import was_there
 from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader, Writer
 from wayline.gateway.handlers.shared.read_job import read_job
 from wayline.gateway.openapi import fails
@@ -147,4 +148,8 @@ async def delete_session(session_id: SessionPath, gateway: GatewayDependency, ca
 
     409 while a job of it has not ended.
     """
-    return await gateway.bus.ask(DeleteSession(tenant=caller.tenant, session_id=session_id), SessionDeleted)
+    return was_there(
+        await gateway.bus.ask(DeleteSession(tenant=caller.tenant, session_id=session_id), SessionDeleted),
+        "session",
+        session_id,
+    )

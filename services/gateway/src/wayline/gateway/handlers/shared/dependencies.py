@@ -23,6 +23,7 @@ from wayline.gateway.change_streams import ChangeStreams
 from wayline.gateway.errors import Forbidden, Unauthorized
 from wayline.gateway.event_streams import EventStreams
 from wayline.gateway.keys import OPEN_TENANT, Caller, Scope
+from wayline.gateway.openapi import SCOPES_OF_CHECK
 from wayline.gateway.page_access import LOCAL_NAMES
 from wayline.gateway.settings import Settings
 from wayline.store import Store
@@ -117,6 +118,7 @@ def allowed(*scopes: Scope) -> Callable[[Caller], Awaitable[Caller]]:
             raise Forbidden(f"this API key lacks the scope {wanted}; it has {', '.join(sorted(caller.scopes))}")
         return caller
 
+    setattr(check, SCOPES_OF_CHECK, scopes)
     return check
 
 

@@ -21,6 +21,7 @@ from wayline.contracts.agents import (
 from wayline.contracts.errors import NotFound, WaylineError
 from wayline.contracts.jobs import GetLatestRun, RunResult
 from wayline.contracts.tools import ListTools, ToolList
+from wayline.gateway.handlers.shared.deleting import was_there
 from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, GatewayDependency, Reader, acting_as
 from wayline.gateway.handlers.shared.read_job import read_job
 from wayline.gateway.openapi import fails
@@ -97,7 +98,7 @@ async def delete_agent(name: AgentPath, gateway: GatewayDependency, caller: Admi
     """Delete an agent: jobs that began with it go on, new ones are refused."""
     deleted = await gateway.bus.ask(DeleteAgent(tenant=caller.tenant, name=name), Deleted)
     gateway.router.forget_agent(caller.tenant, name)
-    return deleted
+    return was_there(deleted, "agent", name)
 
 
 @router.post("/agents/{name}/restore", responses=fails(404))

@@ -24,6 +24,7 @@ from wayline.contracts.mcp_servers import (
     TryServer,
 )
 from wayline.contracts.server_config import ServerConfig
+from wayline.gateway.handlers.shared.deleting import was_there
 from wayline.gateway.handlers.shared.dependencies import Admin, GatewayDependency, Reader
 from wayline.gateway.openapi import fails
 from wayline.gateway.strict_json import StrictRoute
@@ -124,10 +125,12 @@ async def put_server(
     return await gateway.bus.ask(request, ServerView)
 
 
-@router.delete("/servers/{name}", responses=fails(409))
+@router.delete("/servers/{name}", responses=fails(404, 409))
 async def delete_server(name: NamePath, gateway: GatewayDependency, caller: Admin) -> ServerDeleted:
     """Remove a server of the tenant's own with its secrets; calls under way end first."""
-    return await gateway.bus.ask(DeleteServer(tenant=caller.tenant, name=name), ServerDeleted)
+    return was_there(
+        await gateway.bus.ask(DeleteServer(tenant=caller.tenant, name=name), ServerDeleted), "server", name
+    )
 
 
 @router.post("/servers/{name}/enable", responses=fails(404, 409))

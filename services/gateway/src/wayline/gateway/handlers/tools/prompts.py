@@ -7,6 +7,7 @@ from typing import Annotated, TypeAlias
 from fastapi import APIRouter, Path
 
 from wayline.contracts import ids
+from wayline.gateway.handlers.shared.deleting import was_there
 from wayline.gateway.handlers.shared.dependencies import Admin, GatewayDependency, Reader
 from wayline.gateway.openapi import fails
 from wayline.gateway.shapes.prompts import Prompt, PromptBody, PromptDeleted, PromptList
@@ -35,7 +36,8 @@ async def put_prompt(name: PromptPath, prompt: PromptBody, gateway: GatewayDepen
     return await gateway.prompts.put(caller.tenant, name, prompt)
 
 
-@router.delete("/{name}", responses=fails())
+@router.delete("/{name}", responses=fails(404))
 async def delete_prompt(name: PromptPath, gateway: GatewayDependency, caller: Admin) -> PromptDeleted:
     """Delete a prompt."""
-    return PromptDeleted(deleted=await gateway.prompts.delete(caller.tenant, name))
+    deleted = PromptDeleted(deleted=await gateway.prompts.delete(caller.tenant, name))
+    return was_there(deleted, "prompt", name)
