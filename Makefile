@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 TESTS ?= tests
 MEMBERS := $(wildcard libs/* services/*)
+# Hundreds of processes import the same modules; an image that forbids to keep what was compiled makes each compile them.
+export PYTHONDONTWRITEBYTECODE :=
 
 help: ## Print the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'

@@ -1,12 +1,17 @@
 """The fixtures every test may ask for: real servers, started when first used."""
 
 import os
+import sys
 from functools import cache
 
 import httpcore2
 import structlog
 
 from wayline.embedded import ports
+
+# As in the Makefile: what is imported here and in child processes is compiled once.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 pytest_plugins = ["wayline.testkit.fixtures"]
 

@@ -10,14 +10,14 @@ from wayline.chassis.topology import Limits
 from wayline.embedded import NatsServer, PostgresServer
 from wayline.testkit import Platform
 from wayline.testkit.databases import clone, make_template
-from wayline.testkit.guarded import Guarded, config, new_seeds
+from wayline.testkit.guarded import Guarded, config, identity_seeds
 
 
 @asynccontextmanager
 async def tool_platform(home: Path, *, limits: Limits | None = None) -> AsyncIterator[Platform]:
     """Start the servers under a directory, and end them; no service of ours runs yet, streams need `limits`."""
     async with AsyncExitStack() as stack:
-        seeds = new_seeds()
+        seeds = identity_seeds()
         nats = NatsServer(home / "nats", config=config(home / "js", seeds))
         await nats.start()
         stack.push_async_callback(nats.stop)

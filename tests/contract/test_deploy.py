@@ -226,10 +226,10 @@ async def _quiet(_: Exception) -> None:
     return None
 
 
-async def test_the_first_key_is_made_once_for_its_owner_only(database: Any, repository: Path, tmp_path: Path):
+async def test_the_first_key_is_made_once_for_its_owner_only(empty_database: Any, repository: Path, tmp_path: Path):
     role, password = "wayline_gateway", "test"
-    await migrate(database.dsn, schema="gateway", role=role, password=password, directory=migrations())
-    dsn = database.as_role(role, password)
+    await migrate(empty_database.dsn, schema="gateway", role=role, password=password, directory=migrations())
+    dsn = empty_database.as_role(role, password)
     (tmp_path / "credentials").mkdir()
     (tmp_path / "credentials/gateway.env").write_text(f"WAYLINE_POSTGRES_DSN={dsn}\n")
     first_key = script(repository, "first_key")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -13,9 +14,9 @@ from nats.js import JetStreamContext
 from wayline.chassis.topology import CONSUMERS, Limits
 from wayline.embedded import NatsServer, PostgresServer
 from wayline.simulator.chat_server import ChatServer, Say, turns
-from wayline.testkit.databases import clone, drop
+from wayline.testkit.databases import clone, clone_with_tables, drop
 from wayline.testkit.effects_server import EffectsServer
-from wayline.testkit.guarded import Guarded, config, new_seeds
+from wayline.testkit.guarded import Guarded, config, identity_seeds
 
 from .platform import FaultPlatform
 
@@ -39,9 +40,7 @@ async def shorten_ack_waits(js: JetStreamContext) -> None:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def make_platform(
-    postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[MakePlatform]:
+async def make_platform(postgres_server: PostgresServer, server_dir: Path) -> AsyncIterator[MakePlatform]:
     """Make platforms; nothing of them is left after the module."""
     async with AsyncExitStack() as stack:
 
@@ -52,17 +51,15 @@ async def make_platform(
             sync: str = "2m",
             nats_disk: Path | None = None,
         ) -> FaultPlatform:
-            home = tmp_path_factory.mktemp("platform")
-            seeds = new_seeds()
+            home = server_dir / f"platform-{secrets.token_hex(4)}"
+            home.mkdir()
+            seeds = identity_seeds()
             directory = (nats_disk or home) / "nats"
             text = config(directory / "jetstream", seeds, sync_interval=sync)
-            if nats_disk is not None:
-                # Streams reserve more than a small disk has.
-                text = text.replace("sync_interval", "max_file_store: 64GB, sync_interval", 1)
             guarded = Guarded(nats := NatsServer(directory, config=text), seeds)
             stack.push_async_callback(nats.kill)
             await nats.start()
-            database = await clone(postgres or postgres_server)
+            database = await (clone_with_tables(postgres_server) if postgres is None else clone(postgres))
             if postgres is None:
                 stack.push_async_callback(drop, database)
             stack.callback(_nobody_was_refused, guarded)

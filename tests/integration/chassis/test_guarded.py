@@ -5,11 +5,11 @@ from pathlib import Path
 from wayline.chassis import Bus
 from wayline.testkit import until
 from wayline.testkit.fixtures import NatsFactory
-from wayline.testkit.guarded import Guarded, config, new_seeds
+from wayline.testkit.guarded import Guarded, config, identity_seeds
 
 
 async def test_every_permission_refusal_of_a_service_is_recorded(nats_factory: NatsFactory, tmp_path: Path):
-    seeds = new_seeds()
+    seeds = identity_seeds()
     guarded = Guarded(await nats_factory(config=config(tmp_path / "streams", seeds)), seeds)
     bus = await Bus.connect(guarded.settings("tracing"), service="tracing", exit_when_closed=False)
 

@@ -31,7 +31,7 @@ def disk(tmp_path: Path):
 @pytest.fixture
 async def server(tmp_path: Path, disk: SmallDisk) -> AsyncIterator[NatsServer]:
     # Declared streams reserve more than there is; what is stored is what counts.
-    config = minimal_config(disk.path / "js").replace("sync_interval", "max_file_store: 64GB, sync_interval")
+    config = minimal_config(disk.path / "js")
     server = NatsServer(disk.path / "nats", config=config)
     await server.start()
     yield server

@@ -72,7 +72,7 @@ def stored(directory: Path) -> bytes:
     return b"".join(file.read_bytes() for file in sorted(directory.rglob("*")) if file.is_file())
 
 
-async def test_a_secret_is_in_no_table_stream_object_log_or_span(platform, tmp_path, caplog, capfd):
+async def test_a_secret_is_in_no_table_stream_object_log_or_span(platform, caplog, capfd):
     caplog.set_level(logging.DEBUG)
     spans, written = InMemorySpanExporter(), io.StringIO()
     plan = turns(
@@ -116,7 +116,7 @@ async def test_a_secret_is_in_no_table_stream_object_log_or_span(platform, tmp_p
                 answers.append(await http.get("/v1/mcp/servers/bank/impact"))
 
     kept = await tables(platform)
-    disk = stored(tmp_path / "guarded")
+    disk = stored(platform.nats.server.data_dir / "jetstream")
     prompts = "".join(str(body) for _, body in chat.calls)
     logs = "".join(line.getMessage() for line in caplog.records if not line.name.startswith("mcp.server"))
     told = {

@@ -41,6 +41,12 @@ async def store_documents(store: Store, tenant: str = "acme") -> None:
 
 
 @pytest.fixture
+def database(empty_database: Database) -> Database:
+    """Leave the tables to the test."""
+    return empty_database
+
+
+@pytest.fixture
 async def before(database: Database, tmp_path: Path, owner: Any) -> AsyncIterator[tuple[Store, Any]]:
     """A store of the version before, and the words in it. Ask for it before what migrates to this version."""
     for file in app.migrations().glob("*.sql"):

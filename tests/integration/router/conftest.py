@@ -23,11 +23,12 @@ from wayline.contracts.budgets import (
 from wayline.router.adapters.money.budgets import Budgets
 from wayline.router.adapters.tables import Tables
 from wayline.router.admission import AdmissionRequest, Admitted
-from wayline.router.app import SCHEMA, migrations, open_store
-from wayline.store import Store, migrate
+from wayline.router.app import open_store
+from wayline.store import Store
 from wayline.testkit import Database
+from wayline.testkit.databases import PASSWORD, role_of
 
-ROLE, PASSWORD = "wayline_router", "secret"
+ROLE = role_of("router")
 TENANT = "default"
 NOON = datetime(2026, 5, 6, 12, tzinfo=UTC)
 
@@ -113,7 +114,6 @@ def clock() -> Clock:
 @pytest.fixture
 async def offices(database: Database, clock: Clock) -> AsyncIterator[Offices]:
     """Open routers' views of one set of tables, as many as a test likes."""
-    await migrate(database.dsn, schema=SCHEMA, role=ROLE, password=PASSWORD, directory=migrations())
     opened: list[Office] = []
 
     async def another() -> Office:

@@ -26,7 +26,7 @@ from hypothesis.stateful import (
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.budgets import Budget, DeleteBudget, ListBudgets
 from wayline.router.app import SCHEMA, migrations
-from wayline.store import Store, migrate
+from wayline.store import Store
 from wayline.testkit import Database
 
 from .conftest import NOON, PASSWORD, ROLE, TENANT, Clock, Office
@@ -319,7 +319,6 @@ def machine(database: Database) -> Iterator[type[Machine]]:
     loop, clock = asyncio.new_event_loop(), Clock()
 
     async def connect() -> tuple[Office, asyncpg.Connection]:
-        await migrate(database.dsn, schema=SCHEMA, role=ROLE, password=PASSWORD, directory=migrations())
         queries = migrations().parent / "queries.sql"
         store = await Store.connect(database.as_role(ROLE, PASSWORD), schema=SCHEMA, queries=queries)
         office = Office(store, clock)

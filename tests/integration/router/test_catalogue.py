@@ -15,8 +15,10 @@ from wayline.contracts.models import ModelCard, Prices, Rates, TariffWhen
 from wayline.llm.catalogue import bundled
 from wayline.router.adapters.routes.catalogue import Catalogue
 from wayline.router.app import migrations
-from wayline.store import Store, migrate, rls_gaps
+from wayline.store import Store, rls_gaps
 from wayline.testkit import Database
+
+from .conftest import PASSWORD, ROLE
 
 QWEN = ModelCard(
     provider="chat",
@@ -32,9 +34,8 @@ Make = Callable[..., Catalogue]
 
 @pytest.fixture
 async def store(database: Database) -> AsyncIterator[Store]:
-    await migrate(database.dsn, schema="router", role="wayline_router", password="secret", directory=migrations())
     store = await Store.connect(
-        database.as_role("wayline_router", "secret"),
+        database.as_role(ROLE, PASSWORD),
         schema="router",
         queries=migrations().parent / "queries.sql",
     )

@@ -21,7 +21,7 @@ import pytest
 from wayline.embedded import free_port
 from wayline.embedded.process import children_of, is_alive
 from wayline.simulator.chat_server import ChatServer, Script
-from wayline.testkit import until
+from wayline.testkit import Database, until
 from wayline.testkit.fixtures import run
 
 START_WITHIN_S = 60.0
@@ -143,6 +143,12 @@ def serving_chat(script: Script) -> Iterator[ChatServer]:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(START_WITHIN_S)
         loop.close()
+
+
+@pytest.fixture
+def database(empty_database: Database) -> Database:
+    """Leave the tables to the command."""
+    return empty_database
 
 
 @pytest.fixture(scope="module")

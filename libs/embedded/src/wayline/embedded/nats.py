@@ -68,7 +68,9 @@ class NatsServer(EmbeddedServer):
 def minimal_config(store_dir: Path, *, monitor_port: int | None = None, sync_interval: str = "2m") -> str:
     """Return a configuration for tests: JetStream, no accounts, and fsync every `sync_interval`."""
     lines = [
-        f"jetstream {{ store_dir: {json.dumps(str(store_dir))}, sync_interval: {json.dumps(sync_interval)} }}",
+        # Streams reserve more than a small disk has.
+        f"jetstream {{ store_dir: {json.dumps(str(store_dir))}, sync_interval: {json.dumps(sync_interval)},"
+        " max_file_store: 64GB }",
         f"host: {LOOPBACK}",
     ]
     if monitor_port is not None:

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from wayline.embedded.process import Child
 from wayline.testkit.fork_server import fork
-from wayline.testkit.waiting import POLL_S, until
+from wayline.testkit.waiting import POLL_MIN_S, until
 
 SERVE = "wayline.testkit.counted_effects:serve"
 IMPORTS = ("rich.logging", "rich.traceback", "uvicorn.protocols.http.auto", "anyio._backends._asyncio")
@@ -81,7 +81,7 @@ class EffectsServer:
         if self.process is not None:
             self.process.process.send_signal(signal.SIGKILL)
             while not self.process.exited:
-                time.sleep(POLL_S)
+                time.sleep(POLL_MIN_S)
 
     def pause(self) -> None:
         """Freeze the server: a running tool has no effect until it is resumed."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 import nkeys
 
@@ -46,15 +48,21 @@ class Guarded:
         return [line for line in lines if " Violation " in line]
 
 
-def new_seeds() -> dict[str, str]:
-    """Make a key for every identity that there is."""
-    return {name: _seed() for name in (*IDENTITIES, ADMIN)}
+@cache
+def identity_seeds() -> Mapping[str, str]:
+    """Return a key for every identity that there is: the same in all tests of a process."""
+    return MappingProxyType({name: _seed() for name in (*IDENTITIES, ADMIN)})
 
 
 def config(store_dir: Path, seeds: Mapping[str, str], *, sync_interval: str = "2m") -> str:
     """Return the configuration of a server that knows the identities, and an anonymous client."""
-    keys = {name: _public_key(seed) for name, seed in seeds.items()}
-    return minimal_config(store_dir, sync_interval=sync_interval) + render_accounts(keys, admin_key=keys.pop(ADMIN))
+    return minimal_config(store_dir, sync_interval=sync_interval) + _accounts(tuple(seeds.items()))
+
+
+@cache
+def _accounts(seeds: tuple[tuple[str, str], ...]) -> str:
+    keys = {name: _public_key(seed) for name, seed in seeds}
+    return render_accounts(keys, admin_key=keys.pop(ADMIN))
 
 
 def _seed() -> str:
