@@ -38,8 +38,13 @@ check: $(VENV)/.ready ## Format, lint, types, import boundaries, generated files
 	$(BIN)/python tools/settings_table.py --check
 	$(BIN)/python tools/make_dashboards.py --check
 
+# In the order of tests/durations.json: the files that take longest first.
+WORKERS := -n 3 --dist loadfile --no-loadscope-reorder
 test: $(VENV)/.ready ## The whole test suite on a real NATS and a real Postgres; TESTS=tests/unit for a part
-	$(BIN)/python -m pytest -n 3 --dist loadfile -m 'not slow' $(TESTS)
+	$(BIN)/python -m pytest $(WORKERS) -m 'not slow' $(TESTS)
+
+durations: $(VENV)/.ready ## Run the tests and write how long each file takes, for the order of `make test`
+	WAYLINE_WRITE_DURATIONS=tests/durations.json $(BIN)/python -m pytest $(WORKERS) -m 'not slow'
 
 test-failed: $(VENV)/.ready ## The tests that failed last, once more, one after the other
 	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none -m 'not slow' $(TESTS)
@@ -74,8 +79,10 @@ evals: $(VENV)/.ready ## Measure against recorded and public data in WAYLINE_SHA
 tool-search: $(VENV)/.ready .wayline/npm/minilm/.ready ## Measure tool search on public sets, also with an embedding model; writes the tables in docs/tools.md (about six minutes)
 	WAYLINE_NPM=$(abspath $(NPM)) $(BIN)/python -m tests.evals.tool_search --write docs/tools.md
 
-faults: $(VENV)/.ready ## Kill every service at every failpoint and at random (about ten minutes)
-	$(BIN)/python -m pytest -n 3 --dist loadfile -m "slow or not slow" tests/faults tests/integration/jobs/test_fair_share.py
+# What `make test` walks with one seed, or with a part of the examples.
+WALKS := $(shell grep -rlE 'testkit.walks' tests --include='test_*.py')
+faults: $(VENV)/.ready ## Kill every service at every failpoint and at random, and walk every seed (about a quarter of an hour)
+	WAYLINE_WALKS=all $(BIN)/python -m pytest $(WORKERS) -m "slow or not slow" tests/faults tests/integration/jobs/test_fair_share.py $(WALKS)
 
 conservation: $(VENV)/.ready ## Add up the money of 500 jobs whose calls and executors die (about three minutes)
 	$(BIN)/python -m pytest -s -m slow tests/faults/test_conservation.py
@@ -116,7 +123,13 @@ run: $(VENV)/.ready ## Everything on this machine, with sample knowledge and a f
 demo: $(VENV)/.ready ## Ingest 300 pages, ask three questions through three doors, pay an order back, show trace and cost
 	@$(BIN)/python examples/demo.py
 
-clean: ## Remove the virtual environment and this checkout's data
-	rm -rf $(VENV) .wayline build dist
+clean: ## Remove the virtual environment and what was built; what Wayline has stored here stays
+	rm -rf $(VENV) build dist
 
-.PHONY: help setup lock format check test test-failed proto dashboards e2e bench golden evals tool-search faults conservation mcp-conformance mcp-servers run demo clean
+clean-data: ## Remove all that Wayline has stored here: jobs, documents, keys. Asks first
+	@test -d .wayline || { echo "there is no .wayline here"; exit 0; }; \
+	printf 'This removes every job, document and key in %s/.wayline. Type yes to go on: ' "$(CURDIR)"; \
+	read -r answer && test "$$answer" = yes || { echo "nothing was removed"; exit 1; }; \
+	rm -rf .wayline && echo "removed"
+
+.PHONY: help setup lock format check test test-failed proto dashboards e2e bench golden evals tool-search faults conservation mcp-conformance mcp-servers run demo clean clean-data durations

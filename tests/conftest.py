@@ -13,7 +13,7 @@ from wayline.embedded import ports
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-pytest_plugins = ["wayline.testkit.fixtures"]
+pytest_plugins = ["wayline.testkit.fixtures", "wayline.testkit.processes_left", "wayline.testkit.longest_first"]
 
 structlog.configure(
     processors=[structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)]

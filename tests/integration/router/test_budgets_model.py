@@ -28,6 +28,7 @@ from wayline.contracts.budgets import Budget, DeleteBudget, ListBudgets
 from wayline.router.app import SCHEMA, migrations
 from wayline.store import Store
 from wayline.testkit import Database
+from wayline.testkit.walks import examples, seeds
 
 from .conftest import NOON, PASSWORD, ROLE, TENANT, Clock, Office
 
@@ -335,7 +336,7 @@ def machine(database: Database) -> Iterator[type[Machine]]:
 
 def test_histories_that_hypothesis_thinks_of_agree_with_the_model(machine: type[Machine]):
     chosen = settings(
-        max_examples=15,
+        max_examples=examples(15),
         stateful_step_count=30,
         deadline=None,
         derandomize=True,
@@ -346,7 +347,7 @@ def test_histories_that_hypothesis_thinks_of_agree_with_the_model(machine: type[
     run_state_machine_as_test(machine, settings=chosen)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6))
 def test_long_and_busy_histories_agree_with_the_model(machine: type[Machine], seed: int):
     chance = random.Random(seed)
     told = machine()

@@ -10,6 +10,7 @@ import random
 import pytest
 
 from wayline.chassis import Bus
+from wayline.testkit.walks import seeds
 
 from .conftest import Office
 from .family_world import LEAD, MODULES, FamilyWorld, walk
@@ -23,6 +24,6 @@ async def world(bus: Bus, office: Office, monkeypatch: pytest.MonkeyPatch) -> Fa
     return world
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 async def test_a_parent_reads_its_childrens_ends_whoever_dies(world: FamilyWorld, seed: int):
     await walk(world, random.Random(seed))

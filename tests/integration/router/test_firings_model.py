@@ -19,6 +19,7 @@ from wayline.contracts.jobs import SubmitJob
 from wayline.router.adapters.schedules import firings as adapter
 from wayline.router.adapters.schedules.firings import Firings
 from wayline.store import Record
+from wayline.testkit.walks import seeds
 
 from .conftest import NOON, TENANT, Office
 
@@ -107,7 +108,7 @@ class Installation:
         return expected
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6))
 async def test_each_moment_of_a_schedule_is_one_job(office: Office, monkeypatch: pytest.MonkeyPatch, seed: int):
     chance, place = random.Random(seed), Installation(office)
     monkeypatch.setattr(adapter, "reach", place.reach)

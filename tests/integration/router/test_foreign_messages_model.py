@@ -21,6 +21,7 @@ from wayline.journal import Fenced, Head, JobLog, is_record, record_read
 from wayline.journal.log import bulk_read
 from wayline.store import Store
 from wayline.telemetry import metrics
+from wayline.testkit.walks import seeds
 
 from .conftest import TENANT, Office
 from .family_world import LEAD, MODULES, FamilyWorld, walk
@@ -116,7 +117,7 @@ async def world(bus: Bus, office: Office, monkeypatch: pytest.MonkeyPatch, chanc
     return world
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 async def test_foreign_messages_change_no_job_whoever_dies(world: IntrudedWorld, chance: random.Random):
     await walk(world, chance)
 

@@ -22,6 +22,7 @@ from wayline.executor.replay import replay
 from wayline.journal import JobLog, State, fold, read_history, read_record, record_read
 from wayline.router.adapters.jobs import turns
 from wayline.router.handlers import first_records, settlements
+from wayline.testkit.walks import seeds
 
 from .conftest import TENANT, Office
 from .mortal_world import ENDS, MortalWorld
@@ -124,7 +125,7 @@ async def check_ends(world: World) -> None:
         assert replay(events, history=history).divergence is None
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6))
 async def test_a_session_runs_one_job_at_a_time_whoever_dies(world: World, seed: int):
     chance = random.Random(seed)
     for number in range(ROUNDS):

@@ -19,6 +19,7 @@ from wayline.sandbox import (
     Suspended,
     rerun,
 )
+from wayline.testkit.walks import seeds
 
 from .programs import asked, program
 
@@ -63,7 +64,7 @@ async def recorded(
     return calls, answers, turn
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(3))
 async def test_a_rerun_ends_like_the_first_run_in_any_outcome_order(sandbox: Sandbox, seed: int):
     calls, answers, ended = await recorded(sandbox, random.Random(seed))
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +12,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from wayline.chassis.settings import BusSettings, EnvironmentSettings
 from wayline.contracts.errors import WrongSetting
+from wayline.testkit import until
+from wayline.testkit.service_starts import start_service
 
 SERVICES = ("gateway", "router", "executor", "retrieval", "tool_registry", "tracing")
 CLASSES: tuple[type[EnvironmentSettings], ...] = (
@@ -95,15 +96,13 @@ def test_unreadable_json_is_reported_with_its_variable(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_a_wrong_setting_ends_a_service_with_2_and_one_line(service: str):
+async def test_a_wrong_setting_ends_a_service_with_2_and_one_line(service: str, tmp_path: Path):
     environment = {**os.environ, "WAYLINE_CONNECT_WAIT_S": "soon"}
 
-    done = subprocess.run(
-        [sys.executable, "-m", f"wayline.{service}"], env=environment, capture_output=True, text=True, check=False
-    )
+    child = start_service(service, cwd=tmp_path, log=tmp_path / "log", env=environment)
+    await until(lambda: child.exited, why="the service ends")
 
-    assert (done.returncode, done.stdout, done.stderr) == (
-        2,
-        "",
-        "wayline: WAYLINE_CONNECT_WAIT_S: Input should be a valid number, unable to parse string as a number\n",
+    assert child.process.returncode == 2
+    assert (tmp_path / "log").read_text() == (
+        "wayline: WAYLINE_CONNECT_WAIT_S: Input should be a valid number, unable to parse string as a number\n"
     )

@@ -39,6 +39,7 @@ from wayline.executor.hold import log_writer, signals
 from wayline.executor.hold.claim import Ticket
 from wayline.executor.replay import replay
 from wayline.journal import Call, Head, State, encode, fold
+from wayline.testkit.walks import seeds
 
 from .memory_world import (
     APPROVALS,
@@ -257,7 +258,7 @@ def test_decisions_and_kills_in_any_order_make_no_wrong_call(machine: type[Machi
     run_state_machine_as_test(machine, settings=chosen)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 def test_long_and_busy_histories_make_no_wrong_call(machine: type[Machine], seed: int):
     chance = random.Random(seed)
     paid = 0

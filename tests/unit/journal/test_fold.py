@@ -19,6 +19,7 @@ from wayline.contracts.tools import ToolDefinition
 from wayline.journal import Call, Job, State, encode, evolve, fold, read_record, unknown_types, view
 from wayline.journal.record import decode, progressed, state_after
 from wayline.testkit.jobs import job_with
+from wayline.testkit.walks import examples
 
 _spec = importlib.util.spec_from_file_location("histories", Path(__file__).with_name("histories.py"))
 assert _spec and _spec.loader
@@ -38,7 +39,7 @@ def test_every_history_ends_once_and_its_numbers_have_no_gap(environment):
     assert [event.type in TERMINAL for event in events] == [False] * (len(events) - 1) + [True]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(environment=histories.environments)
 def test_a_crash_after_any_record_ends_in_the_same_place(environment):
     whole = histories.play(environment)
@@ -115,7 +116,7 @@ def test_a_results_images_are_folded_and_default_to_none():
     assert (shown_before.content, shown_before.images) == (shown.content, ())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(environment=histories.environments)
 def test_no_finished_tool_call_is_asked_for_again_after_a_crash(environment):
     whole = histories.play(environment)
@@ -130,7 +131,7 @@ def test_no_finished_tool_call_is_asked_for_again_after_a_crash(environment):
                 done.add((event.step, event.call))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(environment=histories.environments)
 def test_an_auxiliary_call_is_made_and_ended_once_despite_crashes(environment):
     whole = histories.play(environment)

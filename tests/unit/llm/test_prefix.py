@@ -14,6 +14,7 @@ from wayline.contracts.chat import AssistantMessage, ChatMessage, Verbatim
 from wayline.llm import ModelRequest, openai_chat
 from wayline.llm.anthropic import request as anthropic_request
 from wayline.llm.openai import request as openai_request
+from wayline.testkit.walks import examples
 
 from .cards import LOOK, MARKS, calling, card, note, request, result, user
 
@@ -69,7 +70,7 @@ def unmarked(value: Any) -> Any:
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 @given(histories(), st.booleans(), st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_each_request_extends_the_one_before_it_apart_from_the_markers(adapter, history, takes_system, data):
     before = None
     key = "input" if adapter == "openai" else "messages"
@@ -89,7 +90,7 @@ def test_each_request_extends_the_one_before_it_apart_from_the_markers(adapter, 
 
 
 @given(histories(), st.booleans())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_messages_keep_the_providers_rules_whatever_the_history(history, takes_system):
     before = [message for step in history for message in step][:-1]
     messages = sent(before, (), adapter="anthropic", system_messages=takes_system)["messages"]
@@ -108,7 +109,7 @@ def test_messages_keep_the_providers_rules_whatever_the_history(history, takes_s
 
 
 @given(histories())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_equal_requests_have_equal_bytes_and_at_most_four_markers(history):
     before = [message for step in history for message in step][:-1]
     for adapter in MARKING:

@@ -29,6 +29,7 @@ from wayline.contracts.models import ModelCard, Rates
 from wayline.contracts.money import Usage, usd
 from wayline.llm.price_list import find_in, find_prices, from_listed
 from wayline.llm.prices import cost
+from wayline.testkit.walks import examples
 
 LISTED = [(provider, model) for provider in providers for model in provider.models]
 SAYABLE = [(provider, model) for provider, model in LISTED if from_listed(model, source="")]
@@ -117,7 +118,7 @@ def test_nearly_every_chat_model_of_the_list_can_be_said():
     assert len([name for name in tokens if name in sayable]) > 0.98 * len(tokens) > 500
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.sampled_from(SAYABLE), st.tuples(*[st.integers(0, 300_000)] * 4), st.integers(0, 100_000))
 def test_our_arithmetic_is_the_lists_own(
     listed: tuple[Provider, ModelInfo], parts: tuple[int, int, int, int], output: int

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wayline.llm.broken_json import repair
+from wayline.testkit.walks import examples
 
 numbers = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
 texts = st.text(st.characters(codec="utf-8"), max_size=12)
@@ -41,7 +42,7 @@ def test_what_is_broken_is_mended(text):
 
 
 @given(st.text(alphabet="{}[]\":,\\ \n'ab1-.eu/*`", max_size=60) | st.text(max_size=60))
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_any_text_is_mended_to_something_storable_or_refused(text):
     try:
         value = repair.repaired(text)

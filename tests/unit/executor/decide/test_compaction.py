@@ -32,6 +32,7 @@ from wayline.executor.decide.compaction import (
 )
 from wayline.journal import with_history
 from wayline.llm.tokens import BYTES_PER_TOKEN, estimate
+from wayline.testkit.walks import examples
 
 from ..logs import PRIMARY, ROUTE, Log, card
 
@@ -126,7 +127,7 @@ def test_what_is_left_has_room_for_long():
     assert isinstance(log.next, CallModel)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.lists(st.lists(st.integers(2_000, 8_000), min_size=1, max_size=3), min_size=1, max_size=6))
 def test_no_answer_is_parted_from_its_results_and_the_task_stays(steps: list[list[int]]):
     log = Long()

@@ -24,6 +24,7 @@ from wayline.contracts.models import CacheRules
 from wayline.contracts.tools import RECALL, USE_TOOL
 from wayline.executor.prompt.assemble import PromptHashes, assemble, breakpoints, cache_key
 from wayline.journal import encode, fold, read_record
+from wayline.testkit.walks import examples
 
 from ..logs import Log, card
 from ..talk import Talk, play, straight
@@ -31,7 +32,7 @@ from ..talk import Talk, play, straight
 USER = UserMessage(parts=(TextPart(text="go"),))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(history=st.lists(straight, min_size=2, max_size=8))
 def test_every_prompt_begins_with_the_whole_of_the_one_before(history):
     talk = Talk()
@@ -45,7 +46,7 @@ def test_every_prompt_begins_with_the_whole_of_the_one_before(history):
     assert {event.cache_break for event in asked} == {None}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(history=st.lists(straight, min_size=2, max_size=8))
 def test_each_call_marks_the_breakpoint_the_previous_call_wrote(history):
     talk = Talk()
@@ -62,7 +63,7 @@ def test_each_call_marks_the_breakpoint_the_previous_call_wrote(history):
             assert last_answer - 1 in prompt.breakpoints
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(history=st.lists(straight, min_size=2, max_size=6))
 def test_a_prompt_is_the_same_from_the_log_alone(history):
     talk = Talk()

@@ -14,11 +14,12 @@ from prometheus_client import REGISTRY
 from wayline.contracts import events as e
 from wayline.contracts.chat import NoteMessage, TextPart, ToolCall, ToolMessage, UserMessage
 from wayline.testkit.jobs import job_with
+from wayline.testkit.walks import examples
 
 from ..talk import ROUTE, Talk, play, tool, turning
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(history=st.lists(turning, min_size=2, max_size=8))
 def test_a_break_is_named_exactly_where_a_prompt_diverges(history):
     talk = Talk()

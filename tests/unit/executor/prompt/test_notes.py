@@ -21,6 +21,7 @@ from wayline.executor.prompt.notes import (
 )
 from wayline.journal import Job
 from wayline.testkit.jobs import job_with
+from wayline.testkit.walks import examples
 
 from ..logs import Log
 from ..talk import Step, Talk, play, turning
@@ -120,7 +121,7 @@ def test_too_many_changed_tools_are_noted_once():
     assert forgotten(after(job, messages=(*job.conversation.messages, guidance(job, now))), now) == ()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(history=st.lists(turning, min_size=2, max_size=8))
 def test_every_prompt_has_the_current_definition_of_each_tool(history: list[Step]):
     talk = Talk()

@@ -15,6 +15,7 @@ from wayline.executor.prompt.shorten import JOB_IMAGES_MAX, JOB_IMAGES_MAX_BYTES
 from wayline.journal import Job
 from wayline.llm.tokens import BYTES_PER_TOKEN
 from wayline.testkit.jobs import job_with
+from wayline.testkit.walks import examples
 
 JOB = job_with(offered=(ToolDefinition(name=RECALL), ToolDefinition(name="read")))
 values = st.recursive(
@@ -92,7 +93,7 @@ def test_json_that_is_too_wide_to_sample_is_cut_as_text():
     assert shortened is not None and body(shortened).startswith('{"field 0')
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(content=st.one_of(values.map(lambda v: json.dumps([v, "é" * 999])), st.text(min_size=900)))
 def test_the_short_form_is_deterministic_and_within_the_limit(content):
     shortened = short(content, tokens_max=200)

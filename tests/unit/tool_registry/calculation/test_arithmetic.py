@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from wayline.testkit.walks import examples
 from wayline.tool_registry.calculation.arithmetic import calculate
 from wayline.tool_registry.calculation.exact_numbers import CannotCompute
 
@@ -125,7 +126,7 @@ def test_a_wrong_expression_is_answered_with_what_to_write(expression: str):
         calculate(expression)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.text("0123456789.+-*/%^!() ,esqrtlnpi", max_size=60))
 def test_whatever_is_written_gets_a_value_or_a_reason(expression: str):
     try:

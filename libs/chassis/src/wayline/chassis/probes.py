@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Any
 
@@ -16,6 +18,9 @@ PROBES_MAX = 256
 """Connections to the port of probes."""
 Ready = Callable[[], Awaitable[dict[str, str]]]
 """Returns what a service needs by name: `ok`, or what is wrong with it."""
+
+DATE_FRESH_S = 1.0
+"""How old the `Date` of an answer may be."""
 
 
 def probes(ready: Ready) -> Callable[..., Awaitable[None]]:
@@ -45,11 +50,31 @@ async def _answer(path: str, ready: Ready) -> tuple[int, bytes, bytes]:
 
 
 class ProbeServer(uvicorn.Server):
-    """A uvicorn server inside a service: the service owns the signals."""
+    """A uvicorn server inside a service: the service owns the signals, and is heard at once."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        self._leaving = asyncio.Event()
+        super().__init__(config)
+
+    @property
+    def should_exit(self) -> bool:
+        return self._leaving.is_set()
+
+    @should_exit.setter
+    def should_exit(self, leaving: bool) -> None:
+        if leaving:
+            self._leaving.set()
+        else:
+            self._leaving.clear()
+
+    async def main_loop(self) -> None:
+        """Wait for the end; uvicorn's own looks for it ten times a second."""
+        while not await self.on_tick(0):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(DATE_FRESH_S):
+                    await self._leaving.wait()
 
     def capture_signals(self) -> Any:
-        from contextlib import nullcontext
-
         return nullcontext()
 
 

@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ from wayline.embedded.process import LOG_MODE, Child, die_with, spawn
 REQUEST_BYTES_MAX = 64 * 1024
 NUMBER_BYTES = 4
 END_WITHIN_S = 5.0
+POLL_S = 0.02
 
 
 def fork(
@@ -54,11 +56,13 @@ def fork(
     return Child(_fork_server().fork({"work": work, "imports": [target.partition(":")[0], *imports]}))
 
 
-def end_fork_server() -> None:
-    """End the fork server of this process and all that it has forked; the next fork starts another."""
-    if _fork_server.cache_info().currsize:
-        _fork_server().end()
-        _fork_server.cache_clear()
+def end_fork_server() -> list[str]:
+    """End the fork server of this process, and what it has forked that does not end by itself; return what that was."""
+    if not _fork_server.cache_info().currsize:
+        return []
+    left = _fork_server().end()
+    _fork_server.cache_clear()
+    return left
 
 
 @cache
@@ -80,6 +84,8 @@ class _ForkServer:
                 start_new_session=True,
             )
         self._lock = threading.Lock()
+        self._forked: dict[_Forked, str] = {}
+        """What has not ended yet, and what it runs."""
 
     @property
     def pid(self) -> int:
@@ -96,15 +102,25 @@ class _ForkServer:
         pid = os.read(status, NUMBER_BYTES)
         assert pid, f"the fork server ended when it was asked for {request['work']['target']}"
         os.set_blocking(status, False)
-        return _Forked(_number(pid), status)
+        self._forked = self._running()
+        forked = _Forked(_number(pid), status)
+        self._forked[forked] = f"{request['work']['target']}{tuple(request['work']['args'])}"
+        return forked
 
-    def end(self) -> None:
-        """Close the connection, which ends it."""
+    def _running(self) -> dict[_Forked, str]:
+        return {forked: runs for forked, runs in self._forked.items() if forked.poll() is None}
+
+    def end(self) -> list[str]:
+        """Close the connection, which ends it, and with it what runs; return that."""
+        deadline = time.monotonic() + END_WITHIN_S
+        while (left := self._running()) and time.monotonic() < deadline:
+            time.sleep(POLL_S)
         self._socket.close()
         self._process.wait(END_WITHIN_S)
+        return [f"{forked.pid} {runs}" for forked, runs in left.items()]
 
 
-@dataclass
+@dataclass(eq=False)
 class _Forked:
     """A forked process, as `subprocess.Popen` would show it."""
 
