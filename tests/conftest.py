@@ -5,6 +5,7 @@ import sys
 from functools import cache
 
 import httpcore2
+import hypothesis
 import structlog
 
 from wayline.embedded import ports
@@ -14,6 +15,10 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 pytest_plugins = ["wayline.testkit.fixtures", "wayline.testkit.processes_left", "wayline.testkit.longest_first"]
+
+# A time for each example would be an assertion about the machine.
+hypothesis.settings.register_profile("wayline", deadline=None)
+hypothesis.settings.load_profile("wayline")
 
 structlog.configure(
     processors=[structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)]

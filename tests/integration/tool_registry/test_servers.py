@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
 import sys
 from base64 import b64decode
 from contextlib import asynccontextmanager
@@ -14,8 +13,9 @@ from aiohttp import web
 
 from wayline.contracts.tools import Effect, ListTools, ToolList
 from wayline.embedded.ports import free_port
-from wayline.embedded.process import spawn
 from wayline.testkit import until
+from wayline.testkit.effects_server import IMPORTS
+from wayline.testkit.fork_server import fork
 from wayline.testkit.media import png
 from wayline.tool_registry.adapters.connection import sessions
 from wayline.tool_registry.adapters.servers import mcp_server
@@ -436,7 +436,6 @@ async def flaky_wire(port: int, *, breaks_on: bytes):
 
 
 SSE_SERVER = """
-import sys
 from mcp.server import MCPServer
 server = MCPServer("old")
 
@@ -444,19 +443,18 @@ server = MCPServer("old")
 async def add(a: int, b: int) -> str:
     return str(a + b)
 
-server.run("sse", port=int(sys.argv[1]))
+server.run("sse", port={port})
 """
 
 
 async def test_a_server_over_the_older_http_transport_is_called(platform, tmp_path):
     file, port = tmp_path / "sse_server.py", free_port()
-    file.write_text(SSE_SERVER)
-    server = spawn(
-        [sys.executable, str(file), str(port)], cwd=tmp_path, log=tmp_path / "sse.log", death_signal=signal.SIGKILL
-    )
+    file.write_text(SSE_SERVER.format(port=port))
+    server = await asyncio.to_thread(fork, "runpy:run_path", str(file), imports=IMPORTS, log=tmp_path / "sse.log")
     try:
         await platform.registry({"name": "old", "url": f"http://127.0.0.1:{port}/sse", "sse": True})
-        await until(platform.hears, why="its tools are listed")
+        # Beside the tools that are always there: it listens some time after it has begun.
+        await connected(platform, "old")
 
         read = await platform.call(platform.ask("old__add", {"a": 2, "b": 3}))
         await server.kill()

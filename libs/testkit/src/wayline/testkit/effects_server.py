@@ -20,7 +20,7 @@ from wayline.testkit.fork_server import fork
 from wayline.testkit.waiting import POLL_MIN_S, until
 
 SERVE = "wayline.testkit.counted_effects:serve"
-IMPORTS = ("rich.logging", "rich.traceback", "uvicorn.protocols.http.auto", "anyio._backends._asyncio")
+IMPORTS = ("mcp.server", "rich.logging", "rich.traceback", "uvicorn.protocols.http.auto", "anyio._backends._asyncio")
 """What the server imports only when it starts."""
 KEY = "wayline/key"
 RECONCILE = "wayline/reconcile"
