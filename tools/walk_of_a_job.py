@@ -1,14 +1,18 @@
 """Counts how one job walks through the executor's files: one model call, one tool call, one more model call.
 
 Each function that is entered belongs to a file. The walk is the sequence of these files; entering a file that the walk
-has been in and has left is a return. Run it: `.venv/bin/python tools/walk_of_a_job.py [--walk]`.
+has been in and has left is a return. A call from a layer into one above it, in the order of pyproject.toml, is
+upward, and none may be.
+Run it: `.venv/bin/python tools/walk_of_a_job.py [--walk]`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import dis
+import re
 import sys
+import tomllib
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from functools import cache
@@ -41,6 +45,7 @@ from wayline.telemetry import BusExporter, Telemetry
 
 TENANT, JOB = "default", "walk"
 ROOT = str(Path(EXECUTOR).parent)
+PYPROJECT = Path(__file__).parents[1] / "pyproject.toml"
 SCRIPT = turns(Say(tools=(("look_up", {}),)), Say(text="Found."))
 CARD = ModelCard(provider="chat", model="one", tier="standard")
 
@@ -50,6 +55,8 @@ class Walk:
 
     def __init__(self) -> None:
         self.entered: list[str] = []
+        self.calls: set[tuple[str, str]] = set()
+        """Which file has called which."""
 
     def __enter__(self) -> Walk:
         sys.setprofile(self._on_call)
@@ -61,12 +68,37 @@ class Walk:
     def _on_call(self, frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
         if event == "call" and code.co_filename.startswith(ROOT) and frame.f_lasti <= first_instruction(code):
-            self.entered.append(str(Path(code.co_filename).relative_to(ROOT)))
+            self.entered.append(_file(code))
+            caller = frame.f_back
+            if caller is not None and caller.f_code.co_filename.startswith(ROOT):
+                self.calls.add((_file(caller.f_code), _file(code)))
 
     @property
     def files(self) -> list[str]:
         """Return the walk: each file once for all functions entered in it before the next file."""
         return [name for name, _ in groupby(self.entered)]
+
+    @property
+    def upward(self) -> list[tuple[str, str]]:
+        """Return the calls into a layer above the caller's."""
+        heights = layers()
+        return sorted((by, of) for by, of in self.calls if heights[_layer(of)] < heights[_layer(by)])
+
+
+def layers() -> dict[str, int]:
+    """Return how far below the top each layer of the executor is."""
+    contracts = tomllib.loads(PYPROJECT.read_text())["tool"]["importlinter"]["contracts"]
+    [ours] = [one["layers"] for one in contracts if one.get("containers") == ["wayline.executor"]]
+    return {name: depth for depth, layer in enumerate(ours) for name in re.split(r"\s*[|:]\s*", layer)}
+
+
+@cache
+def _file(code: CodeType) -> str:
+    return str(Path(code.co_filename).relative_to(ROOT))
+
+
+def _layer(file: str) -> str:
+    return file.partition("/")[0].removesuffix(".py")
 
 
 @cache
@@ -145,9 +177,12 @@ async def walk() -> Walk:
 
 
 if __name__ == "__main__":
-    files = asyncio.run(walk()).files
+    walked = asyncio.run(walk())
+    files = walked.files
     if "--walk" in sys.argv:
         print("\n".join(files))
     print(f"{len(set(files))} files entered, {len(files) - len(set(files))} returns to a file that was left")
-    layers = [layer for layer, _ in groupby(name.rpartition("/")[0] or name for name in files)]
-    print(f"{len(set(layers))} layers entered, {len(layers) - len(set(layers))} returns to a layer that was left")
+    entered = [layer for layer, _ in groupby(name.rpartition("/")[0] or name for name in files)]
+    print(f"{len(set(entered))} layers entered, {len(entered) - len(set(entered))} returns to a layer that was left")
+    print(f"{len(walked.calls)} pairs of files call each other, {len(walked.upward)} upward")
+    sys.exit("\n".join(f"upward: {by} calls {of}" for by, of in walked.upward) or None)
