@@ -26,6 +26,8 @@ from wayline.testkit import Database, Platform, until
 from wayline.testkit.effects_server import EffectsServer
 from wayline.testkit.fixtures import run
 from wayline.testkit.guarded import Guarded
+from wayline.testkit.processes import ServiceProcess
+from wayline.testkit.service_starts import start_service
 from wayline.tool_registry.settings import Settings
 
 LEASE_S = 0.9
@@ -55,6 +57,7 @@ class RegistryPlatform(Platform):
     tmp_path: Path
     servers: list[EffectsServer]
     processes: list[asyncio.subprocess.Process]
+    forks: list[ServiceProcess]
 
     def settings(self, servers: tuple[dict[str, Any], ...] | None = None, **more: Any) -> dict[str, Any]:
         return {
@@ -82,12 +85,28 @@ class RegistryPlatform(Platform):
         return Registry(service, spans)
 
     async def process(self, failpoint: Failpoint | None = None, **settings: Any) -> asyncio.subprocess.Process:
-        """Start a registry as a process; it hears when this returns."""
+        """Start a registry as a process with an environment of its own in /proc; it hears when this returns."""
+        env = self.environment(failpoint, **settings)
+        process = await asyncio.create_subprocess_exec(sys.executable, "-m", "wayline.tool_registry", env=env)
+        self.processes.append(process)
+        await until(self.hears, within=30, why="the registry process answers")
+        return process
+
+    async def forked(self, failpoint: Failpoint | None = None, **settings: Any) -> ServiceProcess:
+        """Start a registry as a process that need not import anything; it hears when this returns."""
+        env, log = self.environment(failpoint, **settings), self.tmp_path / f"registry-{len(self.forks)}.log"
+        child = await asyncio.to_thread(start_service, "tool_registry", cwd=self.tmp_path, log=log, env=env)
+        self.forks.append(ServiceProcess("tool_registry", log, child, failpoint))
+        await until(self.hears, within=30, why="the registry process answers")
+        return self.forks[-1]
+
+    def environment(self, failpoint: Failpoint | None, **settings: Any) -> dict[str, str]:
+        """Return the environment of a registry that is a process."""
         knobs = {
             f"WAYLINE_TOOL_REGISTRY_{name.upper()}": value if isinstance(value, str) else json.dumps(value)
             for name, value in self.settings(**settings).items()
         }
-        env = {
+        return {
             **os.environ,
             **knobs,
             "WAYLINE_NATS_URL": self.nats.url,
@@ -96,10 +115,6 @@ class RegistryPlatform(Platform):
             "WAYLINE_POSTGRES_DSN": self.dsn,
             "WAYLINE_FAILPOINT": failpoint or "",
         }
-        process = await asyncio.create_subprocess_exec(sys.executable, "-m", "wayline.tool_registry", env=env)
-        self.processes.append(process)
-        await until(self.hears, within=30, why="the registry process answers")
-        return process
 
     async def server(self, *, delay_ms: int = 200) -> EffectsServer:
         """Start an effects server of the test's own, which it may kill."""
@@ -199,11 +214,14 @@ async def platform(
         platform.dsn = await platform.migrate("tool_registry")
         platform.ledger = await platform.store("tool_registry", max_size=10)
         platform.effects, platform.tenant, platform.tmp_path = effects, f"t-{secrets.token_hex(4)}", open_path
-        platform.servers, platform.processes = [], []
+        platform.servers, platform.processes, platform.forks = [], [], []
         yield platform
         for process in platform.processes:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
+        for fork in platform.forks:
+            fork.kill()
+            await fork.ended()
         for server in platform.servers:
             server.kill()

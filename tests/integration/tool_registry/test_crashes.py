@@ -29,11 +29,11 @@ ACTED, FINISHED = Failpoint.REGISTRY_EFFECT_AFTER, Failpoint.REGISTRY_FINISH_AFT
     ids=str,
 )
 async def test_after_a_kill_the_next_registry_does_what_the_effect_allows(platform, tool, point, status, acted):
-    doomed = await platform.process(point)
+    doomed = await platform.forked(point)
     ask = platform.ask(f"effects__{tool}")
     with pytest.raises(Retry):
         await platform.once(ask, timeout_s=2)
-    assert await doomed.wait() == -9
+    assert await doomed.ended() == -9
 
     await platform.registry()
     reply = await platform.call(ask)
@@ -44,7 +44,7 @@ async def test_after_a_kill_the_next_registry_does_what_the_effect_allows(platfo
 
 async def test_a_kill_during_calls_repeats_no_once_or_reconcile_tool(platform):
     slow = await platform.server(delay_ms=4_000)
-    doomed = await platform.process(servers=(slow.settings(),))
+    doomed = await platform.forked(servers=(slow.settings(),))
     tools = ("pay_once", "put_idempotent", "book_reconcile")
     asks = {tool: platform.ask(f"effects__{tool}", job=tool) for tool in tools}
     asking = [asyncio.create_task(platform.once(ask, timeout_s=1)) for ask in asks.values()]

@@ -201,7 +201,7 @@ async def test_a_refused_refresh_asks_that_user_alone(platform):
 
 async def test_a_killed_registry_keeps_the_logins(platform):
     settings = {**SETTINGS, "servers": [platform.effects.settings()]}
-    process = await platform.process(**settings)
+    process = await platform.forked(**settings)
     bank = Protected()
     async with serving(bank) as bank.url:
         await save(platform, bank.url, **USER)
@@ -209,9 +209,9 @@ async def test_a_killed_registry_keeps_the_logins(platform):
         await log_in_user(platform, bank, "alice")
         back = await bank.open(await begin(platform, user_id="bob"), account="bob")
         process.kill()
-        await process.wait()
+        await process.ended()
 
-        await platform.process(**settings)
+        await platform.forked(**settings)
         await until_state(platform, "connected")
         await finish(platform, back)
         replies = [await pay(platform, f"{user}1", user_id=user) for user in ("alice", "bob")]

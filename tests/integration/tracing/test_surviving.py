@@ -3,8 +3,8 @@
 import asyncio
 import os
 import signal
-import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -16,6 +16,7 @@ from wayline.chassis.topology import EVENTS_TRACING
 from wayline.contracts import ids
 from wayline.telemetry import JobTrace
 from wayline.testkit import until
+from wayline.testkit.service_starts import start_service
 from wayline.tracing.consume.batches import ALONE_TRIES
 from wayline.tracing.rebuild import Rebuilt, rebuild
 
@@ -32,7 +33,7 @@ async def log_made(platform: TracingPlatform) -> list[list[dict[str, Any]]]:
     "point", [Failpoint.TRACING_STORE_BEFORE, Failpoint.TRACING_STORE_AFTER, Failpoint.TRACING_ACK_AFTER]
 )
 async def test_a_kill_around_the_store_loses_nothing_and_doubles_nothing(
-    platform: TracingPlatform, start: Start, point: Failpoint
+    platform: TracingPlatform, start: Start, tmp_path: Path, point: Failpoint
 ):
     quick = replace(EVENTS_TRACING, ack_wait_s=0.5)
     await platform.bus.js.add_consumer("EVENTS", quick.config())
@@ -45,8 +46,9 @@ async def test_a_kill_around_the_store_loses_nothing_and_doubles_nothing(
         "WAYLINE_POSTGRES_DSN": platform.settings.postgres_dsn or "",
         "WAYLINE_FAILPOINT": point,
     }
-    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "wayline.tracing", env=environment)
-    assert await asyncio.wait_for(process.wait(), 60) == -signal.SIGKILL
+    child = await asyncio.to_thread(start_service, "tracing", cwd=tmp_path, log=tmp_path / "log", env=environment)
+    await until(lambda: child.exited, within=60, why="tracing reaches the failpoint")
+    assert child.process.returncode == -signal.SIGKILL
 
     await start()
     await platform.wait_until_read()
