@@ -139,3 +139,13 @@ async def test_it_streams_text_then_the_whole_message_with_usage():
     assert isinstance(finished, Finished)
     assert "".join(delta.text for delta in deltas) == finished.message.text
     assert finished.usage.input > 0 and finished.usage.output > 0
+
+
+def test_the_name_of_a_document_counts_for_its_sentences():
+    asked = UserMessage(parts=(TextPart(text="How long is the Nimbus refund period?"),))
+    about = ("Nimbus rules", "The refund period is five working days.")
+    beside = ("blog", "The Nimbus office is long. Nimbus writes about a refund.")
+
+    answer = respond(request(asked, found(about, beside)))
+
+    assert answer.citations[0].document == "Nimbus rules"

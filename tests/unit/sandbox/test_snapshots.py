@@ -55,6 +55,14 @@ def test_every_changed_bit_is_refused():
             read_snapshot(bytes(changed), PROGRAM, OWNER, keys)
 
 
+def test_nothing_is_parsed_before_the_signature_is_verified(monkeypatch: pytest.MonkeyPatch):
+    snapshot = write_snapshot(WAITING, PROGRAM, OWNER, SnapshotKeys([OLD]))
+    monkeypatch.setattr(snapshots, "_header", lambda _: pytest.fail("parsed"))
+
+    with pytest.raises(WrongSignature):
+        read_snapshot(snapshot, PROGRAM, OWNER, SnapshotKeys([NEW]))
+
+
 @pytest.mark.parametrize("cut", [b"", b"x", b"WLPROG1\n"])
 def test_what_is_no_snapshot_is_refused(cut: bytes):
     with pytest.raises(WrongSignature):

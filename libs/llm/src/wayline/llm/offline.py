@@ -123,7 +123,10 @@ def _quotes(question: str, passages: list[Citation]) -> list[Citation]:
             continue
         # What the document's name says is said of each of its sentences.
         named = wanted & _stems(passage.document)
-        stretch, covered = _stretch(passage.quote, wanted - named or wanted)
+        rest = wanted - named or wanted
+        stretch, covered = _stretch(passage.quote, rest)
+        # So it counts for the stretch too: else the passage of another document wins by repeating the name in its text.
+        covered = 1 - (1 - covered) * len(rest) / len(wanted)
         quote = passage.model_copy(update={"quote": stretch, "covered": None})
         ranked.append(_Ranked((whole if passage.covered is None else passage.covered) + covered, order, quote))
     ranked.sort(key=lambda one: (-one.covered, one.order))
