@@ -1,4 +1,4 @@
-"""Write the tables of docs/operating.md from the Settings classes; `--check` fails when they are stale."""
+"""Write the tables of docs/operating.md and the settings of docker-compose.yml; `--check` fails when they are stale."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pydantic_core import PydanticUndefined
 from pydantic_settings import BaseSettings
 
 PAGE = Path(__file__).parents[1] / "docs" / "operating.md"
+COMPOSE = Path(__file__).parents[1] / "docker-compose.yml"
 BEGIN, END = "<!-- settings: written by `make proto` -->", "<!-- /settings -->"
 CLASSES = (
     ("Every service", "wayline.chassis.settings", "BusSettings"),
@@ -66,13 +67,28 @@ def page(text: str) -> str:
     return between.sub(lambda _: f"{BEGIN}\n\n{tables()}\n\n{END}", text)
 
 
+def compose(text: str) -> str:
+    """Return the containers with every setting of their services: without a value, passed on where it is set."""
+    for title, module, kind in CLASSES:
+        begin = f"      # settings of {title}: written by `make proto`\n"
+        before, found, rest = text.partition(begin)
+        if not found:
+            continue
+        _, end, after = rest.partition("      # /settings\n")
+        by_hand = set(re.findall(r"^      (WAYLINE_\w+):", before.rpartition("\n  " + title)[2], re.MULTILINE))
+        prefix = f"WAYLINE_{title.upper().replace('-', '_')}_"
+        names = [name for name in _fields(module, kind) if name.startswith(prefix) and name not in by_hand]
+        text = before + begin + "".join(f"      {name}:\n" for name in names) + end + after
+    return text
+
+
 def main() -> None:
-    text = PAGE.read_text()
-    if "--check" in sys.argv[1:]:
-        if page(text) != text:
-            sys.exit("the tables in docs/operating.md are stale; run `make proto`")
-        return
-    PAGE.write_text(page(text))
+    for path, written in ((PAGE, page), (COMPOSE, compose)):
+        text = path.read_text()
+        if "--check" not in sys.argv[1:]:
+            path.write_text(written(text))
+        elif written(text) != text:
+            sys.exit(f"the settings in {path.name} are stale; run `make proto`")
 
 
 if __name__ == "__main__":

@@ -177,6 +177,25 @@ def test_every_variable_of_a_container_is_a_setting(compose: dict[str, Any], set
     assert variables <= settings.keys()
 
 
+def test_every_setting_of_a_service_reaches_its_container(compose: dict[str, Any], settings: dict[str, Any]):
+    for member in MEMBERS:
+        own = {name for name in settings if name.startswith(member.variable(""))}
+
+        assert own <= environment(compose[member.name]).keys(), member.name
+
+
+def test_every_container_has_a_limit_of_memory_and_processes(compose: dict[str, Any]):
+    assert {name for name, service in compose.items() if not (service["mem_limit"] and service["pids_limit"])} == set()
+
+
+def test_tenants_programs_share_no_network_with_other_services(compose: dict[str, Any], repository: Path):
+    beside = {name for name, service in compose.items() if "tools" in (service.get("networks") or ())}
+
+    assert beside == {"tool-registry", "nats", "postgres", "prometheus"}
+    assert compose["tool-registry"]["networks"] == ["tools"]
+    assert 'http: "127.0.0.1:8222"' in (repository / "deploy/nats/nats.conf.template").read_text()
+
+
 def test_every_file_that_a_container_mounts_is_there(compose: dict[str, Any], repository: Path):
     mounted = [v.split(":")[0] for s in compose.values() for v in s.get("volumes", []) if isinstance(v, str)]
     missing = [path for path in mounted if path.startswith("./") and not (repository / path).exists()]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 
 import pytest
 
 from wayline.guarded_http import AddressPolicy
 from wayline.simulator.website import Page, Website
+from wayline.tool_registry.adapters.programs.jails import JailLimits, Jails, user_of
 from wayline.tool_registry.adapters.web.browser import Browser, CannotRender
 
 CHROMIUM = shutil.which("chromium")
@@ -89,6 +91,27 @@ async def test_a_browser_that_is_not_there_is_named():
 
     with pytest.raises(CannotRender, match="no-such-browser does not start"):
         await browser.render("t", "http://example.org/")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux isolates programs")
+async def test_the_browser_runs_in_a_jail_with_limits(tmp_path, monkeypatch):
+    tmp_path.chmod(0o755)
+    (tmp_path / "secret").write_text("canary")
+    # In place of a browser: it shows what one sees that a page has taken over.
+    shown = "$(id -u) $(ls /proc | grep -c ^[0-9]) $(cat /proc/*/environ | grep -c canary) $(cat %s) $(ulimit -u)"
+    (tmp_path / "browser").write_text(f"#!/bin/sh\necho {shown % (tmp_path / 'secret')}\n")
+    (tmp_path / "browser").chmod(0o755)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "browser").rename(tmp_path / "bin/browser")
+    monkeypatch.setenv("SECRET", "canary")
+    limits = JailLimits(memory_mb=256, processes_max=99, cpu_s=60)
+    more = {"page_max_bytes": 1_000, "timeout_s": 60, "jails": Jails(tmp_path / "programs"), "limits": limits}
+
+    document = await Browser([str(tmp_path / "bin/browser")], AddressPolicy(), **more).render("t", "http://example.org/")
+
+    user, _, environments, *rest = document.split()
+    assert (environments, rest) == (b"0", [b"99"])
+    assert os.geteuid() != 0 or int(user) == user_of("browser of t")
 
 
 async def test_a_browser_that_fails_says_what_to_try():

@@ -150,7 +150,7 @@ class Settings(EnvironmentSettings):
     web_browser: tuple[str, ...] = Field(
         default=(),
         description='A Chromium with its flags, such as `["chromium"]`: it shows pages whose text their scripts make. '
-        "None: such pages have no text.",
+        "It runs as an isolated program does, with its limits. None: such pages have no text.",
     )
     web_browser_timeout_s: float = Field(default=20, gt=0, description="How long the browser may take for one page.")
     web_cache_s: float = Field(default=900, ge=0, description="How long pages and search results are kept.")

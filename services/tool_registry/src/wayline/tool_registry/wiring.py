@@ -110,7 +110,7 @@ class Adapters:
 
         of_tenants = _of_tenants(settings, tables, arguments, auth, confine)
         on_bus = BusServices(bus, settings, arguments)
-        web, images = web_tools(settings), image_tools(settings, bus)
+        web, images = web_tools(settings, jails), image_tools(settings, bus)
         builtin = _builtin(settings, bus, arguments, web, images)
         return cls(
             tables=tables,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, TextIO, cast
+from typing import TYPE_CHECKING, TextIO
 
 from wayline.contracts.mcp_servers import OfferedCounts, OfferedTool, ServerReport
 from wayline.contracts.server_config import CONFIG_MAX_BYTES, ServerSettings
@@ -63,7 +63,7 @@ async def try_connection(
     started = time.perf_counter()
     with _error_stream() as errors:
         transport = Transport(
-            server, connections_max=CONNECTIONS, confined=confined, errors_to=errors, authorize=authorize
+            server, connections_max=CONNECTIONS, confined=confined, errors_to=errors.stream, authorize=authorize
         )
         try:
             tried = await _tried(transport, server, within_s=settings.try_timeout_s)
@@ -72,7 +72,7 @@ async def try_connection(
             late = isinstance(error, TimeoutError) and not transport.ended
             failure = transport.ended or reason(error)
             why = f"no answer within {settings.try_timeout_s:g} s" if late else transport.hide(failure)
-            written = visible(transport.hide(_end_of(errors))[-ERRORS_CHARS:])
+            written = visible(transport.hide(errors.end())[-ERRORS_CHARS:])
             tried = TriedServer(ServerReport(ok=False, why=visible(why[:WHY_CHARS]), errors=written))
     took_ms = (time.perf_counter() - started) * 1000
     return replace(tried, report=tried.report.model_copy(update={"took_ms": took_ms}))
@@ -129,13 +129,37 @@ async def _report(
     )
 
 
+class ErrorStream:
+    """The end of what a program writes to its error stream: all of it could fill a disk."""
+
+    def __init__(self, reading: int, stream: TextIO) -> None:
+        self._reading = reading
+        self._kept = bytearray()
+        self.stream = stream
+        """What the program is given."""
+
+    def read(self) -> None:
+        """Take what has come, and keep the end of it."""
+        with suppress(BlockingIOError):
+            self._kept += os.read(self._reading, ERRORS_READ_BYTES)
+            del self._kept[:-ERRORS_READ_BYTES]
+
+    def end(self) -> str:
+        """Return the end of what was written."""
+        self.read()
+        return self._kept.decode(errors="replace").strip()
+
+
 @contextmanager
-def _error_stream() -> Iterator[TextIO]:
-    with TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
-        yield cast("TextIO", errors)
-
-
-def _end_of(errors: TextIO) -> str:
-    size = errors.seek(0, 2)
-    errors.seek(max(0, size - ERRORS_READ_BYTES))
-    return errors.read().strip()
+def _error_stream() -> Iterator[ErrorStream]:
+    loop = asyncio.get_running_loop()
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    try:
+        with os.fdopen(writing, "w") as stream:
+            errors = ErrorStream(reading, stream)
+            loop.add_reader(reading, errors.read)
+            yield errors
+    finally:
+        loop.remove_reader(reading)
+        os.close(reading)

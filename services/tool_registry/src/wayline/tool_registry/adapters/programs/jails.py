@@ -21,7 +21,7 @@ from wayline.guarded_http.proxy import GuardedProxy
 from wayline.tool_registry.adapters.programs.program_network import PORT, program_network, proxy_environment
 from wayline.tool_registry.adapters.programs.shown_paths import shown_paths, system_links, visible_search_path
 from wayline.tool_registry.errors import CannotIsolate
-from wayline.tool_registry.processes import confined_program
+from wayline.tool_registry.processes import confined_program, program_guard
 from wayline.tool_registry.processes.confined_program import Jail
 from wayline.tool_registry.settings import Settings
 
@@ -186,6 +186,12 @@ def user_of(tenant: str) -> int:
 
 def _run(argv: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=TRIED_S, check=False)
+
+
+def guarded(prefix: Sequence[str]) -> tuple[str, ...]:
+    """Return the words that start a program in a jail under a guard, which ends it with this process."""
+    # Limits of a process are the jail's: none of the guard's own.
+    return (sys.executable, "-I", "-S", program_guard.__file__, "0", "0", "0", *prefix)
 
 
 def confined(jail: Jail) -> tuple[str, ...]:

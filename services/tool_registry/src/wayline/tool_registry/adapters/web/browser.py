@@ -1,21 +1,24 @@
 """Read a page as a browser shows it: with what its scripts put there.
 
-The browser is a program of the installation's, started for one page with a profile of its own and ended with it. All
-that it asks for goes through a guarded proxy.
+The browser is a program of the installation's, started for one page in a jail with a profile of its own, and ended with
+it. All that it asks for goes through a guarded proxy.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
 from wayline.guarded_http import AddressPolicy
 from wayline.guarded_http.proxy import GuardedProxy
+from wayline.tool_registry.adapters.programs.jails import HOME, JailLimits, Jails, Network, guarded
+from wayline.tool_registry.adapters.programs.program_network import PORT
 from wayline.tool_registry.processes.pipes import close_pipes
 from wayline.tool_registry.web.tenant_slots import TenantSlots
 
@@ -23,6 +26,7 @@ SCRIPTS_MS: Final = 5_000
 """How long scripts may run by their own clock, which skips what they wait for."""
 BROWSERS_MAX: Final = 2
 """At once, of different tenants: each takes some hundred megabytes."""
+BROWSER_SETTINGS: Final = ("/etc/chromium", "/etc/chromium.d")
 TRAFFIC_FACTOR: Final = 3
 """Of the bytes of a page, for what it loads beside itself."""
 FLAGS: Final = (
@@ -53,7 +57,19 @@ class CannotRender(Exception):
 class Browser:
     """Starts a browser for one page after the other."""
 
-    def __init__(self, command: Sequence[str], policy: AddressPolicy, *, page_max_bytes: int, timeout_s: float) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        policy: AddressPolicy,
+        *,
+        page_max_bytes: int,
+        timeout_s: float,
+        jails: Jails | None = None,
+        limits: JailLimits = JailLimits(),
+    ) -> None:
+        """Take what starts the browser; without `jails` it runs with our own rights."""
+        self._jails = jails
+        self._limits = limits
         self._command = tuple(command)
         self._policy = policy
         self._page_max_bytes = page_max_bytes
@@ -62,25 +78,46 @@ class Browser:
 
     async def render(self, tenant: str, url: str) -> bytes:
         """Return the document of a page, as HTML in UTF-8, after its scripts ran. Raises CannotRender."""
-        proxy = GuardedProxy(self._policy, bytes_max=TRAFFIC_FACTOR * self._page_max_bytes)
         try:
-            async with asyncio.timeout(self._timeout_s), self._slots.slot(tenant), proxy.serving() as port:
-                with tempfile.TemporaryDirectory(prefix="wayline-browser-", ignore_cleanup_errors=True) as profile:
-                    return await self._dumped(url, port, profile)
+            async with asyncio.timeout(self._timeout_s), self._slots.slot(tenant):
+                return await (self._unconfined(url) if self._jails is None else self._jailed(tenant, url, self._jails))
         except TimeoutError:
             raise CannotRender(f"the browser did not show it within {self._timeout_s:g} s") from None
 
-    async def _dumped(self, url: str, port: int, profile: str) -> bytes:
+    async def _jailed(self, tenant: str, url: str, jails: Jails) -> bytes:
+        """Run the browser as a tenant's program is: what a page makes of it has nothing but the page."""
+        program = shutil.which(self._command[0])
+        if program is None:
+            raise CannotRender(f"the browser {self._command[0]} does not start: there is no such program")
+        if (why := await jails.why_not()) is not None:
+            raise CannotRender(f"the browser does not start, because it cannot be isolated here: {why}")
+        network = Network(self._policy, bytes_max=TRAFFIC_FACTOR * self._page_max_bytes)
+        # Where it is installed, and what Debian's own starts it with.
+        named = (os.path.dirname(os.path.realpath(program)), *BROWSER_SETTINGS)
+        async with jails.jail(f"browser of {tenant}", program, self._limits, named=named, network=network) as jail:
+            command = (*guarded(jail.prefix), program, *self._command[1:])
+            return await self._dumped(command, url, port=PORT, profile=f"{HOME}/profile", env=jail.env, cwd="/")
+
+    async def _unconfined(self, url: str) -> bytes:
+        proxy = GuardedProxy(self._policy, bytes_max=TRAFFIC_FACTOR * self._page_max_bytes)
+        async with proxy.serving() as port:
+            with tempfile.TemporaryDirectory(prefix="wayline-browser-", ignore_cleanup_errors=True) as profile:
+                # Without our environment: what a page makes of the browser sees no secret.
+                env = {"HOME": profile, "TMPDIR": profile, "LANG": "C.UTF-8", "PATH": os.defpath}
+                return await self._dumped(self._command, url, port=port, profile=profile, env=env, cwd=profile)
+
+    async def _dumped(
+        self, command: Sequence[str], url: str, *, port: int, profile: str, env: Mapping[str, str], cwd: str
+    ) -> bytes:
         more = (f"--user-data-dir={profile}", f"--proxy-server=http://127.0.0.1:{port}")
         try:
             process = await asyncio.create_subprocess_exec(
-                *(*self._command, *FLAGS, *more, "--", url),
+                *(*command, *FLAGS, *more, "--", url),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
-                cwd=profile,
-                # Without our environment: what a page makes of the browser sees no secret.
-                env={"HOME": profile, "TMPDIR": profile, "LANG": "C.UTF-8", "PATH": os.defpath},
+                cwd=cwd,
+                env=env,
                 start_new_session=True,
             )
         except OSError as error:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from wayline.guarded_http import AddressPolicy, GuardedClient
+from wayline.tool_registry.adapters.programs.jails import JailLimits, Jails
 from wayline.tool_registry.adapters.web.browser import Browser
 from wayline.tool_registry.adapters.web.document_reader import DocumentReader
 from wayline.tool_registry.adapters.web.search_providers import PROVIDERS
@@ -30,7 +31,7 @@ class WebTools:
             await client.close()
 
 
-def web_tools(settings: Settings) -> WebTools:
+def web_tools(settings: Settings, jails: Jails) -> WebTools:
     """Return the web tools that the settings ask for."""
     agent = settings.web_user_agent
     policy = AddressPolicy.of(settings.web_allowed_hosts, ports=settings.web_ports)
@@ -39,7 +40,7 @@ def web_tools(settings: Settings) -> WebTools:
     pages = WebPages(
         client,
         reader,
-        browser=_browser(settings, policy),
+        browser=_browser(settings, policy, jails),
         robots=settings.web_robots,
         timeout_s=settings.web_timeout_s,
         page_max_bytes=settings.web_page_max_bytes,
@@ -51,7 +52,7 @@ def web_tools(settings: Settings) -> WebTools:
     )
 
 
-def _browser(settings: Settings, policy: AddressPolicy) -> Browser | None:
+def _browser(settings: Settings, policy: AddressPolicy, jails: Jails) -> Browser | None:
     if not settings.web_browser:
         return None
     return Browser(
@@ -59,6 +60,13 @@ def _browser(settings: Settings, policy: AddressPolicy) -> Browser | None:
         policy,
         page_max_bytes=settings.web_page_max_bytes,
         timeout_s=settings.web_browser_timeout_s,
+        jails=None if settings.programs == "unconfined" else jails,
+        limits=JailLimits(
+            memory_mb=settings.program_memory_mb,
+            processes_max=settings.program_processes_max,
+            cpu_s=settings.program_cpu_s,
+            tmp_mb=settings.program_tmp_mb,
+        ),
     )
 
 
