@@ -123,6 +123,9 @@ class ServerReport(Frozen):
         description="Which of the tools would be left out, and why: they are not among `tools`; at most 100.",
     )
     took_ms: float = 0
+    sha256: str = Field(
+        default="", description="Of all definitions and the instructions: `shown` of `PutServer` approves these alone."
+    )
 
 
 class ToolImpact(Frozen):
@@ -188,6 +191,12 @@ class PutServer(_WithConfig, subject="mcp.put.{tenant}", replies=ServerView):
 
     name: ServerName
     enabled: bool | None = Field(default=None, description="None: as it is; a new one is enabled.")
+    shown: str | None = Field(
+        default=None,
+        pattern=r"^[0-9a-f]{64}$",
+        description="`sha256` of the report that was shown: where the first connection offers something else, all of "
+        "it waits for approval. None: what it offers first is approved.",
+    )
 
 
 class TryServer(_WithConfig, subject="mcp.try.{tenant}", replies=ServerReport):

@@ -109,13 +109,13 @@ WITH service AS (
     WHERE definitions.tenant = $1 AND definitions.server = $2
         AND servers.tenant = $1 AND servers.name = $2 AND servers.kind = 'bus'
 )
-INSERT INTO servers (tenant, name, config, key_id, sealed, enabled)
-SELECT $1, $2, $3::text::json, $4, $5, coalesce($7::boolean, true)
+INSERT INTO servers (tenant, name, config, key_id, sealed, enabled, shown_sha256)
+SELECT $1, $2, $3::text::json, $4, $5, coalesce($7::boolean, true), $8
 WHERE (SELECT count(*) FROM servers WHERE tenant = $1 AND kind = 'mcp' AND name <> $2) < $6
 ON CONFLICT (tenant, name) DO UPDATE
 SET config = excluded.config, key_id = excluded.key_id, sealed = excluded.sealed,
     enabled = coalesce($7::boolean, servers.enabled),
-    revision = gen_random_uuid(), saved_at = clock_timestamp(), kind = 'mcp',
+    revision = gen_random_uuid(), saved_at = clock_timestamp(), kind = 'mcp', shown_sha256 = excluded.shown_sha256,
     pinned_at = CASE WHEN servers.kind = 'mcp' THEN servers.pinned_at END
 RETURNING name;
 
@@ -139,7 +139,7 @@ RETURNING name;
 
 -- name: pins
 -- No row: there is no such server.
-SELECT pinned_at IS NOT NULL AS begun, tool, approved_sha256, waiting_sha256
+SELECT pinned_at IS NOT NULL AS begun, shown_sha256, tool, approved_sha256, waiting_sha256
 FROM servers LEFT JOIN definitions ON definitions.tenant = servers.tenant AND definitions.server = servers.name
 WHERE servers.tenant = $1 AND servers.name = $2;
 

@@ -104,7 +104,9 @@ def _try_and_save(name: str | None, given: dict[str, Any], *, replace: bool, for
     # Nobody is logged in yet, so it could not be connected to.
     report = {"ok": True} if needs_login else _tried(name, config, as_json=as_json)
     _require_wanted(name, report, force=force, asking=asking, as_json=as_json)
-    server = conversation(lambda client: client.put(f"/v1/mcp/servers/{name}", config), as_json=as_json)
+    # What was shown is what will be approved, should the server offer something else a moment later.
+    shown = {"shown": report["sha256"]} if report.get("sha256") else None
+    server = conversation(lambda client: client.put(f"/v1/mcp/servers/{name}", config, params=shown), as_json=as_json)
     if as_json:
         print_json({"report": report, "server": server})
         return

@@ -82,7 +82,7 @@ class ServerHandlers:
         config = await self._complete(ask.tenant, ask.name, ask.config)
         masked, secrets = split(config)
         require_key(secrets, self.table.newest_key)
-        await self.table.put(ask.tenant, ask.name, masked, secrets, enabled=ask.enabled)
+        await self.table.put(ask.tenant, ask.name, masked, secrets, enabled=ask.enabled, shown=ask.shown)
         await self._changed(ask.tenant)
         return await self._view(ask.tenant, ask.name)
 

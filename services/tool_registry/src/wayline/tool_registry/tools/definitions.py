@@ -47,6 +47,8 @@ class Pins:
     """Whether the server was ever reached."""
     approved: Mapping[str, str]
     waiting: Mapping[str, str]
+    shown: str | None = None
+    """The hash of what was shown to the person who saved the server; None: nothing was."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,11 @@ def definition_of(raw: Mapping[str, Any], *, shown: Mapping[str, Any]) -> Defini
 def instructions_of(text: str | None, *, shown: str | None) -> Definition:
     """Return a server's instructions as a definition."""
     return Definition(INSTRUCTIONS, fingerprint({"instructions": text or ""}), canonical({"instructions": shown or ""}))
+
+
+def fingerprint_of_all(offered: Iterable[Definition]) -> str:
+    """Return the hash of all that a server offers, in any order."""
+    return fingerprint({one.name: one.sha256 for one in offered})
 
 
 def fingerprint(value: Mapping[str, Any]) -> str:

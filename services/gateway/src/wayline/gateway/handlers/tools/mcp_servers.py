@@ -50,6 +50,13 @@ NameQuery: TypeAlias = Annotated[
 EnabledQuery: TypeAlias = Annotated[
     bool | None, Query(description="`false` saves it without connecting to it; left out, it is as enabled as before.")
 ]
+ShownQuery: TypeAlias = Annotated[
+    str | None,
+    Query(
+        pattern=r"^[0-9a-f]{64}$",
+        description="`sha256` of a test's report: what the server offers first is approved where it is that.",
+    ),
+]
 ToolQuery: TypeAlias = Annotated[
     tuple[str, ...], Query(max_length=100, description="Only definitions of this tool; may be given several times.")
 ]
@@ -118,10 +125,16 @@ async def get_impact_of_configuration(
 
 @router.put("/servers/{name}", responses=fails(400, 409, 413))
 async def put_server(
-    name: NamePath, config: ConfigBody, gateway: GatewayDependency, caller: Admin, enabled: EnabledQuery = None
+    name: NamePath,
+    config: ConfigBody,
+    gateway: GatewayDependency,
+    caller: Admin,
+    *,
+    enabled: EnabledQuery = None,
+    shown: ShownQuery = None,
 ) -> ServerView:
     """Save a server of the tenant's own; `**********` in place of a secret keeps the stored value."""
-    request = PutServer(tenant=caller.tenant, name=name, config=config, enabled=enabled)
+    request = PutServer(tenant=caller.tenant, name=name, config=config, enabled=enabled, shown=shown)
     return await gateway.bus.ask(request, ServerView)
 
 

@@ -25,7 +25,7 @@ from wayline.tool_registry.adapters.connection.transport import Confinement, Mak
 from wayline.tool_registry.settings import Settings
 from wayline.tool_registry.tools.arguments import Arguments
 from wayline.tool_registry.tools.catalogue import admit_all, effect_of
-from wayline.tool_registry.tools.definitions import Definition, instructions_of, require_moderate
+from wayline.tool_registry.tools.definitions import Definition, fingerprint_of_all, instructions_of, require_moderate
 from wayline.tool_registry.tools.left_out_tools import left_out_lines
 from wayline.tool_registry.tools.visible_text import visible
 
@@ -61,7 +61,7 @@ async def try_connection(
     """Return what a server offers, or why it cannot be connected to or used; secrets are in neither."""
     await load()
     started = time.perf_counter()
-    with _error_stream() as errors:
+    with error_stream() as errors:
         transport = Transport(
             server, connections_max=CONNECTIONS, confined=confined, errors_to=errors.stream, authorize=authorize
         )
@@ -89,7 +89,8 @@ async def _tried(transport: Transport, server: ServerSettings, *, within_s: floa
             offered = await offered_tools(client) if client.server_capabilities.tools else OfferedTools()
             taken = await asyncio.to_thread(redacted_tools, offered.tools, transport.without_secrets)
             about = transport.without_secrets(client.instructions or "")
-            require_moderate([*(one.definition for one in taken), instructions_of(client.instructions, shown=about)])
+            definitions = [*(one.definition for one in taken), instructions_of(client.instructions, shown=about)]
+            require_moderate(definitions)
             tools = [one.tool for one in taken]
             admitted = await asyncio.to_thread(admit_all, tools, server, Arguments(), retry_after_s=())
             left_out = {**offered.unread, **admitted.left_out}
@@ -98,7 +99,8 @@ async def _tried(transport: Transport, server: ServerSettings, *, within_s: floa
     nameless = len(offered.tools) - len(taken)
     counts = report.counts.model_copy(update={"tools": len(offered.tools) + len(offered.unread)})
     problems = left_out_lines(left_out, nameless=nameless)
-    report = report.model_copy(update={"counts": counts, "problems": problems})
+    more = {"counts": counts, "problems": problems, "sha256": fingerprint_of_all(definitions)}
+    report = report.model_copy(update=more)
     return TriedServer(report, tuple(one.definition for one in taken), left_out)
 
 
@@ -151,7 +153,8 @@ class ErrorStream:
 
 
 @contextmanager
-def _error_stream() -> Iterator[ErrorStream]:
+def error_stream() -> Iterator[ErrorStream]:
+    """Hold an error stream for a program."""
     loop = asyncio.get_running_loop()
     reading, writing = os.pipe()
     os.set_blocking(reading, False)

@@ -17,6 +17,7 @@ from wayline.tool_registry.tools.definitions import (
     PinnedTool,
     Pins,
     differences,
+    fingerprint_of_all,
     require_moderate,
     review,
 )
@@ -46,6 +47,7 @@ class DefinitionTable:
         known = [row for row in rows if row["tool"] is not None]
         return Pins(
             begun=rows[0]["begun"],
+            shown=rows[0]["shown_sha256"],
             approved={row["tool"]: row["approved_sha256"] for row in known if row["approved_sha256"]},
             waiting={row["tool"]: row["waiting_sha256"] for row in known if row["waiting_sha256"]},
         )
@@ -140,7 +142,9 @@ class ServerPins:
     async def _compare(self, offered: Sequence[Definition]) -> dict[str, str]:
         pins = await self._pins()
         if not pins.begun:
-            await self._table.pin_first(self._tenant, self._server, offered)
+            # What was shown is approved. Where a server offers something else by now, all of it waits for a person.
+            is_shown = pins.shown is None or pins.shown == fingerprint_of_all(offered)
+            await self._table.pin_first(self._tenant, self._server, offered if is_shown else ())
             # What another replica pinned a moment before counts.
             pins = await self._pins()
         found = review(offered, pins)

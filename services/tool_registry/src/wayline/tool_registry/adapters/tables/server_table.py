@@ -73,16 +73,16 @@ class ServerTable:
         return filled(server.config, self.secrets(server))
 
     async def put(
-        self, tenant: str, name: str, config: ServerConfig, secrets: Secrets, *, enabled: bool | None
+        self, tenant: str, name: str, config: ServerConfig, secrets: Secrets, *, enabled: bool | None, shown: str | None
     ) -> None:
-        """Save a server, `config` with masks; `enabled` None: as it is, a new one enabled.
+        """Save a server, `config` with masks; `enabled` None: as it is, a new one enabled; `shown`: see `Pins`.
 
         Raises Conflict where the tenant has as many as it may.
         """
         sealed = self._keys.seal(secrets, tenant=tenant, server=name) if secrets else None
         row = (config.model_dump_json(exclude_unset=True), sealed and sealed.key_id, sealed and sealed.data)
         most = self._per_tenant_max
-        if await self._store.fetchval(tenant, self._sql.put_server, tenant, name, *row, most, enabled) is None:
+        if await self._store.fetchval(tenant, self._sql.put_server, tenant, name, *row, most, enabled, shown) is None:
             raise Conflict(
                 f"this tenant has {most} servers, which is as many as it may have: remove one first, or let "
                 "the operator raise WAYLINE_TOOL_REGISTRY_SERVERS_PER_TENANT_MAX"

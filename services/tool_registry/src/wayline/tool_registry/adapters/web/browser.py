@@ -65,11 +65,11 @@ class Browser:
         page_max_bytes: int,
         timeout_s: float,
         jails: Jails | None = None,
-        limits: JailLimits = JailLimits(),
+        limits: JailLimits | None = None,
     ) -> None:
         """Take what starts the browser; without `jails` it runs with our own rights."""
         self._jails = jails
-        self._limits = limits
+        self._limits = limits or JailLimits()
         self._command = tuple(command)
         self._policy = policy
         self._page_max_bytes = page_max_bytes
@@ -93,7 +93,7 @@ class Browser:
             raise CannotRender(f"the browser does not start, because it cannot be isolated here: {why}")
         network = Network(self._policy, bytes_max=TRAFFIC_FACTOR * self._page_max_bytes)
         # Where it is installed, and what Debian's own starts it with.
-        named = (os.path.dirname(os.path.realpath(program)), *BROWSER_SETTINGS)
+        named = (_installed_in(program), *BROWSER_SETTINGS)
         async with jails.jail(f"browser of {tenant}", program, self._limits, named=named, network=network) as jail:
             command = (*guarded(jail.prefix), program, *self._command[1:])
             return await self._dumped(command, url, port=PORT, profile=f"{HOME}/profile", env=jail.env, cwd="/")
@@ -142,3 +142,7 @@ class Browser:
                 f"the browser {self._command[0]} ended without a page: does it run by hand, as this user?"
             )
         return bytes(document)
+
+
+def _installed_in(program: str) -> str:
+    return os.path.dirname(os.path.realpath(program))
