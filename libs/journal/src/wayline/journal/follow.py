@@ -128,7 +128,7 @@ class _Follower:
         self._sequence = sequence
 
     async def _refill(self) -> AsyncIterator[Event]:
-        """Read from the log what is newer than the last record seen, as far as the leader knows."""
+        """Yield from the log what is newer than the last record seen, as far as the leader knows."""
         last = await leader_read(self._bus, "EVENTS", self._log.subject)
         if last is None or last.sequence <= self._sequence:
             return

@@ -148,7 +148,7 @@ async def _batch(bus: Bus, stream: str, request: dict[str, Any]) -> Batch:
 
 
 async def record_read(bus: Bus, subject: str, *, after: int = 0, upto: int | None = None) -> AsyncGenerator[Msg]:
-    """Read every record on a log's subject between two stream sequences; other messages are passed over and counted.
+    """Yield every record on a log's subject between two stream sequences; other messages are passed over and counted.
 
     Raises Unavailable as `bulk_read` does.
     """
@@ -291,14 +291,14 @@ class JobLog:
             start = int((message.headers or {})["Nats-Sequence"]) + 1
 
     async def records(self, upto: int | None = None) -> list[list[dict[str, Any]]]:
-        """Yield every record's events as decoded JSON, oldest first, up to a stream sequence."""
+        """Read every record's events as decoded JSON, oldest first, up to a stream sequence."""
         found = []
         async for message in record_read(self._bus, self.subject, upto=upto):
             found.append(decode(await self._bus.body(message, tenant=self.tenant)))
         return found
 
     async def values(self, upto: int) -> AsyncIterator[dict[str, Any]]:
-        """Read every event as decoded JSON, oldest first, up to a stream sequence; one record is held at a time."""
+        """Yield every event as decoded JSON, oldest first, up to a stream sequence; one record is held at a time."""
         async for message in record_read(self._bus, self.subject, upto=upto):
             for value in decode(await self._bus.body(message, tenant=self.tenant)):
                 yield value

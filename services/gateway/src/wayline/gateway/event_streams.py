@@ -65,7 +65,7 @@ class EventStreams:
             task.cancel()
 
     async def events(self, feed: News | ProgressNews, caller: Caller) -> AsyncIterator[bytes]:
-        """Return a job's events as server-sent events, written no faster than the client reads."""
+        """Yield a job's events as server-sent events, written no faster than the client reads."""
         try:
             with self.follower(caller) as follower:
                 try:
@@ -143,7 +143,7 @@ def encode(item: Event | Delta | Progress | QueuePlace | None) -> bytes:
 
 
 async def as_list(feed: AsyncIterator[Event]) -> AsyncIterator[bytes]:
-    """Return the same events as one JSON list, sent as it is read."""
+    """Yield the same events as one JSON list, as it is read."""
     between = b"["
     async for event in feed:
         yield between + event.__pydantic_serializer__.to_json(event)

@@ -74,7 +74,7 @@ def _path(path: list[tuple[int, str]]) -> tuple[str, ...]:
 
 
 def _headings(text: str) -> Iterator[tuple[int, int, str]]:
-    """Return offset, level and title of each heading outside code fences."""
+    """Yield offset, level and title of each heading outside code fences."""
     fence, offset, previous = "", 0, (0, "")
     for line in text.splitlines(keepends=True):
         bare = line.rstrip("\r\n")

@@ -50,7 +50,7 @@ async def rebuild(bus: Bus, store: Store, *, spans_days: int) -> Rebuilt:
 
 
 async def _jobs(bus: Bus) -> AsyncIterator[Key]:
-    """List every job that has a log, in the order of the server's pages."""
+    """Yield every job that has a log, in the order of the server's pages."""
     seen = 0
     while True:
         request = orjson.dumps({"subjects_filter": EVERY_RECORD, "offset": seen})

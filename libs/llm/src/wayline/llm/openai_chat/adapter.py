@@ -40,7 +40,7 @@ class ChatCompletions:
             await self._session.close()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece]:
-        """Stream the endpoint's answer, piece by piece. Raises ModelError."""
+        """Yield the endpoint's answer, piece by piece. Raises ModelError."""
         reply, counted, answering, halves = Reply(), None, False, Joiner()
         notes: tuple[str, ...] = ()
         try:

@@ -114,7 +114,7 @@ class Sdk(ABC):
             await self._client.close()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece]:
-        """Stream the provider's answer, piece by piece. Raises ModelError."""
+        """Yield the provider's answer, piece by piece. Raises ModelError."""
         reply = self.reply(request)
         response, notes = await self._begin(request)
         chunks, halves = response.aiter_bytes(), Joiner()

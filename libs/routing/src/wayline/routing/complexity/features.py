@@ -68,7 +68,7 @@ def of_a_task(sentence: str) -> bool:
 
 
 def _sentences(text: str) -> Iterator[tuple[int, re.Match[str]]]:
-    """Split a text into sentences, each with the number of its line."""
+    """Yield the sentences of a text, each with the number of its line."""
     line, read = 0, 0
     for found in _SENTENCE.finditer(text):
         line += text.count("\n", read, found.start())

@@ -49,7 +49,7 @@ def in_envelope(say: Say) -> Say:
 
 
 def _tools(system: str) -> Iterator[Offered]:
-    """Read the tools that a system prompt lists: as headings, as list items or in JSON."""
+    """Yield the tools that a system prompt lists: as headings, as list items or in JSON."""
     listed = list(LISTED.finditer(system))
     ends = [found.start() for found in listed[1:]] + [len(system)]
     schemas = {found[1]: _schema(system[found.end() : end]) for found, end in zip(listed, ends, strict=False)}

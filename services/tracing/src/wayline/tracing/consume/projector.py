@@ -197,7 +197,7 @@ class Projector:
         return projection
 
     async def _records(self, key: Key, *, upto: int | None = None) -> AsyncGenerator[Record | NotARecord]:
-        """Read a job's log, with what cannot be read in its place. Raises Unavailable."""
+        """Yield the records of a job's log, with what cannot be read in its place. Raises Unavailable."""
         subject = f"events.{key[0]}.{key[1]}"
         try:
             async with asyncio.timeout(READ_LOG_S):
