@@ -103,6 +103,8 @@ async def test_a_decision_on_what_does_not_wait_is_refused(gateway: Running, bus
     nobody = await gateway.client.post("/v1/jobs/none/approvals/1-1-1-abc", json={"decision": "approve"})
 
     assert [(a.status_code, a.json()["code"]) for a in (other, nobody)] == [(409, "not_waiting"), (404, "not_found")]
+    assert nobody.json()["instance"] == "/v1/jobs/none/approvals/1-1-1-abc"
+    assert len(nobody.json()["trace_id"]) == 32
     assert await decisions(bus) == []
 
 

@@ -11,6 +11,7 @@ import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
+from opentelemetry import trace
 from pydantic import BaseModel, Field, ValidationError
 from starlette.exceptions import HTTPException
 
@@ -56,14 +57,25 @@ class HttpProblem(Problem):
 
     type: str = Field(description="`urn:wayline:problem:<code>`.")
     errors: tuple[WrongField, ...] = Field(default=(), description="Each wrong field, where the request is invalid.")
+    instance: str | None = Field(default=None, description="The path of the request.")
+    trace_id: str | None = Field(default=None, description="Of the request, as the gateway's spans have it.")
 
 
 def problem_response(
-    problem: Problem, *, errors: Sequence[WrongField] = (), headers: dict[str, str] | None = None
+    problem: Problem,
+    *,
+    errors: Sequence[WrongField] = (),
+    headers: dict[str, str] | None = None,
+    instance: str | None = None,
 ) -> Response:
     """Return a problem as an HTTP response, with `Retry-After` where the request may be retried."""
+    asked = trace.get_current_span().get_span_context()
     body = HttpProblem(
-        **problem.model_dump(), type=f"urn:wayline:problem:{problem.code}", errors=tuple(errors[:ERRORS_MAX])
+        **problem.model_dump(),
+        type=f"urn:wayline:problem:{problem.code}",
+        errors=tuple(errors[:ERRORS_MAX]),
+        instance=instance,
+        trace_id=f"{asked.trace_id:032x}" if asked.is_valid else None,
     )
     retry = {} if problem.retry_after_s is None else {"Retry-After": str(math.ceil(problem.retry_after_s))}
     return Response(
@@ -95,11 +107,11 @@ def _no_json(error: Any) -> WrongField:
     return WrongField(field="body", message=f"this is not JSON from character {error['loc'][-1]} on")
 
 
-def invalid(errors: Sequence[WrongField]) -> Response:
+def invalid(errors: Sequence[WrongField], *, instance: str) -> Response:
     """Return the answer to a request with wrong fields."""
     detail = "; ".join(f"{error.field}: {error.message}" for error in errors[:5])
     problem = Problem(code="invalid_request", title="The request is not valid", detail=detail, status=422)
-    return problem_response(problem, errors=errors)
+    return problem_response(problem, errors=errors, instance=instance)
 
 
 def install(app: FastAPI) -> None:
@@ -112,7 +124,9 @@ def install(app: FastAPI) -> None:
             # The router knows only the methods of the first route that has this path.
             methods = app.openapi()["paths"].get(getattr(request.scope.get("route"), "path_format", ""), {})
             headers["Allow"] = ", ".join(sorted(method.upper() for method in methods)) or headers.get("Allow", "")
-        return problem_response(status_problem(error.status_code, error.detail), headers=headers)
+        return problem_response(
+            status_problem(error.status_code, error.detail), headers=headers, instance=request.url.path
+        )
 
     app.add_exception_handler(WaylineError, _on_known)
     app.add_exception_handler(RequestValidationError, _on_validation)
@@ -127,27 +141,35 @@ async def _on_known(request: Request, error: Exception) -> Response:
     if isinstance(error, Bug):
         log.error("a bug", error=str(error), exc_info=error)
     headers = {"WWW-Authenticate": request.scope.get(CHALLENGE, "Bearer")} if error.status == 401 else None
-    return problem_response(error.problem(), headers=headers)
+    return problem_response(error.problem(), headers=headers, instance=request.url.path)
 
 
-async def _on_validation(_: Request, error: Exception) -> Response:
+async def _on_validation(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return invalid([_no_json(e) if e["type"] == "json_invalid" else _wrong_field(e) for e in error.errors()])
+    return invalid(
+        [_no_json(e) if e["type"] == "json_invalid" else _wrong_field(e) for e in error.errors()],
+        instance=request.url.path,
+    )
 
 
-async def _on_body(_: Request, error: Exception) -> Response:
+async def _on_body(request: Request, error: Exception) -> Response:
     assert isinstance(error, InvalidBody)
-    return invalid(wrong_fields(error.cause.errors(include_input=False, include_url=False), within="body"))
+    return invalid(
+        wrong_fields(error.cause.errors(include_input=False, include_url=False), within="body"),
+        instance=request.url.path,
+    )
 
 
-async def _on_postgres(_: Request, error: Exception) -> Response:
+async def _on_postgres(request: Request, error: Exception) -> Response:
     assert isinstance(error, PostgresUnavailable)
     log.warning("Postgres is away", error=str(error))
     # Not the error's own words: they say where the database is.
-    return problem_response(Unavailable("the database", detail=error.why).problem())
+    return problem_response(Unavailable("the database", detail=error.why).problem(), instance=request.url.path)
 
 
-async def _on_anything(_: Request, error: Exception) -> Response:
+async def _on_anything(request: Request, error: Exception) -> Response:
     # Starlette raises the error again once this is sent, and the server logs it.
     detail = f"the gateway failed: {type(error).__name__}; see its log"
-    return problem_response(Problem(code="bug", title="Internal Server Error", detail=detail, status=500))
+    return problem_response(
+        Problem(code="bug", title="Internal Server Error", detail=detail, status=500), instance=request.url.path
+    )

@@ -86,7 +86,7 @@ class _Answer:
     async def _too_large(self) -> None:
         await self._drain()
         problem = status_problem(413, "the request body is larger than this address takes")
-        await problem_response(problem)(self._scope, self._receive, self._send)
+        await problem_response(problem, instance=self._scope["path"])(self._scope, self._receive, self._send)
 
     async def _drain(self) -> None:
         headers = Headers(scope=self._scope)

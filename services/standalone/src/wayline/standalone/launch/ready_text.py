@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
+from shlex import quote
 from urllib.parse import urlsplit
 
 from wayline.standalone.setup.installation import Installation, ServerAccess
@@ -53,9 +54,9 @@ END
 
 
 def program_path(name: str) -> str:
-    """Return how to call a program of this environment from here: its name where it is on the path, else its file."""
+    """Return how to call a program of this environment from anywhere: its name if it is on the path, else its file."""
     ours = Path(sys.executable).with_name(name)
     found = shutil.which(name)
     if found is not None and Path(found) == ours:
         return name
-    return str(ours.relative_to(Path.cwd())) if ours.is_relative_to(Path.cwd()) else str(ours)
+    return quote(str(ours))
