@@ -1,30 +1,100 @@
 """What becomes of a job whose model call failed: again, another model, or the end."""
 
 from datetime import timedelta
+from decimal import Decimal
+from typing import Any
 
 import pytest
 
 from wayline.contracts import events as e
-from wayline.contracts.jobs import Waiting
-from wayline.executor.decide.actions import CallModel, Complete, Fail, Reroute
-from wayline.executor.decide.retry_or_reroute import BACKOFF_S, PATIENCE_S, WAIT_MAX_S, when_shut
+from wayline.contracts.chat import NoteMessage
+from wayline.contracts.jobs import JobOptions, Waiting
+from wayline.executor.decide.actions import CallModel, Compact, Complete, Fail, Park, Reroute
+from wayline.executor.decide.retry_or_reroute import BACKOFF_S, PARK_S, PATIENCE_S, WAIT_MAX_S, when_shut
 
 from ..logs import CHEAP, Log, card
 
 CHAIN = ("acme/sister", "other/spare")
 
 
-def test_a_transient_failure_is_retried_with_growing_pauses_then_fails():
+def test_a_transient_failure_is_retried_then_waited_for():
     log, waits = Log(), []
     for attempt in (1, 2, 3):
         again = log.failing("server_error", attempt=attempt).next
         assert isinstance(again, CallModel) and (again.step, again.attempt) == (1, attempt + 1)
         waits.append(again.delay_s)
 
-    ended = log.failing("server_error", attempt=4).next
+    parked = log.failing("server_error", attempt=4).next
 
     assert tuple(waits) == BACKOFF_S[1:]
-    assert isinstance(ended, Fail) and (ended.error.code, ended.error.message) == ("server_error", "no")
+    assert isinstance(parked, Park) and parked.waiting.why == "provider"
+    assert parked.waiting.expires_at == log.events[-1].at + timedelta(seconds=PARK_S[0])
+
+
+def waited(log: Log, parked: Park, *, seconds: float | None = None) -> Log:
+    """The log after the job was parked, and woken when its wait was over."""
+    log.say(e.JobParked, waiting=parked.waiting, signals_seen=0)
+    assert parked.waiting.expires_at is not None
+    woken_at = parked.waiting.expires_at if seconds is None else log.events[-1].at + timedelta(seconds=seconds)
+    log.say(e.JobResumed)
+    log.events[-1] = log.events[-1].model_copy(update={"at": woken_at})
+    return log
+
+
+def failing_at(log: Log, attempt: int) -> Log:
+    """The log after a try that failed right after the event before it."""
+    at = log.events[-1].at
+    log.failing("overloaded", attempt=attempt)
+    log.events[-2:] = [event.model_copy(update={"at": at}) for event in log.events[-2:]]
+    return log
+
+
+def test_an_outage_is_waited_for_until_patience_ends():
+    log = Log(options=JobOptions(provider_patience_s=1_200))
+    for attempt in (1, 2, 3, 4):
+        failing_at(log, attempt)
+    began_at, attempt, waits = log.events[-1].at, 4, []
+    while isinstance(parked := log.next, Park):
+        assert parked.waiting.expires_at is not None
+        waits.append((parked.waiting.expires_at - log.events[-1].at).total_seconds())
+        assert waited(log, parked).next == CallModel(1, attempt + 1)
+        attempt += 1
+        failing_at(log, attempt)
+
+    assert tuple(waits[: len(PARK_S)]) == PARK_S
+    assert (log.events[-1].at - began_at).total_seconds() == sum(waits) == 1_200
+    assert isinstance(parked, Fail) and (parked.error.code, parked.error.message) == ("overloaded", "no")
+
+
+def test_a_job_that_was_woken_early_tries_early():
+    log = Log().failing("overloaded", after_s=WAIT_MAX_S + 100)
+    parked = log.next
+    assert isinstance(parked, Park)
+
+    assert waited(log, parked, seconds=1).next == CallModel(1, 2)
+
+
+@pytest.mark.parametrize(
+    "cost", [{"cost_usd": Decimal("0.01")}, {"unsettled": e.Bounds(lower_usd=None, upper_usd=None)}]
+)
+def test_a_try_that_may_have_cost_money_is_not_waited_for(cost: dict[str, Any]):
+    log = Log()
+    for attempt in (1, 2, 3, 4):
+        log.failing("server_error", attempt=attempt)
+    log.events[-1] = log.events[-1].model_copy(update=cost)
+
+    assert isinstance(log.next, Fail)
+
+
+def test_a_provider_that_answers_starts_patience_anew():
+    log = Log()
+    for attempt in (1, 2, 3, 4):
+        log.failing("overloaded", attempt=attempt)
+    parked = log.next
+    assert isinstance(parked, Park)
+    waited(log, parked).ask(1, 5).answer("look", "t")
+
+    assert (log.job.model.failing_since, log.job.model.waited_for, log.job.model.failures) == (None, None, 0)
 
 
 def test_advice_follows_the_providers_message_as_its_own_sentence():
@@ -48,19 +118,21 @@ def test_a_long_wait_happens_only_without_a_fallback():
     assert "11 s" in rerouted.route.reason
 
 
-def test_a_wait_beyond_the_limit_fails_with_its_length():
-    ended = Log().failing("rate_limited", after_s=WAIT_MAX_S + 1).next
+def test_a_wait_beyond_patience_fails_with_its_length():
+    log = Log(options=JobOptions(provider_patience_s=0))
+    ended = log.failing("rate_limited", after_s=WAIT_MAX_S + 1).next
 
     assert isinstance(ended, Fail) and ended.error.code == "rate_limited"
     assert "61 s" in ended.error.message and "acme/primary" in ended.error.message
 
 
-def test_a_wait_that_outlasts_the_job_is_not_made():
+def test_a_wait_that_outlasts_the_jobs_own_time_is_parked():
     log = Log().failing("rate_limited", after_s=30)
     late = log.events[-1].model_copy(update={"at": log.events[0].at + timedelta(seconds=590)})
     log.events[-1] = late
 
-    assert isinstance(log.next, Fail)
+    parked = log.next
+    assert isinstance(parked, Park) and parked.waiting.expires_at == late.at + timedelta(seconds=30)
 
 
 @pytest.mark.parametrize("retryable", [True, False])
@@ -141,7 +213,7 @@ def test_time_that_a_job_was_parked_is_not_its_own():
 
 
 def test_a_shut_model_is_awaited_briefly_then_replaced():
-    chained, alone = Log(fallbacks=CHAIN).job, Log().job
+    chained, alone = Log(fallbacks=CHAIN).job, Log(options=JobOptions(provider_patience_s=0)).job
 
     assert when_shut(chained, wait_s=PATIENCE_S, waited_s=0, why="keeps failing") is None
     rerouted = when_shut(chained, wait_s=1, waited_s=PATIENCE_S, why="keeps failing")
@@ -151,3 +223,18 @@ def test_a_shut_model_is_awaited_briefly_then_replaced():
     ended = when_shut(alone, wait_s=1, waited_s=WAIT_MAX_S, why="keeps failing")
     assert isinstance(ended, Fail) and ended.error.code == "unavailable"
     assert "acme/primary keeps failing" in ended.error.message
+    parked = when_shut(Log().job, wait_s=1, waited_s=WAIT_MAX_S, why="keeps failing")
+    assert isinstance(parked, Park) and parked.waiting.question == "acme/primary keeps failing"
+
+
+def test_a_prompt_found_too_long_is_shortened_once_and_asked_again():
+    log = Log()
+    for step in (1, 2, 3):
+        log.ask(step, 1).answer("look", "t").result()
+    log.failing("context_too_long", step=4, retryable=False)
+
+    shortened = log.next
+    assert isinstance(shortened, Compact)
+    log.say(e.ContextCompacted, note=NoteMessage(label="CONTEXT", text="short"), kept=shortened.kept)
+    assert log.next == CallModel(4, 2)
+    assert isinstance(log.failing("context_too_long", step=4, attempt=2, retryable=False).next, Fail)

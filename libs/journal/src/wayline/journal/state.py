@@ -136,6 +136,10 @@ class ModelCalls(NamedTuple):
     """The last call, if it failed and was not repeated."""
     failures: int = 0
     """Failed calls of this model in a row; those that were only lost are not counted."""
+    failing_since: datetime | None = None
+    """When the model failed for the first time since it last answered, or was found to be left alone."""
+    waited_for: int | None = None
+    """How many failures in a row there were when the job last parked for the provider."""
     stop_reason: str = ""
     """Why the model stopped when it last said something."""
     aux_open: e.AuxiliaryRequested | None = None

@@ -52,6 +52,13 @@ class JobOptions(Frozen):
     )
     max_output_tokens: int | None = Field(default=None, ge=1)
     max_seconds: float | None = Field(default=None, gt=0, le=SECONDS_MAX)
+    provider_patience_s: float | None = Field(
+        default=None,
+        ge=0,
+        le=SECONDS_MAX,
+        description="How long the job waits, parked, for a provider that is away or refuses calls and has no fallback. "
+        "Unless set, an interactive job waits as long as it may run, and a batch job 6 hours.",
+    )
     budget_usd: Dollars | None = Field(
         default=None, description="What the job may spend; else what a budget for each job says, else the default."
     )

@@ -37,7 +37,7 @@ class PendingApproval(Frozen):
 class Waiting(Frozen):
     """What a parked job waits for."""
 
-    why: Literal["needs_decision", "budget", "turn", "approval", "children"]
+    why: Literal["needs_decision", "budget", "turn", "approval", "children", "provider"]
     wait_id: str
     after: str | None = Field(
         default=None, description="The job of its session before it, where it waits for its turn."

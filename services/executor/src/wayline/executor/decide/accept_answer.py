@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from wayline.contracts.chat import AssistantMessage, NoteMessage, ToolMessage
+from wayline.contracts.events import LOST
 from wayline.contracts.jobs import Failure
 from wayline.executor.decide.absent_tools import began_without
 from wayline.executor.decide.actions import Action, Complete, Correct, Fail
@@ -22,6 +23,8 @@ MISREAD_MAX = 2
 CUT = {
     "max_tokens": "the answer was cut at its longest",
     "context_full": "the answer was cut: the model's window is full",
+    "paused": "the answer was cut: its provider paused it",
+    "unknown": "the answer may be cut: its provider ended it with a word that is not known",
 }
 REFUSAL_MAX_CHARS = 500
 MISSING = "That answer comes too early: this task requires tools that have not run yet: {}."
@@ -114,6 +117,10 @@ def cut_short(job: Job, reason: str, code: str) -> Complete | Fail:
     found = [m for m in job.conversation.messages if isinstance(m, ToolMessage) and not m.failed]
     if found:
         return Complete(found[-1].content, found[-1].citations, partial=True, reason=reason)
+    failed = job.model.failed
+    if failed is not None and failed.error.code != LOST:
+        # What the provider said last is why there is nothing, whatever was in the way of the next try.
+        return Fail(Failure(code=failed.error.code, message=f"{failed.error.message.removesuffix('.')}; {reason}"))
     return Fail(Failure(code=code, message=f"{reason} and there is nothing to answer with"))
 
 

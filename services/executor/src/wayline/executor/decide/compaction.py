@@ -68,6 +68,18 @@ def due(job: Job) -> Compact | None:
     return Compact(None if _tried_now(job) else _summariser(job, middle), kept)
 
 
+def shorten(job: Job) -> Compact | None:
+    """Return what to summarise for a model that found the prompt too long; None where nothing is left to summarise."""
+    conversation = job.conversation
+    kept = _kept(conversation.messages, job.routing.card, room=0)
+    middle = _replaced(job, kept)
+    if len(middle) <= 1:
+        return None
+    # A summary that was not to be had is not asked for again.
+    tried = conversation.compacting_at == job.model.step
+    return Compact(None if tried else _summariser(job, middle), kept)
+
+
 def _is_full(job: Job, prompt_tokens: int) -> bool:
     if prompt_tokens > START_SHARE * prompt_window(job):
         return True

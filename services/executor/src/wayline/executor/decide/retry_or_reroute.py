@@ -1,13 +1,14 @@
-"""What becomes of a job whose model call failed or may not be made now: again, another model, or the end. Pure."""
+"""What becomes of a job whose model call failed or may not be made now: again, later, another model, or the end."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
 from wayline.contracts import events as e
-from wayline.contracts.jobs import Failure
-from wayline.executor.decide.actions import CallModel, Fail, Reroute
+from wayline.contracts.jobs import Failure, Lane, Waiting
+from wayline.executor.decide import compaction
+from wayline.executor.decide.actions import CallModel, Compact, Fail, Park, Reroute
 from wayline.executor.decide.prompt_cache import warm_tokens
 from wayline.journal import Job
 from wayline.llm.prices import LOCAL
@@ -21,6 +22,14 @@ PATIENCE_S = 10.0
 """A longer wait is not made while a fallback can go on."""
 WAIT_MAX_S = 60.0
 """A longer wait is not made at all."""
+
+AWAY = frozenset({"rate_limited", "overloaded", "server_error", "connection", "timeout"})
+"""Errors of a provider that is away for now. A job parks for them where the try has cost nothing."""
+PARK_S = (30.0, 60.0, 120.0, 300.0)
+"""How long a job is parked for its provider, each time longer, where the provider says nothing of its own."""
+PATIENCE_S_BATCH = 6 * 3_600.0
+PATIENCE_S_MIN = 1.0
+"""Less of it is not worth a wait."""
 
 NEVER_AGAIN = frozenset({"spend_cap"})
 """Errors that no second try can mend, whatever an adapter thinks of them."""
@@ -36,16 +45,24 @@ _ADVICE = {
 }
 
 
-def after_failure(job: Job, failed: e.ModelFailed) -> CallModel | Reroute | Fail:
-    """Try again after a wait where that can help, else with another model, else not at all."""
+def after_failure(job: Job, failed: e.ModelFailed) -> CallModel | Reroute | Compact | Park | Fail:
+    """Try again after a wait where that can help, else with another model or a shorter prompt, else not at all."""
     code = failed.error.code
+    if job.model.waited_for == job.model.failures:
+        # That failure has been waited for.
+        return CallModel(failed.step, failed.attempt + 1)
     if code == e.LOST:
         # The call was not at fault. A call that kills each of its holders ends the job as a crash loop.
         return CallModel(failed.step, failed.attempt + 1)
     wait_s = failed.after_s if failed.after_s is not None else BACKOFF_S[min(job.model.failures, len(BACKOFF_S) - 1)]
     again = failed.retryable and code not in NEVER_AGAIN and job.model.failures < ATTEMPTS_MAX
     if not again or wait_s > _wait_max_s(job):
-        return elsewhere(job, code, why=_why(job, code)) or Fail(_explained(job, failed, wait_s if again else None))
+        return (
+            elsewhere(job, code, why=_why(job, code))
+            or (compaction.shorten(job) if code == "context_too_long" else None)
+            or _wait_parked(job, failed)
+            or Fail(_explained(job, failed, wait_s if again else None))
+        )
     if wait_s > PATIENCE_S:
         fallen = _rerouted(job, "fallback", code, why=f"{_why(job, code)} and is to be left alone for {wait_s:g} s")
         if fallen:
@@ -53,13 +70,48 @@ def after_failure(job: Job, failed: e.ModelFailed) -> CallModel | Reroute | Fail
     return CallModel(failed.step, failed.attempt + 1, wait_s)
 
 
-def when_shut(job: Job, *, wait_s: float, waited_s: float, why: str) -> Reroute | Fail | None:
+def _wait_parked(job: Job, failed: e.ModelFailed) -> Park | None:
+    """Park a job whose provider is away, while it has patience; not where tries may cost money."""
+    costs = failed.cost_usd or failed.unsettled or failed.usage
+    if failed.error.code not in AWAY or not failed.retryable or costs:
+        return None
+    place = min(max(job.model.failures - ATTEMPTS_MAX, 0), len(PARK_S) - 1)
+    wait_s = min(PARK_S[place], max(_patience_left_s(job), PATIENCE_S_MIN))
+    return park(job, wait_s=failed.after_s or wait_s, why=f"{_why(job, failed.error.code)}: {failed.error.message}")
+
+
+def park(job: Job, *, wait_s: float, why: str) -> Park | None:
+    """Park a job until its provider may be called again; None: that is longer than the job has patience."""
+    left_s = _patience_left_s(job)
+    if job.at is None or left_s < PATIENCE_S_MIN or wait_s > left_s:
+        return None
+    at = job.at + timedelta(seconds=wait_s)
+    # A wait of its own each time: what was scheduled for an earlier one must not end this one.
+    return Park(Waiting(why="provider", wait_id=f"provider-{job.seq}", question=why, expires_at=at))
+
+
+def _patience_left_s(job: Job) -> float:
+    """Return how long the job still waits for its provider, counted from when that was first away."""
+    assert job.life.submitted is not None and job.routing.limits is not None
+    options = job.life.submitted.options
+    by_lane: Mapping[Lane, float] = {"interactive": job.routing.limits.max_seconds, "batch": PATIENCE_S_BATCH}
+    patience_s = by_lane[options.lane] if options.provider_patience_s is None else options.provider_patience_s
+    since = job.model.failing_since
+    waited_s = 0.0 if since is None or job.at is None else (job.at - since) / timedelta(seconds=1)
+    return patience_s - waited_s
+
+
+def when_shut(job: Job, *, wait_s: float, waited_s: float, why: str) -> Reroute | Park | Fail | None:
     """Choose what to do about a model that may not be called for a while; None: wait."""
     assert job.routing.route is not None
     reason = f"{job.routing.route.name} {why}"
     if waited_s + wait_s > _wait_max_s(job):
         message = f"{reason}, for {wait_s:.0f} s more, and no other model can go on"
-        return elsewhere(job, "", why=reason) or Fail(Failure(code="unavailable", message=message))
+        return (
+            elsewhere(job, "", why=reason)
+            or park(job, wait_s=wait_s, why=reason)
+            or Fail(_last_error(job, Failure(code="unavailable", message=message)))
+        )
     return _rerouted(job, "fallback", "", why=reason) if waited_s + wait_s > PATIENCE_S else None
 
 
@@ -110,6 +162,14 @@ def _wait_max_s(job: Job) -> float:
     if job.at is None or job.life.deadline is None:
         return WAIT_MAX_S
     return min(WAIT_MAX_S, (job.life.deadline - job.at) / timedelta(seconds=1))
+
+
+def _last_error(job: Job, instead: Failure) -> Failure:
+    """Return what the provider said last, where it said anything: that is why the job ends."""
+    failed = job.model.failed
+    if failed is None or failed.error.code == e.LOST:
+        return instead
+    return Failure(code=failed.error.code, message=f"{failed.error.message.removesuffix('.')}; {instead.message}")
 
 
 def _why(job: Job, code: str) -> str:
