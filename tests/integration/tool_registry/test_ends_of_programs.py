@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -30,7 +31,9 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists wha
 Run: TypeAlias = Callable[[Coroutine[Any, Any, None]], None]
 WITHIN_S = 20.0
 MOST = ProgramLimits(memory_mb=2_048, files_max=256, file_mb=16)
-UNCONFINED = ProgramPolicy("t1", Jails(Path("/var/tmp/wayline-test-programs")), mode="unconfined", most=MOST)
+UNCONFINED = ProgramPolicy(
+    "t1", Jails(Path(tempfile.gettempdir(), "wayline-test-programs")), mode="unconfined", most=MOST
+)
 LIMITED = Confinement(private=True, programs=UNCONFINED)
 NOTED = "import os, sys, subprocess, time; print(os.getpid(), file=open(sys.argv[1], 'a'), flush=True); "
 CHILD = "import os, sys, time; print(os.getpid(), file=open(sys.argv[1], 'a'), flush=True); time.sleep(120)"

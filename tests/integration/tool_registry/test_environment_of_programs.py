@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from wayline.tool_registry.adapters.connection.program_policy import ProgramPoli
 from wayline.tool_registry.adapters.connection.transport import Confinement, Transport
 from wayline.tool_registry.adapters.programs.jails import Jails
 
-DOWNLOADS = Path("/var/tmp/wayline-test-programs")
+DOWNLOADS = Path(tempfile.gettempdir(), "wayline-test-programs")
 TELL = """
 import json, os, sys, tempfile
 seen = {**os.environ, "tempdir": tempfile.gettempdir(), "cwd": os.getcwd()}
