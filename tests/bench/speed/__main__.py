@@ -1,6 +1,6 @@
 """How fast Wayline is, against a floor that makes the same durable writes and model calls and nothing else.
 
-    python -m tests.bench.speed [--rounds 3] [--only load,model,…] [--write docs/performance.md]
+    python -m tests.bench.speed [--rounds 3] [--only load,inputs,…] [--input-chars 20,…] [--write docs/performance.md]
 
 Everything runs on this machine in a directory that is removed afterwards. Other work on the machine makes the absolute
 numbers worse; the ratios and the CPU per job hold.
@@ -12,26 +12,27 @@ import argparse
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import uvloop
 
 from .. import page
-from . import cold, measures, model_call
+from . import cold, inputs, measures, model_call
 from .bench_platform import BenchPlatform, set_up, start_all
 from .load import ENGINES, OURS, Client
 from .report import Results, report
 
 ROOT = Path(__file__).parents[3]
-PARTS = ("load", "model", "most", "memory", "recovery", "cold", "up")
+PARTS = ("load", "inputs", "model", "most", "memory", "recovery", "cold", "up")
 
 
 def say(text: str) -> None:
     print(text, flush=True)
 
 
-async def run(parts: set[str], rounds: int) -> Results:
+async def run(parts: set[str], rounds: int, input_chars: Sequence[int]) -> Results:
     results = Results(load_before=os.getloadavg()[0])
     root = _own_directory()
     try:
@@ -41,7 +42,7 @@ async def run(parts: set[str], rounds: int) -> Results:
             await start_all(platform)
             results.boot_s = {process.name: process.boot_s for process in platform.processes.values()}
             client = await stack.enter_async_context(Client.connect(platform.nats.url))
-            await _measure(platform, client, results, parts, rounds)
+            await _measure(platform, client, results, parts=parts, rounds=rounds, input_chars=input_chars)
         if "up" in parts:
             say("wayline up ...")
             if (seconds := await measures.up_boot_s(root)) is not None:
@@ -59,13 +60,26 @@ def _own_directory() -> Path:
     return root
 
 
-async def _measure(platform: BenchPlatform, client: Client, results: Results, parts: set[str], rounds: int) -> None:
+async def _measure(
+    platform: BenchPlatform,
+    client: Client,
+    results: Results,
+    *,
+    parts: set[str],
+    rounds: int,
+    input_chars: Sequence[int],
+) -> None:
     for engine in ENGINES:
         await client.keep(engine, 16, seconds=2)
     for number in range(1, rounds + 1):
         say(f"round {number} of {rounds}")
         if "load" in parts:
             await _load(platform, client, results)
+        if "inputs" in parts:
+            results.inputs.append(await inputs.measure(platform, client, input_chars))
+            for one in results.inputs[-1]:
+                cpu = one.sustained.cpu_ms["router"]
+                say(f"{one.kind}: {one.sustained.jobs_per_s:.0f} jobs/s, router {cpu:.2f} ms CPU a job")
         if "model" in parts:
             results.model_calls.append(await model_call.measure(platform, client))
             say(f"{results.model_calls[-1]}")
@@ -102,9 +116,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default=",".join(PARTS), help=f"some of {','.join(PARTS)}")
+    sizes = ",".join(map(str, inputs.INPUT_CHARS))
+    parser.add_argument("--input-chars", default=sizes, help=f"the sizes of inputs that are measured: {sizes}")
     parser.add_argument("--write", type=Path, help="put the table into this file, between its markers")
     asked = parser.parse_args()
-    results = uvloop.run(run(set(asked.only.split(",")), asked.rounds))
+    input_chars = [int(chars) for chars in asked.input_chars.split(",")]
+    results = uvloop.run(run(set(asked.only.split(",")), asked.rounds, input_chars))
     text = report(results)
     say(f"\n{text}")
     if asked.write:

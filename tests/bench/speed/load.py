@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 import nats
 import orjson
@@ -24,6 +25,19 @@ ENGINES = (FLOOR, OURS)
 RESULT_WITHIN_S = 60.0
 USUAL = "2x1"
 """Two steps with one tool call each, then the answer."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is asked of a job, and of which agent."""
+
+    agent: str = AGENT
+    text: str = TASK
+    in_session: bool = False
+    """Those that follow each other are the turns of one session."""
+
+
+USUAL_WORK = Work()
 
 
 @dataclass
@@ -76,33 +90,54 @@ class Client:
         if waiter and not waiter.done():
             waiter.set_result(message.data)
 
-    async def submit(self, engine: str, *, model_ms: int, plan: str = USUAL) -> tuple[str, asyncio.Future[bytes]]:
+    async def submit(
+        self, engine: str, *, model_ms: int, plan: str = USUAL, work: Work = USUAL_WORK, session: str | None = None
+    ) -> tuple[str, asyncio.Future[bytes]]:
         """Have a job accepted; its result will come."""
         job_id, model = f"{self._run}-{next(self._numbers)}", f"bench-{model_ms}-{plan}"
+        body: dict[str, Any] = {"input": work.text, "job_id": job_id}
         if engine == FLOOR:
-            subject, body = floor.SUBMIT, {"job_id": job_id, "input": TASK, "model": model}
+            subject, body = floor.SUBMIT, body | {"model": model}
         else:
-            options = {"model": f"chat/{model}"}
-            subject, body = "jobs.submit.default", {"agent": AGENT, "input": TASK, "job_id": job_id, "options": options}
+            body |= {"agent": work.agent, "options": {"model": f"chat/{model}"}, "session_id": session}
+            subject = "jobs.submit.default"
         waiter = self._waiting[job_id] = asyncio.get_running_loop().create_future()
         await self._js.publish(subject, orjson.dumps(body), headers={"Wayline-Reply-To": f"{self._inbox}.{job_id}"})
         return job_id, waiter
 
-    async def job(self, engine: str, *, model_ms: int = 0, plan: str = USUAL) -> str:
-        job_id, waiter = await self.submit(engine, model_ms=model_ms, plan=plan)
+    async def job(
+        self,
+        engine: str,
+        *,
+        model_ms: int = 0,
+        plan: str = USUAL,
+        work: Work = USUAL_WORK,
+        session: str | None = None,
+    ) -> str:
+        job_id, waiter = await self.submit(engine, model_ms=model_ms, plan=plan, work=work, session=session)
         result = orjson.loads(await asyncio.wait_for(waiter, RESULT_WITHIN_S))
         if not result.get("job", result).get("answer"):
             raise SystemExit(f"{engine}: job {job_id} has no answer: {result}")
         return job_id
 
-    async def keep(self, engine: str, in_flight: int, *, seconds: float, model_ms: int = 0, plan: str = USUAL) -> Load:
+    async def keep(
+        self,
+        engine: str,
+        in_flight: int,
+        *,
+        seconds: float,
+        model_ms: int = 0,
+        plan: str = USUAL,
+        work: Work = USUAL_WORK,
+    ) -> Load:
         """Keep so many jobs in flight for a time, and wait for the last one."""
         load, started = Load(seconds=seconds), time.perf_counter()
 
         async def one_after_another() -> None:
+            session = f"{self._run}-s{next(self._numbers)}" if work.in_session else None
             while (began := time.perf_counter()) - started < seconds:
                 published = datetime.now(UTC)
-                job_id = await self.job(engine, model_ms=model_ms, plan=plan)
+                job_id = await self.job(engine, model_ms=model_ms, plan=plan, work=work, session=session)
                 load.published[job_id] = published
                 ended = time.perf_counter()
                 load.latencies_ms.append((ended - began) * 1_000)

@@ -19,7 +19,7 @@ from wayline.embedded import free_port
 from wayline.journal import JobLog
 
 from .bench_platform import BenchPlatform, Process, get
-from .load import ENGINES, FLOOR, OURS, Client, percentile
+from .load import ENGINES, FLOOR, OURS, USUAL_WORK, Client, Work, percentile
 
 ALONE_S = 3.0
 SLICES, SLICE_S, RAMP_S = 4, 3.0, 1.0
@@ -78,13 +78,14 @@ async def sustained(platform: BenchPlatform, client: Client) -> dict[str, Sustai
     slices: dict[str, list[Sustained]] = {engine: [] for engine in ENGINES}
     for _ in range(SLICES):
         for engine in ENGINES:
-            slices[engine].append(await _slice(platform, client, engine))
+            slices[engine].append(await slice_of(platform, client, engine))
     return {engine: _mean(found) for engine, found in slices.items()}
 
 
-async def _slice(platform: BenchPlatform, client: Client, engine: str) -> Sustained:
+async def slice_of(platform: BenchPlatform, client: Client, engine: str, *, work: Work = USUAL_WORK) -> Sustained:
+    """Keep jobs in flight for some seconds; the CPU counts until the last span of the last job is stored."""
     before = platform.cpu_ms()
-    load = await client.keep(engine, IN_FLIGHT, seconds=SLICE_S)
+    load = await client.keep(engine, IN_FLIGHT, seconds=SLICE_S, work=work)
     ended = time.perf_counter()
     told = await _told(platform) if engine == OURS else ended
     after, jobs = platform.cpu_ms(), len(load.done_at)

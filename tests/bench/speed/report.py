@@ -12,11 +12,14 @@ from ..adapters.ways import AGAINST, RAW, SDK_RATIO_MAX, TYPED
 from ..page import Row
 from .bench_platform import ACK_WAIT_S
 from .cold import STEPS, Cold
+from .inputs import Inputs
 from .load import FLOOR, OURS
 from .measures import P50_MAX_MS, THINKING_MS, Alone, Memory, Recovery, Sustained
 from .model_call import ModelCall
 
 CLAIMED_P50_MAX_MS = 6.0
+ROUTER_CPU_MAX_MS = 0.8
+"""For each job, with any input: its first thousand characters must not cost more than all the rest."""
 
 
 @dataclass
@@ -25,6 +28,7 @@ class Results:
 
     alone: dict[str, list[Alone]] = field(default_factory=lambda: {FLOOR: [], OURS: []})
     sustained: dict[str, list[Sustained]] = field(default_factory=lambda: {FLOOR: [], OURS: []})
+    inputs: list[list[Inputs]] = field(default_factory=list)
     model_calls: list[ModelCall] = field(default_factory=list)
     most: dict[str, list[int]] = field(default_factory=lambda: {FLOOR: [], OURS: []})
     memory: dict[str, list[Memory]] = field(default_factory=lambda: {FLOOR: [], OURS: []})
@@ -38,11 +42,13 @@ class Results:
 
 def report(results: Results) -> str:
     """The whole part."""
-    rounds = f"{len(results.sustained[OURS])} rounds, floor and Wayline in turn: median [least..most]."
+    number = max(len(results.sustained[OURS]), len(results.inputs))
+    rounds = f"{number} rounds, floor and Wayline in turn: median [least..most]."
     facts = f"{page.machine(results.load_before)} {rounds}"
     weighed = page.table(["process", "CPU ms a job", "RSS, MB", "boot, s"], _processes(results))
     calls = page.rows("bare SDK, CPU ms", _model_calls(results.model_calls))
-    return "\n".join([facts, "", page.rows("floor", _rows(results)), calls, weighed])
+    parts = [page.rows("floor", _rows(results)), *([_inputs(results.inputs)] if results.inputs else []), calls, weighed]
+    return "\n".join([facts, "", *parts])
 
 
 def _rows(results: Results) -> list[Row]:
@@ -84,6 +90,20 @@ def _rows(results: Results) -> list[Row]:
             Row("… read and folded cold, s", [cold.seconds], digits=2),
         ]
     return rows
+
+
+def _inputs(measured: Sequence[Sequence[Inputs]]) -> str:
+    """What jobs cost by the size of their input; each round has measured the same kinds."""
+    head = ["64 in flight, an agent as it is by default", "jobs/s", "router, CPU ms", "all processes, CPU ms", "aim"]
+    lines = []
+    for several in zip(*measured, strict=True):
+        found = [one.sustained for one in several]
+        router = median(one.cpu_ms["router"] for one in found)
+        held = "aim" if router <= ROUTER_CPU_MAX_MS else "**missed**"
+        rate, whole = median(one.jobs_per_s for one in found), median(one.total_cpu_ms for one in found)
+        asked = f"router ≤ {ROUTER_CPU_MAX_MS:g}: {held}"
+        lines.append([several[0].kind, f"{rate:.0f}", f"{router:.2f}", f"{whole:.2f}", asked])
+    return page.table(head, lines)
 
 
 def _model_calls(measured: Sequence[ModelCall]) -> list[Row]:

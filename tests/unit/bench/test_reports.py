@@ -13,7 +13,7 @@ from ...bench.adapters import __main__ as adapters
 from ...bench.adapters import provider, ways
 from ...bench.prompts import __main__ as prompts
 from ...bench.speed import __main__ as speed
-from ...bench.speed import measures, model_call, model_server, report
+from ...bench.speed import inputs, measures, model_call, model_server, report
 from ...bench.speed.load import FLOOR, OURS, Load, percentile
 
 DOCS = Path(__file__).parents[3] / "docs" / "performance.md"
@@ -90,6 +90,11 @@ def test_a_percentile_is_one_of_the_values():
     assert Load(seconds=3.0, done_at=[0.5, 1.5, 2.5, 3.5]).rate(1.0) == 1.0
 
 
+@pytest.mark.parametrize("chars", [20, 1_000, 10_000])
+def test_an_input_has_the_size_that_was_asked_for(chars: int):
+    assert len(inputs.text_of(chars)) == chars
+
+
 def test_the_speed_report_shows_everything_that_was_measured():
     results = report.Results(
         alone={FLOOR: [measures.Alone(6.0, 9.0)], OURS: [measures.Alone(20.0, 30.0, 5.5, 9.5)]},
@@ -97,12 +102,14 @@ def test_the_speed_report_shows_everything_that_was_measured():
             FLOOR: [measures.Sustained(500.0, {FLOOR: 1.0, "nats": 1.0})],
             OURS: [measures.Sustained(200.0, {"executor": 3.5, "nats": 2.5}, 1.2)],
         },
+        inputs=[[inputs.Inputs("20 characters", measures.Sustained(300.0, {"router": 0.7, "executor": 2.0}))]],
         model_calls=[model_call.ModelCall(executor=0.9, adapter=0.4, typed=3.0, raw=0.6)],
     )
 
     said = report.report(results)
 
     assert "| submit → claimed, 1 in flight, p50 ms |  | 5.5 |  |  | ≤ 6 | aim |" in said
+    assert "| 20 characters | 300 | 0.70 | 2.70 | router ≤ 0.8: aim |" in said
     assert (
         "| executor, a model call, against the SDK's typed stream | 3.00 | 0.90 | 0.30 |  | ratio ≤ 1.30 | aim |"
         in said

@@ -10,7 +10,6 @@ from wayline.contracts.jobs import Complexity
 from wayline.routing.complexity import assess, bundled
 from wayline.routing.complexity.features import (
     READ_MAX_CHARS,
-    any_of,
     count,
     excerpt,
     gram_sum,
@@ -18,6 +17,7 @@ from wayline.routing.complexity.features import (
     lexicon,
     words_of,
 )
+from wayline.routing.complexity.phrases import Phrases
 
 HARD = (
     "Prove by induction that the sum of the first n odd numbers is n squared, and verify the argument for n below 5. "
@@ -54,10 +54,17 @@ def test_a_sign_of_reasoning_in_an_easy_task_is_no_reasoning():
 
 
 def test_a_sign_is_a_word_and_not_the_middle_of_another():
-    signs = any_of(["prove", "o(n"])
+    signs = Phrases.of({"proof": ["prove", "o(n"]})
 
-    assert signs.search("please Prove it") and signs.search("in O(n log n)")
-    assert not signs.search("improve it")
+    assert signs.count("please prove it in o(n log n)") == {"proof": 2}
+    assert signs.count("improve it") == {}
+
+
+def test_a_phrase_that_begins_or_overlaps_another_counts_for_both():
+    several = Phrases.of({"steps": ["step by step", "and then", "then "], "design": ["step by step plan", "plan"]})
+
+    assert several.count("a step by step plan, and then another") == {"steps": 2, "design": 1}
+    assert several.count("a step by step guide, then a plan") == {"steps": 2, "design": 1}
 
 
 BLAND = (
@@ -145,7 +152,7 @@ def test_numbers_are_one_word_and_c_plus_plus_is_another():
 
 
 def test_features_are_logarithms_of_counts():
-    found = count("not now, not then", ["not", "now", "not", "then"], lexicon({"negation": "not no"}), {})
+    found = count("not now, not then", ["not", "now", "not", "then"], lexicon({"negation": "not no"}), Phrases.of({}))
 
     assert found["negation"] == pytest.approx(1.0986, abs=1e-4)
     assert "condition" not in found

@@ -127,7 +127,7 @@ def _from_slots(inputs: RoutingInput, slots: Slots, *, classifier: ModelCard | N
     """Apply the rules to the job, and to each type of task that the classifier may find it to be."""
     if inputs.config.routing.mode == "locked" or inputs.policy.locked:
         return _locked(inputs, slots)
-    complexity = inputs.policy.assess(inputs.last_text)
+    complexity = inputs.complexity
     decision = _by_rules(inputs, slots, complexity)
 
     # Nobody is refused for what a model takes a job for: a type whose slot is empty goes to the next one that is not.

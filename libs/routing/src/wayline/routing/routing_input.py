@@ -8,13 +8,22 @@ from decimal import Decimal
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import Attachment, TextPart
 from wayline.contracts.events import Observed, ToolsObserved, Warm
-from wayline.contracts.jobs import SubmitJob
+from wayline.contracts.jobs import Complexity, SubmitJob
 from wayline.contracts.models import ModelCard
 from wayline.llm import media
 from wayline.routing.estimate import Level, Shape, shape_of
 from wayline.routing.policy import Policy, current_policy
 from wayline.routing.slots import Needs, needs_of
 from wayline.routing.step_limit import adapts
+
+
+@dataclass(slots=True)
+class Assessed:
+    """How complex a text looked to a policy, once somebody has asked; copies of an input share it."""
+
+    policy: Policy | None = None
+    text: str = ""
+    complexity: Complexity | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +48,7 @@ class RoutingInput:
     """The job's step limit as its log records it; None: it is being decided."""
     classified: str | None = None
     """The type of task as a model takes it, where neither the job nor its agent says one."""
+    assessed: Assessed = field(default_factory=Assessed, repr=False, compare=False)
 
     @property
     def own_usd(self) -> Decimal | None:
@@ -87,14 +97,22 @@ class RoutingInput:
         return self.job.options.task_type or self.config.task_type or self.classified
 
     @property
+    def complexity(self) -> Complexity:
+        """Return how hard the job's last text looks. It is read once, when it is first asked for."""
+        known, text = self.assessed, self.last_text
+        if known.complexity is None or known.policy is not self.policy or known.text != text:
+            known.policy, known.text, known.complexity = self.policy, text, self.policy.assess(text)
+        return known.complexity
+
+    @property
     def steps_level(self) -> Level | None:
         """Return the complexity that the job's step limit follows; None: it follows none."""
-        return self.policy.assess(self.last_text).level if adapts(self.job, self.config) else None
+        return self.complexity.level if adapts(self.job, self.config) else None
 
     @property
     def context_level(self) -> Level | None:
         """Return the complexity that the job's context budget follows; None: it has none."""
-        return self.policy.assess(self.last_text).level if self.config.context == "budgeted" else None
+        return self.complexity.level if self.config.context == "budgeted" else None
 
     def shape(self, level: Level = "moderate") -> Shape:
         """Return how large the job's calls are expected to be."""

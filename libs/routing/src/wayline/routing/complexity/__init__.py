@@ -6,18 +6,22 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
+from itertools import chain
 from math import exp, log1p
 from typing import Any, Literal, Self
 
 from wayline.contracts.jobs import Complexity
 from wayline.routing.complexity import features
+from wayline.routing.complexity.phrases import Phrases
 
 __all__ = ["Boundary", "Classifier", "assess", "bundled"]
 
 SCORE_DIGITS = 3
 SPREAD_MAX = 4.0
+REASONING = "reasoning"
+"""What phrases are signs of that make a task one that needs reasoning. It weighs nothing."""
 MANNER_MIN = 2
 """So many words about answering make a sentence one that says how to answer."""
 
@@ -35,7 +39,7 @@ class Content:
     centre: float
     width: float
 
-    @property
+    @cached_property
     def signs(self) -> frozenset[str]:
         """Return the features that are signs of a task."""
         return frozenset(name for name, weight in self.weights.items() if weight > 0) - {"words", "grams", "steps"}
@@ -46,7 +50,7 @@ class Classifier:
     """What the words and the numbers of a text weigh; all of it is data."""
 
     lexicons: features.Lexicons
-    phrases: features.Phrases
+    phrases: Phrases
     weights: Mapping[str, float]
     means: Mapping[str, float]
     deviations: Mapping[str, float]
@@ -59,14 +63,13 @@ class Classifier:
     manner: frozenset[str]
     levels: Mapping[str, float]
     reasoning_min: float
-    signs: re.Pattern[str]
 
     @classmethod
     def of(cls, kept: Mapping[str, Any], trained: Mapping[str, Any]) -> Self:
         """Build a classifier from what is kept by hand and what was trained."""
         return cls(
             lexicons=features.lexicon(kept["lexicons"]),
-            phrases={name: features.any_of(phrases) for name, phrases in kept["phrases"].items()},
+            phrases=Phrases.of(kept["phrases"] | {REASONING: chain(*kept["reasoning"]["signs"].values())}),
             weights=kept["weights"],
             means=trained["means"],
             deviations=trained["deviations"],
@@ -79,7 +82,6 @@ class Classifier:
             manner=frozenset(kept["manner"].split()),
             levels=kept["levels"],
             reasoning_min=kept["reasoning"]["score_min"],
-            signs=features.any_of(sign for signs in kept["reasoning"]["signs"].values() for sign in signs),
         )
 
     def adjusted(
@@ -99,7 +101,9 @@ class Classifier:
 
     def counted(self, text: str) -> dict[str, float]:
         """Return every feature that a text has."""
-        read = features.excerpt(text)
+        return self._counted(features.excerpt(text))
+
+    def _counted(self, read: str) -> dict[str, float]:
         words = features.words_of(read)
         found = features.count(read, words, self.lexicons, self.phrases)
         found["grams"] = features.gram_sum(features.grams(words, self.gram_bits), self.grams)
@@ -127,25 +131,22 @@ class Classifier:
 
     def _directs(self, sentence: str) -> bool:
         """Return whether a sentence says how to answer: it begins so, or has several words about answering."""
-        if self.directions.match(sentence):
+        if self.directions.match(sentence.lower()):
             return True
         whole = sentence.rstrip().endswith((".", "!", ":")) and not features.of_a_task(sentence)
         return whole and sum(word in self.manner for word in features.words_of(sentence)) >= MANNER_MIN
 
     def _signs_of_a_task(self, sentence: str) -> int:
-        words = features.words_of(sentence)
-        by_word = sum(not self.content.signs.isdisjoint(self.lexicons.get(word, ())) for word in words)
-        return by_word + sum(
-            len(phrase.findall(sentence)) for name, phrase in self.phrases.items() if name in self.content.signs
-        )
+        signs = self.content.signs
+        by_word = sum(not signs.isdisjoint(self.lexicons.get(word, ())) for word in features.words_of(sentence))
+        return by_word + sum(n for name, n in self.phrases.count(sentence.lower()).items() if name in signs)
 
     def assess(self, text: str) -> Complexity:
         """Return score, content, level, and whether it needs reasoning, of what is asked in a text.
 
         A long text is not simple, and is not complex for its length: that takes demanding content.
         """
-        asked = self.asked(text)
-        found = self.counted(asked)
+        found = self._counted(self.asked(text))
         score, content = _share(self.total(found), self.centre, self.width), self.content_of(found)
         if content >= self.levels["complex"]:
             level: Level = "complex"
@@ -155,7 +156,7 @@ class Classifier:
             score=score,
             content=content,
             level=level,
-            needs_reasoning=score >= self.reasoning_min and bool(self.signs.search(asked)),
+            needs_reasoning=score >= self.reasoning_min and REASONING in found,
         )
 
 
