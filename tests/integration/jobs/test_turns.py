@@ -114,6 +114,24 @@ async def test_a_cancelled_waiting_job_ends_and_its_successor_waits_on(session: 
     assert "j2" not in session.asked
 
 
+async def test_a_cancel_before_its_submission_ends_a_waiting_job(session: Session):
+    async def signals_are_handled() -> bool:
+        consumer = await session.platform.bus.js.consumer_info("SIGNALS", "router")
+        return consumer.num_pending == consumer.num_ack_pending == 0
+
+    await session.submit("j1", held=True)
+    await session.running("j1")
+    await session.platform.signal("j2", type="cancel", reason="never mind", by="ann")
+    await until(signals_are_handled, why="the router has handled the cancel")
+
+    await session.submit("j2")
+
+    assert (await session.platform.wait_for("j2")).status is Status.CANCELLED
+    assert session.asked == ["j1"]
+    session.gates["j1"].set()
+    assert (await session.platform.wait_for("j1")).status is Status.COMPLETED
+
+
 async def test_another_signal_does_not_start_a_job_before_its_turn(session: Session):
     await session.submit("j1", held=True)
     await session.running("j1")

@@ -9,6 +9,7 @@ from wayline.chassis import Bus, Part
 from wayline.router.adapters.jobs.approvals import Approvals
 from wayline.router.adapters.jobs.families import Families
 from wayline.router.adapters.jobs.latest_results import LatestResults
+from wayline.router.adapters.jobs.parked_signals import ParkedSignals
 from wayline.router.adapters.jobs.ticket_lanes import TicketLanes
 from wayline.router.adapters.jobs.turns import Turns
 from wayline.router.adapters.limits.shares import ShareLimits, Shares
@@ -52,6 +53,7 @@ class Adapters:
     firings: Firings
     latest: LatestResults
     lanes: TicketLanes
+    parked_signals: ParkedSignals
     schedules: Schedules
     session_caches: SessionCaches
     settings: SettingsTable
@@ -68,6 +70,7 @@ class Adapters:
         """Make each from its settings; nothing runs yet."""
         shares = Shares(bus, store, _share_limits(settings))
         waker = Waker(bus, store, every_s=settings.budgets_every_s)
+        lanes = TicketLanes(bus)
         firings = Firings(bus, store, every_s=settings.schedules_every_s, missed_max_s=settings.schedules_missed_max_s)
         return cls(
             approvals=Approvals(bus),
@@ -78,7 +81,8 @@ class Adapters:
             families=Families(bus, store),
             firings=firings,
             latest=LatestResults(store),
-            lanes=TicketLanes(bus),
+            lanes=lanes,
+            parked_signals=ParkedSignals(bus, lanes),
             schedules=Schedules(bus, store, firings, _schedule_limits(settings)),
             session_caches=SessionCaches(store),
             settings=SettingsTable(store, job_budget_usd=settings.job_budget_usd),
@@ -189,6 +193,7 @@ def _submissions(bus: Bus, own: Adapters, records: FirstRecords) -> SubmissionHa
         ticket_lanes=own.lanes,
         firings=own.firings,
         latest=own.latest,
+        parked_signals=own.parked_signals,
     )
 
 
@@ -199,7 +204,7 @@ def _signals(bus: Bus, own: Adapters) -> SignalHandlers:
         families=own.families,
         signal_share=own.signal_share,
         approvals=own.approvals,
-        ticket_lanes=own.lanes,
+        parked_signals=own.parked_signals,
     )
 
 

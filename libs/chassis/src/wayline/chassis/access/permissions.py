@@ -180,6 +180,8 @@ IDENTITIES = {
                     for stream in ("EVENTS", "RUN", "SIGNALS", "SUBMIT", f"OBJ_{PAYLOADS}")
                 ),
                 f"{OWN_API}.STREAM.PURGE.SIGNALS",
+                f"{OWN_API}.STREAM.MSG.GET.SIGNALS",
+                f"{OWN_API}.DIRECT.GET.SIGNALS",
                 "documents.describe.*",
                 f"{OWN_API}.STREAM.MSG.GET.KV_{PROVIDERS}",
             ),

@@ -5,12 +5,11 @@ from __future__ import annotations
 from wayline.chassis import Bus, Delivery, Failpoint, reach
 from wayline.contracts.base import Message
 from wayline.contracts.errors import Reject
-from wayline.contracts.jobs import Cancel, DecideApproval, Due, Expire, RaiseBudget, RunJob, Signal, Steer
-from wayline.journal import JobLog, State
+from wayline.contracts.jobs import Cancel, DecideApproval, Due, Expire, RaiseBudget, Signal, Steer
+from wayline.journal import JobLog
 from wayline.router.adapters.jobs.approvals import Approvals
 from wayline.router.adapters.jobs.families import Families
-from wayline.router.adapters.jobs.ticket_lanes import TicketLanes
-from wayline.router.adapters.jobs.turns import waits_for_turn
+from wayline.router.adapters.jobs.parked_signals import ParkedSignals, wakes
 from wayline.router.adapters.limits.signal_share import SignalShare
 from wayline.router.adapters.money.budgets import Budgets
 
@@ -26,14 +25,14 @@ class SignalHandlers:
         families: Families,
         signal_share: SignalShare,
         approvals: Approvals,
-        ticket_lanes: TicketLanes,
+        parked_signals: ParkedSignals,
     ) -> None:
         self._bus = bus
         self._budgets = budgets
         self._families = families
         self._signal_share = signal_share
         self._approvals = approvals
-        self._ticket_lanes = ticket_lanes
+        self._parked_signals = parked_signals
 
     async def on_signal(self, heard: Signal, delivery: Delivery) -> list[Message]:
         """Queue a parked job that has something new to read; a running job reads it by itself."""
@@ -57,16 +56,15 @@ class SignalHandlers:
         return await self._wake(decided.tenant, decided.job_id, delivery)
 
     async def _wake(self, tenant: str, job_id: str, delivery: Delivery, *, early: bool = False) -> list[Message]:
-        """Return the ticket of a job that is parked and has not seen this signal; `early`: also before its turn."""
+        """Return the ticket of a job that is parked and has not seen this signal; `early`: also before its turn.
+
+        A job without a log, or one that runs, hears it from whoever parks it: that one looks for signals afterwards.
+        """
         head = await JobLog(self._bus, tenant, job_id).last()
-        if head is None or head.state is not State.PARKED or delivery.sequence <= head.signals_seen:
-            return []
-        if waits_for_turn(head) and not early:
-            # It reads everything else when its turn has come.
+        if head is None or not wakes(head, delivery.sequence, early=early):
             return []
         reach(Failpoint.ROUTER_WAKE_BEFORE)
-        wake = RunJob(tenant=tenant, lane=head.lane, job=job_id, at=head.sequence)
-        return [await self._ticket_lanes.queue(wake)]
+        return [await self._parked_signals.queue(tenant, job_id, head)]
 
     async def on_due(self, due: Due, _: Delivery) -> list[Message]:
         """Turn the end of a wait into a signal like any other."""

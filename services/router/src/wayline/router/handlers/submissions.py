@@ -12,6 +12,7 @@ from wayline.contracts.jobs import Failure, SubmitJob
 from wayline.journal import Fenced, JobLog, State, fold, run_result, send_result
 from wayline.router import first_events, read_submission
 from wayline.router.adapters.jobs.latest_results import LatestResults
+from wayline.router.adapters.jobs.parked_signals import ParkedSignals
 from wayline.router.adapters.jobs.ticket_lanes import TicketLanes
 from wayline.router.adapters.jobs.turns import Turns
 from wayline.router.adapters.limits.shares import TENANT_FULL, Shares
@@ -34,7 +35,9 @@ class SubmissionHandlers:
         ticket_lanes: TicketLanes,
         firings: Firings,
         latest: LatestResults,
+        parked_signals: ParkedSignals,
     ) -> None:
+        self._parked_signals = parked_signals
         self._bus = bus
         self._tables = tables
         self._records = records
@@ -66,6 +69,10 @@ class SubmissionHandlers:
             await self._records.conclude(log, [event async for event in log.read()])
         elif head.state is State.PARKED and head.epoch == 0:
             await self._queue_for_turn(job, job_id)
+            # A signal that came before the record found no log: whoever parks a job looks for signals afterwards.
+            wake = await self._parked_signals.ticket(job.tenant, job_id, head)
+            if wake is not None:
+                messages.append(wake)
         return messages
 
     async def _queue_for_turn(self, job: SubmitJob, job_id: str) -> None:

@@ -1,0 +1,144 @@
+"""Whatever a job is parked for, no signal is forgotten: come before it parks, while it does, or after."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from itertools import product
+from types import SimpleNamespace
+from typing import Any, Literal, get_args
+
+import orjson
+
+from wayline.contracts import events as e
+from wayline.contracts import ids
+from wayline.contracts.jobs import Answer, Cancel, Expire, RaiseBudget, Steer, Waiting
+from wayline.executor.adapters.budgets import Budgets
+from wayline.executor.adapters.children import Children
+from wayline.executor.adapters.session_histories import SessionHistories
+from wayline.executor.perform.follow_up import FollowUp
+from wayline.journal import Head, JobLog
+from wayline.testkit import Platform, until
+
+Moment = Literal["before", "while", "after"]
+MOMENTS: tuple[Moment, ...] = get_args(Moment)
+REASONS = get_args(Waiting.model_fields["why"].annotation)
+BY_EXECUTORS = [why for why in REASONS if why != "turn"]
+SIGNALS: dict[str, Any] = {
+    "cancel": Cancel(reason="enough"),
+    "answer": Answer(decision_id="w1", outcome="failed"),
+    "budget": RaiseBudget(),
+    "expire": Expire(wait_id="w1"),
+    "steer": Steer(by="later"),
+}
+WAKING = set(SIGNALS) - {"steer"}
+"""A parked job hears words for it when something else lets it go on."""
+
+
+async def test_a_signal_wakes_a_parked_job_whenever_it_comes(platform: Platform):
+    await platform.start("router")
+    walk = list(product(BY_EXECUTORS, SIGNALS, MOMENTS))
+    jobs = {f"j{n}": step for n, step in enumerate(walk)}
+    await asyncio.gather(*(platform.submit(job) for job in jobs))
+
+    await signal_at(platform, jobs, "before")
+    parked = await asyncio.gather(*(park(platform, job, why) for job, (why, _, _) in jobs.items()))
+    heads = dict(zip(jobs, parked, strict=True))
+    await asyncio.gather(
+        signal_at(platform, jobs, "while"), *(let_go(platform, job, head) for job, head in heads.items())
+    )
+    await signal_at(platform, jobs, "after")
+
+    needed = {f"default/{job}:{heads[job].sequence}" for job, (_, kind, _) in jobs.items() if kind in WAKING}
+    await tickets_hold(platform, needed)
+
+
+async def test_a_cancel_wakes_a_job_before_its_turn_whenever_it_comes(platform: Platform):
+    await platform.start("router")
+    jobs = {f"j{n}": ("turn", *step) for n, step in enumerate(product(SIGNALS, MOMENTS))}
+    await asyncio.gather(*(submit_turn(platform, f"first-{job}", session=job) for job in jobs))
+    await asyncio.gather(*(begun(platform, f"first-{job}") for job in jobs))
+
+    await signal_at(platform, jobs, "before")
+    await asyncio.gather(signal_at(platform, jobs, "while"), *(submit_turn(platform, job, session=job) for job in jobs))
+    heads = {job: await begun(platform, job) for job in jobs}
+    await signal_at(platform, jobs, "after")
+
+    await platform.wait_until_empty("SUBMIT")
+    wakes = {job: f"default/{job}:{head.sequence}" for job, head in heads.items()}
+    await tickets_hold(platform, {wakes[job] for job, (_, kind, _) in jobs.items() if kind == "cancel"})
+    others = {wakes[job] for job, (_, kind, _) in jobs.items() if kind != "cancel"}
+    assert others & await tickets(platform) == set(), "they are read when the turn has come"
+
+
+async def signal_at(platform: Platform, jobs: Mapping[str, tuple[str, str, Moment]], now: Moment) -> None:
+    """Signal the jobs that are signalled at this moment; the router has handled it, except while they park."""
+    await asyncio.gather(
+        *(platform.signal(job, SIGNALS[kind]) for job, (_, kind, moment) in jobs.items() if moment == now)
+    )
+
+    async def handled() -> bool:
+        consumer = await platform.bus.js.consumer_info("SIGNALS", "router")
+        return consumer.num_pending == consumer.num_ack_pending == 0
+
+    if now != "while":
+        await until(handled, within=30, why="the router has handled the signals")
+
+
+async def begun(platform: Platform, job: str) -> Head:
+    found: list[Head] = []
+
+    async def there() -> bool:
+        head = await JobLog(platform.bus, "default", job).last()
+        found.extend([] if head is None else [head])
+        return head is not None
+
+    await until(there, within=30, why=f"{job} has a log")
+    return found[-1]
+
+
+async def park(platform: Platform, job: str, why: str) -> Head:
+    """Append what an executor appends that has claimed a job and parks it."""
+    head = await begun(platform, job)
+    span = e.SpanRef(trace_id=ids.trace_id("default", job), span_id=ids.job_span("default", job))
+    place: dict[str, Any] = {"job_id": job, "at": head.events[-1].at, "trace": span}
+    claim = e.JobClaimed(**place, seq=head.seq + 1, executor="x", epoch=1, owner="1:1", attempt=1)
+    waiting = Waiting.model_validate({"why": why, "wait_id": "w1", "children": [f"{job}-c"] * (why == "children")})
+    parked = e.JobParked(**place, seq=head.seq + 2, waiting=waiting, signals_seen=0)
+    return await JobLog(platform.bus, "default", job).append(
+        [claim, parked], head, owner="1:1", attempt=1, epoch=1, signals_seen=0
+    )
+
+
+async def let_go(platform: Platform, job: str, head: Head) -> None:
+    """Do what an executor does after the record, and drop its ticket."""
+
+    async def ack() -> None:
+        return None
+
+    bus, [*_, last] = platform.bus, await platform.events(job)
+    after = FollowUp(bus, Budgets(bus), SessionHistories(bus, kept_max_bytes=0), Children(bus))
+    message: Any = SimpleNamespace(ack=ack, nak=ack, in_progress=ack)
+    assert isinstance(last, e.JobParked)
+    await after.parked("default", head, last, message)
+
+
+async def submit_turn(platform: Platform, job: str, *, session: str) -> None:
+    body = {"agent": "assistant", "input": "go", "job_id": job, "session_id": f"s-{session}"}
+    await platform.publish(orjson.dumps(body))
+
+
+async def tickets(platform: Platform) -> set[str]:
+    """Return the ids of all tickets in the queue."""
+    state = (await platform.bus.js.stream_info("RUN")).state
+    raw = await asyncio.gather(
+        *(platform.bus.js.get_msg("RUN", n) for n in range(max(1, state.first_seq), state.last_seq + 1))
+    )
+    return {dict(message.headers or {}).get("Nats-Msg-Id", "") for message in raw}
+
+
+async def tickets_hold(platform: Platform, needed: set[str]) -> None:
+    async def all_there() -> bool:
+        return needed <= await tickets(platform)
+
+    await until(all_there, within=30, why="each job that has something to read is queued")
