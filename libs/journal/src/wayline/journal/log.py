@@ -8,6 +8,7 @@ from base64 import b64decode
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import count
 from secrets import token_hex
@@ -73,6 +74,8 @@ class Stored:
     sequence: int
     headers: dict[str, str]
     body: bytes
+    stored_ns: int = 0
+    """When the stream stored it, as its deliveries say."""
 
 
 async def leader_read(bus: Bus, stream: str, subject: str) -> Stored | None:
@@ -80,7 +83,19 @@ async def leader_read(bus: Bus, stream: str, subject: str) -> Stored | None:
 
     Raises Unavailable when the bus does not answer.
     """
-    request = orjson.dumps({"last_by_subj": subject})
+    return await _leader_read(bus, stream, {"last_by_subj": subject}, subject)
+
+
+async def leader_next(bus: Bus, stream: str, subject: str, *, start: int) -> Stored | None:
+    """Return the first message on a literal subject from a stream sequence on, as the stream's leader knows it.
+
+    Raises Unavailable when the bus does not answer.
+    """
+    return await _leader_read(bus, stream, {"seq": start, "next_by_subj": subject}, subject)
+
+
+async def _leader_read(bus: Bus, stream: str, wanted: dict[str, Any], subject: str) -> Stored | None:
+    request = orjson.dumps(wanted)
     for tried in range(READ_TRIES):
         if tried:
             await asyncio.sleep(READ_RETRY_S)
@@ -92,13 +107,21 @@ async def leader_read(bus: Bus, stream: str, subject: str) -> Stored | None:
         if "message" in answer:
             message = answer["message"]
             headers = _parse_headers(b64decode(message.get("hdrs", "")))
-            return Stored(message["seq"], headers, b64decode(message.get("data", "")))
+            body, stored_ns = b64decode(message.get("data", "")), _nanoseconds(message["time"])
+            return Stored(message["seq"], headers, body, stored_ns)
         # A stream that is not there is a 404 too, and no word on what was in it.
         if answer["error"].get("err_code") == NO_MESSAGE:
             return None
         if answer["error"]["code"] != 503:
             raise Bug(f"reading {subject}: {answer['error']}")
     raise Unavailable("the bus", detail=f"reading {subject}")
+
+
+def _nanoseconds(time: str) -> int:
+    """Return the nanoseconds since 1970 of a time as the server writes it; a datetime holds microseconds only."""
+    seconds, _, fraction = time.removesuffix("Z").partition(".")
+    whole = int(datetime.fromisoformat(seconds).replace(tzinfo=UTC).timestamp())
+    return whole * 1_000_000_000 + int(fraction.ljust(9, "0") or 0)
 
 
 def _parse_headers(raw: bytes) -> dict[str, str]:

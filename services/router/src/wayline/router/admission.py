@@ -18,6 +18,7 @@ from wayline.contracts.jobs import (
 )
 from wayline.contracts.money import dollars
 from wayline.contracts.tenant_settings import INHERITED
+from wayline.router.earlier_turns import EarlierTurn
 from wayline.routing import Decision, RoutingInput
 from wayline.routing.context_budget import message_problem
 from wayline.routing.job_overrides import bounded, narrowed
@@ -38,12 +39,23 @@ class AdmissionRequest:
     accepted: tuple[int, int] | None = None
     """When the bus took its submission, and as which message: a user's newest run is the one accepted last. None: it is
     no run of a user's own."""
+    sequence: int = 0
+    """The place of its submission among all."""
+    earlier: tuple[EarlierTurn, ...] = ()
+    """Submissions of its session that take their turns before it does."""
 
     @classmethod
-    def of(cls, job: SubmitJob, job_id: str, delivery: Delivery | None = None) -> AdmissionRequest:
+    def of(
+        cls,
+        job: SubmitJob,
+        job_id: str,
+        delivery: Delivery | None = None,
+        *,
+        earlier: tuple[EarlierTurn, ...] = (),
+    ) -> AdmissionRequest:
         """Return what a job asks for; one that only shows its route takes no turn in its session.
 
-        `delivery`: of its submission.
+        `delivery`: of its submission. `earlier`: those of its session that were accepted before it.
         """
         options = job.options
         return cls(
@@ -56,6 +68,8 @@ class AdmissionRequest:
             accepted=(delivery.stored_ns, delivery.sequence)
             if delivery and job.user_id and not options.dry_run
             else None,
+            sequence=delivery.sequence if delivery else 0,
+            earlier=earlier,
         )
 
 

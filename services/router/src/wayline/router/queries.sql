@@ -32,17 +32,24 @@ RETURNING tenant, created_at, disabled_at, disabled_reason;
 WITH asked AS (
     SELECT *
     FROM unnest(
-        $2::text[], $3::text[], $4::text[], $5::numeric[], $9::text[], $10::text[], $12::bigint[], $13::bigint[]
+        $2::text[], $3::text[], $4::text[], $5::numeric[], $9::text[], $10::text[], $12::bigint[], $13::bigint[],
+        $14::bigint[]
     )
-        WITH ORDINALITY
-        AS asked (job_id, agent, user_id, budget_usd, session_id, when_busy, accepted_ns, accepted_seq, place)
+        AS asked (job_id, agent, user_id, budget_usd, session_id, when_busy, accepted_ns, accepted_seq, sequence)
+), turning AS (
+    -- With the submissions of their sessions that were accepted before them: these take a turn here, and nothing else.
+    SELECT job_id, session_id, agent, user_id, when_busy, sequence FROM asked WHERE session_id IS NOT NULL
+    UNION ALL
+    SELECT * FROM jsonb_to_recordset($15::jsonb) AS earlier (
+        job_id text, session_id text, agent text, user_id text, when_busy text, sequence bigint
+    )
 ), chosen AS (
     SELECT (SELECT settings FROM tenant_settings WHERE tenant = $1) AS settings
 ), agent AS (
     SELECT DISTINCT ON (name) name, version, config, inherits, settings,
         coalesce(config ->> 'max_cost_usd', settings ->> 'max_cost_usd')::numeric AS own_usd
     FROM agents CROSS JOIN chosen
-    WHERE tenant = $1 AND name = ANY ($3) AND retired_at IS NULL
+    WHERE tenant = $1 AND (name = ANY ($3) OR name IN (SELECT turning.agent FROM turning)) AND retired_at IS NULL
     ORDER BY name, version DESC
 ), counted AS (
     SELECT asked.job_id, budgets.name, budgets.period, budgets.hard, budgets.limit_usd,
@@ -80,10 +87,12 @@ WITH asked AS (
     WHERE (known.accepted_ns, known.accepted_seq) < (excluded.accepted_ns, excluded.accepted_seq)
 ), conversing AS (
     -- Without such a job all of it is null, and no turn is taken.
-    SELECT array_agg(job_id ORDER BY place) AS jobs, array_agg(session_id ORDER BY place) AS sessions,
-        array_agg(asked.agent ORDER BY place) AS agents, array_agg(user_id ORDER BY place) AS users,
-        array_agg(when_busy ORDER BY place) AS busy
-    FROM asked JOIN agent ON agent.name = asked.agent WHERE $8 AND session_id IS NOT NULL
+    SELECT array_agg(job_id ORDER BY sequence, job_id) AS jobs,
+        array_agg(session_id ORDER BY sequence, job_id) AS sessions,
+        array_agg(turning.agent ORDER BY sequence, job_id) AS agents,
+        array_agg(user_id ORDER BY sequence, job_id) AS users,
+        array_agg(when_busy ORDER BY sequence, job_id) AS busy
+    FROM turning JOIN agent ON agent.name = turning.agent WHERE $8
 )
 SELECT NULL AS job_id, name, version, config, inherits, settings, NULL AS cap_usd, NULL AS left_usd, NULL AS tightest,
     NULL::integer AS turn, NULL AS turn_after, NULL AS open_job
@@ -407,8 +416,10 @@ UPDATE session_turns SET steered_at = clock_timestamp() WHERE tenant = $1 AND jo
 
 -- name: first_open_turns
 -- Of every session after a place, the first turn that was not marked as ended and was taken long ago.
-SELECT DISTINCT ON (tenant, session_id) tenant, session_id, job_id, number, after, taken_at, reservations.agent
-FROM session_turns JOIN reservations USING (tenant, job_id)
+-- One that another submission of its session took for it has no reservation yet.
+SELECT DISTINCT ON (tenant, session_id) tenant, session_id, job_id, number, after, taken_at,
+    coalesce(reservations.agent, sessions.agent) AS agent
+FROM session_turns JOIN sessions USING (tenant, session_id) LEFT JOIN reservations USING (tenant, job_id)
 WHERE ended_at IS NULL AND (tenant, session_id) > ($1, $2) AND taken_at < clock_timestamp() - make_interval(secs => $3)
 ORDER BY tenant, session_id, number LIMIT $4;
 

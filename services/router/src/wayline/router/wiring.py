@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from wayline.chassis import Bus, Part
+from wayline.router.adapters.jobs.accepted_order import AcceptedOrder
 from wayline.router.adapters.jobs.approvals import Approvals
 from wayline.router.adapters.jobs.families import Families
 from wayline.router.adapters.jobs.latest_results import LatestResults
@@ -44,6 +45,7 @@ from wayline.store import Store
 class Adapters:
     """What the router keeps in Postgres and on the bus, by subject."""
 
+    accepted_order: AcceptedOrder
     approvals: Approvals
     attachments: Attachments
     availability: Availability
@@ -73,6 +75,7 @@ class Adapters:
         lanes = TicketLanes(bus)
         firings = Firings(bus, store, every_s=settings.schedules_every_s, missed_max_s=settings.schedules_missed_max_s)
         return cls(
+            accepted_order=AcceptedOrder(bus),
             approvals=Approvals(bus),
             attachments=Attachments(bus, AttachmentLimits(settings.files_max, settings.files_max_bytes)),
             availability=Availability(bus),
@@ -180,6 +183,7 @@ def _first_records(bus: Bus, own: Adapters, routes: Routes) -> FirstRecords:
         families=own.families,
         firings=own.firings,
         latest=own.latest,
+        accepted_order=own.accepted_order,
     )
 
 
@@ -193,6 +197,7 @@ def _submissions(bus: Bus, own: Adapters, records: FirstRecords) -> SubmissionHa
         ticket_lanes=own.lanes,
         firings=own.firings,
         latest=own.latest,
+        accepted_order=own.accepted_order,
         parked_signals=own.parked_signals,
     )
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import asdict
 from decimal import Decimal
+from typing import Any
 
 import asyncpg
 
@@ -106,12 +108,16 @@ class Tables:
         self, tenant: str, requests: Sequence[AdmissionRequest], *, begin: bool = True
     ) -> list[Admitted | None]:
         columns = [
-            (w.job_id, w.agent, w.user_id, w.budget_usd, w.session_id, w.when_busy, *(w.accepted or (None, None)))
+            (
+                *(w.job_id, w.agent, w.user_id, w.budget_usd, w.session_id, w.when_busy),
+                *(w.accepted or (None, None)),
+                w.sequence,
+            )
             for w in requests
         ]
-        ids, names, users, usd, sessions, busy, *accepted = map(list, zip(*columns, strict=True))
+        ids, names, users, usd, sessions, busy, *places = map(list, zip(*columns, strict=True))
         before = ids, names, users, usd, self._job_budget_usd
-        after = sessions, busy, self._turns_waiting_max, *accepted
+        after = sessions, busy, self._turns_waiting_max, *places, _earlier_than(requests)
         rows = await self._store.fetch(tenant, self._store.sql.admit, tenant, *before, None, begin, *after)
         agents = {row["name"]: _agent(row["name"], row) for row in rows if row["job_id"] is None}
         of_jobs = [row for row in rows if row["job_id"] is not None]
@@ -207,6 +213,13 @@ class Tables:
         async with self._store.system() as conn:
             for name, config in agents.items():
                 await conn.execute(self._store.sql.seed_agent, name, config.model_dump(mode="json"), [*INHERITED])
+
+
+def _earlier_than(requests: Sequence[AdmissionRequest]) -> list[dict[str, Any]]:
+    """Return the submissions that take their turns before those that are admitted, each once."""
+    admitted = {request.job_id for request in requests}
+    earlier = {turn.job_id: turn for request in requests for turn in request.earlier if turn.job_id not in admitted}
+    return [asdict(turn) for turn in earlier.values()]
 
 
 def _agent(name: str, row: Record) -> Agent:

@@ -12,6 +12,7 @@ from wayline.contracts.events import Event, JobSubmitted
 from wayline.contracts.jobs import SECONDS_MAX, StartChild, SubmitJob
 from wayline.journal import Branch, Fenced, Head, JobLog, State, branch, fold, run_result, send_result
 from wayline.router import admission, first_events, forks
+from wayline.router.adapters.jobs.accepted_order import AcceptedOrder
 from wayline.router.adapters.jobs.families import Families
 from wayline.router.adapters.jobs.latest_results import LatestResults
 from wayline.router.adapters.jobs.turns import Turns
@@ -39,7 +40,9 @@ class FirstRecords:
         families: Families,
         firings: Firings,
         latest: LatestResults,
+        accepted_order: AcceptedOrder,
     ) -> None:
+        self._accepted_order = accepted_order
         self._bus = bus
         self._log_capacity = LogCapacity(bus)
         self._tables = tables
@@ -83,12 +86,14 @@ class FirstRecords:
 
     async def _reserve(self, log: JobLog, job: SubmitJob, job_id: str, delivery: Delivery) -> Head:
         reach(Failpoint.ROUTER_RESERVE_BEFORE)
-        request = AdmissionRequest.of(job, job_id, delivery)
+        earlier = await self._accepted_order.before(job, delivery)
+        request = AdmissionRequest.of(job, job_id, delivery, earlier=earlier)
         if request.session_id is not None and request.when_busy == "refuse":
             # An end that has not been noticed yet must not count as busy.
             await self._turns.first_open(job.tenant, request.session_id)
         branched = await self._branch(job)
         admitted = await self._tables.admit(job.tenant, request)
+        self._accepted_order.taken(job.tenant, (*(turn.sequence for turn in earlier), delivery.sequence))
         reach(Failpoint.ROUTER_RESERVE_AFTER)
         if admitted is None:
             raise admission.unknown_agent(job.agent)

@@ -11,6 +11,7 @@ from wayline.contracts.events import JobSubmitted
 from wayline.contracts.jobs import Failure, SubmitJob
 from wayline.journal import Fenced, JobLog, State, fold, run_result, send_result
 from wayline.router import first_events, read_submission
+from wayline.router.adapters.jobs.accepted_order import AcceptedOrder
 from wayline.router.adapters.jobs.latest_results import LatestResults
 from wayline.router.adapters.jobs.parked_signals import ParkedSignals
 from wayline.router.adapters.jobs.ticket_lanes import TicketLanes
@@ -36,7 +37,9 @@ class SubmissionHandlers:
         firings: Firings,
         latest: LatestResults,
         parked_signals: ParkedSignals,
+        accepted_order: AcceptedOrder,
     ) -> None:
+        self._accepted_order = accepted_order
         self._parked_signals = parked_signals
         self._bus = bus
         self._tables = tables
@@ -49,6 +52,10 @@ class SubmissionHandlers:
 
     async def on_submit(self, job: SubmitJob, delivery: Delivery) -> list[Message]:
         """Give a job its log and its first ticket, once, however often it is submitted."""
+        with self._accepted_order.handling(job, delivery):
+            return await self._submitted(job, delivery)
+
+    async def _submitted(self, job: SubmitJob, delivery: Delivery) -> list[Message]:
         await self._tables.require_tenant(job.tenant)
         job_id = read_submission.job_id_of(job.job_id, delivery)
         read_submission.reply_to_of(job.tenant, delivery)
@@ -60,6 +67,7 @@ class SubmissionHandlers:
             head = await self._records.begin(log, job, job_id, delivery)
         if head.content_hash != job.content_hash():
             raise Conflict(f"job {job_id!r} is already another job", code="job_id_conflict")
+        self._accepted_order.taken(job.tenant, [delivery.sequence])
         messages: list[Message] = []
         if head.state is State.NEW:
             messages.append(await self._ticket_lanes.queue_first(job.tenant, job_id, head))
@@ -92,6 +100,15 @@ class SubmissionHandlers:
         A submission that gets no log is answered all the same, where it has a reply subject.
         """
         found = read_submission.read_partial(delivery)
+        await self._refuse(found, delivery, code, reason)
+        if found.has_log:
+            # A later one of its session may have taken its turn for it, and waits for its end.
+            self._accepted_order.taken(found.job.tenant, [delivery.sequence])
+            await self._turns.end(found.job.tenant, found.job_id, ran=False)
+
+    async def _refuse(
+        self, found: read_submission.PartialSubmission, delivery: Delivery, code: str, reason: str
+    ) -> None:
         job = found.job
         turn = None
         if found.has_log and job.session_id is not None:
@@ -107,9 +124,6 @@ class SubmissionHandlers:
             job_ended = fold(record)
             await send_result(self._bus, job_ended)
             await self._latest.end(job.tenant, run_result(job_ended))
-            if turn is not None:
-                # It has no log that could say so, and the next job of its session is not to wait for it.
-                await self._turns.end(job.tenant, found.job_id)
             return None
         log = JobLog(self._bus, job.tenant, found.job_id)
         try:
