@@ -115,21 +115,21 @@ SELECT job_id, status, outcome, plan, metadata, accepted_ns, ended_at FROM lates
 WHERE tenant = $1 AND user_id = $2 AND agent = $3;
 
 -- name: adopt
--- A job that another one started may spend what all above it have left, once; returns what it may spend.
+-- A job that another one started may spend what all above it have left, once. No row: it was adopted before.
 WITH above AS (
     SELECT job_id || ancestors AS ids FROM reservations WHERE tenant = $1 AND job_id = $3
 ), family AS (
     SELECT min(cap_usd - reserved_usd - children_usd) AS left_usd, bool_or(cap_set) AS cap_set
     FROM above JOIN reservations AS job ON job.tenant = $1 AND job.job_id = ANY (above.ids)
-), adopted AS (
-    UPDATE reservations AS child SET ancestors = above.ids, cap_set = child.cap_set OR family.cap_set,
-        cap_usd = greatest(least(CASE WHEN child.cap_set THEN child.cap_usd END, family.left_usd), 0)
-    FROM above, family WHERE child.tenant = $1 AND child.job_id = $2 AND child.ancestors = '{}'
-    RETURNING child.cap_usd, child.cap_set
 )
-SELECT cap_usd, cap_set FROM adopted
-UNION ALL
-SELECT cap_usd, cap_set FROM reservations WHERE tenant = $1 AND job_id = $2 AND NOT EXISTS (SELECT FROM adopted);
+UPDATE reservations AS child SET ancestors = above.ids, cap_set = child.cap_set OR family.cap_set,
+    cap_usd = greatest(least(CASE WHEN child.cap_set THEN child.cap_usd END, family.left_usd), 0)
+FROM above, family WHERE child.tenant = $1 AND child.job_id = $2 AND child.ancestors = '{}'
+RETURNING child.cap_usd, child.cap_set;
+
+-- name: cap_of
+-- In a statement of its own: one that waited for another's adoption would read what was there before it.
+SELECT cap_usd, cap_set FROM reservations WHERE tenant = $1 AND job_id = $2;
 
 -- name: parent_of
 SELECT ancestors[1] FROM reservations WHERE tenant = $1 AND job_id = $2;
@@ -501,15 +501,16 @@ ON CONFLICT (tenant, job_id) DO NOTHING
 RETURNING *;
 
 -- name: run_schedule
--- The same firing again is the one that there is.
-WITH made AS (
-    INSERT INTO firings (tenant, job_id, schedule, uid, version, due_at, decided_at, cause, outcome, submission)
-    SELECT tenant, $3, name, uid, version, clock_timestamp(), clock_timestamp(), 'run', 'fired', $4
-    FROM schedules WHERE tenant = $1 AND name = $2
-    ON CONFLICT (tenant, job_id) DO NOTHING
-    RETURNING *
-)
-SELECT * FROM made UNION ALL SELECT * FROM firings WHERE tenant = $1 AND job_id = $3;
+-- No row: there is no such schedule, or the same firing is there.
+INSERT INTO firings (tenant, job_id, schedule, uid, version, due_at, decided_at, cause, outcome, submission)
+SELECT tenant, $3, name, uid, version, clock_timestamp(), clock_timestamp(), 'run', 'fired', $4
+FROM schedules WHERE tenant = $1 AND name = $2
+ON CONFLICT (tenant, job_id) DO NOTHING
+RETURNING *;
+
+-- name: get_firing
+-- In a statement of its own: one that found a conflict with another's new row does not see that row.
+SELECT * FROM firings WHERE tenant = $1 AND job_id = $2;
 
 -- name: unsent_firings
 -- Left by a router that died, or that the bus refused; not those that another router has in hand right now.
@@ -522,6 +523,9 @@ UPDATE firings SET submission = NULL WHERE tenant = $1 AND job_id = $2;
 
 -- name: firing_refused
 UPDATE firings SET outcome = 'refused', reason = $3 WHERE tenant = $1 AND job_id = $2;
+
+-- name: firing_failed
+UPDATE firings SET outcome = 'refused', reason = $3, submission = NULL WHERE tenant = $1 AND job_id = $2;
 
 -- name: firing_of_job
 SELECT schedule, version, due_at, missed FROM firings WHERE tenant = $1 AND job_id = $2;

@@ -27,6 +27,8 @@ class Families:
     async def adopt(self, tenant: str, job_id: str, admitted: Admitted, *, parent_id: str) -> Admitted:
         """Let a job share its parent's budget, once, and return what it may spend of that."""
         row = await self._store.fetchrow(tenant, self._store.sql.adopt, tenant, job_id, parent_id)
+        if row is None:
+            row = await self._store.fetchrow(tenant, self._store.sql.cap_of, tenant, job_id)
         assert row is not None
         return replace(admitted, cap_usd=row["cap_usd"], cap_set=row["cap_set"], shares_cap=True)
 

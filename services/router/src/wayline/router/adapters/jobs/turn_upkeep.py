@@ -9,6 +9,7 @@ import orjson
 import structlog
 
 from wayline.chassis import Bus, Periodic
+from wayline.chassis.concurrency.each_alone import each_alone
 from wayline.chassis.connection.bus import AWAY
 from wayline.contracts.errors import Unavailable
 from wayline.contracts.events import Event
@@ -70,11 +71,16 @@ class TurnUpkeep:
         while True:
             async with self._store.system() as conn:
                 rows = await conn.fetch(self._store.sql.first_open_turns, *place, self._within_s, SESSIONS_AT_ONCE)
-            for row in rows:
-                ended += await self._end_if_lost(row, oldest)
-                place = row["tenant"], row["session_id"]
+            found: list[bool] = []
+
+            async def look(row: Record, found: list[bool] = found) -> None:
+                found.append(await self._end_if_lost(row, oldest))
+
+            await each_alone("turn", rows, look)
+            ended += sum(found)
             if len(rows) < SESSIONS_AT_ONCE:
                 return ended
+            place = rows[-1]["tenant"], rows[-1]["session_id"]
 
     async def _end_if_lost(self, row: Record, oldest: datetime | None) -> bool:
         # The stream was asked before the log: a submission leaves it only when its log is there.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import structlog
 
 from wayline.chassis import Bus, Periodic
+from wayline.chassis.concurrency.each_alone import each_alone
 from wayline.contracts.errors import Full
 from wayline.contracts.jobs import RaiseBudget, Signal
 from wayline.store import Record, Store
@@ -40,20 +41,26 @@ class Waker:
         """Signal every job that would fit; returns how many."""
         async with self._store.system() as conn:
             waiting = await conn.fetch(self._store.sql.wakeable, None, WAKES_MAX)
-        woken = 0
-        for row in waiting:
+        woken: list[str] = []
+
+        async def wake(row: Record) -> None:
             try:
                 await self._signal(row)
             except Full as error:
                 # A job takes a limited number of signals; the jobs behind it do not wait for it.
                 log.warning("put off", what="wake-up", tenant=row["tenant"], job=row["job_id"], why=str(error))
-                continue
+                return
             # Only after the signal is stored: after a crash in between the same signal is sent again.
-            await self._store.execute(
-                row["tenant"], self._store.sql.woken, row["tenant"], row["job_id"], row["waits_since"]
-            )
-            woken += 1
-        return woken
+            await self._woken(row)
+            woken.append(row["job_id"])
+
+        await each_alone("wake-up", waiting, wake, mark=lambda row, _: self._woken(row))
+        return len(woken)
+
+    async def _woken(self, row: Record) -> None:
+        await self._store.execute(
+            row["tenant"], self._store.sql.woken, row["tenant"], row["job_id"], row["waits_since"]
+        )
 
     async def _signal(self, row: Record) -> None:
         tenant, job_id, since = row["tenant"], row["job_id"], row["waits_since"]

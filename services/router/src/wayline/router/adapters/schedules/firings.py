@@ -15,9 +15,10 @@ from datetime import timedelta
 import structlog
 
 from wayline.chassis import Bus, Delivery, Failpoint, Periodic, reach
+from wayline.chassis.concurrency.each_alone import alone, each_alone
 from wayline.contracts import headers as h
 from wayline.contracts import ids
-from wayline.contracts.errors import Full, Reject, Retry
+from wayline.contracts.errors import Full, Reject
 from wayline.contracts.jobs import SECONDS_MAX, FiredBy, SubmitJob
 from wayline.contracts.schedules import ScheduleConfig, ScheduledJob
 from wayline.journal import JobLog, State
@@ -56,11 +57,11 @@ class Firings:
 
     async def look(self) -> None:
         """Submit what was left unsubmitted, then decide about every schedule that is due."""
-        for row in await self.unsent():
-            await self.submit(row)
+        await each_alone("firing", await self.unsent(), self.submit, mark=self._give_up)
         due = await self.due()
         for first in range(0, len(due), FIRED_BESIDE):
-            await asyncio.gather(*(self._fire(row) for row in due[first : first + FIRED_BESIDE]))
+            together = due[first : first + FIRED_BESIDE]
+            await asyncio.gather(*(alone("schedule", row, self.decide, mark=self._stop) for row in together))
         await self._forget()
 
     async def unsent(self) -> list[Record]:
@@ -73,13 +74,19 @@ class Firings:
         async with self._store.system() as conn:
             return await conn.fetch(self._store.sql.due_schedules, DUE_AT_ONCE)
 
-    async def _fire(self, row: Record) -> None:
-        try:
-            await self.decide(row)
-        except Retry:
-            raise
-        except Exception as error:  # one schedule must not hold up the others
-            log.error("firing failed", tenant=row["tenant"], schedule=row["name"], error=repr(error), exc_info=error)
+    async def _give_up(self, row: Record, why: str) -> None:
+        """Mark a firing that cannot be submitted."""
+        await self._store.execute(row["tenant"], self._store.sql.firing_failed, row["tenant"], row["job_id"], why)
+
+    async def _stop(self, row: Record, why: str) -> None:
+        """Note why a schedule cannot be decided about, and plan it no more; saving it plans it again."""
+        job_id = ids.firing_job(row["tenant"], row["uid"], row["version"], row["next_at"].isoformat())
+        await self._store.fetchrow(
+            row["tenant"],
+            self._store.sql.decide_firing,
+            *(row["tenant"], row["name"], row["uid"], row["version"], row["next_at"], None),
+            *(job_id, row["next_at"], "skipped", f"it is planned no more, because it failed: {why}", 0, None),
+        )
 
     async def decide(self, row: Record) -> None:
         """Decide about a schedule that was due when its row was read, and submit its job; the first to decide does."""

@@ -150,6 +150,8 @@ class Schedules:
         body = submission(read_config(known).job)
         fired = await self._store.fetchrow(tenant, self._store.sql.run_schedule, tenant, name, job_id, body)
         if fired is None:
+            fired = await self._store.fetchrow(tenant, self._store.sql.get_firing, tenant, job_id)
+        if fired is None:
             raise NotFound("schedule", name)
         # It is decided: what the bus does not take now, a later look submits.
         with suppress(Retry):
