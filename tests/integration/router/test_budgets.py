@@ -7,6 +7,7 @@ from decimal import Decimal
 import asyncpg
 import pytest
 
+from wayline.contracts.agents import AgentConfig
 from wayline.contracts.budgets import DeleteBudget, ListBudgets
 from wayline.contracts.errors import NotFound, Reject
 from wayline.testkit import Database
@@ -108,13 +109,19 @@ async def test_without_a_word_from_anybody_a_job_may_spend_ten_cents(office: Off
     assert (await office.extend("j1", "0.11")).limited_by == "job"
 
 
-async def test_a_job_budget_replaces_the_default_and_its_own_both(office: Office):
+async def test_of_all_limits_of_a_job_the_least_holds(office: Office):
+    assert (await office.admit("j0", cap="0.50")).cap_usd == USD("0.50"), "more than the default, which nobody has set"
     await office.put("each", "0.30", window="job")
 
     assert (await office.admit("j1")).cap_usd == USD("0.30")
-    assert (await office.admit("j2", cap="0.50")).cap_usd == USD("0.50")
+    assert (await office.admit("j2", cap="500")).cap_usd == USD("0.30")
+    assert (await office.admit("j3", cap="0.02")).cap_usd == USD("0.02")
     assert (await office.extend("j1", "0.31")).limited_by == "job"
-    assert (await office.extend("j2", "0.31")).granted
+    assert (await office.extend("j2", "0.31")).limited_by == "job"
+
+    await office.tables.put_agent(TENANT, "cheap", AgentConfig(max_cost_usd=USD("0.01")))
+    assert (await office.admit("j4", agent="cheap", cap="0.20")).cap_usd == USD("0.01")
+    assert (await office.extend("j4", "0.02")).limited_by == "job"
 
 
 async def test_the_jobs_log_is_the_truth_about_its_own_budget(office: Office):

@@ -79,7 +79,7 @@ async def test_a_bad_firing_row_is_marked_and_stops_no_other(office: Office):
     assert bad["outcome"] == "refused" and "InvalidMessage" in bad["reason"]
 
 
-async def test_a_bad_schedule_row_is_planned_no_more_and_stops_no_other(office: Office):
+async def test_a_bad_schedule_row_stops_no_other_schedule(office: Office):
     bus = Submitted()
     firings = Firings(cast("Any", bus), office.store, every_s=3_600, missed_max_s=3_600)
     for name, config in (("bad", '{"cron": 4}'), ("good", CONFIG)):

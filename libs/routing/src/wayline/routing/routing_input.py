@@ -19,7 +19,7 @@ from wayline.routing.step_limit import adapts
 
 @dataclass(slots=True)
 class Assessed:
-    """How complex a text looked to a policy, once somebody has asked; copies of an input share it."""
+    """How complex a text looked to a policy when it was first read; copies of an input share it."""
 
     policy: Policy | None = None
     text: str = ""

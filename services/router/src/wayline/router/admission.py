@@ -180,7 +180,7 @@ def _whose(job: SubmitJob, admitted: Admitted) -> str:
     """Return where the limit of a job's spending comes from."""
     if admitted.shares_cap:
         return "what is left for the job that started it"
-    if job.options.budget_usd is not None:
+    if job.options.budget_usd == admitted.cap_usd:
         return "its own options.budget_usd"
     if admitted.agent.config.max_cost_usd == admitted.cap_usd:
         return "max_cost_usd of its agent or of the tenant's settings"
@@ -191,6 +191,6 @@ def _remedy(job: SubmitJob, admitted: Admitted) -> str:
     """Return what lets it spend more."""
     if admitted.shares_cap:
         return "raise the budget of that job"
-    if job.options.budget_usd is not None:
+    if job.options.budget_usd == admitted.cap_usd:
         return "give it a larger one"
-    return ("raise it, or " if admitted.cap_set else "") + "give it an options.budget_usd"
+    return "raise it" if admitted.cap_set else "give it an options.budget_usd"

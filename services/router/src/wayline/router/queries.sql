@@ -67,8 +67,8 @@ WITH asked AS (
 ), held AS (
     INSERT INTO reservations (tenant, job_id, reserved_usd, agent, user_id, cap_usd, cap_set, reserved_at)
     SELECT $1, asked.job_id, 0, asked.agent, asked.user_id,
-        coalesce(asked.budget_usd, least(own_usd, bound.cap_usd), $6),
-        coalesce(asked.budget_usd, least(own_usd, bound.cap_usd)) IS NOT NULL, coalesce($7, now())
+        coalesce(least(asked.budget_usd, own_usd, bound.cap_usd), $6),
+        least(asked.budget_usd, own_usd, bound.cap_usd) IS NOT NULL, coalesce($7, now())
     FROM asked JOIN agent ON agent.name = asked.agent LEFT JOIN bound USING (job_id)
     WHERE $8
     ORDER BY asked.job_id

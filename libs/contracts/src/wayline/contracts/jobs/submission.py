@@ -60,7 +60,7 @@ class JobOptions(Frozen):
         "Unless set, an interactive job waits as long as it may run, and a batch job 6 hours.",
     )
     budget_usd: Dollars | None = Field(
-        default=None, description="What the job may spend; else what a budget for each job says, else the default."
+        default=None, description="What the job may spend; never more than its agent and budgets for each job allow."
     )
     at_cap: Literal["partial", "park"] = "partial"
     required_tools: tuple[str, ...] = Field(

@@ -132,10 +132,9 @@ class Tables:
         ]
 
     def _admitted(self, request: AdmissionRequest, agent: Agent, bound: Record | None, turn: Record | None) -> Admitted:
-        chosen = request.budget_usd
-        if chosen is None:
-            several = (agent.config.max_cost_usd, bound["cap_usd"] if bound is not None else None)
-            chosen = min((usd for usd in several if usd is not None), default=None)
+        # Each that is set holds: a job may ask for less than its agent and the budgets for each job leave, never more.
+        several = (request.budget_usd, agent.config.max_cost_usd, bound["cap_usd"] if bound is not None else None)
+        chosen = min((usd for usd in several if usd is not None), default=None)
         return Admitted(
             agent=agent,
             cap_usd=self._job_budget_usd if chosen is None else chosen,

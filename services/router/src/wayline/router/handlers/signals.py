@@ -58,7 +58,7 @@ class SignalHandlers:
     async def _wake(self, tenant: str, job_id: str, delivery: Delivery, *, early: bool = False) -> list[Message]:
         """Return the ticket of a job that is parked and has not seen this signal; `early`: also before its turn.
 
-        A job without a log, or one that runs, hears it from whoever parks it: that one looks for signals afterwards.
+        A job without a log, or one that runs, is not woken: the process that parks it looks for signals afterwards.
         """
         head = await JobLog(self._bus, tenant, job_id).last()
         if head is None or not wakes(head, delivery.sequence, early=early):

@@ -77,7 +77,7 @@ class SubmissionHandlers:
             await self._records.conclude(log, [event async for event in log.read()])
         elif head.state is State.PARKED and head.epoch == 0:
             await self._queue_for_turn(job, job_id)
-            # A signal that came before the record found no log: whoever parks a job looks for signals afterwards.
+            # A signal that came before the record found no log: the process that parks a job looks for them afterwards.
             wake = await self._parked_signals.ticket(job.tenant, job_id, head)
             if wake is not None:
                 messages.append(wake)

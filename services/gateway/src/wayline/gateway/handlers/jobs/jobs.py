@@ -16,6 +16,7 @@ from wayline.contracts.errors import NotFound, Retry
 from wayline.contracts.jobs import Answer, Cancel, JobView, PlanJob, Planned, RaiseBudget, Signal, Status, SubmitJob
 from wayline.contracts.traces import JobPage, ListJobs
 from wayline.gateway.errors import DecidedOtherwise, Ended, NotWaiting
+from wayline.gateway.handlers.jobs.budget_limits import require_allowed
 from wayline.gateway.handlers.shared.dependencies import (
     Decider,
     Gateway,
@@ -207,12 +208,16 @@ async def answer_decision(
     return Signalled(job_id=job_id, signal="answer", links=links(job_id))
 
 
-@router.post("/{job_id}/budget", status_code=202, responses=fails(404, 409, 429))
+@router.post("/{job_id}/budget", status_code=202, responses=fails(403, 404, 409, 429))
 async def change_budget(job_id: JobPath, body: BudgetBody, gateway: GatewayDependency, caller: Writer) -> Signalled:
-    """Change what a job may spend; one that is parked at its cap goes on, with the event `budget.raised`."""
+    """Change what a job may spend; one that is parked at its cap goes on, with the event `budget.raised`.
+
+    More than its agent and the budgets for each job allow needs the scope `admin`.
+    """
     head = await find_log(gateway, caller.tenant, job_id)
     if head is not None and head.state == State.ENDED:
         raise Ended(job_id=job_id)
+    await require_allowed(gateway, caller, job_id, head, body.budget_usd)
     await _signal(gateway, caller.tenant, job_id, RaiseBudget(budget_usd=body.budget_usd, by=caller.name))
     return Signalled(job_id=job_id, signal="budget", links=links(job_id))
 

@@ -1,8 +1,9 @@
 """The order in which submissions of a session were accepted, which is the order of its turns.
 
 Routers handle many submissions at once, a large one takes longer than a small one, and a router that died or stands
-still may have one in hand that comes to another later. So whoever takes a turn takes it for each older submission of
-the session too that still lies in `SUBMIT`. Sequences only grow: what lay in front of a submission is read once.
+still may have one in hand that comes to another later. So a router that takes a turn takes it for each older
+submission of the session too that still lies in `SUBMIT`. Sequences only grow, so what lay in front of a submission is
+read once.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ class AcceptedOrder:
         return self._tenants.setdefault(tenant, _Tenant())
 
     async def _read(self, tenant: str, known: _Tenant, *, before: int) -> None:
-        """Read which submissions lie before one, as far as nobody has read them."""
+        """Read which submissions lie before one, from where the last reading ended."""
         async with known.reading:
             if len(known.open) >= OPEN_MAX:
                 await self._forget(tenant, known)
