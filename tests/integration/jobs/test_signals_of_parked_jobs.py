@@ -71,6 +71,28 @@ async def test_a_cancel_wakes_a_job_before_its_turn_whenever_it_comes(platform: 
     assert others & await tickets(platform) == set(), "they are read when the turn has come"
 
 
+async def test_the_end_of_a_wait_signals_no_ended_or_unknown_job(platform: Platform):
+    await platform.start("router")
+    await platform.submit("ended", dry_run=True)
+    await platform.submit("queued")
+    for job in ("ended", "queued"):
+        await begun(platform, job)
+
+    for job in ("ended", "gone", "queued"):
+        await platform.bus.js.publish(f"due.default.{job}.w1", b"{}")
+
+    async def signalled() -> set[str]:
+        state = (await platform.bus.js.stream_info("SIGNALS", subjects_filter=">")).state
+        return set(state.subjects or {})
+
+    async def handled() -> bool:
+        consumer = await platform.bus.js.consumer_info("LATER", "router")
+        return consumer.num_pending == consumer.num_ack_pending == 0 and bool(await signalled())
+
+    await until(handled, within=30, why="the router has handled the ends of the waits")
+    assert await signalled() == {"signals.default.queued"}
+
+
 async def signal_at(platform: Platform, jobs: Mapping[str, tuple[str, str, Moment]], now: Moment) -> None:
     """Signal the jobs that are signalled at this moment; the router has handled it, except while they park."""
     await asyncio.gather(

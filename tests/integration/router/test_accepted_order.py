@@ -10,6 +10,7 @@ from wayline.contracts.jobs import SubmitJob
 from wayline.router.adapters.jobs.accepted_order import AcceptedOrder
 from wayline.router.read_submission import job_id_of
 from wayline.testkit import Platform
+from wayline.testkit.walks import seeds
 
 from .order_of_turns import run_seed, turns
 
@@ -97,7 +98,7 @@ async def test_what_lies_before_a_submission_is_read_once(platform: Platform, mo
     assert (first, len(asked) - first) == (20, 0)
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 51))])
+@pytest.mark.parametrize("seed", seeds(50))
 async def test_two_hundred_submissions_over_two_routers_keep_their_order(platform: Platform, seed: int):
     await platform.start("router")
     await platform.start("router")

@@ -6,15 +6,19 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from datetime import date
 from decimal import Decimal
+from typing import Any, cast
 
 import asyncpg
 import pytest
 
+from wayline.contracts.agents import AgentConfig, PutAgent
 from wayline.contracts.errors import Reject
 from wayline.contracts.models import ModelCard, Prices, Rates, TariffWhen
 from wayline.llm.catalogue import bundled
 from wayline.router.adapters.routes.catalogue import Catalogue
+from wayline.router.adapters.tables import Tables
 from wayline.router.app import migrations
+from wayline.router.handlers.agents import AgentHandlers
 from wayline.store import Store, rls_gaps
 from wayline.testkit import Database
 
@@ -180,3 +184,15 @@ async def test_the_database_itself_keeps_tenants_models_apart(catalogue: Make, s
     assert gaps == []
     assert await store.fetch("globex", "SELECT model FROM models") == []
     assert len(await store.fetch("acme", "SELECT model FROM models")) == 1
+
+
+async def test_an_agent_may_name_a_model_another_router_just_saved(store: Store, catalogue: Make):
+    one, other = catalogue(), catalogue()
+    assert QWEN.name not in [card.name for card in (await one.all("default")).models]
+    await other.put("default", QWEN)
+    tables = Tables(store, tenants_fresh_s=5, job_budget_usd=Decimal("0.10"))
+
+    asked = PutAgent(tenant="default", name="local", config=AgentConfig(model=QWEN.name))
+    saved = await AgentHandlers(tables, one, cast("Any", None)).on_put(asked)
+
+    assert saved.config.model == QWEN.name

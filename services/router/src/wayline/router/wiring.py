@@ -93,7 +93,7 @@ class Adapters:
             signal_share=SignalShare(bus, most=signals_per_tenant_max),
             tables=_tables(store, settings),
             tenants=Tenants(store, bundled=bundled(), tenants_max=settings.tenants_max, why_full=shares.why_full),
-            turns=Turns(bus, store, waiting_max=settings.turns_waiting_max),
+            turns=Turns(bus, store, lanes, waiting_max=settings.turns_waiting_max),
             usage=Usage(store, every_s=settings.usage_every_s),
             waker=waker,
         )

@@ -15,7 +15,7 @@ from wayline.contracts.agents import (
     PutAgent,
     RestoreAgent,
 )
-from wayline.contracts.errors import NotFound
+from wayline.contracts.errors import NotFound, Reject
 from wayline.contracts.tool_use import SHOWN_MAX, AgentsUsing, AgentVersion, FindAgentsUsing
 from wayline.contracts.tools import may_use
 from wayline.router.adapters.routes.attachments import Attachments, fixed
@@ -47,7 +47,12 @@ class AgentHandlers:
         if not await self._tables.is_tenant(request.tenant):
             raise NotFound("tenant", request.tenant)
         config = request.config
-        check_agent(config, (await self._catalogue.all(request.tenant)).models)
+        try:
+            check_agent(config, (await self._catalogue.all(request.tenant)).models)
+        except Reject as error:
+            if error.code != "unknown_model":
+                raise
+            check_agent(config, (await self._catalogue.all_now(request.tenant)).models)
         if config.pinned:
             pinned = fixed(config.pinned, await self._attachments.of(request.tenant, config.pinned))
             config = config.model_copy(update={"pinned": pinned})

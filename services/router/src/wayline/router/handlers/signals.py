@@ -6,7 +6,7 @@ from wayline.chassis import Bus, Delivery, Failpoint, reach
 from wayline.contracts.base import Message
 from wayline.contracts.errors import Reject
 from wayline.contracts.jobs import Cancel, DecideApproval, Due, Expire, RaiseBudget, Signal, Steer
-from wayline.journal import JobLog
+from wayline.journal import JobLog, State
 from wayline.router.adapters.jobs.approvals import Approvals
 from wayline.router.adapters.jobs.families import Families
 from wayline.router.adapters.jobs.parked_signals import ParkedSignals, wakes
@@ -67,6 +67,9 @@ class SignalHandlers:
         return [await self._parked_signals.queue(tenant, job_id, head)]
 
     async def on_due(self, due: Due, _: Delivery) -> list[Message]:
-        """Turn the end of a wait into a signal like any other."""
+        """Turn the end of a wait into a signal like any other; a job that has ended or has no log needs none."""
+        head = await JobLog(self._bus, due.tenant, due.job_id).last()
+        if head is None or head.state is State.ENDED:
+            return []
         reach(Failpoint.ROUTER_EXPIRE_BEFORE)
         return [Signal(tenant=due.tenant, job_id=due.job_id, signal=Expire(wait_id=due.wait_id))]

@@ -27,6 +27,7 @@ from wayline.contracts.sessions import (
     SessionTurns,
 )
 from wayline.journal import Head, JobLog, State
+from wayline.router.adapters.jobs.ticket_lanes import TicketLanes
 from wayline.store import Store
 
 log = structlog.get_logger()
@@ -46,8 +47,9 @@ class OpenTurn(NamedTuple):
 class Turns:
     """The turns of sessions."""
 
-    def __init__(self, bus: Bus, store: Store, *, waiting_max: int) -> None:
+    def __init__(self, bus: Bus, store: Store, ticket_lanes: TicketLanes, *, waiting_max: int) -> None:
         self._bus = bus
+        self._ticket_lanes = ticket_lanes
         self._store = store
         self._waiting_max = waiting_max
 
@@ -82,7 +84,8 @@ class Turns:
         if first is None or first.head is None or not waits_for_turn(first.head):
             return
         reach(Failpoint.ROUTER_TURN_BEFORE)
-        ticket = RunJob(tenant=tenant, lane=first.head.lane, job=first.job_id, at=first.head.sequence)
+        wake = RunJob(tenant=tenant, lane=first.head.lane, job=first.job_id, at=first.head.sequence)
+        ticket = await self._ticket_lanes.queue(wake)
         await self._bus.publish(ticket, msg_id=ticket.msg_id)
         reach(Failpoint.ROUTER_TURN_AFTER)
 

@@ -62,6 +62,11 @@ class Catalogue:
         """Return all of a tenant's models with the prices of now; of two in a tier the first is the one it means."""
         return (await self._view(tenant)).models
 
+    async def all_now(self, tenant: str) -> ModelList:
+        """Return the same as the table has it now: another router may have saved a model a moment ago."""
+        self._changed(tenant)
+        return await self.all(tenant)
+
     async def usable(self, tenant: str) -> tuple[ModelCard, ...]:
         """Return those of them that can be called: the offline model alone where no provider is configured."""
         return (await self._view(tenant)).usable
