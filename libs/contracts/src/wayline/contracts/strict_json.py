@@ -15,6 +15,7 @@ INTEGER_MIN = -(2**63)
 INTEGER_MAX = 2**64 - 1
 """The integers that every reader and writer of a body keeps as they are."""
 
+_PLACE = re.compile(r"at line (\d+) column (\d+)")
 _OPENING = re.compile(r"[\[{]")
 _LONG_NUMBER = re.compile(r"[0-9]{19}|[eE][+]?[0-9]{3}")
 """What an integer beyond 64 bits or a number beyond all floats holds."""
@@ -23,8 +24,10 @@ _LONG_NUMBER = re.compile(r"[0-9]{19}|[eE][+]?[0-9]{3}")
 class NotStrictJson(json.JSONDecodeError):
     """A text that is no JSON, or whose value could not be written again as it is."""
 
-    def __init__(self, why: str) -> None:
+    def __init__(self, why: str, *, at: int = 0) -> None:
         super().__init__(why, "", 0)
+        self.pos = at
+        """The character from which on it is no JSON; 0 where it is JSON that cannot be kept."""
 
     def __str__(self) -> str:
         return self.msg
@@ -36,11 +39,21 @@ def read_json(text: str | bytes) -> Any:
         value = from_json(text, allow_inf_nan=False)
         whole = text if isinstance(text, str) else text.decode()
     except ValueError as error:
-        raise NotStrictJson(str(error)) from None
+        raise NotStrictJson(str(error), at=_character(text, str(error))) from None
     # Most texts need no walk through their value.
     if _LONG_NUMBER.search(whole) or sum(1 for _ in _OPENING.finditer(whole)) > DEPTH_MAX:
         require_bounded(value)
     return value
+
+
+def _character(text: str | bytes, error: str) -> int:
+    """Return which character of a text a reader's error names by its line and column."""
+    found = _PLACE.search(error)
+    if found is None:
+        return 0
+    lines = text.split(b"\n" if isinstance(text, bytes) else "\n")  # pyright: ignore[reportArgumentType]
+    before = lines[: int(found[1]) - 1]
+    return max(0, sum(len(line) + 1 for line in before) + int(found[2]) - 1)
 
 
 def require_bounded(value: Any) -> None:

@@ -104,6 +104,8 @@ def _wrong_field(error: Any, *, within: str = "") -> WrongField:
 
 def _no_json(error: Any) -> WrongField:
     """Return whether a body is not JSON: FastAPI reports the position as if it were a field."""
+    if not error["loc"][-1]:
+        return WrongField(field="body", message=plain(error["ctx"]["error"]))
     return WrongField(field="body", message=f"this is not JSON from character {error['loc'][-1]} on")
 
 
