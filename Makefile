@@ -59,6 +59,9 @@ dashboards: $(VENV)/.ready ## Write deploy/grafana/dashboards from tools/
 e2e: $(VENV)/.ready ## The end-to-end tests alone: real processes, real servers
 	$(BIN)/python -m pytest tests/e2e tests/integration/standalone
 
+hostile: $(VENV)/.ready ## A hostile tenant's whole corpus beside a tenant at work; writes the table in docs/hostile.md
+	$(BIN)/python -m tests.hostile --write docs/hostile.md
+
 bench: $(VENV)/.ready ## How fast and how dear it is; writes the tables in docs/performance.md (about a quarter of an hour)
 	$(BIN)/python -m tests.bench.speed --write docs/performance.md
 	$(BIN)/python -m tests.bench.adapters --write docs/performance.md

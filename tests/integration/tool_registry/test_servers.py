@@ -220,8 +220,8 @@ async def test_an_undeclared_servers_effects_are_once_and_citations_ignored(plat
         ("bad__good", Effect.ONCE),
     ]
     assert (reply.status, reply.citations) == ("success", ())
-    assert far.error is not None
-    assert far.error.code == "invalid_arguments"
+    # What its schema says elsewhere is not fetched: the server checks that itself.
+    assert (far.status, far.content) == ("success", "ok")
 
 
 async def test_a_broken_connection_harms_only_the_call_on_it(platform):

@@ -167,7 +167,7 @@ async def test_a_report_names_tools_that_would_be_left_out(platform):
     assert report.counts.tools == 4
     assert report.problems[0] == "a_b is left out: its name here would be unsaved__a_b, which is that of 'a.b'"
     assert report.problems[1].startswith(
-        "bad is left out: its schema $.properties.x.type: 'nonsense\\u202e' is not valid"
+        "bad is left out: its schema cannot be used ($.properties.x.type: 'nonsense\\u202e' is not a type of JSON)"
     )
     assert len(report.problems) == 2
 

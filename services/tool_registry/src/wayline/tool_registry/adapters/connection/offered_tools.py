@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,9 @@ WHY_CHARS = 200
 NAMED_CHARS = 100
 OPTIONAL = ("title", "annotations", "outputSchema", "icons", "execution", "_meta")
 """What a tool can be called without: where one of them is wrong, it is left away."""
+
+
+_PAGES: ContextVar[list[dict[str, Any]] | None] = ContextVar("pages of tools as they came", default=None)
 
 
 class _RawPage(RootModel[dict[str, Any]]):
@@ -118,9 +122,46 @@ async def first_page(client: Client) -> None:
 async def _raw_page(client: Client, cursor: str | None) -> dict[str, Any]:
     from mcp_types import ListToolsRequest, PaginatedRequestParams
 
-    # Not `list_tools`: its models drop the fields that they do not know, and refuse a page for one tool.
+    # Not `list_tools`: its models drop the fields that they do not know.
     request = ListToolsRequest(params=PaginatedRequestParams(cursor=cursor))
-    return (await client.session.send_request(request, _RawPage)).root
+    _keep_pages_raw(client.session)
+    pages: list[dict[str, Any]] = []
+    token = _PAGES.set(pages)
+    try:
+        page = await client.session.send_request(request, _RawPage)
+    finally:
+        _PAGES.reset(token)
+    return pages[-1] if pages else page.root
+
+
+class _RawPagesDispatcher:
+    """A session's dispatcher that keeps a page of tools as it came, and shows the library one without tools.
+
+    The library refuses a whole page for one tool that is not as the protocol says.
+    """
+
+    keeps_pages = True
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def send_raw_request(self, method: str, params: Any, opts: Any) -> dict[str, Any]:
+        raw = await self._inner.send_raw_request(method, params, opts)
+        pages = _PAGES.get()
+        if method != "tools/list" or pages is None or not isinstance(raw, dict):
+            return raw
+        pages.append(raw)
+        return {**{key: value for key, value in raw.items() if key != "nextCursor"}, "tools": []}
+
+
+def _keep_pages_raw(session: Any) -> None:
+    inner = getattr(session, "_dispatcher", None)
+    # It may stand inside of another one, which hands every attribute on.
+    if inner is not None and not getattr(inner, "keeps_pages", False):
+        session._dispatcher = _RawPagesDispatcher(inner)
 
 
 async def _tools_page(client: Client, cursor: str | None) -> tuple[list[OfferedTool], dict[str, str], str | None]:

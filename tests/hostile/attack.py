@@ -1,0 +1,123 @@
+"""Let a hostile tenant's case run against a registry in which another tenant is at work."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from wayline.chassis import Bus
+from wayline.contracts import ids
+from wayline.contracts.errors import Retry
+from wayline.contracts.mcp_servers import DeleteServer, GetServer, PutServer, ServerDeleted, ServerView, State
+from wayline.contracts.server_config import ServerConfig
+from wayline.contracts.tools import CallTool, ListTools, ToolList, ToolReply
+from wayline.testkit import until
+
+from .cases import HostileCase
+from .raw_server import raw_server
+
+SETTLED_WITHIN_S = 60.0
+TIMEOUT_S = 3.0
+"""Of the hostile tool."""
+SERVER = "evil"
+
+
+@dataclass
+class Victim:
+    """Another tenant that calls a tool with an effect, one call after the other."""
+
+    bus: Bus
+    tenant: str
+    tool: str
+    took_ms: list[float] = field(default_factory=list)
+    unknown: int = 0
+    failed: int = 0
+    calls: int = 0
+
+    async def call(self) -> None:
+        """Make one call, and note how long it took and whether its outcome is known."""
+        self.calls += 1
+        ask = call_of(self.tenant, self.tool, {"amount": 1}, job=f"v{self.calls}")
+        since = time.perf_counter()
+        reply = await ask_until_known(self.bus, ask)
+        self.took_ms.append((time.perf_counter() - since) * 1_000)
+        self.unknown += reply.status == "unknown"
+        self.failed += reply.status == "failed"
+
+    @asynccontextmanager
+    async def at_work(self) -> AsyncIterator[None]:
+        """Call without a pause."""
+
+        async def work() -> None:
+            while True:
+                await self.call()
+
+        task = asyncio.create_task(work(), name="the other tenant")
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait({task})
+
+    def p99_ms(self, since: int) -> float:
+        """Return the p99 of the calls from a number on."""
+        took = sorted(self.took_ms[since:])
+        return took[min(len(took) - 1, int(len(took) * 0.99))] if took else 0.0
+
+
+def call_of(tenant: str, tool: str, arguments: dict[str, Any], *, job: str) -> CallTool:
+    """Return a call as an executor asks for it."""
+    key = ids.tool_key(tenant, job, 1, "1")
+    deadline = datetime.now(UTC) + timedelta(seconds=60)
+    return CallTool(
+        tenant=tenant, key=key, job_id=job, step=1, call="1", tool=tool, arguments=arguments, deadline=deadline
+    )
+
+
+async def ask_until_known(bus: Bus, ask: CallTool) -> ToolReply:
+    """Ask as the executor does: again with the same key until there is an outcome."""
+    while True:
+        try:
+            reply = await bus.ask(ask, ToolReply, timeout_s=10)
+        except Retry:
+            continue
+        if reply.status != "in_progress":
+            return reply
+
+
+async def outcome(bus: Bus, tenant: str, case: HostileCase, *, job: str) -> str:
+    """Save the case's server, call its tool, remove the server, and return what came of it."""
+    async with raw_server(case.answer) as url:
+        config = ServerConfig(url=url, effects={"act": case.effect}, timeout_s=TIMEOUT_S)
+        await bus.ask(PutServer(tenant=tenant, name=SERVER, config=config), ServerView)
+        try:
+            state = await _settled(bus, tenant)
+            listed = await bus.ask(ListTools(tenant=tenant, patterns=(f"{SERVER}__act",)), ToolList, timeout_s=10)
+            if not listed.tools:
+                return "left out" if state is State.CONNECTED else "away"
+            reply = await ask_until_known(bus, call_of(tenant, f"{SERVER}__act", case.arguments, job=job))
+            return reply.error.code if reply.error else reply.status
+        finally:
+            await bus.ask(DeleteServer(tenant=tenant, name=SERVER), ServerDeleted)
+
+
+async def _settled(bus: Bus, tenant: str) -> State:
+    """Wait until a server was reached or could not be."""
+    view: ServerView | None = None
+
+    async def tried() -> bool:
+        nonlocal view
+        try:
+            view = await bus.ask(GetServer(tenant=tenant, name=SERVER), ServerView, timeout_s=10)
+        except Retry:
+            return False
+        return view.state is not State.CONNECTING
+
+    await until(tried, within=SETTLED_WITHIN_S, why="the hostile server was tried")
+    assert view is not None
+    return view.state
