@@ -249,8 +249,9 @@ async def test_a_body_that_is_no_chat_completion_is_unreadable(line: bytes):
         ([chunk({"content": "well"}, "stop"), "[DONE]"], "end"),
         ([chunk({"content": "well"}, "stop")], "end"),
         ([chunk({"content": "well"}), "[DONE]"], "cut"),
+        ([chunk({"content": "well"}, "stop")], "cut"),
     ],
-    ids=["told the end", "just ended", "cut after the end was told"],
+    ids=["told the end", "just ended", "cut after the end was told", "cut before its usage"],
 )
 async def test_an_answer_without_usage_is_kept_with_unknown_usage(chunks, after):
     async with Endpoint(events(*chunks), after=after) as url:

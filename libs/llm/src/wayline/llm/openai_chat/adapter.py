@@ -57,8 +57,8 @@ class ChatCompletions:
                         assert counted is not None
                         yield UsageSeen(counted)
         except (aiohttp.ClientError, OSError) as error:
-            # What was lost after the whole message was not needed.
-            if not reply.whole:
+            # After the message has stopped only its usage can be lost: to ask again would pay for it twice.
+            if not reply.stopped:
                 raise _lost(error, answering=answering) from error
         except provider_errors.MALFORMED as error:
             if not reply.whole:
