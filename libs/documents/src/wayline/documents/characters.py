@@ -40,7 +40,7 @@ _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x85]")
 _CONTROLS = re.compile("\x1b\\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 """Sequences for terminals, control characters, and halves of surrogate pairs."""
 _NO_TEXT = re.compile("[\x01-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffd]")
-_NULS = re.compile("\0+")
+_NULS = re.compile(" ?\0[\0 ]*")
 
 
 def characters(content: bytes, *, html: bool = False, charset: str = "") -> str:
