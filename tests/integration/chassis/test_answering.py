@@ -81,6 +81,23 @@ async def test_requests_beyond_the_waiting_limit_get_a_retry(bus, monkeypatch):
     await service.stop(1)
 
 
+async def test_requests_of_one_tenant_that_hang_leave_slots_to_others(bus):
+    hanging = asyncio.Event()
+
+    async def on_get(asked):
+        if asked.tenant == "slow":
+            await hanging.wait()
+        return Agent(name=asked.name, version=1, config=AgentConfig())
+
+    service = await answering(bus, on_get, slots=4)
+    slow = [asyncio.create_task(bus.ask(GetAgent(tenant="slow", name=str(n)), Agent, timeout_s=60)) for n in range(9)]
+
+    assert (await bus.ask(GetAgent(tenant="default", name="a"), Agent)).name == "a"
+    hanging.set()
+    assert [(await one).name for one in slow] == [str(n) for n in range(9)]
+    await service.stop(1)
+
+
 async def test_callers_of_a_stopping_service_get_a_retry_at_once(bus):
     begun = asyncio.Event()
 

@@ -141,7 +141,7 @@ async def test_results_and_errors_reach_the_caller_as_they_are(registry: Platfor
     async def refuse() -> None:
         raise ToolFailed("it was paid back already")
 
-    @desk.tools.tool()
+    @desk.tools.tool(effect="read")
     async def fail() -> None:
         raise ValueError("secret")
 
@@ -582,29 +582,47 @@ async def test_plain_functions_run_beside_each_other_up_to_the_limit(registry: P
     assert {reply.content for reply in replies} == {"done"}
 
 
-async def test_a_tool_that_exits_or_cancels_itself_is_a_failed_call(registry: Platform, stack: AsyncExitStack):
-    desk = Desk(registry, stack)
+@pytest.mark.parametrize(("effect", "status"), [("read", "failed"), ("idempotent", "failed"), ("once", "unknown")])
+async def test_what_an_effect_raises_after_it_was_sent_proves_nothing(
+    registry: Platform, stack: AsyncExitStack, effect: Any, status: str
+):
+    desk, paid = Desk(registry, stack), list[str]()
 
-    @desk.tools.tool()
+    @desk.tools.tool(effect=effect)
+    async def drop() -> None:
+        paid.append("drop")
+        raise OSError("the connection broke after the payment was sent")
+
+    @desk.tools.tool(effect=effect)
+    async def late() -> None:
+        raise TimeoutError
+
+    @desk.tools.tool(effect=effect)
     async def leave() -> None:
         sys.exit(1)
 
-    @desk.tools.tool()
+    @desk.tools.tool(effect=effect)
     def leave_on_a_thread() -> None:
         sys.exit(1)
 
-    @desk.tools.tool()
+    @desk.tools.tool(effect=effect)
     async def cancel() -> None:
         raise asyncio.CancelledError
 
     await desk.start()
-    replies = [await called(registry, call_of(name, call=name)) for name in ("leave", "leave_on_a_thread", "cancel")]
+    names = {
+        "drop": "OSError",
+        "late": "TimeoutError",
+        "leave": "SystemExit",
+        "leave_on_a_thread": "SystemExit",
+        "cancel": "CancelledError",
+    }
+    replies = {name: await called(registry, call_of(name, call=name)) for name in names}
 
-    assert [reply.error and reply.error.message for reply in replies] == [
-        "the tool failed (SystemExit)",
-        "the tool failed (SystemExit)",
-        "the tool failed (CancelledError)",
-    ]
+    assert {name: one.status for name, one in replies.items()} == dict.fromkeys(names, status)
+    assert paid == ["drop"]
+    words = {name: one.error.message for name, one in replies.items() if one.error}
+    assert words == ({} if status == "unknown" else {name: f"the tool failed ({kind})" for name, kind in names.items()})
 
 
 async def test_a_decorated_tool_that_returns_a_coroutine_is_awaited(registry: Platform, stack: AsyncExitStack):

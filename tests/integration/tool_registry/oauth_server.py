@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import secrets
+from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlsplit
 
@@ -33,6 +34,8 @@ class Protected:
         self.issuer: str | None = None
         """Named in the metadata in place of the true one."""
         self.token_endpoint: str | None = None
+        self.answer_token: Callable[[dict[str, str]], Awaitable[Response]] | None = None
+        """Answers requests for tokens in place of what gives them out."""
         self.paid = 0
         self.account_of: dict[str, str] = {}
         """Whose each token is that was given out."""
@@ -93,7 +96,9 @@ class Protected:
             form = {name: values[0] for name, values in parse_qs((await request.body()).decode()).items()}
             if self.secret is not None and request.headers.get("authorization") != basic("shop", self.secret):
                 return JSONResponse({"error": "invalid_client"}, 401)
-            return self._token(form) if path == "/token" else self._revoke(form)
+            if path == "/revoke":
+                return self._revoke(form)
+            return await self.answer_token(form) if self.answer_token else self.give_tokens(form)
         where = f'Bearer resource_metadata="{origin}/.well-known/oauth-protected-resource/mcp"'
         token = request.headers.get("authorization", "").removeprefix("Bearer ")
         if token not in self.trusts.valid:
@@ -128,7 +133,8 @@ class Protected:
         to = f"{asked['redirect_uri']}?code={code}&state={asked['state']}&iss={origin}"
         return Response(status_code=302, headers={"Location": to})
 
-    def _token(self, form: dict[str, str]) -> Response:
+    def give_tokens(self, form: dict[str, str]) -> Response:
+        """Give out tokens for a code or a refresh token, as often as either counts."""
         if form["grant_type"] == "authorization_code":
             asked = self.codes.pop(form["code"], None)
             digest = hashlib.sha256(form["code_verifier"].encode()).digest()

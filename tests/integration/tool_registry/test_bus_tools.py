@@ -227,7 +227,7 @@ async def test_a_call_that_one_instance_refused_is_made_by_another(platform: Reg
 
 
 @pytest.mark.parametrize("body", [b"no json", b"[]", b'{"text": 5}'], ids=["text", "array", "wrong field"])
-async def test_an_answer_that_is_no_result_fails_the_call(platform: RegistryPlatform, desk: OrderDesk, body: bytes):
+async def test_an_answer_of_another_shape_has_acted(platform: RegistryPlatform, desk: OrderDesk, body: bytes):
     await platform.registry()
 
     async def lie(message: Msg, call: InvokeTool) -> None:
@@ -238,7 +238,9 @@ async def test_an_answer_that_is_no_result_fails_the_call(platform: RegistryPlat
 
     reply = await platform.call(refund(platform))
 
-    assert (reply.status, reply.error and reply.error.code) == ("failed", "tool_failed")
+    assert reply.status == "success"
+    assert "The tool has run" in reply.content
+    assert reply.content.endswith(body.decode())
 
 
 async def test_a_result_has_its_error_cost_and_entities(platform: RegistryPlatform, desk: OrderDesk):

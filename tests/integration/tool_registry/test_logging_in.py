@@ -189,7 +189,7 @@ async def test_a_refused_refresh_asks_for_a_login(platform):
         reply = await pay(platform)
         await until_state(platform, "needs_authorization")
 
-        assert (reply.status, reply.begun) == ("failed", False)
+        assert reply.error.code == "needs_authorization"
         assert "wayline mcp login bank" in reply.error.message
         await log_in(platform, bank)
         assert (await pay(platform, "j2")).status == "success"

@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 
 from wayline.contracts.tools import ListTools, ToolList
-from wayline.tool_registry.adapters.connection import bounded_answers
+from wayline.tool_registry.adapters.connection import transport
 
 LIMIT_BYTES = 1024 * 1024
 BUFFERED_MAX_BYTES = 16 * 1024 * 1024
@@ -94,7 +94,8 @@ async def served(server: HostileServer) -> AsyncIterator[dict]:
 
 @pytest.fixture(autouse=True)
 def small_limit(monkeypatch):
-    monkeypatch.setattr(bounded_answers, "ANSWER_MAX_BYTES", LIMIT_BYTES)
+    monkeypatch.setattr(transport, "MESSAGE_MAX_BYTES", LIMIT_BYTES)
+    monkeypatch.setattr(transport, "IMAGES_BYTES", LIMIT_BYTES)
 
 
 async def call_both(platform):
@@ -108,7 +109,7 @@ async def call_both(platform):
 async def test_an_endless_answer_of_a_call_is_left_at_the_limit(platform):
     server = HostileServer("tools/call")
     async with served(server) as settings:
-        await platform.registry(settings, platform.effects.settings())
+        await platform.registry(settings, platform.effects.settings(), result_max_bytes=1_000)
 
         refused, other = await call_both(platform)
         await asyncio.wait_for(server.left.wait(), 10)
@@ -122,7 +123,7 @@ async def test_an_endless_answer_of_a_call_is_left_at_the_limit(platform):
 async def test_an_endless_failure_of_a_call_is_left_at_the_limit(platform):
     server = HostileServer("tools/call", status=500)
     async with served(server) as settings:
-        await platform.registry(settings, platform.effects.settings())
+        await platform.registry(settings, platform.effects.settings(), result_max_bytes=1_000)
 
         refused, other = await call_both(platform)
         await asyncio.wait_for(server.left.wait(), 10)
@@ -136,7 +137,7 @@ async def test_an_endless_failure_of_a_call_is_left_at_the_limit(platform):
 async def test_a_compressed_answer_of_a_call_is_refused(platform, content_type):
     server = HostileServer("tools/call", packed=True, content_type=content_type)
     async with served(server) as settings:
-        await platform.registry(settings, platform.effects.settings())
+        await platform.registry(settings, platform.effects.settings(), result_max_bytes=1_000)
 
         refused, other = await call_both(platform)
 

@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from wayline.guarded_http.decompression import Unpacked, body_of
+from wayline.guarded_http.decompression import MEMBERS_MAX, Unpacked, body_of
 
 TEXT = b"All is well. " * 1_000
 
@@ -71,3 +71,8 @@ def test_a_body_above_its_limit_has_a_beginning(encoding: str):
         body.feed(gzip.compress(TEXT) if encoding else TEXT)
 
     assert body.beginning() == TEXT[:100]
+
+
+def test_a_body_of_many_empty_members_is_given_up():
+    with pytest.raises(zlib.error, match=f"more than {MEMBERS_MAX} parts"):
+        fed("gzip", gzip.compress(b"") * (MEMBERS_MAX + 1), step=65_536)

@@ -8,7 +8,14 @@ from hashlib import sha256
 from typing import Any
 
 import pytest
-from mcp_types import CallToolResult, ImageContent, TextContent
+from mcp_types import (
+    BlobResourceContents,
+    CallToolResult,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+)
 
 from wayline.contracts.chat import Citation, ToolImage
 from wayline.contracts.tools import Effect, ToolReply
@@ -118,7 +125,7 @@ def test_a_structured_answer_without_text_is_given_as_json():
 def test_half_a_surrogate_pair_becomes_text_that_can_be_stored():
     received = reply(result("a\ud800b"))
 
-    assert received.content == "a?b"
+    assert received.content == "a\ufffdb"
     assert received.model_dump_json()
 
 
@@ -153,11 +160,22 @@ def test_citations_count_only_from_a_trusted_server():
     assert reply(tool_result, trusted=False).citations == ()
 
 
-def test_an_answer_above_the_limit_fails_and_is_not_cut():
-    received = reply(result("x" * 1_001, meta={COST: "1"}))
+def test_a_read_above_the_limit_fails_and_says_so():
+    received = reply_of(result("x" * 1_001, meta={COST: "1"}), effect=Effect.READ, trusted=True, max_bytes=1_000)
 
     assert received.error is not None
-    assert (received.content, received.error.code, received.cost_usd) == ("", "tool_failed", Decimal(1))
+    assert (received.error.code, received.cost_usd) == ("tool_failed", Decimal(1))
+    assert received.error.message == "the tool's answer of 1001 bytes is above the limit of 1000; ask it for less"
+
+
+@pytest.mark.parametrize("effect", [Effect.ONCE, Effect.RECONCILE, Effect.IDEMPOTENT])
+def test_an_effect_whose_answer_is_above_the_limit_has_succeeded(effect):
+    received = reply_of(result("paid " + "x" * 1_001, meta={COST: "1"}), effect=effect, trusted=True, max_bytes=1_000)
+
+    assert (received.status, received.cost_usd) == ("success", Decimal(1))
+    assert "The tool has run" in received.content
+    assert "paid x" in received.content
+    assert len(received.content.encode()) <= 1_000
 
 
 @pytest.mark.parametrize(("text", "tokens"), [("", 0), ("a", 1), ("word", 1), ("words", 2), ("\u6f6e\u6c50" * 50, 163)])
@@ -217,3 +235,60 @@ def test_many_entities_and_long_names_are_cut():
 
     assert len(entities) == ENTITIES_PER_RESULT_MAX
     assert {len(one.name) for one in entities} == {ENTITY_NAME_MAX}
+
+
+@pytest.mark.parametrize("text", ["", "Found 2 orders."])
+def test_structured_content_beside_a_short_text_is_shown(text):
+    orders = {"orders": [{"id": "A-17"}, {"id": "B-42"}]}
+
+    content = reply(result(text, structured_content=orders)).content
+
+    assert content.startswith(text)
+    assert content.endswith('{"orders": [{"id": "A-17"}, {"id": "B-42"}]}')
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"n": 1, "unit": "EUR"}', '{\n  "unit": "EUR",\n  "n": 1\n}', "It costs 1 EUR."],
+    ids=["json", "pretty", "words"],
+)
+def test_what_the_text_says_already_is_not_shown_twice(text):
+    assert reply(result(text, structured_content={"n": 1, "unit": "EUR"})).content == text
+
+
+@pytest.mark.parametrize(
+    ("texts", "value", "content"),
+    [
+        (["a", "b"], ["a", "b"], '["a", "b"]'),
+        (['{\n  "n": 1\n}', '{\n  "n": 2\n}'], [{"n": 1}, {"n": 2}], '[{"n": 1}, {"n": 2}]'),
+        ([], [], "[]"),
+        (["plain"], "plain", "plain"),
+        (["5"], 5, "5"),
+    ],
+)
+def test_a_list_that_comes_item_by_item_is_one_list(texts, value, content):
+    assert reply(result(*texts, structured_content={"result": value})).content == content
+
+
+@pytest.mark.parametrize("mime_type", ["text/csv", "application/json; charset=utf-8", "image/svg+xml"])
+def test_a_resource_of_text_bytes_is_shown(mime_type):
+    blob = b64encode("{é}".encode()).decode()
+    resource = EmbeddedResource(
+        type="resource", resource=BlobResourceContents(uri="file:///a", mime_type=mime_type, blob=blob)
+    )
+
+    assert reply(CallToolResult(content=[resource])).content == f"[{mime_type} resource file:///a]\n{{é}}"
+
+
+def test_a_link_to_a_resource_says_what_it_is():
+    link = ResourceLink(
+        name="orders", title="All orders", uri="db://orders", description="As\n CSV", mime_type="text/csv"
+    )
+
+    assert reply(CallToolResult(content=[link])).content == "[resource db://orders: All orders; As CSV; text/csv]"
+
+
+def test_entities_are_read_from_a_text_that_is_a_json_object():
+    text = '{"status": "late", "entities": [{"type": "order", "id": "A-17"}]}'
+
+    assert reply(result(text)).entities == (Entity(type="order", id="A-17", name=""),)

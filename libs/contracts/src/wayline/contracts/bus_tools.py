@@ -28,6 +28,8 @@ ANNOUNCED_FOR_S = 10.0
 HEARTBEAT_EVERY_S = 2.0
 SILENT_MAX_S = 15.0
 """How long a call may bring neither a heartbeat nor its result before it counts as cut."""
+OUTCOME_UNKNOWN = "outcome_unknown"
+"""The code of the Problem with which a service says that it does not know what its tool did."""
 
 
 class BusTool(Frozen):

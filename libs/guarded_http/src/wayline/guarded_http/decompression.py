@@ -6,6 +6,8 @@ import zlib
 from typing import Protocol
 
 ACCEPTED = "gzip, deflate"
+MEMBERS_MAX = 1_000
+"""Parts of a gzip body: a body of empty ones costs seconds and holds nothing."""
 _GZIP = b"\x1f\x8b"
 
 
@@ -60,6 +62,7 @@ class _Compressed(_Plain):
         self._gzip = gzip
         self._stream: zlib._Decompress | None = None
         self._received = 0
+        self._members = 1
         self._padding = False
         """What follows the end is not compressed, and means nothing."""
 
@@ -86,6 +89,9 @@ class _Compressed(_Plain):
         if len(rest) < len(_GZIP):
             return b""
         if self._gzip and rest.startswith(_GZIP):
+            self._members += 1
+            if self._members > MEMBERS_MAX:
+                raise zlib.error(f"the body has more than {MEMBERS_MAX} parts")
             self._stream = None
             return rest
         self._padding = True

@@ -6,7 +6,6 @@ Whatever sends through `GuardedTransport` is guarded: our own client, and a libr
 from __future__ import annotations
 
 import asyncio
-import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterable
 from functools import cache
@@ -18,6 +17,7 @@ import httpx2
 
 from wayline.guarded_http.addresses import Address
 from wayline.guarded_http.errors import Blocked, InvalidUrl
+from wayline.guarded_http.lookups import Lookups
 from wayline.guarded_http.policy import AddressPolicy, address_of
 
 Resolver = Callable[[str, int], Awaitable[list[Address]]]
@@ -25,6 +25,8 @@ Resolver = Callable[[str, int], Awaitable[list[Address]]]
 
 ADDRESSES_TRIED_MAX = 4
 CONNECT_S = 10.0
+_LOOKUPS = Lookups()
+"""Of the process, because its threads are."""
 
 
 class GuardedTransport(httpx2.AsyncHTTPTransport):
@@ -122,7 +124,7 @@ class CheckedConnections(httpcore2.AsyncNetworkBackend):
 
 async def resolve(host: str, port: int) -> list[Address]:
     """Return the addresses of a name, by this machine's resolver. Raises OSError."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    found = await _LOOKUPS.addresses(host, port)
     # A zone (fe80::1%eth0) is no part of an address; such an address is blocked without it, too.
     return list(dict.fromkeys(ip_address(str(one[4][0]).partition("%")[0]) for one in found))
 

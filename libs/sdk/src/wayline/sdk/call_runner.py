@@ -16,8 +16,9 @@ from opentelemetry import trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from wayline.contracts import headers as h
-from wayline.contracts.bus_tools import InvokeResult, InvokeTool
+from wayline.contracts.bus_tools import OUTCOME_UNKNOWN, InvokeResult, InvokeTool
 from wayline.contracts.errors import InvalidMessage, Unavailable, WaylineError
+from wayline.contracts.tools import Effect
 from wayline.sdk.answers import ERROR_MAX_CHARS, clean, encoded, failure
 from wayline.sdk.call import Call
 from wayline.sdk.daemon_threads import DaemonThreads
@@ -27,6 +28,15 @@ from wayline.sdk.heartbeats import Heartbeats
 
 log = logging.getLogger("wayline.sdk")
 tracer = trace.get_tracer("wayline.sdk")
+
+EFFECTS_OF_ONE_CALL = frozenset({Effect.ONCE, Effect.RECONCILE})
+"""Of these only what their tool says itself is known: whatever else it raises may come after the effect."""
+
+
+class OutcomeUnknown(WaylineError):
+    """Nobody knows what the tool did."""
+
+    code = OUTCOME_UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -104,7 +114,7 @@ class CallRunner:
                 publish = partial(self._publish, incoming.reply)
                 beating = asyncio.create_task(heartbeats.send(publish), name=f"heartbeats of {invocation.tool}")
                 try:
-                    return await self._awaited(work, invocation.tool)
+                    return await self._awaited(work, tool, is_question=invocation.reconcile)
                 finally:
                     beating.cancel()
 
@@ -125,16 +135,24 @@ class CallRunner:
             raise InvalidMessage(schema=InvokeTool.schema_id(), reason=f"{invocation.tool} is not of effect reconcile")
         return tool
 
-    async def _awaited(self, work: Coroutine[Any, Any, InvokeResult], tool: str) -> InvokeResult:
-        """Return a tool's answer; what it raises is an answer, too. Raises Unavailable where it has not begun."""
+    async def _awaited(
+        self, work: Coroutine[Any, Any, InvokeResult], tool: ToolFunction, *, is_question: bool
+    ) -> InvokeResult:
+        """Return a tool's answer.
+
+        Raises Unavailable where it has not begun, and OutcomeUnknown where it may have acted before it broke off.
+        """
+        name = tool.offered.name
         try:
             return await work
         except TryLater as error:
-            raise Unavailable(f"{self._service}'s tool {tool}", detail=clean(str(error))[:ERROR_MAX_CHARS]) from None
+            raise Unavailable(f"{self._service}'s tool {name}", detail=clean(str(error))[:ERROR_MAX_CHARS]) from None
         except (Exception, SystemExit, asyncio.CancelledError) as error:
             if isinstance(error, asyncio.CancelledError) and _is_cancelled():
                 raise
-            log.exception("the tool %s failed", tool)
+            log.exception("the tool %s failed", name)
+            if tool.offered.effect in EFFECTS_OF_ONE_CALL and not is_question:
+                raise OutcomeUnknown(f"the tool broke off ({type(error).__name__})") from None
             return failure(f"the tool failed ({type(error).__name__})")
 
     async def _publish(self, subject: str, body: bytes, headers: dict[str, str] | None) -> None:

@@ -36,8 +36,8 @@ from wayline.tool_registry.wiring import Handlers
 
 IMPACTS_MAX = 16
 """Comparisons with a month of calls at once; each may also hang while it tries a server."""
-LOGINS_MAX = 4
-"""Requests of each kind that connect to authorization servers at once."""
+LOGINS_MAX = 16
+"""Requests of each kind that connect to authorization servers at once; a tenant's may have three quarters of them."""
 RESOURCES_MAX = 16
 """Requests of each kind that ask servers for resources or prompts at once: each may hold an answer of megabytes."""
 

@@ -5,9 +5,11 @@ CallError
 │   ├── NeedsLogin      because nobody is logged in to its server
 │   └── CannotIsolate   because this machine cannot confine a tenant's program
 ├── AnswerLost      it was sent, no answer came: the outcome is unknown
-│   └── TimedOut        because the tool took too long
+│   ├── TimedOut        because the tool took too long
+│   └── SessionEnded    because the server does not know the session any more, or says so
 ├── LeaseLost       another process took our lease before the request was sent: nothing happened here
-└── Unusable        the server refused it, or answered with something that is no result
+└── Unusable        the server refused it: in its words; it may have acted all the same
+    └── LoginRefused    because of its login
 
 TriesFull           a Full: as many servers are being tried as may be; ask again
 TooMuchOffered      a server offers more definitions than are kept
@@ -62,8 +64,21 @@ class TimedOut(AnswerLost):
         super().__init__(f"no answer within {after_s:g} s")
 
 
+class SessionEnded(AnswerLost):
+    """The server does not know the session any more, or says so."""
+
+
 class Unusable(CallError):
-    """The server refused the request, or answered with something that is no result."""
+    """The server refused the request, in its words; it may have acted all the same."""
+
+    code: ClassVar[str] = "tool_failed"
+    """Of the reply to a call that ends with this."""
+
+
+class LoginRefused(Unusable):
+    """The server refused the login that the request was sent with."""
+
+    code: ClassVar[str] = "needs_authorization"
 
 
 class LedgerUnavailable(Unavailable):

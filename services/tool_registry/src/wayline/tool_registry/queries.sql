@@ -276,8 +276,33 @@ SELECT user_id, logged_in_at, refused_at IS NOT NULL AS refused FROM authorizati
 WHERE tenant = $1 AND server = $2 AND user_id > $3 AND ($4::text IS NULL OR user_id = $4)
 ORDER BY user_id LIMIT $5;
 
+-- name: claim_authorization
+-- One renewal at a time, whichever replica makes it. What it reads comes from the row that it has changed: a snapshot
+-- would show tokens that another replica has just replaced, and to use those again is to lose the login.
+WITH free AS (
+    SELECT tenant, server, user_id FROM authorizations
+    WHERE tenant = $1 AND server = $2 AND user_id = $3
+        AND (claimed_until IS NULL OR claimed_until < clock_timestamp())
+    FOR UPDATE SKIP LOCKED
+),
+claimed AS (
+    UPDATE authorizations SET claim = $4, claimed_until = clock_timestamp() + make_interval(secs => $5)
+    FROM free
+    WHERE authorizations.tenant = free.tenant AND authorizations.server = free.server
+        AND authorizations.user_id = free.user_id
+    RETURNING key_id, sealed, refused_at IS NOT NULL AS refused
+)
+SELECT key_id, sealed, refused, true AS claimed FROM claimed
+UNION ALL
+SELECT key_id, sealed, refused_at IS NOT NULL, false FROM authorizations
+WHERE tenant = $1 AND server = $2 AND user_id = $3 AND NOT EXISTS (SELECT FROM claimed);
+
+-- name: end_claim
+UPDATE authorizations SET claim = NULL, claimed_until = NULL
+WHERE tenant = $1 AND server = $2 AND user_id = $3 AND claim = $4;
+
 -- name: lock_authorization
--- One refresh at a time, whichever replica makes it.
+-- For a moment, to change what nobody else has changed.
 SELECT key_id, sealed, refused_at IS NOT NULL AS refused FROM authorizations
 WHERE tenant = $1 AND server = $2 AND user_id = $3
 FOR UPDATE;

@@ -26,6 +26,8 @@ KEPT_FOR = {
     "oauth": "this `issuer`",
 }
 """What must stay the same for a mask to keep the stored value: to whom a secret is given."""
+TIMEOUT_MAX_S = 3_600.0
+"""The longest that one call of a tenant's server may take, whatever its configuration asks for."""
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -49,8 +51,13 @@ def is_untrusted(config: ServerConfig) -> bool:
     return not config.trusted if config.untrusted is None else config.untrusted
 
 
-def of_tenant(config: ServerConfig, name: str) -> ServerSettings:
-    """Return the settings by which a tenant's server is run."""
+def of_tenant(config: ServerConfig, name: str, *, timeout_max_s: float = TIMEOUT_MAX_S) -> ServerSettings:
+    """Return the settings by which a tenant's server is run; no call of it holds a slot longer than may be."""
+    tools = {
+        tool: own.model_copy(update={"timeout_s": min(own.timeout_s, timeout_max_s)}) if own.timeout_s else own
+        for tool, own in config.tools.items()
+    }
+    config = config.model_copy(update={"tools": tools, "timeout_s": min(config.timeout_s, timeout_max_s)})
     return ServerSettings.model_construct(**{**dict(config), "untrusted": is_untrusted(config)}, name=name)
 
 

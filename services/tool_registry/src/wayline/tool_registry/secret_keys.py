@@ -11,13 +11,15 @@ from typing import Self
 
 import orjson
 
+from wayline.contracts.errors import Conflict
+
 KEY_BYTES = 32
 NONCE_BYTES = 12
 ID_CHARS_MAX = 32
 VARIABLE = "WAYLINE_TOOL_REGISTRY_KEYS"
 
 
-class CannotOpen(Exception):
+class CannotOpen(Conflict):
     """Secrets that no key of ours opens; the text names no secret."""
 
 

@@ -47,6 +47,17 @@ class Settings(EnvironmentSettings):
     calls_per_server_max: int = Field(
         default=64, ge=1, description="Of them on one MCP server, so that one that hangs leaves slots to others."
     )
+    calls_per_tenant_max: int = Field(
+        default=96,
+        ge=1,
+        description="Of them of one tenant, on all its servers: those that hang leave slots to others.",
+    )
+    answers_per_tenant_max_bytes: int = Field(
+        default=64 * 1024 * 1024,
+        ge=1,
+        description="Of answers of one tenant's servers that are being received at once; one for which there is no "
+        "room is cut.",
+    )
     retry_after_s: tuple[NonNegativeFloat, ...] = Field(
         default=(1, 2), description="Waits before each repeat of a read."
     )

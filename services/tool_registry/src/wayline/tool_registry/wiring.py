@@ -15,10 +15,12 @@ from wayline.contracts.tools import BUILTIN
 from wayline.store import Store
 from wayline.tool_registry.adapters.builtin_tools import builtin_server, builtin_settings
 from wayline.tool_registry.adapters.bus_tools import BusServices, ServicePins
+from wayline.tool_registry.adapters.connection.bytes_in_flight import BytesInFlight
 from wayline.tool_registry.adapters.connection.program_policy import ProgramPolicy
 from wayline.tool_registry.adapters.connection.server_tries import ServerTries
 from wayline.tool_registry.adapters.connection.transport import Confinement
 from wayline.tool_registry.adapters.images.image_tools import ImageTools, image_tools
+from wayline.tool_registry.adapters.oauth.token_renewals import TokenRenewals
 from wayline.tool_registry.adapters.programs.jails import Jails
 from wayline.tool_registry.adapters.servers.builtin_server import BuiltinServer
 from wayline.tool_registry.adapters.servers.mcp_server import McpServer
@@ -46,6 +48,8 @@ from wayline.tool_registry.settings import Settings
 from wayline.tool_registry.token_owner import TokenOwner
 from wayline.tool_registry.tools.arguments import Arguments
 
+RENEWALS_END_S = 20.0
+"""How long renewals of tokens may go on when the service is stopped: an answer that is lost is a lost login."""
 UPKEEP_EVERY_S = 3_600.0
 """How often calls that no job can ask for any more are deleted, and secrets are encrypted with the newest key."""
 
@@ -102,11 +106,15 @@ class Adapters:
     def of(cls, bus: Bus, store: Store, settings: Settings, arguments: Arguments) -> Self:
         """Make each from its settings; nothing runs yet."""
         tables = Tables.of(store, settings)
-        auth = ServerAuthFactory(tables.authorizations, settings)
+        auth = ServerAuthFactory(tables.authorizations, TokenRenewals(tables.authorizations), settings)
         jails = Jails.by(settings)
 
+        in_flight: dict[str, BytesInFlight] = {}
+
         def confine(tenant: str) -> Confinement:
-            return Confinement(private=settings.private_servers, programs=ProgramPolicy.by(settings, tenant, jails))
+            answers = in_flight.setdefault(tenant, BytesInFlight(settings.answers_per_tenant_max_bytes))
+            programs = ProgramPolicy.by(settings, tenant, jails)
+            return Confinement(private=settings.private_servers, programs=programs, in_flight=answers)
 
         of_tenants = _of_tenants(settings, tables, arguments, auth, confine)
         on_bus = BusServices(bus, settings, arguments)
@@ -127,6 +135,7 @@ class Adapters:
 
     async def close(self) -> None:
         """Give back what the tools hold open."""
+        await self.auth.renewals.close(within_s=RENEWALS_END_S)
         await self.embeddings.close()
         await self.web.close()
         if self.images is not None:

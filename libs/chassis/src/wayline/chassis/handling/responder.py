@@ -18,6 +18,7 @@ from wayline.chassis.claim_check.large_replies import WORD
 from wayline.chassis.concurrency.tasks import stopped
 from wayline.chassis.connection.bus import Bus
 from wayline.chassis.handling.handler_metrics import HandlerMetrics
+from wayline.chassis.handling.request_turns import RequestTurns
 from wayline.chassis.nats_client import callback_subscription
 from wayline.contracts import headers as h
 from wayline.contracts.base import Message, Request
@@ -52,9 +53,8 @@ class Responder(Generic[M]):
         self._bus = bus
         self._telemetry = telemetry
         self._ask = ask
-        self._slots = asyncio.Semaphore(ask.slots)
+        self._turns = RequestTurns(ask.slots, held_max_bytes=HELD_MAX_BYTES)
         self._running: set[asyncio.Task[None]] = set()
-        self._held_bytes = 0
         self._subscription: Subscription | None = None
         self._metrics = HandlerMetrics(bus.service, ask.message.subject_template)
 
@@ -79,18 +79,18 @@ class Responder(Generic[M]):
         task.add_done_callback(self._running.discard)
 
     async def _in_turn(self, raw: Msg) -> None:
-        size = REQUEST_BYTES + len(raw.data)
-        if self._held_bytes + size > HELD_MAX_BYTES:
+        size, tenant = REQUEST_BYTES + len(raw.data), self._tenant(raw)
+        if not self._turns.has_room(tenant, size):
             return await self._turn_away(raw)
-        self._held_bytes += size
         try:
-            async with self._slots:
+            async with self._turns.turn(tenant, size):
                 await self._answer(raw)
         except asyncio.CancelledError:
             # The grace is over; without a reply the client would wait for its timeout.
             await self._refuse(raw, Retry(f"{self._bus.service} is being stopped: ask again"))
-        finally:
-            self._held_bytes -= size
+
+    def _tenant(self, raw: Msg) -> str:
+        return self._ask.message.address(raw.subject).get("tenant", "-")
 
     async def _turn_away(self, raw: Msg) -> None:
         self._metrics.count("turned away")
@@ -123,7 +123,7 @@ class Responder(Generic[M]):
     async def _reply(self, raw: Msg, answer: BaseModel, headers: dict[str, str]) -> None:
         body = _encode(answer)
         if len(body) > MESSAGE_MAX:
-            tenant = self._ask.message.address(raw.subject).get("tenant", "-")
+            tenant = self._tenant(raw)
             if (raw.headers or {}).get(h.REPLIES) == WORD:
                 body = await self._bus.replies.check_in(body, tenant)
                 headers[h.CLAIMS] = WORD

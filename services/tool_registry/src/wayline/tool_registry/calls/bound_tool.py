@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from wayline.contracts.tools import CallTool, Effect, ToolReply
 from wayline.telemetry import Telemetry, names
+from wayline.tool_registry.calls.answers import BROKE, UNREAD
 from wayline.tool_registry.calls.asked_input import asked_input, is_question
 from wayline.tool_registry.calls.results import DIRECT, KEY, RECONCILE, TENANT, failed, reconciled, reply_of
-from wayline.tool_registry.errors import Unusable
+from wayline.tool_registry.errors import AnswerLost, Unusable
 from wayline.tool_registry.tools.catalogue import Tool
 from wayline.tool_registry.tools.tool_servers import Leaving, NamedServer, TellProgress, ToolRequest
 
@@ -39,6 +40,8 @@ class BoundTool:
         with self._span(self.tool.offered_as, attempt) as span:
             try:
                 result = await self._send(self.tool.offered_as, ask, {}, leaving)
+                if effect is Effect.READ and result.meta and result.meta.get(UNREAD) == BROKE:
+                    raise AnswerLost(BROKE)
                 took: dict[str, Any] = {"effect": effect, "attempts": attempt, "duration_ms": _ms_since(started)}
                 if is_question(result):
                     reply = asked_input(result, hide=self.server.hide, **took)
@@ -46,7 +49,7 @@ class BoundTool:
                     reply = reply_of(result, trusted=self.tool.trusted, max_bytes=self.max_bytes, **took)
             except Unusable as error:
                 taken_ms = _ms_since(started)
-                reply = failed("tool_failed", str(error), effect=effect, attempts=attempt, duration_ms=taken_ms)
+                reply = failed(error.code, str(error), effect=effect, attempts=attempt, duration_ms=taken_ms)
             if reply.error:
                 # A refused key is often repeated in the refusal.
                 error = reply.error.model_copy(update={"message": self.server.hide(reply.error.message)})

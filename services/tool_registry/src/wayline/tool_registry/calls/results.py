@@ -19,6 +19,8 @@ from wayline.contracts.money import usd
 from wayline.contracts.tools import Effect, ToolError, ToolReply
 from wayline.contracts.working_context import ENTITIES_PER_RESULT_MAX, ENTITY_NAME_MAX, Entity
 from wayline.llm.tokens import estimate
+from wayline.tool_registry.calls.answers import UNREAD, text_in, unread, whole_characters
+from wayline.tool_registry.calls.structured_content import ENTITIES, json_object_in, with_structured
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, ImageContent
@@ -42,6 +44,8 @@ IMAGE_MAX_BYTES = 2 * 1024 * 1024
 IMAGE_HEAD_CHARS = 64 * 1024
 """In base64, of an image that is too large: enough to say what it is."""
 
+TEXT_TYPES = frozenset({"application/json", "application/xml", "application/yaml", "application/javascript"})
+"""Of resources whose bytes are text, beside `text/*`."""
 LINE_READ_MAX = 1_000
 """Characters of an entity's name or id that are looked at."""
 
@@ -68,14 +72,20 @@ def reply_of(
         "duration_ms": duration_ms,
         "strangers": True if trusted and meta.get(STRANGERS) is True else None,
     }
+    if effect is Effect.READ and (why := meta.get(UNREAD)) and not result.is_error:
+        return failed("tool_failed", f"the tool's answer could not be read whole: {why}; ask it for less", **always)
     if size > max_bytes:
-        reason = f"the tool's answer of {size} bytes is above the limit of {max_bytes}; ask it for less"
-        return failed("tool_failed", reason, **always)
+        reason = f"the tool's answer of {size} bytes is above the limit of {max_bytes}"
+        if effect is Effect.READ:
+            return failed("tool_failed", f"{reason}; ask it for less", **always)
+        # It has acted: to be told of a failure a model would do it again.
+        content = unread(content, reason, most_bytes=max_bytes)["content"][0]["text"]
+        size = len(content.encode())
     always |= {"size_bytes": size, "tokens": estimate(content)}
     if result.is_error:
         return failed("tool_failed", content or "the tool failed without saying why", **always)
     citations = citations_of(meta) if trusted else ()
-    entities = entities_of(result.structured_content)
+    entities = entities_of(result)
     return ToolReply(status="success", content=content, images=images, citations=citations, entities=entities, **always)
 
 
@@ -88,10 +98,11 @@ def _read(result: CallToolResult) -> tuple[str, tuple[ToolImage, ...]]:
     """Read the text of a result, in which images are named, and those of them that a model can be shown."""
     images: list[ToolImage] = []
     parts = [_image(block, images) if block.type == "image" else _part(block) for block in result.content]
-    if not parts and result.structured_content is not None:
-        parts = [json.dumps(result.structured_content, ensure_ascii=False)]
-    # Half a surrogate pair is not text: nothing downstream could encode it.
-    return "\n".join(parts).encode("utf-8", "replace").decode(), tuple(images)
+    if result.structured_content is not None:
+        texts = [block.text for block in result.content if block.type == "text"]
+        others = [part for part, block in zip(parts, result.content, strict=True) if block.type != "text"]
+        parts = with_structured(texts, result.structured_content, others=others)
+    return whole_characters("\n".join(parts)), tuple(images)
 
 
 def _image(block: ImageContent, images: list[ToolImage]) -> str:
@@ -127,11 +138,26 @@ def _part(block: Any) -> str:
         case "resource" if hasattr(block.resource, "text"):
             return block.resource.text
         case "resource":
-            return f"[{block.resource.mime_type or 'binary'} resource {block.resource.uri}]"
+            named = f"[{block.resource.mime_type or 'binary'} resource {block.resource.uri}]"
+            text = _text_of_blob(block.resource.blob, block.resource.mime_type or "")
+            return named if text is None else f"{named}\n{text}"
         case "resource_link":
-            return f"[resource {block.uri}]"
+            about = [block.title or block.name, block.description, block.mime_type]
+            words = "; ".join(" ".join(one.split()) for one in about if one and one != str(block.uri))
+            return f"[resource {block.uri}{f': {words}' if words else ''}]"
         case kind:
             return f"[{kind} {block.mime_type}]"
+
+
+def _text_of_blob(blob: str, mime_type: str) -> str | None:
+    """Return the text of a resource that is sent as bytes; None: it is no text."""
+    kind = mime_type.partition(";")[0].strip().lower()
+    if not (kind.startswith("text/") or kind in TEXT_TYPES or kind.endswith(("+json", "+xml"))):
+        return None
+    try:
+        return text_in(b64decode(blob, validate=True))
+    except ValueError:
+        return None
 
 
 def cost_of(meta: Mapping[str, Any]) -> Decimal | None:
@@ -151,9 +177,16 @@ def citations_of(meta: Mapping[str, Any]) -> tuple[Citation, ...]:
         return ()
 
 
-def entities_of(structured: Any) -> tuple[Entity, ...]:
-    """Return the entities that structured content declares; what cannot be one is passed over, long names are cut."""
-    declared = structured.get("entities") if isinstance(structured, dict) else None
+def entities_of(result: CallToolResult) -> tuple[Entity, ...]:
+    """Return the entities that a result declares; what cannot be one is passed over, long names are cut.
+
+    They are in its structured content; where a server sends none, as for a function that returns any `dict`, in its
+    one text, where that is a JSON object.
+    """
+    structured = result.structured_content
+    if structured is None and len(result.content) == 1 and result.content[0].type == "text":
+        structured = json_object_in(result.content[0].text)
+    declared = structured.get(ENTITIES) if isinstance(structured, dict) else None
     if not isinstance(declared, list):
         return ()
     found: list[Entity] = []
@@ -172,7 +205,7 @@ def _plain(text: Any) -> str:
     if not isinstance(text, str):
         return ""
     line = " ".join("".join(one if one.isprintable() else " " for one in text[:LINE_READ_MAX]).split())
-    return line.encode("utf-8", "replace").decode()
+    return whole_characters(line)
 
 
 def reconciled(result: CallToolResult) -> tuple[bool, str]:
@@ -181,7 +214,7 @@ def reconciled(result: CallToolResult) -> tuple[bool, str]:
         raise ValueError(f"it cannot say what became of the call: {text_of(result)}")
     outcome = result.structured_content
     if not isinstance(outcome, dict) or "found" not in outcome:
-        outcome = json.loads(text_of(result))
+        outcome = json.loads("\n".join(block.text for block in result.content if block.type == "text"))
     if not isinstance(outcome, dict) or not isinstance(outcome.get("found"), bool):
         raise ValueError("a reconcile answer is {found: true or false, content}")
     content = outcome.get("content")

@@ -46,6 +46,7 @@ class ToolCall(Protocol):
 class RunningCall:
     """A call under way, and how many callers wait for it."""
 
+    tenant: str
     content_hash: str
     """Of what it was asked for."""
     task: asyncio.Task[ToolReply] | None = None
@@ -57,6 +58,11 @@ class RunningCall:
     progress: ToolProgress | None = None
     """How far it is, as its server said last."""
     reason: StopReason | None = None
+
+    @property
+    def runs(self) -> bool:
+        """Return whether it has not ended: an answer that is kept for its caller runs no more."""
+        return self.task is not None and not self.task.done()
 
     def stop(self, reason: StopReason) -> None:
         self.reason = reason
@@ -141,7 +147,10 @@ class RunningCalls:
         # Looked at twice: an answer that is kept for its caller runs no more.
         if len(self._running) >= most and len(self._tasks()) >= most:
             raise Unavailable("tool-registry", detail=f"all its {most} slots for calls are taken")
-        running = self._running[ask.key] = RunningCall(ask.content_hash())
+        share = self._settings.calls_per_tenant_max
+        if sum(one.tenant == ask.tenant and one.runs for one in self._running.values()) >= share:
+            raise Unavailable("tool-registry", detail=f"{share} calls of this tenant run already")
+        running = self._running[ask.key] = RunningCall(ask.tenant, ask.content_hash())
         running.task = asyncio.create_task(self._lead(ask, running), name=f"call {ask.key}")
         running.task.add_done_callback(lambda task: self._ended(ask.key, running, task))
         return running
@@ -175,7 +184,7 @@ class RunningCalls:
     def _take_slot(self, running: RunningCall, server: NamedServer) -> None:
         """Count a call for its server. Raises Unavailable where that runs as many as it may."""
         most = self._settings.calls_per_server_max
-        taken = sum(one.server is server for one in self._running.values() if one.task and not one.task.done())
+        taken = sum(one.server is server and one.runs for one in self._running.values())
         if taken >= most and not server.inside:
             raise Unavailable("tool-registry", detail=f"{most} calls of {server.name!r} run already")
         running.server = server

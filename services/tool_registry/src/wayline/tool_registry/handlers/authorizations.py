@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,9 @@ from wayline.tool_registry.token_owner import TokenOwner
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient
+
+LOGIN_WITHIN_S = 45.0
+"""How long beginning or finishing a login may take, with all that is asked of the authorization server."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class AuthorizationHandlers:
             raise Conflict(f'{ask.name} has one login for all: save it with `oauth.credentials` "user" first')
         require_key({"oauth": {}}, self.servers.newest_key)
         owner = TokenOwner(ask.tenant, ask.name, ask.user_id or "")
-        async with self.http() as http:
+        async with _limited(ask.name), self.http() as http:
             url, state, login = await oauth_flow.begin(
                 http,
                 oauth_flow.LoginRequest(
@@ -81,7 +84,7 @@ class AuthorizationHandlers:
         owner, login = await self.table.take(ask.tenant, ask.state)
         if ask.code is None:
             raise oauth_flow.CannotLogIn(f"{owner.server} is not logged in: the authorization server gave no code")
-        async with self.http() as http:
+        async with _limited(owner.server), self.http() as http:
             held = await oauth_flow.finish(http, login, code=ask.code, iss=ask.iss)
         await self.table.put(owner, held)
         if not owner.user_id:
@@ -122,3 +125,13 @@ class AuthorizationHandlers:
         )
         page = tuple(found[: ask.limit])
         return LoginPage(logins=page, next_cursor=page[-1].user_id if len(found) > ask.limit else None)
+
+
+@asynccontextmanager
+async def _limited(server: str) -> AsyncIterator[None]:
+    """Yield for as long as a login may take. Raises Conflict."""
+    try:
+        async with asyncio.timeout(LOGIN_WITHIN_S):
+            yield
+    except TimeoutError:
+        raise Conflict(f"{server}: its authorization server has not answered within {LOGIN_WITHIN_S:g} s") from None

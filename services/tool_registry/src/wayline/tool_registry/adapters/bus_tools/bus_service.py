@@ -15,13 +15,22 @@ from nats.aio.msg import Msg
 from pydantic import ValidationError
 
 from wayline.contracts import headers as h
-from wayline.contracts.bus_tools import ANNOUNCED_FOR_S, BODY_MAX, SILENT_MAX_S, AnnounceTools, InvokeResult, InvokeTool
+from wayline.contracts.bus_tools import (
+    ANNOUNCED_FOR_S,
+    BODY_MAX,
+    OUTCOME_UNKNOWN,
+    SILENT_MAX_S,
+    AnnounceTools,
+    InvokeResult,
+    InvokeTool,
+)
 from wayline.contracts.errors import Problem
 from wayline.telemetry import carried
 from wayline.tool_registry.adapters.bus_tools.bus_calls import BusCalls
 from wayline.tool_registry.adapters.connection.mcp_library import load
+from wayline.tool_registry.calls.answers import SHOWN_MAX_CHARS, text_in, unread
 from wayline.tool_registry.calls.results import COST, RECONCILE
-from wayline.tool_registry.errors import NotBegun, Unusable
+from wayline.tool_registry.errors import AnswerLost, CallError, NotBegun, Unusable
 from wayline.tool_registry.settings import Settings
 from wayline.tool_registry.tools.announced_tools import announced_tools
 from wayline.tool_registry.tools.arguments import Arguments
@@ -225,19 +234,32 @@ class BusService:
 
 
 def _result(answer: Msg) -> CallToolResult:
-    """Read what a service answered. Raises NotBegun where it says that the call will not begin, else Unusable."""
+    """Read what a service answered.
+
+    Raises NotBegun where it says that the call will not begin, AnswerLost where it does not know what the tool did, and
+    Unusable for every other error. Whatever else came is the result of a tool that has run.
+    """
     from mcp_types import CallToolResult, TextContent
 
+    if h.ERROR in (answer.headers or {}):
+        raise _error(answer)
     try:
-        if h.ERROR in (answer.headers or {}):
-            problem = Problem.model_validate_json(answer.data)
-            raise NotBegun(problem.detail) if problem.status == NOT_BEGUN else Unusable(problem.detail)
         result = InvokeResult.model_validate_json(answer.data)
     except ValidationError:
-        raise Unusable("the service's answer is not a tool result") from None
+        return CallToolResult.model_validate(unread(text_in(answer.data), "it is no result of a tool"), by_name=False)
     text = result.text if result.error is None else result.error
     meta = {} if result.cost_usd is None else {COST: str(result.cost_usd)}
     content = [TextContent(type="text", text=text)] if text or result.structured is None else []
     return CallToolResult(
         content=list(content), structured_content=result.structured, is_error=result.error is not None, _meta=meta
     )
+
+
+def _error(answer: Msg) -> CallError:
+    try:
+        problem = Problem.model_validate_json(answer.data)
+    except ValidationError:
+        return Unusable(text_in(answer.data)[:SHOWN_MAX_CHARS] or "the service failed without saying why")
+    if (answer.headers or {})[h.ERROR] == OUTCOME_UNKNOWN:
+        return AnswerLost(problem.detail)
+    return NotBegun(problem.detail) if problem.status == NOT_BEGUN else Unusable(problem.detail)

@@ -1,4 +1,4 @@
-"""Limit what a server's answer may take in memory: the MCP library reads one to its end before it looks at it.
+"""Limit what a server's answer may take in memory, and read it before the MCP library does, which cannot bear much.
 
 A module of its own, because httpx2 takes a while to import.
 """
@@ -10,10 +10,12 @@ from typing import cast
 
 import httpx2
 
-from wayline.tool_registry.adapters.connection.failed_answers import FailedAnswer, why_failed
+from wayline.tool_registry.adapters.connection.answer_streams import AnswerLimits, EventStream, MessageBody
+from wayline.tool_registry.adapters.connection.asked_messages import ANSWERED_HERE, asked_message
+from wayline.tool_registry.adapters.connection.failed_answers import FailedAnswer
 
-ANSWER_MAX_BYTES = 64 * 1024 * 1024
-"""Of one answer that is not streamed as events, as of a line of a program; each event has a limit of its own."""
+LENGTH_DIGITS_MAX = 18
+"""Of the length that an answer says it has: Python refuses to read thousands of digits."""
 EVENT_STREAM = "text/event-stream"
 JSON = "application/json"
 
@@ -22,50 +24,53 @@ class AnswerRefused(httpx2.StreamError):
     """An answer that is not read. The library makes of this class an error of the one request."""
 
 
-def bound_answers(*, event_streams: frozenset[str]) -> Callable[[httpx2.Response], Awaitable[None]]:
+def bound_answers(
+    *, event_streams: frozenset[str], limits: AnswerLimits
+) -> Callable[[httpx2.Response], Awaitable[None]]:
     """Return a hook of a client that limits each answer; `event_streams` are the methods that events may answer."""
 
     async def bound(answer: httpx2.Response) -> None:
+        if ANSWERED_HERE in answer.extensions:
+            return
         inner = cast("httpx2.AsyncByteStream", answer.stream)
+        asked = asked_message(answer.request) if "POST" in event_streams else None
         is_failure = answer.status_code >= httpx2.codes.BAD_REQUEST
-        if is_failure and _is_explained(answer, event_streams):
-            is_json = not _refusal(answer) and answer.headers.get("Content-Type", "").lower().startswith(JSON)
-            answer.stream = FailedAnswer(inner, why_failed(answer), is_json=is_json)
-            answer.headers.pop("Content-Encoding", None)
-            answer.headers["Content-Type"] = JSON
-        elif why := _refusal(answer):
-            answer.stream = _Unread(inner, "" if is_failure else why)
-            # Nothing is decoded, and the library reads what is JSON: so it finds the reason.
-            answer.headers.pop("Content-Encoding", None)
-            answer.headers["Content-Type"] = JSON
-        elif is_failure or not _is_event_stream(answer, event_streams):
-            answer.stream = _Bounded(inner, most=ANSWER_MAX_BYTES, cut=is_failure)
+        refused = _why_refused(answer, limits, is_call=asked is not None and asked.is_call)
+        if asked is not None and is_failure:
+            answer.stream = FailedAnswer(inner, answer, asked, is_read=not refused)
+        elif refused and asked is None:
+            answer.stream = _Unread(inner, "" if is_failure else refused)
+        elif not refused and _is_event_stream(answer, event_streams):
+            answer.stream = EventStream(inner, limits, asked)
+            return
+        elif asked is not None and answer.status_code == httpx2.codes.OK:
+            answer.stream = MessageBody(inner, limits, asked, why_unread=refused)
+        else:
+            answer.stream = _Bounded(inner, most=limits.message_bytes, cut=is_failure)
+            return
+        # Nothing is decoded, and the library reads what is JSON: so it finds the reason.
+        answer.headers.pop("Content-Encoding", None)
+        answer.headers["Content-Type"] = JSON
 
     return bound
 
 
-def _refusal(answer: httpx2.Response) -> str:
+def _why_refused(answer: httpx2.Response, limits: AnswerLimits, *, is_call: bool) -> str:
+    """Return why nothing of an answer is read; of a call's answer its beginning is, however long it is."""
     # Compressed several times over, a few kilobytes take minutes to unpack, and the whole process waits for them.
     encodings = answer.headers.get_list("Content-Encoding", split_commas=True)
     if any(encoding.strip().lower() not in ("", "identity") for encoding in encodings):
         return "the server compressed its answer, which it was asked not to do"
     length = answer.headers.get("Content-Length", "")
-    return _too_long(ANSWER_MAX_BYTES) if length.isdecimal() and int(length) > ANSWER_MAX_BYTES else ""
-
-
-def _is_explained(answer: httpx2.Response, methods: frozenset[str]) -> bool:
-    """Return whether an answer is to a message of MCP; a 404 has a meaning of its own to the library."""
-    is_message = answer.request.method == "POST" and "POST" in methods
-    return is_message and answer.status_code != httpx2.codes.NOT_FOUND
+    if is_call or not (length.isascii() and length.isdecimal()):
+        return ""
+    too_long = len(length.lstrip("0")) > LENGTH_DIGITS_MAX or int(length) > limits.message_bytes
+    return f"the server's answer has more than {limits.message_bytes} bytes" if too_long else ""
 
 
 def _is_event_stream(answer: httpx2.Response, methods: frozenset[str]) -> bool:
     is_asked = answer.request.method in methods and answer.status_code == httpx2.codes.OK
     return is_asked and answer.headers.get("Content-Type", "").lower().startswith(EVENT_STREAM)
-
-
-def _too_long(most: int) -> str:
-    return f"the server's answer has more than {most} bytes"
 
 
 class _Unread(httpx2.AsyncByteStream):
@@ -99,7 +104,7 @@ class _Bounded(httpx2.AsyncByteStream):
             if self._left < 0:
                 if self._cut:
                     return
-                raise AnswerRefused(_too_long(self._most))
+                raise AnswerRefused(f"the server's answer has more than {self._most} bytes")
             yield part
 
     async def aclose(self) -> None:

@@ -5,48 +5,71 @@ A module of its own, because httpx2 takes a while to import.
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from http import HTTPStatus
 
 import httpx2
-from mcp_types import INTERNAL_ERROR
+from mcp_types import INTERNAL_ERROR, METHOD_NOT_FOUND
+
+from wayline.tool_registry.adapters.connection.asked_messages import AskedMessage
+from wayline.tool_registry.adapters.connection.readable_messages import Proof, own_error
+from wayline.tool_registry.adapters.oauth import REFUSED_LOGIN
+from wayline.tool_registry.calls.answers import Answer, Unreadable, Verdict, answer_in, message_in
 
 READ_MAX_BYTES = 1024 * 1024
 """Of an error that a server explains itself."""
 KEY_MISSING = "it needs a login (`wayline mcp add … --oauth`) or its key in `headers`"
 KEY_REFUSED = "its key in `headers` is missing or wrong"
+LATE_STATUSES = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, 499})
+"""Below 500, and yet no refusal: what stands before the server waited in vain."""
 
 
 class FailedAnswer(httpx2.AsyncByteStream):
     """The body of a failed answer: the server's own JSON-RPC error, else one that names the status."""
 
-    def __init__(self, inner: httpx2.AsyncByteStream, why: str, *, is_json: bool) -> None:
-        """Take the server's body, which is read only where it may be an error in JSON."""
+    def __init__(
+        self, inner: httpx2.AsyncByteStream, answer: httpx2.Response, asked: AskedMessage, *, is_read: bool
+    ) -> None:
+        """Take the server's answer to a message; its body is read where it may be an error in JSON."""
         self._inner = inner
-        self._why = why
-        self._is_json = is_json
+        self._answer = answer
+        self._asked = asked
+        self._is_read = is_read and answer.headers.get("Content-Type", "").lower().startswith("application/json")
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        body = await self._read() if self._is_json else b""
-        if _is_error(body):
-            yield body
-            return
-        # With the code that the library gives such a failure.
-        error = {"code": INTERNAL_ERROR, "message": self._why}
-        yield json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
+        said = await self._read() if self._is_read else Answer(Verdict.UNKNOWN)
+        yield self._explained(said)
 
     async def aclose(self) -> None:
         """Close the server's body."""
         await self._inner.aclose()
 
-    async def _read(self) -> bytes:
+    def _explained(self, said: Answer) -> bytes:
+        answer, call_id = self._answer, self._asked.id
+        if (login := answer.extensions.get(REFUSED_LOGIN)) is not None:
+            is_login = answer.status_code == HTTPStatus.UNAUTHORIZED
+            return own_error(Proof.NEEDS_LOGIN if is_login else Proof.NEEDS_SCOPE, login, call_id=call_id)
+        if answer.status_code == HTTPStatus.NOT_FOUND and self._asked.in_session:
+            words = said.words or "the server does not know its session any more"
+            return own_error(Proof.SESSION_ENDED, words, call_id=call_id)
+        if said.verdict is Verdict.REFUSED:
+            return own_error(Proof.REFUSED, said.words, call_id=call_id, code=said.code, data=said.data)
+        # With the codes that the library gives such failures.
+        code = METHOD_NOT_FOUND if answer.status_code == HTTPStatus.NOT_FOUND else INTERNAL_ERROR
+        refused = answer.status_code < HTTPStatus.INTERNAL_SERVER_ERROR and answer.status_code not in LATE_STATUSES
+        proof = Proof.REFUSED if refused and said.verdict is Verdict.UNKNOWN else Proof.UNKNOWN
+        return own_error(proof, why_failed(answer), call_id=call_id, code=code)
+
+    async def _read(self) -> Answer:
         body = bytearray()
-        async for part in self._inner:
-            body += part
-            if len(body) > READ_MAX_BYTES:
-                return b""
-        return bytes(body)
+        try:
+            async for part in self._inner:
+                body += part
+                if len(body) > READ_MAX_BYTES:
+                    return Answer(Verdict.UNKNOWN)
+            return answer_in(message_in(bytes(body)))
+        except (httpx2.TransportError, Unreadable):
+            return Answer(Verdict.UNKNOWN)
 
 
 def why_failed(answer: httpx2.Response) -> str:
@@ -59,11 +82,3 @@ def why_failed(answer: httpx2.Response) -> str:
     if answer.status_code != HTTPStatus.UNAUTHORIZED:
         return why
     return f"{why}: {KEY_MISSING if 'WWW-Authenticate' in answer.headers else KEY_REFUSED}"
-
-
-def _is_error(body: bytes) -> bool:
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(value, dict) and isinstance(value.get("error"), dict) and value.get("jsonrpc") == "2.0"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from wayline.contracts.tools import PROGRESS_MAX_CHARS, ToolProgress
 from wayline.tool_registry.adapters.connection.questions import is_of_question
+from wayline.tool_registry.calls.answers import fitted_result
 from wayline.tool_registry.tools.tool_servers import TellProgress, ToolRequest
 from wayline.tool_registry.tools.visible_text import without_hidden
 
@@ -39,7 +40,7 @@ async def send_call(
         named |= {"input_responses": answers, "request_state": request.answer.state}
     again = 0
     heard = None if request.tell is None else _progress(request.tell, hide)
-    _complete_untyped_results(session)
+    _fit_results(session)
     while True:
         # Not `call_tool`: that would fail a call whose effect took place over its output schema.
         asked = CallToolRequest(params=CallToolRequestParams.model_validate(named))
@@ -65,21 +66,44 @@ def _progress(tell: TellProgress, hide: Callable[[str], str]) -> ProgressFnT:
     return hear
 
 
-class _ResultTypeDispatcher:
-    """A session's dispatcher that gives a call's result the type that its server left out, as the protocol says.
+class _ResultDispatcher:
+    """A session's dispatcher that gives a call's result the shape that the protocol has for it.
 
-    The library refuses such a result, after the effect.
+    The library refuses one that is oddly shaped, after the effect.
     """
 
-    def __init__(self, inner: Any) -> None:
+    def __init__(self, inner: Any, session: ClientSession) -> None:
         self._inner = inner
+        self._session = session
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
     async def send_raw_request(self, method: str, params: Any, opts: Any) -> dict[str, Any]:
         raw = await self._inner.send_raw_request(method, params, opts)
-        return {"resultType": "complete", **raw} if method == "tools/call" else raw
+        if method != "tools/call":
+            return raw
+        if _has_result_types(self._session):
+            # The type that it left out.
+            raw = {"resultType": "complete", **raw}
+        version = self._session._negotiated_version or "2025-11-25"
+        return raw if _is_result(raw, version) else fitted_result(raw, is_block=partial(_is_block, version=version))
+
+
+def _is_result(raw: dict[str, Any], version: str) -> bool:
+    """Return whether the library takes a value as a call's result."""
+    from mcp_types.methods import validate_server_result
+
+    try:
+        validate_server_result("tools/call", version, raw)
+        _results().validate_python(raw, by_name=False)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_block(block: Any, *, version: str) -> bool:
+    return isinstance(block, dict) and _is_result({"content": [block], "resultType": "complete"}, version)
 
 
 def _has_result_types(session: ClientSession) -> bool:
@@ -87,9 +111,9 @@ def _has_result_types(session: ClientSession) -> bool:
     return session.discover_result is not None
 
 
-def _complete_untyped_results(session: Any) -> None:
-    if _has_result_types(session) and not isinstance(session._dispatcher, _ResultTypeDispatcher):
-        session._dispatcher = _ResultTypeDispatcher(session._dispatcher)
+def _fit_results(session: Any) -> None:
+    if not isinstance(session._dispatcher, _ResultDispatcher):
+        session._dispatcher = _ResultDispatcher(session._dispatcher, session)
 
 
 @cache

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 LINE_MAX_BYTES = 64 * 1024 * 1024
 """Of one message. A result that is too long is refused by its own limit, which is lower; this one is against lines that
 never end."""
+MESSAGE_BEGIN: Final = b'{"jsonrpc"'
+RESULT_BYTES: Final = 8 * 1024 * 1024
+"""Of the text of a result, where nobody says otherwise."""
 NONSENSE_MAX: Final = 10_000
 """Lines in a row that are no message."""
 DRAIN_BYTES: Final = 64 * 1024
@@ -66,6 +69,7 @@ async def program_streams(
     errors_to: TextIO | None,
     ended: Callable[[str], None],
     limits: ProgramLimits | None = None,
+    result_bytes: int = RESULT_BYTES,
 ) -> AsyncIterator[tuple[Any, Any]]:
     """Start a program and yield the streams of its messages. `ended` is told why they ended before their time.
 
@@ -87,7 +91,7 @@ async def program_streams(
     to_session, incoming = anyio.create_memory_object_stream[Any](0)
     outgoing, from_session = anyio.create_memory_object_stream[Any](0)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_read, program, to_session)
+        tasks.start_soon(_read, program, to_session, result_bytes)
         tasks.start_soon(_write, program, from_session, to_session)
         try:
             yield incoming, outgoing
@@ -107,7 +111,7 @@ def _guarded(argv: list[str], limits: ProgramLimits) -> list[str]:
     return [sys.executable, "-I", "-S", program_guard.__file__, *map(str, most), *argv]
 
 
-async def _read(program: _Program, to_session: MemoryObjectSendStream[SessionMessage]) -> None:
+async def _read(program: _Program, to_session: MemoryObjectSendStream[SessionMessage], result_bytes: int) -> None:
     """Pass on each line that is a message, until the program, the session or our patience ends."""
     stdout = program.guard.stdout
     assert stdout is not None
@@ -121,7 +125,7 @@ async def _read(program: _Program, to_session: MemoryObjectSendStream[SessionMes
             except asyncio.LimitOverrunError:
                 program.ended(f"it wrote a line above {LINE_MAX_BYTES} bytes")
                 break
-            message = _message(line)
+            message = await _message(line, result_bytes)
             if message is None:
                 nonsense += 1
                 continue
@@ -154,15 +158,22 @@ def _name(number: int) -> str:
     return f"signal {number}"
 
 
-def _message(line: bytes) -> SessionMessage | None:
+async def _message(line: bytes, result_bytes: int) -> SessionMessage | None:
     """Return the message of a line; None: it is something else, such as a program's greeting."""
-    if not line.startswith(b"{"):
+    # Some write half a line of their own before it.
+    begins = line.find(MESSAGE_BEGIN, 1) if not line.startswith(b"{") else 0
+    if begins < 0:
         return None
     from mcp.shared.message import SessionMessage
     from mcp_types import jsonrpc_message_adapter
 
+    from wayline.tool_registry.adapters.connection.readable_messages import readable
+
+    message = await readable(line[begins:].rstrip(), most=result_bytes)
+    if message is None:
+        return None
     with suppress(ValueError):
-        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+        return SessionMessage(jsonrpc_message_adapter.validate_json(message, by_name=False))
     return None
 
 

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from wayline.contracts.server_config import ServerConfig
+from wayline.tool_registry.adapters.connection.bytes_in_flight import BytesInFlight
 from wayline.tool_registry.adapters.connection.program_policy import ProgramPolicy, least
 from wayline.tool_registry.adapters.connection.server_secrets import ServerSecrets
+from wayline.tool_registry.calls.results import IMAGE_MAX_BYTES, IMAGES_MAX
 from wayline.tool_registry.errors import NotBegun
 
 if TYPE_CHECKING:
@@ -23,13 +25,18 @@ if TYPE_CHECKING:
     from httpx2 import AsyncBaseTransport, AsyncClient
     from pydantic import SecretStr
 
+    from wayline.tool_registry.adapters.connection.answer_streams import AnswerLimits
     from wayline.tool_registry.adapters.connection.program_streams import ProgramLimits
     from wayline.tool_registry.adapters.oauth.server_auth import ServerAuth
 
 CONNECT_S = 10.0
-EVENT_MAX_BYTES = 128 * 1024 * 1024
-"""Of one answer that a server streams: too long a result is refused by its own limit, and by the library's it would be
-lost, after the effect."""
+MESSAGE_MAX_BYTES = 64 * 1024 * 1024
+"""Of one answer that is no tool's result, as of a line of a program."""
+EVENT_MAX_BYTES = 2 * MESSAGE_MAX_BYTES
+"""The library's limit of an event: ours come first, and a result that it drops would be lost after the effect."""
+IMAGES_BYTES = 4 * IMAGES_MAX * IMAGE_MAX_BYTES // 3 + 1024 * 1024
+"""Of an answer that holds as many images as a result may show."""
+IN_FLIGHT_BYTES = 64 * 1024 * 1024
 
 AddSecret: TypeAlias = Callable[[str], None]
 MakeAuth: TypeAlias = "Callable[[AddSecret], ServerAuth]"
@@ -43,6 +50,8 @@ class Confinement:
     private: bool
     programs: ProgramPolicy | None = None
     """None: it can be no program."""
+    in_flight: BytesInFlight | None = None
+    """What the answers of all servers of the tenant may hold at once."""
 
 
 class Transport:
@@ -54,6 +63,7 @@ class Transport:
         *,
         connections_max: int,
         confined: Confinement | None,
+        result_bytes: int,
         errors_to: TextIO | None = None,
         authorize: MakeAuth | None = None,
         on_end: Callable[[], None] = lambda: None,
@@ -61,6 +71,7 @@ class Transport:
         """Take the server; `on_end` is called once a program has ended by itself, or was ended here."""
         self._authorize = authorize
         self._on_end = on_end
+        self._result_bytes = result_bytes
         self._server = server
         self._connections_max = connections_max
         self._confined = confined
@@ -146,6 +157,7 @@ class Transport:
             errors_to=self._errors_to,
             ended=self._note_end,
             limits=self._limits(),
+            result_bytes=self._result_bytes,
         )
 
     def _note_end(self, why: str) -> None:
@@ -176,6 +188,9 @@ class Transport:
             headers=_plain(self._server.headers),
             auth=None if self._authorize is None else self._authorize(self.secrets.add_token),
             event_streams=frozenset({"GET"} if self._server.sse else {"GET", "POST"}),
+            limits=answer_limits(
+                self._result_bytes, in_flight=None if self._confined is None else self._confined.in_flight
+            ),
         )
 
 
@@ -187,6 +202,7 @@ def http_client(
     auth: ServerAuth | None = None,
     answer_within_s: float | None = None,
     event_streams: frozenset[str] = frozenset(),
+    limits: AnswerLimits | None = None,
 ) -> AsyncClient:
     """Return a client that reaches what a tenant's server may be; without confinement, everything.
 
@@ -195,11 +211,12 @@ def http_client(
     from httpx2 import AsyncClient, AsyncHTTPTransport, Limits, Timeout
 
     from wayline.tool_registry.adapters.connection.bounded_answers import bound_answers
+    from wayline.tool_registry.adapters.connection.sent_calls import SentCalls
 
     options: dict[str, Any] = {
         "timeout": Timeout(CONNECT_S, read=answer_within_s),
         "headers": {**_without_encoding(headers or {}), "Accept-Encoding": "identity"},
-        "event_hooks": {"response": [bound_answers(event_streams=event_streams)]},
+        "event_hooks": {"response": [bound_answers(event_streams=event_streams, limits=limits or answer_limits(0))]},
         "auth": auth,
         # A redirect is not followed: it could lead to a server that must not see the headers.
         "follow_redirects": False,
@@ -208,12 +225,22 @@ def http_client(
         from wayline.tool_registry.adapters.connection.tenant_http import TenantTransport
 
         transport: AsyncBaseTransport = TenantTransport(connections_max=connections_max)
-        return AsyncClient(transport=transport if auth is None else auth.explaining(transport), **options)
-    limits = Limits(max_connections=connections_max, max_keepalive_connections=20)
-    trusted = _certificates()
-    if auth is None:
-        return AsyncClient(limits=limits, verify=trusted, **options)
-    return AsyncClient(transport=auth.explaining(AsyncHTTPTransport(limits=limits, verify=trusted)), **options)
+    else:
+        pool = Limits(max_connections=connections_max, max_keepalive_connections=20)
+        transport = AsyncHTTPTransport(limits=pool, verify=_certificates())
+    return AsyncClient(transport=SentCalls(transport) if "POST" in event_streams else transport, **options)
+
+
+def answer_limits(result_bytes: int, *, in_flight: BytesInFlight | None = None) -> AnswerLimits:
+    """Return what the answers of a server may take, whose results may be so long."""
+    from wayline.tool_registry.adapters.connection.answer_streams import AnswerLimits
+
+    return AnswerLimits(
+        call_bytes=max(2 * result_bytes, IMAGES_BYTES),
+        result_bytes=result_bytes,
+        message_bytes=MESSAGE_MAX_BYTES,
+        in_flight=in_flight or BytesInFlight(IN_FLIGHT_BYTES),
+    )
 
 
 @cache

@@ -63,7 +63,12 @@ async def try_connection(
     started = time.perf_counter()
     with error_stream() as errors:
         transport = Transport(
-            server, connections_max=CONNECTIONS, confined=confined, errors_to=errors.stream, authorize=authorize
+            server,
+            connections_max=CONNECTIONS,
+            confined=confined,
+            result_bytes=settings.result_max_bytes,
+            errors_to=errors.stream,
+            authorize=authorize,
         )
         try:
             tried = await _tried(transport, server, within_s=settings.try_timeout_s)

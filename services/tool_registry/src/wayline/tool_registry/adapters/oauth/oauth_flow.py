@@ -6,6 +6,7 @@ login begins in one replica and ends in another.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from mcp.shared.auth import (
 )
 from mcp.shared.auth_utils import check_resource_allowed, resource_url_from_server_url
 from pydantic import AnyHttpUrl, ValidationError
+from pydantic_core import from_json
 
 from wayline.contracts.errors import Conflict
 from wayline.tool_registry.errors import NotBegun
@@ -40,6 +42,10 @@ EXPIRES_EARLY_S = 60.0
 PROBE = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 DISCOVERY_STATUS_MAX = 500
 GRANT_TYPES = ("authorization_code", "refresh_token")
+FINAL_ERRORS = frozenset({"invalid_grant", "invalid_client"})
+"""Of a refused renewal: the login is over, or the client. After any other error it may work again."""
+SEND_WITHIN_S = 15.0
+"""How long one answer of an authorization server may take, however slowly it drips."""
 SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,200}")
 SCOPE_MAX_CHARS = 2_000
 
@@ -129,14 +135,25 @@ async def refreshed(http: httpx2.AsyncClient, held: Secrets) -> Secrets | None:
         answer = await _token_request(http, held, form)
     except CannotLogIn as error:
         raise NotBegun(str(error)) from None
-    if answer.status_code >= DISCOVERY_STATUS_MAX or answer.status_code == 429:
-        raise NotBegun(f"its authorization server answered with status {answer.status_code}")
-    if answer.status_code != 200:
+    if answer.status_code in (200, 201):
+        try:
+            return {**held, **_tokens(answer, before=held)}
+        except CannotLogIn as error:
+            raise NotBegun(str(error)) from None
+    if _error_code(answer) in FINAL_ERRORS:
         return None
+    # A page of its own, a limit, a fault: none of them says that the login is over.
+    raise NotBegun(f"its authorization server answered with status {answer.status_code}")
+
+
+def _error_code(answer: httpx2.Response) -> str:
+    """Return the error that an authorization server names; empty where it names none."""
     try:
-        return {**held, **_tokens(answer, before=held)}
-    except CannotLogIn:
-        return None
+        said = from_json(answer.content)
+    except ValueError:
+        return ""
+    error = said.get("error") if isinstance(said, dict) and 400 <= answer.status_code < DISCOVERY_STATUS_MAX else ""
+    return error if isinstance(error, str) else ""
 
 
 async def revoke(http: httpx2.AsyncClient, held: Secrets) -> bool:
@@ -267,19 +284,27 @@ async def _post(http: httpx2.AsyncClient, url: str, held: Secrets, form: dict[st
 async def _send(http: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
     """Send a request and read a bounded answer; no redirect is followed. Raises CannotLogIn."""
     try:
-        answer = await http.send(request, stream=True, follow_redirects=False)
-        try:
-            body = b""
-            async for piece in answer.aiter_bytes():
-                body += piece
-                if len(body) > ANSWER_MAX_BYTES:
-                    raise CannotLogIn(f"{request.url.host} answered with more than {ANSWER_MAX_BYTES} bytes")
-        finally:
-            await answer.aclose()
+        async with asyncio.timeout(SEND_WITHIN_S):
+            answer, body = await _answer(http, request)
+    except TimeoutError:
+        raise CannotLogIn(f"{request.url.host} has not answered within {SEND_WITHIN_S:g} s") from None
     except (httpx2.HTTPError, httpx2.StreamError) as error:
         raise CannotLogIn(f"{request.url.host} cannot be asked: {error or type(error).__name__}") from None
     headers = {name: value for name, value in answer.headers.items() if name.lower() == "www-authenticate"}
     return httpx2.Response(answer.status_code, headers=headers, content=body, request=request)
+
+
+async def _answer(http: httpx2.AsyncClient, request: httpx2.Request) -> tuple[httpx2.Response, bytes]:
+    answer = await http.send(request, stream=True, follow_redirects=False)
+    try:
+        body = bytearray()
+        async for piece in answer.aiter_bytes():
+            body += piece
+            if len(body) > ANSWER_MAX_BYTES:
+                raise CannotLogIn(f"{request.url.host} answered with more than {ANSWER_MAX_BYTES} bytes")
+        return answer, bytes(body)
+    finally:
+        await answer.aclose()
 
 
 def _tokens(answer: httpx2.Response, *, before: Secrets) -> Secrets:

@@ -7,7 +7,8 @@ from collections.abc import AsyncGenerator, Callable
 import httpx2
 
 from wayline.store import PostgresUnavailable
-from wayline.tool_registry.adapters.oauth import NEEDS_SCOPE, oauth_flow
+from wayline.tool_registry.adapters.oauth import HAS_LEFT, REFUSED_LOGIN, oauth_flow
+from wayline.tool_registry.adapters.oauth.token_renewals import TokenRenewals
 from wayline.tool_registry.adapters.tables.authorization_table import AuthorizationTable, Secrets
 from wayline.tool_registry.errors import NotBegun
 from wayline.tool_registry.secret_keys import CannotOpen
@@ -15,28 +16,8 @@ from wayline.tool_registry.token_owner import TokenOwner
 from wayline.tool_registry.tools.tool_servers import needs_login, needs_scope
 
 
-class ScopeRefusals(httpx2.AsyncBaseTransport):
-    """Answers a call with an error of its own where the server wants a token for more.
-
-    An exception would end the connection, and with it the calls beside this one.
-    """
-
-    def __init__(self, inner: httpx2.AsyncBaseTransport, message: str) -> None:
-        self._inner = inner
-        self._error = {"jsonrpc": "2.0", "id": None, "error": {"code": NEEDS_SCOPE, "message": message}}
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request."""
-        answer = await self._inner.handle_async_request(request)
-        if not oauth_flow.lacks_scope(answer):
-            return answer
-        await answer.aclose()
-        challenge = {"WWW-Authenticate": answer.headers["WWW-Authenticate"]}
-        return httpx2.Response(answer.status_code, headers=challenge, json=self._error)
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._inner.aclose()
+class CannotAuthenticate(Exception):
+    """There are no tokens that a request could be sent with."""
 
 
 class ServerAuth(httpx2.Auth):
@@ -45,6 +26,7 @@ class ServerAuth(httpx2.Auth):
     def __init__(
         self,
         table: AuthorizationTable,
+        renewals: TokenRenewals,
         owner: TokenOwner,
         url: str,
         *,
@@ -58,6 +40,7 @@ class ServerAuth(httpx2.Auth):
         With `scope_is_fixed` logins ask for the configured scope alone, also where the server wants more.
         """
         self._table = table
+        self._renewals = renewals
         self._owner = owner
         self._url = url
         self._http = http
@@ -66,28 +49,41 @@ class ServerAuth(httpx2.Auth):
         self._needs_scope = needs_scope(owner.server, owner.user_id or None, fixed=scope_is_fixed)
         self._held: Secrets | None = None
 
-    def explaining(self, transport: httpx2.AsyncBaseTransport) -> httpx2.AsyncBaseTransport:
-        """Return a transport that answers a refusal for want of scope with what to do."""
-        return ScopeRefusals(transport, self._needs_scope)
-
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """Send a request with the token, once more after a refusal. Raises ConnectError without a login."""
+        """Send a request with the token, once more after a refusal.
+
+        Raises ConnectError without a login, where nothing was sent yet. A refusal that lasts is noted on its answer:
+        an exception would end the connection, and with it the calls beside this one.
+        """
         held = self._held
         if held is None or not oauth_flow.is_fresh(held):
-            held = await self._current(request, refused=None)
+            held = await self._current_first(request)
         request.headers["Authorization"] = f"Bearer {held['access_token']}"
         answer = yield request
         if answer.status_code == httpx2.codes.UNAUTHORIZED:
-            held = await self._current(request, refused=held["access_token"])
+            try:
+                held = await self._current(refused=held["access_token"])
+            except CannotAuthenticate as error:
+                answer.extensions[REFUSED_LOGIN] = str(error)
+                return
             request.headers["Authorization"] = f"Bearer {held['access_token']}"
             answer = yield request
             if answer.status_code == httpx2.codes.UNAUTHORIZED:
-                await self._refuse(request, held)
+                answer.extensions[REFUSED_LOGIN] = await self._refuse(held)
         if oauth_flow.lacks_scope(answer):
-            await self._want_scope(request, held, answer)
+            answer.extensions[REFUSED_LOGIN] = await self._want_scope(held, answer)
 
-    async def _current(self, request: httpx2.Request, *, refused: str | None) -> Secrets:
-        """Return usable tokens. Raises ConnectError: nothing was sent, or the server refused it."""
+    async def _current_first(self, request: httpx2.Request) -> Secrets:
+        """Return usable tokens before a request is sent. Raises ConnectError, unless it was sent before."""
+        try:
+            return await self._current(refused=None)
+        except CannotAuthenticate as error:
+            # The request may be the repeat of one that was redirected after its effect.
+            kind = httpx2.ReadError if HAS_LEFT in request.extensions else httpx2.ConnectError
+            raise kind(str(error), request=request) from None
+
+    async def _current(self, *, refused: str | None) -> Secrets:
+        """Return usable tokens. Raises CannotAuthenticate."""
         try:
             held = await self._table.find(self._owner)
             if (
@@ -95,58 +91,64 @@ class ServerAuth(httpx2.Auth):
                 and held["url"] == self._url
                 and (held["access_token"] == refused or not oauth_flow.is_fresh(held))
             ):
-                async with self._http() as http:
-
-                    async def refresh(now: Secrets) -> Secrets | None:
-                        # Another replica may have renewed them while this one waited for its turn.
-                        if now["access_token"] != refused and oauth_flow.is_fresh(now):
-                            return now
-                        return await oauth_flow.refreshed(http, now)
-
-                    held = await self._table.renew(self._owner, refresh)
+                held = await self._renewed(refused)
         except (NotBegun, PostgresUnavailable, CannotOpen) as error:
-            raise httpx2.ConnectError(f"its tokens cannot be renewed: {_why(error)}", request=request) from None
+            raise CannotAuthenticate(f"its tokens cannot be renewed: {_why(error)}") from None
         # Tokens are for the URL that was logged in to: after a change of it they go nowhere.
         if held is None or held["url"] != self._url:
             self._held = None
-            raise self._login_needed(request)
+            raise CannotAuthenticate(self._login_needed())
         self._held = held
         for name in ("access_token", "refresh_token"):
             if held[name]:
                 self._add_secret(held[name])
         return held
 
-    async def _refuse(self, request: httpx2.Request, held: Secrets) -> None:
-        """Give tokens up that are refused as soon as they are new: the server trusts another authorization server now.
+    async def _renewed(self, refused: str | None) -> Secrets | None:
+        """Return tokens other than those that the server has refused; None: there are none any more."""
 
-        Raises ConnectError.
+        async def refresh(now: Secrets) -> Secrets | None:
+            # Another replica may have renewed them while this one waited for its turn.
+            if now["access_token"] != refused and oauth_flow.is_fresh(now):
+                return now
+            async with self._http() as http:
+                return await oauth_flow.refreshed(http, now)
+
+        held = await self._renewals.renew(self._owner, refresh)
+        if held is not None and held["access_token"] == refused:
+            # By a renewal that had begun before they were refused.
+            held = await self._renewals.renew(self._owner, refresh)
+        return held
+
+    async def _refuse(self, held: Secrets) -> str:
+        """Give tokens up that are refused as soon as they are new, and return what to do.
+
+        The server trusts another authorization server now.
         """
-
-        async def refuse(now: Secrets) -> Secrets | None:
-            return None if now["access_token"] == held["access_token"] else now
-
-        await self._noted(request, refuse)
         self._held = None
-        raise self._login_needed(request)
+        token = held["access_token"]
+        return await self._noted(lambda now: None if now["access_token"] == token else now) or self._login_needed()
 
-    async def _want_scope(self, request: httpx2.Request, held: Secrets, answer: httpx2.Response) -> None:
-        """Have the next login ask for what the server misses."""
+    async def _want_scope(self, held: Secrets, answer: httpx2.Response) -> str:
+        """Have the next login ask for what the server misses, and return what to do."""
 
-        async def want(now: Secrets) -> Secrets | None:
+        def want(now: Secrets) -> Secrets:
             wanting = oauth_flow.with_scope(now, answer)
             same = wanting["wanted_scope"] == now.get("wanted_scope") or self._scope_is_fixed
             return now if same or now["access_token"] != held["access_token"] else wanting
 
-        await self._noted(request, want)
+        return await self._noted(want) or self._needs_scope
 
-    async def _noted(self, request: httpx2.Request, change: Callable[[Secrets], object]) -> None:
+    async def _noted(self, change: Callable[[Secrets], Secrets | None]) -> str:
+        """Change the tokens, and return why they cannot be."""
         try:
-            await self._table.renew(self._owner, change)  # pyright: ignore[reportArgumentType]
+            await self._table.change(self._owner, change)
         except (PostgresUnavailable, CannotOpen) as error:
-            raise httpx2.ConnectError(f"its tokens cannot be changed: {_why(error)}", request=request) from None
+            return f"its tokens cannot be changed: {_why(error)}"
+        return ""
 
-    def _login_needed(self, request: httpx2.Request) -> httpx2.ConnectError:
-        return httpx2.ConnectError(needs_login(self._owner.server, self._owner.user_id or None), request=request)
+    def _login_needed(self) -> str:
+        return needs_login(self._owner.server, self._owner.user_id or None)
 
 
 def _why(error: Exception) -> str:

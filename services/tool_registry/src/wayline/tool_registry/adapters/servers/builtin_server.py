@@ -10,7 +10,7 @@ import structlog
 
 from wayline.contracts.server_config import ServerSettings
 from wayline.tool_registry.adapters.builtin_tools import call_meta
-from wayline.tool_registry.adapters.connection.failures import call_error
+from wayline.tool_registry.adapters.connection.failures import built_in_error
 from wayline.tool_registry.adapters.connection.mcp_library import load
 from wayline.tool_registry.adapters.connection.server_task import ServerTask
 from wayline.tool_registry.errors import TimedOut
@@ -83,7 +83,7 @@ class BuiltinServer(ServerTask):
             raise TimedOut(after_s=request.timeout_s) from None
         except Exception as error:
             if (refusal := _refusal(request.tool, error)) is None:
-                raise call_error(error, timeout_s=request.timeout_s) from error
+                raise built_in_error(error, timeout_s=request.timeout_s) from error
             return refusal
 
 

@@ -26,7 +26,15 @@ from wayline.tool_registry.adapters.connection.sessions import another, entered
 from wayline.tool_registry.adapters.connection.tool_changes import ToolChanges
 from wayline.tool_registry.adapters.connection.transport import Confinement, MakeAuth, Transport
 from wayline.tool_registry.adapters.tables.definition_table import ServerPins
-from wayline.tool_registry.errors import AnswerLost, NeedsLogin, NotBegun, TimedOut, Unusable
+from wayline.tool_registry.errors import (
+    AnswerLost,
+    LoginRefused,
+    NeedsLogin,
+    NotBegun,
+    SessionEnded,
+    TimedOut,
+    Unusable,
+)
 from wayline.tool_registry.settings import Settings
 from wayline.tool_registry.tools.arguments import Arguments
 from wayline.tool_registry.tools.tool_servers import NEEDS_LOGIN, ToolRequest
@@ -41,6 +49,8 @@ Question: TypeAlias = "Callable[[Client], Awaitable[dict[str, Any]]]"
 
 OVERTIME_S = 5.0
 """How long after a tool's timeout its connection may still hold a call up."""
+LOOK_AGAIN_S = 0.02
+"""How often it is looked whether a connection was replaced."""
 PROBLEM_MAX = 300
 """The most characters of a server's error that are reported."""
 
@@ -79,7 +89,12 @@ class McpServer(ServerTask):
         # One more than calls: for the stream of changes.
         connections_max = settings.calls_max + 1
         self._transport = Transport(
-            server, connections_max=connections_max, confined=confined, authorize=authorize, on_end=self._lose
+            server,
+            connections_max=connections_max,
+            confined=confined,
+            result_bytes=settings.result_max_bytes,
+            authorize=authorize,
+            on_end=self._lose,
         )
         self._learner = ToolLearner(
             server, settings, arguments, pins=pins, without_secrets=self._transport.without_secrets
@@ -155,7 +170,10 @@ class McpServer(ServerTask):
         if isinstance(failure, AnswerLost) and self._transport.ended:
             failure = AnswerLost(f"{self.name}: {self._transport.ended}")
         self._silent = isinstance(failure, TimedOut)
-        if is_lost(error) and (isinstance(failure, NotBegun) or not self._has_sessions_of_their_own(request.effect)):
+        if isinstance(failure, SessionEnded) and not request.effect:
+            failure = NotBegun(str(failure))
+        nothing_runs = isinstance(failure, NotBegun | LoginRefused)
+        if is_lost(error) and (nothing_runs or not self._has_sessions_of_their_own(request.effect)):
             self._lose()
         return failure
 
@@ -214,8 +232,7 @@ class McpServer(ServerTask):
             async with another(client, self._transport.target(), self._questions) as session:
                 yield session
         else:
-            await self._prove(client, within_s=timeout_s)
-            yield client.session
+            yield (await self._proved(client, within_s=timeout_s)).session
 
     def _away(self) -> NotBegun:
         kind = NeedsLogin if self._problem.startswith(NEEDS_LOGIN) else NotBegun
@@ -228,6 +245,30 @@ class McpServer(ServerTask):
         client = self._client
         over_http = self._transport.over_http
         return effect and over_http and client is not None and client.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+    async def _proved(self, client: Client, *, within_s: float) -> Client:
+        """Return a connection on which the server has just answered, a new one where it has forgotten this one."""
+        try:
+            await self._prove(client, within_s=within_s)
+            return client
+        except NotBegun:
+            # A server that was restarted knows no session from before: nothing was done, and another one is opened.
+            if (fresh := await self._another_than(client)) is None:
+                raise
+        await self._prove(fresh, within_s=within_s)
+        return fresh
+
+    async def _another_than(self, client: Client) -> Client | None:
+        """Return the connection that follows one; None: there is none in time, or the server is only silent."""
+        until = time.monotonic() + self._settings.available_within_s
+        while self._lost or self._client is client:
+            if not self._lost and self._usable.is_set():
+                return None
+            if time.monotonic() >= until:
+                return None
+            await asyncio.sleep(LOOK_AGAIN_S)
+        left_s = max(0.0, until - time.monotonic())
+        return self._client if await self.ready(left_s) else None
 
     async def _prove(self, client: Client, *, within_s: float) -> None:
         """Ask something harmless first: a pipe that broke unnoticed would make an effect's outcome unknown."""

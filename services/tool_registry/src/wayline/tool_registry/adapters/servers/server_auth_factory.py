@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from wayline.contracts.server_config import ServerConfig
 from wayline.tool_registry.adapters.connection.transport import AddSecret, Confinement, MakeAuth, http_client
+from wayline.tool_registry.adapters.oauth.token_renewals import TokenRenewals
 from wayline.tool_registry.adapters.tables.authorization_table import AuthorizationTable
 from wayline.tool_registry.settings import Settings
 from wayline.tool_registry.token_owner import TokenOwner
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from wayline.tool_registry.adapters.oauth.server_auth import ServerAuth
 
 ANSWER_S = 15.0
-"""How long an authorization server may take for one answer."""
+"""How long an authorization server may be silent; how long it may take in all is in `oauth_flow.py`."""
 CONNECTIONS = 4
 
 
@@ -26,6 +27,7 @@ class ServerAuthFactory:
     """Makes the authentication of one server's requests, with a client that reaches what a tenant's server may be."""
 
     table: AuthorizationTable
+    renewals: TokenRenewals
     settings: Settings
 
     def of(self, tenant: str, config: ServerConfig, name: str, user_id: str = "") -> MakeAuth | None:
@@ -37,7 +39,9 @@ class ServerAuthFactory:
         def make(add_secret: AddSecret) -> ServerAuth:
             from wayline.tool_registry.adapters.oauth.server_auth import ServerAuth
 
-            return ServerAuth(self.table, owner, url, http=self.client, add_secret=add_secret, scope_is_fixed=fixed)
+            return ServerAuth(
+                self.table, self.renewals, owner, url, http=self.client, add_secret=add_secret, scope_is_fixed=fixed
+            )
 
         return make
 

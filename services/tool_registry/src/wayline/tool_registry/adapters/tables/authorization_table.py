@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
@@ -24,6 +25,14 @@ USERS_MAX = 10_000
 """Users that may be logged in to one server."""
 
 Secrets = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ClaimedTokens:
+    """Tokens, and whether it is this replica that renews them now."""
+
+    tokens: Secrets
+    ours: bool
 
 
 class AuthorizationTable:
@@ -86,13 +95,26 @@ class AuthorizationTable:
         row = (tenant, server, after, user_id, limit)
         return [ServerLogin(**one) for one in await self._store.fetch(tenant, self._sql.logins_of_server, *row)]
 
-    async def renew(self, owner: TokenOwner, refresh: Callable[[Secrets], Awaitable[Secrets | None]]) -> Secrets | None:
-        """Renew tokens by `refresh`, one at a time across replicas; what it returns None for is refused for good."""
+    async def claim(self, owner: TokenOwner, claim: str, *, for_s: float) -> ClaimedTokens | None:
+        """Return an owner's tokens, and whether they are now ours to renew; None: there are none, or they are refused.
+
+        Raises CannotOpen.
+        """
+        row = await self._store.fetchrow(owner.tenant, self._sql.claim_authorization, *owner.row, claim, for_s)
+        held = self._usable(owner, row)
+        return None if row is None or held is None else ClaimedTokens(held, ours=row["claimed"])
+
+    async def end_claim(self, owner: TokenOwner, claim: str) -> None:
+        """Let others renew the tokens."""
+        await self._store.fetchval(owner.tenant, self._sql.end_claim, *owner.row, claim)
+
+    async def change(self, owner: TokenOwner, change: Callable[[Secrets], Secrets | None]) -> Secrets | None:
+        """Change tokens by `change`, which asks nobody, and return them; None: they are refused for good."""
         async with self._store.tenant(owner.tenant) as conn:
             held = self._usable(owner, await conn.fetchrow(self._sql.lock_authorization, *owner.row))
             if held is None:
                 return None
-            fresh = await refresh(held)
+            fresh = change(held)
             if fresh is None:
                 await conn.execute(self._sql.refuse_authorization, *owner.row)
             elif fresh is not held:
