@@ -100,7 +100,7 @@ def told(events: list[e.Event], cuts: set[int]) -> dict[str, dict[Any, Any]]:
     return tables
 
 
-JSON = ("usage", "costs", "citations", "waiting_for")
+JSON = ("usage", "costs", "citations", "waiting_for", "beyond")
 
 
 def endings() -> list[list[e.Event]]:

@@ -76,7 +76,7 @@ class JobOptions(Frozen):
     dry_run: bool = Field(default=False, description="Decide the route and its predicted cost; run nothing.")
 
 
-YOUNGER_OPTIONS = ("agent_style", "tools", "web_search", "memory", "images", "show_reasoning")
+YOUNGER_OPTIONS = ("agent_style", "tools", "web_search", "memory", "images", "show_reasoning", "provider_patience_s")
 """Options that stored hashes of submissions know nothing of."""
 INPUT_SHOWN_MAX = 200
 """Characters of a job's input that lists and details show; its log has the whole."""

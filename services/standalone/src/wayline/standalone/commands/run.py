@@ -56,6 +56,12 @@ ShowReasoning = Annotated[
 MaxSteps = Annotated[int | None, typer.Option(help="At most so many steps.")]
 MaxOutputTokens = Annotated[int | None, typer.Option(help="At most so many tokens an answer.")]
 MaxSeconds = Annotated[float | None, typer.Option(callback=finite, help="At most so long.")]
+ProviderPatience = Annotated[
+    float | None,
+    typer.Option(
+        "--provider-patience", metavar="SECONDS", min=0, help="How long it waits, parked, for a provider that is away."
+    ),
+]
 BudgetUsd = Annotated[str | None, typer.Option("--budget", metavar="USD", help="At most so many dollars.")]
 AtCap = Annotated[
     Literal["partial", "park"] | None,
@@ -93,6 +99,7 @@ def run(
     max_steps: MaxSteps = None,
     max_output_tokens: MaxOutputTokens = None,
     max_seconds: MaxSeconds = None,
+    provider_patience_s: ProviderPatience = None,
     budget_usd: BudgetUsd = None,
     at_cap: AtCap = None,
     required_tools: RequiredTools = None,
@@ -115,6 +122,7 @@ def run(
         max_steps=max_steps,
         max_output_tokens=max_output_tokens,
         max_seconds=max_seconds,
+        provider_patience_s=provider_patience_s,
         budget_usd=budget_usd,
         at_cap=at_cap,
         required_tools=required_tools or None,
