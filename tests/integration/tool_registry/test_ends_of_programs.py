@@ -19,6 +19,7 @@ import uvloop
 from wayline.contracts.server_config import ProgramLimits, ServerConfig
 from wayline.testkit import until
 from wayline.tool_registry.adapters.connection.program_policy import ProgramPolicy
+from wayline.tool_registry.adapters.connection.program_streams import RESULT_BYTES
 from wayline.tool_registry.adapters.connection.transport import Confinement, Transport
 from wayline.tool_registry.adapters.programs.jails import Jails
 from wayline.tool_registry.adapters.web.document_reader import CannotRead, DocumentReader
@@ -54,7 +55,7 @@ def run(request: pytest.FixtureRequest) -> Run:
 async def started(code: str, *args: str, confined: Confinement | None = LIMITED) -> AsyncIterator[tuple[Any, ...]]:
     """Start a program of Python, and yield the messages that it sends and its transport."""
     server = ServerConfig(command=sys.executable, args=("-c", code, *args))
-    transport = Transport(server, connections_max=1, confined=confined)
+    transport = Transport(server, connections_max=1, confined=confined, result_bytes=RESULT_BYTES)
     async with asyncio.timeout(WITHIN_S), transport.opened(), transport.target() as (incoming, _):
         yield incoming, transport
 
@@ -246,7 +247,7 @@ def test_a_program_that_cannot_be_run_says_why(run: Run, tmp_path: Path):
     async def main() -> None:
         errors = (tmp_path / "errors").open("w")
         server = ServerConfig(command=str(broken))
-        transport = Transport(server, connections_max=1, confined=LIMITED, errors_to=errors)
+        transport = Transport(server, connections_max=1, confined=LIMITED, result_bytes=RESULT_BYTES, errors_to=errors)
         async with asyncio.timeout(WITHIN_S), transport.opened(), transport.target() as (incoming, _):
             with pytest.raises(anyio.EndOfStream):
                 await incoming.receive()

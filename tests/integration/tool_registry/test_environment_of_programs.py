@@ -13,6 +13,7 @@ import pytest
 from wayline.contracts.server_config import ServerConfig
 from wayline.testkit import until
 from wayline.tool_registry.adapters.connection.program_policy import ProgramPolicy
+from wayline.tool_registry.adapters.connection.program_streams import RESULT_BYTES
 from wayline.tool_registry.adapters.connection.transport import Confinement, Transport
 from wayline.tool_registry.adapters.programs.jails import Jails
 
@@ -44,7 +45,7 @@ async def _told(file: Path, confined: Confinement | None, env: dict[str, str]) -
     server = ServerConfig.model_validate(
         {"command": sys.executable, "args": ["-c", TELL, str(file)], "env": {"TOKEN": "secret", **env}}
     )
-    transport = Transport(server, connections_max=1, confined=confined)
+    transport = Transport(server, connections_max=1, confined=confined, result_bytes=RESULT_BYTES)
     async with transport.opened(), transport.target():
         await until(file.exists, why="the program has told")
 

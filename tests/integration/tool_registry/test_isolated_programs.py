@@ -22,6 +22,7 @@ from wayline.guarded_http import AddressPolicy
 from wayline.simulator.website import Page, Website
 from wayline.testkit import until
 from wayline.tool_registry.adapters.connection.program_policy import ProgramPolicy
+from wayline.tool_registry.adapters.connection.program_streams import RESULT_BYTES
 from wayline.tool_registry.adapters.connection.transport import Confinement, Transport
 from wayline.tool_registry.adapters.programs.jails import JailLimits, Jails, Network, user_of
 from wayline.tool_registry.processes import confined_program
@@ -264,7 +265,8 @@ def test_a_machine_that_cannot_isolate_refuses_programs(place: Path, monkeypatch
     monkeypatch.setattr(confined_program, "__file__", "/nowhere/confined_program.py")
     policy = ProgramPolicy("acme", Jails(place / "programs"))
     server = ServerConfig(command=sys.executable, args=("-c", f"open({str(place / 'ran')!r}, 'w')"))
-    transport = Transport(server, connections_max=1, confined=Confinement(private=True, programs=policy))
+    confined = Confinement(private=True, programs=policy)
+    transport = Transport(server, connections_max=1, confined=confined, result_bytes=RESULT_BYTES)
 
     async def connect() -> str:
         try:
