@@ -53,8 +53,9 @@ async def before(database: Database, tmp_path: Path, owner: Any) -> AsyncIterato
         if file.name[:4] <= LAST_BEFORE:
             shutil.copy(file, tmp_path)
     await migrated(database, tmp_path)
-    # Of later columns the statements of today need this one.
+    # Of later columns the statements of today need these.
     await owner("ALTER TABLE retrieval.originals ADD COLUMN text_tokens bigint")
+    await owner("ALTER TABLE retrieval.documents ADD COLUMN trust text NOT NULL DEFAULT 'trusted'")
     store = await open_store(database.as_role(ROLE, PASSWORD), pool_size=2, wait_s=5)
     await store_documents(store)
     yield store, await words_of(owner)

@@ -122,13 +122,19 @@ def test_run_asks_for_what_its_options_say(wayline: Installed):
         "max_steps": 3,
         "max_output_tokens": 200,
         "max_seconds": 60.0,
+        "provider_patience_s": 90.0,
         "budget_usd": "0.05",
         "at_cap": "park",
         "required_tools": ["search_knowledge", "get_current_time"],
         "lane": "batch",
         "when_busy": "refuse",
     }
-    flags = {"budget_usd": "budget", "required_tools": "require-tool", "tools": "tool"}
+    flags = {
+        "budget_usd": "budget",
+        "provider_patience_s": "provider-patience",
+        "required_tools": "require-tool",
+        "tools": "tool",
+    }
     words = [
         word
         for name, value in asked.items()
@@ -208,9 +214,10 @@ def test_what_is_shown_of_an_agent_can_be_saved_again(wayline: Installed):
 def test_an_agent_that_is_removed_takes_no_more_jobs(wayline: Installed):
     assert wayline.wayline("agents", "put", "brief", "-", stdin="{}").returncode == 0
 
-    outputs = [wayline.wayline("agents", "remove", "brief").stdout for _ in range(2)]
+    removed, nothing = (wayline.wayline("agents", "remove", "brief") for _ in range(2))
 
-    assert outputs == ["brief is removed\n", "there is no agent brief\n"]
+    assert removed.stdout == "brief is removed\n"
+    assert (nothing.returncode, "no agent 'brief'" in nothing.stderr) == (1, True), nothing.stderr
     refused = json.loads(wayline.wayline("run", "x", "--agent", "brief", "--json").stdout)
     assert refused["error"]["code"] == "unknown_agent"
 

@@ -70,7 +70,7 @@ def remove_agent(name: str, as_json: AsJson = False) -> None:
     answer(
         lambda client: client.delete(f"/v1/agents/{name}"),
         as_json=as_json,
-        draw=lambda reply: f"{name} is removed" if reply["deleted"] else f"there is no agent {name}",
+        draw=lambda _: f"{name} is removed",
     )
 
 

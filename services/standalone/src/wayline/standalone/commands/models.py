@@ -55,7 +55,7 @@ def remove_model(name: Name, as_json: AsJson = False) -> None:
     answer(
         lambda client: client.delete(path),
         as_json=as_json,
-        draw=lambda reply: f"{name} is removed" if reply["deleted"] else f"no card of your own is called {name}",
+        draw=lambda _: f"{name} is removed",
     )
 
 

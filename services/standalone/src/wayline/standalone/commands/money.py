@@ -85,5 +85,5 @@ def remove_budget(name: str, as_json: AsJson = False) -> None:
     answer(
         lambda client: client.delete(f"/v1/budgets/{name}"),
         as_json=as_json,
-        draw=lambda reply: f"{name} is removed" if reply["deleted"] else f"there is no budget {name}",
+        draw=lambda _: f"{name} is removed",
     )

@@ -132,5 +132,5 @@ def delete(name: Name, as_json: AsJson = False) -> None:
     answer(
         lambda client: client.delete(f"/v1/schedules/{name}"),
         as_json=as_json,
-        draw=lambda reply: f"{name} is deleted" if reply["deleted"] else f"there is no schedule {name}",
+        draw=lambda _: f"{name} is deleted",
     )
