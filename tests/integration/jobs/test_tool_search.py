@@ -88,7 +88,8 @@ async def test_a_found_tool_is_called_and_no_prompt_is_rewritten(platform: Platf
         return Say(text=found[-1])
 
     async with bank() as server, ChatServer(script) as chat:
-        await started(platform, chat, server, tools=("*",))
+        # With steps to spare: before its last one a job is told so, which is a note of its own.
+        await started(platform, chat, server, tools=("*",), max_steps=10)
         await platform.submit("j1", agent="banker", model="chat/m")
         ended = await platform.wait_for("j1")
 
