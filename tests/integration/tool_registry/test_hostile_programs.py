@@ -67,7 +67,7 @@ async def test_a_line_of_fifty_megabytes_fails_its_call_alone(platform):
     after = await bad.call("bad__look", job="j2")
 
     assert reply.error is not None
-    assert "50000000 bytes is above the limit" in reply.error.message
+    assert "its 50000000 bytes are above the limit" in reply.error.message
     assert [int(after.content)] == bad.pids("bad")
     await bad.neighbour_is_untouched()
 

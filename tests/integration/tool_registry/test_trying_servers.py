@@ -43,6 +43,7 @@ ALLOWED: dict[str, Any] = {
     "programs": "unconfined",
     "private_servers": True,
 }
+KEYLESS = '{"jsonrpc": "2.0", "id": null, "error": {"code": -32001, "message": "no key"}}'
 NOTES = """
 import os, sys
 from pathlib import Path
@@ -248,7 +249,8 @@ async def test_a_variable_that_decides_what_runs_is_not_tried(platform):
         {"LD_PRELOAD": "/tmp/evil.so"},
         {"PYTHONWARNINGS": "all:0:antigravity.x:0:0", "BROWSER": f"/bin/sh -c 'touch {trace(platform)}' #%s"},
     ):
-        with pytest.raises(Reject, match="may decide which code runs"):
+        refused = f"{', '.join(env)} in `env`: WAYLINE_TOOL_REGISTRY_COMMANDS allows "
+        with pytest.raises(Reject, match=refused):
             await tried(platform, **program(platform, env=env))
 
     assert not trace(platform).exists()
@@ -311,7 +313,9 @@ async def test_masks_send_no_secret_to_another_url(platform):
             "<p>no</p>",
             "401 Unauthorized: it needs a login (`wayline mcp add … --oauth`)",
         ),
-        (401, {}, '{"error": "no key"}', "401 Unauthorized: its key in `headers` is missing or wrong"),
+        (401, {}, '{"error": "no key"}', "401 Unauthorized: its key in `headers` is missing or wrong; it says: no key"),
+        (401, {}, KEYLESS, "401 Unauthorized: its key in `headers` is missing or wrong; it says: no key"),
+        (403, {}, '{"error": "closed"}', "the server answered 403 Forbidden; it says: closed"),
         (403, {"Content-Encoding": "gzip"}, "x", "the server answered 403 Forbidden"),
         (599, {}, "", "the server answered 599"),
         (500, {}, '{"jsonrpc": "2.0", "id": null, "error": {"code": -32603, "message": "out of ink"}}', "out of ink"),

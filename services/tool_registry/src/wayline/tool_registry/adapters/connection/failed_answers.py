@@ -53,12 +53,18 @@ class FailedAnswer(httpx2.AsyncByteStream):
             words = said.words or "the server does not know its session any more"
             return own_error(Proof.SESSION_ENDED, words, call_id=call_id)
         if said.verdict is Verdict.REFUSED:
-            return own_error(Proof.REFUSED, said.words, call_id=call_id, code=said.code, data=said.data)
+            return own_error(Proof.REFUSED, self._words(said), call_id=call_id, code=said.code, data=said.data)
         # With the codes that the library gives such failures.
         code = METHOD_NOT_FOUND if answer.status_code == HTTPStatus.NOT_FOUND else INTERNAL_ERROR
         refused = answer.status_code < HTTPStatus.INTERNAL_SERVER_ERROR and answer.status_code not in LATE_STATUSES
         proof = Proof.REFUSED if refused and said.verdict is Verdict.UNKNOWN else Proof.UNKNOWN
         return own_error(proof, why_failed(answer), call_id=call_id, code=code)
+
+    def _words(self, said: Answer) -> str:
+        """Return a server's own words; they alone do not say that a key is wanted, nor, without a code, what failed."""
+        if said.code and self._answer.status_code != HTTPStatus.UNAUTHORIZED:
+            return said.words
+        return f"{why_failed(self._answer)}; it says: {said.words}"
 
     async def _read(self) -> Answer:
         body = bytearray()
