@@ -9,7 +9,7 @@ import pytest
 
 from wayline.contracts.jobs import Cancel, Due, Expire, RaiseBudget, Signal
 from wayline.contracts.tenants import CreateTenant, Tenant
-from wayline.journal import signals_held
+from wayline.journal import JobLog, signals_held
 from wayline.testkit import Platform, until
 
 SHARE = 200
@@ -22,6 +22,12 @@ async def with_acme(platform: Platform, *services: str) -> None:
     """Start services and make a second tenant."""
     await platform.start("router", *services)
     await platform.bus.ask(CreateTenant(tenant="acme"), Tenant)
+
+
+async def queue_acmes(platform: Platform, job_id: str) -> None:
+    """Submit a job of the second tenant and wait for its log: the end of a wait is kept for no job without one."""
+    await platform.publish({"agent": "assistant", "input": "go", "job_id": job_id}, tenant="acme")
+    await until(JobLog(platform.bus, "acme", job_id).last, why="the job is accepted")
 
 
 async def limit_signals(platform: Platform) -> None:
@@ -45,6 +51,7 @@ async def flood(platform: Platform, *, wave: int) -> None:
 async def test_a_tenant_cannot_fill_the_stream_of_signals(platform: Platform, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("WAYLINE_SIGNALS_PER_TENANT_MAX", str(SHARE))
     await with_acme(platform)
+    await queue_acmes(platform, "j2")
     await limit_signals(platform)
     first = Signal(tenant="acme", job_id="j0", signal=Cancel())
     await platform.bus.publish(first, msg_id=first.msg_id)
@@ -81,6 +88,7 @@ async def test_signals_of_ended_jobs_are_forgotten_first(platform: Platform, mon
 
 async def test_no_client_can_use_up_another_tenants_expiry_id(platform: Platform):
     await with_acme(platform)
+    await queue_acmes(platform, "j1")
     js = platform.client.jetstream()
     for guess in ("acme/j1:expire:w1", "router:1:0", "router:2:0"):
         await js.publish("signals.default.x", CANCEL, headers={"Nats-Msg-Id": guess})

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from mcp import Client
+from mcp import Client, MCPError
 
 from wayline.contracts.jobs import Status
 from wayline.executor.settings import Settings as ExecutorSettings
@@ -181,11 +181,12 @@ async def test_the_same_key_again_is_the_same_job(platform: Platform):
             arguments = {"agent": "helper", "input": "go"}
             first = await client.call_tool("run_agent", arguments, meta={"wayline/key": "k"})
             again = await client.call_tool("run_agent", arguments, meta={"wayline/key": "k"})
-            other = await client.call_tool("run_agent", {**arguments, "input": "no"}, meta={"wayline/key": "k"})
+            with pytest.raises(MCPError) as refused:
+                await client.call_tool("run_agent", {**arguments, "input": "no"}, meta={"wayline/key": "k"})
 
     assert first.structured_content == again.structured_content
     assert len(chat.calls) == 1
-    assert (other.is_error, other.meta["wayline/error"]) == (True, "job_id_conflict")
+    assert refused.value.error.data["code"] == "key_reused"
 
 
 async def test_what_cannot_run_is_refused_before_it_is_on_the_bus(platform: Platform):
