@@ -69,7 +69,7 @@ def test_a_server_is_tried_saved_disabled_and_removed(fresh: Installed):
     assert "notes__note" not in tools
     assert enabled.stdout.startswith("notes is ")
     assert "notes is removed" in removed.stdout
-    assert "there is no server notes of your own" in nothing.stdout
+    assert (nothing.returncode, nothing.stderr) == (1, "wayline: no server 'notes'\n")
     assert (again.returncode, "notes is saved already" in again.stderr) == (1, True)
     assert changed.returncode == 0, changed.stdout + changed.stderr
     assert (kept["untrusted"], kept["effects"], kept["args"]) == (False, {"note": "once"}, [str(file)])

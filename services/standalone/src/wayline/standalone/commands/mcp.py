@@ -230,7 +230,7 @@ def remove(name: ServerName, as_json: AsJson = False) -> None:
     answer(
         lambda client: client.delete(f"/v1/mcp/servers/{name}"),
         as_json=as_json,
-        draw=lambda reply: f"{name} is removed" if reply["deleted"] else f"there is no server {name} of your own",
+        draw=lambda _: f"{name} is removed",
     )
 
 
