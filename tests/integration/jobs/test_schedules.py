@@ -127,8 +127,13 @@ async def test_three_routers_fire_every_moment_once(platform: Platform):
 
 
 async def test_a_changed_schedule_does_not_fire_by_its_old_plan(platform: Platform):
-    # It has looked once, and answers only.
+    await platform.start("router")
+    await put(platform, "before", cron=HOURLY)
+    await platform.stop("router")
+    await make_due(platform, "before")
     await platform.start("router", router=RouterSettings(schedules_every_s=3_600))
+    # From here on this router answers only: it has looked, and looks again in an hour.
+    await fired(platform, "before")
     for name in ("changed", "deleted", "renewed", "disabled"):
         await put(platform, name, at=soon(3_600))
         await make_due(platform, name)
@@ -146,7 +151,7 @@ async def test_a_changed_schedule_does_not_fire_by_its_old_plan(platform: Platfo
     assert (changed.version, renewed.version, disabled.next_at) == (2, 1, None)
     listed = await platform.bus.ask(ListSchedules(tenant="default"), ScheduleList)
     fires = {one.name: len(one.firings) for one in listed.schedules}
-    assert fires == {"changed": 0, "disabled": 0, "renewed": 0, "witness": 1}
+    assert fires == {"before": 1, "changed": 0, "disabled": 0, "renewed": 0, "witness": 1}
 
 
 async def test_a_schedule_that_was_away_fires_once_for_the_newest_moment(platform: Platform):

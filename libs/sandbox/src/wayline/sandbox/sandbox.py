@@ -41,6 +41,8 @@ class Sandbox:
         self._closed = False
         self._computing: set[int] = set()
         """The processes of turns under way."""
+        self._unwanted: set[asyncio.Task[None]] = set()
+        """Checkouts whose turn was cancelled, until their workers have ended."""
         self._settings = {
             "min_processes": 0,
             "max_processes": workers_max,
@@ -55,6 +57,7 @@ class Sandbox:
         self._closed = True
         for pid in self._computing:
             _kill(pid)
+        await asyncio.gather(*self._unwanted)
         await self._open.aclose()
 
     async def __aenter__(self) -> Sandbox:
@@ -91,10 +94,8 @@ class Sandbox:
         pool = await self._opened()
         async with AsyncExitStack() as stack:
             session = pool.checkout(**self._checkout(program, checked=checked))
-            try:
-                await stack.enter_async_context(session)
-            except TimeoutError:
-                raise Unavailable("a worker process for programs") from None
+            await self._enter(session)
+            stack.push_async_exit(session)
             try:
                 with self._killed_if_cancelled(session.worker_pid):
                     return await run(session)
@@ -104,6 +105,24 @@ class Sandbox:
                 return turn.raised(error)
             except monty.MontyCrashedError:
                 return turn.failed("stopped", "it took too long, or needed more memory or stack than it may have")
+
+    async def _enter(self, session: monty.AsyncMontySession) -> None:
+        """Wait for a worker. The pool loses one whose checkout is cancelled, so that goes on, and its worker ends."""
+        entering = asyncio.ensure_future(session.__aenter__())
+        try:
+            await asyncio.shield(entering)
+        except TimeoutError:
+            raise Unavailable("a worker process for programs") from None
+        except asyncio.CancelledError:
+            leaving = asyncio.create_task(self._leave(session, entering))
+            self._unwanted.add(leaving)
+            leaving.add_done_callback(self._unwanted.discard)
+            raise
+
+    async def _leave(self, session: monty.AsyncMontySession, entering: asyncio.Future[Any]) -> None:
+        with suppress(TimeoutError, monty.MontyError):
+            await entering
+            await session.__aexit__(None, None, None)
 
     @contextmanager
     def _killed_if_cancelled(self, pid: int | None) -> Iterator[None]:
