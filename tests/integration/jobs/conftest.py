@@ -28,19 +28,23 @@ async def platform(platform: Platform, request: pytest.FixtureRequest) -> AsyncI
         assert await differences(platform.bus) == []
 
 
-async def index_document(platform: Platform, document_id: str, name: str, text: str) -> None:
-    """Index a document and wait until it can be found."""
+async def index_document(
+    platform: Platform, document_id: str, name: str, text: str, *, status: str = "ready"
+) -> Document:
+    """Index a document and wait until it can be found, or until it has failed where a test expects that."""
     document = IndexDocument(tenant="default", document_id=document_id, name=name, text=text)
     await platform.bus.publish(document, msg_id=document_id)
 
-    async def ready() -> bool:
+    async def indexed() -> Document | None:
         try:
             stored = await platform.bus.ask(GetDocument(tenant="default", document_id=document_id), Document)
         except WaylineError:
-            return False
-        return stored.status == "ready"
+            return None
+        return stored if stored.status in ("ready", "failed") else None
 
-    await until(ready, why="the document is indexed")
+    indexed_document = await until(indexed, why="the document is indexed")
+    assert indexed_document.status == status, indexed_document.error
+    return indexed_document
 
 
 @pytest.fixture

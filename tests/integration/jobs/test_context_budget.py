@@ -161,7 +161,7 @@ async def test_a_budgeted_job_stays_below_its_budget_and_recalls(platform: Platf
 async def test_a_budget_holds_where_no_summary_can_be_had(platform: Platform):
 
     async with Simulator(reads) as simulator:
-        simulator.faults = lambda asked: Fault(error="overloaded") if aside(asked) else Fault()
+        simulator.faults = lambda asked: Fault(error="spend_cap", status=400) if aside(asked) else Fault()
         events = await read_book(platform, simulator, CLAUDE)
 
     answered = [event for event in events if isinstance(event, e.ModelCompleted)]

@@ -281,6 +281,7 @@ async def test_a_reconcile_tool_says_what_became_of_its_key(
     monkeypatch.setattr(bus_service, "SILENT_MAX_S", 0.3)
     desk = Desk(registry, stack)
     booked: list[str] = []
+    told = asyncio.Event()
 
     async def outcome(call: Call) -> str | None:
         return "booked" if call.key in booked else None
@@ -288,11 +289,12 @@ async def test_a_reconcile_tool_says_what_became_of_its_key(
     @desk.tools.tool(effect="reconcile", outcome=outcome)
     async def book(call: Call) -> str:
         booked.append(call.key)
-        await asyncio.sleep(3600)
-        return "never said"
+        await told.wait()
+        return "said too late"
 
     await desk.start()
     reply = await called(registry, call_of("book"))
+    told.set()
 
     assert (reply.status, reply.content, len(booked)) == ("success", "booked", 1)
 
