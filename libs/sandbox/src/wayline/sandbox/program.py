@@ -22,6 +22,8 @@ class Program:
     """What its clocks show, for as long as it runs."""
     seed: str
     """Of its random numbers."""
+    tenant: str = ""
+    """Whose share of the workers it takes."""
 
     @cached_property
     def hash(self) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, suppress
 from typing import Any
 
 import pydantic_monty as monty
@@ -19,9 +19,13 @@ from wayline.sandbox.program import Answer, Failed, Program, Suspended, Turn
 WORKERS_MAX = 4
 """Programs that compute at once; those that wait for their calls have no process."""
 WORKER_WAIT_S = 60.0
+"""How long a program waits in all for a worker: its tenant's turn, and the process."""
 TURN_GRACE_S = 10.0
 """How long a turn may take beyond the seconds in which it may compute: its type check, and what passes the pipe."""
 LIMIT_GRACE_S = 1.0
+
+TakeTurn = Callable[[str], AbstractAsyncContextManager[None]]
+"""Waits until a tenant's next program may have a worker, and holds that place."""
 
 
 class Sandbox:
@@ -33,8 +37,12 @@ class Sandbox:
         limits: Limits | None = None,
         workers_max: int = WORKERS_MAX,
         worker_wait_s: float = WORKER_WAIT_S,
+        take_turn: TakeTurn | None = None,
     ) -> None:
+        """Make a sandbox; `take_turn` shares its workers out between tenants, without it the first comes first."""
         self._limits = limits or Limits()
+        self._take_turn = take_turn
+        self._worker_wait_s = worker_wait_s
         self._open = AsyncExitStack()
         self._opening = asyncio.Lock()
         self._pool: monty.AsyncMonty | None = None
@@ -93,6 +101,7 @@ class Sandbox:
     ) -> Turn:
         pool = await self._opened()
         async with AsyncExitStack() as stack:
+            await self._wait_for_turn(program, stack)
             session = pool.checkout(**self._checkout(program, checked=checked))
             await self._enter(session)
             stack.push_async_exit(session)
@@ -105,6 +114,16 @@ class Sandbox:
                 return turn.raised(error)
             except monty.MontyCrashedError:
                 return turn.failed("stopped", "it took too long, or needed more memory or stack than it may have")
+
+    async def _wait_for_turn(self, program: Program, stack: AsyncExitStack) -> None:
+        """Have a worker free for the program's tenant until the stack ends. Raises Unavailable."""
+        if self._take_turn is None:
+            return
+        try:
+            async with asyncio.timeout(self._worker_wait_s):
+                await stack.enter_async_context(self._take_turn(program.tenant))
+        except TimeoutError:
+            raise Unavailable("a worker process for programs", detail="its tenant has its share of them") from None
 
     async def _enter(self, session: monty.AsyncMontySession) -> None:
         """Wait for a worker. The pool loses one whose checkout is cancelled, so that goes on, and its worker ends."""

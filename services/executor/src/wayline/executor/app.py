@@ -6,6 +6,7 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from wayline.chassis import Bus, BusSettings, Service, asks
+from wayline.chassis.concurrency.tenant_turns import TenantTurns
 from wayline.chassis.topology import RUN_BATCH, RUN_INTERACTIVE
 from wayline.contracts.models import ListProviders, Provider, ProviderList
 from wayline.executor.adapters.attachments import Attachments
@@ -27,6 +28,7 @@ from wayline.executor.settings import Settings
 from wayline.llm import Model
 from wayline.llm.endpoints import Endpoint
 from wayline.llm.offline import PROVIDER, OfflineModel
+from wayline.sandbox import Limits as ProgramLimits
 from wayline.sandbox import Sandbox
 from wayline.telemetry import BusExporter, Telemetry
 
@@ -46,7 +48,7 @@ async def build(
     models, gates, budgets = ModelProviders(bus, known, secrets=keys), ProviderGates(bus), Budgets(bus)
     histories = SessionHistories(bus, kept_max_bytes=settings.histories_kept_max_bytes)
     children = Children(bus)
-    sandbox = Sandbox(workers_max=settings.programs_at_once)
+    sandbox = sandbox_of(settings)
     services = RunServices(
         models=models,
         tools=ToolRegistry(
@@ -90,6 +92,16 @@ async def build(
         asks=[asks(ListProviders, on_list_providers, everyone=True)],
         parts=[*(Lane(bus, telemetry, services, lane, slots=n) for lane, n in slots.items() if n), gates, warmup],
         close=close,
+    )
+
+
+def sandbox_of(settings: Settings) -> Sandbox:
+    """Return workers for programs, shared out between tenants."""
+    turns = TenantTurns(settings.programs_at_once, per_tenant_max=settings.programs_per_tenant_max)
+    return Sandbox(
+        limits=ProgramLimits(execution_s_max=settings.program_seconds_max),
+        workers_max=settings.programs_at_once,
+        take_turn=turns.turn,
     )
 
 

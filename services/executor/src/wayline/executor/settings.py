@@ -9,6 +9,7 @@ from wayline.chassis.settings import EnvironmentSettings
 from wayline.executor.adapters.attachments import CACHED_MAX_BYTES, SENT_MAX_BYTES
 from wayline.executor.prompt.shorten import RESULT_TOKENS_MAX
 from wayline.llm.endpoints import EndpointSettings
+from wayline.sandbox.limits import EXECUTION_S_MAX
 from wayline.sandbox.sandbox import WORKERS_MAX
 
 
@@ -39,6 +40,12 @@ class Settings(EnvironmentSettings, EndpointSettings):
     )
     programs_at_once: int = Field(
         default=WORKERS_MAX, ge=1, description="Programs of agents with `code` that compute at once; others wait."
+    )
+    programs_per_tenant_max: int = Field(
+        default=2, ge=1, description="Of them of one tenant: its next ones wait, though others have a place left."
+    )
+    program_seconds_max: float = Field(
+        default=EXECUTION_S_MAX, gt=0, description="How long one program may compute in all; its waits are not counted."
     )
     snapshot_keys: SecretStr | None = Field(
         default=None,

@@ -93,7 +93,8 @@ class _Running:
         self._call = call
         self._step = job.model.step
         self._owner = SnapshotOwner(job.tenant, job.job_id, self._step, call.wanted.call)
-        self._program = Program(code_of(call.meant), stubs_of(job), now=job.code.began_at, seed=call.key)
+        text, stubs = code_of(call.meant), stubs_of(job)
+        self._program = Program(text, stubs, now=job.code.began_at, seed=call.key, tenant=job.tenant)
         self._turn: Turn | None = None
         self._calling: dict[asyncio.Task[ToolReply | RepeatedResult], Call] = {}
         self._since_s = time.monotonic()

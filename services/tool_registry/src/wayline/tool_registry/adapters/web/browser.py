@@ -15,12 +15,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
+from wayline.chassis.concurrency.tenant_turns import TenantTurns
 from wayline.guarded_http import AddressPolicy
 from wayline.guarded_http.proxy import GuardedProxy
 from wayline.tool_registry.adapters.programs.jails import HOME, JailLimits, Jails, Network, guarded
 from wayline.tool_registry.adapters.programs.program_network import PORT
 from wayline.tool_registry.processes.pipes import close_pipes
-from wayline.tool_registry.web.tenant_slots import TenantSlots
 
 SCRIPTS_MS: Final = 5_000
 """How long scripts may run by their own clock, which skips what they wait for."""
@@ -74,12 +74,12 @@ class Browser:
         self._policy = policy
         self._page_max_bytes = page_max_bytes
         self._timeout_s = timeout_s
-        self._slots = TenantSlots(BROWSERS_MAX)
+        self._slots = TenantTurns(BROWSERS_MAX)
 
     async def render(self, tenant: str, url: str) -> bytes:
         """Return the document of a page, as HTML in UTF-8, after its scripts ran. Raises CannotRender."""
         try:
-            async with asyncio.timeout(self._timeout_s), self._slots.slot(tenant):
+            async with asyncio.timeout(self._timeout_s), self._slots.turn(tenant):
                 return await (self._unconfined(url) if self._jails is None else self._jailed(tenant, url, self._jails))
         except TimeoutError:
             raise CannotRender(f"the browser did not show it within {self._timeout_s:g} s") from None

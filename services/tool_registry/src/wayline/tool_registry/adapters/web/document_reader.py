@@ -8,9 +8,9 @@ import sys
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from wayline.chassis.concurrency.tenant_turns import TenantTurns
 from wayline.tool_registry.processes.pipes import close_pipes
 from wayline.tool_registry.processes.reader_process import LENGTH_BYTES
-from wayline.tool_registry.web.tenant_slots import TenantSlots
 
 READ_S = 15.0
 """One document, with the time that a new process takes to start."""
@@ -51,7 +51,7 @@ class DocumentReader:
     """Reads a few documents at once, one of each tenant, each in a process that can be killed."""
 
     def __init__(self, *, readers_max: int = 2, read_s: float = READ_S) -> None:
-        self._slots = TenantSlots(readers_max)
+        self._slots = TenantTurns(readers_max)
         self._idle: list[_ReaderProcess] = []
         self._read_s = read_s
 
@@ -62,7 +62,7 @@ class DocumentReader:
         about = json.dumps({"kind": kind, "charset": charset, "url": url}).encode()
         reading = False
         try:
-            async with asyncio.timeout_at(deadline), self._slots.slot(tenant):
+            async with asyncio.timeout_at(deadline), self._slots.turn(tenant):
                 reading = True
                 answer = await self._answer(about, content)
         except TimeoutError:

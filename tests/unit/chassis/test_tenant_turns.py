@@ -1,4 +1,4 @@
-"""Tenants take turns at the slots, one at a time each."""
+"""Tenants take turns at the slots, and none holds more than its share of them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import asyncio
 
 import pytest
 
-from wayline.tool_registry.web.tenant_slots import TenantSlots
+from wayline.chassis.concurrency.tenant_turns import TenantTurns
 
 
 class Users:
     """Tasks that hold slots until they are told to give them back."""
 
-    def __init__(self, slots_max: int) -> None:
-        self.slots = TenantSlots(slots_max)
+    def __init__(self, slots_max: int, per_tenant_max: int = 1) -> None:
+        self.slots = TenantTurns(slots_max, per_tenant_max=per_tenant_max)
         self.holding: list[str] = []
         self._ends: dict[str, asyncio.Event] = {}
         self.tasks: dict[str, asyncio.Task[None]] = {}
@@ -30,7 +30,7 @@ class Users:
         await settle()
 
     async def _use(self, name: str) -> None:
-        async with self.slots.slot(name[0]):
+        async with self.slots.turn(name[0]):
             self.holding.append(name)
             try:
                 await self._ends[name].wait()
@@ -51,6 +51,17 @@ async def test_a_tenant_holds_one_slot_though_another_is_free():
     assert users.holding == ["a1", "b1"]
     await users.end("a1")
     assert users.holding == ["b1", "a2"]
+
+
+async def test_a_tenant_holds_its_share_and_leaves_the_rest_to_others():
+    users = Users(4, per_tenant_max=2)
+    await users.ask("a1", "a2", "a3", "a4", "b1", "b2", "c1")
+
+    assert users.holding == ["a1", "a2", "b1", "b2"]
+    await users.end("a1")
+    assert users.holding == ["a2", "b1", "b2", "c1"]
+    await users.end("b1")
+    assert users.holding == ["a2", "b2", "c1", "a3"]
 
 
 async def test_a_tenant_that_had_a_slot_waits_behind_others():
@@ -77,14 +88,14 @@ async def test_one_that_no_longer_waits_leaves_its_turn():
 
 
 async def test_a_turn_that_is_given_to_a_cancelled_task_goes_on():
-    slots = TenantSlots(1)
+    slots = TenantTurns(1)
     held = asyncio.Event()
 
     async def hold(tenant: str) -> None:
-        async with slots.slot(tenant):
+        async with slots.turn(tenant):
             held.set()
 
-    async with slots.slot("a"):
+    async with slots.turn("a"):
         cancelled, other = asyncio.create_task(hold("b")), asyncio.create_task(hold("c"))
         await settle()
     cancelled.cancel()

@@ -1,27 +1,28 @@
-"""Slots that tenants share in turns: one tenant holds one at a time."""
+"""A few slots that tenants share in turns: none holds more than its share of them."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 
-class TenantSlots:
+class TenantTurns:
     """A few slots; a tenant that gives one back waits for its next behind all other tenants that wait.
 
-    A tenant never holds two, even when one is free: the next tenant would have to wait for it.
+    A tenant never holds more than its share, even when a slot is free: the next tenant would have to wait for it.
     """
 
-    def __init__(self, slots_max: int) -> None:
+    def __init__(self, slots_max: int, *, per_tenant_max: int = 1) -> None:
         self._free = slots_max
-        self._holding: set[str] = set()
+        self._per_tenant_max = per_tenant_max
+        self._holding: Counter[str] = Counter()
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
         """The tenant whose turn is next comes first."""
 
     @asynccontextmanager
-    async def slot(self, tenant: str) -> AsyncIterator[None]:
+    async def turn(self, tenant: str) -> AsyncIterator[None]:
         """Wait for a slot, and hold it."""
         await self._take(tenant)
         try:
@@ -30,7 +31,7 @@ class TenantSlots:
             self._give_back(tenant)
 
     async def _take(self, tenant: str) -> None:
-        if self._free and tenant not in self._holding:
+        if self._free and self._has_room(tenant):
             self._hold(tenant)
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -44,16 +45,21 @@ class TenantSlots:
                 self._give_back(tenant)
             raise
 
+    def _has_room(self, tenant: str) -> bool:
+        return self._holding.get(tenant, 0) < self._per_tenant_max
+
     def _hold(self, tenant: str) -> None:
         self._free -= 1
-        self._holding.add(tenant)
+        self._holding[tenant] += 1
 
     def _give_back(self, tenant: str) -> None:
         self._free += 1
-        self._holding.remove(tenant)
+        self._holding[tenant] -= 1
+        if not self._holding[tenant]:
+            del self._holding[tenant]
         if tenant in self._waiting:
             self._waiting.move_to_end(tenant)
-        # A slot has become free, and one tenant may hold one again: that is at most one turn.
+        # A slot has become free, and one tenant may hold one more again: that is at most one turn.
         if (following := self._next_turn()) is not None:
             tenant, turn = following
             self._leave(tenant, turn)
@@ -64,7 +70,7 @@ class TenantSlots:
         for tenant, turns in self._waiting.items():
             # One that was cancelled leaves by itself, once its task runs.
             alive = next((turn for turn in turns if not turn.cancelled()), None)
-            if alive is not None and tenant not in self._holding:
+            if alive is not None and self._has_room(tenant):
                 return tenant, alive
         return None
 
