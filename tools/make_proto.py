@@ -171,8 +171,10 @@ def table() -> str:
         "whole stream for 100 ms, the least it allows: two tenants that publish `order-1` within them are told of one "
         "message, and the second gets `duplicate` in its ack though nothing of its own is stored. So say `job_id` in "
         "the body and send no header: the router makes one job of whatever comes with the same id, at any distance in "
-        "time. Or begin the header with the tenant (`acme/order-1`). The gateway publishes again until its ack says no "
-        "such thing.",
+        "time. Or begin the header with the tenant: `acme/order-1`, beside `order-1` in the body. The router logs a "
+        "warning where a tenant's jobs are named by a bare header alone. The same holds for "
+        "`signals.{tenant}.{job_id}`: a cancel needs no header. The gateway publishes again until its ack says no such "
+        "thing.",
         "## Subjects",
         "\n".join(rows),
         "## Events",

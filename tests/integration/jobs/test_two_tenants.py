@@ -103,6 +103,18 @@ async def test_no_client_can_use_up_another_tenants_expiry_id(platform: Platform
     assert Signal.from_wire(stored.data or b"", stored.subject or "").signal == Expire(wait_id="w1")
 
 
+async def test_jobs_of_one_id_at_one_moment_are_two_where_the_header_names_the_tenant(platform: Platform):
+    await with_acme(platform)
+    js, body = platform.client.jetstream(), b'{"agent": "assistant", "input": "go", "job_id": "order-1"}'
+    tenants = ("default", "acme")
+
+    acks = [await js.publish(f"jobs.submit.{one}", body, headers={"Nats-Msg-Id": f"{one}/order-1"}) for one in tenants]
+
+    assert not any(ack.duplicate for ack in acks)
+    for tenant in tenants:
+        await until(JobLog(platform.bus, tenant, "order-1").last, why=f"the job of {tenant} is accepted")
+
+
 def test_two_signals_never_have_the_same_id():
     signal = Signal(tenant="acme", job_id="j1", signal=RaiseBudget())
 

@@ -9,7 +9,7 @@ from wayline.contracts import ids
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.jobs import JobOptions, SubmitJob
-from wayline.router.read_submission import caller_of, job_id_of, read_partial
+from wayline.router.read_submission import caller_of, job_id_of, may_hide_others, read_partial
 from wayline.routing import choose_limits
 
 
@@ -30,6 +30,20 @@ def test_the_bodys_id_comes_before_the_messages_own():
 def test_two_different_ids_are_refused():
     with pytest.raises(InvalidMessage, match="'theirs' but job_id in the body is 'mine'"):
         job_id_of("mine", named("theirs"))
+
+
+def test_a_message_id_may_name_the_tenant_beside_the_bodys_id():
+    assert job_id_of("order-1", named("acme/order-1")) == "order-1"
+    with pytest.raises(InvalidMessage):
+        job_id_of("order-1", named("globex/order-1"))
+
+
+def test_only_a_message_id_that_lacks_tenant_and_body_may_hide_others():
+    assert may_hide_others(None, named("order-1"))
+    assert may_hide_others(None, named("globex/order-1"))
+    assert not may_hide_others(None, named("acme/order-1"))
+    assert not may_hide_others("order-1", named("order-1"))
+    assert not may_hide_others(None, delivery())
 
 
 def test_a_derived_id_is_stable_over_redeliveries_and_unique():

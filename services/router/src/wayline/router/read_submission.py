@@ -26,10 +26,12 @@ AGENT_MAX = 64
 def job_id_of(asked: str | None, delivery: Delivery) -> str:
     """Return the body's id, else the message's own, else one derived from its place in the stream: the same each time.
 
+    Beside an id in the body the message's own may begin with the tenant: `acme/order-1` for `order-1`.
+
     Raises InvalidMessage when the body and the header name different jobs.
     """
     named = delivery.headers.get(h.MSG_ID)
-    if asked and named and ids.job_id_from(named) != asked:
+    if asked and named and named != f"{_tenant(delivery)}/{asked}" and ids.job_id_from(named) != asked:
         raise InvalidMessage(
             schema=SubmitJob.schema_id(), reason=f"{h.MSG_ID} is {named!r} but job_id in the body is {asked!r}"
         )
@@ -38,6 +40,19 @@ def job_id_of(asked: str | None, delivery: Delivery) -> str:
     if named:
         return ids.job_id_from(named)
     return f"job_{sha256(f'{delivery.sequence}/{delivery.stored_ns}'.encode()).hexdigest()[:20]}"
+
+
+def may_hide_others(asked: str | None, delivery: Delivery) -> bool:
+    """Return whether the job is named by nothing but a message id that another tenant may use as well.
+
+    The server compares message ids over the whole stream: of two tenants' the second is not stored, within its window.
+    """
+    named = delivery.headers.get(h.MSG_ID)
+    return asked is None and named is not None and not named.startswith(f"{_tenant(delivery)}/")
+
+
+def _tenant(delivery: Delivery) -> str:
+    return SubmitJob.address(delivery.subject)["tenant"]
 
 
 def require_text(job: SubmitJob) -> None:
@@ -87,7 +102,7 @@ def read_partial(delivery: Delivery) -> PartialSubmission:
     with suppress(InvalidMessage):
         job = SubmitJob.from_wire(delivery.body, delivery.subject)
         return PartialSubmission(job, job.job_id or job_id_of(None, delivery), has_log=True)
-    tenant = SubmitJob.address(delivery.subject)["tenant"]
+    tenant = _tenant(delivery)
     value: Any = None
     with suppress(ValueError):
         value = from_json(delivery.body)

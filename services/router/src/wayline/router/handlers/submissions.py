@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import structlog
+
 from wayline.chassis import Bus, Delivery
 from wayline.contracts.base import Message
 from wayline.contracts.errors import Conflict
@@ -20,6 +22,11 @@ from wayline.router.adapters.limits.shares import TENANT_FULL, Shares
 from wayline.router.adapters.schedules.firings import Firings
 from wayline.router.adapters.tables import Tables
 from wayline.router.handlers.first_records import FirstRecords
+
+log = structlog.get_logger()
+
+WARNED_MAX = 1_000
+"""Tenants of which it is remembered that the operator was told."""
 
 
 class SubmissionHandlers:
@@ -49,6 +56,7 @@ class SubmissionHandlers:
         self._ticket_lanes = ticket_lanes
         self._firings = firings
         self._latest = latest
+        self._warned: set[str] = set()
 
     async def on_submit(self, job: SubmitJob, delivery: Delivery) -> list[Message]:
         """Give a job its log and its first ticket, once, however often it is submitted."""
@@ -58,13 +66,14 @@ class SubmissionHandlers:
     async def _submitted(self, job: SubmitJob, delivery: Delivery) -> list[Message]:
         await self._tables.require_tenant(job.tenant)
         job_id = read_submission.job_id_of(job.job_id, delivery)
+        self._warn_of_bare_id(job, delivery)
         read_submission.reply_to_of(job.tenant, delivery)
         read_submission.require_text(job)
-        log = JobLog(self._bus, job.tenant, job_id)
+        job_log = JobLog(self._bus, job.tenant, job_id)
         # A message that comes for the first time is nearly always of a new job, and where it is not the append says so.
-        head = await log.last() if delivery.deliveries > 1 else None
+        head = await job_log.last() if delivery.deliveries > 1 else None
         if head is None:
-            head = await self._records.begin(log, job, job_id, delivery)
+            head = await self._records.begin(job_log, job, job_id, delivery)
         if head.content_hash != job.content_hash():
             raise Conflict(f"job {job_id!r} is already another job", code="job_id_conflict")
         self._accepted_order.taken(job.tenant, [delivery.sequence])
@@ -74,7 +83,7 @@ class SubmissionHandlers:
         if job.options.when_busy == "steer" and job.session_id is not None:
             await self._turns.steer(job.tenant, job.session_id)
         if head.state is State.ENDED and head.epoch == 0:
-            await self._records.conclude(log, [event async for event in log.read()])
+            await self._records.conclude(job_log, [event async for event in job_log.read()])
         elif head.state is State.PARKED and head.epoch == 0:
             await self._queue_for_turn(job, job_id)
             # A signal that came before the record found no log: the process that parks a job looks for them afterwards.
@@ -82,6 +91,15 @@ class SubmissionHandlers:
             if wake is not None:
                 messages.append(wake)
         return messages
+
+    def _warn_of_bare_id(self, job: SubmitJob, delivery: Delivery) -> None:
+        """Tell the operator once of each tenant whose sender may lose jobs: the message that is lost is never seen."""
+        if job.tenant in self._warned or not read_submission.may_hide_others(job.job_id, delivery):
+            return
+        if len(self._warned) < WARNED_MAX:
+            self._warned.add(job.tenant)
+        fix = f"name the job in `job_id`, or begin the header with {job.tenant}/"
+        log.warning("a job is named by Nats-Msg-Id alone, which all tenants share", tenant=job.tenant, fix=fix)
 
     async def _queue_for_turn(self, job: SubmitJob, job_id: str) -> None:
         """Do what follows the first record of a job that waits for its turn: the jobs before it may have ended by now.
@@ -125,18 +143,18 @@ class SubmissionHandlers:
             await send_result(self._bus, job_ended)
             await self._latest.end(job.tenant, run_result(job_ended))
             return None
-        log = JobLog(self._bus, job.tenant, found.job_id)
+        job_log = JobLog(self._bus, job.tenant, found.job_id)
         try:
-            await log.begin(record, content_hash=first.content_hash, lane=job.options.lane)
+            await job_log.begin(record, content_hash=first.content_hash, lane=job.options.lane)
         except Fenced:
             # The job exists: a conflicting or broken second submission changes nothing about it, unless the log is
             # our own refusal, whose last steps may be missing.
-            head = await log.last()
+            head = await job_log.last()
             if head is not None and head.content_hash != first.content_hash:
                 return await send_result(self._bus, fold(record))
             if head is None or head.state is not State.ENDED:
                 return
-            record = [event async for event in log.read()]
+            record = [event async for event in job_log.read()]
             if len(record) != 2 or not isinstance(record[0], JobSubmitted):
                 return
-        await self._records.conclude(log, record)
+        await self._records.conclude(job_log, record)
