@@ -51,6 +51,12 @@ async def offer(platform: ExecutorPlatform, on_call: OnCall, **definition: objec
     await platform.answer(Ask(ListTools, on_list), Ask(CallTool, on_call), Ask(VoidTool, on_void))
 
 
+async def prove_free(platform: ExecutorPlatform, job_id: str = "first") -> None:
+    """Have the tool called once by an executor that runs: it is known then to report no charge."""
+    await platform.begin(job_id, config=LOOKS)
+    assert (await platform.wait_for(job_id)).answer == "seen"
+
+
 async def records(platform: ExecutorPlatform, job_id: str) -> list[list[str]]:
     """Return the types of the events of each record."""
     return [[value["type"] for value in record] for record in await JobLog(platform.bus, "default", job_id).records()]
@@ -71,11 +77,57 @@ async def test_reading_calls_share_one_record_with_what_follows(
     await offer(platform, on_call)
     async with ChatServer(SCRIPT) as chat:
         await platform.executor(chat)
+        await prove_free(platform)
         await platform.begin("reads", config=LOOKS)
         assert (await platform.wait_for("reads")).answer == "seen"
 
     called = ["tool.requested"] * 2 + ["tool.completed"] * 2
     assert (await records(platform, "reads"))[2] == ["model.completed", *called, "model.requested"]
+
+
+async def test_a_reading_call_of_a_tool_that_may_charge_is_in_the_log_before_it_begins(
+    platform: ExecutorPlatform, monkeypatch: pytest.MonkeyPatch
+):
+    late(monkeypatch, FOR_EVER_S)
+    replies = iter([ANSWERED.model_copy(update={"cost_usd": cost}) for cost in (None, Decimal("0.02"), None)])
+    known: list[bool] = []
+
+    async def on_call(ask: CallTool) -> ToolReply:
+        known.append(await requested(platform, ask.job_id))
+        return next(replies)
+
+    await offer(platform, on_call)
+    async with ChatServer(turns(Say(tools=(("look", {"at": 1}),)), Say(text="seen"))) as chat:
+        await platform.executor(chat)
+        for job_id in ("unknown", "free", "charged"):
+            await prove_free(platform, job_id)
+
+    assert known == [True, False, True]
+
+
+async def test_a_call_that_an_earlier_executor_may_have_made_says_so(
+    platform: ExecutorPlatform, monkeypatch: pytest.MonkeyPatch
+):
+    late(monkeypatch, FOR_EVER_S)
+    begun, asked_before = asyncio.Event(), list[bool]()
+
+    async def on_call(ask: CallTool) -> ToolReply:
+        asked_before.append(ask.asked_before)
+        if len(asked_before) == 1:
+            begun.set()
+            await asyncio.Event().wait()
+        return ANSWERED
+
+    await offer(platform, on_call)
+    async with ChatServer(turns(Say(tools=(("look", {"at": 1}),)), Say(text="seen"))) as chat:
+        first = await platform.executor(chat)
+        await platform.begin("moves", config=LOOKS)
+        await asyncio.wait_for(begun.wait(), FOR_EVER_S)
+        await first.stop(0.1)
+        await platform.executor(chat)
+        assert (await platform.wait_for("moves")).answer == "seen"
+
+    assert asked_before == [False, True]
 
 
 async def test_a_slow_reading_call_is_in_the_log_meanwhile(platform: ExecutorPlatform, monkeypatch: pytest.MonkeyPatch):
@@ -136,7 +188,9 @@ async def test_a_cancel_meanwhile_settles_the_reading_calls(
     late(monkeypatch, FOR_EVER_S)
     begun = asyncio.Event()
 
-    async def on_call(_: CallTool) -> ToolReply:
+    async def on_call(ask: CallTool) -> ToolReply:
+        if ask.job_id == "first":
+            return ANSWERED
         begun.set()
         await asyncio.Event().wait()
         raise AssertionError
@@ -144,6 +198,7 @@ async def test_a_cancel_meanwhile_settles_the_reading_calls(
     await offer(platform, on_call)
     async with ChatServer(SCRIPT) as chat:
         await platform.executor(chat)
+        await prove_free(platform)
         await platform.begin("stopped", config=LOOKS)
         await asyncio.wait_for(begun.wait(), FOR_EVER_S)
         await platform.signal("stopped", Cancel(reason="enough"))
@@ -159,14 +214,16 @@ async def test_a_hand_back_meanwhile_keeps_the_paid_answer(platform: ExecutorPla
     late(monkeypatch, FOR_EVER_S)
     begun, answer = asyncio.Event(), asyncio.Event()
 
-    async def on_call(_: CallTool) -> ToolReply:
-        begun.set()
-        await answer.wait()
+    async def on_call(ask: CallTool) -> ToolReply:
+        if ask.job_id != "first":
+            begun.set()
+            await answer.wait()
         return ANSWERED
 
     await offer(platform, on_call)
     async with ChatServer(SCRIPT) as chat:
         first = await platform.executor(chat)
+        await prove_free(platform)
         await platform.begin("moves", config=LOOKS)
         await asyncio.wait_for(begun.wait(), FOR_EVER_S)
         await first.stop(5)
@@ -174,4 +231,4 @@ async def test_a_hand_back_meanwhile_keeps_the_paid_answer(platform: ExecutorPla
         await platform.executor(chat)
         assert (await platform.wait_for("moves")).answer == "seen"
 
-        assert len(chat.calls) == 2
+        assert len(chat.calls) == 4

@@ -12,6 +12,7 @@ from wayline.contracts.tools import Effect
 from wayline.testkit import until
 
 PAY, PUT, BOOK = "effects__pay_once", "effects__put_idempotent", "effects__book_reconcile"
+LOOK = "effects__look_read"
 
 
 async def began(platform, ask, *, effect: Effect, lease_s: float = -1, content_hash: str | None = None) -> None:
@@ -241,3 +242,49 @@ async def test_a_holder_that_was_given_up_still_brings_its_result(platform):
 
     assert (await calling).status in {"unknown", "success"}
     assert (await platform.call(ask)).status == "success"
+
+
+async def test_a_read_that_charged_is_not_made_again_by_another_registry(platform):
+    first = await platform.registry()
+    ask = platform.ask(LOOK, {"query": "charged"})
+    paid = await platform.call(ask)
+    await first.stop()
+    await platform.registry()
+
+    again = await platform.call(ask.model_copy(update={"asked_before": True}))
+
+    assert (str(paid.cost_usd), again) == ("0.020000000", paid.model_copy(update={"repeated": True}))
+    assert platform.times_acted("look_read") == 1
+
+
+async def test_what_an_earlier_read_under_the_key_charged_is_in_the_next_ones_cost(platform):
+    first = await platform.registry()
+    ask = platform.ask(LOOK, {"query": "charged"})
+    await platform.call(ask)
+    await first.stop()
+    await platform.registry()
+    other = ask.model_copy(update={"asked_before": True, "arguments": {"query": "charged otherwise"}})
+
+    replies = [await platform.call(other), await platform.call(other)]
+
+    assert [str(reply.cost_usd) for reply in replies] == ["0.040000000"] * 2
+    assert platform.times_acted("look_read") == 2
+
+
+async def test_a_read_that_charged_nothing_leaves_no_row(platform):
+    await platform.registry()
+    ask = platform.ask(LOOK)
+
+    await platform.call(ask)
+
+    assert await platform.row(ask.key) is None
+
+
+async def test_a_charged_read_of_a_job_that_ends_is_its_cost(platform):
+    first = await platform.registry()
+    ask = platform.ask(LOOK, {"query": "charged"})
+    paid = await platform.call(ask)
+    await first.stop()
+    await platform.registry()
+
+    assert await platform.void(ask) == paid.model_copy(update={"repeated": True})

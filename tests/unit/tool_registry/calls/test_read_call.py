@@ -29,6 +29,10 @@ class Untouched:
         raise AssertionError(f"{request.tool} was called")
 
 
+class Unasked:
+    """A ledger: a read that is asked for the first time and brings nothing needs none."""
+
+
 class Broken:
     """A server whose answers never arrive."""
 
@@ -49,7 +53,7 @@ def reading(server: Any = None, retry_after_s: tuple[float, ...] = ()) -> ReadCa
     tool = Tool(ToolDefinition(name="look", effect=Effect.READ), "look", retry_after_s, "look", False)
     deadline = datetime.now(UTC) + timedelta(seconds=60)
     ask = CallTool(tenant="t", key="t/j/1/1", job_id="j", step=1, call="1", tool="look", deadline=deadline)
-    return ReadCall(ask, BoundTool(tool, server or Untouched(), Telemetry("test"), 1_000))
+    return ReadCall(ask, BoundTool(tool, server or Untouched(), Telemetry("test"), 1_000), Unasked())  # type: ignore[arg-type]
 
 
 async def test_a_read_cancelled_during_the_tool_lookup_is_not_sent():

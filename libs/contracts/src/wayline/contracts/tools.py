@@ -302,6 +302,10 @@ class CallTool(Request, subject="tools.call.{tenant}", replies=ToolReply):
         "never begins.",
     )
     answer: InputAnswer | None = Field(default=None, description="To what the call before it ended with.")
+    asked_before: bool = Field(
+        default=False,
+        description="Whether the call may have been made already: a read that names no charge is looked for first.",
+    )
     direct: bool = Field(
         default=False,
         description="Of no job: a built-in tool counts what it costs where it is spent, instead of reporting it.",

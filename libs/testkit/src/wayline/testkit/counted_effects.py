@@ -82,7 +82,9 @@ def serve(path: str, port: int, delay_ms: int, described_as: str, asking: bool) 
 
     async def look_read(ctx: Context, query: str = "") -> CallToolResult:
         """Look something up; changes nothing but the count."""
-        return result(await effects.act("look_read", meta(ctx).get(KEY, "-")))
+        # A search of this costs something, which only its result says.
+        charged = {COST: "0.02"} if query.startswith("charged") else {}
+        return result(await effects.act("look_read", meta(ctx).get(KEY, "-")), **charged)
 
     pay_once.__doc__ = described_as or pay_once.__doc__
     for tool, hints in (

@@ -63,6 +63,16 @@ VALUES ($1, $2, $3, $4, 'once', 'finished', 0, '', clock_timestamp(), $5::text::
 ON CONFLICT (tenant, key) DO NOTHING
 RETURNING attempt;
 
+-- name: keep_read
+-- A read that charged, once its answer is there. That of another read under the key holds what this one charged, too.
+INSERT INTO calls (tenant, key, job_id, tool, effect, state, attempt, owner, lease_until, result, ended_at, content_hash)
+VALUES ($1, $2, $3, $4, 'read', 'finished', 1, '', clock_timestamp(), $5::text::json, clock_timestamp(), $6)
+ON CONFLICT (tenant, key) DO UPDATE
+SET job_id = excluded.job_id, tool = excluded.tool, result = excluded.result, ended_at = excluded.ended_at,
+    content_hash = excluded.content_hash
+WHERE calls.effect = 'read' AND calls.state = 'finished' AND calls.content_hash IS DISTINCT FROM excluded.content_hash
+RETURNING attempt;
+
 -- name: lose
 -- Ends a call whose holder is gone, for good: a holder that comes back writes nothing more.
 UPDATE calls

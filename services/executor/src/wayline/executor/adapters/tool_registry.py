@@ -17,6 +17,7 @@ from wayline.contracts.errors import Bug, Reject, Retry, Unavailable
 from wayline.contracts.events import DecisionMade
 from wayline.contracts.jobs import CallProgress, Delta
 from wayline.contracts.tools import (
+    BUILTIN,
     CallTool,
     CancelTool,
     Effect,
@@ -54,6 +55,8 @@ SETTLE_UNKNOWN_S = 5.0
 not."""
 SEARCH_TRIES = 5
 LISTINGS_MAX = 1_024
+CHARGED_MAX = 20_000
+"""Tools of which it is remembered whether they charge."""
 ABSENT_WAIT_S = 60.0
 """How long a job waits before its first call for a server that the registry has not reached yet."""
 ABSENT_PAUSE_S = 0.5
@@ -102,6 +105,8 @@ class ToolRegistry:
         self._listed: dict[Allowed, _Listing] = {}
         self._given_up: dict[tuple[str, str], float] = {}
         """Until when a server of a tenant is not waited for again."""
+        self._charged: dict[tuple[str, str], bool] = {}
+        """Of tools of tenants that were called here: whether one has reported that it charged."""
         self._listings = SingleFlight[Allowed, ToolList]()
 
     def known(self, job: Job) -> tuple[ToolDefinition, ...] | None:
@@ -187,12 +192,34 @@ class ToolRegistry:
                 await asyncio.sleep(max(ASK_AGAIN_S, error.after_s))
         return None
 
-    async def call(self, job: Job, call: Call, *, timeout_s: float) -> ToolReply:
-        """Run a tool call to its end, asking again with the same key while nobody answers: the ledger knows."""
+    def may_charge(self, job: Job, call: Call) -> bool:
+        """Return whether a tool without a `charge` may report one: until it has answered here, and once it has done so.
+
+        Tools that Wayline brings itself are free until they report something else.
+        """
+        definition = job.tools.definition(call.meant.tool)
+        ours = definition is not None and definition.server == BUILTIN
+        return self._charged.get((job.tenant, call.meant.tool), not ours)
+
+    def _note_charge(self, job: Job, call: Call, reply: ToolReply) -> None:
+        tool = (job.tenant, call.meant.tool)
+        if len(self._charged) >= CHARGED_MAX:
+            self._charged.clear()
+        if reply.cost_usd:
+            self._charged[tool] = True
+        elif reply.status == "success":
+            self._charged.setdefault(tool, False)
+
+    async def call(self, job: Job, call: Call, *, timeout_s: float, asked_before: bool = False) -> ToolReply:
+        """Run a tool call to its end, asking again with the same key while nobody answers: the ledger knows.
+
+        `asked_before`: an earlier holder of the job may have made it.
+        """
         assert call.key is not None and call.span is not None
         approved = digest_to_call(job, call.wanted.call, call.meant.tool)
         answer = answer_to_call(job, call.wanted.call)
-        request = CallTool(**_call_fields(job, call, within_s=timeout_s), definition=approved, answer=answer)
+        fields = _call_fields(job, call, within_s=timeout_s)
+        request = CallTool(**fields, definition=approved, answer=answer, asked_before=asked_before)
         headers = JobTrace(call.span.trace_id, call.span.span_id).headers()
         told: ToolProgress | None = None
         while True:
@@ -202,6 +229,7 @@ class ToolRegistry:
                 reach(Failpoint.EXECUTOR_TOOL_AFTER)
             except Retry as error:
                 await asyncio.sleep(max(ASK_AGAIN_S, error.after_s))
+                request = request.model_copy(update={"asked_before": True})
                 continue
             except Reject as error:
                 if error.code != Bug.code or _is_free_read(job, call):
@@ -214,6 +242,7 @@ class ToolRegistry:
                 await asyncio.sleep(ASK_AFTER_BUG_S)
                 continue
             if reply.status != "in_progress":
+                self._note_charge(job, call, reply)
                 return reply
             if reply.progress is not None and reply.progress != told:
                 told = reply.progress

@@ -51,6 +51,7 @@ class LogWriter:
         self._clock = clock
         self.head = head
         self.job = job
+        self._begun_before = job.model.step
         self._noted: list[Event] = []
         self._claim: dict[str, Any] = {}
         self._appending = asyncio.Lock()
@@ -62,6 +63,11 @@ class LogWriter:
     def claimed(self) -> bool:
         """Return whether the claim itself is in the log."""
         return not self._claim
+
+    @property
+    def may_repeat(self) -> bool:
+        """Return whether an earlier holder may have begun the step under way."""
+        return self.job.model.step == self._begun_before
 
     async def certain(self) -> bool:
         """Return whether the log is known once an append under way has ended: one that was cut may be in or not."""

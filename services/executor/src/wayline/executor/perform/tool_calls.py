@@ -66,7 +66,8 @@ async def run_tools(run: JobRun, action: RunTools) -> Iterable[Draft]:
     The intents of calls that act are in the log before the first of them begins.
     """
     calls = [intend(run, call) for call in action.calls]
-    late = run.writer.claimed and only_read(run.writer.job, calls)
+    job, tools = run.writer.job, run.services.tools
+    late = run.writer.claimed and only_read(job, calls) and not any(tools.may_charge(job, call) for call in calls)
     if not late:
         await run.writer.append(Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
     try:
@@ -156,9 +157,10 @@ async def call_tool(run: JobRun, call: Call) -> ToolReply | RepeatedResult | Too
         return await load_tool(run, call)
     if (instead := await _hold(run, call)) is not None:
         return instead
-    reply = await run.services.tools.call(job, call, timeout_s=_timeout_s(job, call))
+    tools, timeout_s = run.services.tools, _timeout_s(job, call)
+    reply = await tools.call(job, call, timeout_s=timeout_s, asked_before=run.writer.may_repeat)
     if reply.error is not None and reply.error.code == "definition_changed":
-        return ToolChanged(await run.services.tools.definition_now(job, call.meant.tool))
+        return ToolChanged(await tools.definition_now(job, call.meant.tool))
     return reply
 
 

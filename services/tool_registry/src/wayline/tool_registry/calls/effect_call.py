@@ -68,7 +68,7 @@ class EffectCall:
 
     async def reply(self) -> ToolReply:
         """Return the outcome, now or from before; `in_progress` while another process is busy with it."""
-        return await _once_the_ledger_answers("lead a call", self._lead, within_s=POSTGRES_WAIT_S)
+        return await once_the_ledger_answers("lead a call", self._lead, within_s=POSTGRES_WAIT_S)
 
     def stop(self, reason: StopReason) -> None:
         """End the request to the tool, if it was sent; what that means for the call is decided by its row.
@@ -239,7 +239,7 @@ class EffectCall:
 
     async def _patiently(self, write: Callable[[], Awaitable[bool]]) -> bool:
         """Write an outcome, for as long as it takes: it is known nowhere else."""
-        return await _once_the_ledger_answers("write an outcome", write, within_s=RECORD_WAIT_S)
+        return await once_the_ledger_answers("write an outcome", write, within_s=RECORD_WAIT_S)
 
     @asynccontextmanager
     async def _renewed(self, lease: Lease) -> AsyncIterator[None]:
@@ -267,7 +267,8 @@ class EffectCall:
             await asyncio.sleep(self._ledger.lease_s / 3)
 
 
-async def _once_the_ledger_answers(what: str, do: Callable[[], Awaitable[T]], *, within_s: float) -> T:
+async def once_the_ledger_answers(what: str, do: Callable[[], Awaitable[T]], *, within_s: float) -> T:
+    """Do something with the ledger, again while it does not answer. Raises LedgerUnavailable after so many seconds."""
     return await keep_trying(what, do, on=LedgerUnavailable, within_s=within_s, pause_max_s=JOIN_POLL_MAX_S)
 
 

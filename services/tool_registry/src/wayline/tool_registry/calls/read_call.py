@@ -1,27 +1,41 @@
-"""A call of a `read` tool that charges nothing: repeated freely, so it needs no ledger."""
+"""A call of a `read` tool that names no charge: repeated freely, so it needs no row before it begins.
+
+Its answer may say all the same that it charged: then the answer gets a row, before anybody is told of it, and a call
+that may have been made already is answered from there.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import random
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
+
+import structlog
 
 from wayline.chassis import Failpoint, reach
 from wayline.contracts.errors import Unavailable
 from wayline.contracts.tools import CallTool, Effect, ToolReply
 from wayline.tool_registry.calls.bound_tool import BoundTool, repeated
+from wayline.tool_registry.calls.effect_call import POSTGRES_WAIT_S, once_the_ledger_answers
+from wayline.tool_registry.calls.ledger import Ledger, State
 from wayline.tool_registry.calls.results import failed
 from wayline.tool_registry.calls.stop_reason import StopReason
-from wayline.tool_registry.errors import AnswerLost, NeedsLogin, NotBegun, TimedOut
+from wayline.tool_registry.errors import AnswerLost, LedgerUnavailable, NeedsLogin, NotBegun, TimedOut
+
+log = structlog.get_logger()
+
+NOTHING = Decimal(0)
 
 
 class ReadCall:
     """Tries until the tool answers, its waits are used up, or the caller's deadline has passed."""
 
-    def __init__(self, ask: CallTool, bound: BoundTool) -> None:
+    def __init__(self, ask: CallTool, bound: BoundTool, ledger: Ledger) -> None:
         self._ask = ask
         self._bound = bound
+        self._ledger = ledger
         # What it takes to learn that a call was cut is no time of the tool's.
         self._repeat = repeated(ask, within_s=bound.tool.silent_max_s)
         self._stop_reason: StopReason | None = None
@@ -34,7 +48,16 @@ class ReadCall:
             # While the tool was looked for.
             return _stopped(self._stop_reason)
         try:
-            return await self._tries()
+            earlier_usd = NOTHING
+            if self._ask.asked_before:
+                earlier = await once_the_ledger_answers("look for a read", self._earlier, within_s=POSTGRES_WAIT_S)
+                if isinstance(earlier, ToolReply):
+                    return earlier
+                earlier_usd = earlier
+            reply = await self._tries()
+            # From here on nothing stops it: what was charged is known nowhere else.
+            self._task = None
+            return await self._kept(reply, earlier_usd)
         except asyncio.CancelledError:
             if self._stop_reason is None:
                 raise
@@ -45,6 +68,36 @@ class ReadCall:
         self._stop_reason = reason
         if self._task is not None:
             self._task.cancel()
+
+    async def _earlier(self) -> ToolReply | Decimal:
+        """Return the answer that this read had already, else what another read under its key charged.
+
+        After an executor that was killed before its model's answer was in the log the model is asked again, and may ask
+        for something else.
+        """
+        ask = self._ask
+        row = await self._ledger.find(ask.tenant, ask.key, deadline=ask.deadline)
+        if row is None or row.result is None or row.state is not State.FINISHED:
+            return NOTHING
+        if row.effect is not Effect.READ or row.content_hash == ask.content_hash():
+            return row.result.model_copy(update={"repeated": True})
+        return row.result.cost_usd or NOTHING
+
+    async def _kept(self, reply: ToolReply, earlier_usd: Decimal) -> ToolReply:
+        """Return the reply with all that was charged under its key, once the ledger has it, where that is anything."""
+        charged = earlier_usd + (reply.cost_usd or NOTHING)
+        if not charged:
+            return reply
+        reply = reply.model_copy(update={"cost_usd": charged})
+        try:
+            await once_the_ledger_answers(
+                "keep what a read charged", lambda: self._ledger.keep_read(self._ask, reply), within_s=POSTGRES_WAIT_S
+            )
+        except LedgerUnavailable as error:
+            # The caller has it then, who writes it into the job's log.
+            log.warning("what a read charged is in no ledger", key=self._ask.key, error=str(error))
+        reach(Failpoint.REGISTRY_FINISH_AFTER)
+        return reply
 
     async def _tries(self) -> ToolReply:
         if self._late():

@@ -162,7 +162,7 @@ class RunningCalls:
         if isinstance(bound, ToolReply) and bound.effect is Effect.READ and _is_refused(bound):
             return bound
         if isinstance(bound, BoundTool) and bound.tool.definition.is_free_read:
-            call: ToolCall = ReadCall(ask, bound)
+            call: ToolCall = ReadCall(ask, bound, self._ledger)
         else:
             # Also where the tool cannot be called: the key may have its outcome already.
             call = EffectCall(

@@ -116,6 +116,7 @@ class ToolCalls:
                 if late:
                     raise
                 await asyncio.sleep(max(ASK_AGAIN_S, error.after_s))
+                asked = asked.model_copy(update={"asked_before": True})
                 continue
             except Reject as error:
                 if error.code != Bug.code or tool.is_free_read:

@@ -102,6 +102,11 @@ class PostgresLedger:
         row = (ask.tenant, ask.key, ask.job_id, ask.tool, reply.model_dump_json())
         return await self._value(ask.tenant, self._sql.void, *row) is not None
 
+    async def keep_read(self, ask: CallTool, reply: ToolReply) -> None:
+        """Insert the row of a read that has ended and charged; one of another read under the key is replaced."""
+        row = (ask.tenant, ask.key, ask.job_id, ask.tool, reply.model_dump_json(), ask.content_hash())
+        await self._value(ask.tenant, self._sql.keep_read, *row)
+
     async def lose(self, tenant: str, key: str, reply: ToolReply) -> bool:
         """End a call whose holder is gone; False: it has a holder or an outcome."""
         return await self._value(tenant, self._sql.lose, tenant, key, reply.model_dump_json()) is not None
