@@ -52,6 +52,25 @@ async def test_jobs_park_while_their_provider_is_away_and_go_on(platform: Execut
     assert all(event.waiting.expires_at is not None for event in parked)
 
 
+async def test_parked_jobs_of_all_executors_go_on_once_another_job_is_answered(platform: ExecutorPlatform):
+    away = True
+    async with ChatServer(lambda _: AWAY if away else Say("done")) as chat:
+        await platform.executor(chat)
+        jobs = ("j1", "j2", "j3")
+        for job in jobs:
+            await platform.begin(job)
+            await platform.until_parked(job, times=1)
+        away = False
+
+        other = await platform.executor(chat)
+        await platform.begin("j4")
+
+        ended = [await platform.wait_for(job) for job in (*jobs, "j4")]
+        await other.stop(5)
+
+    assert {job.answer for job in ended} == {"done"}
+
+
 async def test_a_job_without_patience_fails_with_the_providers_error(platform: ExecutorPlatform):
     async with ChatServer(lambda _: AWAY) as chat:
         await platform.executor(chat)

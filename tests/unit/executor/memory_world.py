@@ -271,7 +271,9 @@ class Process:
         self.claims = Claims(SimpleNamespace(past=nothing))  # type: ignore[arg-type]
         self.services = SimpleNamespace(
             tools=tool_registry.ToolRegistry(world, fresh_s=0, wait_s=1),  # type: ignore[arg-type]
-            follow_up=SimpleNamespace(schedule=nothing, parked=world.parked, ended=world.ended),
+            follow_up=SimpleNamespace(
+                wait_ends=SimpleNamespace(schedule=nothing, withdraw=nothing), parked=world.parked, ended=world.ended
+            ),
             histories=SimpleNamespace(remember=lambda _: None),
             decision_ttl_s=3600,
             result_tokens_max=1000,

@@ -213,6 +213,9 @@ IDENTITIES = {
                 "deltas.*.*",
                 "jobs.run.*.*",
                 "later.>",
+                # The ends of waits that mean nothing any more.
+                f"{OWN_API}.STREAM.PURGE.LATER",
+                f"{OWN_API}.STREAM.INFO.LATER",
                 "replies.*.>",
                 "inbox.*.>",
                 *(f"tools.{verb}.*" for verb in ("call", "cancel", "list", "resolve", "search", "void")),

@@ -55,3 +55,14 @@ class Waiting(Frozen):
     children: tuple[str, ...] = Field(
         default=(), description="The jobs that it started and that had not ended; it goes on when all of them have."
     )
+
+    @property
+    def ends(self) -> dict[str, datetime]:
+        """Return when each of its waits is over, by their ids."""
+        approvals = {one.approval_id: one.expires_at for one in self.approvals}
+        return approvals if self.expires_at is None else {self.wait_id: self.expires_at, **approvals}
+
+    @property
+    def is_named_once(self) -> bool:
+        """Return whether no later wait of the job has the id of one of these."""
+        return self.why in {"approval", "needs_decision", "provider"}

@@ -25,6 +25,7 @@ from wayline.chassis.providers import (
 )
 from wayline.contracts.errors import WaylineError
 from wayline.executor.adapters.circuit_breaker import CircuitBreaker
+from wayline.executor.adapters.provider_waits import ProviderWaits
 from wayline.journal import leader_read
 from wayline.llm import ModelError
 from wayline.llm.labels import ModelLabels
@@ -36,6 +37,8 @@ log = structlog.get_logger()
 LOOK_MAX_S = 0.5
 """How long a call waits to be told what others know of its model; it goes on without."""
 GATES_MAX = 4_096
+TELL_WELL_EVERY_S = 5.0
+"""How often an executor whose calls are answered says so: jobs that others have parked for the model go on then."""
 
 BROKEN = frozenset({"server_error", "overloaded", "connection", "timeout", "stream_cut"})
 """Errors that say that the provider is not well; whatever else it answers, it is there."""
@@ -63,6 +66,11 @@ class _Gate:
     breaker: CircuitBreaker = field(default_factory=CircuitBreaker)
     held_until: float = 0.0
     looked: bool = False
+    told_well_at: float = 0.0
+
+    def may_tell_well(self, now: float) -> bool:
+        """Return whether nothing else is known of the model, and it was not said for a while."""
+        return self.breaker.closed and now >= self.held_until and now - self.told_well_at > TELL_WELL_EVERY_S
 
 
 class ProviderGates:
@@ -73,6 +81,7 @@ class ProviderGates:
 
     def __init__(self, bus: Bus, *, clock: Callable[[], float] = time.time) -> None:
         self._bus = bus
+        self.waits = ProviderWaits(bus)
         self._clock = clock
         self._gates: dict[str, _Gate] = {}
         self._label = ModelLabels()
@@ -84,6 +93,7 @@ class ProviderGates:
     async def stop(self, grace_s: float) -> None:
         with suppress(nats_errors.Error):
             await self._heard.unsubscribe()
+        await self.waits.stop()
 
     async def enter(self, name: str) -> GateClosed | None:
         """Return why a model may not be called, and for how long; None: call it, and `leave` once when that is over."""
@@ -126,7 +136,11 @@ class ProviderGates:
         if _local(name):
             return
         now = self._clock()
-        if self._gate(subject(name)).breaker.succeeded(now):
+        gate = self._gate(subject(name))
+        self.waits.wake(subject(name))
+        # Also where nothing was wrong here: others may have parked jobs for it.
+        if gate.breaker.succeeded(now) or gate.may_tell_well(now):
+            gate.told_well_at = now
             await self._tell(name, ProviderState(until=now, condition=Condition.WELL))
 
     def _gate(self, key: str) -> _Gate:
@@ -150,16 +164,19 @@ class ProviderGates:
         except (TimeoutError, WaylineError) as error:
             log.warning("not told what others know of a model", model=name, error=str(error))
             return
-        if newest is not None:
-            self._take(gate, newest.body)
+        state = None if newest is None else read_state(newest.body)
+        if state is not None:
+            self._take(gate, state)
 
     async def _on_word(self, message: Msg) -> None:
-        self._take(self._gate(message.subject), message.data)
-
-    def _take(self, gate: _Gate, body: bytes) -> None:
-        state = read_state(body)
+        state = read_state(message.data)
         if state is None:
             return
+        self._take(self._gate(message.subject), state)
+        if state.condition is Condition.WELL:
+            self.waits.wake(message.subject)
+
+    def _take(self, gate: _Gate, state: ProviderState) -> None:
         now = self._clock()
         until = min(state.until, now + HOLD_MAX_S)
         if state.condition is Condition.WELL:

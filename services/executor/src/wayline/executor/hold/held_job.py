@@ -54,6 +54,9 @@ class HeldJob:
         self.hashes = PromptHashes()
         self.attachments_loaded = False
         """What its messages name was loaded once: the job goes on with those bytes, whatever becomes of them."""
+        waited = writer.job.life.waited
+        self.waited = frozenset(waited.ends if waited is not None and waited.is_named_once else ())
+        """What it had waited for when it was claimed, by ids that no later wait has."""
         self.steered: set[str] = set()
         """Later jobs that were told that their words are said."""
         self.draining = draining

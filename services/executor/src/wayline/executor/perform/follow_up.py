@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
-from math import ceil
 
 import structlog
 from nats import errors as nats_errors
 from nats.aio.msg import Msg
 
 from wayline.chassis import Bus, Failpoint, reach
-from wayline.contracts import headers as h
 from wayline.contracts.budgets import ReleaseBudget
 from wayline.contracts.errors import Retry
 from wayline.contracts.events import JobParked
-from wayline.contracts.jobs import Due, RunJob, WakeLater
+from wayline.contracts.jobs import RunJob
 from wayline.executor.adapters.budgets import Budgets
 from wayline.executor.adapters.children import Children
 from wayline.executor.adapters.session_histories import SessionHistories
+from wayline.executor.adapters.wait_ends import WaitEnds
 from wayline.executor.hold.signals import newest
 from wayline.executor.hold.steering import is_for
 from wayline.journal import Head, Job, JobLog, send_result
@@ -35,6 +32,7 @@ class FollowUp:
         self._children = children
         self._histories = histories
         self._budgets = budgets
+        self.wait_ends = WaitEnds(bus)
 
     async def ended(self, job: Job, message: Msg) -> None:
         """Reply to the client, settle what was reserved, then ack the ticket."""
@@ -42,26 +40,9 @@ class FollowUp:
         reach(Failpoint.EXECUTOR_REPLY_AFTER)
         await self._budgets.settle(job)
         reach(Failpoint.EXECUTOR_SETTLE_AFTER)
+        if job.life.rested or job.life.waited is not None:
+            await self.wait_ends.withdraw_all(job)
         await self._ack(message)
-
-    async def schedule(self, job: Job, waits: Mapping[str, datetime]) -> None:
-        """Have the server say when each wait is over."""
-        for wait_id, expires_at in waits.items():
-            await self._schedule(job, wait_id, expires_at)
-
-    async def _schedule(self, job: Job, wait_id: str, expires_at: datetime) -> None:
-        """Schedule the end of one wait; the same subject each time, so that a repeat replaces itself."""
-        address = {"tenant": job.tenant, "job_id": job.job_id, "wait_id": wait_id}
-        due = Due(**address)
-        # In whole seconds, and never before its time.
-        at = datetime.fromtimestamp(ceil(expires_at.timestamp()), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        later = WakeLater(**address)
-        await self._bus.publish(
-            later,
-            msg_id=f"{job.tenant}/{job.job_id}:later:{wait_id}",
-            headers={h.SCHEDULE: f"@at {at}", h.SCHEDULE_TARGET: due.subject, h.SCHEMA: due.schema_id()},
-        )
-        reach(Failpoint.EXECUTOR_SCHEDULE_AFTER)
 
     async def parked(self, tenant: str, head: Head, last: JobParked, message: Msg) -> None:
         """Give back what was held and not spent, queue a wake-up for a signal that came meanwhile, let the ticket go.

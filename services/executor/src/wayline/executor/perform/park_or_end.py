@@ -7,7 +7,7 @@ from typing import Any
 
 from wayline.chassis import Failpoint
 from wayline.contracts import events as e
-from wayline.contracts.jobs import SECONDS_MAX, Waiting
+from wayline.contracts.jobs import SECONDS_MAX, RunJob
 from wayline.executor.decide.actions import Cancel, Complete, Fail, Park
 from wayline.executor.decide.paid_tools import kept_usd
 from wayline.executor.hold.log_writer import Draft
@@ -17,18 +17,21 @@ from wayline.executor.perform.job_run import JobRun
 async def park(run: JobRun, action: Park) -> tuple[Draft, ...]:
     """Park the job: all that the wait needs exists before the record says that it waits."""
     await run.writer.append(Failpoint.EXECUTOR_RESULT_BEFORE, Failpoint.EXECUTOR_RESULT_AFTER)
-    await run.services.follow_up.schedule(run.writer.job, _waits(action.waiting))
+    wait_ends, waits = run.services.follow_up.wait_ends, action.waiting.ends
+    await wait_ends.schedule(run.writer.job, waits)
     kept, writer = kept_usd(run.writer.job), run.writer
     last = run.writer.note(e.JobParked, waiting=action.waiting, signals_seen=writer.signals_seen, kept_usd=kept)
     await run.writer.append(Failpoint.EXECUTOR_PARK_BEFORE, Failpoint.EXECUTOR_PARK_AFTER)
+    # Only now is it certain that the job is ours. Of a job that ends, all are withdrawn.
+    await wait_ends.withdraw(run.writer.job, run.held.waited - waits.keys())
+    route = writer.job.routing.route
+    if action.waiting.why == "provider" and route is not None:
+        ticket = RunJob(
+            tenant=run.held.ticket.tenant, lane=writer.head.lane, job=writer.job.job_id, at=writer.head.sequence
+        )
+        run.services.gates.waits.remember(route.name, ticket)
     await run.services.follow_up.parked(run.writer.job.tenant, writer.head, last, run.held.message)
     return ()
-
-
-def _waits(waiting: Waiting) -> dict[str, datetime]:
-    """Return when each of the waits of a parked job is over."""
-    ends = {one.approval_id: one.expires_at for one in waiting.approvals}
-    return ends if waiting.expires_at is None else {waiting.wait_id: waiting.expires_at, **ends}
 
 
 async def end(run: JobRun, action: Complete | Fail | Cancel) -> tuple[Draft, ...]:

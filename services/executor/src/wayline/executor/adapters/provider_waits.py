@@ -1,0 +1,59 @@
+"""Wakes jobs that this process has parked for a provider, once its model is known to answer again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+
+import structlog
+
+from wayline.chassis import Bus, stopped
+from wayline.chassis.providers import subject
+from wayline.contracts.errors import Retry
+from wayline.contracts.jobs import RunJob
+
+log = structlog.get_logger()
+
+REMEMBERED_MAX = 10_000
+"""Jobs that one process wakes; what is beyond, or parked by a process that is gone, is woken by its schedule alone."""
+PAUSE_S = 0.02
+"""Between two of them: a provider that has just come back is not asked by all at once."""
+
+
+class ProviderWaits:
+    """The tickets of jobs parked for a provider, by the subject of their model's state."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._tickets: defaultdict[str, dict[tuple[str, str], RunJob]] = defaultdict(dict)
+        self._waking: set[asyncio.Task[None]] = set()
+
+    def remember(self, model: str, ticket: RunJob) -> None:
+        """Remember a job that has just parked, by the ticket that lets it go on."""
+        waiting = self._tickets[subject(model)]
+        if len(waiting) < REMEMBERED_MAX:
+            waiting[ticket.tenant, ticket.job] = ticket
+
+    def wake(self, key: str) -> bool:
+        """Begin to queue all jobs that wait for a model; return whether there is any."""
+        waiting = self._tickets.pop(key, None)
+        if not waiting:
+            return False
+        waking = asyncio.create_task(self._wake(list(waiting.values())))
+        self._waking.add(waking)
+        waking.add_done_callback(self._waking.discard)
+        return True
+
+    async def stop(self) -> None:
+        """End at once: whoever is left is woken by its schedule."""
+        await stopped(*self._waking)
+
+    async def _wake(self, tickets: list[RunJob]) -> None:
+        """Queue jobs one after another. A ticket of a job that has gone on meanwhile is stale, and does nothing."""
+        for ticket in tickets:
+            try:
+                await self._bus.publish(ticket, msg_id=ticket.msg_id)
+            except Retry as error:
+                log.warning("jobs wait for their schedule", why=str(error))
+                return
+            await asyncio.sleep(PAUSE_S)
