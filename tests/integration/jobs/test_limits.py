@@ -52,14 +52,17 @@ async def test_an_answer_before_its_required_tools_is_sent_back(platform):
         assert len(told) == 1 and "get_current_time" in told[0]
 
 
-async def test_a_model_that_never_ends_is_stopped_at_the_deadline(platform):
+async def test_what_a_model_wrote_until_the_deadline_is_a_partial_answer(platform):
     async with ChatServer(lambda _: Say(text="one two", hold=asyncio.Event())) as chat:
         await platform.start("router", "executor", "tool_registry", executor=chatting(chat))
 
-        await platform.submit("j1", model="chat/m", max_seconds=0.5)
+        await platform.submit("j1", model="chat/m", max_seconds=3)
 
         ended = await platform.wait_for("j1")
-        assert (ended.status, ended.error.code) == ("failed", "time_limit")
+        assert (ended.status, ended.partial, ended.answer.strip()) == ("completed", True, "one")
+        assert ended.reason == "the job's 3 s are over"
+        [completed] = [event for event in await platform.events("j1") if event.type == "model.completed"]
+        assert completed.cost_usd is None and completed.unsettled is not None, "nobody knows what it cost"
 
 
 async def test_a_failing_provider_is_retried_with_a_new_attempt_id(platform):

@@ -227,6 +227,13 @@ async def test_the_stop_reason_is_translated(reason, stop):
     assert (await replied(begun(), *text(0, "so"), *ended(reason))).stop_reason == stop
 
 
+async def test_a_refusal_keeps_its_category():
+    [delta, stop] = ended("refusal")
+    delta["delta"]["stop_details"] = {"type": "refusal", "category": "cyber", "explanation": "It asks for  malware."}
+
+    assert (await replied(begun(), *text(0, "so"), delta, stop)).refusal == "cyber, It asks for malware."
+
+
 async def test_what_the_adapter_does_not_know_is_passed_over():
     finished = await replied(
         begun(),

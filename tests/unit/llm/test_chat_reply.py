@@ -70,6 +70,27 @@ def test_an_answer_that_was_filtered_away_has_no_text():
     assert (finished.message, finished.stop_reason) == (AssistantMessage(), "refused")
 
 
+@pytest.mark.parametrize(
+    ("finish", "filters", "named"),
+    [
+        ("SAFETY", None, "SAFETY"),
+        (
+            "content_filter",
+            {"hate": {"filtered": True, "severity": "high"}, "self_harm": {"filtered": False}},
+            "hate: high",
+        ),
+        ("content_filter", {"jailbreak": {"filtered": False, "detected": True}}, "jailbreak"),
+        ("content_filter", "high", ""),
+        ("stop", {"hate": {"filtered": True, "severity": "high"}}, ""),
+    ],
+)
+def test_a_refusal_keeps_how_its_endpoint_names_it(finish, filters, named):
+    body = whole({"content": "No."}, finish)
+    body["choices"][0]["content_filter_results"] = filters
+
+    assert read(body).refusal == named
+
+
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
 def test_thinking_is_kept_apart_from_the_text(field):
     finished = streamed({field: "So "}, {field: "it is."}, {"content": "Yes."})

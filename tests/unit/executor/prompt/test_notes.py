@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,14 +15,12 @@ from wayline.executor.prompt.notes import (
     found,
     guidance,
     known,
-    last_turn,
     reminder,
 )
 from wayline.journal import Job
 from wayline.testkit.jobs import job_with
 from wayline.testkit.walks import examples
 
-from ..logs import Log
 from ..talk import Step, Talk, play, turning
 
 LOOK = ToolDefinition(name="look", description="Look around.")
@@ -166,18 +163,3 @@ def test_a_repeated_attempt_says_nothing_twice():
 
 def test_the_same_words_under_another_label_are_another_note():
     assert not known(told(NoteMessage(label="CONTEXT", text="open")), update("open"))
-
-
-@pytest.mark.parametrize(("step", "told"), [(1, False), (2, True)])
-def test_the_last_call_is_told_that_it_must_answer(step: int, told: bool):
-    log = Log(max_steps=3)
-    for number in range(1, step + 1):
-        log.ask(number).answer("Let me look.", "t").result()
-
-    assert (last_turn(log.job) is not None) is told
-
-
-def test_a_correction_is_the_last_calls_own_word():
-    log = Log(max_steps=2).ask().answer("")
-
-    assert last_turn(log.take(log.next).job) is None

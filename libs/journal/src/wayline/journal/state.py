@@ -142,6 +142,8 @@ class ModelCalls(NamedTuple):
     """How many failures in a row there were when the job last parked for the provider."""
     stop_reason: str = ""
     """Why the model stopped when it last said something."""
+    refusal: str = ""
+    """How the provider named that, where the model refused."""
     aux_open: e.AuxiliaryRequested | None = None
     """An auxiliary call whose end is not in the log."""
     aux_calls: int = 0

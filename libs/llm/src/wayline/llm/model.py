@@ -11,7 +11,9 @@ from wayline.contracts.models import Effort, ModelCard
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import ToolDefinition
 
-StopReason = Literal["end", "tools", "max_tokens", "stop_sequence", "refused", "paused", "context_full", "unknown"]
+StopReason = Literal[
+    "end", "tools", "max_tokens", "stop_sequence", "refused", "paused", "context_full", "time_limit", "unknown"
+]
 """Why a model stopped, in one vocabulary for all providers; `unknown`: nobody has said that its message is whole."""
 
 ErrorCode = Literal[
@@ -101,6 +103,8 @@ class Finished:
     stop_reason: StopReason
     notes: tuple[str, ...] = ()
     """What was not sent as configured, and why: `temperature dropped: the model takes none`."""
+    refusal: str = ""
+    """Of a refusal, how the provider names it: `cyber`, `hate: high`; empty: not at all."""
 
 
 Piece = TextDelta | UsageSeen | Finished

@@ -98,6 +98,9 @@ class ModelCompleted(Event):
     unsettled: Bounds | None = Field(
         default=None, description="Set where the provider told no usage: there is no cost then, and `usage` is empty."
     )
+    refusal: str | None = Field(
+        default=None, description="Where it refused, how the provider names that: `cyber`, `hate: high`."
+    )
 
 
 LOST = "lost"

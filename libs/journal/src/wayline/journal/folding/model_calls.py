@@ -16,7 +16,8 @@ def _requested(job: Job, event: e.ModelRequested) -> Changes:
 
 
 def _completed(job: Job, event: e.ModelCompleted) -> Changes:
-    return {"open": None, "attempt": 0, "failures": 0, "stop_reason": event.stop_reason, **_WELL}
+    said = {"stop_reason": event.stop_reason, "refusal": event.refusal or ""}
+    return {"open": None, "attempt": 0, "failures": 0, **said, **_WELL}
 
 
 def _failed(job: Job, event: e.ModelFailed) -> Changes:

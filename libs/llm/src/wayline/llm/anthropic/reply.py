@@ -14,6 +14,7 @@ from wayline.llm.broken_json import arguments
 from wayline.llm.calls import Call, numbered
 from wayline.llm.characters import joined_all
 from wayline.llm.model import Finished
+from wayline.llm.refusals import told
 from wayline.llm.stops import stop_reason
 from wayline.llm.transport import provider_errors
 
@@ -34,6 +35,7 @@ class Reply:
         self._texts: dict[int, list[str]] = {}
         self._counted: Json | None = None
         self._stop: str | None = None
+        self._details: object = None
         self.seen: Usage | None = None
         self.over = False
 
@@ -47,7 +49,9 @@ class Reply:
             self._begun = (event.get("message") or {}).get("usage") or {}
             self.seen = usage.from_anthropic(self._begun) if self._begun else None
         elif kind == "message_delta":
-            self._stop = (event.get("delta") or {}).get("stop_reason") or self._stop
+            delta = event.get("delta") or {}
+            self._stop = delta.get("stop_reason") or self._stop
+            self._details = delta.get("stop_details") or self._details
             self._counted = event.get("usage") or self._counted
         elif kind == "message_stop":
             self.over = True
@@ -69,7 +73,8 @@ class Reply:
         inputs = {n: self._input(at) for n, at in enumerate(places)}
         # A half of a character may have had its other half in the next piece.
         blocks = [joined_all(self._blocks[at]) for at in places]
-        return _finished(blocks, inputs, self._stop, self._usage(), provider=self._provider, model=self._model)
+        finished = _finished(blocks, inputs, self._stop, self._usage(), provider=self._provider, model=self._model)
+        return told(finished, self._stop, self._details)
 
     def _usage(self) -> Usage | None:
         """Return what was counted: the last count is of the whole message, but may leave out what has not changed."""
@@ -116,7 +121,11 @@ def events(body: Json) -> list[Json]:
     return [
         {"type": "message_start", "message": {"usage": body.get("usage")}},
         *told,
-        {"type": "message_delta", "delta": {"stop_reason": body.get("stop_reason")}, "usage": body.get("usage")},
+        {
+            "type": "message_delta",
+            "delta": {name: body.get(name) for name in ("stop_reason", "stop_details")},
+            "usage": body.get("usage"),
+        },
         {"type": "message_stop"},
     ]
 

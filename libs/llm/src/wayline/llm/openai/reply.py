@@ -14,6 +14,7 @@ from wayline.llm.calls import Call, numbered
 from wayline.llm.characters import joined_all
 from wayline.llm.model import Finished, StopReason
 from wayline.llm.openai.request import SEARCH_CALL, rebuilt
+from wayline.llm.refusals import told
 from wayline.llm.stops import stop_reason
 from wayline.llm.transport import provider_errors
 
@@ -71,7 +72,9 @@ class Reply:
         items |= self._done
         # A half of a character may have had its other half in the next piece.
         whole = [joined_all(items[at]) for at in sorted(items)]
-        return _finished(self._last, whole, provider=self._provider, model=self._model)
+        finished = _finished(self._last, whole, provider=self._provider, model=self._model)
+        details = self._last.get("incomplete_details") or {}
+        return told(finished, details.get("reason"), details)
 
     def _at(self, at: int) -> _Growing:
         return self._growing.setdefault(at, _Growing())

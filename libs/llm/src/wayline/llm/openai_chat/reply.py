@@ -12,6 +12,7 @@ from wayline.contracts.money import Usage
 from wayline.llm.calls import Call, numbered
 from wayline.llm.characters import joined, joined_all
 from wayline.llm.model import Finished, ModelError, StopReason
+from wayline.llm.refusals import told
 from wayline.llm.stops import UNSAID, stop_reason
 from wayline.llm.transport import provider_errors
 from wayline.llm.transport.server_sent_events import broken, json_object
@@ -32,6 +33,7 @@ class Reply:
         "_begun",
         "_calls",
         "_counted",
+        "_filters",
         "_pending",
         "_refusal",
         "_stop",
@@ -60,6 +62,8 @@ class Reply:
         self._calls: list[_Call] = []
         self._at: dict[int, _Call] = {}
         self._stop: str | None = None
+        self._filters: object = None
+        """What the endpoint's filters found, where it says so."""
 
     @property
     def stopped(self) -> bool:
@@ -115,6 +119,7 @@ class Reply:
         self._begun = True
         said = choice.get("finish_reason")
         self._stop = self._stop if said is None or str(said).lower() in UNSAID else str(said)
+        self._filters = choice.get("content_filter_results") or self._filters
         delta = choice.get("delta") or choice.get("message")
         if not delta:
             return ""
@@ -193,7 +198,7 @@ class Reply:
         stop = stop_reason(self._stop, calls=bool(self._calls), refused=bool(self._refusal), usage=used)
         message = self._message(stop, provider=provider, model=model)
         wrote = bool(message.text or message.thinking or self._calls)
-        return Finished(message, plausible(used, wrote=wrote), stop, notes)
+        return told(Finished(message, plausible(used, wrote=wrote), stop, notes), self._stop, self._filters)
 
     def _message(self, stop: StopReason, *, provider: str, model: str) -> AssistantMessage:
         calls = numbered((call.wire_form for call in self._calls), stop=stop, told=self._stop is not None)

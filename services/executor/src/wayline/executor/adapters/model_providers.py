@@ -36,6 +36,8 @@ class CallProgress:
     """Of text, sent on or not."""
     usage: Usage | None = None
     first_token_ms: float | None = None
+    pieces: list[str] = field(default_factory=list)
+    """The text itself: what there is of an answer whose job runs out of time."""
     _since: float = field(default_factory=time.perf_counter)
 
     @property
@@ -47,6 +49,7 @@ class CallProgress:
         """Count a piece of text."""
         self.first_token_ms = self.first_token_ms or self.ms
         self.bytes += len(text.encode())
+        self.pieces.append(text)
 
 
 async def unheard() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from wayline.contracts.chat import AssistantMessage, NoteMessage, ToolMessage
 from wayline.contracts.events import LOST
@@ -26,6 +26,8 @@ CUT = {
     "paused": "the answer was cut: its provider paused it",
     "unknown": "the answer may be cut: its provider ended it with a word that is not known",
 }
+CUT_BY_TIME: Final = "time_limit"
+"""Why a model stopped whose job had no more time: what it had written is kept."""
 REFUSAL_MAX_CHARS = 500
 MISSING = "That answer comes too early: this task requires tools that have not run yet: {}."
 EMPTY = "That answer is empty. Say the answer, or say what is missing for one."
@@ -43,7 +45,11 @@ def after_answer(job: Job, answer: AssistantMessage, *, more: bool) -> Action:
             if fallen is not None:
                 return fallen
         words = f": {answer.text[:REFUSAL_MAX_CHARS]}" if answer.text else ""
-        return Fail(Failure(code="refused", message=f"{job.routing.route.name} refused to answer{words}"))
+        named = f" ({job.model.refusal})" if job.model.refusal else ""
+        return Fail(Failure(code="refused", message=f"{job.routing.route.name} refused to answer{named}{words}"))
+    if job.model.stop_reason == CUT_BY_TIME:
+        assert job.routing.limits is not None
+        return cut_short(job, f"the job's {job.routing.limits.max_seconds:g} s are over", CUT_BY_TIME)
     wrong = _wrong(job, answer)
     if wrong is not None:
         return _mend(job, answer, *wrong, more=more)

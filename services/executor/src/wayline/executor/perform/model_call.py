@@ -12,7 +12,7 @@ from wayline.chassis import Failpoint, reach
 from wayline.contracts import events as e
 from wayline.contracts.base import slim
 from wayline.contracts.budgets import Extended
-from wayline.contracts.chat import NoteMessage
+from wayline.contracts.chat import AssistantMessage, NoteMessage
 from wayline.contracts.errors import Reject
 from wayline.contracts.jobs import Failure
 from wayline.contracts.money import Usage
@@ -20,6 +20,7 @@ from wayline.contracts.tools import ToolDefinition
 from wayline.executor.adapters.model_providers import CallProgress
 from wayline.executor.adapters.provider_gates import GatePass
 from wayline.executor.decide import worst_case
+from wayline.executor.decide.accept_answer import CUT_BY_TIME
 from wayline.executor.decide.actions import Action, CallModel, Correct, Fail, Reroute
 from wayline.executor.decide.prepare_call import PreparedCall, prepare_call
 from wayline.executor.decide.retry_or_reroute import when_shut
@@ -33,6 +34,7 @@ from wayline.executor.perform.park_or_end import expiry
 from wayline.executor.perform.tell_model import note_news
 from wayline.journal import Job
 from wayline.llm import File, Finished, ModelRequest, saved
+from wayline.llm.characters import joined
 from wayline.telemetry import metrics
 
 SPREAD = 0.1
@@ -168,7 +170,11 @@ async def _call(run: JobRun, request: ModelRequest, gate_pass: GatePass) -> tupl
     )
     if isinstance(ended, FailedCall):
         gate_pass.error = ended.error
-        return (failed(ended),)
+        written = joined("".join(progress.pieces))
+        if ended.failure.code != paid_call.TIME_LIMIT or not written.strip():
+            return (failed(ended),)
+        # What was written until then is paid for, and most of an answer is one.
+        ended = Finished(AssistantMessage(text=written), None, CUT_BY_TIME)
     gate_pass.spoke = True
     reach(Failpoint.EXECUTOR_MODEL_AFTER)
     return (_completed(request, progress, asked, ended),)
@@ -185,6 +191,7 @@ def _completed(request: ModelRequest, progress: CallProgress, asked: e.ModelRequ
         usage=used or Usage(),
         saved_usd=used and saved(request.card, used, at=asked.at),
         stop_reason=finished.stop_reason,
+        refusal=finished.refusal or None,
         duration_ms=round(progress.ms, 3),
         first_token_ms=progress.first_token_ms and round(progress.first_token_ms, 3),
         notes=finished.notes,

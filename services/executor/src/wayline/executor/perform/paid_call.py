@@ -21,6 +21,9 @@ from wayline.llm import Finished, ModelError, ModelRequest, cost
 from wayline.llm.labels import provider_label
 from wayline.telemetry import metrics
 
+TIME_LIMIT = "time_limit"
+"""The code of a call whose job had no more time for it."""
+
 
 @dataclass(frozen=True, slots=True)
 class FailedCall:
@@ -75,7 +78,7 @@ async def hear(
         return FailedCall(Failure(code="cancelled", message=cancelled))
     except TimeoutError:
         # Not for another try: where it was the job's own limit, that ends the job with what it has.
-        return FailedCall(Failure(code="time_limit", message=late), retryable=True)
+        return FailedCall(Failure(code=TIME_LIMIT, message=late), retryable=True)
     except asyncio.CancelledError:
         # Nobody is left to note what we would return.
         run.writer.note_all([failed(STOPPED)])

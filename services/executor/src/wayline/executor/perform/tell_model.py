@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from wayline.contracts import events as e
 from wayline.contracts.tools import ToolDefinition
+from wayline.executor.decide.last_call import last_turn
 from wayline.executor.decide.prepare_call import offered_tools
 from wayline.executor.hold.log_writer import LogWriter
-from wayline.executor.prompt.notes import Notes, forgotten, found, guidance, known, last_turn, reminder
+from wayline.executor.prompt.notes import Notes, forgotten, found, guidance, known, reminder
 from wayline.executor.prompt.working_context import update
 from wayline.journal import Job
 
