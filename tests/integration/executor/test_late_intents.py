@@ -85,7 +85,7 @@ async def test_reading_calls_share_one_record_with_what_follows(
     assert (await records(platform, "reads"))[2] == ["model.completed", *called, "model.requested"]
 
 
-async def test_a_reading_call_of_a_tool_that_may_charge_is_in_the_log_before_it_begins(
+async def test_a_read_that_may_charge_is_logged_before_it_begins(
     platform: ExecutorPlatform, monkeypatch: pytest.MonkeyPatch
 ):
     late(monkeypatch, FOR_EVER_S)

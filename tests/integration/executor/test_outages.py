@@ -52,7 +52,7 @@ async def test_jobs_park_while_their_provider_is_away_and_go_on(platform: Execut
     assert all(event.waiting.expires_at is not None for event in parked)
 
 
-async def test_parked_jobs_of_all_executors_go_on_once_another_job_is_answered(platform: ExecutorPlatform):
+async def test_parked_jobs_go_on_once_another_job_is_answered(platform: ExecutorPlatform):
     away = True
     async with ChatServer(lambda _: AWAY if away else Say("done")) as chat:
         await platform.executor(chat)

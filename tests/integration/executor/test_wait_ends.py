@@ -54,7 +54,7 @@ async def only(platform: ExecutorPlatform, *waits: str) -> bool:
     return await scheduled(platform) == set(waits)
 
 
-async def test_a_stream_that_is_nearly_full_keeps_its_oldest_end_of_a_wait(platform: ExecutorPlatform):
+async def test_a_nearly_full_stream_keeps_its_oldest_end_of_wait(platform: ExecutorPlatform):
     config = (await platform.bus.js.stream_info("LATER")).config
     await platform.bus.js.update_stream(config.evolve(max_bytes=100_000))
     headers = {"Nats-Schedule": "@at 2099-01-01T00:00:00Z", "Nats-Schedule-Target": "due.acme.old.w1"}

@@ -103,7 +103,7 @@ async def test_no_client_can_use_up_another_tenants_expiry_id(platform: Platform
     assert Signal.from_wire(stored.data or b"", stored.subject or "").signal == Expire(wait_id="w1")
 
 
-async def test_jobs_of_one_id_at_one_moment_are_two_where_the_header_names_the_tenant(platform: Platform):
+async def test_headers_that_name_their_tenants_make_two_jobs_of_one_id(platform: Platform):
     await with_acme(platform)
     js, body = platform.client.jetstream(), b'{"agent": "assistant", "input": "go", "job_id": "order-1"}'
     tenants = ("default", "acme")

@@ -257,7 +257,7 @@ async def test_a_read_that_charged_is_not_made_again_by_another_registry(platfor
     assert platform.times_acted("look_read") == 1
 
 
-async def test_what_an_earlier_read_under_the_key_charged_is_in_the_next_ones_cost(platform):
+async def test_another_read_under_the_key_costs_what_both_charged(platform):
     first = await platform.registry()
     ask = platform.ask(LOOK, {"query": "charged"})
     await platform.call(ask)

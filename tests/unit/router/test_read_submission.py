@@ -38,7 +38,7 @@ def test_a_message_id_may_name_the_tenant_beside_the_bodys_id():
         job_id_of("order-1", named("globex/order-1"))
 
 
-def test_only_a_message_id_that_lacks_tenant_and_body_may_hide_others():
+def test_a_message_id_without_tenant_or_body_may_hide_others():
     assert may_hide_others(None, named("order-1"))
     assert may_hide_others(None, named("globex/order-1"))
     assert not may_hide_others(None, named("acme/order-1"))

@@ -40,7 +40,7 @@ def test_the_last_call_in_time_is_told_that_it_must_answer(left_s: int, told: bo
 @pytest.mark.parametrize(
     ("budget", "at_cap", "told"), [("3", "partial", False), ("1.4", "partial", True), ("1.4", "park", False)]
 )
-def test_the_last_call_that_is_paid_is_told_that_it_must_answer(budget: str, at_cap: str, told: bool):
+def test_the_last_call_in_budget_is_told_to_answer(budget: str, at_cap: str, told: bool):
     options = JobOptions.model_validate({"at_cap": at_cap, "budget_usd": budget})
     log = Log(budget_usd=Decimal(budget), held_usd=Decimal(budget), options=options)
 

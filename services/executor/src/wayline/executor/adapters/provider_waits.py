@@ -45,7 +45,7 @@ class ProviderWaits:
         return True
 
     async def stop(self) -> None:
-        """End at once: whoever is left is woken by its schedule."""
+        """End at once: the jobs that are left are woken by their schedules."""
         await stopped(*self._waking)
 
     async def _wake(self, tickets: list[RunJob]) -> None:
