@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import orjson
 import pytest
 
 from wayline.chassis import Delivery
 from wayline.contracts.jobs import SubmitJob
+from wayline.contracts.sessions import GetSession, SessionTurns
 from wayline.router.adapters.jobs.accepted_order import AcceptedOrder
+from wayline.router.adapters.tables import Tables
+from wayline.router.admission import AdmissionRequest
+from wayline.router.earlier_turns import EarlierTurn
 from wayline.router.read_submission import job_id_of
 from wayline.testkit import Platform
 from wayline.testkit.walks import seeds
@@ -119,3 +125,32 @@ async def test_a_submission_of_a_router_that_stands_still_keeps_its_place(platfo
     await taken.nak()
     first = await platform.wait_until("j0", lambda job: job.life.submitted is not None, "it has begun")
     assert first.life.waiting is None
+
+
+async def test_a_refused_second_submission_of_a_job_ends_no_turn(platform: Platform):
+    await platform.start("router")
+    for job in ("j0", "j1"):
+        await platform.publish(orjson.dumps({"agent": "assistant", "input": "go", "job_id": job, "session_id": "s1"}))
+    await platform.wait_until("j1", lambda job: job.life.waiting is not None, "it waits for its turn")
+
+    await platform.publish(b'{"agent": "assistant", "input": "other", "job_id": "j0", "session_id": "s1"}')
+    await platform.publish(b'{"agent": 3, "job_id": "j0"}')
+    await platform.wait_until_empty("SUBMIT")
+
+    session = await platform.bus.ask(GetSession(tenant="default", session_id="s1"), SessionTurns)
+    assert session.busy_with == "j0"
+
+
+async def test_a_turn_that_was_taken_for_a_refused_submission_ends(platform: Platform):
+    await platform.start("router")
+    await platform.publish(b'{"agent": "assistant", "input": "go", "job_id": "j0"}')
+    await platform.wait_until_empty("SUBMIT")
+    tables = Tables(await platform.store("router"), tenants_fresh_s=5, job_budget_usd=Decimal(1))
+    earlier = EarlierTurn("j0", "s1", "assistant", None, "wait", sequence=2)
+    await tables.admit("default", AdmissionRequest("j1", "assistant", session_id="s1", sequence=3, earlier=(earlier,)))
+
+    await platform.publish(b'{"agent": "assistant", "input": "other", "job_id": "j0", "session_id": "s1"}')
+    await platform.wait_until_empty("SUBMIT")
+
+    session = await platform.bus.ask(GetSession(tenant="default", session_id="s1"), SessionTurns)
+    assert session.busy_with == "j1"

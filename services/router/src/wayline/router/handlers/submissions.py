@@ -122,7 +122,17 @@ class SubmissionHandlers:
         if found.has_log:
             # A later one of its session may have taken its turn for it, and waits for its end.
             self._accepted_order.taken(found.job.tenant, [delivery.sequence])
-            await self._turns.end(found.job.tenant, found.job_id, ran=False)
+            if not await self._has_own_turn(found.job.tenant, found.job_id):
+                await self._turns.end(found.job.tenant, found.job_id, ran=False)
+
+    async def _has_own_turn(self, tenant: str, job_id: str) -> bool:
+        """Return whether another submission of this id is a job at work in its session: its turn ends with it."""
+        log = JobLog(self._bus, tenant, job_id)
+        head = await log.last()
+        if head is None or head.state is State.ENDED:
+            return False
+        submitted = next(event for event in await log.first() if isinstance(event, JobSubmitted))
+        return submitted.job.session_id is not None
 
     async def _refuse(
         self, found: read_submission.PartialSubmission, delivery: Delivery, code: str, reason: str
