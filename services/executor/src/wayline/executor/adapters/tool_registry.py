@@ -81,6 +81,8 @@ class _Listing(NamedTuple):
     """How long it is used again."""
     tools: tuple[ToolDefinition, ...]
     absent: tuple[str, ...]
+    coming: tuple[str, ...]
+    """Those of them that may be there soon."""
 
 
 class Stopwatch:
@@ -115,7 +117,11 @@ class ToolRegistry:
         if not job.routing.config.tools:
             return ()
         listing = self._listed.get(_allowed(job))
-        return None if listing is None or listing.until <= time.monotonic() else listing.tools
+        if listing is None or listing.until <= time.monotonic():
+            return None
+        # A job that is at work may have listed while a server was absent: one that begins waits for that.
+        begins = job.tools.offered is None
+        return None if begins and self._waited_for(job.tenant, listing.coming) else listing.tools
 
     def absent(self, job: Job) -> tuple[str, ...]:
         """Return the servers whose tools the last listing lacked, and of which the job's agent may use some."""
@@ -137,7 +143,8 @@ class ToolRegistry:
         before = self._listed.get(key)
         tools = usable if before is None or before.tools != usable else before.tools
         absent = tuple(one.name for one in absent_servers(job.routing.config.tools, listed.away))
-        self._listed[key] = _Listing(time.monotonic() + self._fresh_s, tools, absent)
+        coming = worth_waiting(job.routing.config.tools, listed.away)
+        self._listed[key] = _Listing(time.monotonic() + self._fresh_s, tools, absent, coming)
         return tools
 
     async def _list(self, job: Job, key: Allowed) -> ToolList:
@@ -151,18 +158,22 @@ class ToolRegistry:
         until = time.monotonic() + self._absent_wait_s
         while True:
             listed = await self._list(job, key)
-            names = worth_waiting(job.routing.config.tools, listed.away)
-            now = time.monotonic()
-            waited_for = [name for name in names if self._given_up.get((job.tenant, name), 0.0) <= now]
+            waited_for = self._waited_for(job.tenant, worth_waiting(job.routing.config.tools, listed.away))
             if not waited_for:
                 return listed
-            if now >= until:
-                self._give_up(job.tenant, waited_for, now)
+            if time.monotonic() >= until:
+                self._give_up(job.tenant, waited_for)
                 return listed
             # Another replica may know them already.
             await asyncio.sleep(ABSENT_PAUSE_S)
 
-    def _give_up(self, tenant: str, names: Sequence[str], now: float) -> None:
+    def _waited_for(self, tenant: str, coming: Sequence[str]) -> list[str]:
+        """Return those of a tenant's absent servers that are not given up."""
+        now = time.monotonic()
+        return [name for name in coming if self._given_up.get((tenant, name), 0.0) <= now]
+
+    def _give_up(self, tenant: str, names: Sequence[str]) -> None:
+        now = time.monotonic()
         log.warning("a job begins without tools of servers", tenant=tenant, servers=names)
         self._given_up = {key: until for key, until in self._given_up.items() if until > now}
         self._given_up |= {(tenant, name): now + GIVEN_UP_S for name in names}
@@ -233,9 +244,7 @@ class ToolRegistry:
                 continue
             except Reject as error:
                 if error.code != Bug.code or _is_free_read(job, call):
-                    return ToolReply(
-                        status="failed", error=ToolError(code="refused", message=str(error)), strangers=False
-                    )
+                    return _failed("refused", str(error))
                 # The registry failed before, while or after the tool acted: only its ledger can tell.
                 if datetime.now(UTC) > request.deadline:
                     return ToolReply(status="unknown", effect=Effect.ONCE)
@@ -284,9 +293,7 @@ class ToolRegistry:
                 continue
             except Reject as error:
                 if error.code != Bug.code:
-                    return ToolReply(
-                        status="failed", error=ToolError(code="refused", message=str(error)), strangers=False
-                    )
+                    return _failed("refused", str(error))
                 await asyncio.sleep(ASK_AFTER_BUG_S)
                 continue
             if reply.status != "in_progress":
