@@ -11,7 +11,9 @@ from pydantic_core import from_json
 ENTITIES = "entities"
 """In structured content: what the result is about."""
 LEAVES_MAX = 2_000
-"""Values of structured content that are looked for in the text; of more it is shown."""
+"""Values of structured content that are looked for in the text; what has more is shown whole."""
+SEARCHED_MAX_CHARS = 10_000_000
+"""Of a text, once for each value that is looked for in it: some tens of milliseconds."""
 READ_MAX_CHARS = 1024 * 1024
 """Of a text that is looked at; to a longer one its structured content adds little."""
 
@@ -63,8 +65,8 @@ def _says(texts: Sequence[str], structured: Any, value: Any) -> bool:
         return True
     if any(_is_said(text, one) for text in (*texts, whole) for one in (structured, value)):
         return True
-    leaves = list(_leaves(value))
-    return len(leaves) <= LEAVES_MAX and all(leaf in whole for leaf in leaves)
+    leaves = set(_leaves(value))
+    return len(leaves) <= min(LEAVES_MAX, SEARCHED_MAX_CHARS // len(whole)) and all(leaf in whole for leaf in leaves)
 
 
 def _leaves(value: Any) -> Iterator[str]:
