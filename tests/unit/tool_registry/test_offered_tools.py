@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from wayline.tool_registry.adapters.connection.offered_tools import PAGES_MAX, offered_tools
+from wayline.tool_registry.adapters.connection.offered_tools import PAGES_MAX, READ_MAX, REST, offered_tools
 from wayline.tool_registry.tools.definitions import TOOLS_MAX
 
 GOOD = {"name": "good", "inputSchema": {"type": "object"}}
@@ -62,8 +62,22 @@ async def test_pages_without_end_are_bounded():
         at = int(cursor or 0)
         return {"tools": named(*(f"t{number}" for number in range(at, at + 100))), "nextCursor": str(at + 100)}
 
+    def broken(cursor: str | None) -> dict[str, Any]:
+        at = int(cursor or 0)
+        tools = [{"name": f"t{number}", "inputSchema": 3} for number in range(at, at + 100)]
+        return {"tools": tools, "nextCursor": str(at + 100)}
+
     assert (await listed(empty))[2] == PAGES_MAX
     assert len((await listed(full))[0]) == TOOLS_MAX + 100
+    assert len((await listed(broken))[1]) == TOOLS_MAX + 100
+
+
+async def test_no_more_tools_of_a_page_are_read_than_taken():
+    page = named(*(f"t{number}" for number in range(2 * TOOLS_MAX)))
+
+    names, unread, _ = await listed(lambda _: {"tools": page})
+
+    assert (len(names), list(unread)) == (READ_MAX, [REST])
 
 
 @pytest.mark.parametrize(

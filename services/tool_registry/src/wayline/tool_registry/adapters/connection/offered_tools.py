@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 PAGES_MAX = 100
+READ_MAX = TOOLS_MAX + 1
+"""Tools of one page that are read: one more shows that a server offers too many."""
+REST = "the rest of the list"
 WHY_CHARS = 200
 NAMED_CHARS = 100
 OPTIONAL = ("title", "annotations", "outputSchema", "icons", "execution", "_meta")
@@ -108,7 +111,8 @@ async def offered_tools(client: Client) -> OfferedTools:
         found.tools.extend(new)
         found.unread.update(unread)
         names.update(one.tool.name for one in new)
-        if cursor is None or cursor in cursors or (page and not new) or len(found.tools) > TOOLS_MAX:
+        is_full = len(found.tools) + len(found.unread) > TOOLS_MAX
+        if cursor is None or cursor in cursors or (page and not new) or is_full:
             break
         cursors.add(cursor)
     return found
@@ -173,7 +177,10 @@ async def _tools_page(client: Client, cursor: str | None) -> tuple[list[OfferedT
         raise ValueError("its list of tools is not a list")
     offered: list[OfferedTool] = []
     unread: dict[str, str] = {}
-    for number, one in enumerate(listed):
+    # To read a tool takes some hundredths of a millisecond, and a page may name hundreds of thousands.
+    if len(listed) > READ_MAX:
+        unread[REST] = f"a page of a list has at most {READ_MAX}"
+    for number, one in enumerate(listed[:READ_MAX]):
         tool = read_tool(one)
         if isinstance(tool, str):
             unread[_named(one, number)] = visible(tool)
