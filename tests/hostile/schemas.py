@@ -53,6 +53,7 @@ EMAIL = r"^([a-zA-Z0-9])(([\-.]|[_]+)?([a-zA-Z0-9]+))*(@){1}[a-z0-9]+[.]{1}(([a-
 PASSWORD = r"^(?=.*[A-Z])(?=.*\d)[^\s]{8,}$"
 MANY = [{"n": n} for n in range(20_000)]
 TREE = {"type": "object", "properties": {"a": {"$ref": "#"}}, "additionalProperties": False}
+SHORT_TEXTS = {"properties": {"a": {"items": {"pattern": r"(?:[ab]{1,30}){1,30}c|ab"}}}}
 
 CASES = [
     HostileSchema("nested repeats", text("^(a+)+$"), {"a": "a" * 26 + "!"}, "refused"),
@@ -125,6 +126,24 @@ CASES = [
         {"properties": {"a": {"contains": {"contains": {"contains": {"const": 1}}}}}},
         {"a": [[[0] * 50] * 50] * 50},
         "over budget",
+    ),
+    HostileSchema("short texts by a large pattern", SHORT_TEXTS, {"a": ["ab" * 99] * 2_000}, "over budget"),
+    HostileSchema(
+        "what was seen, again and again",
+        {
+            "$defs": {"all": {"additionalProperties": True}},
+            "allOf": [{"not": {"not": {"$ref": "#/$defs/all"}}}] * 100,
+            "unevaluatedProperties": False,
+        },
+        {f"k{n}": 1 for n in range(5_000)},
+        "over budget",
+    ),
+    HostileSchema(
+        "large patterns",
+        {"properties": {f"p{n}": {"pattern": rf"(\p{{L}}|\p{{N}}){{30}}|x{n}"} for n in range(199)}},
+        {},
+        "fits",
+        "unusable",
     ),
     HostileSchema(
         "a schema from elsewhere", {"properties": {"a": {"$ref": "http://127.0.0.1:1/x"}}}, {"a": 1}, "fits", "unusable"

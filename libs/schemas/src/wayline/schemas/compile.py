@@ -11,9 +11,16 @@ from typing import Any
 from wayline.schemas.keywords import KEYWORDS
 from wayline.schemas.keywords.parts import Part
 from wayline.schemas.keywords.unevaluated import KEYWORDS as UNEVALUATED
-from wayline.schemas.limits import PATTERNS_MAX, SCHEMA_DEPTH_MAX, SCHEMA_PARTS_MAX, UnusableSchema
+from wayline.schemas.limits import (
+    PATTERN_REFUSED_SIZE,
+    PATTERNS_MAX,
+    PATTERNS_SIZE_MAX,
+    SCHEMA_DEPTH_MAX,
+    SCHEMA_PARTS_MAX,
+    UnusableSchema,
+)
 from wayline.schemas.nodes import Check, Evaluated, Node, Run
-from wayline.schemas.patterns import Pattern, compile_pattern
+from wayline.schemas.patterns import Pattern, UnsupportedPattern, compile_pattern
 from wayline.schemas.problems import shown
 from wayline.schemas.references import References
 
@@ -86,6 +93,7 @@ class _Compiler:
         self._old = any(draft in dialect for draft in OLD_DRAFTS)
         self._references = References(self.schema, old=self._old)
         self._patterns: set[str] = set()
+        self._patterns_size = 0
         self._nodes: dict[tuple[int, str], Node] = {}
         self._waiting: deque[tuple[Node, dict[str, Any], str, str]] = deque()
 
@@ -123,10 +131,18 @@ class _Compiler:
         return [one for one in found if one is not None]
 
     def _compile_pattern(self, source: str) -> Pattern:
+        """Return a pattern. Raises UnsupportedPattern, or UnusableSchema where there are too many."""
+        if source in self._patterns:
+            return compile_pattern(source)
+        if self._patterns_size > PATTERNS_SIZE_MAX:
+            raise UnsupportedPattern("the patterns before it take all the room that those of one schema have")
         self._patterns.add(source)
         if len(self._patterns) > PATTERNS_MAX:
             raise UnusableSchema(f"it has more than {PATTERNS_MAX} patterns")
-        return compile_pattern(source)
+        self._patterns_size += PATTERN_REFUSED_SIZE
+        pattern = compile_pattern(source)
+        self._patterns_size += pattern.size - PATTERN_REFUSED_SIZE
+        return pattern
 
     def _part(self, keyword: str, schema: dict[str, Any], where: str, base: str) -> Part:
         at = f"{where}.{keyword}"
@@ -166,7 +182,11 @@ class _Compiler:
 
 
 def _nothing(value: Any, run: Run, seen: Evaluated | None) -> bool:
-    return run.fail(f"False schema does not allow {shown(value)}")
+    return run.fail(_refused, value)
+
+
+def _refused(value: Any) -> str:
+    return f"False schema does not allow {shown(value)}"
 
 
 def _require_end(nodes: Any) -> None:

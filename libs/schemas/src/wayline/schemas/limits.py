@@ -12,6 +12,10 @@ PARTS_DEPTH_MAX = 200
 """Parts of a schema that are being compared, each inside the one before."""
 PATTERNS_MAX = 200
 """Of one schema."""
+PATTERNS_SIZE_MAX = 100_000
+"""Instructions of all patterns of one schema: about as many microseconds to compile."""
+PATTERN_REFUSED_SIZE = 5_000
+"""What a pattern counts that the engine refused."""
 
 
 class UnusableSchema(ValueError):

@@ -48,10 +48,11 @@ class Run:
         """What became of a node that is referred to, by node and value: each pair is evaluated once."""
         self.active: set[tuple[int, int]] = set()
 
-    def fail(self, message: str) -> bool:
+    def fail(self, tell: Callable[[Any], str], about: Any) -> bool:
         """Note a problem at this place of the value; always False."""
+        # Most problems are of alternatives and are never shown: their words would cost more than the comparison.
         if self.problems is not None and len(self.problems) < PROBLEMS_FOUND_MAX:
-            self.problems.append(([str(part) for part in self.path], message))
+            self.problems.append(([str(part) for part in self.path], tell(about)))
         return False
 
     def finds(self, pattern: Pattern, text: str) -> bool:
@@ -132,5 +133,6 @@ class Node:
             if fits or quiet:
                 run.known[key] = fits, inner
         if fits and seen is not None and inner is not None:
+            run.budget.spend(len(inner.names) + len(inner.items))
             seen.add(inner)
         return fits

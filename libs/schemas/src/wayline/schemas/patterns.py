@@ -16,10 +16,12 @@ PATTERN_MAX_CHARS = 2_000
 PATTERN_MEMORY_MAX = 1024 * 1024
 """Bytes that one pattern may take when it is compiled."""
 PATTERNS_KEPT_MAX = 256
+SEARCH_STEPS = 4
+"""Of a search, however short its text is."""
 CHARS_A_STEP = 200
 SMALL_SIZE = 10
 """Instructions of a pattern that the engine can always turn into one table."""
-SIZE_A_STEP = 16
+SIZE_A_STEP = 100
 """Instructions that the engine follows in a step, where the table of a larger pattern does not fit."""
 AHEAD_MAX = 10
 """How often a pattern may look ahead at its beginning."""
@@ -56,11 +58,14 @@ class Pattern:
     all_of: tuple[Any, ...]
     none_of: tuple[Any, ...] = ()
 
+    @property
+    def size(self) -> int:
+        """Return how many instructions the engine has made of it."""
+        return sum(one.programsize for one in (*self.all_of, *self.none_of))
+
     def steps(self, text: str) -> int:
         """Return what a search may cost at the most: the engine reads each character once for each instruction."""
-        if len(text) < CHARS_A_STEP:
-            return 1
-        return 1 + sum(_steps(len(text), one.programsize) for one in (*self.all_of, *self.none_of))
+        return SEARCH_STEPS + sum(_steps(len(text), one.programsize) for one in (*self.all_of, *self.none_of))
 
     def found_in(self, text: str) -> bool:
         """Return whether the pattern is found in a text."""

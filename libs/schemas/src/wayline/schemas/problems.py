@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 SHOWN_MAX_CHARS = 200
@@ -40,6 +41,11 @@ def _show(value: Any, pieces: list[str], room: int) -> int:
 def _add(text: str, pieces: list[str], room: int) -> int:
     pieces.append(text)
     return room - len(text)
+
+
+def says(words: str) -> Callable[[Any], str]:
+    """Return what tells a problem: a value, and what is wrong with it."""
+    return lambda value: f"{shown(value)} {words}"
 
 
 def problem_text(where: str, message: str) -> str:

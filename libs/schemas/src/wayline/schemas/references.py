@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
@@ -35,7 +36,9 @@ class References:
         """Take a schema; `old`: of a draft before 2019-09, where nothing counts beside a `$ref`."""
         self._old = old
         self._resources: dict[str, Any] = {"": root}
-        self._anchors: dict[tuple[str, str], list[Any]] = {}
+        self._anchors: dict[tuple[str, str], Any] = {}
+        self._named = Counter[str]()
+        """How many parts have an anchor of a name, at any address."""
         self._bases: dict[int, str] = {}
         self._recursive = False
         waiting = [(root, "")]
@@ -69,8 +72,8 @@ class References:
             return root, self.base_of(root, address)
         if fragment.startswith("/"):
             return self._pointed(root, fragment, self.base_of(root, address))
-        named = self._anchors.get((address, fragment))
-        return None if named is None else (named[0], self.base_of(named[0], address))
+        found = self._anchors.get((address, fragment))
+        return None if found is None else (found, self.base_of(found, address))
 
     def is_dynamic(self, keyword: str, reference: str) -> bool:
         """Return whether a reference may mean several parts, by the way on which its place was reached."""
@@ -78,8 +81,7 @@ class References:
             return self._recursive and len(self._resources) > 1
         if keyword != "$dynamicRef":
             return False
-        name = reference.partition("#")[2]
-        return sum(len(found) for (_, one), found in self._anchors.items() if one == name) > 1
+        return self._named[reference.partition("#")[2]] > 1
 
     def _note(self, schema: dict[str, Any], base: str) -> str:
         own = schema.get("id" if self._old and "$id" not in schema else "$id")
@@ -89,15 +91,19 @@ class References:
             except ValueError:
                 address, fragment = base, ""
             if fragment and self._old:
-                self._anchors.setdefault((address, fragment), []).append(schema)
+                self._anchor(address, fragment, schema)
             self._resources.setdefault(address, schema)
             base = address
         self._recursive = self._recursive or schema.get("$recursiveAnchor") is True
         for keyword in ("$anchor", "$dynamicAnchor"):
             if isinstance(name := schema.get(keyword), str):
-                self._anchors.setdefault((base, name), []).append(schema)
+                self._anchor(base, name, schema)
         self._bases[id(schema)] = base
         return base
+
+    def _anchor(self, address: str, name: str, schema: dict[str, Any]) -> None:
+        self._anchors.setdefault((address, name), schema)
+        self._named[name] += 1
 
     def _pointed(self, root: Any, pointer: str, base: str) -> tuple[Any, str] | None:
         part = root

@@ -7,7 +7,7 @@ from typing import Any
 from wayline.schemas.keywords.parts import Make, Part
 from wayline.schemas.keywords.values import canonical
 from wayline.schemas.nodes import Check, Evaluated, Node, Run
-from wayline.schemas.problems import shown
+from wayline.schemas.problems import says
 
 
 def _items(part: Part) -> Check:
@@ -66,6 +66,8 @@ def _each(compared: Any, run: Run) -> bool:
 def _contains(part: Part) -> Check:
     node = part.node(part.value)
     least, most = part.schema.get("minContains", 1), part.schema.get("maxContains")
+    too_few = says(f"does not contain {least} items that match the given schema")
+    too_many = says(f"contains more than {most} items that match the given schema")
 
     def check(value: Any, run: Run, seen: Evaluated | None) -> bool:
         if not isinstance(value, list):
@@ -74,9 +76,9 @@ def _contains(part: Part) -> Check:
         if seen is not None:
             seen.items.update(found)
         if len(found) < least:
-            return run.fail(f"{shown(value)} does not contain {least} items that match the given schema")
+            return run.fail(too_few, value)
         if most is not None and len(found) > most:
-            return run.fail(f"{shown(value)} contains more than {most} items that match the given schema")
+            return run.fail(too_many, value)
         return True
 
     return check
@@ -88,20 +90,20 @@ def _count(part: Part) -> None:
 
 def _min_items(part: Part) -> Check:
     least = part.count()
-    words = "should be non-empty" if least == 1 else "is too short"
+    short = says("should be non-empty" if least == 1 else "is too short")
 
     def check(value: Any, run: Run, seen: Evaluated | None) -> bool:
-        return not isinstance(value, list) or len(value) >= least or run.fail(f"{shown(value)} {words}")
+        return not isinstance(value, list) or len(value) >= least or run.fail(short, value)
 
     return check
 
 
 def _max_items(part: Part) -> Check:
     most = part.count()
-    words = "is expected to be empty" if most == 0 else "is too long"
+    long = says("is expected to be empty" if most == 0 else "is too long")
 
     def check(value: Any, run: Run, seen: Evaluated | None) -> bool:
-        return not isinstance(value, list) or len(value) <= most or run.fail(f"{shown(value)} {words}")
+        return not isinstance(value, list) or len(value) <= most or run.fail(long, value)
 
     return check
 
@@ -111,11 +113,12 @@ def _unique_items(part: Part) -> Check | None:
         raise part.wrong("true or false")
     if not part.value:
         return None
+    repeats = says("has non-unique elements")
 
     def check(value: Any, run: Run, seen: Evaluated | None) -> bool:
         if not isinstance(value, list) or len(value) == len({canonical(one, run.budget) for one in value}):
             return True
-        return run.fail(f"{shown(value)} has non-unique elements")
+        return run.fail(repeats, value)
 
     return check
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from wayline.schemas.keywords.parts import Make, Part
+from wayline.schemas.keywords.objects import needed_are_there
+from wayline.schemas.keywords.parts import Make, Part, names_in_both
 from wayline.schemas.nodes import Check, Evaluated, Node, Run
-from wayline.schemas.problems import shown
+from wayline.schemas.problems import says, shown
 
 
 def _part_of(node: Node, value: Any, run: Run, seen: Evaluated | None, *, loud: bool = False) -> bool:
@@ -37,6 +38,7 @@ def _all_of(part: Part) -> Check:
 
 def _any_of(part: Part) -> Check:
     nodes = part.nodes()
+    unlike = says("is not valid under any of the given schemas")
 
     def check(value: Any, run: Run, seen: Evaluated | None) -> bool:
         found = False
@@ -44,7 +46,7 @@ def _any_of(part: Part) -> Check:
             found = _part_of(node, value, run, seen) or found
             if found and seen is None:
                 break
-        return found or run.fail(f"{shown(value)} is not valid under any of the given schemas")
+        return found or run.fail(unlike, value)
 
     return check
 
@@ -56,20 +58,20 @@ def _one_of(part: Part) -> Check:
         fitting = sum(_part_of(node, value, run, seen) for node in nodes)
         if fitting == 1:
             return True
-        how = "under any" if not fitting else f"under {fitting} instead of one"
-        return run.fail(f"{shown(value)} is {'not ' if not fitting else ''}valid {how} of the given schemas")
+        how = f"is valid under {fitting} instead of one" if fitting else "is not valid under any"
+        return run.fail(says(f"{how} of the given schemas"), value)
 
     return check
 
 
 def _not(part: Part) -> Check:
     node = part.node(part.value)
-    named = shown(part.value)
+    wrong = says(f"should not be valid under {shown(part.value)}")
 
     def check(value: Any, run: Run, seen: Evaluated | None) -> bool:
         # What is inside may have keywords that need to know what was looked at there.
         inner = None if seen is None else Evaluated()
-        return not node.fits(value, run, inner) or run.fail(f"{shown(value)} should not be valid under {named}")
+        return not node.fits(value, run, inner) or run.fail(wrong, value)
 
     return check
 
@@ -96,7 +98,8 @@ def _where_present(nodes: Mapping[str, Node]) -> Check:
     def check(value: Any, run: Run, seen: Evaluated | None) -> bool:
         if not isinstance(value, dict):
             return True
-        return all(_part_of(nodes[name], value, run, seen, loud=True) for name in value if name in nodes)
+        present = names_in_both(value, nodes, run)
+        return all(_part_of(nodes[name], value, run, seen, loud=True) for name in present)
 
     return check
 
@@ -109,13 +112,7 @@ def _dependencies(part: Part) -> Check:
     schemas = _where_present({name: part.node(one, name) for name, one in part.value.items() if name not in needed})
 
     def check(value: Any, run: Run, seen: Evaluated | None) -> bool:
-        fine = schemas(value, run, seen)
-        if isinstance(value, dict):
-            for name in [name for name in value if name in needed]:
-                run.budget.spend(1 + len(needed[name]))
-                for missing in [other for other in needed[name] if other not in value]:
-                    fine = run.fail(f"{shown(missing)} is a dependency of {shown(name)}")
-        return fine
+        return schemas(value, run, seen) & needed_are_there(value, needed, run)
 
     return check
 

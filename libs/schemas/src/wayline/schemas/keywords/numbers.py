@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from math import isfinite
 from operator import ge, gt, le, lt
 from typing import Any
 
 from wayline.schemas.keywords.parts import Make, Part, is_number
 from wayline.schemas.nodes import Check, Evaluated, Run
-from wayline.schemas.problems import shown
+from wayline.schemas.problems import says
 
 Compare = Callable[[Any, Any], bool]
 
@@ -33,8 +34,10 @@ def _exclusive(fine: Compare, words: str, *, with_equal: str) -> Make:
 
 
 def _compared(bound: Any, fine: Compare, words: str) -> Check:
+    beyond = says(f"is {words} of {bound!r}")
+
     def check(value: Any, run: Run, seen: Evaluated | None) -> bool:
-        return not is_number(value) or fine(value, bound) or run.fail(f"{shown(value)} is {words} of {bound!r}")
+        return not is_number(value) or fine(value, bound) or run.fail(beyond, value)
 
     return check
 
@@ -44,11 +47,12 @@ def _multiple_of(part: Part) -> Check:
     if divisor <= 0:
         raise part.wrong("a number above 0")
     exact = _exact(divisor)
+    other = says(f"is not a multiple of {divisor!r}")
 
     def check(value: Any, run: Run, seen: Evaluated | None) -> bool:
-        if not is_number(value) or _exact(value) % exact == 0:
+        if not is_number(value) or (isfinite(value) and _exact(value) % exact == 0):
             return True
-        return run.fail(f"{shown(value)} is not a multiple of {divisor!r}")
+        return run.fail(other, value)
 
     return check
 

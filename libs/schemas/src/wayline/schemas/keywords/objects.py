@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from wayline.schemas.keywords.parts import Make, Part
+from wayline.schemas.keywords.parts import NAMES_A_STEP, Make, Part, names_in_both
 from wayline.schemas.nodes import Check, Evaluated, Node, Run
 from wayline.schemas.patterns import Pattern
-from wayline.schemas.problems import shown
+from wayline.schemas.problems import says, shown
 
 EXTRAS_SHOWN_MAX = 20
 
 
 def _required(part: Part) -> Check:
     names = part.names(part.value)
+    required = says("is a required property")
 
     def check(value: Any, run: Run, seen: Evaluated | None) -> bool:
         if not isinstance(value, dict):
             return True
-        run.budget.spend(1 + len(names) // 10)
+        run.budget.spend(1 + len(names) // NAMES_A_STEP)
         missing = [name for name in names if name not in value]
         for name in missing:
-            run.fail(f"{shown(name)} is a required property")
+            run.fail(required, name)
         return not missing
 
     return check
@@ -34,8 +36,7 @@ def _properties(part: Part) -> Check:
         if not isinstance(value, dict):
             return True
         fine = True
-        # By the smaller side: a schema may name a thousand properties.
-        for name in [name for name in value if name in nodes]:
+        for name in names_in_both(value, nodes, run):
             if seen is not None:
                 seen.names.add(name)
             if not _inside(name, nodes[name], value[name], run):
@@ -93,15 +94,19 @@ def _additional_properties(part: Part) -> Check:
         # A name that an unchecked pattern may describe cannot be held against anybody.
         if not isinstance(value, dict) or None in patterns:
             return True
-        run.budget.spend(1 + len(value) // 10)
+        run.budget.spend(1 + len(value) // NAMES_A_STEP)
         extras = [name for name in value if name not in known and not _described(name, patterns, run)]
         if seen is not None:
             seen.names.update(extras)
         if part.value is False:
-            return not extras or run.fail(f"Additional properties are not allowed ({unexpected(extras)})")
+            return not extras or run.fail(_not_allowed, extras)
         return all(_inside(name, node, value[name], run) for name in extras)
 
     return check
+
+
+def _not_allowed(extras: list[str]) -> str:
+    return f"Additional properties are not allowed ({unexpected(extras)})"
 
 
 def unexpected(extras: list[str]) -> str:
@@ -125,20 +130,20 @@ def _property_names(part: Part) -> Check:
 
 def _min_properties(part: Part) -> Check:
     least = part.count()
-    words = "should be non-empty" if least == 1 else "does not have enough properties"
+    few = says("should be non-empty" if least == 1 else "does not have enough properties")
 
     def check(value: Any, run: Run, seen: Evaluated | None) -> bool:
-        return not isinstance(value, dict) or len(value) >= least or run.fail(f"{shown(value)} {words}")
+        return not isinstance(value, dict) or len(value) >= least or run.fail(few, value)
 
     return check
 
 
 def _max_properties(part: Part) -> Check:
     most = part.count()
-    words = "is expected to be empty" if most == 0 else "has too many properties"
+    many = says("is expected to be empty" if most == 0 else "has too many properties")
 
     def check(value: Any, run: Run, seen: Evaluated | None) -> bool:
-        return not isinstance(value, dict) or len(value) <= most or run.fail(f"{shown(value)} {words}")
+        return not isinstance(value, dict) or len(value) <= most or run.fail(many, value)
 
     return check
 
@@ -149,16 +154,20 @@ def _dependent_required(part: Part) -> Check:
     needed = {name: part.names(one) for name, one in part.value.items()}
 
     def check(value: Any, run: Run, seen: Evaluated | None) -> bool:
-        if not isinstance(value, dict):
-            return True
-        fine = True
-        for name in [name for name in value if name in needed]:
-            run.budget.spend(1 + len(needed[name]))
-            for missing in [other for other in needed[name] if other not in value]:
-                fine = run.fail(f"{shown(missing)} is a dependency of {shown(name)}")
-        return fine
+        return needed_are_there(value, needed, run)
 
     return check
+
+
+def needed_are_there(value: Any, needed: Mapping[str, list[str]], run: Run) -> bool:
+    """Return whether an object has the properties that others of it need."""
+    fine = True
+    if isinstance(value, dict):
+        for name in names_in_both(value, needed, run):
+            run.budget.spend(1 + len(needed[name]))
+            for missing in [other for other in needed[name] if other not in value]:
+                fine = run.fail(says(f"is a dependency of {shown(name)}"), missing)
+    return fine
 
 
 KEYWORDS: dict[str, Make] = {

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
 from wayline.schemas.limits import UnusableSchema
-from wayline.schemas.nodes import Check, Node
+from wayline.schemas.nodes import Check, Node, Run
 from wayline.schemas.patterns import Pattern, UnsupportedPattern
 from wayline.schemas.problems import shown
 
@@ -78,6 +78,16 @@ class Part:
 
 Make = Callable[[Part], Check | None]
 """Makes the check of one keyword; None: there is nothing to check."""
+
+
+NAMES_A_STEP = 10
+
+
+def names_in_both(value: dict[str, Any], named: Collection[str], run: Run) -> list[str]:
+    """Return the properties of a value that a schema names; the smaller side is looked through, and counted."""
+    fewer, others = (named, value) if len(named) < len(value) else (value, named)
+    run.budget.spend(1 + len(fewer) // NAMES_A_STEP)
+    return [name for name in fewer if name in others]
 
 
 def is_number(value: Any) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 from wayline.schemas.keywords.objects import unexpected
 from wayline.schemas.keywords.parts import Make, Part
 from wayline.schemas.nodes import Check, Evaluated, Run
-from wayline.schemas.problems import shown
+from wayline.schemas.problems import says
 
 
 def _properties(part: Part) -> Check:
@@ -19,13 +19,18 @@ def _properties(part: Part) -> Check:
         run.budget.spend(1 + len(value))
         extras = [name for name in value if name not in seen.names and not node.fits(value[name], run)]
         seen.names.update(value)
-        return not extras or run.fail(f"Unevaluated properties are not allowed ({unexpected(extras)})")
+        return not extras or run.fail(_not_allowed, extras)
 
     return check
 
 
+def _not_allowed(extras: list[str]) -> str:
+    return f"Unevaluated properties are not allowed ({unexpected(extras)})"
+
+
 def _items(part: Part) -> Check:
     node = part.node(part.value)
+    unexpected_items = says("has items that are not expected")
 
     def check(value: Any, run: Run, seen: Evaluated | None) -> bool:
         if not isinstance(value, list) or seen is None:
@@ -33,7 +38,7 @@ def _items(part: Part) -> Check:
         run.budget.spend(1 + len(value))
         fine = all(number in seen.items or node.fits(item, run) for number, item in enumerate(value))
         seen.items.update(range(len(value)))
-        return fine or run.fail(f"{shown(value)} has items that are not expected")
+        return fine or run.fail(unexpected_items, value)
 
     return check
 

@@ -8,7 +8,10 @@ from typing import Any
 from wayline.schemas.keywords.parts import Make, Part, is_number
 from wayline.schemas.limits import Budget
 from wayline.schemas.nodes import Check, Evaluated, Run
-from wayline.schemas.problems import shown
+from wayline.schemas.problems import says, shown
+
+CHARS_A_STEP = 1_000
+"""Of a text that is compared with others."""
 
 
 def _is_integer(value: Any) -> bool:
@@ -31,24 +34,44 @@ def _type(part: Part) -> Check:
     if not isinstance(names, list) or not names or not all(isinstance(one, str) and one in TYPES for one in names):
         raise part.wrong("a type of JSON")
     kinds = [TYPES[name] for name in names]
-    named = ", ".join(map(repr, names))
+    other = says(f"is not of type {', '.join(map(repr, names))}")
 
     def check(value: Any, run: Run, seen: Evaluated | None) -> bool:
-        return any(kind(value) for kind in kinds) or run.fail(f"{shown(value)} is not of type {named}")
+        return any(kind(value) for kind in kinds) or run.fail(other, value)
 
     return check
 
 
-def canonical(value: Any, budget: Budget) -> Any:
-    """Return what is equal for equal values of JSON alone, and can be put in a set: true is not 1, and 1.0 is."""
+def canonical(value: Any, budget: Budget) -> str:
+    """Return a text that is the same for equal values of JSON alone: true is not 1, and 1.0 is.
+
+    A text, because nobody can write many of one hash: of numbers and lists of them anybody can, and a set of those
+    takes time that grows with the square.
+    """
+    pieces: list[str] = []
+    _write(value, pieces, budget)
+    return " ".join(pieces)
+
+
+def _write(value: Any, pieces: list[str], budget: Budget) -> None:
+    if isinstance(value, str):
+        budget.spend(1 + len(value) // CHARS_A_STEP)
+        pieces.append(f"{len(value)}:{value}")
+        return
     budget.spend()
-    if isinstance(value, bool):
-        return ("bool", value)
     if isinstance(value, list):
-        return ("array", tuple([canonical(one, budget) for one in value]))
-    if isinstance(value, dict):
-        return ("object", frozenset([(name, canonical(one, budget)) for name, one in value.items()]))
-    return value
+        pieces.append("[")
+        for one in value:
+            _write(one, pieces, budget)
+        pieces.append("]")
+    elif isinstance(value, dict):
+        pieces.append("{")
+        for name in sorted(value):
+            _write(name, pieces, budget)
+            _write(value[name], pieces, budget)
+        pieces.append("}")
+    else:
+        pieces.append(repr(int(value) if isinstance(value, float) and value.is_integer() else value))
 
 
 def _enum(part: Part) -> Check:
@@ -56,25 +79,25 @@ def _enum(part: Part) -> Check:
         raise part.wrong("a list of values")
     allowed = {canonical(one, Budget()) for one in part.value}
     nested = any(isinstance(one, list | dict) for one in part.value)
-    named = shown(part.value)
+    other = says(f"is not one of {shown(part.value)}")
 
     def check(value: Any, run: Run, seen: Evaluated | None) -> bool:
         possible = nested or not isinstance(value, list | dict)
         if possible and canonical(value, run.budget) in allowed:
             return True
-        return run.fail(f"{shown(value)} is not one of {named}")
+        return run.fail(other, value)
 
     return check
 
 
 def _const(part: Part) -> Check:
     wanted = canonical(part.value, Budget())
-    named = shown(part.value)
+    expected = f"{shown(part.value)} was expected"
     nested = isinstance(part.value, list | dict)
 
     def check(value: Any, run: Run, seen: Evaluated | None) -> bool:
         possible = nested == isinstance(value, list | dict)
-        return (possible and canonical(value, run.budget) == wanted) or run.fail(f"{named} was expected")
+        return (possible and canonical(value, run.budget) == wanted) or run.fail(lambda _: expected, value)
 
     return check
 
