@@ -4,6 +4,7 @@ import contextlib
 import json
 import re
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -297,3 +298,22 @@ def test_an_unknown_tool_has_a_neighbour_or_none(name, meant):
 
 def test_without_tools_nothing_is_near():
     assert nearest("look", []) is None
+
+
+@pytest.mark.parametrize("keyword", ["anyOf", "oneOf"])
+def test_types_are_found_where_each_alternative_refers_to_two(keyword: str):
+    defs: dict[str, Any] = {f"d{n}": {keyword: [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(60)}
+    schema = {"$defs": {**defs, "d60": {"type": "string"}}, "properties": {"a": {"$ref": "#/$defs/d0"}}}
+
+    assert fit({"a": 1}, schema) == {"a": "1"}
+
+
+def test_types_are_found_where_an_alternative_is_the_schema_itself():
+    either = {"anyOf": [{"$ref": "#/$defs/either"}, {"type": "integer"}]}
+    schema = {"$defs": {"either": either}, "properties": {"a": {"$ref": "#/$defs/either"}}}
+
+    assert fit({"a": "1"}, schema) == {"a": 1}
+
+
+def test_an_alternative_without_a_type_takes_everything():
+    assert fit({"a": 1}, {"properties": {"a": {"anyOf": [{"type": "string"}, {}]}}}) == {"a": 1}

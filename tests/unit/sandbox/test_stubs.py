@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from itertools import product
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from wayline.contracts.tools import ToolDefinition
 from wayline.sandbox import make_stubs
 from wayline.sandbox.annotations import annotation
+from wayline.sandbox.stubs import python_names
 
 
 def tool(name: str, description: str = "", **properties: Any) -> ToolDefinition:
@@ -68,6 +70,28 @@ def test_a_schema_becomes_an_annotation(schema: Any, expected: str):
     root = {"$defs": {"Level": {"enum": ["low", "high"]}, "Endless": {"$ref": "#/$defs/Endless"}}}
 
     assert annotation(schema, root) == expected
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"anyOf": [{"$ref": "#/$defs/a"}] * 100},
+        {"type": "object", "properties": {f"p{n}": {"$ref": "#/$defs/a"} for n in range(100)}},
+    ],
+)
+def test_a_schema_that_refers_to_itself_everywhere_ends(part: dict[str, Any]):
+    schema = {"$defs": {"a": part}, "type": "object", "properties": {"x": {"$ref": "#/$defs/a"}}}
+
+    assert len(make_stubs([ToolDefinition(name="find", input_schema=schema)]).text) < 100_000
+
+
+def test_thousands_of_names_that_become_one_are_numbered_on():
+    names = ["".join(signs) for signs in product(".-", repeat=13)]
+
+    found = python_names(names, taken=frozenset())
+
+    assert len(set(found)) == len(names)
+    assert found[-1] == f"{'_' * 13}_{len(names)}"
 
 
 def test_names_become_legal_and_unique_and_find_their_tool():

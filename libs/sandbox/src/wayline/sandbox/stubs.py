@@ -7,6 +7,7 @@ import json
 import keyword
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -62,11 +63,13 @@ def make_stubs(tools: Iterable[ToolDefinition]) -> Stubs:
 
 def python_names(names: Sequence[str], *, taken: frozenset[str]) -> list[str]:
     """Return a legal name in Python for each; none twice, and none that is taken."""
-    found: list[str] = []
     # A name that is legal already keeps its meaning, whatever others become.
-    used = {name for name in names if _legal(name, taken)}
+    legal = {name for name in names if _legal(name, taken)}
+    used, numbers = set(legal), Counter[str]()
+    found: list[str] = []
     for name in names:
-        if _legal(name, taken) and name not in found:
+        if name in legal:
+            legal.remove(name)
             found.append(name)
             continue
         base = re.sub(r"\W", "_", name, flags=re.ASCII)[:NAME_CHARS_MAX] or "_"
@@ -74,9 +77,11 @@ def python_names(names: Sequence[str], *, taken: frozenset[str]) -> list[str]:
             base = f"_{base}"
         if base in taken:
             base = f"{base}_"
-        unique, number = base, 2
+        unique = base
         while unique in used or unique in taken:
-            unique, number = f"{base}_{number}", number + 1
+            # It goes on where it ended for the last name of this base: a server may have thousands of them.
+            numbers[base] += 1
+            unique = f"{base}_{numbers[base] + 1}"
         used.add(unique)
         found.append(unique)
     return found

@@ -18,6 +18,8 @@ NEAR_MIN = 0.6
 """How alike two tool names must be, of 1, before one is suggested for the other."""
 UNREADABLE_MAX_CHARS = 2_000
 REFERENCES_MAX = 8
+ALTERNATIVES_MAX = 200
+"""Parts of a schema in which the types that it accepts are looked for."""
 EXACT_MAX = 2**53
 """Below it a float that is whole says the integer exactly."""
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,17})?([eE][+-]?[0-9]{1,2})?")
@@ -139,14 +141,26 @@ def _whole(number: float) -> bool:
 
 
 def _kinds(schema: Mapping[str, Any], root: Mapping[str, Any]) -> frozenset[str]:
-    """Return the types a schema accepts; none where it names no type."""
-    named = schema.get("type")
-    if isinstance(named, str):
-        return frozenset((named,))
-    if isinstance(named, list):
-        return frozenset(named)
-    either = [_kinds(_resolved(one, root), root) for one in schema.get("anyOf") or schema.get("oneOf") or ()]
-    return frozenset().union(*either) if either and all(either) else frozenset()
+    """Return the types a schema accepts; none where an alternative names no type, or where there are too many."""
+    found: set[str] = set()
+    waiting, looked_at = [schema], set[int]()
+    while waiting:
+        one = waiting.pop()
+        # Alternatives may refer to themselves, and each to two others: a short schema has more ways than ever end.
+        if id(one) in looked_at:
+            continue
+        looked_at.add(id(one))
+        named = one.get("type")
+        either = one.get("anyOf") or one.get("oneOf")
+        if isinstance(named, str):
+            found.add(named)
+        elif isinstance(named, list):
+            found.update(kind for kind in named if isinstance(kind, str))
+        elif isinstance(either, list) and len(looked_at) < ALTERNATIVES_MAX:
+            waiting += [_resolved(each, root) for each in either]
+        else:
+            return frozenset()
+    return frozenset(found)
 
 
 def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
