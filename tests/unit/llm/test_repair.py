@@ -147,3 +147,13 @@ def test_a_guess_never_holds_a_part_of_a_token(text):
     tokens = set(re.findall(r"[\w-]+", text))
     for leaf in [*value, *value.values()]:
         assert set(re.findall(r"[\w-]+", str(leaf))) <= tokens, value
+
+
+def test_a_guess_makes_the_bare_text_once(monkeypatch: pytest.MonkeyPatch):
+    text = f'{{"b": "{"b " * 2_000}", "a": [' + ", ".join(f'"it\\\'s {n}"' for n in range(100)) + "]} and so on"
+    read: list[int] = []
+    bare = repair._bare
+    monkeypatch.setattr(repair, "_bare", lambda part: read.append(len(part)) or bare(part))
+
+    assert repair.repaired(text)["a"][99] == "it's 99"
+    assert len(text) <= sum(read) < 2 * len(text)

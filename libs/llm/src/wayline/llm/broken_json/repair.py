@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal, InvalidOperation
+from functools import cache
 from typing import Any
 
 from wayline.contracts.strict_json import DEPTH_MAX, read_json, require_bounded
@@ -157,10 +158,12 @@ def _stands(value: Any, text: str) -> bool:
     """
     numbers = {_decimal(found) for shape in (_NUMERIC, _THOUSANDS) for found in shape.findall(text)}
     words, at, blank = set(_WORDS.findall(text.lower())), 0, 0
+    # Made once for all: of a long text it takes milliseconds.
+    bare_text = cache(lambda: _bare(text))
     leaves = list(_leaves(value))
     for leaf, is_key in leaves:
         if isinstance(leaf, str):
-            at = _after(leaf, text, at)
+            at = _after(leaf, text, at, bare_text)
             blank += not leaf
             if at < 0 or _swallows(leaf, text, is_key=is_key) or _is_no_number(leaf, text):
                 return False
@@ -209,7 +212,7 @@ def _says_all(leaves: list[Any], text: str) -> bool:
     return all(word in said or word in spelled or _decimal(word) in numbers for word in words)
 
 
-def _after(part: str, text: str, at: int) -> int:
+def _after(part: str, text: str, at: int, bare_text: Callable[[], str]) -> int:
     """Find where a string ends that stands in the text from `at` on or before; -1: it is not there as a whole."""
     if not part:
         return at
@@ -224,7 +227,7 @@ def _after(part: str, text: str, at: int) -> int:
                     return end
                 found = text.find(form, found + 1)
     # Its escapes or its line ends were mended.
-    return at if _MENDED.search(part) and _bare(part) in _bare(text) else -1
+    return at if _MENDED.search(part) and _bare(part) in bare_text() else -1
 
 
 def _joins(before: str, after: str) -> bool:

@@ -118,7 +118,7 @@ async def _refusal(response: aiohttp.ClientResponse) -> ModelError:
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:
     """Return the lines of an answer, by what it begins with: some endpoints never stream, whatever they call it."""
     begun = b""
-    while not begun.strip() and (chunk := await response.content.readany()):
+    while not begun.strip() and len(begun) <= frames.BLANK_MAX_BYTES and (chunk := await response.content.readany()):
         begun += chunk
     return _whole(response, begun) if begins_object(begun) else _Lines(response.content, begun)
 

@@ -10,6 +10,8 @@ FRAME_MAX_BYTES = 16 * 1024 * 1024
 """More than any provider says at once."""
 ANSWER_MAX_BYTES = 128 * 1024 * 1024
 """More than any answer takes with all that is said around it: some providers say a kilobyte a token."""
+BLANK_MAX_BYTES = 64 * 1024
+"""White space before an answer, by which some servers keep a connection alive; what says no more is a stream."""
 ERROR_MAX_BYTES = 64 * 1024
 """More than anybody reads of a body that says what went wrong."""
 

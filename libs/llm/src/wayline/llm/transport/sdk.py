@@ -21,7 +21,14 @@ from wayline.llm.model import ATTEMPT_HEADER, Finished, ModelError, ModelRequest
 from wayline.llm.transport import provider_errors
 from wayline.llm.transport.connection_errors import from_transport
 from wayline.llm.transport.encoding import encoded
-from wayline.llm.transport.frames import ANSWER_MAX_BYTES, ERROR_MAX_BYTES, EVENT_END, Frames, too_much
+from wayline.llm.transport.frames import (
+    ANSWER_MAX_BYTES,
+    BLANK_MAX_BYTES,
+    ERROR_MAX_BYTES,
+    EVENT_END,
+    Frames,
+    too_much,
+)
 from wayline.llm.transport.server_sent_events import (
     BYTE_ORDER_MARK,
     begins_object,
@@ -222,7 +229,7 @@ async def _begun(chunks: AsyncIterator[bytes]) -> bytes:
     begun = b""
     async for chunk in chunks:
         begun += chunk
-        if begun.strip():
+        if begun.strip() or len(begun) > BLANK_MAX_BYTES:
             break
     return begun
 
