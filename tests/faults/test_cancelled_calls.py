@@ -132,6 +132,28 @@ async def test_a_call_unread_by_a_frozen_registry_never_begins_after_cancel(plat
     await platform.check("unread")
 
 
+async def test_a_cancel_ends_though_the_only_registry_stays_frozen(platform: FaultPlatform):
+    """Once it goes on, it finds the cancel behind the call that it never saw, and does not begin it."""
+    frozen = await platform.fleet.start("tool_registry")
+    await platform.fleet.start("executor")
+    await platform.submit_plan("listed", calls(PUT), says("done"))
+    await platform.until_ended("listed")
+    frozen.pause()
+    await platform.submit_plan("alone", calls(PAY))
+    await until_requested(platform, "alone")
+
+    await platform.signal("alone", Cancel())
+    await platform.until_ended("alone")
+    (completed,) = [event for event in await events(platform, "alone") if isinstance(event, e.ToolCompleted)]
+    frozen.resume()
+    reply = await told_by(platform, frozen, "alone")
+
+    assert (await platform.job("alone")).life.status == "cancelled"
+    assert completed.error is not None and "nobody knows whether it took effect" in completed.error.message
+    assert reply.error is not None and reply.error.code == "cancelled"
+    assert not platform.effects.has_begun("pay_once", key_of("alone"))
+
+
 async def told_by(platform: FaultPlatform, registry: ServiceProcess, job_id: str) -> ToolReply:
     """Ask one registry for the job's key once it has dealt with all that it heard before."""
     for other in platform.fleet.running("tool_registry"):

@@ -247,3 +247,14 @@ def _requests(registry) -> set[str]:
     running = next(part for part in registry.service.parts if isinstance(part, RunningCalls))._running
     sent = {key: getattr(r.call, "_request", None) or getattr(r.call, "_task", None) for key, r in running.items()}
     return {key for key, task in sent.items() if task is not None and not task.done()}
+
+
+async def test_a_cancel_that_is_read_before_its_call_stops_it(platform):
+    await platform.registry()
+    ask = platform.ask("effects__pay_once")
+
+    await platform.cancel(ask.key)
+    reply = await platform.call(ask)
+
+    assert (reply.status, reply.error.code, reply.begun) == ("failed", "cancelled", False)
+    assert platform.times_acted("pay_once") == 0

@@ -17,7 +17,6 @@ from wayline.executor.claim_jobs import Claims, unread
 from wayline.executor.hold.claim import CLAIMS_MAX, Ticket, wrote_nothing_at_all
 from wayline.executor.hold.log_writer import LogWriter
 from wayline.executor.perform.job_run import RunServices
-from wayline.executor.perform.tool_calls import TOOL_TIMEOUT_S
 from wayline.journal import Call, Head, Job, JobLog, fold
 
 CRASH_LOOP = "crash_loop"
@@ -62,7 +61,7 @@ class CrashLoops:
             if wanted.tool == RUN_AGENT:
                 reply = await self._stop_child(writer, job, call)
             else:
-                reply = await self._services.tools.settle(job, call, timeout_s=TOOL_TIMEOUT_S)
+                reply = await self._services.tools.settle(job, call)
             writer.note(
                 e.ToolCompleted,
                 e.SpanRef.model_validate(value["trace"]),

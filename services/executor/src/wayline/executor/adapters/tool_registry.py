@@ -45,9 +45,9 @@ ASK_AFTER_BUG_S = 1.0
 """The pause after the registry answered that it failed itself."""
 SETTLE_WAIT_S = 30.0
 """How long a call that still runs is waited for when its job ends; longer than a registry waits for a tool's answer."""
-SETTLE_SILENT_S = 150.0
-"""How long a registry that does not answer is waited for when a job ends, at least: by then no call can begin, because
-its deadline is over."""
+SETTLE_SILENT_S = 15.0
+"""How long a registry that does not answer is waited for when a job ends: longer than it takes to start. One that is
+frozen finds the cancel behind the call and begins nothing; what it was busy with is unknown, and the job says so."""
 SETTLE_LEDGER_S = 960.0
 """How long a registry is waited for that answers without its ledger: longer than it holds an outcome for that."""
 SETTLE_UNKNOWN_S = 5.0
@@ -267,20 +267,20 @@ class ToolRegistry:
             "resolve a tool call", lambda: self._bus.ask(request, ToolReply, timeout_s=self._wait_s)
         )
 
-    async def settle(self, job: Job, call: Call, *, timeout_s: float) -> ToolReply:
+    async def settle(self, job: Job, call: Call) -> ToolReply:
         """End a call for good and return what the ledger says of it.
 
-        A call that has not begun never begins. One that runs is awaited for SETTLE_WAIT_S. After that, or where the
-        ledger stays silent until the call could not begin any more, its outcome is unknown.
+        A call that has not begun never begins. One that runs is awaited for SETTLE_WAIT_S. After that, or where no
+        registry answers for SETTLE_SILENT_S, its outcome is unknown.
         """
         if call.decision is not None and call.decision.outcome != "retry":
             return await self._resolved(job, call, call.decision)
         assert call.key is not None
         void = VoidTool(**_call_fields(job, call, within_s=SETTLE_WAIT_S))
         give_up = ResolveTool(tenant=job.tenant, key=call.key, outcome="failed", content=NOBODY_KNOWS)
-        may_begin_s = SETTLE_UNKNOWN_S if call.decision_id else max(SETTLE_SILENT_S, timeout_s + SETTLE_WAIT_S)
-        waited = Stopwatch()
-        while waited.seconds < may_begin_s:
+        silent_s = SETTLE_UNKNOWN_S if call.decision_id else SETTLE_SILENT_S
+        waited, until_s = Stopwatch(), silent_s
+        while waited.seconds < until_s:
             try:
                 await self._bus.send(CancelTool(tenant=job.tenant, key=call.key))
                 ending = void if waited.seconds < SETTLE_WAIT_S else give_up
@@ -288,7 +288,7 @@ class ToolRegistry:
             except Retry as error:
                 if not isinstance(error, Unavailable):
                     # A registry answered: it lives, and may hold an outcome for a ledger that is away.
-                    may_begin_s = max(may_begin_s, SETTLE_LEDGER_S)
+                    until_s = max(until_s, SETTLE_LEDGER_S)
                 await asyncio.sleep(max(ASK_AGAIN_S, error.after_s))
                 continue
             except Reject as error:
@@ -298,6 +298,7 @@ class ToolRegistry:
                 continue
             if reply.status != "in_progress":
                 return reply if reply.repeated or ending is void else _unknown()
+            until_s = max(until_s, waited.seconds + silent_s)
         return _unknown()
 
     async def _resolved(self, job: Job, call: Call, decision: DecisionMade) -> ToolReply:

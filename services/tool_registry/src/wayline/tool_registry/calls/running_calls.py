@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -30,6 +31,9 @@ log = structlog.get_logger()
 
 KEPT_S = 30.0
 """How long an answer without a waiting caller is kept for a caller that asks again: a read has no ledger row."""
+CANCELLED_S = 60.0
+"""How long a call that was cancelled is not begun."""
+CANCELLED_MAX = 10_000
 RECORD_S = 5.0
 """How long stopped calls may take to write down what became of them."""
 
@@ -82,6 +86,8 @@ class RunningCalls:
         self._telemetry = telemetry
         self._settings = settings
         self._running: dict[str, RunningCall] = {}
+        self._cancelled: dict[str, float] = {}
+        """Until when a key that was cancelled is not begun: after a stall a cancel may be read before its call."""
         self._stopping = False
 
     async def start(self) -> None:
@@ -120,6 +126,11 @@ class RunningCalls:
         """Stop a call if it runs here."""
         if running := self._running.get(key):
             running.stop(StopReason.CANCELLED)
+        now = time.monotonic()
+        if len(self._cancelled) >= CANCELLED_MAX:
+            self._cancelled = {one: until for one, until in self._cancelled.items() if until > now}
+        if len(self._cancelled) < CANCELLED_MAX:
+            self._cancelled[key] = now + CANCELLED_S
 
     async def void(self, ask: CallTool) -> ToolReply:
         """End a call for good and return its state in the ledger; `in_progress` while it runs, here or elsewhere."""
@@ -151,6 +162,9 @@ class RunningCalls:
         if sum(one.tenant == ask.tenant and one.runs for one in self._running.values()) >= share:
             raise Unavailable("tool-registry", detail=f"{share} calls of this tenant run already")
         running = self._running[ask.key] = RunningCall(ask.tenant, ask.content_hash())
+        # A client of `/mcp` may ask again under the key whose call it has cancelled; an executor never does.
+        if not ask.direct and self._cancelled.get(ask.key, 0.0) > time.monotonic():
+            running.stop(StopReason.CANCELLED)
         running.task = asyncio.create_task(self._lead(ask, running), name=f"call {ask.key}")
         running.task.add_done_callback(lambda task: self._ended(ask.key, running, task))
         return running
