@@ -103,6 +103,8 @@ ANSWERS: dict[type[Request], Any] = {
     mcp.EnableServer: SERVER,
     mcp.ApproveDefinitions: SERVER,
     logins.AuthorizeServer: logins.AuthorizationUrl(url="https://login.example/authorize"),
+    logins.GetLogin: logins.LoginView(name="bank", user_id="alice", authorization_server="login.example"),
+    logins.OpenLogin: logins.AuthorizationUrl(url="https://login.example/authorize?state=acme.s1"),
     logins.FinishAuthorization: logins.ServerAuthorized(name="bank"),
     logins.ForgetUser: logins.UserForgotten(servers=("bank",)),
     logins.ListLogins: logins.LoginPage(

@@ -23,9 +23,12 @@ CHECKS = (
     "unsupported_method,allow_header_conformance"
 )
 STATUSES = {"401", "403", "422", "500", "503"}
-WITHOUT_KEY = {"GET /v1/mcp/oauth/callback", "GET /v1/mcp/oauth/client.json"}
-"""Where a browser comes back to from a login: the state that it brings counts once, and says for whom. And what an
-authorization server reads of the client, which is no secret."""
+WITHOUT_KEY = {
+    f"{method} /v1/mcp/oauth/{page}"
+    for method, page in (("GET", "start"), ("POST", "start"), ("GET", "callback"), ("GET", "client.json"))
+}
+"""Where a browser begins a login and comes back: its state says for whom, its cookie that it is the same browser. And
+what an authorization server reads of the client, which is no secret."""
 
 
 async def test_every_operation_names_its_problems_and_has_an_example(gateway: Running):

@@ -7,7 +7,7 @@ import pytest
 from wayline.contracts.errors import Conflict, Full
 from wayline.contracts.mcp_servers import ApproveDefinitions, EnableServer, GetServer, PutServer, TryServer
 from wayline.contracts.server_config import MASK
-from wayline.contracts.server_logins import AuthorizeServer, FinishAuthorization, ForgetAuthorization, ForgetUser
+from wayline.contracts.server_logins import AuthorizeServer, ForgetAuthorization, ForgetUser
 from wayline.gateway.adapters.keys import create_key
 from wayline.testkit import Platform
 
@@ -135,23 +135,6 @@ async def test_an_approval_names_hashes_and_may_come_too_late(gateway: Running, 
     assert [answer.status_code for answer in wrong] == [422] * 4
 
 
-async def test_a_browser_finishes_a_login_for_the_tenant_of_its_state(platform: Platform, others: Others):
-    await others.answer_everything()
-    store = await platform.store("gateway")
-    await create_key(store, "acme", "desktop", scopes=("read",))
-    await store.close()
-    gateway = await start_gateway(platform)
-
-    done = await gateway.client.get("/v1/mcp/oauth/callback?state=acme.s1&code=c1&iss=https://login.example")
-    wrong = await gateway.client.get("/v1/mcp/oauth/callback?state=*.s1&code=c1")
-
-    [asked] = [one for one in others.asked if isinstance(one, FinishAuthorization)]
-    assert (asked.tenant, asked.state, asked.code, asked.iss) == ("acme", "acme.s1", "c1", "https://login.example")
-    assert (done.status_code, wrong.status_code) == (200, 400)
-    assert "tenant acme" in done.text.lower()
-    assert done.headers["cache-control"] == "no-store"
-
-
 async def test_a_login_comes_back_to_the_settings_address_not_the_hosts(gateway: Running, others: Others):
     await others.answer(AuthorizeServer)
 
@@ -160,6 +143,7 @@ async def test_a_login_comes_back_to_the_settings_address_not_the_hosts(gateway:
     [asked] = [one for one in others.asked if isinstance(one, AuthorizeServer)]
     assert begun.json() == {"url": "https://login.example/authorize"}
     assert asked.redirect_uri.startswith("http://127.0.0.1:")
+    assert asked.start_uri == asked.redirect_uri.replace("callback", "start")
     assert asked.redirect_uri.endswith("/v1/mcp/oauth/callback")
 
 

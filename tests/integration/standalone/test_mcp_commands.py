@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 
-import httpx2
 import pytest
 
 from wayline.testkit.mcp_servers import serving
@@ -26,9 +25,8 @@ async def open_page(installed: Installed, bank: Protected, process: subprocess.P
         line = await asyncio.wait_for(asyncio.to_thread(process.stdout.readline), CONSENT_WITHIN_S)
         assert line, "the command ended without an address"
         url = line.decode().strip()
-    back = await bank.open(url)
-    async with httpx2.AsyncClient() as http:
-        answer = await http.get(f"http://127.0.0.1:{installed.http_port}/v1/mcp/oauth/callback", params=back)
+    assert url.startswith(f"http://127.0.0.1:{installed.http_port}/v1/mcp/oauth/start?state=")
+    answer = await bank.walk(url)
     assert answer.status_code == 200, answer.text
 
 

@@ -6,7 +6,6 @@ import asyncio
 import json
 from typing import Any
 
-import httpx2
 import pytest
 
 from wayline.testkit import until
@@ -40,10 +39,7 @@ async def log_in_and_out(fresh: Installed) -> None:
         return json.loads(await wayline(*words, "--json"))
 
     async def come_back(url: str, account: str) -> str:
-        back = await bank.open(url, account=account)
-        async with httpx2.AsyncClient() as http:
-            at = f"http://127.0.0.1:{fresh.http_port}/v1/mcp/oauth/callback"
-            return (await http.get(at, params=back)).text
+        return (await bank.walk(url, account=account)).text
 
     async def logins() -> list[str]:
         return [one["user_id"] for one in (await run_json("mcp", "logins", "bank"))["logins"]]

@@ -6,6 +6,7 @@ import logging
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
@@ -26,6 +27,9 @@ from wayline.contracts.server_logins import (
     AuthorizeServer,
     FinishAuthorization,
     ForgetAuthorization,
+    GetLogin,
+    LoginView,
+    OpenLogin,
     ServerAuthorized,
 )
 from wayline.contracts.tools import Effect
@@ -37,6 +41,9 @@ from .test_secrets_of_servers import dump
 
 KEY, NEW_KEY = (f"{name}:{b64encode(bytes([byte]) * 32).decode()}" for name, byte in (("k", 1), ("n", 2)))
 CALLBACK = "http://127.0.0.1:8080/v1/mcp/oauth/callback"
+START = CALLBACK.replace("callback", "start")
+BROWSER = "b" * 43
+"""The secret of the one browser here."""
 SETTINGS = {"keys": KEY, "private_servers": True, "reread_every_s": 0.2}
 
 
@@ -59,12 +66,23 @@ async def save(platform, url: str, *, name: str = "bank", tenant: str | None = N
 
 
 async def begin(platform, *, name: str = "bank", tenant: str | None = None, **more) -> str:
-    ask = AuthorizeServer(tenant=tenant or platform.tenant, name=name, redirect_uri=CALLBACK, **more)
+    """Begin a login, go on from its page with the one browser, and return where that goes."""
+    link = await begun(platform, name=name, tenant=tenant, **more)
+    state = dict(parse_qsl(urlsplit(link).query))["state"]
+    ask = OpenLogin(tenant=tenant or platform.tenant, state=state, browser=BROWSER)
+    return (await platform.bus.ask(ask, AuthorizationUrl)).url
+
+
+async def begun(platform, *, name: str = "bank", tenant: str | None = None, **more) -> str:
+    """Begin a login, and return the link to its page."""
+    ask = AuthorizeServer(tenant=tenant or platform.tenant, name=name, redirect_uri=CALLBACK, start_uri=START, **more)
     return (await platform.bus.ask(ask, AuthorizationUrl, timeout_s=30)).url
 
 
-async def finish(platform, back: dict[str, str], *, tenant: str | None = None) -> ServerAuthorized:
-    ask = FinishAuthorization(tenant=tenant or platform.tenant, **back)
+async def finish(
+    platform, back: dict[str, str], *, tenant: str | None = None, browser: str | None = BROWSER
+) -> ServerAuthorized:
+    ask = FinishAuthorization(tenant=tenant or platform.tenant, browser=browser, **back)
     return await platform.bus.ask(ask, ServerAuthorized, timeout_s=30)
 
 
@@ -109,6 +127,33 @@ async def test_a_callback_counts_once(platform):
 
         with pytest.raises(Reject, match="finished before"):
             await finish(platform, back)
+
+
+@pytest.mark.parametrize("browser", [None, "o" * 43])
+async def test_a_login_opened_in_another_browser_is_refused_before_exchange(platform, browser: str | None):
+    async with protected(platform) as bank:
+        back = await bank.open(await begin(platform))
+
+        with pytest.raises(Reject, match="begun in another browser"):
+            await finish(platform, back, browser=browser)
+
+        # Nor does it count for its own browser any more.
+        with pytest.raises(Reject, match="is unknown, over"):
+            await finish(platform, back)
+        assert (bank.given, list(bank.codes)) == ([], [back["code"]])
+
+
+async def test_a_login_whose_page_nobody_opened_is_refused(platform):
+    async with protected(platform):
+        link = await begun(platform)
+        state = dict(parse_qsl(urlsplit(link).query))["state"]
+        view = await platform.bus.ask(GetLogin(tenant=platform.tenant, state=state), LoginView)
+
+        with pytest.raises(Reject, match="begun in another browser"):
+            await finish(platform, {"state": state, "code": "c1"})
+
+    assert link == f"{START}?state={state}"
+    assert view == LoginView(name="bank", authorization_server="127.0.0.1")
 
 
 async def test_an_expired_state_is_refused(platform):

@@ -29,6 +29,30 @@ class AuthorizeServer(Request, subject="mcp.authorize.{tenant}", replies=Authori
     client_metadata_url: str | None = Field(
         default=None, max_length=2_000, description="Where an authorization server can read who its client is."
     )
+    start_uri: str | None = Field(
+        default=None, max_length=2_000, description="The page where a browser begins; the answer's `url` is there."
+    )
+
+
+class LoginView(Frozen):
+    """A login that is begun: what its access is for, and who gives it."""
+
+    name: str = Field(description="The MCP server.")
+    user_id: str | None = None
+    authorization_server: str = Field(description="The host of the page where a person consents.")
+
+
+class GetLogin(Request, subject="mcp.login.{tenant}", replies=LoginView):
+    """Ask what a login that is begun is for."""
+
+    state: str = Field(max_length=500)
+
+
+class OpenLogin(Request, subject="mcp.openlogin.{tenant}", replies=AuthorizationUrl):
+    """Bind a login to the browser that goes on with it, and ask where that goes; the last one counts."""
+
+    state: str = Field(max_length=500)
+    browser: str = Field(min_length=32, max_length=128, description="A secret that only this browser sends.")
 
 
 class ServerAuthorized(Frozen):
@@ -42,6 +66,9 @@ class FinishAuthorization(Request, subject="mcp.finish.{tenant}", replies=Server
     """Finish a login with what the browser brought back; a state counts once."""
 
     state: str = Field(max_length=500)
+    browser: str | None = Field(
+        default=None, max_length=128, description="The secret of the browser that came back; None: it sent none."
+    )
     code: str | None = Field(default=None, max_length=8_000)
     iss: str | None = Field(default=None, max_length=2_000)
 

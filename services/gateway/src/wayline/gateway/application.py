@@ -13,7 +13,15 @@ from wayline.gateway.handlers.mcp import authorization
 from wayline.gateway.handlers.mcp import route as mcp
 from wayline.gateway.handlers.recovery import dead_letters, time_travel
 from wayline.gateway.handlers.shared.dependencies import Gateway
-from wayline.gateway.handlers.tools import agents, mcp_logins, mcp_resources, mcp_servers, prompts, tools
+from wayline.gateway.handlers.tools import (
+    agents,
+    browser_logins,
+    mcp_logins,
+    mcp_resources,
+    mcp_servers,
+    prompts,
+    tools,
+)
 from wayline.gateway.openapi import describe
 from wayline.gateway.page_access import PageAccess
 from wayline.gateway.request_middleware import RequestMiddleware
@@ -67,6 +75,7 @@ def application(gateway: Gateway) -> RequestMiddleware:
         models,
         mcp_servers,
         mcp_logins,
+        browser_logins,
         mcp_resources,
         prompts,
         tenants,

@@ -21,8 +21,9 @@ class Settings(EnvironmentSettings):
     http_port: int = Field(default=8080, ge=0, le=65_535, validation_alias="WAYLINE_HTTP_PORT")
     public_url: HttpUrl | None = Field(
         default=None,
-        description="Where browsers reach this gateway, such as `https://wayline.example`: they come back there from a "
-        "login to an MCP server. None: `http://127.0.0.1:` with the port.",
+        description="Where browsers reach this gateway, such as `https://wayline.example`: they log in to MCP servers "
+        "from there, and come back; https keeps the login's cookie the gateway's own. None: `http://127.0.0.1:` with "
+        "the port.",
     )
     body_max_bytes: int = Field(default=8 * MIB, ge=1, description="A larger request body is refused with 413.")
     document_max_bytes: int = Field(default=64 * MIB, ge=1, description="The same for an uploaded document.")

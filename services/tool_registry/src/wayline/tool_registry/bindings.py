@@ -23,7 +23,9 @@ from wayline.contracts.server_logins import (
     FinishAuthorization,
     ForgetAuthorization,
     ForgetUser,
+    GetLogin,
     ListLogins,
+    OpenLogin,
 )
 from wayline.contracts.server_resources import (
     FillServerPrompt,
@@ -77,6 +79,8 @@ def _about_servers(handlers: Handlers) -> list[Ask[Any]]:
         asks(EnableServer, servers.enable),
         asks(ApproveDefinitions, servers.approve),
         asks(AuthorizeServer, logins.authorize, slots=LOGINS_MAX),
+        asks(GetLogin, logins.describe),
+        asks(OpenLogin, logins.open),
         asks(FinishAuthorization, logins.finish, slots=LOGINS_MAX),
         asks(ForgetAuthorization, logins.forget, slots=LOGINS_MAX),
         asks(ForgetUser, logins.forget_user, slots=LOGINS_MAX),

@@ -255,10 +255,19 @@ RETURNING server;
 -- name: logged_in_users
 SELECT count(*) FROM authorizations WHERE tenant = $1 AND server = $2 AND user_id <> $3;
 
--- name: take_login
--- Once: the same state finds nothing the next time.
-DELETE FROM logins WHERE tenant = $1 AND state_sha256 = $2
+-- name: login
+SELECT server, user_id, key_id, sealed, expires_at > clock_timestamp() AS valid
+FROM logins WHERE tenant = $1 AND state_sha256 = $2;
+
+-- name: open_login
+UPDATE logins SET browser_sha256 = $3
+WHERE tenant = $1 AND state_sha256 = $2
 RETURNING server, user_id, key_id, sealed, expires_at > clock_timestamp() AS valid;
+
+-- name: take_login
+-- Once: the same state finds nothing the next time, also where another browser brought it.
+DELETE FROM logins WHERE tenant = $1 AND state_sha256 = $2
+RETURNING server, user_id, key_id, sealed, expires_at > clock_timestamp() AS valid, browser_sha256;
 
 -- name: put_authorization
 -- Replicas connect again with new tokens of the tenant; those of a user are looked at before each call.

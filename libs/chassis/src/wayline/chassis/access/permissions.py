@@ -43,7 +43,7 @@ SCHEDULE_VERBS = ("put", "enable", "get", "list", "delete", "run")
 SERVERS_CHANGED = "mcp.changed.*"
 SERVER_VERBS = (
     *("put", "list", "get", "delete", "enable", "try", "trysaved", "approve", "impact"),
-    *("authorize", "finish", "forget", "forgetuser", "logins"),
+    *("authorize", "login", "openlogin", "finish", "forget", "forgetuser", "logins"),
     *("resources", "read", "prompts", "prompt"),
 )
 CLIENT_MESSAGE = "mcp.client.*.*"

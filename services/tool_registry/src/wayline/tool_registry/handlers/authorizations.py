@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode, urlsplit
 
 from wayline.contracts.errors import Conflict, NotFound
 from wayline.contracts.server_logins import (
@@ -16,8 +17,11 @@ from wayline.contracts.server_logins import (
     FinishAuthorization,
     ForgetAuthorization,
     ForgetUser,
+    GetLogin,
     ListLogins,
     LoginPage,
+    LoginView,
+    OpenLogin,
     ServerAuthorized,
     UserForgotten,
 )
@@ -30,6 +34,8 @@ from wayline.tool_registry.token_owner import TokenOwner
 if TYPE_CHECKING:
     from httpx2 import AsyncClient
 
+OPENS = "opens"
+"""In a login that is begun: the page of the authorization server where a person consents."""
 LOGIN_WITHIN_S = 45.0
 """How long beginning or finishing a login may take, with all that is asked of the authorization server."""
 
@@ -72,8 +78,20 @@ class AuthorizationHandlers:
                     wanted_scope=await self.table.asked_scope(owner),
                 ),
             )
-        await self.table.begin(owner, state, login)
-        return AuthorizationUrl(url=url)
+        await self.table.begin(owner, state, login | {OPENS: url})
+        # A gateway of before sends the browser on itself, and its login cannot be finished: nothing binds it.
+        return AuthorizationUrl(url=url if ask.start_uri is None else f"{ask.start_uri}?{urlencode({'state': state})}")
+
+    async def describe(self, ask: GetLogin) -> LoginView:
+        """Return what a login that is begun is for. Raises Reject."""
+        owner, login = await self.table.login(ask.tenant, ask.state)
+        host = urlsplit(login.get(OPENS, "")).hostname or ""
+        return LoginView(name=owner.server, user_id=owner.user_id or None, authorization_server=host)
+
+    async def open(self, ask: OpenLogin) -> AuthorizationUrl:
+        """Bind a login to a browser, and return the page of the authorization server. Raises Reject."""
+        login = await self.table.bind(ask.tenant, ask.state, browser=ask.browser)
+        return AuthorizationUrl(url=login[OPENS])
 
     async def finish(self, ask: FinishAuthorization) -> ServerAuthorized:
         """Exchange the code of a login for tokens. Raises Reject or CannotLogIn."""
@@ -81,7 +99,7 @@ class AuthorizationHandlers:
         from wayline.tool_registry.adapters.oauth import oauth_flow
 
         # Before all else: a state counts once, also where the login fails.
-        owner, login = await self.table.take(ask.tenant, ask.state)
+        owner, login = await self.table.take(ask.tenant, ask.state, browser=ask.browser)
         if ask.code is None:
             raise oauth_flow.CannotLogIn(f"{owner.server} is not logged in: the authorization server gave no code")
         async with _limited(owner.server), self.http() as http:

@@ -5,35 +5,26 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import Field
 
-from wayline.contracts import ids
-from wayline.contracts.errors import Reject
 from wayline.contracts.server_logins import (
     AuthorizationForgotten,
     AuthorizationUrl,
     AuthorizeServer,
-    FinishAuthorization,
     ForgetAuthorization,
     ForgetUser,
     ListLogins,
     LoginPage,
-    ServerAuthorized,
     UserForgotten,
 )
 from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, GatewayDependency, Reader, Writer, acting_as
+from wayline.gateway.handlers.tools.browser_logins import CALLBACK, CLIENT_DOCUMENT, LOGIN_WITHIN_S, START
 from wayline.gateway.handlers.tools.mcp_servers import NamePath
 from wayline.gateway.openapi import fails
 from wayline.gateway.shapes.body import ONE_LINE, Body, Label
 from wayline.gateway.strict_json import StrictRoute
 
 router = APIRouter(prefix="/v1/mcp", tags=["mcp servers"], route_class=StrictRoute)
-
-CALLBACK = "/v1/mcp/oauth/callback"
-CLIENT_DOCUMENT = "/v1/mcp/oauth/client.json"
-LOGIN_WITHIN_S = 65.0
-DOCUMENT_KEPT_S = 3_600
 
 UserQuery = Annotated[
     str, Query(min_length=1, max_length=128, pattern=ONE_LINE, description="As jobs name their user.")
@@ -48,7 +39,7 @@ class UserLogin(Body):
 
 @router.post("/servers/{name}/authorize", responses=fails(404, 409))
 async def authorize_server(name: NamePath, gateway: GatewayDependency, caller: Admin) -> AuthorizationUrl:
-    """Begin the tenant's login to a server with `oauth`, and return the URL to open in a browser within ten minutes."""
+    """Begin the tenant's login to a server with `oauth`; return the page to open in a browser within ten minutes."""
     return await _begin(gateway, _authorize(gateway, caller.tenant, name))
 
 
@@ -63,7 +54,7 @@ async def forget_authorization(name: NamePath, gateway: GatewayDependency, calle
 async def begin_user_login(
     name: NamePath, login: UserLogin, gateway: GatewayDependency, caller: Writer
 ) -> AuthorizationUrl:
-    """Begin the login of one user, and return the URL that this user opens in a browser within ten minutes."""
+    """Begin the login of one user, and return the page that this user opens in a browser within ten minutes."""
     return await _begin(gateway, _authorize(gateway, caller.tenant, name, user_id=acting_as(caller, login.user_id)))
 
 
@@ -100,42 +91,6 @@ async def forget_user(user_id: UserQuery, gateway: GatewayDependency, caller: Wr
     return await gateway.bus.ask(request, UserForgotten, timeout_s=LOGIN_WITHIN_S)
 
 
-@router.get("/oauth/callback", response_class=PlainTextResponse, responses=fails(400, 409))
-async def finish_authorization(
-    gateway: GatewayDependency,
-    state: Annotated[str, Query(max_length=500)],
-    code: Annotated[str | None, Query(max_length=8_000)] = None,
-    iss: Annotated[str | None, Query(max_length=2_000)] = None,
-) -> PlainTextResponse:
-    """Finish a login: a browser comes here without a key, and its state, which counts once, says for whom."""
-    tenant = state.partition(".")[0]
-    if not ids.is_tenant(tenant):
-        raise Reject("this login is unknown: begin it again", code="invalid_state", status=400)
-    request = FinishAuthorization(tenant=tenant, state=state, code=code, iss=iss)
-    done = await gateway.bus.ask(request, ServerAuthorized, timeout_s=LOGIN_WITHIN_S)
-    headers = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff"}
-    who = f"User {done.user_id} of tenant {tenant}" if done.user_id else f"Tenant {tenant}"
-    text = f"{who} is logged in to the MCP server {done.name}. You can close this page.\n"
-    return PlainTextResponse(text, headers=headers)
-
-
-@router.get("/oauth/client.json", responses=fails())
-async def describe_client(gateway: GatewayDependency) -> JSONResponse:
-    """Say who the client is that logs in: an authorization server reads this instead of registering it."""
-    at = gateway.settings.reached_at
-    document = {
-        "client_id": f"{at}{CLIENT_DOCUMENT}",
-        "client_name": "Wayline",
-        "client_uri": at,
-        "redirect_uris": [f"{at}{CALLBACK}"],
-        "grant_types": ["authorization_code", "refresh_token"],
-        "response_types": ["code"],
-        "token_endpoint_auth_method": "none",
-        "application_type": "web",
-    }
-    return JSONResponse(document, headers={"Cache-Control": f"public, max-age={DOCUMENT_KEPT_S}"})
-
-
 def _authorize(gateway: Gateway, tenant: str, name: str, *, user_id: str | None = None) -> AuthorizeServer:
     at = gateway.settings.reached_at
     return AuthorizeServer(
@@ -143,6 +98,7 @@ def _authorize(gateway: Gateway, tenant: str, name: str, *, user_id: str | None 
         name=name,
         user_id=user_id,
         redirect_uri=f"{at}{CALLBACK}",
+        start_uri=f"{at}{START}",
         # Elsewhere nobody could read it, or trust who answers.
         client_metadata_url=f"{at}{CLIENT_DOCUMENT}" if at.startswith("https://") else None,
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
+from hmac import compare_digest
 from typing import Any
 
 import structlog
@@ -53,10 +54,36 @@ class AuthorizationTable:
         if await self._store.fetchval(tenant, self._sql.begin_login, *row) is None:
             raise Conflict(f"{LOGINS_MAX} logins of this tenant are under way: finish one, or wait ten minutes")
 
-    async def take(self, tenant: str, state: str) -> tuple[TokenOwner, Secrets]:
-        """Return the owner and the login that a state belongs to, once. Raises Reject."""
+    async def login(self, tenant: str, state: str) -> tuple[TokenOwner, Secrets]:
+        """Return the owner and the login that a state belongs to. Raises Reject."""
+        hashed = _hash(state)
+        return self._login(tenant, hashed, await self._store.fetchrow(tenant, self._sql.login, tenant, hashed))
+
+    async def bind(self, tenant: str, state: str, *, browser: str) -> Secrets:
+        """Bind a login to the browser that goes on with it, and return the login. Raises Reject."""
+        hashed = _hash(state)
+        row = await self._store.fetchrow(tenant, self._sql.open_login, tenant, hashed, _hash(browser))
+        return self._login(tenant, hashed, row)[1]
+
+    async def take(self, tenant: str, state: str, *, browser: str | None) -> tuple[TokenOwner, Secrets]:
+        """Return the owner and the login that a state belongs to, once, to the browser it is bound to. Raises Reject.
+
+        Otherwise who begins a login could have another person consent, and keep that person's tokens.
+        """
         hashed = _hash(state)
         row = await self._store.fetchrow(tenant, self._sql.take_login, tenant, hashed)
+        found = self._login(tenant, hashed, row)
+        bound_to = None if row is None else row["browser_sha256"]
+        if browser is None or bound_to is None or not compare_digest(bound_to, _hash(browser)):
+            raise Reject(
+                "this login was begun in another browser: begin it again, and open its link in the browser that "
+                "you log in with",
+                code="another_browser",
+                status=400,
+            )
+        return found
+
+    def _login(self, tenant: str, hashed: str, row: Record | None) -> tuple[TokenOwner, Secrets]:
         if row is None or not row["valid"]:
             raise Reject(
                 "this login is unknown, over, or was finished before: begin it again", code="invalid_state", status=400
