@@ -18,6 +18,7 @@ from wayline.contracts import schedules as c
 from wayline.contracts import server_logins as logins
 from wayline.contracts import server_resources as sr
 from wayline.contracts import sessions as s
+from wayline.contracts import tenant_secrets
 from wayline.contracts import tenant_settings as ts
 from wayline.contracts import tenants as n
 from wayline.contracts import tool_use as tu
@@ -39,6 +40,7 @@ CARD = m.ModelCard(
 BUDGET = b.Budget(name="month", limit_usd=Decimal("5"), spent_usd=Decimal("1.25"), left_usd=Decimal("3.75"))
 TENANT = n.Tenant(tenant="acme", created_at=datetime(2026, 5, 1, tzinfo=UTC))
 DOCUMENT = k.Document(document_id="tides", name="tides.md", status=k.DocumentStatus.READY)
+SECRET = tenant_secrets.SecretView(name="BANK_TOKEN", saved_at=datetime(2026, 5, 1, tzinfo=UTC), used_by=("bank",))
 SESSION = s.SessionTurns(
     session_id="s-1",
     agent="critic",
@@ -111,6 +113,9 @@ ANSWERS: dict[type[Request], Any] = {
         logins=(logins.ServerLogin(user_id="alice", logged_in_at=datetime(2026, 5, 1, tzinfo=UTC)),)
     ),
     logins.ForgetAuthorization: logins.AuthorizationForgotten(forgotten=True),
+    tenant_secrets.PutSecret: SECRET,
+    tenant_secrets.ListSecrets: tenant_secrets.SecretList(secrets=(SECRET,)),
+    tenant_secrets.DeleteSecret: tenant_secrets.SecretDeleted(deleted=True),
     mcp.GetImpact: mcp.ServerImpact(
         name="bank",
         since=datetime(2026, 5, 1, tzinfo=UTC),

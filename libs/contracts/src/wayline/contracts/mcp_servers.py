@@ -73,6 +73,9 @@ class ServerView(Frozen):
     )
     config: ServerConfig | None = Field(default=None, description="None: the installation keeps it to itself.")
     saved_at: datetime | None = Field(default=None, description="Of a service on the bus: when it was heard first.")
+    warnings: tuple[str, ...] = Field(
+        default=(), description="What to correct of a server that was just saved, such as a secret that readers see."
+    )
     service: ServiceView | None = Field(default=None, description="What is known of a service on the bus.")
 
 
@@ -170,7 +173,7 @@ class ServerImpact(Frozen):
     failing: tuple[FailingCall, ...] = Field(description="The newest calls that would fail, at most 100.")
 
 
-class _CarriesSecrets(Request):
+class CarriesSecrets(Request):
     """A request with secrets in it; it is never stored."""
 
     terse = True
@@ -180,7 +183,7 @@ class _CarriesSecrets(Request):
         return self.__pydantic_serializer__.to_json(self, context=WITH_SECRETS, exclude_unset=True)
 
 
-class _WithConfig(_CarriesSecrets):
+class _WithConfig(CarriesSecrets):
     """A request that carries a server with its secrets."""
 
     config: ServerConfig
@@ -207,7 +210,7 @@ class TryServer(_WithConfig, subject="mcp.try.{tenant}", replies=ServerReport):
     )
 
 
-class GetImpact(_CarriesSecrets, subject="mcp.impact.{tenant}", replies=ServerImpact):
+class GetImpact(CarriesSecrets, subject="mcp.impact.{tenant}", replies=ServerImpact):
     """Ask what a change of a server touches: its definitions that wait, or what it would offer if saved so."""
 
     name: ServerName

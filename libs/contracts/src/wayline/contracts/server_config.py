@@ -33,9 +33,17 @@ WITH_SECRETS = {"secrets": True}
 """The context that writes the values of secrets."""
 
 
+SECRET_NAME = r"[A-Za-z_][A-Za-z0-9_.-]{0,63}"
+REFERENCE = re.compile(rf"\$\{{secret:({SECRET_NAME})\}}")
+"""The place of a secret of the tenant's own, in `url`, `headers`, `args` and `env`."""
+ONLY_REFERENCE = re.compile(rf"(?:[A-Za-z-]{{1,20}} )?{REFERENCE.pattern}")
+"""A value that holds no secret itself: a reference, perhaps after a word such as `Bearer`."""
+
+
 def _shown(value: SecretStr, info: SerializationInfo) -> str:
-    """Return a secret only where it is asked for by name: every other JSON of a server has a mask."""
-    return value.get_secret_value() if info.context == WITH_SECRETS else MASK
+    """Return a secret only where it is asked for by name: every other JSON of a server has a mask, or a reference."""
+    text = value.get_secret_value()
+    return text if info.context == WITH_SECRETS or ONLY_REFERENCE.fullmatch(text) else MASK
 
 
 Secret: TypeAlias = Annotated[SecretStr, PlainSerializer(_shown, return_type=str, when_used="json")]

@@ -33,6 +33,7 @@ from wayline.contracts.server_resources import (
     ListServerResources,
     ReadServerResource,
 )
+from wayline.contracts.tenant_secrets import DeleteSecret, ListSecrets, PutSecret
 from wayline.contracts.tools import CallTool, CancelTool, ListTools, ResolveTool, SearchTools, VoidTool
 from wayline.tool_registry.wiring import Handlers
 
@@ -66,7 +67,7 @@ def _about_calls(handlers: Handlers, calls_max: int) -> list[Ask[Any]]:
 
 
 def _about_servers(handlers: Handlers) -> list[Ask[Any]]:
-    servers, logins = handlers.servers, handlers.logins
+    servers, logins, secrets = handlers.servers, handlers.logins, handlers.secrets
     return [
         asks(GetImpact, handlers.impact.impact, slots=IMPACTS_MAX),
         asks(PutServer, servers.put),
@@ -78,6 +79,9 @@ def _about_servers(handlers: Handlers) -> list[Ask[Any]]:
         asks(DeleteServer, servers.delete),
         asks(EnableServer, servers.enable),
         asks(ApproveDefinitions, servers.approve),
+        asks(PutSecret, secrets.put),
+        asks(ListSecrets, secrets.list),
+        asks(DeleteSecret, secrets.delete),
         asks(AuthorizeServer, logins.authorize, slots=LOGINS_MAX),
         asks(GetLogin, logins.describe),
         asks(OpenLogin, logins.open),

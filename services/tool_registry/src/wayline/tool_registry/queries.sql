@@ -119,13 +119,14 @@ WITH service AS (
     WHERE definitions.tenant = $1 AND definitions.server = $2
         AND servers.tenant = $1 AND servers.name = $2 AND servers.kind = 'bus'
 )
-INSERT INTO servers (tenant, name, config, key_id, sealed, enabled, shown_sha256)
-SELECT $1, $2, $3::text::json, $4, $5, coalesce($7::boolean, true), $8
+INSERT INTO servers (tenant, name, config, key_id, sealed, enabled, shown_sha256, secret_names)
+SELECT $1, $2, $3::text::json, $4, $5, coalesce($7::boolean, true), $8, $9
 WHERE (SELECT count(*) FROM servers WHERE tenant = $1 AND kind = 'mcp' AND name <> $2) < $6
 ON CONFLICT (tenant, name) DO UPDATE
 SET config = excluded.config, key_id = excluded.key_id, sealed = excluded.sealed,
     enabled = coalesce($7::boolean, servers.enabled),
     revision = gen_random_uuid(), saved_at = clock_timestamp(), kind = 'mcp', shown_sha256 = excluded.shown_sha256,
+    secret_names = excluded.secret_names,
     pinned_at = CASE WHEN servers.kind = 'mcp' THEN servers.pinned_at END
 RETURNING name;
 
@@ -144,6 +145,49 @@ FROM servers WHERE key_id <> $1;
 -- name: seal_server
 -- The revision stays: nothing has changed for those connected.
 UPDATE servers SET key_id = $4, sealed = $5
+WHERE tenant = $1 AND name = $2 AND sealed = $3
+RETURNING name;
+
+-- name: put_secret
+-- Servers that refer to it are connected again with the new value.
+WITH put AS (
+    INSERT INTO secrets (tenant, name, key_id, sealed)
+    SELECT $1, $2, $3, $4
+    WHERE (SELECT count(*) FROM secrets WHERE tenant = $1 AND name <> $2) < $5
+    ON CONFLICT (tenant, name) DO UPDATE
+    SET key_id = excluded.key_id, sealed = excluded.sealed, saved_at = clock_timestamp()
+    RETURNING name, saved_at
+),
+changed AS (
+    UPDATE servers SET revision = gen_random_uuid()
+    WHERE tenant = $1 AND $2 = ANY (secret_names) AND EXISTS (SELECT FROM put)
+    RETURNING name
+)
+SELECT name, saved_at, ARRAY(SELECT name FROM changed ORDER BY name) AS used_by FROM put;
+
+-- name: secrets_of
+SELECT name, saved_at, ARRAY(
+    SELECT servers.name FROM servers WHERE tenant = $1 AND secrets.name = ANY (secret_names) ORDER BY servers.name
+) AS used_by
+FROM secrets WHERE tenant = $1 ORDER BY name;
+
+-- name: secret_values
+SELECT name, key_id, sealed FROM secrets WHERE tenant = $1 AND name = ANY ($2::text[]);
+
+-- name: secret_names
+SELECT name FROM secrets WHERE tenant = $1 AND name = ANY ($2::text[]);
+
+-- name: delete_secret
+DELETE FROM secrets
+WHERE tenant = $1 AND name = $2
+    AND NOT EXISTS (SELECT FROM servers WHERE tenant = $1 AND $2 = ANY (secret_names))
+RETURNING name;
+
+-- name: secrets_of_older_keys
+SELECT tenant, name, key_id, sealed FROM secrets WHERE key_id <> $1;
+
+-- name: seal_secret
+UPDATE secrets SET key_id = $4, sealed = $5
 WHERE tenant = $1 AND name = $2 AND sealed = $3
 RETURNING name;
 

@@ -11,9 +11,10 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from wayline.contracts.errors import Conflict, Reject
-from wayline.contracts.server_config import MASK, ServerConfig, ServerOAuth, ServerSettings
+from wayline.contracts.server_config import MASK, ONLY_REFERENCE, ServerConfig, ServerOAuth, ServerSettings
 from wayline.tool_registry.allowed_programs import not_allowed, require_program
 from wayline.tool_registry.secret_keys import VARIABLE, Sealed
+from wayline.tool_registry.secret_references import is_shown
 from wayline.tool_registry.settings import Settings
 
 Secrets: TypeAlias = dict[str, dict[str, str]]
@@ -63,11 +64,9 @@ def of_tenant(config: ServerConfig, name: str, *, timeout_max_s: float = TIMEOUT
 
 def split(config: ServerConfig) -> tuple[ServerConfig, Secrets]:
     """Return a configuration with masks in place of its secrets, and the secrets."""
-    secrets: Secrets = {
-        "headers": {name: value.get_secret_value() for name, value in config.headers.items()},
-        "env": {name: value.get_secret_value() for name, value in config.env.items()},
-    }
+    secrets: Secrets = {"headers": _to_seal(config.headers), "env": _to_seal(config.env)}
     base, mark, query = (config.url or "").partition("?")
+    query = "" if is_shown(query) else query
     if query:
         secrets["url"] = {"query": query}
     oauth = config.oauth
@@ -76,8 +75,8 @@ def split(config: ServerConfig) -> tuple[ServerConfig, Secrets]:
         oauth = oauth.model_copy(update={"client_secret": SecretStr(MASK)})
     masked = config.model_copy(
         update={
-            "headers": dict.fromkeys(config.headers, SecretStr(MASK)),
-            "env": dict.fromkeys(config.env, SecretStr(MASK)),
+            "headers": {**config.headers, **dict.fromkeys(secrets["headers"], SecretStr(MASK))},
+            "env": {**config.env, **dict.fromkeys(secrets["env"], SecretStr(MASK))},
             "url": f"{base}{mark}{MASK}" if query else config.url,
             **({} if oauth is config.oauth else {"oauth": oauth}),
         }
@@ -120,6 +119,12 @@ def filled(config: ServerConfig, stored: Secrets) -> ServerConfig:
             **_oauth_filled(config.oauth, stored),
         }
     )
+
+
+def _to_seal(values: Mapping[str, SecretStr]) -> dict[str, str]:
+    """Return the values that are secrets: a reference to one is none."""
+    plain = {name: value.get_secret_value() for name, value in values.items()}
+    return {name: value for name, value in plain.items() if not ONLY_REFERENCE.fullmatch(value)}
 
 
 def _query(config: ServerConfig) -> str:

@@ -32,6 +32,7 @@ from wayline.tool_registry.adapters.servers.user_server import UserServer
 from wayline.tool_registry.adapters.tables.authorization_table import AuthorizationTable
 from wayline.tool_registry.adapters.tables.definition_table import DefinitionTable, ServerPins
 from wayline.tool_registry.adapters.tables.ledger import PostgresLedger
+from wayline.tool_registry.adapters.tables.secret_table import SecretTable
 from wayline.tool_registry.adapters.tables.server_table import ServerTable
 from wayline.tool_registry.adapters.tool_embeddings import ToolEmbeddings
 from wayline.tool_registry.adapters.web.web_tools import WebTools, web_tools
@@ -42,6 +43,7 @@ from wayline.tool_registry.handlers.calls import CallHandlers
 from wayline.tool_registry.handlers.impact import ImpactHandlers
 from wayline.tool_registry.handlers.resources import ResourceHandlers
 from wayline.tool_registry.handlers.search import SearchHandlers
+from wayline.tool_registry.handlers.secrets import SecretHandlers
 from wayline.tool_registry.handlers.servers import ServerHandlers
 from wayline.tool_registry.saved_servers import require_allowed
 from wayline.tool_registry.settings import Settings
@@ -61,6 +63,7 @@ class Tables:
     authorizations: AuthorizationTable
     definitions: DefinitionTable
     ledger: PostgresLedger
+    secrets: SecretTable
     servers: ServerTable
 
     @classmethod
@@ -71,6 +74,7 @@ class Tables:
             authorizations=AuthorizationTable(store, keys),
             definitions=DefinitionTable(store),
             ledger=PostgresLedger(store, lease_s=settings.lease_s),
+            secrets=SecretTable(store, keys),
             servers=ServerTable(store, keys, per_tenant_max=settings.servers_per_tenant_max),
         )
 
@@ -83,6 +87,7 @@ class Tables:
         ]
 
     async def _seal_again(self) -> None:
+        await self.secrets.seal_again()
         await self.servers.seal_again()
         await self.authorizations.seal_again()
 
@@ -114,7 +119,8 @@ class Adapters:
         def confine(tenant: str) -> Confinement:
             answers = in_flight.setdefault(tenant, BytesInFlight(settings.answers_per_tenant_max_bytes))
             programs = ProgramPolicy.by(settings, tenant, jails)
-            return Confinement(private=settings.private_servers, programs=programs, in_flight=answers)
+            secrets = partial(tables.secrets.values, tenant)
+            return Confinement(private=settings.private_servers, programs=programs, in_flight=answers, secrets=secrets)
 
         of_tenants = _of_tenants(settings, tables, arguments, auth, confine)
         on_bus = BusServices(bus, settings, arguments)
@@ -152,6 +158,7 @@ class Handlers:
     logins: AuthorizationHandlers
     resources: ResourceHandlers
     search: SearchHandlers
+    secrets: SecretHandlers
     servers: ServerHandlers
     rereading: Periodic
     """Reads tenants' servers again, and compares services on the bus."""
@@ -172,6 +179,7 @@ class Handlers:
         rereading = Periodic("reading tenants' servers", reread, every_s=settings.reread_every_s)
         administration = ServerHandlers(
             table=tables.servers,
+            secrets=tables.secrets,
             definitions=tables.definitions,
             servers=servers,
             of_tenants=of_tenants,
@@ -194,6 +202,7 @@ class Handlers:
             logins=logins,
             resources=ResourceHandlers(tables.servers, servers, of_tenants, settings),
             search=search,
+            secrets=SecretHandlers(tables.secrets, tables.servers.newest_key, administration.announce),
             servers=administration,
             rereading=rereading,
         )

@@ -7,7 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
-from wayline.standalone.commands import mcp_bridge, mcp_import, mcp_logins, mcp_resources, mcp_set, server_config
+from wayline.standalone.commands import (
+    mcp_bridge,
+    mcp_import,
+    mcp_logins,
+    mcp_resources,
+    mcp_secrets,
+    mcp_set,
+    server_config,
+)
 from wayline.standalone.commands.arguments import ServerName, fail, on_terminal, read_json
 from wayline.standalone.commands.output import AsJson, answer, console, conversation, print_json
 
@@ -17,6 +25,7 @@ app.add_typer(mcp_bridge.app)
 app.add_typer(mcp_set.app)
 app.add_typer(mcp_logins.app)
 app.add_typer(mcp_resources.app)
+app.add_typer(mcp_secrets.app, name="secrets")
 
 
 @app.command("list")
@@ -113,6 +122,8 @@ def _try_and_save(name: str | None, given: dict[str, Any], *, replace: bool, for
     print(f"{name} is saved: its tools are {name}__…")
     if server["config"]["untrusted"]:
         print(f"{server_config.STRANGERS}; `wayline mcp set {name} --no-untrusted` changes that")
+    for warning in server["warnings"]:
+        print(f"warning: {warning}", file=sys.stderr)
     if needs_login:
         print(f"log in with: wayline mcp login {name}")
 

@@ -24,6 +24,7 @@ READ = frozenset(
     "url serverUrl httpUrl headers command args env type transport disabled enabled name description".split()
 )
 """Fields of a desktop client's server that are kept, or say nothing about how it runs."""
+STORED = "secret:"
 EFFECTS = ("read", "idempotent", "reconcile", "once")
 _PLACEHOLDER = re.compile(r"\$\{(?P<kind>env:)?(?P<name>[^}]*)\}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -123,6 +124,9 @@ def _replaced(value: Any, environment: Mapping[str, str]) -> Any:
 
 
 def _value_of(found: re.Match[str], environment: Mapping[str, str]) -> str:
+    if found["kind"] is None and found["name"].startswith(STORED):
+        # A secret that is stored here: only where the server is reached its value takes the place.
+        return found[0]
     name, _, default = found["name"].partition(":-")
     if not _VARIABLE.fullmatch(name):
         raise CannotImport(f"{found[0]} is filled in by the client that wrote the file: put the value in its place")

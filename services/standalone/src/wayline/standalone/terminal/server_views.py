@@ -52,6 +52,15 @@ def logins_table(logins: list[dict[str, Any]]) -> RenderableType:
     )
 
 
+def secrets_table(listed: dict[str, Any]) -> RenderableType:
+    """Draw one row a secret, by its name."""
+    return table(
+        ("secret", "stored", "used by"),
+        ((escape(one["name"]), one["saved_at"], escape(", ".join(one["used_by"]))) for one in listed["secrets"]),
+        nothing="no secrets",
+    )
+
+
 def resources_table(page: dict[str, Any]) -> RenderableType:
     """Draw one row a resource and one a template."""
     rows = [(one["uri"], one) for one in page["resources"]] + [(one["uri_template"], one) for one in page["templates"]]

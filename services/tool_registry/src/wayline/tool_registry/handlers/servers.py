@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from wayline.contracts.base import Message
-from wayline.contracts.errors import Conflict, NotFound
+from wayline.contracts.errors import Conflict, NotFound, Reject
 from wayline.contracts.mcp_servers import (
     ApproveDefinitions,
     DeleteServer,
@@ -34,6 +34,7 @@ from wayline.tool_registry.adapters.servers.mcp_server import McpServer
 from wayline.tool_registry.adapters.servers.mcp_servers import McpServers
 from wayline.tool_registry.adapters.servers.tenant_servers import TenantServers
 from wayline.tool_registry.adapters.tables.definition_table import DefinitionTable
+from wayline.tool_registry.adapters.tables.secret_table import SecretTable
 from wayline.tool_registry.adapters.tables.server_table import ServerTable
 from wayline.tool_registry.handlers.announcements import AnnouncementHandlers
 from wayline.tool_registry.saved_servers import (
@@ -50,6 +51,7 @@ from wayline.tool_registry.saved_servers import (
     split,
 )
 from wayline.tool_registry.secret_keys import CannotOpen
+from wayline.tool_registry.secret_references import names_of, require_references, secrets_in_clear
 from wayline.tool_registry.settings import Settings
 from wayline.tool_registry.tools.left_out_tools import left_out_lines
 from wayline.tool_registry.tools.tool_servers import NEEDS_LOGIN
@@ -62,6 +64,7 @@ class ServerHandlers:
     """One coroutine a message."""
 
     table: ServerTable
+    secrets: SecretTable
     definitions: DefinitionTable
     servers: McpServers
     of_tenants: TenantServers
@@ -84,7 +87,8 @@ class ServerHandlers:
         require_key(secrets, self.table.newest_key)
         await self.table.put(ask.tenant, ask.name, masked, secrets, enabled=ask.enabled, shown=ask.shown)
         await self._changed(ask.tenant)
-        return await self._view(ask.tenant, ask.name)
+        view = await self._view(ask.tenant, ask.name)
+        return view.model_copy(update={"warnings": secrets_in_clear(config)})
 
     async def try_server(self, ask: TryServer) -> ServerReport:
         """Connect to a server that is not saved."""
@@ -193,6 +197,13 @@ class ServerHandlers:
         except CannotOpen as error:
             raise Conflict(f"{error}; send every value of `headers` and `env` anew") from None
         require_allowed(config, self.settings)
+        require_references(config)
+        if missing := await self.secrets.missing(tenant, names_of(config)):
+            raise Reject(
+                f"there is no secret {missing[0]!r}: `wayline mcp secrets put {missing[0]}` stores one",
+                code="unknown_secret",
+                status=422,
+            )
         return config
 
     def _kept(self, stored: SavedServer | None, config: ServerConfig) -> Secrets:

@@ -46,6 +46,15 @@ class ServerSecrets:
             self._tokens = (token, *self._tokens[: TOKENS_MAX - 1])
             self._sort()
 
+    def add_values(self, values: Iterable[str]) -> None:
+        """Hide the values of the tenant's secrets that the server is sent."""
+        fresh = {text for value in values for text in (value, value.strip()) if text}
+        self._whole |= fresh
+        self._words |= {word for value in fresh for word in value.split()}
+        # One that stands in a variable in clear, too, is a secret all the same.
+        self._settings -= fresh
+        self._sort()
+
     def hide(self, text: str) -> str:
         """Return an error without secrets: servers repeat in it what they were sent."""
         return _replaced(text, self._in_errors)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +18,7 @@ from wayline.tool_registry.adapters.connection.program_policy import ProgramPoli
 from wayline.tool_registry.adapters.connection.server_secrets import ServerSecrets
 from wayline.tool_registry.calls.results import IMAGE_MAX_BYTES, IMAGES_MAX
 from wayline.tool_registry.errors import NotBegun
+from wayline.tool_registry.secret_references import names_of, resolved, spellings
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -39,6 +40,7 @@ IMAGES_BYTES = 4 * IMAGES_MAX * IMAGE_MAX_BYTES // 3 + 1024 * 1024
 IN_FLIGHT_BYTES = 64 * 1024 * 1024
 
 AddSecret: TypeAlias = Callable[[str], None]
+NamedSecrets: TypeAlias = Callable[[Collection[str]], Awaitable[Mapping[str, str]]]
 MakeAuth: TypeAlias = "Callable[[AddSecret], ServerAuth]"
 """Makes what authenticates requests; that calls AddSecret with each token that it uses."""
 
@@ -52,6 +54,8 @@ class Confinement:
     """None: it can be no program."""
     in_flight: BytesInFlight | None = None
     """What the answers of all servers of the tenant may hold at once."""
+    secrets: NamedSecrets | None = None
+    """Returns the values of the tenant's secrets by name, of those that there are."""
 
 
 class Transport:
@@ -73,6 +77,8 @@ class Transport:
         self._on_end = on_end
         self._result_bytes = result_bytes
         self._server = server
+        self._resolved = server
+        """With values in place of references to secrets: what is sent, and shown nowhere."""
         self._connections_max = connections_max
         self._confined = confined
         self._errors_to = errors_to
@@ -97,9 +103,20 @@ class Transport:
                 self._errors_to = stack.enter_context(_nowhere())
             yield
 
+    async def resolve(self) -> None:
+        """Read the secrets that the server refers to, before a connection is made. Raises NotBegun."""
+        names = names_of(self._server)
+        if not names or self._confined is None or self._confined.secrets is None:
+            return
+        values = await self._confined.secrets(names)
+        self.secrets.add_values(spellings(values.values()))
+        self._resolved = resolved(self._server, values)
+        if self._http is not None:
+            self._http.headers.update(_without_encoding(_plain(self._resolved.headers)))
+
     def target(self) -> Any:
         """Return what the MCP library connects to, once."""
-        server = self._server
+        server = self._resolved
         if server.command is not None:
             return self._program(server.command)
         if server.sse:
@@ -119,7 +136,7 @@ class Transport:
         return self.secrets.without_secrets(value)
 
     def _program(self, command: str) -> Any:
-        args, env = list(self._server.args), _plain(self._server.env)
+        args, env = list(self._resolved.args), _plain(self._resolved.env)
         found = shutil.which(command)
         if found is None:
             raise NotBegun(f"there is no program {command!r} where the tool-registry runs")
@@ -139,7 +156,7 @@ class Transport:
         """Start a tenant's program in a place of its own, and yield the streams of its messages."""
         async with (
             policy.place(self._server, found) as place,
-            self._streams([*place.prefix, found, *self._server.args], {**place.env, **env}, cwd=place.cwd) as streams,
+            self._streams([*place.prefix, found, *self._resolved.args], {**place.env, **env}, cwd=place.cwd) as streams,
         ):
             yield streams
 
@@ -185,7 +202,7 @@ class Transport:
         return http_client(
             self._confined,
             connections_max=self._connections_max,
-            headers=_plain(self._server.headers),
+            headers=_plain(self._resolved.headers),
             auth=None if self._authorize is None else self._authorize(self.secrets.add_token),
             event_streams=frozenset({"GET"} if self._server.sse else {"GET", "POST"}),
             limits=answer_limits(

@@ -89,6 +89,7 @@ async def _tried(transport: Transport, server: ServerSettings, *, within_s: floa
 
     until = asyncio.get_running_loop().time() + within_s
     async with transport.opened():
+        await transport.resolve()
         client = Client(transport.target(), cache=None)
         async with entered(client, within_s=within_s), asyncio.timeout_at(until):
             offered = await offered_tools(client) if client.server_capabilities.tools else OfferedTools()

@@ -314,6 +314,7 @@ class McpServer(ServerTask):
         from mcp import Client
 
         self._questions = Questions()
+        await self._transport.resolve()
         client = Client(
             self._transport.target(),
             cache=None,

@@ -12,6 +12,7 @@ from wayline.contracts.server_config import ServerConfig
 from wayline.store import Record, Store
 from wayline.tool_registry.saved_servers import SavedServer, Secrets, filled
 from wayline.tool_registry.secret_keys import CannotOpen, Sealed, SecretKeys
+from wayline.tool_registry.secret_references import names_of
 
 log = structlog.get_logger()
 
@@ -81,8 +82,9 @@ class ServerTable:
         """
         sealed = self._keys.seal(secrets, tenant=tenant, server=name) if secrets else None
         row = (config.model_dump_json(exclude_unset=True), sealed and sealed.key_id, sealed and sealed.data)
-        most = self._per_tenant_max
-        if await self._store.fetchval(tenant, self._sql.put_server, tenant, name, *row, most, enabled, shown) is None:
+        most, refers_to = self._per_tenant_max, sorted(names_of(filled(config, secrets)))
+        more = (most, enabled, shown, refers_to)
+        if await self._store.fetchval(tenant, self._sql.put_server, tenant, name, *row, *more) is None:
             raise Conflict(
                 f"this tenant has {most} servers, which is as many as it may have: remove one first, or let "
                 "the operator raise WAYLINE_TOOL_REGISTRY_SERVERS_PER_TENANT_MAX"
