@@ -115,6 +115,7 @@ ANSWERS: dict[type[Request], Any] = {
     logins.ForgetAuthorization: logins.AuthorizationForgotten(forgotten=True),
     tenant_secrets.PutSecret: SECRET,
     tenant_secrets.ListSecrets: tenant_secrets.SecretList(secrets=(SECRET,)),
+    tenant_secrets.RotateSecrets: tenant_secrets.SecretRotation(newest="new", encrypted=2, left={"old": 1}),
     tenant_secrets.DeleteSecret: tenant_secrets.SecretDeleted(deleted=True),
     mcp.GetImpact: mcp.ServerImpact(
         name="bank",

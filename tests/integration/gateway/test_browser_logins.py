@@ -8,7 +8,7 @@ import httpx2
 import pytest_asyncio
 
 from wayline.contracts.errors import Reject
-from wayline.contracts.server_logins import FinishAuthorization, GetLogin, OpenLogin
+from wayline.contracts.server_logins import FinishAuthorization, GetLogin, LoginView, OpenLogin
 from wayline.testkit import Platform
 
 from .conftest import Running, start_gateway
@@ -49,7 +49,6 @@ async def test_a_page_says_whose_access_goes_where_and_leads_on(gateway: Running
     assert (going.status_code, going.headers["location"]) == (303, "https://login.example/authorize?state=acme.s1")
     assert (asked.tenant, asked.state, asked.code, asked.iss) == ("acme", "acme.s1", "c1", "https://login.example")
     assert opened.browser == asked.browser == form_of(page)["browser"]
-    assert "User alice" in page.text or "alice" in page.text
     assert (done.status_code, "Tenant acme is logged in" in done.text) == (200, True)
     assert page.headers["x-frame-options"] == "DENY"
     assert {one.headers["cache-control"] for one in (page, going, done)} == {"no-store"}
@@ -104,7 +103,7 @@ async def test_over_tls_the_cookie_is_the_hosts_alone(platform: Platform, others
 
 async def test_a_name_of_another_page_is_shown_as_text(gateway: Running, others: Others):
     hostile = "<script>alert(1)</script>"
-    await others.answer(GetLogin, lambda _: {"name": "bank", "user_id": hostile, "authorization_server": hostile})
+    await others.answer(GetLogin, LoginView(name="bank", user_id=hostile, authorization_server=hostile))
 
     page = await gateway.client.get(LINK)
     unknown = await gateway.client.get("/v1/mcp/oauth/start?state=*.s1", headers=PAGE)

@@ -102,7 +102,7 @@ async def require_whole(platform: Platform, names: list[str]) -> None:
 @pytest.mark.parametrize("replicas", [1, 2])
 async def test_jobs_have_approved_tools_while_registries_restart(platform: Platform, replicas: int):
     async with slow_server() as (slow, url), ChatServer(lambda _: Say(text="Yes.")) as chat:
-        registry = with_tools(list_within_s=0.2, private_servers=True)
+        registry = with_tools(list_within_s=0.2, server_allowed_hosts=["127.0.0.1:*"])
         await platform.start("router", "tool_registry", tool_registry=registry)
         await put_agent(platform, "slow__*")
         config = ServerConfig(url=url)

@@ -28,7 +28,7 @@ async def test_a_jobs_tool_calls_carry_its_users_login(platform):
     pays = turns(Say(tools=(("bank__pay", {"amount": 1}),)), Say(text="done"))
     bank = Protected()
     async with ChatServer(pays) as chat, serving(bank) as bank.url:
-        tools = with_tools(private_servers=True, keys=KEY, probe_every_s=0.1)
+        tools = with_tools(server_allowed_hosts=["127.0.0.1:*"], keys=KEY, probe_every_s=0.1)
         await platform.start("router", "executor", "tool_registry", executor=chatting(chat), tool_registry=tools)
         await save(platform, bank.url, credentials="user", **DEFAULT)
         for user in (None, "alice", "bob"):

@@ -86,7 +86,7 @@ async def test_a_secret_is_in_no_table_stream_object_log_or_span(platform, caplo
             await platform.start(
                 *("router", "executor", "tool_registry", "tracing", "gateway"),
                 executor=chatting(chat),
-                tool_registry=with_tools(private_servers=True, keys=KEYS),
+                tool_registry=with_tools(server_allowed_hosts=["127.0.0.1:*"], keys=KEYS),
                 tracing=TracingSettings(linger_ms=5),
                 gateway=GatewaySettings(http_port=0),
             )

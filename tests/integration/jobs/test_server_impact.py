@@ -82,7 +82,7 @@ async def used(platform) -> AsyncIterator[tuple[Bank, str]]:
         await platform.start(
             *("router", "executor", "tool_registry", "tracing"),
             executor=chatting(chat),
-            tool_registry=with_tools(private_servers=True, probe_every_s=0.1),
+            tool_registry=with_tools(server_allowed_hosts=["127.0.0.1:*"], probe_every_s=0.1),
             tracing=TracingSettings(linger_ms=5),
         )
         await platform.bus.ask(CreateTenant(tenant="acme"), Tenant)

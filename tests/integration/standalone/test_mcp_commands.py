@@ -42,7 +42,7 @@ def beginning(installed: Installed, *words: str) -> subprocess.Popen[bytes]:
 
 @pytest.mark.timeout(240)
 async def test_a_login_connects_a_server_and_a_logout_leaves_it(fresh: Installed):
-    fresh.more["WAYLINE_TOOL_REGISTRY_PRIVATE_SERVERS"] = "true"
+    fresh.more["WAYLINE_TOOL_REGISTRY_SERVER_ALLOWED_HOSTS"] = '["127.0.0.1:*"]'
     await asyncio.to_thread(fresh.start)
     bank = Protected()
     async with serving(bank) as bank.url:

@@ -20,7 +20,7 @@ SECRET = "canary-client-secret"
 
 @pytest.mark.timeout(240)
 def test_users_log_in_and_out_from_the_command_line(fresh: Installed):
-    fresh.more["WAYLINE_TOOL_REGISTRY_PRIVATE_SERVERS"] = "true"
+    fresh.more["WAYLINE_TOOL_REGISTRY_SERVER_ALLOWED_HOSTS"] = '["127.0.0.1:*"]'
     fresh.start()
     run(log_in_and_out(fresh))
 

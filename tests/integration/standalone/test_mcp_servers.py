@@ -57,6 +57,9 @@ def test_a_server_is_tried_saved_disabled_and_removed(fresh: Installed):
     tools = {tool["name"] for tool in fresh.run_json("tools")["tools"]}
     enabled = fresh.wayline("mcp", "enable", "notes")
     removed = fresh.wayline("mcp", "remove", "notes")
+    stored = fresh.wayline("mcp", "secrets", "put", "NOTES", stdin=f"{CANARY}\n")
+    secrets = fresh.wayline("mcp", "secrets", "list")
+    rotated = fresh.wayline("mcp", "secrets", "rotate")
     nothing = fresh.wayline("mcp", "remove", "notes")
 
     assert added.returncode == 0, added.stdout + added.stderr
@@ -70,6 +73,9 @@ def test_a_server_is_tried_saved_disabled_and_removed(fresh: Installed):
     assert enabled.stdout.startswith("notes is ")
     assert "notes is removed" in removed.stdout
     assert (nothing.returncode, nothing.stderr) == (1, "wayline: no server 'notes'\n")
+    assert "servers refer to it as ${secret:NOTES}" in stored.stdout, stored.stdout + stored.stderr
+    assert "NOTES" in secrets.stdout and CANARY not in secrets.stdout
+    assert (rotated.returncode, "older ones can go" in rotated.stdout) == (0, True), rotated.stdout + rotated.stderr
     assert (again.returncode, "notes is saved already" in again.stderr) == (1, True)
     assert changed.returncode == 0, changed.stdout + changed.stderr
     assert (kept["untrusted"], kept["effects"], kept["args"]) == (False, {"note": "once"}, [str(file)])

@@ -345,7 +345,7 @@ async def test_an_announcement_out_of_bounds_is_refused(
 
 
 async def test_a_service_cannot_take_the_name_of_an_mcp_server(platform: RegistryPlatform, desk: OrderDesk):
-    await platform.registry(private_servers=True)
+    await platform.registry(server_allowed_hosts=["127.0.0.1:*"])
     saved = PutServer(tenant=TENANT, name="orders", config=ServerConfig(url="http://127.0.0.1:9/mcp"))
     await desk.announce()
     assert await names(platform) != []

@@ -17,6 +17,7 @@ import pytest
 import uvloop
 
 from wayline.contracts.server_config import ProgramLimits, ServerConfig
+from wayline.guarded_http import AddressPolicy
 from wayline.testkit import until
 from wayline.tool_registry.adapters.connection.program_policy import ProgramPolicy
 from wayline.tool_registry.adapters.connection.program_streams import RESULT_BYTES
@@ -35,7 +36,7 @@ MOST = ProgramLimits(memory_mb=2_048, files_max=256, file_mb=16)
 UNCONFINED = ProgramPolicy(
     "t1", Jails(Path(tempfile.gettempdir(), "wayline-test-programs")), mode="unconfined", most=MOST
 )
-LIMITED = Confinement(private=True, programs=UNCONFINED)
+LIMITED = Confinement(AddressPolicy(), programs=UNCONFINED)
 NOTED = "import os, sys, subprocess, time; print(os.getpid(), file=open(sys.argv[1], 'a'), flush=True); "
 CHILD = "import os, sys, time; print(os.getpid(), file=open(sys.argv[1], 'a'), flush=True); time.sleep(120)"
 START_CHILD = f"subprocess.Popen([sys.executable, '-c', {CHILD!r}, sys.argv[1]]); "

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from wayline.contracts.server_config import ServerConfig
+from wayline.guarded_http import AddressPolicy
 from wayline.testkit import until
 from wayline.tool_registry.adapters.connection.program_policy import ProgramPolicy
 from wayline.tool_registry.adapters.connection.program_streams import RESULT_BYTES
@@ -25,7 +26,7 @@ open(sys.argv[1] + ".new", "w").write(json.dumps(seen))
 os.rename(sys.argv[1] + ".new", sys.argv[1])
 sys.stdin.read()
 """
-CONFINED = Confinement(private=True, programs=ProgramPolicy("t1", Jails(DOWNLOADS), mode="unconfined"))
+CONFINED = Confinement(AddressPolicy(), programs=ProgramPolicy("t1", Jails(DOWNLOADS), mode="unconfined"))
 OURS = {"PATH": "/usr/bin:/bin", "HOME": "/home/ours", "SHELL": "/bin/ours", "USER": "ours", "XDG_CACHE_HOME": "/ours"}
 
 

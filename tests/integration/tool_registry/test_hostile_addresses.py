@@ -9,6 +9,7 @@ import pytest
 from wayline.contracts.errors import Reject
 from wayline.contracts.mcp_servers import ServerReport, TryServer
 from wayline.contracts.server_config import ServerConfig
+from wayline.guarded_http import AddressPolicy
 from wayline.simulator.website import Page, Website
 from wayline.tool_registry.adapters.connection.transport import Confinement, http_client
 from wayline.tool_registry.adapters.oauth import oauth_flow
@@ -86,7 +87,7 @@ async def test_no_image_is_fetched_from_an_inside_address(platform):
 async def test_a_servers_redirect_is_not_followed(platform, status: int):
     async with Website() as inside, Website() as server:
         server.pages["/mcp"] = Page(status=status, headers={"Location": inside.url("/mcp")})
-        await platform.registry(private_servers=True)
+        await platform.registry(server_allowed_hosts=["127.0.0.1:*"])
         ask = TryServer(tenant=platform.tenant, config=ServerConfig(url=server.url("/mcp")))
         report = await platform.bus.ask(ask, ServerReport, timeout_s=30)
 
@@ -108,14 +109,14 @@ async def test_no_endpoint_of_logins_inside_is_asked():
             **{"url": f"{here}/mcp", "resource": f"{here}/mcp", "redirect_uri": f"{here}/back", "verifier": "v"},
             **{"metadata": metadata, "client": client, "refresh_token": "r", "access_token": "a", "scope": None},
         }
-        confined = Confinement(private=False)
+        confined = Confinement(AddressPolicy())
         async with http_client(confined, connections_max=1) as http:
             with pytest.raises(CannotLogIn):
                 await oauth_flow.finish(http, login, code="c", iss=here)
             with pytest.raises(NotBegun):
                 await oauth_flow.refreshed(http, login)
             assert not await oauth_flow.revoke(http, login)
-        open_client = Confinement(private=True)
+        open_client = Confinement(AddressPolicy.of(["127.0.0.1:*"]))
         async with http_client(open_client, connections_max=1) as http:
             assert not http.follow_redirects
 

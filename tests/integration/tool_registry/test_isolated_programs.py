@@ -265,7 +265,7 @@ def test_a_machine_that_cannot_isolate_refuses_programs(place: Path, monkeypatch
     monkeypatch.setattr(confined_program, "__file__", "/nowhere/confined_program.py")
     policy = ProgramPolicy("acme", Jails(place / "programs"))
     server = ServerConfig(command=sys.executable, args=("-c", f"open({str(place / 'ran')!r}, 'w')"))
-    confined = Confinement(private=True, programs=policy)
+    confined = Confinement(AddressPolicy(), programs=policy)
     transport = Transport(server, connections_max=1, confined=confined, result_bytes=RESULT_BYTES)
 
     async def connect() -> str:

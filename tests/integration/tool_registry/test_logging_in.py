@@ -44,7 +44,7 @@ CALLBACK = "http://127.0.0.1:8080/v1/mcp/oauth/callback"
 START = CALLBACK.replace("callback", "start")
 BROWSER = "b" * 43
 """The secret of the one browser here."""
-SETTINGS = {"keys": KEY, "private_servers": True, "reread_every_s": 0.2}
+SETTINGS = {"keys": KEY, "server_allowed_hosts": ["127.0.0.1:*"], "reread_every_s": 0.2}
 
 
 @asynccontextmanager
@@ -208,7 +208,7 @@ async def test_an_authorization_server_inside_is_not_asked(platform):
     bank = Protected()
     async with serving(bank) as url:
         # The guard is on: this machine's own address is one of the inside.
-        await platform.registry(platform.effects.settings(), **{**SETTINGS, "private_servers": False})
+        await platform.registry(platform.effects.settings(), **{**SETTINGS, "server_allowed_hosts": []})
         await save(platform, url)
 
         with pytest.raises(Reject, match="cannot be asked"):

@@ -64,7 +64,7 @@ def tool(name: str, **fields: Any) -> types.Tool:
 async def connected(platform, *, replicas: int = 1) -> AsyncIterator[Bank]:
     """A bank that a tenant has added, and registries that ask it for its tools often."""
     for _ in range(replicas):
-        await platform.registry(platform.effects.settings(), private_servers=True, probe_every_s=0.1)
+        await platform.registry(platform.effects.settings(), server_allowed_hosts=["127.0.0.1:*"], probe_every_s=0.1)
     bank = Bank()
     async with serving(bank.server) as url:
         await put(platform, url)
@@ -118,7 +118,7 @@ def path_of(change: DefinitionChange) -> str:
 
 @pytest.mark.parametrize("changed", [False, True])
 async def test_what_was_shown_is_what_is_approved_first(platform, changed: bool):
-    await platform.registry(platform.effects.settings(), private_servers=True, probe_every_s=0.1)
+    await platform.registry(platform.effects.settings(), server_allowed_hosts=["127.0.0.1:*"], probe_every_s=0.1)
     bank = Bank()
     async with serving(bank.server) as url:
         config = ServerConfig(url=url)
@@ -290,7 +290,7 @@ async def test_a_server_that_is_removed_and_added_begins_anew(platform):
 
 
 async def test_pins_outlive_a_registry_and_a_changed_configuration(platform):
-    first = await platform.registry(platform.effects.settings(), private_servers=True)
+    first = await platform.registry(platform.effects.settings(), server_allowed_hosts=["127.0.0.1:*"])
     bank = Bank()
     async with serving(bank.server) as url:
         await put(platform, url)
@@ -299,7 +299,7 @@ async def test_pins_outlive_a_registry_and_a_changed_configuration(platform):
         await first.stop()
         bank.change(description="Pay twice.")
 
-        await platform.registry(platform.effects.settings(), private_servers=True)
+        await platform.registry(platform.effects.settings(), server_allowed_hosts=["127.0.0.1:*"])
         await put(platform, url, timeout_s=7)
 
         await changes(platform)

@@ -26,7 +26,7 @@ async def search(platform, query: str, tenant: str | None = None, **more) -> Fou
 
 
 async def test_a_search_finds_tools_by_their_words_and_servers(platform):
-    await platform.registry(commands=[sys.executable], private_servers=True)
+    await platform.registry(commands=[sys.executable], server_allowed_hosts=["127.0.0.1:*"])
     file = platform.tmp_path / "ledger.py"
     file.write_text(LEDGER)
     config = ServerConfig(command=sys.executable, args=(str(file),))
@@ -108,7 +108,7 @@ server.run()
 
 
 async def test_an_allowed_tool_is_found_among_many_forbidden_ones(platform):
-    await platform.registry(commands=[sys.executable], private_servers=True)
+    await platform.registry(commands=[sys.executable], server_allowed_hosts=["127.0.0.1:*"])
     file = platform.tmp_path / "many.py"
     file.write_text(MANY)
     config = ServerConfig(command=sys.executable, args=(str(file),))

@@ -93,7 +93,11 @@ def program(platform, name: str, text: str, secret: str = CANARY) -> dict:
 
 
 def settings(keys: str) -> dict:
-    return {"keys": keys, "commands": [{"command": sys.executable, "env": ["TOKEN"]}], "private_servers": True}
+    return {
+        "keys": keys,
+        "commands": [{"command": sys.executable, "env": ["TOKEN"]}],
+        "server_allowed_hosts": ["127.0.0.1:*"],
+    }
 
 
 async def key_ids(platform) -> set[str]:

@@ -17,14 +17,16 @@ from wayline.contracts.tenant_secrets import (
     DeleteSecret,
     ListSecrets,
     PutSecret,
+    RotateSecrets,
     SecretDeleted,
     SecretList,
+    SecretRotation,
     SecretView,
 )
 from wayline.testkit import until
 from wayline.testkit.mcp_servers import serving
 
-from .test_secrets_of_servers import OLD, dump, put, settings, tried_again, until_connected
+from .test_secrets_of_servers import NEW, OLD, dump, put, settings, tried_again, until_connected
 
 CANARY = "canary-7d20be11"
 PROGRAM = """
@@ -166,13 +168,52 @@ async def test_a_new_value_connects_its_servers_anew(platform):
         await delete(platform, "TOKEN")
 
 
+async def test_keys_change_in_two_steps_and_what_is_left_is_told(platform):
+    async def registry(keys: str):
+        return await platform.registry(platform.effects.settings(), **settings(keys))
+
+    async def leave(running) -> None:
+        platform.running.remove(running.service)
+        await running.stop()
+
+    async def rotate() -> SecretRotation:
+        return await platform.bus.ask(RotateSecrets(tenant=platform.tenant), SecretRotation, timeout_s=30)
+
+    async def is_rotated() -> bool:
+        return (await rotate()).left == {}
+
+    old = await registry(OLD)
+    await store(platform, "TOKEN", CANARY)
+    await put(platform, "bank", url="http://127.0.0.1:9/mcp", headers={"X-Key": "k-1", "X-Other": "${secret:TOKEN}"})
+    await leave(old)
+    # Without the old key nothing is read, and nothing is lost.
+    new = await registry(NEW)
+    told = await rotate()
+    await leave(new)
+    # The new key last: it decrypts alone.
+    last = await registry(f"{OLD},{NEW}")
+    before = await rotate()
+    await leave(last)
+    first = await registry(f"{NEW},{OLD}")
+    await until(is_rotated, why="all is encrypted with the new key")
+    await leave(first)
+
+    await registry(NEW)
+    await put(platform, "notes", **notes(platform))
+    await until_connected(platform, "notes")
+
+    assert (told.newest, told.encrypted, told.left, told.unknown) == ("new", 0, {"old": 2}, ("old",))
+    assert (before.newest, before.encrypted, before.left) == ("old", 0, {})
+    assert (await lengths(platform, "j1")).startswith(f"{len(CANARY)} ")
+
+
 async def test_an_unknown_secret_is_refused_and_one_in_clear_warned_of(platform):
     await platform.registry(platform.effects.settings(), **settings(OLD))
     config = ServerConfig(url="http://127.0.0.1:9/${secret:ABSENT}")
 
     with pytest.raises(Reject, match="no secret 'ABSENT'"):
         await platform.bus.ask(PutServer(tenant=platform.tenant, name="bank", config=config), ServerView)
-    saved = await put(platform, "bank", url="http://127.0.0.1:9/hooks/A4x9Qz7Lm2XcV8bN1k/mcp")
+    saved = await put(platform, "bank", url="http://127.0.0.1:9/hooks/A4x9Qz7Lm2XcV8bN1kW6/mcp")
 
     assert (await delete(platform, "ABSENT")).deleted is False
     assert "${secret:NAME}" in saved.warnings[0]

@@ -18,8 +18,10 @@ from wayline.contracts.mcp_servers import (
     PutServer,
     ServerDeleted,
     ServerList,
+    ServerReport,
     ServerView,
     State,
+    TryServer,
 )
 from wayline.contracts.server_config import MASK, ServerConfig
 from wayline.contracts.tools import ListTools, ToolList
@@ -57,7 +59,7 @@ server.run()
 ALLOWED: dict[str, Any] = {
     "keys": KEYS,
     "commands": [{"command": sys.executable, "env": ["TOKEN"]}],
-    "private_servers": True,
+    "server_allowed_hosts": ["127.0.0.1:*"],
 }
 
 
@@ -372,11 +374,30 @@ async def test_a_tenants_server_at_a_private_address_is_not_reached(platform):
     async def are_refused() -> bool:
         listed = await platform.bus.ask(ListServers(tenant=platform.tenant), ServerList)
         own = [server for server in listed.servers if server.of == "tenant"]
-        refusals = ("PRIVATE_SERVERS", "neither a host name nor an IP address")
+        refusals = ("SERVER_ALLOWED_HOSTS", "neither a host name nor an IP address")
         return len(own) > 20 and all(any(text in one.why for text in refusals) for one in own)
 
     await until(are_refused, within=20, why="each address is refused")
     assert not {name for name in await names(platform) if name.startswith("mine")}
+
+
+async def test_an_inside_host_is_reached_by_its_tenant_alone(platform):
+    opened = f"{platform.tenant}@127.0.0.1:{platform.effects.port}"
+    await platform.registry(platform.effects.settings(), server_allowed_hosts=[opened])
+    url = platform.effects.url
+
+    reports = [
+        await platform.bus.ask(TryServer(tenant=tenant, config=ServerConfig(url=at)), ServerReport, timeout_s=30)
+        for tenant, at in (
+            (platform.tenant, url),
+            (f"{platform.tenant}-x", url),
+            (platform.tenant, "http://127.0.0.1:9/mcp"),
+            (platform.tenant, url.replace("127.0.0.1", "127.0.0.2")),
+        )
+    ]
+
+    assert [report.ok for report in reports] == [True, False, False, False]
+    assert all("SERVER_ALLOWED_HOSTS" in report.why for report in reports[1:])
 
 
 async def test_a_url_that_is_none_of_http_is_refused(platform):
@@ -388,7 +409,7 @@ async def test_a_url_that_is_none_of_http_is_refused(platform):
 
 
 async def test_secrets_are_refused_without_a_key(platform):
-    await platform.registry(platform.effects.settings(), private_servers=True)
+    await platform.registry(platform.effects.settings(), server_allowed_hosts=["127.0.0.1:*"])
 
     with pytest.raises(Reject, match="WAYLINE_TOOL_REGISTRY_KEYS") as refused:
         await put(platform, "mine", url=platform.effects.url, headers={"X-Key": "canary-7"})

@@ -41,7 +41,7 @@ ALLOWED: dict[str, Any] = {
     "commands": [{"command": sys.executable, "env": ["TOKEN"]}],
     # The program tells where it runs.
     "programs": "unconfined",
-    "private_servers": True,
+    "server_allowed_hosts": ["127.0.0.1:*"],
 }
 KEYLESS = '{"jsonrpc": "2.0", "id": null, "error": {"code": -32001, "message": "no key"}}'
 NOTES = """
@@ -262,7 +262,7 @@ async def test_a_private_address_is_not_tried(platform):
     for host in ("127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "169.254.169.254"):
         report = await tried(platform, url=f"http://{host}:{platform.effects.port}/mcp?key={CANARY}")
 
-        assert (report.ok, "PRIVATE_SERVERS" in report.why) == (False, True), report.why
+        assert (report.ok, "SERVER_ALLOWED_HOSTS" in report.why) == (False, True), report.why
         assert CANARY not in report.why
 
 

@@ -79,6 +79,16 @@ def test_an_opened_network_opens_what_is_in_it_on_its_port():
             policy.check_host(host, port)
 
 
+def test_a_host_may_be_opened_on_every_port():
+    policy = AddressPolicy.of(["127.0.0.1:*", "[::1]:*"])
+
+    for host, port in (("127.0.0.1", 22), ("127.0.0.1", 80), ("::1", 5_432)):
+        policy.check_host(host, port)
+    for host, port in (("127.0.0.2", 22), ("8.8.8.8", 22)):
+        with pytest.raises(Blocked):
+            policy.check_host(host, port)
+
+
 def test_only_its_own_address_opens_a_metadata_service():
     metadata = ip_address("169.254.169.254")
 
@@ -90,7 +100,7 @@ def test_only_its_own_address_opens_a_metadata_service():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "http://wiki.example", "wiki.example:0", "wiki.example:70000", "127.1", "a b", "*"]
+    "text", ["", "http://wiki.example", "wiki.example:0", "wiki.example:70000", "127.1", "a b", "*", "*:*"]
 )
 def test_what_opens_no_host_is_refused_where_it_is_set(text: str):
     with pytest.raises(ValueError, match="no host|no port"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from ipaddress import ip_address
 
 import pytest
 from pydantic import SecretStr, ValidationError
@@ -10,6 +11,7 @@ from pydantic import SecretStr, ValidationError
 from wayline.contracts.errors import WrongSetting
 from wayline.contracts.server_config import ServerSettings
 from wayline.contracts.tools import Effect
+from wayline.guarded_http import Blocked
 from wayline.tool_registry.settings import Settings
 
 
@@ -73,3 +75,35 @@ def test_two_servers_of_one_name_are_refused():
 def test_wrong_web_settings_say_what_to_set(values: dict, hint: str):
     with pytest.raises(WrongSetting, match=hint):
         Settings(**values)
+
+
+def test_inside_hosts_are_opened_for_all_or_for_one_tenant():
+    settings = Settings.model_validate({"server_allowed_hosts": ["crm.corp.example:9000", "acme@10.1.2.3:*"]})
+
+    acme, other = (settings.addresses_of(tenant) for tenant in ("acme", "globex"))
+
+    for policy in (acme, other):
+        policy.check_address("crm.corp.example", 9000, ip_address("10.9.9.9"))
+        for host, port in (("10.1.2.4", 9000), ("127.0.0.1", 80), ("169.254.169.254", 80)):
+            with pytest.raises(Blocked):
+                policy.check_host(host, port)
+    acme.check_host("10.1.2.3", 5_000)
+    with pytest.raises(Blocked):
+        other.check_host("10.1.2.3", 5_000)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("server_allowed_hosts", ["http://a"]),
+        ("server_allowed_hosts", ["no tenant@10.1.2.3"]),
+        ("http_proxy", "socks5://user:canary@proxy"),
+        ("http_proxy", "http://user:canary@proxy/ path"),
+        ("ca_file", "/nowhere/ca.pem"),
+    ],
+)
+def test_a_wrong_way_to_servers_is_refused_without_a_password(name, value):
+    with pytest.raises(WrongSetting, match=name.upper()) as caught:
+        Settings.model_validate({name: value})
+
+    assert "canary" not in str(caught.value)

@@ -147,7 +147,7 @@ def test_a_question_to_a_person_shows_no_secret():
     question = shown.input_requests["q"].params
     assert question.message == "is it ***?"
     assert question.requested_schema["properties"] == {"canary": {"type": "string", "description": "not ***"}}
-    assert shown.request_state == "canary"
+    assert shown.request_state == "***"
 
 
 def test_a_definition_keeps_names_that_are_short_values():

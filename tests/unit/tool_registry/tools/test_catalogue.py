@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 
-from wayline.contracts.server_config import ServerSettings, ToolSettings
+from wayline.contracts.server_config import ServerOAuth, ServerSettings, ToolSettings
 from wayline.contracts.tools import Effect
 from wayline.tool_registry.tools.arguments import Arguments
 from wayline.tool_registry.tools.catalogue import admit, admit_all, effect_of, nearest, select
@@ -29,7 +29,7 @@ class Offered:
 
 
 def server(**more: Any) -> ServerSettings:
-    return ServerSettings(name="bank", url="http://bank", **more)
+    return ServerSettings(**{"name": "bank", "url": "http://bank", **more})
 
 
 @pytest.mark.parametrize(
@@ -103,6 +103,41 @@ def test_a_definition_is_admitted_as_a_model_may_read_it():
     definition = admit(offered, server(), retry_after_s=()).definition
 
     assert (definition.description, definition.input_schema) == ("Pay.", {"properties": {"a": {"title": "A"}}})
+
+
+ELSEWHERE = (
+    {"url": "http://other/mcp"},
+    {"url": "http://bank/mcp", "sse": True},
+    {"url": "http://bank/mcp", "oauth": ServerOAuth(credentials="user")},
+    {"url": "http://bank/mcp", "headers": {"X-Account": SecretStr("1")}},
+    {"url": "http://bank/mcp?account=1"},
+    {"url": None, "command": "bank"},
+    {"url": None, "command": "bank", "args": ("--fast",)},
+)
+
+
+def test_an_approval_holds_for_the_place_where_calls_went():
+    here = admit(Offered(), server(url="http://bank/mcp"), retry_after_s=())
+    others = [admit(Offered(), server(**place), retry_after_s=()) for place in ELSEWHERE]
+    secret, another = (
+        admit(Offered(), server(url="http://bank/mcp", headers={"X-Account": SecretStr(value)}), retry_after_s=())
+        for value in ("1", "2")
+    )
+
+    assert here.unapproved(here.digest) is None
+    assert len({here.digest, *(other.digest for other in others)}) == 1 + len(others)
+    assert all("has changed" in str(other.unapproved(here.digest)) for other in others)
+    # A hash of its value could be guessed from.
+    assert secret.digest == another.digest
+
+
+def test_an_approval_without_a_place_holds_for_the_definition():
+    tool, other = (admit(Offered(description=text), server(), retry_after_s=()) for text in ("Pay.", "Send."))
+    before = tool.definition.model_copy(update={"reached": ""})
+
+    assert tool.unapproved(before.digest) is None
+    assert "has changed" in str(other.unapproved(before.digest))
+    assert "has changed" in str(tool.unapproved(f"at-{before.digest}"))
 
 
 def test_a_selection_is_sorted_and_matches_whole_names():

@@ -58,6 +58,21 @@ class DeleteSecret(Request, subject="mcp.deletesecret.{tenant}", replies=SecretD
     name: str = Field(max_length=64)
 
 
+class SecretRotation(Frozen):
+    """How far all secrets of the installation, of every tenant, are encrypted with the newest key."""
+
+    newest: str | None = Field(description="The id of the key that encrypts; None: there is no key.")
+    encrypted: int = Field(description="Rows that this request has encrypted with it.")
+    left: dict[str, int] = Field(description="Rows that need another key to be read, by the id of that key.")
+    unknown: tuple[str, ...] = Field(
+        default=(), description="Those of these keys that the registry which answered does not have."
+    )
+
+
+class RotateSecrets(Request, subject="mcp.rotate.{tenant}", replies=SecretRotation):
+    """Encrypt with the newest key some of what an older one encrypted, of every tenant: an operator's request."""
+
+
 def require_value(value: SecretStr) -> SecretStr:
     """Return a value that can be kept. Raises ValueError, which does not hold it."""
     text = value.get_secret_value()

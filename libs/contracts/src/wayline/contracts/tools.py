@@ -46,6 +46,10 @@ class ToolCharge(Frozen):
         return self.by_value.get(str(arguments.get(self.argument)), self.usd) if self.argument else self.usd
 
 
+BOUND_TO_PLACE = "at-"
+"""Begins a digest that also covers where calls of a tool go."""
+
+
 class ToolDefinition(Frozen):
     """A tool as a model sees it and as the ledger treats it."""
 
@@ -61,6 +65,11 @@ class ToolDefinition(Frozen):
         default=False, description="Its results are the words of strangers: a job that has read one is tainted."
     )
     charge: ToolCharge | None = Field(default=None, description="None: it is free, or says only afterwards.")
+    reached: str = Field(
+        default="",
+        description="The hash of where its calls go: the URL or the program of its server, and whose login; empty: not "
+        "known, or its own service on the bus.",
+    )
 
     @property
     def is_free_read(self) -> bool:
@@ -80,6 +89,14 @@ class ToolDefinition(Frozen):
     @property
     def digest(self) -> str:
         """Return the hash of what an approval of a call rests on."""
+        if not self.reached:
+            return self.digest_of_description
+        bound = f"{self.digest_of_description} {self.reached}"
+        return f"{BOUND_TO_PLACE}{sha256(bound.encode()).hexdigest()[:32]}"
+
+    @property
+    def digest_of_description(self) -> str:
+        """Return the digest that a build finds which does not know where calls go."""
         # Named one by one: a build that knows another field has to find the same hash.
         shown = [self.name, self.description, self.input_schema, self.effect.value, self.server]
         return sha256(orjson.dumps(shown, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]

@@ -27,7 +27,7 @@ from wayline.guarded_http.policy import AddressPolicy
 if TYPE_CHECKING:
     import httpx2
 
-    from wayline.guarded_http.transport import GuardedTransport, Resolver
+    from wayline.guarded_http.transport import GuardedTransport, ProxiedTransport, Resolver
 
 URL_CHARS_MAX = 4_096
 NOT_SECRET = frozenset({"accept", "accept-language", "user-agent"})
@@ -92,14 +92,18 @@ class GuardedClient:
         ssl_context: ssl.SSLContext | None = None,
         connections_max: int = 100,
         user_agent: str = USER_AGENT,
+        proxy: str | None = None,
+        ca_file: str | None = None,
     ) -> None:
+        """Take the policy; `proxy` and `ca_file`: see `Outbound`."""
+        self._proxy, self._ca_file = proxy, ca_file
         self._policy = policy or AddressPolicy()
         self._limits = limits or Limits()
         self._resolver = resolver
         self._ssl_context = ssl_context
         self._connections_max = connections_max
         self._user_agent = user_agent
-        self._opened: GuardedTransport | None = None
+        self._opened: GuardedTransport | ProxiedTransport | None = None
 
     async def get(
         self,
@@ -190,12 +194,12 @@ class GuardedClient:
             raise BadStatus(host, response.status_code, headers=headers, content=content)
         return Answer(str(outgoing.url), response.status_code, headers, content, outgoing.seen, cut)
 
-    def _transport(self) -> GuardedTransport:
+    def _transport(self) -> GuardedTransport | ProxiedTransport:
         if self._opened is None:
             # The HTTP library takes a while to import, and many processes never fetch anything.
-            from wayline.guarded_http.transport import GuardedTransport
+            from wayline.guarded_http.transport import Outbound
 
-            self._opened = GuardedTransport(
+            self._opened = Outbound(self._proxy, self._ca_file).transport(
                 self._policy,
                 resolver=self._resolver,
                 ssl_context=self._ssl_context,
@@ -230,7 +234,8 @@ async def _body(response: httpx2.Response, host: str, headers: Mapping[str, str]
         raise Undecodable(f"{host} sent a body with the encoding {encoding[:40]!r}, though only {ACCEPTED}") from None
     try:
         async for chunk in response.aiter_raw():
-            body.feed(chunk)
+            for _ in body.feed(chunk):
+                await asyncio.sleep(0)
         return body.content(), False
     except Unpacked:
         if limits.cut:

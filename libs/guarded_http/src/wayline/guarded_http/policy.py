@@ -18,6 +18,7 @@ _NAME = re.compile(
 )
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _PORT_MAX = 65_535
+ANY_PORT = ":*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,24 +28,32 @@ class AllowedHost:
     name: str | None = None
     network: Network | None = None
     port: int | None = None
+    any_port: bool = False
+    """Also those that are not the web's."""
 
     @classmethod
     def parse(cls, text: str) -> AllowedHost:
-        """Read `wiki.corp.example`, `wiki.corp.example:9000`, `10.1.2.3:9000`, `10.1.0.0/16`, `[fd00::1]:80`.
+        """Read `wiki.corp.example`, `wiki.corp.example:9000`, `10.1.2.3:*`, `10.1.0.0/16`, `[fd00::1]:80`.
 
         Raises ValueError.
         """
-        host, port = _split_port(text.strip().lower())
+        plain = text.strip().lower()
+        any_port = plain.endswith(ANY_PORT)
+        host, port = (plain.removesuffix(ANY_PORT), None) if any_port else _split_port(plain)
         try:
-            return cls(network=ip_network(host.strip("[]")), port=port)
+            return cls(network=ip_network(host.strip("[]")), port=port, any_port=any_port)
         except ValueError:
             pass
         if not _NAME.fullmatch(host) or ends_in_a_number(host):
             raise ValueError(
-                f"{text!r} is no host: give a name, an address or a network, with a port where it is not one of "
-                f"{', '.join(map(str, PORTS))}, such as wiki.example, 10.1.2.3:9000 or 10.1.0.0/16"
+                f"{text!r} is no host: give a name, an address or a network, with a port, or `:*`, where it is not one "
+                f"of {', '.join(map(str, PORTS))}, such as wiki.example, 10.1.2.3:9000 or 10.1.0.0/16"
             )
-        return cls(name=host, port=port)
+        return cls(name=host, port=port, any_port=any_port)
+
+    def opens_port(self, port: int) -> bool:
+        """Return whether this opens a port that is not the web's."""
+        return self.any_port or self.port == port
 
     def holds(self, host: str, port: int, address: Address) -> bool:
         """Return whether this opens an address that a host has."""
@@ -78,7 +87,7 @@ class AddressPolicy:
         address = address_of(host)
         if address is None and (not _NAME.fullmatch(host) or ends_in_a_number(host)):
             raise InvalidUrl(f"{host!r} is neither a host name nor an IP address in its plain form")
-        opened = any(one.port == port and one.name in (None, host) for one in self.allowed)
+        opened = any(one.opens_port(port) and one.name in (None, host) for one in self.allowed)
         if port not in self.ports and not opened:
             raise Blocked(f"port {port} of {host} may not be used: only {', '.join(map(str, self.ports))}")
         if address is not None:
@@ -86,12 +95,18 @@ class AddressPolicy:
 
     def check_address(self, host: str, port: int, address: Address) -> None:
         """Refuse an address that is not public and not opened, or on a port that is not opened. Raises Blocked."""
-        if any(one.holds(host, port, address) and (one.port or port in self.ports) for one in self.allowed):
+        if self.opens(host, port, address):
             return
         if kind := kind_of_inside(address):
             raise Blocked(f"{host} may not be reached: it is {kind}")
         if port not in self.ports:
             raise Blocked(f"port {port} of {host} may not be used: only {', '.join(map(str, self.ports))}")
+
+    def opens(self, host: str, port: int, address: Address) -> bool:
+        """Return whether the installation has opened an address that a host has, on a port."""
+        return any(
+            one.holds(host, port, address) and (one.opens_port(port) or port in self.ports) for one in self.allowed
+        )
 
 
 def address_of(host: str) -> Address | None:

@@ -33,7 +33,7 @@ from wayline.contracts.server_resources import (
     ListServerResources,
     ReadServerResource,
 )
-from wayline.contracts.tenant_secrets import DeleteSecret, ListSecrets, PutSecret
+from wayline.contracts.tenant_secrets import DeleteSecret, ListSecrets, PutSecret, RotateSecrets
 from wayline.contracts.tools import CallTool, CancelTool, ListTools, ResolveTool, SearchTools, VoidTool
 from wayline.tool_registry.wiring import Handlers
 
@@ -82,6 +82,7 @@ def _about_servers(handlers: Handlers) -> list[Ask[Any]]:
         asks(PutSecret, secrets.put),
         asks(ListSecrets, secrets.list),
         asks(DeleteSecret, secrets.delete),
+        asks(RotateSecrets, secrets.rotate),
         asks(AuthorizeServer, logins.authorize, slots=LOGINS_MAX),
         asks(GetLogin, logins.describe),
         asks(OpenLogin, logins.open),

@@ -3,6 +3,7 @@
 CallError
 ├── NotBegun        the request never reached the tool: nothing happened
 │   ├── NeedsLogin      because nobody is logged in to its server
+│   ├── Withheld        because its server shows this user another tool than was approved
 │   └── CannotIsolate   because this machine cannot confine a tenant's program
 ├── AnswerLost      it was sent, no answer came: the outcome is unknown
 │   ├── TimedOut        because the tool took too long
@@ -37,6 +38,12 @@ class NeedsLogin(NotBegun):
     """The server needs a login first."""
 
     code: ClassVar[str] = "needs_authorization"
+
+
+class Withheld(NotBegun):
+    """The server shows one user another definition of the tool than was approved."""
+
+    code: ClassVar[str] = "refused"
 
 
 class CannotIsolate(NotBegun):

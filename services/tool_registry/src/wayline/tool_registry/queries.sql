@@ -140,7 +140,7 @@ RETURNING name;
 
 -- name: servers_of_older_keys
 SELECT tenant, name, config::text, key_id, sealed, enabled, revision::text, saved_at
-FROM servers WHERE key_id <> $1;
+FROM servers WHERE key_id = ANY ($1::text[]) ORDER BY tenant, name LIMIT $2;
 
 -- name: seal_server
 -- The revision stays: nothing has changed for those connected.
@@ -184,7 +184,19 @@ WHERE tenant = $1 AND name = $2
 RETURNING name;
 
 -- name: secrets_of_older_keys
-SELECT tenant, name, key_id, sealed FROM secrets WHERE key_id <> $1;
+SELECT tenant, name, key_id, sealed FROM secrets
+WHERE key_id = ANY ($1::text[]) ORDER BY tenant, name LIMIT $2;
+
+-- name: rows_of_older_keys
+-- Logins under way too: they end by themselves, within ten minutes.
+SELECT key_id, count(*) AS rows FROM (
+    SELECT key_id FROM servers WHERE key_id IS NOT NULL
+    UNION ALL SELECT key_id FROM authorizations
+    UNION ALL SELECT key_id FROM secrets
+    UNION ALL SELECT key_id FROM logins WHERE expires_at > clock_timestamp()
+) AS sealed
+WHERE key_id <> $1
+GROUP BY key_id;
 
 -- name: seal_secret
 UPDATE secrets SET key_id = $4, sealed = $5
@@ -395,7 +407,8 @@ WITH begun AS (
 DELETE FROM authorizations WHERE tenant = $1 AND user_id = $2 RETURNING server, key_id, sealed;
 
 -- name: authorizations_of_older_keys
-SELECT tenant, server, user_id, key_id, sealed FROM authorizations WHERE key_id <> $1;
+SELECT tenant, server, user_id, key_id, sealed FROM authorizations
+WHERE key_id = ANY ($1::text[]) ORDER BY tenant, server, user_id LIMIT $2;
 
 -- name: seal_authorization
 UPDATE authorizations SET key_id = $5, sealed = $6

@@ -59,6 +59,11 @@ class SecretKeys:
         """Return the id of the key that encrypts; None: there is no key."""
         return next(iter(self.keys), None)
 
+    @property
+    def older(self) -> list[str]:
+        """Return the ids of the keys that only decrypt."""
+        return [key_id for key_id in self.keys if key_id != self.newest]
+
     def seal(self, secrets: Mapping[str, object], *, tenant: str, server: str) -> Sealed:
         """Encrypt secrets with the newest key; there must be one."""
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from pathlib import Path
+from ssl import SSLError, create_default_context
 from typing import Literal, Self, TypeAlias
 
 from pydantic import Field, NonNegativeFloat, SecretStr, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from wayline.chassis.settings import EnvironmentSettings, HttpUrl, Port
+from wayline.contracts import ids
 from wayline.contracts.server_config import ServerSettings
 from wayline.guarded_http import PORTS, AddressPolicy
 from wayline.tool_registry.allowed_programs import AllowedCommand
@@ -20,6 +23,15 @@ ProgramsMode: TypeAlias = Literal["isolated", "unconfined", "off"]
 OPENAI_URL = "https://api.openai.com/v1"
 SEPARATOR = "__"
 """Between a server's name and its tool's: `github__search_issues`."""
+
+
+PROXY = re.compile(r"https?://(?:[^@/\s]+@)?[A-Za-z0-9.\[\]:_-]+/?")
+
+
+def _allowed(hosts: tuple[str, ...], *, tenant: str | None) -> AddressPolicy:
+    """Return the policy of hosts that are opened for all tenants or for this one; None: for any. Raises ValueError."""
+    parts = [one.rpartition("@") for one in hosts]
+    return AddressPolicy.of(host for owner, _, host in parts if tenant is None or owner in ("", tenant))
 
 
 class Settings(EnvironmentSettings):
@@ -84,9 +96,20 @@ class Settings(EnvironmentSettings):
         "have `env`, the names of the variables that may be set, which are none for a plain entry; `reads`, files and "
         "directories that it sees beside those of its command line; and `hosts` that it may reach. None: only by URL.",
     )
-    private_servers: bool = Field(
-        default=False,
-        description="Let tenants' servers be at loopback, private and link-local addresses.",
+    server_allowed_hosts: tuple[str, ...] = Field(
+        default=(),
+        description="Hosts of the inside that tenants' servers may be at, with their authorization servers, as JSON: "
+        "names, addresses or networks, with a port, or `:*`, where it is not 80, 443, 8080 or 8443; for one tenant "
+        "with its name before: `acme@crm.corp.example:9000`.",
+    )
+    http_proxy: SecretStr | None = Field(
+        default=None,
+        description="The proxy through which tenants' servers over HTTP, logins, web tools and providers of these are "
+        "reached, such as `http://user:password@proxy.example:3128`; what is allowed of the inside is reached past it.",
+    )
+    ca_file: Path | None = Field(
+        default=None,
+        description="Certificate authorities in PEM that all connections over HTTPS trust beside the public ones.",
     )
     servers_per_tenant_max: int = Field(
         default=200, ge=1, description="MCP servers that a tenant may save, and services on the bus it may have."
@@ -157,6 +180,17 @@ class Settings(EnvironmentSettings):
     )
     web_robots: bool = Field(default=True, description="Whether `web_fetch` does as the robots.txt of a site asks.")
     web_timeout_s: float = Field(default=20, gt=0, description="How long fetching and reading one page may take.")
+    web_fetches_per_tenant_max: int = Field(
+        default=12, ge=1, description="Pages of one tenant that are fetched at once in this process; others wait."
+    )
+    web_fetches_per_host_max: int = Field(
+        default=4,
+        ge=1,
+        description="Requests to one host at once in this process, at most half of them for one tenant; others wait.",
+    )
+    web_host_delay_s: float = Field(
+        default=0.1, ge=0, description="How long after a request to a host the next one begins; robots.txt aside."
+    )
     web_page_max_bytes: int = Field(default=10 * 1024 * 1024, ge=1, description="Of one page, unpacked.")
     web_browser: tuple[str, ...] = Field(
         default=(),
@@ -194,6 +228,48 @@ class Settings(EnvironmentSettings):
     image_timeout_s: float = Field(default=180, gt=0, description="How long making one image may take.")
     image_max_bytes: int = Field(default=10 * 1024 * 1024, ge=1, description="Of one image.")
     images_per_minute: int = Field(default=10, ge=1, description="Of one tenant, in each replica of this service.")
+
+    @field_validator("server_allowed_hosts")
+    @classmethod
+    def _hosts_of_servers(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
+        for one in hosts:
+            tenant, at, _ = one.rpartition("@")
+            if at and not ids.is_tenant(tenant):
+                raise ValueError(f"{one!r}: {tenant!r} is no tenant")
+        _allowed(hosts, tenant=None)
+        return hosts
+
+    @field_validator("http_proxy")
+    @classmethod
+    def _is_a_proxy(cls, proxy: SecretStr | None) -> SecretStr | None:
+        if proxy is not None and not PROXY.fullmatch(proxy.get_secret_value()):
+            raise ValueError("http_proxy is not of the form http://proxy.example:3128 or http://user:password@…")
+        return proxy
+
+    @field_validator("ca_file")
+    @classmethod
+    def _holds_certificates(cls, file: Path | None) -> Path | None:
+        if file is None:
+            return None
+        try:
+            create_default_context(cafile=str(file))
+        except (OSError, SSLError) as error:
+            raise ValueError(f"ca_file holds no certificates in PEM: {error}") from None
+        return file
+
+    def addresses_of(self, tenant: str) -> AddressPolicy:
+        """Return what a tenant's servers may be at: the public internet, and what is opened of the inside for it."""
+        return _allowed(self.server_allowed_hosts, tenant=tenant)
+
+    @property
+    def proxy_url(self) -> str | None:
+        """Return the proxy with its password."""
+        return None if self.http_proxy is None else self.http_proxy.get_secret_value()
+
+    @property
+    def ca_path(self) -> str | None:
+        """Return where the installation's own certificate authorities are."""
+        return None if self.ca_file is None else str(self.ca_file)
 
     @field_validator("web_allowed_hosts")
     @classmethod

@@ -30,8 +30,9 @@ from wayline.tool_registry.adapters.servers.tenant_servers import TenantServers
 from wayline.tool_registry.adapters.servers.user_connections import UserConnections
 from wayline.tool_registry.adapters.servers.user_server import UserServer
 from wayline.tool_registry.adapters.tables.authorization_table import AuthorizationTable
-from wayline.tool_registry.adapters.tables.definition_table import DefinitionTable, ServerPins
+from wayline.tool_registry.adapters.tables.definition_table import DefinitionTable, ServerPins, UserPins
 from wayline.tool_registry.adapters.tables.ledger import PostgresLedger
+from wayline.tool_registry.adapters.tables.sealed_rows import SealedRows
 from wayline.tool_registry.adapters.tables.secret_table import SecretTable
 from wayline.tool_registry.adapters.tables.server_table import ServerTable
 from wayline.tool_registry.adapters.tool_embeddings import ToolEmbeddings
@@ -63,6 +64,7 @@ class Tables:
     authorizations: AuthorizationTable
     definitions: DefinitionTable
     ledger: PostgresLedger
+    sealed: SealedRows
     secrets: SecretTable
     servers: ServerTable
 
@@ -70,12 +72,15 @@ class Tables:
     def of(cls, store: Store, settings: Settings) -> Self:
         """Make each from its settings."""
         keys = settings.secret_keys()
+        authorizations, secrets = AuthorizationTable(store, keys), SecretTable(store, keys)
+        servers = ServerTable(store, keys, per_tenant_max=settings.servers_per_tenant_max)
         return cls(
-            authorizations=AuthorizationTable(store, keys),
+            authorizations=authorizations,
             definitions=DefinitionTable(store),
             ledger=PostgresLedger(store, lease_s=settings.lease_s),
-            secrets=SecretTable(store, keys),
-            servers=ServerTable(store, keys, per_tenant_max=settings.servers_per_tenant_max),
+            sealed=SealedRows(store, keys, servers=servers, authorizations=authorizations, secrets=secrets),
+            secrets=secrets,
+            servers=servers,
         )
 
     def upkeep(self, *, keep_days: int) -> list[Periodic]:
@@ -83,13 +88,8 @@ class Tables:
         forget = partial(self.ledger.forget, after_days=keep_days)
         return [
             Periodic("forgetting old calls", forget, every_s=UPKEEP_EVERY_S),
-            Periodic("encrypting with the newest key", self._seal_again, every_s=UPKEEP_EVERY_S),
+            Periodic("encrypting with the newest key", self.sealed.seal_again, every_s=UPKEEP_EVERY_S),
         ]
-
-    async def _seal_again(self) -> None:
-        await self.secrets.seal_again()
-        await self.servers.seal_again()
-        await self.authorizations.seal_again()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +120,13 @@ class Adapters:
             answers = in_flight.setdefault(tenant, BytesInFlight(settings.answers_per_tenant_max_bytes))
             programs = ProgramPolicy.by(settings, tenant, jails)
             secrets = partial(tables.secrets.values, tenant)
-            return Confinement(private=settings.private_servers, programs=programs, in_flight=answers, secrets=secrets)
+            return Confinement(
+                settings.addresses_of(tenant),
+                proxy=settings.proxy_url,
+                programs=programs,
+                in_flight=answers,
+                secrets=secrets,
+            )
 
         of_tenants = _of_tenants(settings, tables, arguments, auth, confine)
         on_bus = BusServices(bus, settings, arguments)
@@ -202,7 +208,7 @@ class Handlers:
             logins=logins,
             resources=ResourceHandlers(tables.servers, servers, of_tenants, settings),
             search=search,
-            secrets=SecretHandlers(tables.secrets, tables.servers.newest_key, administration.announce),
+            secrets=SecretHandlers(tables.secrets, tables.sealed, tables.servers.newest_key, administration.announce),
             servers=administration,
             rereading=rereading,
         )
@@ -224,9 +230,10 @@ def _of_tenants(
 
     def users(tenant: str, server: ServerSettings) -> UserConnections:
         def connect_user(user_id: str) -> McpServer:
-            # Without pins: what is called is what the tenant's own connection offers.
+            # What is called is what the tenant's own connection offers, where this user is shown the same.
+            pins = UserPins(tables.definitions, tenant, server.name)
             authorize = auth.of(tenant, server, server.name, user_id)
-            return McpServer(server, settings, arguments, confined=confine(tenant), authorize=authorize)
+            return McpServer(server, settings, arguments, confined=confine(tenant), pins=pins, authorize=authorize)
 
         async def logged_in_at(user_id: str) -> datetime | None:
             return await tables.authorizations.logged_in_at(TokenOwner(tenant, server.name, user_id))

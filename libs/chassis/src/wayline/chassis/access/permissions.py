@@ -44,7 +44,7 @@ SERVERS_CHANGED = "mcp.changed.*"
 SERVER_VERBS = (
     *("put", "list", "get", "delete", "enable", "try", "trysaved", "approve", "impact"),
     *("authorize", "login", "openlogin", "finish", "forget", "forgetuser", "logins"),
-    *("putsecret", "secrets", "deletesecret"),
+    *("putsecret", "secrets", "deletesecret", "rotate"),
     *("resources", "read", "prompts", "prompt"),
 )
 CLIENT_MESSAGE = "mcp.client.*.*"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from wayline.standalone.commands.arguments import fail, on_terminal
 from wayline.standalone.commands.output import AsJson, answer
+
+if TYPE_CHECKING:
+    from wayline.client import Client
 
 app = typer.Typer(help="Secrets that servers refer to as ${secret:NAME}; values are never shown.", no_args_is_help=True)
 
@@ -41,6 +44,38 @@ def list_secrets(as_json: AsJson = False) -> None:
     from wayline.standalone.terminal.server_views import secrets_table
 
     answer(lambda client: client.get("/v1/mcp/secrets"), as_json=as_json, draw=secrets_table)
+
+
+@app.command()
+def rotate(as_json: AsJson = False) -> None:
+    """Encrypt the secrets of every tenant with the newest key. Exit code 1: some still need another."""
+
+    async def until_done(client: Client) -> dict[str, Any]:
+        done = 0
+        while True:
+            round_ = await client.post("/v1/mcp/secrets/rotate")
+            done += round_["encrypted"]
+            if not round_["encrypted"] or not round_["left"]:
+                return {**round_, "encrypted": done}
+            print(f"{done} encrypted, {sum(round_['left'].values())} left", file=sys.stderr)
+
+    found = answer(until_done, as_json=as_json, draw=_rotation)
+    if found["left"]:
+        raise typer.Exit(1)
+
+
+def _rotation(found: dict[str, Any]) -> str:
+    """Return how far a rotation is, and what to do."""
+    if found["newest"] is None:
+        return "there is no key, and nothing is encrypted"
+    told = f"{found['encrypted']} encrypted with the key {found['newest']}"
+    if not found["left"]:
+        return f"{told}; nothing needs another key, so older ones can go"
+    left = ", ".join(f"{rows} with {key}" for key, rows in found["left"].items())
+    missing = f"; no registry has {', '.join(found['unknown'])}" if found["unknown"] else ""
+    return (
+        f"{told}; left: {left}{missing}. Logins under way end within ten minutes; what is damaged has to be saved anew"
+    )
 
 
 @app.command()

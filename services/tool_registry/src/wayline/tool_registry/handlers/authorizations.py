@@ -46,8 +46,8 @@ class AuthorizationHandlers:
 
     servers: ServerTable
     table: AuthorizationTable
-    http: Callable[[], AbstractAsyncContextManager[AsyncClient]]
-    """Makes the client of all requests of a login."""
+    http: Callable[[str], AbstractAsyncContextManager[AsyncClient]]
+    """Makes the client of all requests of a tenant's login."""
     changed: Callable[[str], Awaitable[None]]
     """Has every replica connect anew to the servers of a tenant."""
 
@@ -66,7 +66,7 @@ class AuthorizationHandlers:
             raise Conflict(f'{ask.name} has one login for all: save it with `oauth.credentials` "user" first')
         require_key({"oauth": {}}, self.servers.newest_key)
         owner = TokenOwner(ask.tenant, ask.name, ask.user_id or "")
-        async with _limited(ask.name), self.http() as http:
+        async with _limited(ask.name), self.http(ask.tenant) as http:
             url, state, login = await oauth_flow.begin(
                 http,
                 oauth_flow.LoginRequest(
@@ -102,7 +102,7 @@ class AuthorizationHandlers:
         owner, login = await self.table.take(ask.tenant, ask.state, browser=ask.browser)
         if ask.code is None:
             raise oauth_flow.CannotLogIn(f"{owner.server} is not logged in: the authorization server gave no code")
-        async with _limited(owner.server), self.http() as http:
+        async with _limited(owner.server), self.http(ask.tenant) as http:
             held = await oauth_flow.finish(http, login, code=ask.code, iss=ask.iss)
         await self.table.put(owner, held)
         if not owner.user_id:
@@ -119,7 +119,7 @@ class AuthorizationHandlers:
             return AuthorizationForgotten(forgotten=False)
         if ask.user_id is None:
             await self.changed(ask.tenant)
-        async with self.http() as http:
+        async with self.http(ask.tenant) as http:
             return AuthorizationForgotten(forgotten=True, revoked=await oauth_flow.revoke(http, held))
 
     async def forget_user(self, ask: ForgetUser) -> UserForgotten:
@@ -129,7 +129,7 @@ class AuthorizationHandlers:
 
         held = await self.table.delete_user(ask.tenant, ask.user_id)
         readable = {server: tokens for server, tokens in held.items() if tokens is not None}
-        async with self.http() as http:
+        async with self.http(ask.tenant) as http:
             done = await asyncio.gather(*(oauth_flow.revoke(http, tokens) for tokens in readable.values()))
         revoked = tuple(sorted(server for server, ok in zip(readable, done, strict=True) if ok))
         return UserForgotten(servers=tuple(sorted(held)), revoked=revoked)

@@ -10,10 +10,13 @@ from wayline.contracts.tenant_secrets import (
     DeleteSecret,
     ListSecrets,
     PutSecret,
+    RotateSecrets,
     SecretDeleted,
     SecretList,
+    SecretRotation,
     SecretView,
 )
+from wayline.tool_registry.adapters.tables.sealed_rows import SealedRows
 from wayline.tool_registry.adapters.tables.secret_table import SecretTable
 from wayline.tool_registry.saved_servers import require_key
 
@@ -23,6 +26,7 @@ class SecretHandlers:
     """One coroutine a message."""
 
     table: SecretTable
+    sealed: SealedRows
     newest_key: str | None
     changed: Callable[[str], Awaitable[None]]
     """Has every replica connect anew to the servers of a tenant that have changed."""
@@ -38,6 +42,10 @@ class SecretHandlers:
     async def list(self, ask: ListSecrets) -> SecretList:
         """Return the names of a tenant's secrets."""
         return SecretList(secrets=await self.table.of(ask.tenant))
+
+    async def rotate(self, _: RotateSecrets) -> SecretRotation:
+        """Encrypt a batch of all secrets with the newest key."""
+        return await self.sealed.rotate()
 
     async def delete(self, ask: DeleteSecret) -> SecretDeleted:
         """Delete a secret. Raises Conflict where a server refers to it."""

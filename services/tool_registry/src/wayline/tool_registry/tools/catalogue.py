@@ -7,13 +7,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
+from hashlib import sha256
 from typing import Any, Protocol
 
+import orjson
 import structlog
 
 from wayline.contracts.nearest import nearest_names
 from wayline.contracts.server_config import ServerSettings, ToolSettings
-from wayline.contracts.tools import Effect, ToolDefinition
+from wayline.contracts.tools import BOUND_TO_PLACE, BUILTIN, Effect, ToolDefinition
 from wayline.tool_registry.settings import SEPARATOR
 from wayline.tool_registry.tools.arguments import Arguments, digest_of
 from wayline.tool_registry.tools.fit_schema import fit_schema, own_arguments, with_hash
@@ -87,7 +89,10 @@ class Tool:
             asks = self.definition.ask
             needed = asks == "always" or (asks == "writes" and self.effect is not Effect.READ)
             return f"a call of {self.name} needs a person's approval" if needed else None
-        return None if approved == self.digest else f"{self.name} has changed since this call was approved"
+        # An executor of before, or a job that began with one, knows no place.
+        known = approved if approved.startswith(BOUND_TO_PLACE) else None
+        same = approved == (self.digest if known else self.definition.digest_of_description)
+        return None if same else f"{self.name} has changed since this call was approved"
 
     def as_offered(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return arguments by its server's names of parameters."""
@@ -123,6 +128,7 @@ def admit(offered: Offered, server: ServerSettings, *, retry_after_s: tuple[floa
         ask=own.ask or server.ask,
         untrusted=bool(server.untrusted) if own.untrusted is None else own.untrusted,
         charge=own.charge,
+        reached=reached_hash(server),
     )
     return Tool(
         definition=definition,
@@ -132,6 +138,20 @@ def admit(offered: Offered, server: ServerSettings, *, retry_after_s: tuple[floa
         trusted=server.trusted,
         names=fitted.names,
     )
+
+
+def reached_hash(server: ServerSettings) -> str:
+    """Return the hash of where calls of a server's tools go, and whose login; nothing of a secret is in it.
+
+    An approval rests on it: saved under the same name, another program or address may be something else.
+    """
+    if server.name == BUILTIN:
+        return ""
+    url, _, query = (server.url or "").partition("?")
+    login = server.oauth and [server.oauth.credentials, server.oauth.client_id, server.oauth.issuer]
+    names = [sorted(part.partition("=")[0] for part in query.split("&")), sorted(server.headers), sorted(server.env)]
+    place = orjson.dumps([url, server.sse, server.command, server.args, login, names])
+    return sha256(place).hexdigest()[:32]
 
 
 @dataclass(frozen=True)

@@ -12,18 +12,22 @@ from wayline.contracts.tenant_secrets import (
     DeleteSecret,
     ListSecrets,
     PutSecret,
+    RotateSecrets,
     SecretDeleted,
     SecretList,
+    SecretRotation,
     SecretView,
     require_value,
 )
 from wayline.gateway.handlers.shared.deleting import was_there
-from wayline.gateway.handlers.shared.dependencies import Admin, GatewayDependency, Reader
+from wayline.gateway.handlers.shared.dependencies import Admin, GatewayDependency, Operator, Reader
 from wayline.gateway.openapi import fails
 from wayline.gateway.shapes.body import Body
 from wayline.gateway.strict_json import StrictRoute
 
 router = APIRouter(prefix="/v1/mcp/secrets", tags=["mcp servers"], route_class=StrictRoute)
+
+ROTATE_WITHIN_S = 60.0
 
 SecretPath: TypeAlias = Annotated[str, Path(pattern=f"^{SECRET_NAME}$", examples=["BANK_TOKEN"])]
 
@@ -39,6 +43,12 @@ class SecretBody(Body):
     @classmethod
     def _can_be_kept(cls, value: SecretStr) -> SecretStr:
         return require_value(value)
+
+
+@router.post("/rotate", responses=fails())
+async def rotate_secrets(gateway: GatewayDependency, caller: Operator) -> SecretRotation:
+    """Encrypt with the newest key some of what older ones encrypted, of every tenant; again until nothing is `left`."""
+    return await gateway.bus.ask(RotateSecrets(tenant=caller.tenant), SecretRotation, timeout_s=ROTATE_WITHIN_S)
 
 
 @router.get("", responses=fails())

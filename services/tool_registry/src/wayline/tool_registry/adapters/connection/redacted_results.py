@@ -21,7 +21,10 @@ def redacted_result(
     """Return a result without secrets: its content, structured content and `_meta`, or the questions that it asks."""
     if is_question(result):
         asked = {key: _redacted_question(one, secrets) for key, one in (result.input_requests or {}).items()}
-        return result.model_copy(update={"input_requests": asked})
+        state = getattr(result, "request_state", None)
+        # A state with a secret in it goes to the log, and comes back to the server as it is here: it may refuse it.
+        kept = {"request_state": secrets.without_secrets_in_result(state)} if state is not None else {}
+        return result.model_copy(update={"input_requests": asked, **kept})
     hide = secrets.without_secrets_in_result
     return result.model_copy(
         update={

@@ -7,12 +7,13 @@ import shutil
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from wayline.contracts.server_config import ServerConfig
+from wayline.guarded_http import AddressPolicy
 from wayline.tool_registry.adapters.connection.bytes_in_flight import BytesInFlight
 from wayline.tool_registry.adapters.connection.program_policy import ProgramPolicy, least
 from wayline.tool_registry.adapters.connection.server_secrets import ServerSecrets
@@ -49,7 +50,9 @@ MakeAuth: TypeAlias = "Callable[[AddSecret], ServerAuth]"
 class Confinement:
     """What a server that a tenant brought may reach and use."""
 
-    private: bool
+    addresses: AddressPolicy
+    proxy: str | None = field(default=None, repr=False)
+    """The installation's own, through which the internet is reached."""
     programs: ProgramPolicy | None = None
     """None: it can be no program."""
     in_flight: BytesInFlight | None = None
@@ -70,10 +73,12 @@ class Transport:
         result_bytes: int,
         errors_to: TextIO | None = None,
         authorize: MakeAuth | None = None,
+        ca_file: str | None = None,
         on_end: Callable[[], None] = lambda: None,
     ) -> None:
         """Take the server; `on_end` is called once a program has ended by itself, or was ended here."""
         self._authorize = authorize
+        self._ca_file = ca_file
         self._on_end = on_end
         self._result_bytes = result_bytes
         self._server = server
@@ -208,6 +213,7 @@ class Transport:
             limits=answer_limits(
                 self._result_bytes, in_flight=None if self._confined is None else self._confined.in_flight
             ),
+            ca_file=self._ca_file,
         )
 
 
@@ -220,6 +226,7 @@ def http_client(
     answer_within_s: float | None = None,
     event_streams: frozenset[str] = frozenset(),
     limits: AnswerLimits | None = None,
+    ca_file: str | None = None,
 ) -> AsyncClient:
     """Return a client that reaches what a tenant's server may be; without confinement, everything.
 
@@ -238,13 +245,15 @@ def http_client(
         # A redirect is not followed: it could lead to a server that must not see the headers.
         "follow_redirects": False,
     }
-    if confined is not None and not confined.private:
+    if confined is not None:
+        from wayline.guarded_http.transport import Outbound
         from wayline.tool_registry.adapters.connection.tenant_http import TenantTransport
 
-        transport: AsyncBaseTransport = TenantTransport(connections_max=connections_max)
+        outbound = Outbound(confined.proxy, ca_file)
+        transport: AsyncBaseTransport = TenantTransport(confined.addresses, outbound, connections_max=connections_max)
     else:
         pool = Limits(max_connections=connections_max, max_keepalive_connections=20)
-        transport = AsyncHTTPTransport(limits=pool, verify=_certificates())
+        transport = AsyncHTTPTransport(limits=pool, verify=_certificates(ca_file))
     return AsyncClient(transport=SentCalls(transport) if "POST" in event_streams else transport, **options)
 
 
@@ -261,11 +270,14 @@ def answer_limits(result_bytes: int, *, in_flight: BytesInFlight | None = None) 
 
 
 @cache
-def _certificates() -> SSLContext:
+def _certificates(ca_file: str | None) -> SSLContext:
     """Return what TLS connections trust, also by the environment, read once: no call waits while it is read again."""
     from httpx2 import create_ssl_context
 
-    return create_ssl_context()
+    context = create_ssl_context()
+    if ca_file is not None:
+        context.load_verify_locations(ca_file)
+    return context
 
 
 @contextmanager

@@ -69,6 +69,7 @@ async def try_connection(
             result_bytes=settings.result_max_bytes,
             errors_to=errors.stream,
             authorize=authorize,
+            ca_file=settings.ca_path,
         )
         try:
             tried = await _tried(transport, server, within_s=settings.try_timeout_s)

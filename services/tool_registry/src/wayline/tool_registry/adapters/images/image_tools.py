@@ -38,7 +38,12 @@ def image_tools(settings: Settings, bus: Bus) -> ImageTools | None:
     prices = settings.image_prices()
     if settings.image_model is None or prices is None:
         return None
-    client = GuardedClient(reaching(settings.image_base_url), user_agent=settings.web_user_agent)
+    client = GuardedClient(
+        reaching(settings.image_base_url),
+        user_agent=settings.web_user_agent,
+        proxy=settings.proxy_url,
+        ca_file=settings.ca_path,
+    )
     api = ImagesApi(
         client,
         base_url=settings.image_base_url,

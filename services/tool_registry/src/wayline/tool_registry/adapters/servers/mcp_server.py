@@ -94,6 +94,7 @@ class McpServer(ServerTask):
             confined=confined,
             result_bytes=settings.result_max_bytes,
             authorize=authorize,
+            ca_file=settings.ca_path,
             on_end=self._lose,
         )
         self._learner = ToolLearner(

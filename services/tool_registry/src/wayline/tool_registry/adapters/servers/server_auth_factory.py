@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from wayline.contracts.server_config import ServerConfig
@@ -40,12 +41,20 @@ class ServerAuthFactory:
             from wayline.tool_registry.adapters.oauth.server_auth import ServerAuth
 
             return ServerAuth(
-                self.table, self.renewals, owner, url, http=self.client, add_secret=add_secret, scope_is_fixed=fixed
+                self.table,
+                self.renewals,
+                owner,
+                url,
+                http=partial(self.client, tenant),
+                add_secret=add_secret,
+                scope_is_fixed=fixed,
             )
 
         return make
 
-    def client(self) -> AsyncClient:
+    def client(self, tenant: str) -> AsyncClient:
         """Return a client without any server's headers."""
-        confined = Confinement(private=self.settings.private_servers)
-        return http_client(confined, connections_max=CONNECTIONS, answer_within_s=ANSWER_S)
+        confined = Confinement(self.settings.addresses_of(tenant), proxy=self.settings.proxy_url)
+        return http_client(
+            confined, connections_max=CONNECTIONS, answer_within_s=ANSWER_S, ca_file=self.settings.ca_path
+        )

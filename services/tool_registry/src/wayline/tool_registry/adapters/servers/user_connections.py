@@ -82,6 +82,11 @@ class UserConnections:
             text = one.server.hide(text)
         return text
 
+    def learn_again(self) -> None:
+        """Compare every user's tools again with what was approved."""
+        for one in self._open.values():
+            one.server.learn_again()
+
     async def retire(self, grace_s: float) -> None:
         """Leave every connection once its calls have ended, or the grace is over; no call begins any more."""
         self._retired = True

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from wayline.tool_registry.adapters.servers.mcp_server import McpServer, Question
 from wayline.tool_registry.adapters.servers.user_connections import UserConnections
+from wayline.tool_registry.errors import Withheld
+from wayline.tool_registry.tools.catalogue import own_name
 from wayline.tool_registry.tools.tool_servers import ToolRequest
 
 if TYPE_CHECKING:
@@ -26,15 +28,24 @@ class UserServer(McpServer):
         return self._users.hide(super().hide(text))
 
     async def call(self, request: ToolRequest) -> CallToolResult | InputRequiredResult:
-        """Call a tool as its user. Raises what McpServer.call does, and NeedsLogin."""
+        """Call a tool as its user. Raises what McpServer.call does, NeedsLogin and Withheld."""
         user_id = None if request.asked is None else request.asked.user_id
         async with self._users.of(user_id) as server:
+            if why := server.held.get(own_name(self.name, request.tool)):
+                raise Withheld(
+                    f"{request.tool} of {self.name!r} is not called for user {user_id!r}: for this user {why}"
+                )
             return await server.call(request)
 
     async def ask_as(self, user_id: str | None, question: Question) -> dict[str, Any]:
         """Ask over the connection of a user. Raises what McpServer.ask does, and NeedsLogin."""
         async with self._users.of(user_id) as server:
             return await server.ask(question)
+
+    def learn_again(self) -> None:
+        """Ask for the tools at once, of the tenant and of users: what was approved of them has changed."""
+        super().learn_again()
+        self._users.learn_again()
 
     async def retire(self, grace_s: float) -> None:
         """Stop once the calls under way have ended, or the grace is over."""

@@ -159,12 +159,12 @@ class AuthorizationTable:
         rows = await self._store.fetch(tenant, self._sql.delete_authorizations_of_user, tenant, user_id)
         return {row["server"]: self._readable(TokenOwner(tenant, row["server"], user_id), row) for row in rows}
 
-    async def seal_again(self) -> int:
-        """Encrypt with the newest key what an older one encrypted, and return how many tokens that were."""
-        if (newest := self._keys.newest) is None:
+    async def seal_again(self, *, at_most: int) -> int:
+        """Encrypt with the newest key some of what an older one encrypted, and return how many tokens that were."""
+        if not (older := self._keys.older):
             return 0
         async with self._store.system() as conn:
-            rows = await conn.fetch(self._sql.authorizations_of_older_keys, newest)
+            rows = await conn.fetch(self._sql.authorizations_of_older_keys, older, at_most)
         sealed = 0
         for row in rows:
             owner = TokenOwner(row["tenant"], row["server"], row["user_id"])

@@ -164,6 +164,18 @@ class ServerPins:
         return pins
 
 
+class UserPins(ServerPins):
+    """The approved definitions of a server, compared with what it offers one user, of which nothing is kept."""
+
+    async def approved(self) -> list[str] | None:
+        """Return nothing: which tools there are is what the tenant's connection says."""
+        return None
+
+    async def _compare(self, offered: Sequence[Definition]) -> dict[str, str]:
+        # Instructions are read from the tenant's connection alone.
+        return review([one for one in offered if one.name != INSTRUCTIONS], await self._pins()).held
+
+
 def _columns(offered: Sequence[Definition]) -> tuple[list[str], list[str], list[str]]:
     first = {one.name: one for one in reversed(offered)}.values()
     return [one.name for one in first], [one.sha256 for one in first], [one.text for one in first]

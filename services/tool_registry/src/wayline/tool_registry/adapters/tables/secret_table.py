@@ -54,12 +54,12 @@ class SecretTable:
         """Delete a secret; return False where there is none, or a server refers to it."""
         return await self._store.fetchval(tenant, self._sql.delete_secret, tenant, name) is not None
 
-    async def seal_again(self) -> int:
-        """Encrypt with the newest key what an older one encrypted, and return how many secrets that were."""
-        if (newest := self._keys.newest) is None:
+    async def seal_again(self, *, at_most: int) -> int:
+        """Encrypt with the newest key some of what an older one encrypted, and return how many secrets that were."""
+        if not (older := self._keys.older):
             return 0
         async with self._store.system() as conn:
-            rows = await conn.fetch(self._sql.secrets_of_older_keys, newest)
+            rows = await conn.fetch(self._sql.secrets_of_older_keys, older, at_most)
         sealed = 0
         for row in rows:
             tenant, name = row["tenant"], row["name"]

@@ -98,12 +98,12 @@ class ServerTable:
         """Enable or disable a server; return False where there is none."""
         return await self._store.fetchval(tenant, self._sql.enable_server, tenant, name, enabled) is not None
 
-    async def seal_again(self) -> int:
-        """Encrypt with the newest key what an older one encrypted, and return how many servers that were."""
-        if (newest := self._keys.newest) is None:
+    async def seal_again(self, *, at_most: int) -> int:
+        """Encrypt with the newest key some of what an older one encrypted, and return how many servers that were."""
+        if not (older := self._keys.older):
             return 0
         async with self._store.system() as conn:
-            rows = [_saved(row) for row in await conn.fetch(self._sql.servers_of_older_keys, newest)]
+            rows = [_saved(row) for row in await conn.fetch(self._sql.servers_of_older_keys, older, at_most)]
         sealed = 0
         for server in rows:
             try:
@@ -116,7 +116,7 @@ class ServerTable:
             # Unchanged where another replica was faster, or the server was saved meanwhile.
             sealed += await self._store.fetchval(server.tenant, self._sql.seal_server, *row) is not None
         if sealed:
-            log.info("secrets are encrypted with the newest key", key=newest, servers=sealed)
+            log.info("secrets are encrypted with the newest key", key=self._keys.newest, servers=sealed)
         return sealed
 
 
