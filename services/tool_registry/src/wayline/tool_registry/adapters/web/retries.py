@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 
 from wayline.guarded_http import Answer, Check, GuardedClient, GuardedRequestError, Limits
 from wayline.tool_registry.web.fetching import wait_before_retry
@@ -20,11 +21,13 @@ async def get_with_retries(
     backoff_first_s: float,
     headers: Mapping[str, str] | None = None,
     check: Check | None = None,
+    slot: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
 ) -> Answer:
-    """Fetch a URL in a few attempts. Raises GuardedRequestError, and what `check` raises."""
+    """Fetch a URL in a few attempts, each in a slot. Raises GuardedRequestError, and what `check` raises."""
     for attempt in range(1, ATTEMPTS_MAX + 1):
         try:
-            return await client.get(url, headers=headers, limits=limits, check=check)
+            async with slot():
+                return await client.get(url, headers=headers, limits=limits, check=check)
         except GuardedRequestError as error:
             wait_s = wait_before_retry(error, attempt, first_s=backoff_first_s)
             if wait_s is None or attempt == ATTEMPTS_MAX:

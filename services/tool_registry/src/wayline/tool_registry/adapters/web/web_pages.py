@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 from wayline.guarded_http import Answer, GuardedClient, GuardedRequestError, Limits, TimedOut
 from wayline.tool_registry.adapters.web.browser import Browser, CannotRender
@@ -13,9 +15,11 @@ from wayline.tool_registry.adapters.web.document_reader import CannotRead, Docum
 from wayline.tool_registry.adapters.web.retries import get_with_retries
 from wayline.tool_registry.adapters.web.robots_files import RobotsFiles
 from wayline.tool_registry.web.expiring_cache import ExpiringCache
+from wayline.tool_registry.web.fetch_slots import FetchSlots
 from wayline.tool_registry.web.fetching import CannotFetch, cannot_fetch
 
 BACKOFF_FIRST_S = 0.5
+UNBOUNDED = 1_000_000
 HEADERS = {
     "accept": "text/html,application/xhtml+xml,text/plain,application/pdf,"
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document;q=0.9,*/*;q=0.1"
@@ -57,6 +61,7 @@ class WebPages:
         reader: DocumentReader,
         *,
         browser: Browser | None = None,
+        slots: FetchSlots | None = None,
         robots: bool = True,
         timeout_s: float = 20.0,
         page_max_bytes: int = 10 * 1024 * 1024,
@@ -67,7 +72,8 @@ class WebPages:
         self._client = client
         self._reader = reader
         self._browser = browser
-        self._check = RobotsFiles(client, backoff_first_s=backoff_first_s).check if robots else None
+        self._slots = slots or FetchSlots(per_tenant=UNBOUNDED, per_host=UNBOUNDED, host_delay_s=0)
+        self._robots = RobotsFiles(client, backoff_first_s=backoff_first_s) if robots else None
         self._timeout_s = timeout_s
         self._limits = Limits(body_max_bytes=page_max_bytes, total_s=timeout_s)
         self._backoff_first_s = backoff_first_s
@@ -78,11 +84,19 @@ class WebPages:
         if (kept := self._pages.get((tenant, url))) is not None:
             return kept
         deadline = self._deadline()
-        page = await self._shown(tenant, await self._answer(url, deadline), deadline)
+        page = await self._shown(tenant, await self._answer(tenant, url, deadline), deadline)
         self._pages.put((tenant, url), page, size_bytes=len(page.text.encode()) + len(url))
         return page
 
-    async def _answer(self, url: str, deadline: float) -> Answer:
+    async def _answer(self, tenant: str, url: str, deadline: float) -> Answer:
+        host = _host(url)
+
+        async def check(hop: str) -> None:
+            if (other := _host(hop)) != host:
+                await self._slots.pause(other)
+            if self._robots is not None:
+                await self._robots.check(hop)
+
         try:
             async with asyncio.timeout_at(deadline):
                 return await get_with_retries(
@@ -90,8 +104,9 @@ class WebPages:
                     url,
                     headers=HEADERS,
                     limits=self._limits,
-                    check=self._check,
+                    check=check,
                     backoff_first_s=self._backoff_first_s,
+                    slot=partial(self._slots.slot, tenant, host),
                 )
         except TimeoutError:
             raise CannotFetch(TimedOut.code, f"the page was not fetched within {self._timeout_s:g} s") from None
@@ -146,6 +161,14 @@ def describe(found: WebPage | CannotFetch, url: str, text: str) -> dict[str, Any
         return {"url": url, "error": {"code": found.code, "message": str(found)}}
     moved = {"fetched_from": found.url} if found.url != url else {}
     return {"url": url, **moved, "title": found.title, "content": text}
+
+
+def _host(url: str) -> str:
+    """Return the host of a URL with its port; empty for what is no URL, which is refused when it is fetched."""
+    try:
+        return urlsplit(url).netloc.rpartition("@")[2].lower()
+    except ValueError:
+        return ""
 
 
 def _kind(answer: Answer) -> str | None:

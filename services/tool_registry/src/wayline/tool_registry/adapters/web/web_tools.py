@@ -13,6 +13,7 @@ from wayline.tool_registry.adapters.web.search_providers import PROVIDERS
 from wayline.tool_registry.adapters.web.web_pages import WebPages
 from wayline.tool_registry.adapters.web.web_search import WebSearch
 from wayline.tool_registry.settings import Settings
+from wayline.tool_registry.web.fetch_slots import FetchSlots
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +36,18 @@ def web_tools(settings: Settings, jails: Jails) -> WebTools:
     """Return the web tools that the settings ask for."""
     agent = settings.web_user_agent
     policy = AddressPolicy.of(settings.web_allowed_hosts, ports=settings.web_ports)
-    client, reader = GuardedClient(policy, user_agent=agent), DocumentReader()
-    provider_client = GuardedClient(reaching(settings.web_search_url), user_agent=agent)
+    more = {"user_agent": agent, "proxy": settings.proxy_url, "ca_file": settings.ca_path}
+    client, reader = GuardedClient(policy, **more), DocumentReader()
+    provider_client = GuardedClient(reaching(settings.web_search_url), **more)
     pages = WebPages(
         client,
         reader,
         browser=_browser(settings, policy, jails),
+        slots=FetchSlots(
+            per_tenant=settings.web_fetches_per_tenant_max,
+            per_host=settings.web_fetches_per_host_max,
+            host_delay_s=settings.web_host_delay_s,
+        ),
         robots=settings.web_robots,
         timeout_s=settings.web_timeout_s,
         page_max_bytes=settings.web_page_max_bytes,
