@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
+import os
 import zlib
+from collections import deque
+from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 
-from wayline.guarded_http.decompression import MEMBERS_MAX, Unpacked, body_of
+from wayline.guarded_http.client import Limits
+from wayline.guarded_http.client import _body as read_body
+from wayline.guarded_http.decompression import MEMBERS_MAX, SLICE_BYTES, Unpacked, body_of
 
 TEXT = b"All is well. " * 1_000
+
+
+def drain(slices: Iterator[None]) -> None:
+    deque(slices, maxlen=0)
 
 
 def fed(encoding: str, sent: bytes, *, max_bytes: int = 1_000_000, step: int = 100) -> bytes:
     body = body_of(encoding, max_bytes=max_bytes)
     for at in range(0, len(sent), step):
-        body.feed(sent[at : at + step])
+        drain(body.feed(sent[at : at + step]))
     return body.content()
 
 
@@ -58,7 +69,7 @@ def test_a_bomb_is_unpacked_no_further_than_its_limit(encoding: str):
     body = body_of(encoding, max_bytes=1_000_000)
 
     with pytest.raises(Unpacked):
-        body.feed(sent)
+        drain(body.feed(sent))
 
     assert len(body._parts) == 1_000_001  # type: ignore[attr-defined]
 
@@ -68,7 +79,7 @@ def test_a_body_above_its_limit_has_a_beginning(encoding: str):
     body = body_of(encoding, max_bytes=100)
 
     with pytest.raises(Unpacked):
-        body.feed(gzip.compress(TEXT) if encoding else TEXT)
+        drain(body.feed(gzip.compress(TEXT) if encoding else TEXT))
 
     assert body.beginning() == TEXT[:100]
 
@@ -76,3 +87,38 @@ def test_a_body_above_its_limit_has_a_beginning(encoding: str):
 def test_a_body_of_many_empty_members_is_given_up():
     with pytest.raises(zlib.error, match=f"more than {MEMBERS_MAX} parts"):
         fed("gzip", gzip.compress(b"") * (MEMBERS_MAX + 1), step=65_536)
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+@pytest.mark.parametrize("large", [b"\0" * 4_000_000, os.urandom(300_000) + b"\1" * 700_001], ids=["zeros", "mixed"])
+def test_a_body_is_unpacked_in_slices(encoding: str, large: bytes):
+    sent = gzip.compress(large) if encoding == "gzip" else zlib.compress(large)
+    body, sizes = body_of(encoding, max_bytes=10_000_000), [0]
+
+    for _ in body.feed(sent):
+        sizes.append(len(body._parts))  # type: ignore[attr-defined]
+
+    assert max(after - before for before, after in pairwise(sizes)) <= SLICE_BYTES
+    assert len(sizes) > len(large) // SLICE_BYTES
+    assert body.content() == large
+
+
+async def test_other_tasks_run_while_a_body_is_unpacked():
+    turns = 0
+
+    class Response:
+        async def aiter_raw(self):
+            yield gzip.compress(b"\0" * 8_000_000)
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count())
+    content, cut = await read_body(Response(), "a.example", {"content-encoding": "gzip"}, Limits())  # type: ignore[arg-type]
+    counting.cancel()
+
+    assert (len(content), cut) == (8_000_000, False)
+    assert turns >= 8_000_000 // SLICE_BYTES

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 from typing import Protocol
 
 ACCEPTED = "gzip, deflate"
 MEMBERS_MAX = 1_000
 """Parts of a gzip body: a body of empty ones costs seconds and holds nothing."""
+SLICE_BYTES = 256 * 1024
+"""Unpacked at once: less than a millisecond's work."""
 _GZIP = b"\x1f\x8b"
 
 
@@ -16,9 +19,9 @@ class Unpacked(Exception):
 
 
 class Body(Protocol):
-    """Collects a body; `feed` raises Unpacked or zlib.error."""
+    """Collects a body; `feed` yields after each slice of its work, and raises Unpacked or zlib.error."""
 
-    def feed(self, chunk: bytes) -> None: ...
+    def feed(self, chunk: bytes) -> Iterator[None]: ...
 
     def content(self) -> bytes: ...
 
@@ -43,8 +46,13 @@ class _Plain:
         self._max_bytes = max_bytes
         self._parts = bytearray()
 
-    def feed(self, chunk: bytes) -> None:
-        self._parts += chunk
+    def feed(self, chunk: bytes) -> Iterator[None]:
+        """Yield once the bytes are taken."""
+        self._add(chunk)
+        yield
+
+    def _add(self, piece: bytes) -> None:
+        self._parts += piece
         if len(self._parts) > self._max_bytes:
             raise Unpacked
 
@@ -66,17 +74,25 @@ class _Compressed(_Plain):
         self._padding = False
         """What follows the end is not compressed, and means nothing."""
 
-    def feed(self, chunk: bytes) -> None:
+    def feed(self, chunk: bytes) -> Iterator[None]:
+        """Yield after each slice: a few bytes may unpack to megabytes, and others wait for the event loop."""
         self._received += len(chunk)
         if self._received > self._max_bytes:
             raise Unpacked
-        while chunk and not self._padding:
+        more = bool(chunk)
+        while more and not self._padding:
             self._stream = self._stream or zlib.decompressobj(self._window_bits(chunk[0]))
             # One byte more than there is room for: the limit is seen without unpacking what is behind it.
-            super().feed(self._stream.decompress(chunk, self._max_bytes - len(self._parts) + 1))
+            at_most = min(SLICE_BYTES, self._max_bytes - len(self._parts) + 1)
+            piece = self._stream.decompress(chunk, at_most)
+            self._add(piece)
             chunk = self._stream.unconsumed_tail
+            # A slice that is full may have more behind it, also where nothing is left to read.
+            more = bool(chunk) or len(piece) == at_most
             if self._stream.eof:
                 chunk = self._next_member(self._stream.unused_data)
+                more = bool(chunk)
+            yield
 
     def _window_bits(self, first: int) -> int:
         if self._gzip:
