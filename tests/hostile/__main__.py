@@ -60,7 +60,7 @@ async def registry(platform: Platform, dsn: str, effects: EffectsServer) -> asyn
     """Start a registry as a process of its own."""
     settings = {
         "SERVERS": json.dumps([effects.settings()]),
-        "SERVER_ALLOWED_HOSTS": '["127.0.0.1:*"]',
+        "PRIVATE_SERVERS": "true",
         "CONNECT_TIMEOUT_S": "10",
         "RETRY_AFTER_S": "[]",
     }

@@ -12,7 +12,7 @@ OF_SLICE = [case for case in CASES if case.name in SLICE]
 
 @pytest.mark.parametrize("case", OF_SLICE, ids=lambda case: case.name)
 async def test_a_hostile_tenant_leaves_the_calls_of_another_known(platform, case):
-    await platform.registry(platform.effects.settings(), server_allowed_hosts=["127.0.0.1:*"], connect_timeout_s=5)
+    await platform.registry(platform.effects.settings(), private_servers=True, connect_timeout_s=5)
     victim = Victim(platform.bus, "acme", "effects__pay_once")
     await victim.call()
 
