@@ -10,11 +10,14 @@ import socket
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 LOOKUPS_MAX = 256
 """At once, in this process: each is a thread, which waits for as long as the system's resolver does."""
 LOOKUPS_PER_DOMAIN_MAX = 4
+WAITING_PER_DOMAIN_MAX = 200
+"""Look-ups of other names of a domain that wait for one of these to end; their callers bound how long."""
 LABELS_OF_DOMAIN = 2
 """The last labels of a name, which say whose name server answers."""
 
@@ -22,52 +25,101 @@ Found = Sequence[tuple[Any, ...]]
 
 
 class TooManyLookups(OSError):
-    """So many look-ups hang that another one is not begun."""
+    """So many look-ups wait or hang that another one is not begun."""
+
+
+class _Name(NamedTuple):
+    """What is looked up, and the event loop that wants to know."""
+
+    loop: asyncio.AbstractEventLoop
+    host: str
+    port: int
+
+    @property
+    def domain(self) -> str:
+        return ".".join(self.host.lower().split(".")[-LABELS_OF_DOMAIN:])
 
 
 class Lookups:
-    """Looks names up, and counts the look-ups that have not ended, also of those that nobody waits for any more."""
+    """Looks names up, each once at a time, and counts the look-ups that have not ended, also those nobody waits for."""
 
     def __init__(self, look_up: Callable[[str, int], Found] | None = None) -> None:
         self._look_up = look_up or _look_up
+        self._lock = threading.Lock()
         self._running: Counter[str] = Counter()
+        self._answers: dict[_Name, asyncio.Future[Found]] = {}
+        self._waiting: dict[asyncio.Future[None], str] = {}
+        """What is set when a look-up has ended, and the domain of the one that waits for it."""
 
     async def addresses(self, host: str, port: int) -> Found:
-        """Return what the system's resolver knows of a name. Raises OSError."""
-        domain = ".".join(host.lower().split(".")[-LABELS_OF_DOMAIN:])
-        if self._running[domain] >= LOOKUPS_PER_DOMAIN_MAX:
-            raise TooManyLookups(f"{LOOKUPS_PER_DOMAIN_MAX} look-ups of {domain} have not ended")
-        if self._running.total() >= LOOKUPS_MAX:
-            raise TooManyLookups(f"{LOOKUPS_MAX} look-ups have not ended")
-        self._running[domain] += 1
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Found] = loop.create_future()
-
-        def tell(found: Found | None, error: OSError | None) -> None:
-            self._running[domain] -= 1
-            if not self._running[domain]:
-                del self._running[domain]
-            if answer.done():
-                return
-            if error is not None:
-                answer.set_exception(error)
-            else:
-                answer.set_result(found or ())
-
-        def run() -> None:
-            found, error = None, None
+        """Return what the system's resolver knows of a name; the caller bounds the wait. Raises OSError."""
+        name = _Name(asyncio.get_running_loop(), host, port)
+        while True:
+            with self._lock:
+                answer = self._answers.get(name) or self._begin(name)
+                ended = None if answer else self._wait(name)
+            if answer is not None:
+                # Others may wait for the same answer.
+                return await asyncio.shield(answer)
+            assert ended is not None
             try:
-                found = self._look_up(host, port)
-            except OSError as failure:
-                error = failure
-            except UnicodeError as failure:
-                error = OSError(str(failure))
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(tell, found, error)
+                await ended
+            finally:
+                with self._lock:
+                    self._waiting.pop(ended, None)
 
+    def _begin(self, name: _Name) -> asyncio.Future[Found] | None:
+        """Begin a look-up; None: there is no place for it."""
+        if self._running[name.domain] >= LOOKUPS_PER_DOMAIN_MAX or self._running.total() >= LOOKUPS_MAX:
+            return None
+        answer: asyncio.Future[Found] = name.loop.create_future()
+        # Where nobody waits any more, nobody hears of an error either.
+        answer.add_done_callback(lambda done: done.cancelled() or done.exception())
         # A daemon: the process does not wait for a name server when it ends.
-        threading.Thread(target=run, name=f"look-up of {domain}", daemon=True).start()
-        return await answer
+        thread = threading.Thread(target=self._run, args=(name, answer), name=f"look-up of {name.domain}", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            raise TooManyLookups(str(error)) from None
+        self._running[name.domain] += 1
+        self._answers[name] = answer
+        return answer
+
+    def _wait(self, name: _Name) -> asyncio.Future[None]:
+        """Wait until a look-up has ended. Raises TooManyLookups where too many wait already."""
+        if sum(domain == name.domain for domain in self._waiting.values()) >= WAITING_PER_DOMAIN_MAX:
+            raise TooManyLookups(f"{WAITING_PER_DOMAIN_MAX} look-ups of {name.domain} wait for others to end")
+        ended: asyncio.Future[None] = name.loop.create_future()
+        self._waiting[ended] = name.domain
+        return ended
+
+    def _run(self, name: _Name, answer: asyncio.Future[Found]) -> None:
+        found, failure = None, None
+        try:
+            found = self._look_up(name.host, name.port)
+        except (OSError, ValueError, OverflowError) as error:
+            # No name at all: too long a label, a NUL in it.
+            failure = error if isinstance(error, OSError) else OSError(str(error))
+        finally:
+            with self._lock:
+                self._running[name.domain] -= 1
+                del self._answers[name]
+                waiting, self._waiting = self._waiting, {}
+        # An event loop that is gone needs no answer.
+        with suppress(RuntimeError):
+            name.loop.call_soon_threadsafe(_tell, answer, found, failure)
+        for ended in waiting:
+            with suppress(RuntimeError):
+                ended.get_loop().call_soon_threadsafe(_tell, ended, None, None)
+
+
+def _tell(future: asyncio.Future[Any], found: Any, failure: OSError | None) -> None:
+    if future.done():
+        return
+    if failure is not None:
+        future.set_exception(failure)
+    else:
+        future.set_result(found)
 
 
 def _look_up(host: str, port: int) -> Found:
