@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from wayline.guarded_http import AddressPolicy
-from wayline.guarded_http.proxy import GuardedProxy
+from wayline.guarded_http.proxy import CONNECTIONS_MAX, WAITING_MAX, GuardedProxy
 from wayline.simulator.website import Page, Website
 
 from .test_client import LOOPBACK, PUBLIC, Names, redirect, website
@@ -97,3 +97,13 @@ async def test_all_connections_together_bring_no_more_than_allowed():
             await client.get(site.url("/page"))
 
     assert len(whole.content) == 1_000_000
+
+
+async def test_a_connection_above_those_that_may_wait_is_closed():
+    async with GuardedProxy(AddressPolicy(), bytes_max=MANY).serving() as port:
+        waiting = [await asyncio.open_connection("127.0.0.1", port) for _ in range(CONNECTIONS_MAX + WAITING_MAX)]
+
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        assert await asyncio.wait_for(reader.read(), 20) == b""
+        for _, other in [*waiting, (reader, writer)]:
+            other.close()

@@ -22,6 +22,8 @@ OWN_FILES: Final = 256
 """File descriptors that the process needs beside its connections: of the bus, of Postgres, of files."""
 CONNECTIONS_MAX: Final = 10_000
 ADDRESS_SHARE: Final = 0.5
+READ_MIN_BYTES_S: Final = 4 * 1024
+"""Of a large answer, which is written at once and may be read over a slow line for long."""
 
 
 @dataclass
@@ -35,7 +37,7 @@ class Places:
     body_silent_s: float = 30.0
     """Without a byte of a body that is being read."""
     write_stalled_s: float = 30.0
-    """Without the client reading what waits for it."""
+    """With the client reading less than `READ_MIN_BYTES_S` of what waits for it."""
     taken: int = 0
     by_address: Counter[str] = field(default_factory=Counter)
 
@@ -71,6 +73,34 @@ def raise_file_limit(wanted: int) -> int:
     return wanted if soft == resource.RLIM_INFINITY else soft
 
 
+class UnreadAnswer:
+    """Ends a connection whose client reads nothing, or next to nothing, of what waits for it."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop, *, stalled_s: float) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._stalled_s = stalled_s
+        self._look: asyncio.TimerHandle | None = None
+
+    def begin(self) -> None:
+        """Look from now on whether what waits becomes less."""
+        waits = self._transport.get_write_buffer_size()
+        self._look = self._loop.call_later(self._stalled_s, self._go_on, waits)
+
+    def end(self) -> None:
+        """Look no longer: nearly all of it was read."""
+        if self._look is not None:
+            self._look.cancel()
+            self._look = None
+
+    def _go_on(self, waited: int) -> None:
+        if waited - self._transport.get_write_buffer_size() < READ_MIN_BYTES_S * self._stalled_s:
+            # Not closed, which would wait for what the client does not read.
+            self._transport.abort()
+        else:
+            self.begin()
+
+
 class BoundedHttp(HttpToolsProtocol):
     """A connection that is closed when its request does not come, or its answer is not read."""
 
@@ -82,7 +112,7 @@ class BoundedHttp(HttpToolsProtocol):
         self._places = places or Places()
         self._address: str | None = None
         self._due: asyncio.TimerHandle | None = None
-        self._stalled: asyncio.TimerHandle | None = None
+        self._unread: UnreadAnswer | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -92,11 +122,13 @@ class BoundedHttp(HttpToolsProtocol):
             transport.abort()
             return
         self._address = address
+        self._unread = UnreadAnswer(transport, self.loop, stalled_s=self._places.write_stalled_s)
         self._wait(self._places.head_within_s)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._wait(None)
-        self._end_stall()
+        if self._unread is not None:
+            self._unread.end()
         if self._address is not None:
             self._places.leave(self._address)
             self._address = None
@@ -135,17 +167,13 @@ class BoundedHttp(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        # Not closed, which would wait for what the client does not read.
-        self._stalled = self.loop.call_later(self._places.write_stalled_s, self.transport.abort)
+        if self._unread is not None:
+            self._unread.begin()
 
     def resume_writing(self) -> None:
-        self._end_stall()
+        if self._unread is not None:
+            self._unread.end()
         super().resume_writing()
-
-    def _end_stall(self) -> None:
-        if self._stalled is not None:
-            self._stalled.cancel()
-            self._stalled = None
 
     def _wait(self, within_s: float | None) -> None:
         """Close the connection unless the next piece of its request comes in time; None: nothing is waited for."""

@@ -19,6 +19,9 @@ from wayline.guarded_http.transport import CONNECT_S, CheckedConnections, Resolv
 HEAD_MAX_BYTES: Final = 32 * 1024
 PIECE_BYTES: Final = 64 * 1024
 CONNECTIONS_MAX: Final = 64
+"""That are served at once."""
+WAITING_MAX: Final = 64
+"""Connections that wait for one of these to end; further ones are closed, as each is an open file of this process."""
 IDLE_S: Final = 30.0
 """How long a connection may be silent, where its user says nothing else."""
 _TUNNELLED: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
@@ -69,6 +72,9 @@ class GuardedProxy:
         tasks = set[asyncio.Task[None]]()
 
         def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            if len(tasks) >= CONNECTIONS_MAX + WAITING_MAX:
+                writer.transport.abort()
+                return
             task = asyncio.ensure_future(self._serve(reader, writer))
             tasks.add(task)
             task.add_done_callback(tasks.discard)
