@@ -70,6 +70,8 @@ async def test_a_client_that_knows_oauth_finds_its_way_from_a_401(platform: Plat
         form = {"grant_type": "client_credentials", "client_id": key.split("_")[1], "client_secret": key}
         granted = await http.post(described["token_endpoint"], data=form)
         wrong = await http.post(described["token_endpoint"], data={**form, "client_secret": "wl_no"})
+        many = await http.post(described["token_endpoint"], data={**form, **{f"f{n}": "x" for n in range(20)}})
+        odd = await http.post(described["token_endpoint"], data=form, headers={"Authorization": b"Basic \xe9"})
         token = granted.json()
         called = await http.post(
             door.url, json=SHAKE, headers={**ACCEPT, "Authorization": f"Bearer {token['access_token']}"}
@@ -79,6 +81,7 @@ async def test_a_client_that_knows_oauth_finds_its_way_from_a_401(platform: Plat
     assert (resource["resource"], described["issuer"]) == (door.url, server)
     assert (token["token_type"], granted.headers["cache-control"]) == ("Bearer", "no-store")
     assert (wrong.status_code, wrong.json()["error"]) == (401, "invalid_client")
+    assert (many.status_code, odd.status_code) == (400, 401)
     assert called.status_code == 200
 
 

@@ -29,6 +29,7 @@ from wayline.contracts.knowledge import (
     trust_by_origin,
 )
 from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader, Writer
+from wayline.gateway.keys import Caller
 from wayline.gateway.openapi import fails
 from wayline.gateway.parameters import Cursor, Wait
 from wayline.gateway.read_upload import content_sha256, index_id, read_document, size_bytes
@@ -92,12 +93,7 @@ async def add_document(request: Request, gateway: GatewayDependency, caller: Wri
     document = await read_document(request, caller.tenant)
     known = await _note(gateway, document, sequence=await _queue(gateway, document))
     if wait:
-        with gateway.streams.follower(caller) as follower:
-            try:
-                known = await _settled(gateway, known, caller.tenant, wait_s=min(wait, gateway.settings.wait_max_s))
-            except asyncio.CancelledError:
-                if not follower.absorb_stop():
-                    raise
+        known = await _after_wait(gateway, known, caller, wait_s=min(wait, gateway.settings.wait_max_s))
     done = wait and known.status in (DocumentStatus.READY, DocumentStatus.FAILED)
     return Response(
         known.model_dump_json(),
@@ -149,6 +145,20 @@ async def _note(gateway: Gateway, document: IndexDocument, *, sequence: int) -> 
             AcceptDocument(tenant=document.tenant, sequence=sequence, trust=trust, **fields), Document
         )
     return Document(trust=trust, **fields)
+
+
+async def _after_wait(gateway: Gateway, known: Document, caller: Caller, *, wait_s: float) -> Document:
+    """Return a document that is ready or has failed, or as it is when the wait is over or this process stops.
+
+    It is stored by now: where others have taken the last place to wait, that is no failure.
+    """
+    with suppress(Retry), gateway.streams.follower(caller) as follower:
+        try:
+            return await _settled(gateway, known, caller.tenant, wait_s=wait_s)
+        except asyncio.CancelledError:
+            if not follower.absorb_stop():
+                raise
+    return known
 
 
 async def _settled(gateway: Gateway, known: Document, tenant: str, *, wait_s: float) -> Document:
