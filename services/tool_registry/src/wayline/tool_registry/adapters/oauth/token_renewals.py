@@ -20,8 +20,10 @@ from wayline.tool_registry.token_owner import TokenOwner
 
 log = structlog.get_logger()
 
+CLAIM_WITHIN_S = 20.0
+"""How long another replica is waited for that is renewing the tokens."""
 RENEW_WITHIN_S = 20.0
-"""How long one renewal may take, with the wait for another replica that is at it."""
+"""How long one renewal may take, from its claim on: cut short, it loses what its authorization server has rotated."""
 CLAIM_S = 30.0
 """How long a claim counts: longer than a renewal may take."""
 LOOK_AGAIN_S = 0.2
@@ -65,13 +67,14 @@ class TokenRenewals:
     async def _renewed(self, owner: TokenOwner, refresh: Refresh) -> Secrets | None:
         claim = ids.new_id("claim")
         try:
+            async with asyncio.timeout(CLAIM_WITHIN_S):
+                held = await self._claimed(owner, claim)
             # The limit ends before anything is stored.
             async with asyncio.timeout(RENEW_WITHIN_S):
-                held = await self._claimed(owner, claim)
                 fresh = None if held is None else await refresh(held.tokens) if held.ours else held.tokens
         except TimeoutError:
             await self._end(owner, claim)
-            raise NotBegun(f"its authorization server has not answered within {RENEW_WITHIN_S:g} s") from None
+            raise NotBegun("its authorization server has not answered in time") from None
         except BaseException:
             await self._end(owner, claim)
             raise

@@ -1,0 +1,43 @@
+"""A renewal of tokens has its whole time, however long another replica was waited for."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from wayline.tool_registry.adapters.oauth import token_renewals
+from wayline.tool_registry.adapters.oauth.token_renewals import TokenRenewals
+from wayline.tool_registry.adapters.tables.authorization_table import ClaimedTokens, Secrets
+from wayline.tool_registry.token_owner import TokenOwner
+
+LIMIT_S = 1.0
+MOST_S = 0.6
+"""Of that, for each of two waits."""
+
+
+class Table:
+    """Tokens that another replica gives up late."""
+
+    async def claim(self, *_: Any, **__: Any) -> ClaimedTokens:
+        await asyncio.sleep(MOST_S)
+        return ClaimedTokens({"access_token": "old"}, ours=True)
+
+    async def change(self, _: TokenOwner, change: Any) -> Secrets | None:
+        return change({"access_token": "old"})
+
+    async def end_claim(self, *_: Any) -> None:
+        return None
+
+
+async def test_a_wait_for_another_replica_takes_no_time_from_the_renewal(monkeypatch):
+    monkeypatch.setattr(token_renewals, "RENEW_WITHIN_S", LIMIT_S)
+    table: Any = Table()
+
+    async def refresh(now: Secrets) -> Secrets:
+        await asyncio.sleep(MOST_S)
+        return {**now, "access_token": "new"}
+
+    renewed = await TokenRenewals(table).renew(TokenOwner("default", "bank", ""), refresh)
+
+    assert renewed is not None
+    assert renewed["access_token"] == "new"
