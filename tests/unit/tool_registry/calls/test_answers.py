@@ -156,10 +156,13 @@ def test_the_keys_of_text_that_breaks_off_are_found():
 
 
 def test_endless_text_is_cut_and_a_failure_stays_one():
-    long = bounded_result({"content": [{"type": "text", "text": "x" * (MOST + 1)}], "isError": True}, most=MOST)
+    words = [{"type": "text", "text": "x" * (MOST + 1)}]
+    long = bounded_result({"content": words, "isError": True, "_meta": {UNREAD: "", "own": 1}}, most=MOST)
     many = bounded_result({"content": [{"type": "text", "text": str(n)} for n in range(2 * BLOCKS_MAX)]}, most=MOST)
 
     assert (long["isError"], len(long["content"])) == (True, 1)
+    assert long["_meta"]["own"] == 1
+    assert "above the limit" in long["_meta"][UNREAD], "a server does not say that its answer was read whole"
     assert (len(many["content"]), many["content"][-1]["text"][-4:]) == (BLOCKS_MAX + 1, "1999")
 
 

@@ -119,3 +119,12 @@ async def test_a_long_check_leaves_the_loop_to_others():
     assert not long.done()
     assert short == "a.0: 'x' is not of type 'integer'"
     assert await long == f"a.{STEPS_ON_LOOP}: 'x' is not of type 'integer'"
+
+
+async def test_the_schema_that_was_called_last_stays_compiled(monkeypatch):
+    monkeypatch.setattr("wayline.tool_registry.tools.arguments.SCHEMAS_KEPT_MAX", 2)
+    arguments, schemas = Arguments(), [{"type": "object", "title": str(n)} for n in range(3)]
+    for n in (0, 1, 0, 2):
+        assert arguments.problem(schemas[n], {}) is None
+
+    assert list(arguments._compiled) == [digest_of(schemas[0]), digest_of(schemas[2])]

@@ -177,7 +177,7 @@ def bounded_result(result: dict[str, Any], *, most: int) -> dict[str, Any]:
     if _is_true(result.get("isError")):
         cut["isError"] = True
     meta = result.get("_meta")
-    return {**cut, "_meta": {**cut["_meta"], **(meta if isinstance(meta, dict) else {})}}
+    return {**cut, "_meta": {**(meta if isinstance(meta, dict) else {}), **cut["_meta"]}}
 
 
 def _with_little_structure(result: dict[str, Any]) -> dict[str, Any]:

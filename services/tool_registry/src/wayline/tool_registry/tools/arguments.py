@@ -79,12 +79,15 @@ class Arguments:
 
     def _schema(self, schema: dict[str, Any], digest: str) -> Schema:
         """Return a compiled schema. Raises UnusableSchema."""
-        found = self._compiled.get(digest)
+        # Taken out and put back, so that the first one is the one that was not called for the longest time. Two threads
+        # may compile one beside each other.
+        found = self._compiled.pop(digest, None)
         if found is None:
             # A pattern that our engine cannot search is left to the tool's server, which checks again.
-            found = self._compiled[digest] = compile_schema(schema, lenient=True)
-            if len(self._compiled) > SCHEMAS_KEPT_MAX:
-                self._compiled.popitem(last=False)
+            found = compile_schema(schema, lenient=True)
+        self._compiled[digest] = found
+        if len(self._compiled) > SCHEMAS_KEPT_MAX:
+            self._compiled.popitem(last=False)
         return found
 
 

@@ -28,7 +28,6 @@ NAMED_CHARS = 100
 OPTIONAL = ("title", "annotations", "outputSchema", "icons", "execution", "_meta")
 """What a tool can be called without: where one of them is wrong, it is left away."""
 
-
 _PAGES: ContextVar[list[dict[str, Any]] | None] = ContextVar("pages of tools as they came", default=None)
 
 

@@ -17,8 +17,6 @@ from wayline.tool_registry.tools.catalogue import Tool
 
 IDLE_S = 1.0
 """How long a start leaves the machine to others before it loads the MCP library: sooner if tools are asked for."""
-
-
 NAMED_MAX = 5
 """Servers that a registry which is not ready names."""
 
