@@ -73,29 +73,33 @@ class Bridge:
                 task.cancel()
 
     async def _post(self, line: bytes) -> None:
+        """Pass a line on, and what answers it: each request in it is answered, also where the gateway does not."""
         import httpx2
 
+        unanswered, why = _request_ids(line), f"{self._url} ended its answer too early"
         try:
             async with self._http.stream("POST", self._url, content=line) as answer:
                 if answer.status_code >= 400:
-                    self._fail(line, _reason(answer.status_code, await answer.aread()))
-                    return
-                await self._pass_on(answer)
-                if session := answer.headers.get("mcp-session-id"):
-                    self._http.headers["Mcp-Session-Id"] = session
-                    self._changes = asyncio.create_task(self._hear_changes())
+                    why = _reason(answer.status_code, await answer.aread())
+                else:
+                    async for message in _messages(answer):
+                        self._tell(message)
+                        unanswered = [one for one in unanswered if one not in _answered_ids(message)]
+                    self._begin_session(answer)
         except httpx2.HTTPError as error:
-            self._fail(line, f"{self._url} does not answer: {error or type(error).__name__}")
+            why = f"{self._url} does not answer: {error or type(error).__name__}"
+        except ValueError:
+            why = f"{self._url} answered with something that is no JSON"
+        for request_id in unanswered:
+            self._write({"jsonrpc": "2.0", "id": request_id, "error": {"code": INTERNAL_ERROR, "message": why}})
 
-    async def _pass_on(self, answer: Any) -> None:
-        """Write each message of an answer as it comes."""
-        if not answer.headers.get("content-type", "").startswith("text/event-stream"):
-            if body := await answer.aread():
-                self._tell(json.loads(body))
-            return
-        async for line in answer.aiter_lines():
-            if line.startswith("data:") and (data := line[5:].strip()):
-                self._tell(json.loads(data))
+    def _begin_session(self, answer: Any) -> None:
+        """Hear of the changes of a session, where an answer names one."""
+        if session := answer.headers.get("mcp-session-id"):
+            self._http.headers["Mcp-Session-Id"] = session
+            if self._changes is not None:
+                self._changes.cancel()
+            self._changes = asyncio.create_task(self._hear_changes())
 
     def _tell(self, message: Any) -> None:
         if isinstance(message, dict) and isinstance(result := message.get("result"), dict):
@@ -109,20 +113,40 @@ class Bridge:
         import httpx2
 
         while True:
-            with suppress(httpx2.HTTPError):
+            with suppress(httpx2.HTTPError, ValueError):
                 async with self._http.stream("GET", self._url, timeout=None) as answer:
                     if answer.status_code >= 400:
                         return
-                    await self._pass_on(answer)
+                    async for message in _messages(answer):
+                        self._tell(message)
             await asyncio.sleep(RECONNECT_AFTER_S)
 
-    def _fail(self, line: bytes, why: str) -> None:
-        """Answer the requests of a line with an error; a notification gets none."""
-        with suppress(ValueError):
-            message = json.loads(line)
-            for one in message if isinstance(message, list) else [message]:
-                if isinstance(one, dict) and "id" in one and "method" in one:
-                    self._write({"jsonrpc": "2.0", "id": one["id"], "error": {"code": INTERNAL_ERROR, "message": why}})
+
+async def _messages(answer: Any) -> AsyncIterator[Any]:
+    """Yield each message of an answer as it comes. Raises ValueError for what is no JSON."""
+    if not answer.headers.get("content-type", "").startswith("text/event-stream"):
+        if body := await answer.aread():
+            yield json.loads(body)
+        return
+    async for line in answer.aiter_lines():
+        if line.startswith("data:") and (data := line[5:].strip()):
+            yield json.loads(data)
+
+
+def _request_ids(line: bytes) -> list[Any]:
+    """Return the ids of the requests in a line; a notification has none."""
+    try:
+        said = json.loads(line)
+    except ValueError:
+        return []
+    several = said if isinstance(said, list) else [said]
+    return [one["id"] for one in several if isinstance(one, dict) and "id" in one and "method" in one]
+
+
+def _answered_ids(message: Any) -> list[Any]:
+    """Return the ids of the requests that a message answers."""
+    several = message if isinstance(message, list) else [message]
+    return [one.get("id") for one in several if isinstance(one, dict) and ("result" in one or "error" in one)]
 
 
 def _reason(status: int, body: bytes) -> str:
