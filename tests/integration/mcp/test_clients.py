@@ -129,7 +129,7 @@ async def test_a_desktop_client_starts_the_bridge_as_a_program(platform: Platfor
 
 async def users_key(door: Door, user: str) -> str:
     store = await door.platform.store("gateway")
-    return await create_key(store, "default", "alice's editor", scopes=("read", "write"), user_id=user)
+    return await create_key(store, "default", "alice's editor", scopes=("read", "write", "admin"), user_id=user)
 
 
 async def test_a_key_of_one_user_acts_for_nobody_else(platform: Platform):
@@ -142,6 +142,9 @@ async def test_a_key_of_one_user_acts_for_nobody_else(platform: Platform):
         own = await http.post("/v1/jobs", json=job)
         other = await http.post("/v1/jobs", json={**job, "user_id": "bob"})
         latest = await http.get("/v1/agents/assistant/latest-run", params={"user_id": "bob"})
+        plan = {"at": "2100-01-01T00:00:00Z", "job": {**job, "user_id": "bob"}}
+        planned = await http.put("/v1/schedules/morning", json=plan)
+        own_plan = await http.put("/v1/schedules/morning", json={**plan, "job": job})
     async with door.client(key) as client:
         ran = await client.call_tool("run_agent", job)
         with pytest.raises(MCPError, match="acts for user 'alice'"):
@@ -149,6 +152,7 @@ async def test_a_key_of_one_user_acts_for_nobody_else(platform: Platform):
 
     assert (other.status_code, other.json()["code"]) == (403, "forbidden")
     assert latest.status_code in (403, 404)
+    assert (planned.status_code, own_plan.json()["job"]["user_id"]) == (403, "alice")
     for job_id in (own.json()["job_id"], ran.structured_content["job_id"]):  # pyright: ignore
         submitted = (await platform.job(job_id)).life.submitted
         assert submitted is not None and submitted.user_id == "alice"

@@ -25,7 +25,8 @@ from wayline.contracts.schedules import (
 )
 from wayline.gateway.handlers.jobs.jobs import IdempotencyKey
 from wayline.gateway.handlers.shared.deleting import was_there
-from wayline.gateway.handlers.shared.dependencies import Admin, GatewayDependency, Reader, Writer
+from wayline.gateway.handlers.shared.dependencies import Admin, GatewayDependency, Reader, Writer, acting_as
+from wayline.gateway.keys import Caller
 from wayline.gateway.openapi import fails
 from wayline.gateway.shapes.jobs import Accepted, links
 from wayline.gateway.strict_json import StrictRoute
@@ -62,7 +63,7 @@ async def create_schedule(
     name: SchedulePath, config: ScheduleConfig, gateway: GatewayDependency, caller: Admin
 ) -> Schedule:
     """Create a schedule. 409: there is one of this name."""
-    asked = PutSchedule(tenant=caller.tenant, name=name, config=config, create=True)
+    asked = PutSchedule(tenant=caller.tenant, name=name, config=_of(caller, config), create=True)
     return await gateway.bus.ask(asked, Schedule)
 
 
@@ -71,7 +72,15 @@ async def put_schedule(
     name: SchedulePath, config: ScheduleConfig, gateway: GatewayDependency, caller: Admin
 ) -> Schedule:
     """Save a schedule: a change plans anew from now on, the same again changes nothing."""
-    return await gateway.bus.ask(PutSchedule(tenant=caller.tenant, name=name, config=config), Schedule)
+    return await gateway.bus.ask(PutSchedule(tenant=caller.tenant, name=name, config=_of(caller, config)), Schedule)
+
+
+def _of(caller: Caller, config: ScheduleConfig) -> ScheduleConfig:
+    """Return a schedule whose jobs are of whom the caller may act for. Raises Forbidden."""
+    user_id = acting_as(caller, config.job.user_id)
+    if user_id == config.job.user_id:
+        return config
+    return config.model_copy(update={"job": config.job.model_copy(update={"user_id": user_id})})
 
 
 @router.post("/{name}/enable", responses=fails(404))
