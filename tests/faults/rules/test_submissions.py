@@ -13,7 +13,7 @@ from wayline.contracts import headers as h
 from wayline.contracts.errors import Full, Unavailable
 from wayline.journal import Head, JobLog, read_record
 from wayline.router import bindings
-from wayline.router.adapters.tables import Tables
+from wayline.router.admission.admission_table import Tables
 from wayline.testkit import until
 
 from ..conftest import ACK_WAIT_S

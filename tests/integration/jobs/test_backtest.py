@@ -12,7 +12,7 @@ from wayline.client import Address, Client
 from wayline.contracts.agents import Agent, AgentConfig, PutAgent, Routing
 from wayline.contracts.models import ModelCard, Prices, Rates, Tier
 from wayline.gateway.settings import Settings as GatewaySettings
-from wayline.router.handlers import routes
+from wayline.router.routes import routes
 from wayline.routing import Decision, RoutingInput, choose_route, current_policy
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.standalone.recorded.backtest import backtest, load_policy

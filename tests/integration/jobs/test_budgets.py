@@ -23,7 +23,7 @@ from wayline.contracts.budgets import (
 )
 from wayline.contracts.jobs import RaiseBudget, Signal, Waiting
 from wayline.journal import Head, JobLog
-from wayline.router.adapters.money.waking import Waker
+from wayline.router.money.waking import Waker
 from wayline.router.settings import Settings as RouterSettings
 from wayline.testkit import Platform, until
 

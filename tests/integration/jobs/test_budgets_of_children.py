@@ -21,7 +21,7 @@ from wayline.executor.adapters.children import Children
 from wayline.executor.perform import children, follow_up
 from wayline.executor.perform.follow_up import FollowUp
 from wayline.journal import Head, Job, have_ended
-from wayline.router.adapters.jobs.families import Families
+from wayline.router.jobs.families import Families
 from wayline.router.settings import Settings as RouterSettings
 from wayline.standalone.terminal.family_views import read_family
 from wayline.testkit import Platform, until

@@ -14,7 +14,7 @@ from wayline.executor.hold.log_writer import LogWriter
 from wayline.executor.perform import paid_call
 from wayline.executor.replay import replay
 from wayline.journal import JobLog, export_job, read_export
-from wayline.router.adapters.jobs.turns import Turns
+from wayline.router.sessions.turns import Turns
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import Platform, until
 from wayline.testkit.effects_server import EffectsServer

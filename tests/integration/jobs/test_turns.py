@@ -16,7 +16,7 @@ from wayline.contracts.jobs import TERMINAL, Status, Turn
 from wayline.contracts.models import ModelCard, Prices, PutModel, Rates
 from wayline.contracts.sessions import DeleteSession, SessionDeleted
 from wayline.journal import JobLog
-from wayline.router.adapters.jobs.turn_upkeep import TurnUpkeep
+from wayline.router.sessions.turn_upkeep import TurnUpkeep
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator.chat_server import ChatServer
 from wayline.testkit import Platform, until

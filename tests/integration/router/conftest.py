@@ -20,10 +20,10 @@ from wayline.contracts.budgets import (
     PutBudget,
     ReleaseBudget,
 )
-from wayline.router.adapters.money.budgets import Budgets
-from wayline.router.adapters.tables import Tables
-from wayline.router.admission import AdmissionRequest, Admitted
+from wayline.router.admission.admission_table import Tables
+from wayline.router.admission.conditions import AdmissionRequest, Admitted
 from wayline.router.app import open_store
+from wayline.router.money.budget_table import Budgets
 from wayline.store import Store
 from wayline.testkit import Database
 from wayline.testkit.databases import PASSWORD, role_of

@@ -25,7 +25,8 @@ from wayline.executor.prompt.builtin_tools import pin
 from wayline.executor.replay import replay
 from wayline.journal import Job, JobLog, State, fold, read_record, record_read
 from wayline.journal.log import leader_read
-from wayline.router.handlers import children, first_records, settlements, signals
+from wayline.router.jobs import first_records
+from wayline.router.jobs.handlers import children, settlements, signals
 from wayline.store import Store
 
 from .conftest import TENANT

@@ -10,11 +10,11 @@ import pytest
 from wayline.chassis import Delivery
 from wayline.contracts.jobs import SubmitJob
 from wayline.contracts.sessions import GetSession, SessionTurns
-from wayline.router.adapters.jobs.accepted_order import AcceptedOrder
-from wayline.router.adapters.tables import Tables
-from wayline.router.admission import AdmissionRequest
-from wayline.router.earlier_turns import EarlierTurn
-from wayline.router.read_submission import job_id_of
+from wayline.router.admission.admission_table import Tables
+from wayline.router.admission.conditions import AdmissionRequest
+from wayline.router.admission.earlier_turns import EarlierTurn
+from wayline.router.admission.read_submission import job_id_of
+from wayline.router.sessions.accepted_order import AcceptedOrder
 from wayline.testkit import Platform
 from wayline.testkit.walks import seeds
 

@@ -10,7 +10,7 @@ from wayline.chassis import Bus
 from wayline.executor.adapters.circuit_breaker import FAILURES_MAX, OPEN_S
 from wayline.executor.adapters.provider_gates import ProviderGates
 from wayline.llm import ModelError
-from wayline.router.adapters.routes.availability import WAIT_S, Availability
+from wayline.router.models.availability import WAIT_S, Availability
 from wayline.testkit import until
 
 MODEL, OTHER = "chat/llama 3.1:8b", "anthropic/claude-haiku-5-5"

@@ -15,10 +15,10 @@ from wayline.contracts.agents import AgentConfig, PutAgent
 from wayline.contracts.errors import Reject
 from wayline.contracts.models import ModelCard, Prices, Rates, TariffWhen
 from wayline.llm.catalogue import bundled
-from wayline.router.adapters.routes.catalogue import Catalogue
-from wayline.router.adapters.tables import Tables
+from wayline.router.admission.admission_table import Tables
+from wayline.router.agents.handlers import AgentHandlers
 from wayline.router.app import migrations
-from wayline.router.handlers.agents import AgentHandlers
+from wayline.router.models.catalogue import Catalogue
 from wayline.store import Store, rls_gaps
 from wayline.testkit import Database
 

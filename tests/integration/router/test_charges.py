@@ -4,7 +4,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 from wayline.contracts.budgets import ChargeBudgets, HoldCharge
-from wayline.router.adapters.money.lost_charges import LOST_AFTER_S
+from wayline.router.money.lost_charges import LOST_AFTER_S
 
 from .conftest import NOON, TENANT, Clock, Office
 

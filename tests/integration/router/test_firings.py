@@ -10,8 +10,8 @@ import pytest
 from wayline.contracts import ids
 from wayline.contracts.jobs import SubmitJob
 from wayline.contracts.schedules import RunSchedule
-from wayline.router.adapters.schedules.firings import Firings
-from wayline.router.adapters.schedules.schedules import ScheduleLimits, Schedules
+from wayline.router.schedules.firings import Firings
+from wayline.router.schedules.handlers import ScheduleLimits, Schedules
 from wayline.testkit import until
 
 from .conftest import TENANT, Office

@@ -16,8 +16,8 @@ import pytest
 
 from wayline.contracts import ids
 from wayline.contracts.jobs import SubmitJob
-from wayline.router.adapters.schedules import firings as adapter
-from wayline.router.adapters.schedules.firings import Firings
+from wayline.router.schedules import firings as adapter
+from wayline.router.schedules.firings import Firings
 from wayline.store import Record
 from wayline.testkit.walks import seeds
 

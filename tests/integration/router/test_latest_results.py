@@ -10,8 +10,8 @@ import pytest
 
 from wayline.contracts.errors import NotFound
 from wayline.contracts.jobs import Failure, GetLatestRun, JobView, Outcome, RunResult, Status
-from wayline.router.adapters.jobs.latest_results import LatestResults
-from wayline.router.admission import AdmissionRequest
+from wayline.router.admission.conditions import AdmissionRequest
+from wayline.router.jobs.result_table import LatestResults
 
 from .conftest import TENANT, Office, Offices
 

@@ -1,7 +1,7 @@
 """A router whose tables a newer one has written to."""
 
 from wayline.contracts.agents import AgentConfig
-from wayline.router.admission import AdmissionRequest
+from wayline.router.admission.conditions import AdmissionRequest
 
 from .conftest import TENANT, Office
 

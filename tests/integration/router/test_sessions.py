@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from wayline.contracts.agents import Agent, AgentConfig
 from wayline.contracts.budgets import LeftWarm
 from wayline.contracts.events import Warm
-from wayline.router.adapters.routes.session_caches import FORGOTTEN_AT_ONCE, WARM_MAX, SessionCaches
+from wayline.router.routes.session_caches import FORGOTTEN_AT_ONCE, WARM_MAX, SessionCaches
 
 from .conftest import NOON, TENANT, Office
 

@@ -7,7 +7,7 @@ import asyncio
 import asyncpg
 
 from wayline.chassis import Bus
-from wayline.router.adapters.limits.shares import ShareLimits, Shares
+from wayline.router.tenants.shares import ShareLimits, Shares
 from wayline.testkit import Database, until
 
 from .conftest import TENANT, Office

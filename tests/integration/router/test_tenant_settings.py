@@ -12,10 +12,10 @@ from wayline.contracts.agents import AgentConfig
 from wayline.contracts.errors import NotFound
 from wayline.contracts.tenant_settings import ChangeSettings, GetSettings, SettingsChange, SettingsInForce
 from wayline.contracts.tenants import CreateTenant
-from wayline.router.adapters.tables import Tables
-from wayline.router.adapters.tenant_settings import SettingsTable
-from wayline.router.adapters.tenants import Tenants
-from wayline.router.admission import AdmissionRequest
+from wayline.router.admission.admission_table import Tables
+from wayline.router.admission.conditions import AdmissionRequest
+from wayline.router.tenants.settings_table import SettingsTable
+from wayline.router.tenants.tenant_table import Tenants
 
 from .conftest import TENANT, Office, Offices
 

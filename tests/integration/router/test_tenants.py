@@ -7,7 +7,7 @@ import pytest
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.errors import Conflict, NotFound, Reject
 from wayline.contracts.tenants import CreateTenant, DisableTenant, EnableTenant, GetTenant, ListTenants
-from wayline.router.adapters.tenants import Tenants
+from wayline.router.tenants.tenant_table import Tenants
 
 from .conftest import Office
 

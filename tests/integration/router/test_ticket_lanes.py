@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from wayline.chassis import Bus
 from wayline.contracts.jobs import RunJob
-from wayline.router.adapters.jobs import ticket_lanes
-from wayline.router.adapters.jobs.ticket_lanes import TicketLanes
+from wayline.router import ticket_lanes
+from wayline.router.ticket_lanes import TicketLanes
 
 FRONT, BACK = "interactive", "interactive_backlog"
 

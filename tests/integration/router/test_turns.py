@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Sequence
 
 from wayline.contracts.jobs import Turn, WhenBusy
-from wayline.router.adapters.jobs.turn_upkeep import KEPT_DAYS
-from wayline.router.adapters.tables import Tables
-from wayline.router.admission import AdmissionRequest, Admitted
+from wayline.router.admission.admission_table import Tables
+from wayline.router.admission.conditions import AdmissionRequest, Admitted
+from wayline.router.sessions.turn_upkeep import KEPT_DAYS
 
 from .conftest import TENANT, Office, Offices
 

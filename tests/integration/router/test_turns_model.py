@@ -20,8 +20,9 @@ from wayline.executor.hold import log_writer
 from wayline.executor.perform import follow_up
 from wayline.executor.replay import replay
 from wayline.journal import JobLog, State, fold, read_history, read_record, record_read
-from wayline.router.adapters.jobs import turns
-from wayline.router.handlers import first_records, settlements
+from wayline.router.jobs import first_records
+from wayline.router.jobs.handlers import settlements
+from wayline.router.sessions import turns
 from wayline.testkit.walks import seeds
 
 from .conftest import TENANT, Office

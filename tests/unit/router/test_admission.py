@@ -8,7 +8,7 @@ import pytest
 from wayline.contracts.agents import Agent, AgentConfig
 from wayline.contracts.events import Candidates
 from wayline.contracts.jobs import Failure, JobOptions, Route, SubmitJob
-from wayline.router.admission import Admitted, unaffordable
+from wayline.router.admission.conditions import Admitted, unaffordable
 from wayline.routing import Decision
 
 AGENT = Agent(name="assistant", version=1, config=AgentConfig())

@@ -7,7 +7,7 @@ from wayline.contracts.errors import Reject
 from wayline.contracts.jobs import SubmitJob
 from wayline.contracts.models import ModelCard
 from wayline.llm.catalogue import bundled
-from wayline.router.agents import check_agent
+from wayline.router.agents.check_agent import check_agent
 from wayline.routing import RoutingInput, choose_route
 
 CARDS = (ModelCard(provider="chat", model="mine", tier="standard"),)

@@ -17,9 +17,9 @@ from wayline.contracts.jobs import JobOptions, Route, SubmitJob
 from wayline.contracts.knowledge import AttachmentList
 from wayline.contracts.models import CacheRules, MediaRules, ModelCard, Prices, Rates
 from wayline.llm.media import BESIDE_TOKENS_MAX
-from wayline.router.adapters.routes.attachments import AttachmentLimits, fixed, given
-from wayline.router.admission import Admitted
-from wayline.router.first_events import root, routed
+from wayline.router.admission.conditions import Admitted
+from wayline.router.admission.first_events import root, routed
+from wayline.router.models.attachments import AttachmentLimits, fixed, given
 from wayline.routing import RoutingInput, choose_again, choose_route, current_policy
 from wayline.routing.estimate import shape_of
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wayline.router.bundled import bundled
+from wayline.router.agents.bundled import bundled
 from wayline.routing import system_prompt
 
 ASSISTANT = bundled()["assistant"]

@@ -9,7 +9,7 @@ from wayline.contracts import ids
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.jobs import JobOptions, SubmitJob
-from wayline.router.read_submission import caller_of, job_id_of, may_hide_others, read_partial
+from wayline.router.admission.read_submission import caller_of, job_id_of, may_hide_others, read_partial
 from wayline.routing import choose_limits
 
 

@@ -6,8 +6,14 @@ from decimal import Decimal
 
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.tenant_settings import INHERITED, SettingsChange, TenantSettings
-from wayline.router.bundled import bundled
-from wayline.router.tenant_settings import in_force, inherited_by, inherited_by_default, read_settings, resolved
+from wayline.router.agents.bundled import bundled
+from wayline.router.tenants.settings_in_force import (
+    in_force,
+    inherited_by,
+    inherited_by_default,
+    read_settings,
+    resolved,
+)
 
 EIGHT = SettingsChange(max_steps=8, style="direct", memory=False)
 

@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from wayline.router.adapters.money.waking import Waker
+from wayline.router.money.waking import Waker
 from wayline.testkit import until
 
 

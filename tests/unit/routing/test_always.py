@@ -14,7 +14,7 @@ from wayline.contracts.chat import Attachment, FilePart, ImagePart, TextPart
 from wayline.contracts.errors import Reject
 from wayline.contracts.events import JobRouted, Observed, SpanRef, ToolsObserved, Warm
 from wayline.contracts.jobs import JobOptions, SubmitJob
-from wayline.router.adapters.routes.attachments import naming
+from wayline.router.models.attachments import naming
 from wayline.routing import (
     Decision,
     Policy,

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from wayline.chassis import BusSettings, Service, connected
-from wayline.router.adapters.jobs.turn_upkeep import TurnUpkeep
+from wayline.router.agents.bundled import bundled
 from wayline.router.bindings import asks_of, work_of
-from wayline.router.bundled import bundled
+from wayline.router.sessions.turn_upkeep import TurnUpkeep
 from wayline.router.settings import Settings
 from wayline.router.wiring import Adapters, Handlers
 from wayline.store import Store

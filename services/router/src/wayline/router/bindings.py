@@ -11,14 +11,14 @@ from wayline.contracts import agents, budgets, models, schedules, sessions, tena
 from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.jobs import DecideApproval, Due, GetLatestRun, PlanJob, Signal, StartChild, SubmitJob
 from wayline.contracts.tool_use import FindAgentsUsing
-from wayline.router.adapters.jobs.turns import Turns
-from wayline.router.adapters.money.budgets import Budgets
-from wayline.router.adapters.schedules.schedules import Schedules
-from wayline.router.adapters.tenants import Tenants
+from wayline.router.admission.read_submission import job_id_of
 from wayline.router.advisories import Advisory, put_aside
-from wayline.router.handlers.agents import AgentHandlers
-from wayline.router.handlers.models import ModelHandlers
-from wayline.router.read_submission import job_id_of
+from wayline.router.agents.handlers import AgentHandlers
+from wayline.router.models.handlers import ModelHandlers
+from wayline.router.money.budget_table import Budgets
+from wayline.router.schedules.handlers import Schedules
+from wayline.router.sessions.turns import Turns
+from wayline.router.tenants.tenant_table import Tenants
 from wayline.router.wiring import Adapters, Handlers
 from wayline.telemetry import JobTrace
 

@@ -6,38 +6,38 @@ from dataclasses import dataclass
 from typing import Self
 
 from wayline.chassis import Bus, Part
-from wayline.router.adapters.jobs.accepted_order import AcceptedOrder
-from wayline.router.adapters.jobs.approvals import Approvals
-from wayline.router.adapters.jobs.families import Families
-from wayline.router.adapters.jobs.latest_results import LatestResults
-from wayline.router.adapters.jobs.parked_signals import ParkedSignals
-from wayline.router.adapters.jobs.ticket_lanes import TicketLanes
-from wayline.router.adapters.jobs.turns import Turns
-from wayline.router.adapters.limits.shares import ShareLimits, Shares
-from wayline.router.adapters.limits.signal_share import SignalShare
-from wayline.router.adapters.money.budgets import Budgets
-from wayline.router.adapters.money.lost_charges import LostCharges
-from wayline.router.adapters.money.waking import Waker
-from wayline.router.adapters.routes.attachments import AttachmentLimits, Attachments
-from wayline.router.adapters.routes.availability import Availability
-from wayline.router.adapters.routes.catalogue import Catalogue
-from wayline.router.adapters.routes.session_caches import SessionCaches
-from wayline.router.adapters.routes.usage import Usage
-from wayline.router.adapters.schedules.firings import Firings
-from wayline.router.adapters.schedules.schedules import ScheduleLimits, Schedules
-from wayline.router.adapters.tables import Tables
-from wayline.router.adapters.tenant_settings import SettingsTable
-from wayline.router.adapters.tenants import Tenants
-from wayline.router.bundled import bundled
-from wayline.router.handlers.agents import AgentHandlers
-from wayline.router.handlers.children import ChildHandlers
-from wayline.router.handlers.first_records import FirstRecords
-from wayline.router.handlers.models import ModelHandlers
-from wayline.router.handlers.routes import Routes
-from wayline.router.handlers.settlements import SettlementHandlers
-from wayline.router.handlers.signals import SignalHandlers
-from wayline.router.handlers.submissions import SubmissionHandlers
+from wayline.router.admission.admission_table import Tables
+from wayline.router.agents.bundled import bundled
+from wayline.router.agents.handlers import AgentHandlers
+from wayline.router.jobs.approvals import Approvals
+from wayline.router.jobs.families import Families
+from wayline.router.jobs.first_records import FirstRecords
+from wayline.router.jobs.handlers.children import ChildHandlers
+from wayline.router.jobs.handlers.settlements import SettlementHandlers
+from wayline.router.jobs.handlers.signals import SignalHandlers
+from wayline.router.jobs.handlers.submissions import SubmissionHandlers
+from wayline.router.jobs.parked_signals import ParkedSignals
+from wayline.router.jobs.result_table import LatestResults
+from wayline.router.models.attachments import AttachmentLimits, Attachments
+from wayline.router.models.availability import Availability
+from wayline.router.models.catalogue import Catalogue
+from wayline.router.models.handlers import ModelHandlers
+from wayline.router.money.budget_table import Budgets
+from wayline.router.money.lost_charges import LostCharges
+from wayline.router.money.waking import Waker
+from wayline.router.routes.routes import Routes
+from wayline.router.routes.session_caches import SessionCaches
+from wayline.router.routes.usage import Usage
+from wayline.router.schedules.firings import Firings
+from wayline.router.schedules.handlers import ScheduleLimits, Schedules
+from wayline.router.sessions.accepted_order import AcceptedOrder
+from wayline.router.sessions.turns import Turns
 from wayline.router.settings import Settings
+from wayline.router.tenants.settings_table import SettingsTable
+from wayline.router.tenants.shares import ShareLimits, Shares
+from wayline.router.tenants.signal_share import SignalShare
+from wayline.router.tenants.tenant_table import Tenants
+from wayline.router.ticket_lanes import TicketLanes
 from wayline.store import Store
 
 

@@ -1,1 +1,0 @@
-"""Adapters of routes: models and their providers, files, caches of sessions, averages of agents."""

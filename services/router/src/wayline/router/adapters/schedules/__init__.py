@@ -1,1 +1,0 @@
-"""Adapters of schedules: schedules as they are saved, and the jobs that they begin."""

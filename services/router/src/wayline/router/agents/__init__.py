@@ -1,0 +1,1 @@
+"""The agents that tenants save: checked, kept by version, restored."""

@@ -1,1 +1,0 @@
-"""What the router does with each message it hears."""

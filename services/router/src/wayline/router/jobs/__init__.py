@@ -1,0 +1,1 @@
+"""Jobs from their submission to their settlement: first records, signals, children, results."""

@@ -1,0 +1,1 @@
+"""Tenants: created, disabled, their settings, and what each may have of what all share."""
