@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,8 +12,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-WITHOUT_HANDLERS = {"executor", "standalone"}
-"""Services that have no `handlers`: the executor runs tickets, standalone is a command."""
+WITHOUT_HANDLERS = {"executor", "router", "standalone"}
+"""Services that have no `handlers` beside their ideas: the executor runs tickets, the router has a room for each
+subject with handlers of its own, standalone is a command."""
 UNSORTED_MODULES_MAX = 5
 """How many modules a library may have before a contract has to place them."""
 
@@ -78,6 +80,41 @@ def test_wiring_stands_above_handlers_adapters_ideas_and_settings(name: str):
     assert level["app"] < level["handlers"] <= level["adapters"]
     assert all(level["adapters"] < level[module] for module in below_app)
     assert level["settings"] == len(layers) - 1
+
+
+def heard_outside_handlers(source: Path) -> list[str]:
+    """Return the `on_*` methods of classes in a file that is no file of handlers."""
+    if "handlers" in source.parts or source.stem == "handlers":
+        return []
+    classes = [node for node in ast.walk(ast.parse(source.read_text())) if isinstance(node, ast.ClassDef)]
+    return [
+        f"{source.name}: {node.name}"
+        for found in classes
+        for node in found.body
+        if isinstance(node, ast.AsyncFunctionDef) and node.name.startswith("on_")
+    ]
+
+
+def test_messages_are_heard_in_handlers_and_nowhere_else():
+    sources = (ROOT / "services").glob("*/src/**/*.py")
+
+    assert [found for source in sources for found in heard_outside_handlers(source)] == []
+
+
+def test_a_handler_in_an_adapter_is_named(tmp_path: Path):
+    source = tmp_path / "adapters" / "tables.py"
+    source.parent.mkdir()
+    source.write_text("class Tables:\n    async def on_put(self, request): ...\n    async def put(self): ...\n")
+
+    assert heard_outside_handlers(source) == ["tables.py: on_put"]
+
+
+def test_handlers_stand_on_top_of_each_room_of_the_router():
+    rooms = {path.parent.name for path in (ROOT / "services/router/src/wayline/router").glob("*/__init__.py")}
+    held = next(one for one in CONTRACTS if one["name"].startswith("Layers of the router's rooms"))
+
+    assert {container.removeprefix("wayline.router.") for container in held["containers"]} == rooms
+    assert held["layers"][0] == "(handlers)" and held["exhaustive"]
 
 
 def test_every_library_has_its_place_among_the_others():

@@ -13,7 +13,7 @@ from wayline.contracts import headers as h
 from wayline.contracts.errors import Full, Unavailable
 from wayline.journal import Head, JobLog, read_record
 from wayline.router import bindings
-from wayline.router.admission.admission_table import Tables
+from wayline.router.admission.admission_table import AdmissionTable
 from wayline.testkit import until
 
 from ..conftest import ACK_WAIT_S
@@ -42,14 +42,14 @@ async def test_rule_5_no_submission_ticket_or_signal_runs_out_of_deliveries(plat
 async def test_rule_5_waiting_for_an_absent_dependency_costs_no_delivery(
     platform: FaultPlatform, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ):
-    away, real = asyncio.Event(), Tables.admit
+    away, real = asyncio.Event(), AdmissionTable.admit
 
-    async def admit(tables: Tables, *given: Any) -> Any:
+    async def admit(admissions: AdmissionTable, *given: Any) -> Any:
         if not away.is_set():
             raise Unavailable("Postgres", after_s=0.05)
-        return await real(tables, *given)
+        return await real(admissions, *given)
 
-    monkeypatch.setattr(Tables, "admit", admit)
+    monkeypatch.setattr(AdmissionTable, "admit", admit)
     monkeypatch.setattr(bindings, "SUBMIT_ROUTER", replace(bindings.SUBMIT_ROUTER, ack_wait_s=ACK_WAIT_S))
     async with running(platform, *ALL):
         await platform.submit_plan("r5", says("done"))

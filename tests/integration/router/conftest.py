@@ -20,10 +20,13 @@ from wayline.contracts.budgets import (
     PutBudget,
     ReleaseBudget,
 )
-from wayline.router.admission.admission_table import Tables
+from wayline.router.admission.admission_table import AdmissionTable
 from wayline.router.admission.conditions import AdmissionRequest, Admitted
+from wayline.router.agents.agent_table import AgentTable
 from wayline.router.app import open_store
-from wayline.router.money.budget_table import Budgets
+from wayline.router.money.budget_table import BudgetTable
+from wayline.router.money.handlers import MoneyHandlers
+from wayline.router.tenants.known_tenants import KnownTenants
 from wayline.store import Store
 from wayline.testkit import Database
 from wayline.testkit.databases import PASSWORD, role_of
@@ -53,8 +56,11 @@ class Office:
     """The statements it has made, by their first word."""
 
     def __post_init__(self) -> None:
-        self.tables = Tables(self.store, tenants_fresh_s=5, job_budget_usd=Decimal("0.10"))
-        self.budgets = Budgets(self.store, job_budget_usd=Decimal("0.10"), moment=self.clock)
+        self.agents = AgentTable(self.store)
+        self.admissions = AdmissionTable(self.store, job_budget_usd=Decimal("0.10"))
+        self.known_tenants = KnownTenants(self.store, fresh_s=5)
+        self.budgets = BudgetTable(self.store, job_budget_usd=Decimal("0.10"), moment=self.clock)
+        self.money = MoneyHandlers(self.budgets, tenants=self.known_tenants, changed=lambda: None)
         fetch = self.store.fetch
 
         async def counted(tenant: str, sql: str, *args: Any) -> Any:
@@ -67,7 +73,7 @@ class Office:
         self, job_id: str, *, agent: str = "assistant", user: str | None = None, cap: str | None = None
     ) -> Admitted:
         request = AdmissionRequest(job_id, agent, user, None if cap is None else Decimal(cap))
-        admitted = await self.tables.admit(TENANT, request)
+        admitted = await self.admissions.admit(TENANT, request)
         assert admitted is not None
         # Admission is of now; what a test is about may be another day.
         await self.store.execute(
@@ -76,7 +82,7 @@ class Office:
         return admitted
 
     async def extend(self, job_id: str, total: str | None, *, cap: str | None = None, waits: bool = True) -> Extended:
-        return await self.budgets.on_extend(
+        return await self.money.on_extend(
             ExtendBudget(
                 tenant=TENANT,
                 job_id=job_id,
@@ -92,14 +98,14 @@ class Office:
 
     async def release(self, job_id: str, spent: str) -> Decimal:
         asked = ReleaseBudget(tenant=TENANT, job_id=job_id, spent_usd=Decimal(spent))
-        return (await self.budgets.on_release(asked)).released_usd
+        return (await self.money.on_release(asked)).released_usd
 
     async def put(self, name: str, limit: str, **config: Any) -> Budget:
         wanted = BudgetConfig(limit_usd=Decimal(limit), **config)
-        return await self.budgets.on_put(PutBudget(tenant=TENANT, name=name, config=wanted))
+        return await self.money.on_put(PutBudget(tenant=TENANT, name=name, config=wanted))
 
     async def budget(self, name: str) -> Budget:
-        [found] = (await self.budgets.on_list(ListBudgets(tenant=TENANT, name=name))).budgets
+        [found] = (await self.money.on_list(ListBudgets(tenant=TENANT, name=name))).budgets
         return found
 
 
@@ -120,7 +126,7 @@ async def offices(database: Database, clock: Clock) -> AsyncIterator[Offices]:
         store = await open_store(database.as_role(ROLE, PASSWORD))
         office = Office(store, clock)
         if not opened:
-            await office.tables.seed({"assistant": AgentConfig(), "critic": AgentConfig()})
+            await office.agents.seed({"assistant": AgentConfig(), "critic": AgentConfig()})
         opened.append(office)
         return office
 

@@ -42,7 +42,7 @@ from wayline.executor.perform.follow_up import FollowUp
 from wayline.executor.perform.job_run import JobRun
 from wayline.journal import Job, JobLog, fold
 from wayline.router.settings import Settings
-from wayline.router.wiring import Adapters, Handlers
+from wayline.router.wiring import Handlers, Rooms
 from wayline.store import Store
 
 from .conftest import TENANT
@@ -214,10 +214,10 @@ class MortalWorld:
 
     # The router
 
-    def router(self) -> tuple[Adapters, Handlers]:
+    def router(self) -> tuple[Rooms, Handlers]:
         settings = Settings()
-        adapters = Adapters.of(self.bus, self.store, settings, signals_per_tenant_max=100)
-        return adapters, Handlers.of(self.bus, adapters, default_model=settings.default_model)
+        rooms = Rooms.of(self.bus, self.store, settings, signals_per_tenant_max=100)
+        return rooms, Handlers.of(self.bus, rooms, settings)
 
     async def admit(self, at: int) -> None:
         """Deliver a submission to a router."""
@@ -244,14 +244,14 @@ class MortalWorld:
 
     async def ask(self, request: Any, *_: Any, **__: Any) -> Any:
         """Answer an executor as a router does."""
-        adapters, handlers = self.router()
+        _, handlers = self.router()
         match request:
             case SettleJob():
                 return await handlers.settlements.on_settle(request)
             case StartChild():
                 return await handlers.children.on_start(request)
             case ReleaseBudget():
-                return await adapters.budgets.on_release(request)
+                return await handlers.money.on_release(request)
             case _:
                 raise AssertionError(f"nobody answers {type(request).__name__}")
 

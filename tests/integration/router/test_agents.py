@@ -12,7 +12,7 @@ async def test_configurations_saved_at_once_become_consecutive_versions(offices:
     configs = [AgentConfig(description=f"from {n}", style="balanced") for n in range(16)]
 
     saved = await asyncio.gather(
-        *(routers[n % 4].tables.put_agent(TENANT, "new", config) for n, config in enumerate(configs))
+        *(routers[n % 4].agents.put(TENANT, "new", config) for n, config in enumerate(configs))
     )
 
     assert sorted(agent.version for agent in saved) == list(range(1, 17))

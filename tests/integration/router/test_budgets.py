@@ -119,7 +119,7 @@ async def test_of_all_limits_of_a_job_the_least_holds(office: Office):
     assert (await office.extend("j1", "0.31")).limited_by == "job"
     assert (await office.extend("j2", "0.31")).limited_by == "job"
 
-    await office.tables.put_agent(TENANT, "cheap", AgentConfig(max_cost_usd=USD("0.01")))
+    await office.agents.put(TENANT, "cheap", AgentConfig(max_cost_usd=USD("0.01")))
     assert (await office.admit("j4", agent="cheap", cap="0.20")).cap_usd == USD("0.01")
     assert (await office.extend("j4", "0.02")).limited_by == "job"
 
@@ -373,7 +373,7 @@ async def test_an_unknown_time_zone_is_refused(office: Office):
     for zone in ("Europe/Atlantis", "XYZ3"):
         with pytest.raises(Reject, match="Europe/Berlin"):
             await office.put("cap", "1", timezone=zone)
-    assert (await office.budgets.on_list(ListBudgets(tenant=TENANT))).budgets == ()
+    assert (await office.money.on_list(ListBudgets(tenant=TENANT))).budgets == ()
 
 
 async def test_a_deleted_budget_limits_nothing(office: Office):
@@ -381,7 +381,7 @@ async def test_a_deleted_budget_limits_nothing(office: Office):
     await office.admit("j1")
     assert not (await office.extend("j1", "0.02")).granted
 
-    deleted = [await office.budgets.on_delete(DeleteBudget(tenant=TENANT, name="cap")) for _ in range(2)]
+    deleted = [await office.money.on_delete(DeleteBudget(tenant=TENANT, name="cap")) for _ in range(2)]
 
     assert [one.deleted for one in deleted] == [True, False]
     assert (await office.extend("j1", "0.02")).granted

@@ -280,7 +280,7 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.model.limits) > 2)
     @rule(name=NAMES)
     def delete(self, name: str) -> None:
-        self.do(self.office.budgets.on_delete(DeleteBudget(tenant=TENANT, name=name)))
+        self.do(self.office.money.on_delete(DeleteBudget(tenant=TENANT, name=name)))
         self.model.limits.pop(name, None)
         self.model.drop(name)
 
@@ -290,7 +290,7 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def the_tables_say_what_the_model_says(self) -> None:
-        listed = self.do(self.office.budgets.on_list(ListBudgets(tenant=TENANT))).budgets
+        listed = self.do(self.office.money.on_list(ListBudgets(tenant=TENANT))).budgets
         assert [figures(budget) for budget in listed] == [
             self.expected(name, limit) for name, limit in sorted(self.model.limits.items())
         ]
@@ -323,7 +323,7 @@ def machine(database: Database) -> Iterator[type[Machine]]:
         queries = migrations().parent / "queries.sql"
         store = await Store.connect(database.as_role(ROLE, PASSWORD), schema=SCHEMA, queries=queries)
         office = Office(store, clock)
-        await office.tables.seed({"assistant": AgentConfig(), "critic": AgentConfig()})
+        await office.agents.seed({"assistant": AgentConfig(), "critic": AgentConfig()})
         return office, await asyncpg.connect(database.dsn)
 
     Machine.loop, Machine.clock = loop, clock

@@ -15,10 +15,11 @@ from wayline.contracts.agents import AgentConfig, PutAgent
 from wayline.contracts.errors import Reject
 from wayline.contracts.models import ModelCard, Prices, Rates, TariffWhen
 from wayline.llm.catalogue import bundled
-from wayline.router.admission.admission_table import Tables
+from wayline.router.agents.agent_table import AgentTable
 from wayline.router.agents.handlers import AgentHandlers
 from wayline.router.app import migrations
 from wayline.router.models.catalogue import Catalogue
+from wayline.router.tenants.known_tenants import KnownTenants
 from wayline.store import Store, rls_gaps
 from wayline.testkit import Database
 
@@ -190,9 +191,11 @@ async def test_an_agent_may_name_a_model_another_router_just_saved(store: Store,
     one, other = catalogue(), catalogue()
     assert QWEN.name not in [card.name for card in (await one.all("default")).models]
     await other.put("default", QWEN)
-    tables = Tables(store, tenants_fresh_s=5, job_budget_usd=Decimal("0.10"))
+    tenants = KnownTenants(store, fresh_s=5)
 
     asked = PutAgent(tenant="default", name="local", config=AgentConfig(model=QWEN.name))
-    saved = await AgentHandlers(tables, one, cast("Any", None)).on_put(asked)
+    saved = await AgentHandlers(
+        AgentTable(store), tenants=tenants, catalogue=one, attachments=cast("Any", None)
+    ).on_put(asked)
 
     assert saved.config.model == QWEN.name

@@ -13,7 +13,7 @@ LATER = NOON + timedelta(seconds=LOST_AFTER_S + 1)
 
 
 async def hold(office: Office, charge_id: str, usd: str) -> bool:
-    held = await office.budgets.on_hold_charge(HoldCharge(tenant=TENANT, charge_id=charge_id, usd=USD(usd)))
+    held = await office.money.on_hold_charge(HoldCharge(tenant=TENANT, charge_id=charge_id, usd=USD(usd)))
     return held.granted
 
 
@@ -37,7 +37,7 @@ async def test_a_charge_that_nobody_counts_becomes_unsettled_in_time(office: Off
     # What jobs and embeddings hold is counted by others.
     assert (cap.unsettled_usd, cap.reserved_usd, cap.spent_usd) == (USD("0.02"), USD("0.08"), 0)
     late = ChargeBudgets(tenant=TENANT, charge_id="tool/lost", cost_usd=USD("0.01"))
-    assert not (await office.budgets.on_charge(late)).settled
+    assert not (await office.money.on_charge(late)).settled
 
 
 async def test_a_charge_that_was_refused_may_be_asked_for_again(office: Office, clock: Clock):

@@ -18,7 +18,7 @@ from .family_world import LEAD, MODULES, FamilyWorld, walk
 
 @pytest.fixture
 async def world(bus: Bus, office: Office, monkeypatch: pytest.MonkeyPatch) -> FamilyWorld:
-    await office.tables.seed({"lead": LEAD})
+    await office.agents.seed({"lead": LEAD})
     world = FamilyWorld(bus, office.store)
     world.put_in_place(monkeypatch, *MODULES)
     return world

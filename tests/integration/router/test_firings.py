@@ -10,8 +10,10 @@ import pytest
 from wayline.contracts import ids
 from wayline.contracts.jobs import SubmitJob
 from wayline.contracts.schedules import RunSchedule
+from wayline.router.schedules.firing_table import FiringTable
 from wayline.router.schedules.firings import Firings
-from wayline.router.schedules.handlers import ScheduleLimits, Schedules
+from wayline.router.schedules.handlers import ScheduleHandlers, ScheduleLimits
+from wayline.router.schedules.schedule_table import ScheduleTable
 from wayline.testkit import until
 
 from .conftest import TENANT, Office
@@ -32,13 +34,13 @@ MEANWHILE = {
 
 @pytest.mark.parametrize("statement", MEANWHILE.values(), ids=MEANWHILE)
 async def test_a_plan_that_changed_since_it_was_read_fires_nothing(office: Office, statement: str):
-    firings = Firings(NOBODY, office.store, every_s=3_600, missed_max_s=3_600)
+    firings = Firings(NOBODY, FiringTable(office.store), every_s=3_600, missed_max_s=3_600)
     await office.store.execute(
         TENANT,
         "INSERT INTO schedules (tenant, name, uid, config, next_at) VALUES ($1, 's1', 'u1', $2, now())",
         *(TENANT, CONFIG),
     )
-    [due] = await firings.due()
+    [due] = await FiringTable(office.store).due()
 
     await office.store.execute(TENANT, statement)
     planned = await office.store.fetch(TENANT, "SELECT * FROM schedules")
@@ -61,7 +63,7 @@ class Submitted:
 
 async def test_a_bad_firing_row_is_marked_and_stops_no_other(office: Office):
     bus = Submitted()
-    firings = Firings(cast("Any", bus), office.store, every_s=3_600, missed_max_s=3_600)
+    firings = Firings(cast("Any", bus), FiringTable(office.store), every_s=3_600, missed_max_s=3_600)
     for job_id, body in (("bad", "{"), ("good", '{"agent": "assistant", "input": "go"}')):
         await office.store.execute(
             TENANT,
@@ -74,14 +76,14 @@ async def test_a_bad_firing_row_is_marked_and_stops_no_other(office: Office):
     await firings.look()
 
     assert bus.jobs == ["good"]
-    assert await firings.unsent() == []
+    assert await FiringTable(office.store).unsent() == []
     [bad] = await office.store.fetch(TENANT, "SELECT outcome, reason FROM firings WHERE job_id = 'bad'")
     assert bad["outcome"] == "refused" and "InvalidMessage" in bad["reason"]
 
 
 async def test_a_bad_schedule_row_stops_no_other_schedule(office: Office):
     bus = Submitted()
-    firings = Firings(cast("Any", bus), office.store, every_s=3_600, missed_max_s=3_600)
+    firings = Firings(cast("Any", bus), FiringTable(office.store), every_s=3_600, missed_max_s=3_600)
     for name, config in (("bad", '{"cron": 4}'), ("good", CONFIG)):
         await office.store.execute(
             TENANT,
@@ -92,14 +94,15 @@ async def test_a_bad_schedule_row_stops_no_other_schedule(office: Office):
     await firings.look()
 
     assert len(bus.jobs) == 1
-    assert await firings.due() == []
+    assert await FiringTable(office.store).due() == []
     [bad] = await office.store.fetch(TENANT, "SELECT outcome, reason FROM firings WHERE schedule = 'bad'")
     assert bad["outcome"] == "skipped" and "planned no more" in bad["reason"]
 
 
 async def test_a_run_repeated_while_it_is_decided_is_the_same_firing(office: Office):
-    schedules = Schedules(
-        NOBODY, office.store, Firings(cast("Any", Submitted()), office.store, every_s=9, missed_max_s=9), LIMITS
+    firings = Firings(cast("Any", Submitted()), FiringTable(office.store), every_s=9, missed_max_s=9)
+    schedules = ScheduleHandlers(
+        NOBODY, ScheduleTable(office.store), tenants=office.known_tenants, firings=firings, limits=LIMITS
     )
     await office.store.execute(
         TENANT,

@@ -17,6 +17,7 @@ import pytest
 from wayline.contracts import ids
 from wayline.contracts.jobs import SubmitJob
 from wayline.router.schedules import firings as adapter
+from wayline.router.schedules.firing_table import FiringTable
 from wayline.router.schedules.firings import Firings
 from wayline.store import Record
 from wayline.testkit.walks import seeds
@@ -46,7 +47,7 @@ class Installation:
         self.checked: set[str] = set()
         """Jobs of firings that were looked at before."""
         self.points_left = 0
-        self.firings = Firings(self, self.store, every_s=3_600, missed_max_s=1e9)  # type: ignore[arg-type]
+        self.firings = Firings(self, FiringTable(self.store), every_s=3_600, missed_max_s=1e9)  # type: ignore[arg-type]
 
     def reach(self, _: Any = None) -> None:
         """Die here, when it is time."""

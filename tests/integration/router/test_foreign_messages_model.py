@@ -111,7 +111,7 @@ def chance(seed: int) -> random.Random:
 
 @pytest.fixture
 async def world(bus: Bus, office: Office, monkeypatch: pytest.MonkeyPatch, chance: random.Random) -> IntrudedWorld:
-    await office.tables.seed({"lead": LEAD})
+    await office.agents.seed({"lead": LEAD})
     world = IntrudedWorld(bus, office.store, chance)
     world.put_in_place(monkeypatch, *MODULES)
     return world

@@ -11,7 +11,8 @@ import pytest
 from wayline.contracts.errors import NotFound
 from wayline.contracts.jobs import Failure, GetLatestRun, JobView, Outcome, RunResult, Status
 from wayline.router.admission.conditions import AdmissionRequest
-from wayline.router.jobs.result_table import LatestResults
+from wayline.router.jobs.handlers.results import ResultHandlers
+from wayline.router.jobs.result_table import ResultTable
 
 from .conftest import TENANT, Office, Offices
 
@@ -22,7 +23,9 @@ async def begin(
     office: Office, job_id: str, number: int, *, user: str | None = "ann", agent: str = "assistant"
 ) -> None:
     accepted = (1_000 + number, number)
-    assert await office.tables.admit(TENANT, AdmissionRequest(job_id, agent, user, accepted=accepted if user else None))
+    assert await office.admissions.admit(
+        TENANT, AdmissionRequest(job_id, agent, user, accepted=accepted if user else None)
+    )
 
 
 def ended(job_id: str, answer: str, *, user: str = "ann", agent: str = "assistant") -> RunResult:
@@ -35,7 +38,9 @@ def ended(job_id: str, answer: str, *, user: str = "ann", agent: str = "assistan
 
 
 async def latest(office: Office, *, user: str = "ann", agent: str = "assistant") -> RunResult:
-    return await LatestResults(office.store).on_get(GetLatestRun(tenant=TENANT, agent=agent, user_id=user))
+    return await ResultHandlers(ResultTable(office.store)).on_get_latest(
+        GetLatestRun(tenant=TENANT, agent=agent, user_id=user)
+    )
 
 
 async def rows(office: Office) -> int:
@@ -54,7 +59,7 @@ async def test_of_many_concurrent_submits_the_newest_accepted_wins(offices: Offi
 
 
 async def test_a_run_begins_with_no_outcome_of_the_one_before(office: Office):
-    results = LatestResults(office.store)
+    results = ResultTable(office.store)
     await begin(office, "j1", 1)
     await results.end(TENANT, ended("j1", "first"))
     assert (await latest(office)).outcome == Outcome(answer="first")
@@ -67,7 +72,7 @@ async def test_a_run_begins_with_no_outcome_of_the_one_before(office: Office):
 
 
 async def test_settlements_in_any_order_change_only_their_own_run(office: Office):
-    results = LatestResults(office.store)
+    results = ResultTable(office.store)
     await begin(office, "j1", 1)
     await begin(office, "j2", 2)
 
@@ -90,7 +95,7 @@ async def test_an_older_submission_admitted_later_replaces_nothing(office: Offic
 async def test_a_job_that_is_submitted_again_replaces_nothing(office: Office):
     """Whether it is the newest itself, or another run has begun since."""
     await begin(office, "j1", 1)
-    await LatestResults(office.store).end(TENANT, ended("j1", "done"))
+    await ResultTable(office.store).end(TENANT, ended("j1", "done"))
     await begin(office, "j1", 5)
     assert (await latest(office)).outcome == Outcome(answer="done")
 
@@ -131,7 +136,7 @@ async def test_an_outcome_is_kept_as_a_table_takes_it(office: Office):
         error=Failure(code="odd", message="a \0 byte"),
     )
 
-    await LatestResults(office.store).end(TENANT, RunResult.of(view))
+    await ResultTable(office.store).end(TENANT, RunResult.of(view))
 
     outcome = (await latest(office)).outcome
     assert outcome is not None and outcome.answer is not None

@@ -11,17 +11,18 @@ import pytest
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.errors import NotFound
 from wayline.contracts.tenant_settings import ChangeSettings, GetSettings, SettingsChange, SettingsInForce
-from wayline.contracts.tenants import CreateTenant
-from wayline.router.admission.admission_table import Tables
 from wayline.router.admission.conditions import AdmissionRequest
+from wayline.router.agents.agent_table import AgentTable
+from wayline.router.tenants.handlers import SettingsHandlers
 from wayline.router.tenants.settings_table import SettingsTable
-from wayline.router.tenants.tenant_table import Tenants
+from wayline.router.tenants.tenant_table import TenantTable
 
 from .conftest import TENANT, Office, Offices
 
 
-def settings_of(office: Office) -> SettingsTable:
-    return SettingsTable(office.store, job_budget_usd=Decimal("0.10"))
+def settings_of(office: Office) -> SettingsHandlers:
+    table = SettingsTable(office.store, job_budget_usd=Decimal("0.10"))
+    return SettingsHandlers(table, tenants=office.known_tenants)
 
 
 async def change(office: Office, *, tenant: str = TENANT, **fields: Any) -> SettingsInForce:
@@ -67,13 +68,12 @@ async def test_the_next_job_on_every_router_goes_by_a_change(offices: Offices):
 
 
 async def test_a_tenants_settings_are_no_other_tenants(office: Office):
-    tenants = Tenants(office.store, bundled={"assistant": AgentConfig()}, tenants_max=9)
-    await tenants.on_create(CreateTenant(tenant="acme"))
+    await TenantTable(office.store).create("acme", {"assistant": AgentConfig()})
     await change(office, tenant="acme", max_steps=9, max_cost_usd="5")
 
     admitted = await office.admit("j1")
 
-    theirs = await office.tables.admit("acme", AdmissionRequest("j1", "assistant"))
+    theirs = await office.admissions.admit("acme", AdmissionRequest("j1", "assistant"))
     assert theirs is not None
     assert (theirs.agent.config.max_steps, theirs.cap_usd) == (9, Decimal("5"))
     assert (admitted.agent.config.max_steps, admitted.cap_usd) == (5, Decimal("0.10"))
@@ -86,7 +86,7 @@ async def test_a_tenant_that_does_not_exist_has_no_settings(office: Office):
 
 
 async def test_the_cost_of_a_job_comes_from_job_agent_settings_default(office: Office):
-    await office.tables.put_agent(TENANT, "dear", AgentConfig(max_cost_usd=Decimal("0.75")))
+    await office.agents.put(TENANT, "dear", AgentConfig(max_cost_usd=Decimal("0.75")))
     await change(office, max_cost_usd="0.40")
     asked = {"j1": ("dear", "0.05"), "j2": ("dear", None), "j3": ("critic", None)}
 
@@ -115,58 +115,58 @@ async def test_a_budget_for_each_job_bounds_what_settings_allow(office: Office):
 async def test_an_agent_shows_what_it_leaves_to_the_settings(office: Office):
     await change(office, max_steps=9, style="direct")
 
-    saved = await office.tables.put_agent(TENANT, "own", AgentConfig(max_steps=3))
+    saved = await office.agents.put(TENANT, "own", AgentConfig(max_steps=3))
 
     assert (saved.config.max_steps, saved.config.style) == (3, "direct")
     assert "max_steps" not in saved.inherits
     assert {"style", "tools", "max_cost_usd"} <= set(saved.inherits)
-    assert await office.tables.agent(TENANT, "own") == saved
+    assert await office.agents.get(TENANT, "own") == saved
 
 
 async def test_an_agent_that_sets_a_default_itself_is_another_version(office: Office):
-    left = await office.tables.put_agent(TENANT, "a", AgentConfig())
-    same = await office.tables.put_agent(TENANT, "a", AgentConfig(description=""))
+    left = await office.agents.put(TENANT, "a", AgentConfig())
+    same = await office.agents.put(TENANT, "a", AgentConfig(description=""))
 
-    own = await office.tables.put_agent(TENANT, "a", AgentConfig(max_steps=5))
+    own = await office.agents.put(TENANT, "a", AgentConfig(max_steps=5))
 
     await change(office, max_steps=9)
     assert (left.version, same.version, own.version) == (1, 1, 2)
-    assert (await office.tables.agent(TENANT, "a")).config.max_steps == 5
+    assert (await office.agents.get(TENANT, "a")).config.max_steps == 5
 
 
 async def test_a_restored_agent_inherits_what_it_did(office: Office):
-    await office.tables.put_agent(TENANT, "a", AgentConfig(max_steps=5))
-    await office.tables.delete_agent(TENANT, "a")
+    await office.agents.put(TENANT, "a", AgentConfig(max_steps=5))
+    await office.agents.delete(TENANT, "a")
     await change(office, max_steps=9, max_seconds=30)
 
-    back = await office.tables.restore_agent(TENANT, "a", None)
-    delivered = await office.tables.restore_agent(TENANT, "assistant", AgentConfig(max_steps=7))
+    back = await office.agents.restore(TENANT, "a", None)
+    delivered = await office.agents.restore(TENANT, "assistant", AgentConfig(max_steps=7))
 
     assert (back.config.max_steps, back.config.max_seconds) == (5, 30)
     assert delivered.config.max_steps == 9
 
 
 async def test_agents_of_an_older_version_leave_their_defaults(office: Office):
-    saved = await office.tables.put_agent(TENANT, "old", AgentConfig(max_seconds=60))
+    saved = await office.agents.put(TENANT, "old", AgentConfig(max_seconds=60))
     # As an older version saves them: without a word on what they inherit.
     await office.store.execute(TENANT, "UPDATE agents SET inherits = NULL")
     await change(office, max_steps=9, max_seconds=30, style="direct")
 
-    old = await office.tables.agent(TENANT, "old")
-    again = await office.tables.put_agent(TENANT, "old", AgentConfig(max_seconds=60))
-    await office.tables.seed({"assistant": AgentConfig()})
+    old = await office.agents.get(TENANT, "old")
+    again = await office.agents.put(TENANT, "old", AgentConfig(max_seconds=60))
+    await office.agents.seed({"assistant": AgentConfig()})
 
     assert (old.config.max_steps, old.config.max_seconds, old.config.style) == (9, 60, "direct")
     assert saved.version == again.version == 1
-    assert (await office.tables.agent(TENANT, "assistant")).config.style == "direct"
+    assert (await office.agents.get(TENANT, "assistant")).config.style == "direct"
 
 
 async def test_an_upgraded_bundled_agent_follows_the_style_of_the_settings(office: Office):
     delivered = AgentConfig(style="balanced", description="as delivered")
-    await office.tables.seed({"helper": delivered})
+    await office.agents.seed({"helper": delivered})
     await office.store.execute(TENANT, "UPDATE agents SET inherits = NULL, config = config - 'tools_off'")
     await change(office, style="direct")
 
-    await Tables(office.store, tenants_fresh_s=5, job_budget_usd=Decimal("0.10")).seed({"helper": delivered})
+    await AgentTable(office.store).seed({"helper": delivered})
 
-    assert (await office.tables.agent(TENANT, "helper")).config.style == "direct"
+    assert (await office.agents.get(TENANT, "helper")).config.style == "direct"

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import pytest
 
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.errors import Conflict, NotFound, Reject
 from wayline.contracts.tenants import CreateTenant, DisableTenant, EnableTenant, GetTenant, ListTenants
-from wayline.router.tenants.tenant_table import Tenants
+from wayline.router.tenants.handlers import TenantHandlers
+from wayline.router.tenants.tenant_table import TenantTable
 
 from .conftest import Office
 
 BUNDLED = {"assistant": AgentConfig(description="as delivered")}
 
 
-def tenants_of(office: Office, *, most: int = 100) -> Tenants:
-    return Tenants(office.store, bundled=BUNDLED, tenants_max=most)
+def tenants_of(office: Office, *, most: int = 100) -> TenantHandlers:
+    return TenantHandlers(TenantTable(office.store), shares=cast("Any", None), bundled=BUNDLED, tenants_max=most)
 
 
 async def test_a_created_tenant_has_the_bundled_agents_and_may_run_jobs(office: Office):
     created = await tenants_of(office).on_create(CreateTenant(tenant="acme"))
 
-    await office.tables.require_tenant("acme")
+    await office.known_tenants.require_enabled("acme")
     assert created.disabled_at is None
-    assert (await office.tables.agent("acme", "assistant")).config.description == "as delivered"
+    assert (await office.agents.get("acme", "assistant")).config.description == "as delivered"
 
 
 async def test_a_tenant_is_created_once(office: Office):
@@ -51,12 +54,12 @@ async def test_a_disabled_tenant_runs_no_jobs_until_it_is_enabled(office: Office
 
     disabled = await tenants.on_disable(DisableTenant(tenant="acme", reason="unpaid"))
     with pytest.raises(Reject) as refused:
-        await office.tables.require_tenant("acme")
+        await office.known_tenants.require_enabled("acme")
     enabled = await tenants.on_enable(EnableTenant(tenant="acme"))
 
     assert (refused.value.code, disabled.disabled_reason) == ("tenant_disabled", "unpaid")
     assert (enabled.disabled_at, enabled.disabled_reason) == (None, "")
-    await office.tables.require_tenant("acme")
+    await office.known_tenants.require_enabled("acme")
 
 
 async def test_an_unknown_tenant_is_not_found(office: Office):
@@ -64,7 +67,7 @@ async def test_an_unknown_tenant_is_not_found(office: Office):
         with pytest.raises(NotFound):
             await tenants_of(office).on_get(GetTenant(tenant=name))
         with pytest.raises(Reject, match="wayline tenants create"):
-            await office.tables.require_tenant(name)
+            await office.known_tenants.require_enabled(name)
 
 
 async def test_tenants_are_listed_in_pages(office: Office):
@@ -80,23 +83,23 @@ async def test_tenants_are_listed_in_pages(office: Office):
 
 
 async def test_a_removed_bundled_agent_comes_back_as_it_was_delivered(office: Office):
-    await office.tables.put_agent("default", "assistant", AgentConfig(description="mine"))
-    await office.tables.delete_agent("default", "assistant")
+    await office.agents.put("default", "assistant", AgentConfig(description="mine"))
+    await office.agents.delete("default", "assistant")
 
-    restored = await office.tables.restore_agent("default", "assistant", BUNDLED["assistant"])
+    restored = await office.agents.restore("default", "assistant", BUNDLED["assistant"])
 
     delivered = BUNDLED["assistant"].model_copy(update={"style": "balanced"})
     assert (restored.config, restored.version) == (delivered, 3)
-    assert await office.tables.agent("default", "assistant") == restored
+    assert await office.agents.get("default", "assistant") == restored
 
 
 async def test_a_deleted_own_agent_is_restored_as_last_saved(office: Office):
-    await office.tables.put_agent("default", "mine", AgentConfig(description="first"))
-    await office.tables.put_agent("default", "mine", AgentConfig(description="last"))
-    await office.tables.delete_agent("default", "mine")
+    await office.agents.put("default", "mine", AgentConfig(description="first"))
+    await office.agents.put("default", "mine", AgentConfig(description="last"))
+    await office.agents.delete("default", "mine")
 
-    restored = await office.tables.restore_agent("default", "mine", None)
+    restored = await office.agents.restore("default", "mine", None)
 
     assert restored.config.description == "last"
     with pytest.raises(NotFound):
-        await office.tables.restore_agent("default", "never", None)
+        await office.agents.restore("default", "never", None)

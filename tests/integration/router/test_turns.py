@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from decimal import Decimal
 
 from wayline.contracts.jobs import Turn, WhenBusy
-from wayline.router.admission.admission_table import Tables
+from wayline.router.admission.admission_table import AdmissionTable
 from wayline.router.admission.conditions import AdmissionRequest, Admitted
 from wayline.router.sessions.turn_upkeep import KEPT_DAYS
 
@@ -17,7 +18,7 @@ async def take(
     office: Office, job_id: str, session: str | None = "s1", *, when_busy: WhenBusy = "wait", agent: str = "assistant"
 ) -> Admitted:
     request = AdmissionRequest(job_id, agent, session_id=session, when_busy=when_busy)
-    admitted = await office.tables.admit(TENANT, request)
+    admitted = await office.admissions.admit(TENANT, request)
     assert admitted is not None
     return admitted
 
@@ -58,9 +59,7 @@ async def test_a_job_that_does_not_wait_gets_no_busy_sessions_turn(office: Offic
 
 
 async def test_a_session_takes_no_more_waiting_jobs_than_its_limit(office: Office):
-    office.tables = Tables(
-        office.store, tenants_fresh_s=5, job_budget_usd=office.tables._job_budget_usd, turns_waiting_max=2
-    )
+    office.admissions = AdmissionTable(office.store, job_budget_usd=Decimal("0.10"), turns_waiting_max=2)
     taken = [await take(office, f"j{n}") for n in range(3)]
     await end(office, "j0")
     later = await take(office, "j3")

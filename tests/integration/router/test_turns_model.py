@@ -50,9 +50,9 @@ class World(MortalWorld):
 
     async def forget(self, session: str) -> None:
         """Delete a session, where it is idle."""
-        adapters, _ = self.router()
+        _, handlers = self.router()
         with suppress(Conflict):
-            await adapters.turns.on_delete(DeleteSession(tenant=TENANT, session_id=f"r{self.round}{session}"))
+            await handlers.sessions.on_delete(DeleteSession(tenant=TENANT, session_id=f"r{self.round}{session}"))
 
     async def check(self) -> None:
         """Check that no turn's model was asked before the turns before it had ended."""

@@ -16,8 +16,8 @@ from wayline.gateway.adapters.router import RouterAnswers
 from wayline.gateway.adapters.signals import Signals
 from wayline.gateway.adapters.submissions import Submissions
 from wayline.gateway.application import application
-from wayline.gateway.change_streams import ChangeStreams
 from wayline.gateway.event_streams import EventStreams
+from wayline.gateway.handlers.shared.change_streams import ChangeStreams
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.settings import Settings
 from wayline.gateway.shown_queries import ShownQueries

@@ -12,7 +12,7 @@ from wayline.router.agents.bundled import bundled
 from wayline.router.bindings import asks_of, work_of
 from wayline.router.sessions.turn_upkeep import TurnUpkeep
 from wayline.router.settings import Settings
-from wayline.router.wiring import Adapters, Handlers
+from wayline.router.wiring import Handlers, Rooms
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Telemetry
 
@@ -31,18 +31,18 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     opening = partial(open_store, shared.dsn_of(NAME), wait_s=shared.connect_wait_s)
     bus, store = await connected(shared, NAME, opening)
     exporter = BusExporter(NAME)
-    adapters = Adapters.of(bus, store, settings, signals_per_tenant_max=shared.signals_per_tenant_max)
-    await adapters.tables.seed(bundled())
-    handlers = Handlers.of(bus, adapters, default_model=settings.default_model)
+    rooms = Rooms.of(bus, store, settings, signals_per_tenant_max=shared.signals_per_tenant_max)
+    await rooms.agents.seed(bundled())
+    handlers = Handlers.of(bus, rooms, settings)
     return Service(
         name=NAME,
         settings=shared,
         bus=bus,
         telemetry=Telemetry(NAME, exporter),
         exporter=exporter,
-        work=work_of(bus, adapters, handlers, slots=settings.slots),
-        asks=asks_of(adapters, handlers),
-        parts=[*adapters.parts(), TurnUpkeep(bus, store, handlers.records.conclude)],
+        work=work_of(bus, rooms, handlers, slots=settings.slots),
+        asks=asks_of(handlers),
+        parts=[*rooms.parts(), TurnUpkeep(bus, rooms.turn_table, handlers.records.conclude)],
         reports_stored=False,
         needs={"postgres": store.check},
         close=store.close,

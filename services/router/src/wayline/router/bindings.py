@@ -15,15 +15,15 @@ from wayline.router.admission.read_submission import job_id_of
 from wayline.router.advisories import Advisory, put_aside
 from wayline.router.agents.handlers import AgentHandlers
 from wayline.router.models.handlers import ModelHandlers
-from wayline.router.money.budget_table import Budgets
-from wayline.router.schedules.handlers import Schedules
-from wayline.router.sessions.turns import Turns
-from wayline.router.tenants.tenant_table import Tenants
-from wayline.router.wiring import Adapters, Handlers
+from wayline.router.money.handlers import MoneyHandlers
+from wayline.router.schedules.handlers import ScheduleHandlers
+from wayline.router.sessions.handlers import SessionHandlers
+from wayline.router.tenants.handlers import TenantHandlers
+from wayline.router.wiring import Handlers, Rooms
 from wayline.telemetry import JobTrace
 
 
-def work_of(bus: Bus, adapters: Adapters, handlers: Handlers, *, slots: int) -> list[Work[Any]]:
+def work_of(bus: Bus, rooms: Rooms, handlers: Handlers, *, slots: int) -> list[Work[Any]]:
     """Return what is done with each message of the router's queues."""
     return [
         Work(
@@ -47,7 +47,7 @@ def work_of(bus: Bus, adapters: Adapters, handlers: Handlers, *, slots: int) -> 
             APPROVALS_ROUTER,
             DecideApproval,
             handlers.signals.on_decide_approval,
-            before_dead=adapters.approvals.refuse,
+            before_dead=rooms.approvals.refuse,
             job_trace=lambda decided, _: JobTrace.of(decided.tenant, decided.job_id),
             after_publish=partial(reach, Failpoint.ROUTER_WAKE_AFTER),
         ),
@@ -62,22 +62,21 @@ def work_of(bus: Bus, adapters: Adapters, handlers: Handlers, *, slots: int) -> 
     ]
 
 
-def asks_of(adapters: Adapters, handlers: Handlers) -> list[Ask[Any]]:
+def asks_of(handlers: Handlers) -> list[Ask[Any]]:
     """Return what answers each request on the bus."""
     return [
         asks(PlanJob, handlers.routes.on_plan),
         asks(budgets.SettleJob, handlers.settlements.on_settle),
         asks(StartChild, handlers.children.on_start),
+        asks(GetLatestRun, handlers.results.on_get_latest),
+        asks(tenant_settings.GetSettings, handlers.settings.on_get),
+        asks(tenant_settings.ChangeSettings, handlers.settings.on_change),
         *_asks_about_agents(handlers.agents),
-        asks(GetLatestRun, adapters.latest.on_get),
         *_asks_about_models(handlers.models),
-        *_asks_about_money(adapters.budgets),
-        *_asks_about_tenants(adapters.tenants),
-        *_asks_about_sessions(adapters.turns),
-        *_asks_about_schedules(adapters.schedules),
-        asks(tenant_settings.GetSettings, adapters.settings.on_get),
-        asks(tenant_settings.ChangeSettings, adapters.settings.on_change),
-        asks(tenants.NoteStored, adapters.shares.on_stored),
+        *_asks_about_money(handlers.money),
+        *_asks_about_tenants(handlers.tenants),
+        *_asks_about_sessions(handlers.sessions),
+        *_asks_about_schedules(handlers.schedules),
     ]
 
 
@@ -100,7 +99,7 @@ def _asks_about_models(cards: ModelHandlers) -> list[Ask[Any]]:
     ]
 
 
-def _asks_about_money(money: Budgets) -> list[Ask[Any]]:
+def _asks_about_money(money: MoneyHandlers) -> list[Ask[Any]]:
     return [
         asks(budgets.ExtendBudget, money.on_extend),
         asks(budgets.HoldCharge, money.on_hold_charge),
@@ -112,25 +111,26 @@ def _asks_about_money(money: Budgets) -> list[Ask[Any]]:
     ]
 
 
-def _asks_about_tenants(known: Tenants) -> list[Ask[Any]]:
+def _asks_about_tenants(known: TenantHandlers) -> list[Ask[Any]]:
     return [
         asks(tenants.CreateTenant, known.on_create),
         asks(tenants.GetTenant, known.on_get),
         asks(tenants.ListTenants, known.on_list),
         asks(tenants.DisableTenant, known.on_disable),
         asks(tenants.EnableTenant, known.on_enable),
+        asks(tenants.NoteStored, known.on_note_stored),
     ]
 
 
-def _asks_about_sessions(turns: Turns) -> list[Ask[Any]]:
+def _asks_about_sessions(kept: SessionHandlers) -> list[Ask[Any]]:
     return [
-        asks(sessions.ListSessions, turns.on_list),
-        asks(sessions.GetSession, turns.on_get),
-        asks(sessions.DeleteSession, turns.on_delete),
+        asks(sessions.ListSessions, kept.on_list),
+        asks(sessions.GetSession, kept.on_get),
+        asks(sessions.DeleteSession, kept.on_delete),
     ]
 
 
-def _asks_about_schedules(planned: Schedules) -> list[Ask[Any]]:
+def _asks_about_schedules(planned: ScheduleHandlers) -> list[Ask[Any]]:
     return [
         asks(schedules.PutSchedule, planned.on_put),
         asks(schedules.EnableSchedule, planned.on_enable),

@@ -1,6 +1,3 @@
--- name: is_tenant
-SELECT EXISTS (SELECT FROM tenants WHERE tenant = $1);
-
 -- name: tenant_is_enabled
 -- No row: there is no such tenant.
 SELECT disabled_at IS NULL FROM tenants WHERE tenant = $1;

@@ -1,4 +1,4 @@
-"""The router's adapters and handlers, each made from those that it needs."""
+"""The router's rooms put together: tables and processes, then what hears messages about them."""
 
 from __future__ import annotations
 
@@ -6,63 +6,76 @@ from dataclasses import dataclass
 from typing import Self
 
 from wayline.chassis import Bus, Part
-from wayline.router.admission.admission_table import Tables
+from wayline.router.admission.admission_table import AdmissionTable
+from wayline.router.agents.agent_table import AgentTable
 from wayline.router.agents.bundled import bundled
 from wayline.router.agents.handlers import AgentHandlers
 from wayline.router.jobs.approvals import Approvals
 from wayline.router.jobs.families import Families
 from wayline.router.jobs.first_records import FirstRecords
 from wayline.router.jobs.handlers.children import ChildHandlers
+from wayline.router.jobs.handlers.results import ResultHandlers
 from wayline.router.jobs.handlers.settlements import SettlementHandlers
 from wayline.router.jobs.handlers.signals import SignalHandlers
 from wayline.router.jobs.handlers.submissions import SubmissionHandlers
 from wayline.router.jobs.parked_signals import ParkedSignals
-from wayline.router.jobs.result_table import LatestResults
+from wayline.router.jobs.result_table import ResultTable
 from wayline.router.models.attachments import AttachmentLimits, Attachments
 from wayline.router.models.availability import Availability
 from wayline.router.models.catalogue import Catalogue
 from wayline.router.models.handlers import ModelHandlers
-from wayline.router.money.budget_table import Budgets
+from wayline.router.money.budget_table import BudgetTable
+from wayline.router.money.handlers import MoneyHandlers
 from wayline.router.money.lost_charges import LostCharges
 from wayline.router.money.waking import Waker
+from wayline.router.routes.handlers import RouteHandlers
 from wayline.router.routes.routes import Routes
 from wayline.router.routes.session_caches import SessionCaches
 from wayline.router.routes.usage import Usage
+from wayline.router.schedules.firing_table import FiringTable
 from wayline.router.schedules.firings import Firings
-from wayline.router.schedules.handlers import ScheduleLimits, Schedules
+from wayline.router.schedules.handlers import ScheduleHandlers, ScheduleLimits
+from wayline.router.schedules.schedule_table import ScheduleTable
 from wayline.router.sessions.accepted_order import AcceptedOrder
+from wayline.router.sessions.handlers import SessionHandlers
+from wayline.router.sessions.turn_table import TurnTable
 from wayline.router.sessions.turns import Turns
 from wayline.router.settings import Settings
+from wayline.router.tenants.handlers import SettingsHandlers, TenantHandlers
+from wayline.router.tenants.known_tenants import KnownTenants
 from wayline.router.tenants.settings_table import SettingsTable
 from wayline.router.tenants.shares import ShareLimits, Shares
 from wayline.router.tenants.signal_share import SignalShare
-from wayline.router.tenants.tenant_table import Tenants
+from wayline.router.tenants.tenant_table import TenantTable
 from wayline.router.ticket_lanes import TicketLanes
 from wayline.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Adapters:
-    """What the router keeps in Postgres and on the bus, by subject."""
+class Rooms:
+    """What the router keeps in Postgres and knows of the bus, by subject."""
 
     accepted_order: AcceptedOrder
+    admissions: AdmissionTable
+    agents: AgentTable
     approvals: Approvals
     attachments: Attachments
     availability: Availability
-    budgets: Budgets
+    budgets: BudgetTable
     catalogue: Catalogue
     families: Families
     firings: Firings
-    latest: LatestResults
+    known_tenants: KnownTenants
     lanes: TicketLanes
     parked_signals: ParkedSignals
-    schedules: Schedules
+    results: ResultTable
+    schedules: ScheduleTable
     session_caches: SessionCaches
     settings: SettingsTable
     shares: Shares
     signal_share: SignalShare
-    tables: Tables
-    tenants: Tenants
+    tenants: TenantTable
+    turn_table: TurnTable
     turns: Turns
     usage: Usage
     waker: Waker
@@ -70,32 +83,33 @@ class Adapters:
     @classmethod
     def of(cls, bus: Bus, store: Store, settings: Settings, *, signals_per_tenant_max: int) -> Self:
         """Make each from its settings; nothing runs yet."""
-        shares = Shares(bus, store, _share_limits(settings))
-        waker = Waker(bus, store, every_s=settings.budgets_every_s)
-        lanes = TicketLanes(bus)
-        firings = Firings(bus, store, every_s=settings.schedules_every_s, missed_max_s=settings.schedules_missed_max_s)
+        lanes, turn_table, usd = TicketLanes(bus), TurnTable(store), settings.job_budget_usd
+        missed_max_s = settings.schedules_missed_max_s
         return cls(
             accepted_order=AcceptedOrder(bus),
+            admissions=AdmissionTable(store, job_budget_usd=usd, turns_waiting_max=settings.turns_waiting_max),
+            agents=AgentTable(store),
             approvals=Approvals(bus),
             attachments=Attachments(bus, AttachmentLimits(settings.files_max, settings.files_max_bytes)),
             availability=Availability(bus),
-            budgets=Budgets(store, job_budget_usd=settings.job_budget_usd, changed=waker.look_now),
+            budgets=BudgetTable(store, job_budget_usd=usd),
             catalogue=_catalogue(store, settings),
             families=Families(bus, store),
-            firings=firings,
-            latest=LatestResults(store),
+            firings=Firings(bus, FiringTable(store), every_s=settings.schedules_every_s, missed_max_s=missed_max_s),
+            known_tenants=KnownTenants(store, fresh_s=settings.tenants_fresh_s),
             lanes=lanes,
             parked_signals=ParkedSignals(bus, lanes),
-            schedules=Schedules(bus, store, firings, _schedule_limits(settings)),
+            results=ResultTable(store),
+            schedules=ScheduleTable(store),
             session_caches=SessionCaches(store),
-            settings=SettingsTable(store, job_budget_usd=settings.job_budget_usd),
-            shares=shares,
+            settings=SettingsTable(store, job_budget_usd=usd),
+            shares=Shares(bus, store, _share_limits(settings)),
             signal_share=SignalShare(bus, most=signals_per_tenant_max),
-            tables=_tables(store, settings),
-            tenants=Tenants(store, bundled=bundled(), tenants_max=settings.tenants_max, why_full=shares.why_full),
-            turns=Turns(bus, store, lanes, waiting_max=settings.turns_waiting_max),
+            tenants=TenantTable(store),
+            turn_table=turn_table,
+            turns=Turns(bus, turn_table, lanes, waiting_max=settings.turns_waiting_max),
             usage=Usage(store, every_s=settings.usage_every_s),
-            waker=waker,
+            waker=Waker(bus, store, every_s=settings.budgets_every_s),
         )
 
     def parts(self) -> list[Part]:
@@ -114,26 +128,38 @@ class Handlers:
     agents: AgentHandlers
     children: ChildHandlers
     models: ModelHandlers
+    money: MoneyHandlers
     records: FirstRecords
-    routes: Routes
+    results: ResultHandlers
+    routes: RouteHandlers
+    schedules: ScheduleHandlers
+    sessions: SessionHandlers
+    settings: SettingsHandlers
     settlements: SettlementHandlers
     signals: SignalHandlers
     submissions: SubmissionHandlers
+    tenants: TenantHandlers
 
     @classmethod
-    def of(cls, bus: Bus, own: Adapters, *, default_model: str) -> Self:
-        """Give each handler the adapters that it needs."""
-        routes = _routes(own, default_model)
+    def of(cls, bus: Bus, own: Rooms, settings: Settings) -> Self:
+        """Give each handler what it needs of the rooms."""
+        routes, known = _routes(own, settings.default_model), own.known_tenants
         records = _first_records(bus, own, routes)
         return cls(
-            agents=AgentHandlers(own.tables, own.catalogue, own.attachments),
+            agents=AgentHandlers(own.agents, tenants=known, catalogue=own.catalogue, attachments=own.attachments),
             children=ChildHandlers(bus, records, own.families, own.lanes),
-            models=ModelHandlers(own.tables, own.catalogue),
+            models=ModelHandlers(own.catalogue, tenants=known),
+            money=MoneyHandlers(own.budgets, tenants=known, changed=own.waker.look_now),
             records=records,
-            routes=routes,
+            results=ResultHandlers(own.results),
+            routes=RouteHandlers(own.admissions, routes),
+            schedules=_schedules(bus, own, settings),
+            sessions=SessionHandlers(own.turn_table, own.turns),
+            settings=SettingsHandlers(own.settings, tenants=known),
             settlements=_settlements(bus, own),
             signals=_signals(bus, own),
             submissions=_submissions(bus, own, records),
+            tenants=TenantHandlers(own.tenants, shares=own.shares, bundled=bundled(), tenants_max=settings.tenants_max),
         )
 
 
@@ -141,8 +167,9 @@ def _share_limits(settings: Settings) -> ShareLimits:
     return ShareLimits(settings.stored_per_tenant_max_bytes, settings.unfinished_per_tenant_max)
 
 
-def _schedule_limits(settings: Settings) -> ScheduleLimits:
-    return ScheduleLimits(settings.schedules_max, settings.schedules_least_interval_s)
+def _schedules(bus: Bus, own: Rooms, settings: Settings) -> ScheduleHandlers:
+    limits = ScheduleLimits(settings.schedules_max, settings.schedules_least_interval_s)
+    return ScheduleHandlers(bus, own.schedules, tenants=own.known_tenants, firings=own.firings, limits=limits)
 
 
 def _catalogue(store: Store, settings: Settings) -> Catalogue:
@@ -151,18 +178,8 @@ def _catalogue(store: Store, settings: Settings) -> Catalogue:
     )
 
 
-def _tables(store: Store, settings: Settings) -> Tables:
-    return Tables(
-        store,
-        tenants_fresh_s=settings.tenants_fresh_s,
-        job_budget_usd=settings.job_budget_usd,
-        turns_waiting_max=settings.turns_waiting_max,
-    )
-
-
-def _routes(own: Adapters, default_model: str) -> Routes:
+def _routes(own: Rooms, default_model: str) -> Routes:
     return Routes(
-        own.tables,
         own.catalogue,
         attachments=own.attachments,
         session_caches=own.session_caches,
@@ -172,37 +189,37 @@ def _routes(own: Adapters, default_model: str) -> Routes:
     )
 
 
-def _first_records(bus: Bus, own: Adapters, routes: Routes) -> FirstRecords:
+def _first_records(bus: Bus, own: Rooms, routes: Routes) -> FirstRecords:
     return FirstRecords(
         bus,
-        own.tables,
+        own.admissions,
         own.budgets,
         routes=routes,
         shares=own.shares,
         turns=own.turns,
         families=own.families,
         firings=own.firings,
-        latest=own.latest,
+        latest=own.results,
         accepted_order=own.accepted_order,
     )
 
 
-def _submissions(bus: Bus, own: Adapters, records: FirstRecords) -> SubmissionHandlers:
+def _submissions(bus: Bus, own: Rooms, records: FirstRecords) -> SubmissionHandlers:
     return SubmissionHandlers(
         bus,
-        own.tables,
+        own.known_tenants,
         records,
         shares=own.shares,
         turns=own.turns,
         ticket_lanes=own.lanes,
         firings=own.firings,
-        latest=own.latest,
+        latest=own.results,
         accepted_order=own.accepted_order,
         parked_signals=own.parked_signals,
     )
 
 
-def _signals(bus: Bus, own: Adapters) -> SignalHandlers:
+def _signals(bus: Bus, own: Rooms) -> SignalHandlers:
     return SignalHandlers(
         bus,
         own.budgets,
@@ -213,7 +230,7 @@ def _signals(bus: Bus, own: Adapters) -> SignalHandlers:
     )
 
 
-def _settlements(bus: Bus, own: Adapters) -> SettlementHandlers:
+def _settlements(bus: Bus, own: Rooms) -> SettlementHandlers:
     return SettlementHandlers(
         bus,
         own.budgets,
@@ -222,5 +239,5 @@ def _settlements(bus: Bus, own: Adapters) -> SettlementHandlers:
         turns=own.turns,
         families=own.families,
         ticket_lanes=own.lanes,
-        latest=own.latest,
+        latest=own.results,
     )

@@ -11,13 +11,14 @@ from wayline.contracts.errors import NotFound, Reject, Retry
 from wayline.contracts.events import Event, JobSubmitted
 from wayline.contracts.jobs import SECONDS_MAX, StartChild, SubmitJob
 from wayline.journal import Branch, Fenced, Head, JobLog, State, branch, fold, run_result, send_result
-from wayline.router.admission.admission_table import Tables
-from wayline.router.admission.conditions import AdmissionRequest, Admitted, first_events, forks
-from wayline.router.admission.conditions import conditions as admission
+from wayline.router.admission import conditions as admission
+from wayline.router.admission import first_events, forks
+from wayline.router.admission.admission_table import AdmissionTable
+from wayline.router.admission.conditions import AdmissionRequest, Admitted
 from wayline.router.jobs.families import Families
 from wayline.router.jobs.log_capacity import LogCapacity
-from wayline.router.jobs.result_table import LatestResults
-from wayline.router.money.budget_table import Budgets
+from wayline.router.jobs.result_table import ResultTable
+from wayline.router.money.budget_table import BudgetTable
 from wayline.router.routes.routes import Routes
 from wayline.router.schedules.firings import Firings
 from wayline.router.sessions.accepted_order import AcceptedOrder
@@ -31,21 +32,21 @@ class FirstRecords:
     def __init__(
         self,
         bus: Bus,
-        tables: Tables,
-        budgets: Budgets,
+        admissions: AdmissionTable,
+        budgets: BudgetTable,
         *,
         routes: Routes,
         shares: Shares,
         turns: Turns,
         families: Families,
         firings: Firings,
-        latest: LatestResults,
+        latest: ResultTable,
         accepted_order: AcceptedOrder,
     ) -> None:
         self._accepted_order = accepted_order
         self._bus = bus
         self._log_capacity = LogCapacity(bus)
-        self._tables = tables
+        self._admissions = admissions
         self._budgets = budgets
         self._routes = routes
         self._shares = shares
@@ -71,7 +72,7 @@ class FirstRecords:
         try:
             await self._log_capacity.require()
             await self._shares.require(request.tenant)
-            admitted = await self._tables.admit(request.tenant, AdmissionRequest.of(first.job, first.job_id))
+            admitted = await self._admissions.admit(request.tenant, AdmissionRequest.of(first.job, first.job_id))
             if admitted is None:
                 raise admission.unknown_agent(request.agent)
             parent_id = request.parent.job_id
@@ -92,7 +93,7 @@ class FirstRecords:
             # An end that has not been noticed yet must not count as busy.
             await self._turns.first_open(job.tenant, request.session_id)
         branched = await self._branch(job)
-        admitted = await self._tables.admit(job.tenant, request)
+        admitted = await self._admissions.admit(job.tenant, request)
         self._accepted_order.taken(job.tenant, (*(turn.sequence for turn in earlier), delivery.sequence))
         reach(Failpoint.ROUTER_RESERVE_AFTER)
         if admitted is None:

@@ -1,17 +1,16 @@
-"""What each user's newest run of each agent came to: one row, replaced when a newer run is admitted."""
+"""How each user's newest run of each agent ended: one row, replaced when a newer run is admitted."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from wayline.contracts.errors import NotFound
-from wayline.contracts.jobs import GetLatestRun, RunResult
+from wayline.contracts.jobs import RunResult
 from wayline.store import Store
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class LatestResults:
+class ResultTable:
     """Reads rows that admissions have begun, and writes into them how their runs ended."""
 
     def __init__(self, store: Store) -> None:
@@ -36,17 +35,16 @@ class LatestResults:
             result.ended_at,
         )
 
-    async def on_get(self, request: GetLatestRun) -> RunResult:
-        """Return a user's newest run of an agent. Raises NotFound."""
-        key = request.tenant, request.user_id, request.agent
-        row = await self._store.fetchrow(request.tenant, self._store.sql.latest_result, *key)
+    async def get(self, tenant: str, *, agent: str, user_id: str) -> RunResult | None:
+        """Return a user's newest run of an agent; None: there is none."""
+        row = await self._store.fetchrow(tenant, self._store.sql.latest_result, tenant, user_id, agent)
         if row is None:
-            raise NotFound("run of this agent by user", request.user_id)
+            return None
         return RunResult.model_validate(
             {
                 **{name: row[name] for name in ("job_id", "status", "outcome", "plan", "metadata", "ended_at")},
-                "user_id": request.user_id,
-                "agent": request.agent,
+                "user_id": user_id,
+                "agent": agent,
                 "accepted_at": EPOCH + timedelta(microseconds=row["accepted_ns"] // 1_000),
             },
             extra="ignore",

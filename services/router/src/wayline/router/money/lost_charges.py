@@ -5,7 +5,7 @@ from __future__ import annotations
 import structlog
 
 from wayline.chassis import Periodic
-from wayline.router.money.budget_table import Budgets
+from wayline.router.money.budget_table import BudgetTable
 
 log = structlog.get_logger()
 
@@ -18,7 +18,7 @@ AT_MOST = 1_000
 class LostCharges:
     """Settles charges whose gateway was killed before it counted them."""
 
-    def __init__(self, budgets: Budgets) -> None:
+    def __init__(self, budgets: BudgetTable) -> None:
         self._budgets = budgets
         self._periodic = Periodic("charges of tools", self._look, every_s=LOOK_EVERY_S)
         self.start = self._periodic.start

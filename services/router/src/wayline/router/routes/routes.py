@@ -5,10 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from wayline.contracts.chat import Attachment
-from wayline.contracts.jobs import PlanJob, Planned, SubmitJob
-from wayline.router.admission.admission_table import Tables
-from wayline.router.admission.conditions import AdmissionRequest, Admitted
-from wayline.router.admission.conditions import conditions as admission
+from wayline.contracts.jobs import SubmitJob
+from wayline.router.admission.conditions import Admitted, within_agent
 from wayline.router.models.attachments import Attachments
 from wayline.router.models.availability import Availability
 from wayline.router.models.catalogue import Catalogue
@@ -23,7 +21,6 @@ class Routes:
 
     def __init__(
         self,
-        tables: Tables,
         catalogue: Catalogue,
         *,
         attachments: Attachments,
@@ -32,7 +29,6 @@ class Routes:
         usage: Usage,
         default_model: str,
     ) -> None:
-        self._tables = tables
         self._catalogue = catalogue
         self._attachments = attachments
         self._session_caches = session_caches
@@ -48,7 +44,7 @@ class Routes:
         The job's own options are kept within what its agent allows. `files`: those that are known already.
         """
         agent, warm = admitted.agent, None
-        job, config = admission.within_agent(job, agent)
+        job, config = within_agent(job, agent)
         known = await self._usage.agent_averages(tenant, agent.name, now=datetime.now(UTC))
         if files is None:
             files = await self._attachments.of(tenant, (*agent.config.pinned, *job.parts()))
@@ -70,14 +66,3 @@ class Routes:
         cards = await self._catalogue.usable(tenant)
         away = self._availability.away({*(card.name for card in cards), *named_by(inputs.config.routing)})
         return choose_route(inputs, default_model=self._default_model, cards=cards, away=away)
-
-    async def on_plan(self, request: PlanJob) -> Planned:
-        """Decide as for a real job, and run nothing."""
-        job = request.job
-        admitted = await self._tables.consider(request.tenant, AdmissionRequest.of(job, job.job_id or ""))
-        if admitted is None:
-            raise admission.unknown_agent(job.agent)
-        inputs = await self.inputs(request.tenant, job, admitted)
-        decision = await self.decide(request.tenant, inputs)
-        agent, refusal = admitted.agent, admission.too_long(inputs) or admission.unaffordable(job, decision, admitted)
-        return Planned(agent=agent.name, agent_version=agent.version, route=decision.route, refusal=refusal)

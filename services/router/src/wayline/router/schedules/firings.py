@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import replace
 from datetime import timedelta
 
 import structlog
@@ -20,25 +19,19 @@ from wayline.contracts import headers as h
 from wayline.contracts import ids
 from wayline.contracts.errors import Full, Reject
 from wayline.contracts.jobs import SECONDS_MAX, FiredBy, SubmitJob
-from wayline.contracts.schedules import ScheduleConfig, ScheduledJob
+from wayline.contracts.schedules import ScheduledJob
 from wayline.journal import JobLog, State
-from wayline.router.schedules.moments import Decision, decide
-from wayline.store import Record, Store
+from wayline.router.schedules.firing_table import FiringTable
+from wayline.router.schedules.moments import Decision, asks_for_overlap, decide, without_overlap
+from wayline.router.schedules.schedule_table import read_config
+from wayline.store import Record
 from wayline.telemetry import metrics
 
 log = structlog.get_logger()
 
-DUE_AT_ONCE = 500
-"""Schedules decided at one look; the others are decided at the next."""
 FIRED_BESIDE = 8
-"""Of them, decided and submitted beside each other."""
-SENT_AT_ONCE = 500
-SEND_AGAIN_AFTER_S = 2.0
-"""How long a firing that was decided is left to the router that decided it."""
-KEPT_DAYS = 30
-"""How long a firing is kept: as long as its job's log."""
+"""Schedules decided and submitted beside each other."""
 FORGET_EVERY_S = 600.0
-FORGOTTEN_AT_ONCE = 10_000
 JOB_LASTS_MAX = timedelta(seconds=SECONDS_MAX) + timedelta(days=1)
 """A job that was submitted earlier has ended, whatever can still be read of it."""
 
@@ -46,9 +39,9 @@ JOB_LASTS_MAX = timedelta(seconds=SECONDS_MAX) + timedelta(days=1)
 class Firings:
     """Looks every so often which schedules are due, decides about them and submits their jobs."""
 
-    def __init__(self, bus: Bus, store: Store, *, every_s: float, missed_max_s: float) -> None:
+    def __init__(self, bus: Bus, table: FiringTable, *, every_s: float, missed_max_s: float) -> None:
         self._bus = bus
-        self._store = store
+        self._table = table
         self._missed_max = timedelta(seconds=missed_max_s)
         self._forgotten_at = float("-inf")
         self._periodic = Periodic("schedules", self.look, every_s=every_s)
@@ -57,36 +50,22 @@ class Firings:
 
     async def look(self) -> None:
         """Submit what was left unsubmitted, then decide about every schedule that is due."""
-        await each_alone("firing", await self.unsent(), self.submit, mark=self._give_up)
-        due = await self.due()
+        await each_alone("firing", await self._table.unsent(), self.submit, mark=self._give_up)
+        due = await self._table.due()
         for first in range(0, len(due), FIRED_BESIDE):
             together = due[first : first + FIRED_BESIDE]
             await asyncio.gather(*(alone("schedule", row, self.decide, mark=self._stop) for row in together))
         await self._forget()
 
-    async def unsent(self) -> list[Record]:
-        """Return the firings whose jobs the bus may not have."""
-        async with self._store.system() as conn:
-            return await conn.fetch(self._store.sql.unsent_firings, SEND_AGAIN_AFTER_S, SENT_AT_ONCE)
-
-    async def due(self) -> list[Record]:
-        """Return the schedules whose moment has come."""
-        async with self._store.system() as conn:
-            return await conn.fetch(self._store.sql.due_schedules, DUE_AT_ONCE)
-
     async def _give_up(self, row: Record, why: str) -> None:
         """Mark a firing that cannot be submitted."""
-        await self._store.execute(row["tenant"], self._store.sql.firing_failed, row["tenant"], row["job_id"], why)
+        await self._table.note_failed(row["tenant"], row["job_id"], why)
 
     async def _stop(self, row: Record, why: str) -> None:
         """Note why a schedule cannot be decided about, and plan it no more; saving it plans it again."""
         job_id = ids.firing_job(row["tenant"], row["uid"], row["version"], row["next_at"].isoformat())
-        await self._store.fetchrow(
-            row["tenant"],
-            self._store.sql.decide_firing,
-            *(row["tenant"], row["name"], row["uid"], row["version"], row["next_at"], None),
-            *(job_id, row["next_at"], "skipped", f"it is planned no more, because it failed: {why}", 0, None),
-        )
+        stopped = Decision(row["next_at"], None, skipped=f"it is planned no more, because it failed: {why}")
+        await self._table.decide(row, job_id, stopped, submission=None)
 
     async def decide(self, row: Record) -> None:
         """Decide about a schedule that was due when its row was read, and submit its job; the first to decide does."""
@@ -97,16 +76,11 @@ class Firings:
         except Reject as error:
             # It was valid when it was saved; the others are not to wait for it.
             decision = Decision(row["next_at"], None, skipped=str(error))
-        if not decision.skipped and config.overlap == "skip" and (running := await self._running(row)):
-            decision = replace(decision, skipped=f"job {running!r} of the firing before has not ended")
+        if asks_for_overlap(config, decision):
+            decision = without_overlap(decision, running=await self._running(row))
         job_id = ids.firing_job(tenant, row["uid"], row["version"], decision.due_at.isoformat())
-        decided = await self._store.fetchrow(
-            tenant,
-            self._store.sql.decide_firing,
-            *(tenant, row["name"], row["uid"], row["version"], row["next_at"], decision.next_at),
-            *(job_id, decision.due_at, "skipped" if decision.skipped else "fired", decision.skipped, decision.missed),
-            None if decision.skipped else submission(config.job),
-        )
+        body = None if decision.skipped else submission(config.job)
+        decided = await self._table.decide(row, job_id, decision, submission=body)
         if decided is None:
             return
         reach(Failpoint.ROUTER_FIRING_AFTER)
@@ -118,7 +92,7 @@ class Firings:
 
     async def _running(self, row: Record) -> str | None:
         """Return the job of the firing before, where it has not ended."""
-        last = await self._store.fetchrow(row["tenant"], self._store.sql.last_firing, row["tenant"], row["uid"])
+        last = await self._table.last(row["tenant"], row["uid"])
         if last is None or last["decided_at"] < row["moment"] - JOB_LASTS_MAX:
             return None
         head = await JobLog(self._bus, row["tenant"], last["job_id"]).last()
@@ -140,31 +114,24 @@ class Firings:
             return
         reach(Failpoint.ROUTER_FIRED_AFTER)
         # Only after the submission is stored: after a crash in between the same submission is sent again.
-        await self._store.execute(tenant, self._store.sql.firing_sent, tenant, job_id)
+        await self._table.note_sent(tenant, job_id)
 
     async def _forget(self) -> None:
         if time.monotonic() - self._forgotten_at < FORGET_EVERY_S:
             return
         self._forgotten_at = time.monotonic()
-        async with self._store.system() as conn:
-            await conn.execute(self._store.sql.forget_firings, KEPT_DAYS, FORGOTTEN_AT_ONCE)
+        await self._table.forget()
 
     async def fired_by(self, tenant: str, job_id: str, delivery: Delivery) -> FiredBy | None:
         """Return the schedule and the moment that a job was submitted for; what its message claims is looked up."""
         if h.SCHEDULE_NAME not in delivery.headers:
             return None
-        row = await self._store.fetchrow(tenant, self._store.sql.firing_of_job, tenant, job_id)
-        return None if row is None else FiredBy(**dict(row))
+        return await self._table.fired_by(tenant, job_id)
 
     async def note_refused(self, tenant: str, job_id: str, delivery: Delivery, reason: str) -> None:
         """Note that the submission of a firing was refused: its job may have no log that could say so."""
         if h.SCHEDULE_NAME in delivery.headers:
-            await self._store.execute(tenant, self._store.sql.firing_refused, tenant, job_id, reason)
-
-
-def read_config(row: Record) -> ScheduleConfig:
-    """Return the configuration in a schedule's row."""
-    return ScheduleConfig.model_validate_json(row["config"], extra="ignore")
+            await self._table.note_refused(tenant, job_id, reason)
 
 
 def submission(job: ScheduledJob) -> str:

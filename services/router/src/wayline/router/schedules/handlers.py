@@ -1,4 +1,4 @@
-"""Schedules as a resource of their tenant: saved, enabled, shown with what came of them, fired by hand, deleted."""
+"""Saves, enables, shows, fires by hand and deletes schedules."""
 
 from __future__ import annotations
 
@@ -7,9 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
-from uuid import uuid4
-
-import asyncpg
 
 from wayline.chassis import Bus
 from wayline.contracts import ids
@@ -31,9 +28,11 @@ from wayline.contracts.schedules import (
 )
 from wayline.journal import Head, JobLog, State
 from wayline.router.admission.conditions import unknown_agent
-from wayline.router.schedules.firings import Firings, read_config, submission
+from wayline.router.schedules.firings import Firings, submission
 from wayline.router.schedules.moments import first_moment, moments
-from wayline.store import Connection, Record, Store
+from wayline.router.schedules.schedule_table import CreatedMeanwhile, LockedSchedule, ScheduleTable, read_config
+from wayline.router.tenants.known_tenants import KnownTenants
+from wayline.store import Record
 
 LOGS_READ_BESIDE = 16
 _STATUS = {State.NEW: Status.QUEUED, State.ACTIVE: Status.RUNNING, State.PARKED: Status.PARKED}
@@ -47,12 +46,15 @@ class ScheduleLimits:
     least_interval_s: float
 
 
-class Schedules:
-    """The table of schedules, for those who keep them."""
+class ScheduleHandlers:
+    """Answers requests for schedules."""
 
-    def __init__(self, bus: Bus, store: Store, firings: Firings, limits: ScheduleLimits) -> None:
+    def __init__(
+        self, bus: Bus, table: ScheduleTable, *, tenants: KnownTenants, firings: Firings, limits: ScheduleLimits
+    ) -> None:
         self._bus = bus
-        self._store = store
+        self._table = table
+        self._tenants = tenants
         self._firings = firings
         self._limits = limits
         self._reading = asyncio.Semaphore(LOGS_READ_BESIDE)
@@ -60,20 +62,18 @@ class Schedules:
     async def on_put(self, request: PutSchedule) -> Schedule:
         """Save a schedule; a change plans anew from now on. Raises Reject for one that cannot be kept."""
         tenant, name, config = request.tenant, request.name, request.config
-        if not await self._store.fetchval(tenant, self._store.sql.is_tenant, tenant):
-            raise NotFound("tenant", tenant)
-        if await self._store.fetchrow(tenant, self._store.sql.get_agent, tenant, config.job.agent) is None:
+        await self._tenants.require(tenant)
+        if not await self._table.has_agent(tenant, config.job.agent):
             raise unknown_agent(config.job.agent)
         while True:
             try:
-                async with self._store.tenant(tenant) as conn:
-                    known = await conn.fetchrow(self._store.sql.lock_schedule, tenant, name)
-                    if known is not None and request.create:
+                async with self._table.locked(tenant, name) as locked:
+                    if locked.row is not None and request.create:
                         raise Conflict(f"schedule {name!r} exists: PUT changes it", code="schedule_exists")
-                    row = await self._save(conn, tenant, name, config, known)
+                    row = await self._save(locked, tenant, config)
                 break
-            except asyncpg.UniqueViolationError:
-                # Another was created at the same moment: this one comes after it.
+            except CreatedMeanwhile:
+                # This one comes after it.
                 continue
         [saved] = await self._shown(tenant, [row], limit=1)
         return saved
@@ -81,35 +81,26 @@ class Schedules:
     async def on_enable(self, request: EnableSchedule) -> Schedule:
         """Enable or disable a schedule; one that is enabled plans from now on. Raises NotFound."""
         tenant, name = request.tenant, request.name
-        async with self._store.tenant(tenant) as conn:
-            known = await conn.fetchrow(self._store.sql.lock_schedule, tenant, name)
-            if known is None:
+        async with self._table.locked(tenant, name) as locked:
+            if locked.row is None:
                 raise NotFound("schedule", name)
-            config = read_config(known).model_copy(update={"enabled": request.enabled})
-            row = await self._save(conn, tenant, name, config, known)
+            config = read_config(locked.row).model_copy(update={"enabled": request.enabled})
+            row = await self._save(locked, tenant, config)
         [saved] = await self._shown(tenant, [row], limit=1)
         return saved
 
-    async def _save(
-        self, conn: Connection, tenant: str, name: str, config: ScheduleConfig, known: Record | None
-    ) -> Record:
-        encoded = config.model_dump_json(exclude_unset=True)
-        if known is not None and read_config(known) == config:
-            return known
-        now = await conn.fetchval(self._store.sql.now)
+    async def _save(self, locked: LockedSchedule, tenant: str, config: ScheduleConfig) -> Record:
+        if locked.row is not None and read_config(locked.row) == config:
+            return locked.row
         least = timedelta(seconds=self._limits.least_interval_s)
-        next_at = first_moment(config, now=now, least_interval=least)
-        if known is not None:
-            row = await conn.fetchrow(self._store.sql.change_schedule, tenant, name, encoded, next_at)
-        else:
-            await self._require_room(conn, tenant)
-            row = await conn.fetchrow(self._store.sql.create_schedule, tenant, name, uuid4().hex, encoded, next_at)
-        assert row is not None
-        return row
+        next_at = first_moment(config, now=await locked.now(), least_interval=least)
+        if locked.row is None:
+            await self._require_room(locked, tenant)
+        return await locked.save(config, next_at=next_at)
 
-    async def _require_room(self, conn: Connection, tenant: str) -> None:
+    async def _require_room(self, locked: LockedSchedule, tenant: str) -> None:
         most = self._limits.schedules_max
-        if await conn.fetchval(self._store.sql.count_schedules, tenant) >= most:
+        if await locked.count() >= most:
             raise Reject(
                 f"the tenant has {most} schedules: delete one that is over, or raise WAYLINE_ROUTER_SCHEDULES_MAX",
                 code="too_many_schedules",
@@ -118,7 +109,7 @@ class Schedules:
 
     async def on_get(self, request: GetSchedule) -> Schedule:
         """Return a schedule with its next and its last firings. Raises NotFound."""
-        row = await self._store.fetchrow(request.tenant, self._store.sql.get_schedule, request.tenant, request.name)
+        row = await self._table.get(request.tenant, request.name)
         if row is None:
             raise NotFound("schedule", request.name)
         [found] = await self._shown(request.tenant, [row], limit=request.limit)
@@ -126,31 +117,24 @@ class Schedules:
 
     async def on_list(self, request: ListSchedules) -> ScheduleList:
         """Return a page of a tenant's schedules, each with its last firing."""
-        rows = await self._store.fetch(
-            request.tenant, self._store.sql.list_schedules, request.tenant, request.after, request.limit + 1
-        )
+        rows = await self._table.list(request.tenant, after=request.after, limit=request.limit + 1)
         page = await self._shown(request.tenant, rows[: request.limit], limit=1)
         more = len(rows) > request.limit
         return ScheduleList(schedules=tuple(page), next_after=page[-1].name if more else None)
 
     async def on_delete(self, request: DeleteSchedule) -> ScheduleDeleted:
         """Delete a schedule; what it has fired goes on."""
-        status = await self._store.execute(
-            request.tenant, self._store.sql.delete_schedule, request.tenant, request.name
-        )
-        return ScheduleDeleted(deleted=not status.endswith(" 0"))
+        return ScheduleDeleted(deleted=await self._table.delete(request.tenant, request.name))
 
     async def on_run(self, request: RunSchedule) -> Firing:
         """Fire a schedule now, also a disabled one; its plan is as before. Raises NotFound."""
         tenant, name = request.tenant, request.name
-        known = await self._store.fetchrow(tenant, self._store.sql.get_schedule, tenant, name)
+        known = await self._table.get(tenant, name)
         if known is None:
             raise NotFound("schedule", name)
         job_id = ids.firing_job(tenant, known["uid"], 0, f"run/{request.run_id}")
         body = submission(read_config(known).job)
-        fired = await self._store.fetchrow(tenant, self._store.sql.run_schedule, tenant, name, job_id, body)
-        if fired is None:
-            fired = await self._store.fetchrow(tenant, self._store.sql.get_firing, tenant, job_id)
+        fired = await self._table.run(tenant, name, job_id=job_id, submission=body)
         if fired is None:
             raise NotFound("schedule", name)
         # It is decided: what the bus does not take now, a later look submits.
@@ -162,7 +146,7 @@ class Schedules:
         """Return schedules with their last firings, and what their jobs' logs say."""
         fired: dict[str, list[Record]] = {row["uid"]: [] for row in rows}
         if rows and limit:
-            for found in await self._store.fetch(tenant, self._store.sql.firings_of_schedules, tenant, [*fired], limit):
+            for found in await self._table.firings(tenant, [*fired], limit=limit):
                 fired[found["uid"]].append(found)
         return [
             _schedule(row, await asyncio.gather(*(self._followed(tenant, one) for one in fired[row["uid"]])))

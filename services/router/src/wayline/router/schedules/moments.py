@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice, pairwise
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -100,7 +100,7 @@ def first_moment(config: ScheduleConfig, *, now: datetime, least_interval: timed
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of a moment that has come."""
+    """What is done about a moment that has come."""
 
     due_at: datetime
     next_at: datetime | None
@@ -131,3 +131,15 @@ def decide(config: ScheduleConfig, due: datetime, *, now: datetime, missed_max: 
     elif late > ON_TIME and config.missed == "skip":
         skipped = f"missed by {late}: no router ran, and missed is 'skip'"
     return Decision(newest, following, missed, skipped)
+
+
+def asks_for_overlap(config: ScheduleConfig, decision: Decision) -> bool:
+    """Return whether a moment is fired for only where the job of the firing before has ended."""
+    return not decision.skipped and config.overlap == "skip"
+
+
+def without_overlap(decision: Decision, *, running: str | None) -> Decision:
+    """Return the decision where the firing before has left a `running` job: the moment is skipped."""
+    if running is None:
+        return decision
+    return replace(decision, skipped=f"job {running!r} of the firing before has not ended")

@@ -15,8 +15,9 @@ from wayline.contracts.errors import Unavailable
 from wayline.contracts.events import Event
 from wayline.contracts.jobs import Turn
 from wayline.journal import Fenced, JobLog
-from wayline.router.admission.conditions import first_events
-from wayline.store import Record, Store
+from wayline.router.admission import first_events
+from wayline.router.sessions.turn_table import TurnTable
+from wayline.store import Record
 
 log = structlog.get_logger()
 
@@ -39,14 +40,14 @@ class TurnUpkeep:
     def __init__(
         self,
         bus: Bus,
-        store: Store,
+        table: TurnTable,
         conclude: Conclude,
         *,
         every_s: float = LOOK_EVERY_S,
         within_s: float = BEGUN_WITHIN_S,
     ) -> None:
         self._bus = bus
-        self._store = store
+        self._table = table
         self._conclude = conclude
         self._within_s = within_s
         self._periodic = Periodic("turns", self.look, every_s=every_s)
@@ -69,8 +70,7 @@ class TurnUpkeep:
         oldest = await self._oldest_submission()
         ended, place = 0, ("", "")
         while True:
-            async with self._store.system() as conn:
-                rows = await conn.fetch(self._store.sql.first_open_turns, *place, self._within_s, SESSIONS_AT_ONCE)
+            rows = await self._table.first_open(place, older_than_s=self._within_s, limit=SESSIONS_AT_ONCE)
             found: list[bool] = []
 
             async def look(row: Record, found: list[bool] = found) -> None:
@@ -122,8 +122,7 @@ class TurnUpkeep:
         """Forget turns whose jobs' logs have expired; returns how many."""
         forgotten = 0
         while True:
-            async with self._store.system() as conn:
-                count = await conn.fetchval(self._store.sql.forget_turns, KEPT_DAYS, FORGOTTEN_AT_ONCE)
+            count = await self._table.forget(after_days=KEPT_DAYS, at_most=FORGOTTEN_AT_ONCE)
             forgotten += count
             if count < FORGOTTEN_AT_ONCE:
                 return forgotten

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from wayline.contracts.errors import NotFound
-from wayline.contracts.tenant_settings import ChangeSettings, GetSettings, SettingsInForce
+from wayline.contracts.tenant_settings import SettingsChange, SettingsInForce
 from wayline.router.tenants.settings_in_force import in_force, read_settings
 from wayline.store import Record, Store
 
@@ -17,16 +16,12 @@ class SettingsTable:
         self._store = store
         self._job_budget_usd = job_budget_usd
 
-    async def on_get(self, request: GetSettings) -> SettingsInForce:
-        """Give a tenant's settings."""
-        row = await self._store.fetchrow(request.tenant, self._store.sql.get_settings, request.tenant)
-        return self._in_force(row)
+    async def get(self, tenant: str) -> SettingsInForce:
+        """Return a tenant's settings."""
+        return self._in_force(await self._store.fetchrow(tenant, self._store.sql.get_settings, tenant))
 
-    async def on_change(self, request: ChangeSettings) -> SettingsInForce:
-        """Change settings; two changes at once that name different settings both count."""
-        tenant, change = request.tenant, request.change
-        if not await self._store.fetchval(tenant, self._store.sql.is_tenant, tenant):
-            raise NotFound("tenant", tenant)
+    async def change(self, tenant: str, change: SettingsChange) -> SettingsInForce:
+        """Change the settings that are named."""
         encoded = change.model_dump(mode="json", exclude_unset=True)
         return self._in_force(await self._store.fetchrow(tenant, self._store.sql.change_settings, tenant, encoded))
 

@@ -14,8 +14,7 @@ from nats.js.api import StreamState
 from wayline.chassis import Bus, Periodic
 from wayline.chassis.connection.bus import AWAY as BUS_AWAY
 from wayline.chassis.topology import PAYLOADS
-from wayline.contracts.errors import Reject, Retry, Unavailable
-from wayline.contracts.tenants import NoteStored, StoredNoted
+from wayline.contracts.errors import Reject, Unavailable
 from wayline.store import PostgresUnavailable, Store
 
 log = structlog.get_logger()
@@ -68,14 +67,9 @@ class Shares:
         self._counting = asyncio.Lock()
         self._writer = Periodic("sums of stored bytes", self.write, every_s=EVERY_S, last_turn=True)
 
-    async def on_stored(self, note: NoteStored) -> StoredNoted:
-        """Count bytes that another service has stored, and return whether the tenant's running jobs must end."""
-        self._bus.stored.note(note.tenant, note.stored_bytes)
-        try:
-            return StoredNoted(over=not await self.may_store(note.tenant))
-        except Retry:
-            # The bytes are counted; whether they are too many is seen at the next report about this tenant.
-            return StoredNoted()
+    def note_stored(self, tenant: str, size: int) -> None:
+        """Count bytes that another service has stored."""
+        self._bus.stored.note(tenant, size)
 
     async def require(self, tenant: str) -> None:
         """Admit and count a job while its tenant is within its share. Raises Reject."""

@@ -19,9 +19,9 @@ from wayline.gateway.adapters.queue_places import QueueWatch
 from wayline.gateway.adapters.router import RouterAnswers
 from wayline.gateway.adapters.signals import Signals
 from wayline.gateway.adapters.submissions import Submissions
-from wayline.gateway.change_streams import ChangeStreams
 from wayline.gateway.errors import Forbidden, Unauthorized
 from wayline.gateway.event_streams import EventStreams
+from wayline.gateway.handlers.shared.change_streams import ChangeStreams
 from wayline.gateway.keys import OPEN_TENANT, Caller, Scope
 from wayline.gateway.openapi import SCOPES_OF_CHECK
 from wayline.gateway.page_access import LOCAL_NAMES

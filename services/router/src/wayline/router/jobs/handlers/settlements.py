@@ -8,8 +8,8 @@ from wayline.chassis import Bus, Failpoint, reach
 from wayline.contracts import ids
 from wayline.contracts.budgets import Settled, SettleJob
 from wayline.router.jobs.families import Families
-from wayline.router.jobs.result_table import LatestResults
-from wayline.router.money.budget_table import Budgets
+from wayline.router.jobs.result_table import ResultTable
+from wayline.router.money.budget_table import BudgetTable
 from wayline.router.routes.session_caches import SessionCaches
 from wayline.router.routes.usage import Usage
 from wayline.router.sessions.turns import Turns
@@ -22,14 +22,14 @@ class SettlementHandlers:
     def __init__(
         self,
         bus: Bus,
-        budgets: Budgets,
+        budgets: BudgetTable,
         *,
         usage: Usage,
         session_caches: SessionCaches,
         turns: Turns,
         families: Families,
         ticket_lanes: TicketLanes,
-        latest: LatestResults,
+        latest: ResultTable,
     ) -> None:
         self._bus = bus
         self._budgets = budgets
@@ -42,12 +42,12 @@ class SettlementHandlers:
 
     async def on_settle(self, request: SettleJob) -> Settled:
         """Turn a job's reservation into its cost; remember what it used and left warm, and wake its session's next."""
-        settled = await self._budgets.on_settle(request)
-        if settled.settled:
+        settled = await self._budgets.settle(request.tenant, request.job_id, request.cost_usd, request.unsettled_usd)
+        if settled:
             self._ticket_lanes.note_end(request.tenant)
         # Also where it was settled before: the process that settled it may have died before it wrote this.
         await self._latest.end(request.tenant, request.result)
-        if request.used is not None and settled.settled:
+        if request.used is not None and settled:
             self._usage.note(request.tenant, request.used)
         if request.left_warm is not None:
             await self._session_caches.remember(request.tenant, request.left_warm, now=datetime.now(UTC))
@@ -56,7 +56,7 @@ class SettlementHandlers:
             await self._turns.end(request.tenant, request.job_id)
         if ids.is_child(request.job_id):
             await self._wake_parent(request.tenant, request.job_id)
-        return settled
+        return Settled(settled=settled)
 
     async def _wake_parent(self, tenant: str, job_id: str) -> None:
         """Queue the job that waits for a child whose end is in its log; also where it was settled before."""

@@ -10,7 +10,7 @@ from wayline.journal import JobLog, State
 from wayline.router.jobs.approvals import Approvals
 from wayline.router.jobs.families import Families
 from wayline.router.jobs.parked_signals import ParkedSignals, wakes
-from wayline.router.money.budget_table import Budgets
+from wayline.router.money.budget_table import BudgetTable
 from wayline.router.tenants.signal_share import SignalShare
 
 
@@ -20,7 +20,7 @@ class SignalHandlers:
     def __init__(
         self,
         bus: Bus,
-        budgets: Budgets,
+        budgets: BudgetTable,
         *,
         families: Families,
         signal_share: SignalShare,

@@ -12,14 +12,14 @@ from wayline.contracts.errors import Conflict
 from wayline.contracts.events import JobSubmitted
 from wayline.contracts.jobs import Failure, SubmitJob
 from wayline.journal import Fenced, JobLog, State, fold, run_result, send_result
-from wayline.router.admission.admission_table import Tables
-from wayline.router.admission.conditions import first_events, read_submission
+from wayline.router.admission import first_events, read_submission
 from wayline.router.jobs.first_records import FirstRecords
 from wayline.router.jobs.parked_signals import ParkedSignals
-from wayline.router.jobs.result_table import LatestResults
+from wayline.router.jobs.result_table import ResultTable
 from wayline.router.schedules.firings import Firings
 from wayline.router.sessions.accepted_order import AcceptedOrder
 from wayline.router.sessions.turns import Turns
+from wayline.router.tenants.known_tenants import KnownTenants
 from wayline.router.tenants.shares import TENANT_FULL, Shares
 from wayline.router.ticket_lanes import TicketLanes
 
@@ -35,21 +35,21 @@ class SubmissionHandlers:
     def __init__(
         self,
         bus: Bus,
-        tables: Tables,
+        tenants: KnownTenants,
         records: FirstRecords,
         *,
         shares: Shares,
         turns: Turns,
         ticket_lanes: TicketLanes,
         firings: Firings,
-        latest: LatestResults,
+        latest: ResultTable,
         parked_signals: ParkedSignals,
         accepted_order: AcceptedOrder,
     ) -> None:
         self._accepted_order = accepted_order
         self._parked_signals = parked_signals
         self._bus = bus
-        self._tables = tables
+        self._tenants = tenants
         self._records = records
         self._shares = shares
         self._turns = turns
@@ -64,7 +64,7 @@ class SubmissionHandlers:
             return await self._submitted(job, delivery)
 
     async def _submitted(self, job: SubmitJob, delivery: Delivery) -> list[Message]:
-        await self._tables.require_tenant(job.tenant)
+        await self._tenants.require_enabled(job.tenant)
         job_id = read_submission.job_id_of(job.job_id, delivery)
         self._warn_of_bare_id(job, delivery)
         read_submission.reply_to_of(job.tenant, delivery)
@@ -147,7 +147,7 @@ class SubmissionHandlers:
         record = first_events.refused(first, Failure(code=code, message=reason))
         if code == TENANT_FULL:
             record = first_events.refused(first_events.without_input(first), Failure(code=code, message=reason))
-        known = found.has_log and await self._tables.is_tenant(job.tenant)
+        known = found.has_log and await self._tenants.is_tenant(job.tenant)
         if not known or not await self._shares.may_store(job.tenant):
             job_ended = fold(record)
             await send_result(self._bus, job_ended)
