@@ -160,7 +160,7 @@ async def test_agents_are_saved_shown_and_retired(gateway: Running, others: Othe
     assert (saved.status_code, saved.json()) == (200, shown)
     assert others.asked == [PutAgent(tenant="default", name="critic", config=AGENT.config)]
     assert (await gateway.client.get("/v1/agents/critic")).json() == shown
-    assert (await gateway.client.get("/v1/agents")).json() == {"agents": [shown]}
+    assert (await gateway.client.get("/v1/agents")).json() == {"agents": [shown], "next_cursor": None}
     assert (await gateway.client.delete("/v1/agents/critic")).json() == {"deleted": True}
     assert (await gateway.client.get("/v1/agents/nobody")).json()["detail"] == "no agent 'nobody'"
 
@@ -297,7 +297,11 @@ async def test_budgets_are_saved_shown_and_taken_away(gateway: Running, others: 
     assert (saved.status_code, saved.json()) == (200, shown)
     assert others.asked == [PutBudget(tenant="default", name="month", config=BudgetConfig.model_validate(wanted))]
     assert (await gateway.client.get("/v1/budgets/month")).json() == shown
-    assert (await gateway.client.get("/v1/budgets")).json() == {"budgets": [shown], "job_budget_usd": "0.10"}
+    assert (await gateway.client.get("/v1/budgets")).json() == {
+        "budgets": [shown],
+        "job_budget_usd": "0.10",
+        "next_cursor": None,
+    }
     assert (await gateway.client.delete("/v1/budgets/month")).json() == {"deleted": True}
     missing = await gateway.client.get("/v1/budgets/year")
     assert (missing.status_code, missing.json()["detail"]) == (404, "no budget 'year'")

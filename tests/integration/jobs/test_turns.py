@@ -305,7 +305,7 @@ async def test_a_session_is_shown_over_http_with_what_its_turns_cost(session: Se
 
     listed = (await http.get("/v1/sessions", params={"agent": "talker"})).json()
     shown = (await http.get("/v1/sessions/a%2Fb%20c", params={"limit": 1})).json()
-    older = (await http.get("/v1/sessions/a%2Fb%20c", params={"before": shown["next_before"]})).json()
+    older = (await http.get("/v1/sessions/a%2Fb%20c", params={"cursor": shown["next_cursor"]})).json()
     busy = (await http.get("/v1/sessions/s1")).json()
     missing = await http.get("/v1/sessions/none")
 

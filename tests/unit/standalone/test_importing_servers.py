@@ -106,7 +106,7 @@ class Gateway:
     def __init__(self) -> None:
         self.saved: list[Any] = []
 
-    async def get(self, path: str) -> dict[str, Any]:
+    async def whole(self, path: str, name: str) -> dict[str, Any]:
         return {"servers": [{"name": "there", "config": {}}]}
 
     async def put(self, path: str, body: dict[str, Any], *, params: Any = None) -> None:

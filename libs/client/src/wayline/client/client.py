@@ -62,9 +62,16 @@ class Client:
             return await self._send("POST", path, files={"file": file}, data=body, params=params)
         return await self._send("POST", path, json=body, headers=headers, params=params)
 
-    async def put(self, path: str, body: Mapping[str, Any], *, params: Mapping[str, Any] | None = None) -> Any:
-        """Put a resource."""
-        return await self._send("PUT", path, json=body, params=params)
+    async def put(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        *,
+        params: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        """Put a resource; `headers`: `If-Match` or `If-None-Match`, where it is to be as it was read."""
+        return await self._send("PUT", path, json=body, params=params, headers=headers)
 
     async def patch(self, path: str, body: Mapping[str, Any]) -> Any:
         """Change some fields of a resource."""
@@ -83,6 +90,14 @@ class Client:
             cursor = page.get("next_cursor")
             if cursor is None:
                 return
+
+    async def whole(self, path: str, name: str, **params: Parameter) -> dict[str, Any]:
+        """Get a list whole: the first page of it, with what the others hold under `name`."""
+        whole: dict[str, Any] = {}
+        async for page in self.pages(path, **params):
+            whole = whole or {**page, name: []}
+            whole[name] += page[name]
+        return {**whole, "next_cursor": None}
 
     async def submit(self, job: Mapping[str, Any], *, wait_s: float | None = None) -> dict[str, Any]:
         """Submit a job; with `wait_s` the answer comes at its end, at the latest after so long."""

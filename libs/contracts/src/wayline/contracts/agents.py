@@ -234,7 +234,10 @@ class GetAgent(Request, subject="agents.get.{tenant}", replies=Agent):
 
 
 class ListAgents(Request, subject="agents.list.{tenant}", replies=AgentList):
-    """Ask for the newest version of every agent."""
+    """Ask for the newest version of every agent, or for some of them by name."""
+
+    after: str = Field(default="", description="Only those whose names come behind this.")
+    limit: int | None = Field(default=None, ge=1, description="So many at most; None: all.")
 
 
 class PutAgent(Request, subject="agents.put.{tenant}", replies=Agent):

@@ -201,6 +201,8 @@ class ModelDeleted(Frozen):
 class ListModels(Request, subject="models.list.{tenant}", replies=ModelList):
     """Ask for every model a tenant can use: the bundled catalogue and its own additions, which win."""
 
+    fresh: bool = Field(default=False, description="As the table has them now, also where they were read a moment ago.")
+
 
 class PutModel(Request, subject="models.put.{tenant}", replies=ModelCard):
     """Add a model to a tenant's catalogue, or say something else about one that is there."""

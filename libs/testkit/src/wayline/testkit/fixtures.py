@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 import pytest
+import pytest_asyncio
 
 from wayline.chassis import Bus, BusSettings
 from wayline.chassis.topology import Limits, declare
@@ -116,6 +117,23 @@ async def platform(
     """Make a bus and a database, on which the test starts services; a parameter gives the streams' limits."""
     async with Platform.open(guarded_nats, database, limits=getattr(request, "param", QUICK)) as platform:
         yield platform
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def module_platform(postgres_server: PostgresServer, server_dir: Path) -> AsyncIterator[Platform]:
+    """Make a bus and a database for all tests of a file, whose event loop is the file's too."""
+    database, seeds = await clone_with_tables(postgres_server), identity_seeds()
+    home = server_dir / f"module-{secrets.token_hex(4)}"
+    server = await NatsServer(home, config=config(home / "jetstream", seeds)).start()
+    guarded = Guarded(server, seeds)
+    try:
+        async with Platform.open(guarded, database) as platform:
+            yield platform
+        assert guarded.refusals() == []
+    finally:
+        await server.kill()
+        shutil.rmtree(home, ignore_errors=True)
+        await drop(database)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from pathlib import Path
 from wayline.chassis import BusSettings, Service, asks, connected
 from wayline.chassis.upload_quota import UploadQuota
 from wayline.contracts.mcp_clients import WatchResource
+from wayline.gateway.adapters.change_locks import ChangeLocks
 from wayline.gateway.adapters.http_server import HttpServer
 from wayline.gateway.adapters.keys import Keys
 from wayline.gateway.adapters.prompts import Prompts
@@ -77,6 +78,7 @@ def _http(settings: Settings, service: Service, store: Store, change_streams: Ch
         signals=Signals(service.bus, per_tenant_max=service.settings.signals_per_tenant_max),
         keys=keys,
         prompts=Prompts(store),
+        change_locks=ChangeLocks(store),
         router=RouterAnswers(service.bus),
         streams=streams,
         change_streams=change_streams,

@@ -26,6 +26,7 @@ Exception
         ├── NothingAsked       an MCP client answers what nobody asked it
         ├── Declined           the user of an MCP client answers no to what a tool asks
         ├── Empty              a document without content
+        ├── PreconditionFailed what If-Match or If-None-Match ask for does not hold
         └── WrongContentType   a body in a form that is not read here
 """
 
@@ -249,3 +250,11 @@ class WrongContentType(Reject):
 
     def __init__(self, *, found: str, wanted: str) -> None:
         super().__init__(f"the body is {found or 'of no stated type'}; send {wanted}")
+
+
+class PreconditionFailed(Reject):
+    """What If-Match or If-None-Match ask for does not hold, so nothing was changed."""
+
+    def __init__(self, why: str, *, tag: str | None) -> None:
+        super().__init__(why, code="precondition_failed", status=412)
+        self.tag = tag

@@ -28,6 +28,10 @@ SCOPES_OF_CHECK = "wayline_scopes"
 SCOPES = "x-wayline-scopes"
 """On an operation: the scopes of a key of which it needs one."""
 _PROBLEM = {"$ref": "#/components/schemas/HttpProblem"}
+_ETAG = {
+    "description": "Of what was saved, for `If-Match`: figures that change by themselves are not part of it.",
+    "schema": {"type": "string"},
+}
 _EVERYWHERE = (401, 403, 422, 500, 503)
 """No operation is free of these."""
 
@@ -35,6 +39,11 @@ _EVERYWHERE = (401, 403, 422, 500, 503)
 def fails(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the error answers of an operation."""
     return {status: _answer(status) for status in sorted({*statuses, *_EVERYWHERE})}
+
+
+def tags(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the answers of an operation that shows configuration, and of one that changes it where something fails."""
+    return {200: {"headers": {"ETag": _ETAG}}, **fails(*statuses)}
 
 
 def _answer(status: int) -> dict[str, Any]:

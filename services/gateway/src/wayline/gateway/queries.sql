@@ -49,6 +49,12 @@ UPDATE redrives SET forked = $3, already = $4, refused = $5, finished_at = now()
 SELECT redrive_id, fingerprint, redriven_by, jobs, forked, already, refused, begun_at, finished_at FROM redrives
 WHERE tenant = $1 ORDER BY begun_at DESC, redrive_id LIMIT $2;
 
+-- name: wait_for_change
+SET LOCAL lock_timeout = '10s';
+
+-- name: lock_change
+SELECT pg_advisory_xact_lock(hashtextextended($1, 0));
+
 -- name: find_key
 SELECT id, hash, tenant, name, scopes, user_id,
     last_used_at IS NULL OR last_used_at < now() - interval '1 minute' AS is_unused
@@ -78,7 +84,8 @@ SELECT id, tenant, name, scopes, user_id, created_at, expires_at, last_used_at, 
 -- name: list_keys
 SELECT id, tenant, name, scopes, user_id, created_at, expires_at, last_used_at, revoked_at FROM api_keys
 WHERE tenant = $1 AND ($2 OR (revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())))
-ORDER BY created_at DESC, id LIMIT $3;
+    AND ($4::timestamptz IS NULL OR (created_at, id) < ($4, $5))
+ORDER BY created_at DESC, id DESC LIMIT $3;
 
 -- name: keep_machine_key
 -- One that was revoked works again: the operator who starts the platform has the password of its database anyway.

@@ -237,13 +237,6 @@ SELECT DISTINCT ON (name) name, config ->> 'description' AS description FROM age
 WHERE tenant = $1 AND name = ANY ($2) AND retired_at IS NULL
 ORDER BY name, version DESC;
 
--- name: list_agents
-SELECT DISTINCT ON (name) name, version, config, inherits,
-    (SELECT settings FROM tenant_settings WHERE tenant = $1) AS settings
-FROM agents
-WHERE tenant = $1 AND retired_at IS NULL
-ORDER BY name, version DESC;
-
 -- name: page_of_agents
 SELECT DISTINCT ON (name) name, version, config, inherits,
     (SELECT settings FROM tenant_settings WHERE tenant = $1) AS settings

@@ -19,8 +19,6 @@ FRESH_S = 5.0
 STALE_MAX_S = 300.0
 """How long a cached key is accepted while Postgres is away: meanwhile no key can be revoked either."""
 REMEMBERED_MAX = 10_000
-LISTED_MAX = 1_000
-"""Keys in one list, the newest."""
 
 T = TypeVar("T")
 
@@ -99,9 +97,12 @@ class Keys:
         assert row is not None
         return KeyCreated(**_shown(row).model_dump(), key=secret)
 
-    async def listed(self, tenant: str, *, revoked: bool) -> list[Key]:
-        """List a tenant's keys, newest first; with `revoked` also those that no longer work."""
-        rows = await self._store.fetch(tenant, self._store.sql.list_keys, tenant, revoked, LISTED_MAX)
+    async def listed(
+        self, tenant: str, *, revoked: bool, limit: int, after: tuple[datetime, str] | None = None
+    ) -> list[Key]:
+        """List a tenant's keys, newest first; with `revoked` also those that no longer work. `after`: behind this."""
+        sql, place = self._store.sql.list_keys, after or (None, None)
+        rows = await self._store.fetch(tenant, sql, tenant, revoked, limit, *place)
         return [_shown(row) for row in rows]
 
     async def get(self, wanted: str) -> Key | None:

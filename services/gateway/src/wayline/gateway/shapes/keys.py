@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from wayline.contracts import ids
 from wayline.gateway.keys import SCOPES, Scope
+from wayline.gateway.paging import Paged
 from wayline.gateway.shapes.body import Body, Label
 
 
@@ -65,8 +66,8 @@ class KeyCreated(Key):
     key: str = Field(description="The whole key. Nothing can show it again.")
 
 
-class KeyList(BaseModel):
-    """API keys, newest first."""
+class KeyPage(Paged):
+    """A page of API keys, newest first."""
 
     keys: tuple[Key, ...]
 

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from wayline.contracts.errors import Reject
+from wayline.gateway.paging import Paged
 from wayline.gateway.shapes.body import ONE_LINE, TEXT_WITHOUT_NUL, Body
 
 ARGUMENTS_MAX: Final = 32
@@ -98,8 +99,8 @@ class Prompt(BaseModel):
     saved_at: datetime
 
 
-class PromptList(BaseModel):
-    """A tenant's prompts, by name."""
+class PromptPage(Paged):
+    """A page of a tenant's prompts, by name."""
 
     prompts: tuple[Prompt, ...]
 

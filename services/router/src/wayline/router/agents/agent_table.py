@@ -29,9 +29,9 @@ class AgentTable:
             raise NotFound("agent", name)
         return read_agent(name, row)
 
-    async def list(self, tenant: str) -> AgentList:
-        """Return the newest version of each agent."""
-        rows = await self._store.fetch(tenant, self._store.sql.list_agents, tenant)
+    async def list(self, tenant: str, *, after: str = "", limit: int | None = None) -> AgentList:
+        """Return the newest version of each agent by name, of those behind a name; None: all of these."""
+        rows = await self._store.fetch(tenant, self._store.sql.page_of_agents, tenant, after, limit)
         return AgentList(agents=tuple(read_agent(row["name"], row) for row in rows))
 
     async def pages(self, tenant: str) -> AsyncIterator[list[Agent]]:

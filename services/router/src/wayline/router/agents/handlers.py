@@ -43,8 +43,8 @@ class AgentHandlers:
         return await self._table.get(request.tenant, request.name)
 
     async def on_list(self, request: ListAgents) -> AgentList:
-        """Return the newest version of every agent."""
-        return await self._table.list(request.tenant)
+        """Return the newest version of each agent by name."""
+        return await self._table.list(request.tenant, after=request.after, limit=request.limit)
 
     async def on_put(self, request: PutAgent) -> Agent:
         """Save an agent that can do its work; what is pinned to it keeps the bytes of now."""

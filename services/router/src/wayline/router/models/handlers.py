@@ -16,6 +16,8 @@ class ModelHandlers:
 
     async def on_list(self, request: ListModels) -> ModelList:
         """Return every model that the tenant can use."""
+        if request.fresh:
+            return await self._catalogue.all_now(request.tenant)
         return await self._catalogue.all(request.tenant)
 
     async def on_put(self, request: PutModel) -> ModelCard:

@@ -34,13 +34,13 @@ def create_tenant(tenant: TenantName, as_json: AsJson = False) -> None:
 @tenants.command("list")
 def list_tenants(
     limit: Annotated[int, typer.Option(min=1, max=500)] = 100,
-    after: Annotated[str | None, typer.Option(help="next_after of the page before.")] = None,
+    cursor: Annotated[str | None, typer.Option(help="next_cursor of the page before.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """List all tenants, by name."""
     from wayline.standalone.terminal.list_views import tenants_table
 
-    answer(lambda client: client.get("/v1/tenants", limit=limit, after=after), as_json=as_json, draw=tenants_table)
+    answer(lambda client: client.get("/v1/tenants", limit=limit, cursor=cursor), as_json=as_json, draw=tenants_table)
 
 
 @tenants.command("show")
@@ -110,7 +110,7 @@ def list_keys(
     from wayline.standalone.terminal.list_views import keys_table
 
     answer(
-        lambda client: client.get("/v1/keys", tenant=tenant, revoked=str(revoked).lower()),
+        lambda client: client.whole("/v1/keys", "keys", tenant=tenant, revoked=str(revoked).lower()),
         as_json=as_json,
         draw=keys_table,
     )

@@ -22,7 +22,7 @@ def list_agents(as_json: AsJson = False) -> None:
     """List the newest version of every agent."""
     from wayline.standalone.terminal.list_views import agents_table
 
-    answer(lambda client: client.get("/v1/agents"), as_json=as_json, draw=agents_table)
+    answer(lambda client: client.whole("/v1/agents", "agents"), as_json=as_json, draw=agents_table)
 
 
 @agents.command("show")

@@ -33,7 +33,7 @@ def list_servers(as_json: AsJson = False) -> None:
     """List the servers with their state."""
     from wayline.standalone.terminal.server_views import servers_table
 
-    answer(lambda client: client.get("/v1/mcp/servers"), as_json=as_json, draw=servers_table)
+    answer(lambda client: client.whole("/v1/mcp/servers", "servers"), as_json=as_json, draw=servers_table)
 
 
 @app.command()
@@ -139,7 +139,7 @@ def _require_new(name: str, *, replace: bool, as_json: bool) -> None:
 
 def _saved_names(*, as_json: bool) -> set[str]:
     """Return the names of the tenant's own servers."""
-    listed = conversation(lambda client: client.get("/v1/mcp/servers"), as_json=as_json)["servers"]
+    listed = conversation(lambda client: client.whole("/v1/mcp/servers", "servers"), as_json=as_json)["servers"]
     return {server["name"] for server in listed if server["config"] is not None}
 
 

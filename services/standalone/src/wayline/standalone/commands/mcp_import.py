@@ -63,7 +63,7 @@ def _require_consent(plan: Sequence[server_config.Planned], *, yes: bool) -> Non
 async def _import_all(client: Any, plan: Sequence[server_config.Planned], *, replace: bool) -> list[dict[str, Any]]:
     from wayline.client import ApiError
 
-    saved = {server["name"] for server in (await client.get("/v1/mcp/servers"))["servers"]}
+    saved = {server["name"] for server in (await client.whole("/v1/mcp/servers", "servers"))["servers"]}
     done: list[dict[str, Any]] = []
     names: set[str] = set()
     for one in plan:

@@ -20,7 +20,7 @@ def list_models(as_json: AsJson = False) -> None:
     """List every model by provider and tier; an unknown price is shown as unknown."""
     from wayline.standalone.terminal.model_views import models_table
 
-    answer(lambda client: client.get("/v1/models"), as_json=as_json, draw=models_table)
+    answer(lambda client: client.whole("/v1/models", "models"), as_json=as_json, draw=models_table)
 
 
 @app.command("show")

@@ -42,7 +42,7 @@ def list_budgets(as_json: AsJson = False) -> None:
     """List every budget, and how much of it is used."""
     from wayline.standalone.terminal.money_views import budgets_table
 
-    answer(lambda client: client.get("/v1/budgets"), as_json=as_json, draw=budgets_table)
+    answer(lambda client: client.whole("/v1/budgets", "budgets"), as_json=as_json, draw=budgets_table)
 
 
 @budgets.command("set")

@@ -19,13 +19,15 @@ Name = Annotated[str, typer.Argument(help="What the schedule is called.")]
 @app.command("list")
 def list_schedules(
     limit: Annotated[int, typer.Option(min=1, max=200)] = 50,
-    after: Annotated[str | None, typer.Option(help="next_after of the page before.")] = None,
+    cursor: Annotated[str | None, typer.Option(help="next_cursor of the page before.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the schedules: when each fires next, and what became of its last firing."""
     from wayline.standalone.terminal.schedule_views import schedules_table
 
-    answer(lambda client: client.get("/v1/schedules", limit=limit, after=after), as_json=as_json, draw=schedules_table)
+    answer(
+        lambda client: client.get("/v1/schedules", limit=limit, cursor=cursor), as_json=as_json, draw=schedules_table
+    )
 
 
 @app.command()

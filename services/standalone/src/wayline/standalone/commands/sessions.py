@@ -36,14 +36,14 @@ def list_sessions(
 def show(
     session: SessionId,
     limit: Annotated[int, typer.Option(min=1, max=200, help="At most so many turns.")] = 20,
-    before: Annotated[int | None, typer.Option(min=1, help="next_before of the page before.")] = None,
+    cursor: Annotated[str | None, typer.Option(help="next_cursor of the page before.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what a session cost and is about, and its turns, newest first, each with its cost and its cached share."""
     from wayline.standalone.terminal.session_views import session_details
 
     answer(
-        lambda client: client.get(f"/v1/sessions/{quote(session, safe='')}", limit=limit, before=before),
+        lambda client: client.get(f"/v1/sessions/{quote(session, safe='')}", limit=limit, cursor=cursor),
         as_json=as_json,
         draw=session_details,
     )

@@ -18,7 +18,7 @@ def list_tools(context: typer.Context, as_json: AsJson = False) -> None:
         return
     from wayline.standalone.terminal.list_views import tools_table
 
-    answer(lambda client: client.get("/v1/tools"), as_json=as_json, draw=tools_table)
+    answer(lambda client: client.whole("/v1/tools", "tools"), as_json=as_json, draw=tools_table)
 
 
 @app.command("search")

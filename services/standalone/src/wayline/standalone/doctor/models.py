@@ -37,7 +37,10 @@ async def examine_models(settings: Settings, installation: Installation) -> Find
     try:
         async with Client(Address(url, os.environ.get("WAYLINE_API_KEY") or None)) as client:
             executors = (await client.get("/v1/providers"))["executors"]
-            models, agents = await client.get("/v1/models"), (await client.get("/v1/agents"))["agents"]
+            models, agents = (
+                await client.whole("/v1/models", "models"),
+                (await client.whole("/v1/agents", "agents"))["agents"],
+            )
     except ApiError as error:
         todo = "see the lines above; where keys are in use, set WAYLINE_API_KEY"
         yield note(ABOUT, f"the providers that executors can call are unknown: {error}", todo)

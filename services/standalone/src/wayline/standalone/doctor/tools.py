@@ -34,7 +34,7 @@ async def examine_tools(settings: Settings, installation: Installation) -> Findi
         return
     try:
         async with Client(Address.from_environment()) as client:
-            listed = await client.get("/v1/tools")
+            listed = await client.whole("/v1/tools", "tools")
     except ApiError as error:
         yield warning("tools", f"could not be listed: {error}", "check that the tool registry runs")
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, TypeAlias
 
 import structlog
@@ -13,7 +14,8 @@ from wayline.contracts.tenants import GetTenant, Tenant
 from wayline.gateway.errors import Forbidden
 from wayline.gateway.handlers.shared.dependencies import Admin, GatewayDependency, acting_as, require_operator_for
 from wayline.gateway.openapi import fails
-from wayline.gateway.shapes.keys import KeyBody, KeyCreated, KeyList, KeyRevoked
+from wayline.gateway.paging import PageCursor, PageLimit, after_cursor, first_page, wrong_cursor
+from wayline.gateway.shapes.keys import KeyBody, KeyCreated, KeyPage, KeyRevoked
 from wayline.gateway.strict_json import StrictRoute
 
 log = structlog.get_logger()
@@ -56,17 +58,31 @@ async def create_key(body: KeyBody, gateway: GatewayDependency, caller: Admin) -
     return created
 
 
-@router.get("", responses=fails())
+@router.get("", responses=fails(400))
 async def list_keys(
+    *,
     gateway: GatewayDependency,
     caller: Admin,
     tenant: TenantQuery = None,
     revoked: Annotated[bool, Query(description="Also those that were revoked or have expired.")] = False,
-) -> KeyList:
-    """List a tenant's API keys, newest first, without their secrets."""
+    limit: PageLimit = 100,
+    cursor: PageCursor = None,
+) -> KeyPage:
+    """Page through a tenant's API keys, newest first, without their secrets."""
     wanted = tenant or caller.tenant
     require_operator_for(caller, wanted)
-    return KeyList(keys=tuple(await gateway.keys.listed(wanted, revoked=revoked)))
+    after = None if cursor is None else _place(cursor)
+    found = await gateway.keys.listed(wanted, revoked=revoked, limit=limit + 1, after=after)
+    page = first_page(found, limit=limit, key=lambda key: f"{key.created_at.isoformat()} {key.id}")
+    return KeyPage(keys=page.items, next_cursor=page.next_cursor)
+
+
+def _place(cursor: str) -> tuple[datetime, str]:
+    at, _, key_id = after_cursor(cursor).partition(" ")
+    try:
+        return datetime.fromisoformat(at), key_id
+    except ValueError:
+        raise wrong_cursor(cursor) from None
 
 
 @router.delete("/{key_id}", responses=fails(404))

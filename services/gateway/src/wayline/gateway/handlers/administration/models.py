@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
 from typing import Annotated, Any, TypeAlias
 
-from fastapi import APIRouter, Body, Path
+from fastapi import APIRouter, Body, Path, Response
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from wayline.contracts.errors import NotFound, Reject
@@ -23,9 +24,13 @@ from wayline.contracts.models import (
     ProviderList,
     PutModel,
 )
+from wayline.gateway.conditions import Condition, IfUnchanged, entity_tag
+from wayline.gateway.handlers.shared.changing import changing, tagged
 from wayline.gateway.handlers.shared.deleting import was_there
-from wayline.gateway.handlers.shared.dependencies import Admin, GatewayDependency, Reader
-from wayline.gateway.openapi import fails
+from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, GatewayDependency, Reader
+from wayline.gateway.keys import Caller
+from wayline.gateway.openapi import fails, tags
+from wayline.gateway.paging import PageCursor, Paged, PageLimit, page_in_order
 from wayline.gateway.problems import InvalidBody
 from wayline.gateway.strict_json import StrictRoute
 
@@ -72,10 +77,22 @@ ModelPath: TypeAlias = Annotated[
 CardBody: TypeAlias = Annotated[ModelCard, BeforeValidator(_strictly), Body(examples=[EXAMPLE])]
 
 
-@router.get("/models", responses=fails())
-async def list_models(gateway: GatewayDependency, caller: Reader) -> ModelList:
-    """Return every model, bundled ones and the tenant's own, in each tier the preferred ones first."""
-    return await gateway.bus.ask(ListModels(tenant=caller.tenant), ModelList)
+class ModelPage(ModelList, Paged):
+    """A page of the models that a tenant can use."""
+
+
+@router.get("/models", responses=fails(400))
+async def list_models(
+    gateway: GatewayDependency, caller: Reader, limit: PageLimit = 100, cursor: PageCursor = None
+) -> ModelPage:
+    """Page through the models, bundled ones and the tenant's own, in each tier the preferred ones first.
+
+    `usable`, `own` and `image_models` are whole on every page.
+    """
+    found = await gateway.bus.ask(ListModels(tenant=caller.tenant), ModelList)
+    page = page_in_order(found.models, limit=limit, cursor=cursor, key=lambda card: card.name)
+    rest = {name: getattr(found, name) for name in ("usable", "own", "image_models")}
+    return ModelPage(models=page.items, next_cursor=page.next_cursor, **rest)
 
 
 @router.get("/providers", responses=fails())
@@ -87,31 +104,60 @@ async def list_providers(gateway: GatewayDependency, caller: Reader) -> Provider
     return Providers(providers=tuple(shared), executors=tuple(executors))
 
 
-@router.get("/models/{provider}/{model:path}", responses=fails(404))
-async def get_model(provider: ProviderPath, model: ModelPath, gateway: GatewayDependency, caller: Reader) -> ModelCard:
+@router.get("/models/{provider}/{model:path}", responses=tags(404))
+async def get_model(
+    provider: ProviderPath, model: ModelPath, gateway: GatewayDependency, caller: Reader, response: Response
+) -> ModelCard:
     """Return one model: what it can do and what it costs; prices of null are unknown, not zero."""
-    found = await gateway.bus.ask(ListModels(tenant=caller.tenant), ModelList)
-    name = f"{provider}/{model}"
+    card = await _card(gateway, caller, f"{provider}/{model}")
+    return tagged(response, card, _tag(card))
+
+
+async def _card(gateway: Gateway, caller: Caller, name: str, *, fresh: bool = False) -> ModelCard:
+    found = await gateway.bus.ask(ListModels(tenant=caller.tenant, fresh=fresh), ModelList)
     for card in found.models:
         if card.name == name:
             return card
     raise NotFound("model", name)
 
 
-@router.put("/models/{provider}/{model:path}", responses=fails(400, 404, 409, 413))
+def _tag(card: ModelCard) -> str:
+    # Prices of certain hours are shown as those of now: they change by themselves.
+    hourly = card.prices is not None and bool(card.prices.when)
+    return entity_tag(card.model_dump(mode="json", exclude={"prices"} if hourly else set()))
+
+
+def _changing(gateway: Gateway, caller: Caller, name: str, condition: Condition) -> AbstractAsyncContextManager[None]:
+    async def present() -> str:
+        return _tag(await _card(gateway, caller, name, fresh=True))
+
+    return changing(gateway, caller, "model", name, condition=condition, present=present)
+
+
+@router.put("/models/{provider}/{model:path}", responses=tags(400, 404, 409, 412, 413))
 async def put_model(
-    provider: ProviderPath, model: ModelPath, card: CardBody, gateway: GatewayDependency, caller: Admin
+    *,
+    provider: ProviderPath,
+    model: ModelPath,
+    card: CardBody,
+    gateway: GatewayDependency,
+    caller: Admin,
+    condition: IfUnchanged,
+    response: Response,
 ) -> ModelCard:
     """Add a model of the tenant's own, or replace a bundled card for the tenant; new jobs see it at once."""
     if (card.provider, card.model) != (provider, model):
         raise Reject(f"the path names {provider}/{model}, the body {card.name}", code="invalid_request", status=422)
-    return await gateway.bus.ask(PutModel(tenant=caller.tenant, card=card), ModelCard)
+    async with _changing(gateway, caller, card.name, condition):
+        saved = await gateway.bus.ask(PutModel(tenant=caller.tenant, card=card), ModelCard)
+    return tagged(response, saved, _tag(saved))
 
 
-@router.delete("/models/{provider}/{model:path}", responses=fails(404))
+@router.delete("/models/{provider}/{model:path}", responses=fails(404, 412))
 async def delete_model(
-    provider: ProviderPath, model: ModelPath, gateway: GatewayDependency, caller: Admin
+    provider: ProviderPath, model: ModelPath, gateway: GatewayDependency, caller: Admin, condition: IfUnchanged
 ) -> ModelDeleted:
     """Remove a model card of the tenant's own; a bundled model of that name is visible again."""
-    deleted = await gateway.bus.ask(DeleteModel(tenant=caller.tenant, provider=provider, model=model), ModelDeleted)
+    async with _changing(gateway, caller, f"{provider}/{model}", condition):
+        deleted = await gateway.bus.ask(DeleteModel(tenant=caller.tenant, provider=provider, model=model), ModelDeleted)
     return was_there(deleted, "model of the tenant's own", f"{provider}/{model}")

@@ -22,6 +22,7 @@ from wayline.contracts.tenants import (
 )
 from wayline.gateway.handlers.shared.dependencies import GatewayDependency, Operator, Reader
 from wayline.gateway.openapi import fails
+from wayline.gateway.paging import PageCursor, Paged, after_cursor, cursor_of
 from wayline.gateway.shapes.body import ONE_LINE, Body
 from wayline.gateway.strict_json import StrictRoute
 
@@ -38,6 +39,12 @@ class TenantBody(Body):
     tenant: ids.Tenant
 
 
+class TenantPage(Paged):
+    """A page of tenants, by name."""
+
+    tenants: tuple[Tenant, ...]
+
+
 class DisableBody(Body):
     """The reason why a tenant is disabled, shown to its callers."""
 
@@ -52,15 +59,18 @@ async def create_tenant(body: TenantBody, gateway: GatewayDependency, caller: Op
     return created
 
 
-@router.get("", responses=fails())
+@router.get("", responses=fails(400))
 async def list_tenants(
     gateway: GatewayDependency,
     caller: Operator,
     limit: Annotated[int, Query(ge=1, le=TENANTS_LISTED_MAX)] = 100,
-    after: Annotated[str, Query(pattern=r"^[a-z0-9-]{0,64}$", description="`next_after` of the page before.")] = "",
-) -> TenantList:
+    cursor: PageCursor = None,
+) -> TenantPage:
     """Page through all tenants, by name."""
-    return await gateway.bus.ask(ListTenants(tenant=caller.tenant, limit=limit, after=after), TenantList)
+    after = "" if cursor is None else after_cursor(cursor)
+    found = await gateway.bus.ask(ListTenants(tenant=caller.tenant, limit=limit, after=after), TenantList)
+    more = None if found.next_after is None else cursor_of(found.next_after)
+    return TenantPage(tenants=found.tenants, next_cursor=more)
 
 
 @router.get("/{tenant}", responses=fails(404))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
 from hashlib import sha256
 from typing import Annotated, TypeAlias
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Response
 
 from wayline.contracts import ids
 from wayline.contracts.jobs import Status
@@ -23,11 +24,14 @@ from wayline.contracts.schedules import (
     ScheduleDeleted,
     ScheduleList,
 )
+from wayline.gateway.conditions import Condition, IfUnchanged, entity_tag
 from wayline.gateway.handlers.jobs.jobs import IdempotencyKey
+from wayline.gateway.handlers.shared.changing import ALWAYS, changing, tagged
 from wayline.gateway.handlers.shared.deleting import was_there
-from wayline.gateway.handlers.shared.dependencies import Admin, GatewayDependency, Reader, Writer, acting_as
+from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, GatewayDependency, Reader, Writer, acting_as
 from wayline.gateway.keys import Caller
-from wayline.gateway.openapi import fails
+from wayline.gateway.openapi import fails, tags
+from wayline.gateway.paging import PageCursor, Paged, after_cursor, cursor_of
 from wayline.gateway.shapes.jobs import Accepted, links
 from wayline.gateway.strict_json import StrictRoute
 
@@ -36,43 +40,80 @@ router = APIRouter(prefix="/v1/schedules", tags=["schedules"], route_class=Stric
 SchedulePath: TypeAlias = Annotated[str, Path(pattern=ids.NAME_PATTERN, examples=["morning"])]
 
 
-@router.get("", responses=fails())
+class SchedulePage(Paged):
+    """A page of schedules by name."""
+
+    schedules: tuple[Schedule, ...]
+
+
+@router.get("", responses=fails(400))
 async def list_schedules(
     gateway: GatewayDependency,
     caller: Reader,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
-    after: Annotated[str, Query(pattern=r"^[a-z0-9_-]{0,64}$", description="`next_after` of the page before.")] = "",
-) -> ScheduleList:
-    """Page through the schedules, by name: each with its next moments and what became of the last one."""
-    return await gateway.bus.ask(ListSchedules(tenant=caller.tenant, limit=limit, after=after), ScheduleList)
+    cursor: PageCursor = None,
+) -> SchedulePage:
+    """Page through the schedules, by name: each with its next moments and its last firing."""
+    after = "" if cursor is None else after_cursor(cursor)
+    found = await gateway.bus.ask(ListSchedules(tenant=caller.tenant, limit=limit, after=after), ScheduleList)
+    more = None if found.next_after is None else cursor_of(found.next_after)
+    return SchedulePage(schedules=found.schedules, next_cursor=more)
 
 
-@router.get("/{name}", responses=fails(404))
+@router.get("/{name}", responses=tags(404))
 async def get_schedule(
     name: SchedulePath,
     gateway: GatewayDependency,
     caller: Reader,
+    response: Response,
     limit: Annotated[int, Query(ge=0, le=FIRINGS_SHOWN_MAX, description="Of its last firings.")] = 10,
 ) -> Schedule:
     """Return a schedule: its next moments, and its last firings with their jobs, newest first."""
-    return await gateway.bus.ask(GetSchedule(tenant=caller.tenant, name=name, limit=limit), Schedule)
+    found = await gateway.bus.ask(GetSchedule(tenant=caller.tenant, name=name, limit=limit), Schedule)
+    return tagged(response, found, _tag(found))
+
+
+def _tag(schedule: Schedule) -> str:
+    # Created again it has the same version.
+    saved = schedule.model_dump(mode="json", include={*ScheduleConfig.model_fields, "name", "version", "created_at"})
+    return entity_tag(saved)
+
+
+def _changing(
+    gateway: Gateway, caller: Caller, name: str, condition: Condition = ALWAYS
+) -> AbstractAsyncContextManager[None]:
+    async def present() -> str:
+        return _tag(await gateway.bus.ask(GetSchedule(tenant=caller.tenant, name=name, limit=0), Schedule))
+
+    return changing(gateway, caller, "schedule", name, condition=condition, present=present)
 
 
 @router.post("/{name}", status_code=201, responses=fails(404, 409, 413))
 async def create_schedule(
-    name: SchedulePath, config: ScheduleConfig, gateway: GatewayDependency, caller: Admin
+    name: SchedulePath, config: ScheduleConfig, gateway: GatewayDependency, caller: Admin, response: Response
 ) -> Schedule:
     """Create a schedule. 409: there is one of this name."""
     asked = PutSchedule(tenant=caller.tenant, name=name, config=_of(caller, config), create=True)
-    return await gateway.bus.ask(asked, Schedule)
+    async with _changing(gateway, caller, name):
+        created = await gateway.bus.ask(asked, Schedule)
+    return tagged(response, created, _tag(created))
 
 
-@router.put("/{name}", responses=fails(404, 409, 413))
+@router.put("/{name}", responses=tags(404, 409, 412, 413))
 async def put_schedule(
-    name: SchedulePath, config: ScheduleConfig, gateway: GatewayDependency, caller: Admin
+    *,
+    name: SchedulePath,
+    config: ScheduleConfig,
+    gateway: GatewayDependency,
+    caller: Admin,
+    condition: IfUnchanged,
+    response: Response,
 ) -> Schedule:
     """Save a schedule: a change plans anew from now on, the same again changes nothing."""
-    return await gateway.bus.ask(PutSchedule(tenant=caller.tenant, name=name, config=_of(caller, config)), Schedule)
+    async with _changing(gateway, caller, name, condition):
+        asked = PutSchedule(tenant=caller.tenant, name=name, config=_of(caller, config))
+        saved = await gateway.bus.ask(asked, Schedule)
+    return tagged(response, saved, _tag(saved))
 
 
 def _of(caller: Caller, config: ScheduleConfig) -> ScheduleConfig:
@@ -83,16 +124,21 @@ def _of(caller: Caller, config: ScheduleConfig) -> ScheduleConfig:
     return config.model_copy(update={"job": config.job.model_copy(update={"user_id": user_id})})
 
 
+async def _enable(gateway: Gateway, caller: Caller, name: str, *, enabled: bool) -> Schedule:
+    async with _changing(gateway, caller, name):
+        return await gateway.bus.ask(EnableSchedule(tenant=caller.tenant, name=name, enabled=enabled), Schedule)
+
+
 @router.post("/{name}/enable", responses=fails(404))
 async def enable_schedule(name: SchedulePath, gateway: GatewayDependency, caller: Admin) -> Schedule:
     """Enable a schedule: it plans from now on."""
-    return await gateway.bus.ask(EnableSchedule(tenant=caller.tenant, name=name, enabled=True), Schedule)
+    return await _enable(gateway, caller, name, enabled=True)
 
 
 @router.post("/{name}/disable", responses=fails(404))
 async def disable_schedule(name: SchedulePath, gateway: GatewayDependency, caller: Admin) -> Schedule:
     """Disable a schedule: it is kept and fires no more."""
-    return await gateway.bus.ask(EnableSchedule(tenant=caller.tenant, name=name, enabled=False), Schedule)
+    return await _enable(gateway, caller, name, enabled=False)
 
 
 @router.post("/{name}/run", status_code=202, responses=fails(404, 429))
@@ -107,9 +153,11 @@ async def run_schedule(
     return Accepted(job_id=job_id, status=Status.QUEUED, links=links(job_id))
 
 
-@router.delete("/{name}", responses=fails(404))
-async def delete_schedule(name: SchedulePath, gateway: GatewayDependency, caller: Admin) -> ScheduleDeleted:
+@router.delete("/{name}", responses=fails(404, 412))
+async def delete_schedule(
+    name: SchedulePath, gateway: GatewayDependency, caller: Admin, condition: IfUnchanged
+) -> ScheduleDeleted:
     """Delete a schedule: it fires no more. The jobs that it has submitted go on."""
-    return was_there(
-        await gateway.bus.ask(DeleteSchedule(tenant=caller.tenant, name=name), ScheduleDeleted), "schedule", name
-    )
+    async with _changing(gateway, caller, name, condition):
+        deleted = await gateway.bus.ask(DeleteSchedule(tenant=caller.tenant, name=name), ScheduleDeleted)
+    return was_there(deleted, "schedule", name)

@@ -26,6 +26,7 @@ from wayline.gateway.handlers.shared.deleting import was_there
 from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader, Writer
 from wayline.gateway.handlers.shared.read_job import read_job
 from wayline.gateway.openapi import fails
+from wayline.gateway.paging import Paged
 from wayline.gateway.parameters import Cursor
 from wayline.gateway.shapes.body import ONE_LINE
 from wayline.gateway.shapes.jobs import linked
@@ -48,12 +49,11 @@ class TurnView(BaseModel):
     job: JobView
 
 
-class SessionView(Session):
-    """A session with some of its turns, newest first; `next_before` asks for more."""
+class SessionView(Session, Paged):
+    """A session with a page of its turns, newest first."""
 
     busy_with: str | None = Field(description="The first job of it that has not ended; null: it is idle.")
     page: tuple[TurnView, ...]
-    next_before: int | None
     context: WorkingContext = Field(
         description="What it is about: the entities that its tools declared, and its tools, as its last job knows them."
     )
@@ -87,19 +87,22 @@ async def get_session(
     gateway: GatewayDependency,
     caller: Reader,
     limit: Annotated[int, Query(ge=1, le=TURNS_PAGE_MAX)] = 50,
-    before: Annotated[int | None, Query(ge=1, description="`next_before` of the page before.")] = None,
+    cursor: Annotated[
+        str | None, Query(pattern=r"^[1-9][0-9]{0,9}$", description="`next_cursor` of the page before.")
+    ] = None,
 ) -> SessionView:
     """Return a session and its turns, newest first: each job with its status, its cost and what its caches saved."""
-    asked = GetSession(tenant=caller.tenant, session_id=session_id, limit=limit, before=before)
+    asked = GetSession(tenant=caller.tenant, session_id=session_id, limit=limit, before=int(cursor) if cursor else None)
     found = await gateway.bus.ask(asked, SessionTurns)
     jobs = await _jobs(gateway, caller.tenant, [turn.job_id for turn in found.page])
     page = tuple(TurnView(number=turn.number, after=turn.after, job=jobs[turn.job_id]) for turn in found.page)
     shown: dict[str, Any] = {
         "page": page,
+        "next_cursor": None if found.next_before is None else str(found.next_before),
         "context": await _context(gateway, caller.tenant, found.tail_job),
         **await _costs(gateway, caller.tenant, found),
     }
-    return SessionView.model_validate({**found.model_dump(exclude={"page"}), **shown})
+    return SessionView.model_validate({**found.model_dump(exclude={"page", "next_before"}), **shown})
 
 
 async def _costs(gateway: Gateway, tenant: str, session: Session) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from opentelemetry import trace
 
 from wayline.chassis import Bus
 from wayline.chassis.claim_check.claims import MESSAGE_MAX
+from wayline.gateway.adapters.change_locks import ChangeLocks
 from wayline.gateway.adapters.keys import Keys
 from wayline.gateway.adapters.prompts import Prompts
 from wayline.gateway.adapters.queue_places import QueueWatch
@@ -42,6 +43,7 @@ class Gateway:
     signals: Signals
     keys: Keys
     prompts: Prompts
+    change_locks: ChangeLocks
     router: RouterAnswers
     streams: EventStreams
     change_streams: ChangeStreams

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
 from typing import Annotated, TypeAlias
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Response
 
 from wayline.contracts import ids
 from wayline.contracts.agents import (
@@ -21,10 +22,14 @@ from wayline.contracts.agents import (
 from wayline.contracts.errors import NotFound, WaylineError
 from wayline.contracts.jobs import GetLatestRun, RunResult
 from wayline.contracts.tools import ListTools, ToolList
+from wayline.gateway.conditions import Condition, IfUnchanged, entity_tag
+from wayline.gateway.handlers.shared.changing import ALWAYS, changing, tagged
 from wayline.gateway.handlers.shared.deleting import was_there
 from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, GatewayDependency, Reader, acting_as
 from wayline.gateway.handlers.shared.read_job import read_job
-from wayline.gateway.openapi import fails
+from wayline.gateway.keys import Caller
+from wayline.gateway.openapi import fails, tags
+from wayline.gateway.paging import PageCursor, Paged, PageLimit, after_cursor, behind, page_of
 from wayline.gateway.shapes.jobs import links
 from wayline.gateway.strict_json import StrictRoute
 from wayline.gateway.tool_warnings import unknown_tools
@@ -34,16 +39,30 @@ router = APIRouter(prefix="/v1", tags=["agents"], route_class=StrictRoute)
 AgentPath: TypeAlias = Annotated[str, Path(pattern=ids.NAME_PATTERN, examples=["assistant"])]
 
 
-@router.get("/agents", responses=fails())
-async def list_agents(gateway: GatewayDependency, caller: Reader) -> AgentList:
-    """Return the newest version of every agent."""
-    return await gateway.bus.ask(ListAgents(tenant=caller.tenant), AgentList)
+class AgentPage(AgentList, Paged):
+    """A page of the newest versions of agents, by name."""
 
 
-@router.get("/agents/{name}", responses=fails(404))
-async def get_agent(name: AgentPath, gateway: GatewayDependency, caller: Reader) -> Agent:
+class ToolPage(ToolList, Paged):
+    """A page of the tools that agents may use, by name."""
+
+
+@router.get("/agents", responses=fails(400))
+async def list_agents(
+    gateway: GatewayDependency, caller: Reader, limit: PageLimit = 100, cursor: PageCursor = None
+) -> AgentPage:
+    """Page through the agents, by name: the newest version of each."""
+    after = "" if cursor is None else after_cursor(cursor)
+    found = await gateway.bus.ask(ListAgents(tenant=caller.tenant, after=after, limit=limit + 1), AgentList)
+    page = behind(found.agents, after, limit=limit, key=lambda agent: agent.name)
+    return AgentPage(agents=page.items, next_cursor=page.next_cursor)
+
+
+@router.get("/agents/{name}", responses=tags(404))
+async def get_agent(name: AgentPath, gateway: GatewayDependency, caller: Reader, response: Response) -> Agent:
     """Return the newest version of an agent."""
-    return await gateway.bus.ask(GetAgent(tenant=caller.tenant, name=name), Agent)
+    found = await gateway.bus.ask(GetAgent(tenant=caller.tenant, name=name), Agent)
+    return tagged(response, found, _tag(found))
 
 
 @router.get("/agents/{name}/latest", responses=fails(404))
@@ -74,11 +93,34 @@ async def _as_it_is(gateway: Gateway, tenant: str, kept: RunResult) -> RunResult
     return kept if found is None else found.model_copy(update={"accepted_at": kept.accepted_at})
 
 
-@router.put("/agents/{name}", responses=fails(400, 409, 413))
-async def put_agent(name: AgentPath, config: AgentConfig, gateway: GatewayDependency, caller: Admin) -> Agent:
+@router.put("/agents/{name}", responses=tags(400, 409, 412, 413))
+async def put_agent(
+    *,
+    name: AgentPath,
+    config: AgentConfig,
+    gateway: GatewayDependency,
+    caller: Admin,
+    condition: IfUnchanged,
+    response: Response,
+) -> Agent:
     """Save an agent: a change is a new version, and a running job keeps the one it began with."""
-    saved = await gateway.bus.ask(PutAgent(tenant=caller.tenant, name=name, config=config), Agent)
-    return saved.model_copy(update={"warnings": (*saved.warnings, *await _about_tools(config, gateway, caller.tenant))})
+    async with _changing(gateway, caller, name, condition):
+        saved = await gateway.bus.ask(PutAgent(tenant=caller.tenant, name=name, config=config), Agent)
+    warnings = (*saved.warnings, *await _about_tools(config, gateway, caller.tenant))
+    return tagged(response, saved.model_copy(update={"warnings": warnings}), _tag(saved))
+
+
+def _changing(
+    gateway: Gateway, caller: Caller, name: str, condition: Condition = ALWAYS
+) -> AbstractAsyncContextManager[None]:
+    async def present() -> str:
+        return _tag(await gateway.bus.ask(GetAgent(tenant=caller.tenant, name=name), Agent))
+
+    return changing(gateway, caller, "agent", name, condition=condition, present=present)
+
+
+def _tag(agent: Agent) -> str:
+    return entity_tag(agent.model_dump(mode="json", exclude={"warnings"}))
 
 
 async def _about_tools(config: AgentConfig, gateway: GatewayDependency, tenant: str) -> tuple[str, ...]:
@@ -93,21 +135,28 @@ async def _about_tools(config: AgentConfig, gateway: GatewayDependency, tenant: 
     return unknown_tools(config.tools, there)
 
 
-@router.delete("/agents/{name}", responses=fails(404, 409))
-async def delete_agent(name: AgentPath, gateway: GatewayDependency, caller: Admin) -> Deleted:
+@router.delete("/agents/{name}", responses=fails(404, 409, 412))
+async def delete_agent(name: AgentPath, gateway: GatewayDependency, caller: Admin, condition: IfUnchanged) -> Deleted:
     """Delete an agent: jobs that began with it go on, new ones are refused."""
-    deleted = await gateway.bus.ask(DeleteAgent(tenant=caller.tenant, name=name), Deleted)
+    async with _changing(gateway, caller, name, condition):
+        deleted = await gateway.bus.ask(DeleteAgent(tenant=caller.tenant, name=name), Deleted)
     gateway.router.forget_agent(caller.tenant, name)
     return was_there(deleted, "agent", name)
 
 
-@router.post("/agents/{name}/restore", responses=fails(404))
-async def restore_agent(name: AgentPath, gateway: GatewayDependency, caller: Admin) -> Agent:
+@router.post("/agents/{name}/restore", responses=tags(404))
+async def restore_agent(name: AgentPath, gateway: GatewayDependency, caller: Admin, response: Response) -> Agent:
     """Bring an agent back: a bundled one as it was delivered, any other as it was last saved."""
-    return await gateway.bus.ask(RestoreAgent(tenant=caller.tenant, name=name), Agent)
+    async with _changing(gateway, caller, name):
+        restored = await gateway.bus.ask(RestoreAgent(tenant=caller.tenant, name=name), Agent)
+    return tagged(response, restored, _tag(restored))
 
 
-@router.get("/tools", responses=fails())
-async def list_tools(gateway: GatewayDependency, caller: Reader) -> ToolList:
-    """Return every tool an agent may use, with its schema and what repeating it would do."""
-    return await gateway.bus.ask(ListTools(tenant=caller.tenant), ToolList)
+@router.get("/tools", responses=fails(400))
+async def list_tools(
+    gateway: GatewayDependency, caller: Reader, limit: PageLimit = 100, cursor: PageCursor = None
+) -> ToolPage:
+    """Page through the tools that agents may use, by name: each with its schema and what repeating it would do."""
+    found = await gateway.bus.ask(ListTools(tenant=caller.tenant), ToolList)
+    page = page_of(found.tools, limit=limit, cursor=cursor, key=lambda tool: tool.name)
+    return ToolPage(tools=page.items, away=found.away, missing=found.missing, next_cursor=page.next_cursor)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
 from typing import Annotated, TypeAlias
 
-from fastapi import APIRouter, Body, Path, Query
+from fastapi import APIRouter, Body, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from wayline.contracts.mcp_servers import (
@@ -24,9 +25,13 @@ from wayline.contracts.mcp_servers import (
     TryServer,
 )
 from wayline.contracts.server_config import ServerConfig
+from wayline.gateway.conditions import Condition, IfUnchanged, entity_tag
+from wayline.gateway.handlers.shared.changing import ALWAYS, changing, tagged
 from wayline.gateway.handlers.shared.deleting import was_there
-from wayline.gateway.handlers.shared.dependencies import Admin, GatewayDependency, Reader
-from wayline.gateway.openapi import fails
+from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, GatewayDependency, Reader
+from wayline.gateway.keys import Caller
+from wayline.gateway.openapi import fails, tags
+from wayline.gateway.paging import PageCursor, Paged, PageLimit, page_of
 from wayline.gateway.strict_json import StrictRoute
 
 router = APIRouter(prefix="/v1/mcp", tags=["mcp servers"], route_class=StrictRoute)
@@ -79,10 +84,18 @@ class Approval(BaseModel):
 ConfigBody: TypeAlias = Annotated[ServerConfig, Body(examples=[EXAMPLE])]
 
 
-@router.get("/servers", responses=fails())
-async def list_servers(gateway: GatewayDependency, caller: Reader) -> ServerList:
-    """Return every server with its state; values of secrets are masked."""
-    return await gateway.bus.ask(ListServers(tenant=caller.tenant), ServerList)
+class ServerPage(ServerList, Paged):
+    """A page of the servers that a tenant's agents can use, by name."""
+
+
+@router.get("/servers", responses=fails(400))
+async def list_servers(
+    gateway: GatewayDependency, caller: Reader, limit: PageLimit = 100, cursor: PageCursor = None
+) -> ServerPage:
+    """Page through the servers, by name, each with its state; values of secrets are masked."""
+    found = await gateway.bus.ask(ListServers(tenant=caller.tenant), ServerList)
+    page = page_of(found.servers, limit=limit, cursor=cursor, key=lambda server: server.name)
+    return ServerPage(servers=page.items, next_cursor=page.next_cursor)
 
 
 @router.post("/servers/test", responses=fails(400, 409, 413, 429))
@@ -101,10 +114,27 @@ async def test_server(name: NamePath, gateway: GatewayDependency, caller: Admin)
     return await gateway.bus.ask(request, ServerReport, timeout_s=TRY_WITHIN_S)
 
 
-@router.get("/servers/{name}", responses=fails(404))
-async def get_server(name: NamePath, gateway: GatewayDependency, caller: Reader, tool: ToolQuery = ()) -> ServerView:
+@router.get("/servers/{name}", responses=tags(404))
+async def get_server(
+    name: NamePath, gateway: GatewayDependency, caller: Reader, response: Response, tool: ToolQuery = ()
+) -> ServerView:
     """Return one server with definitions that wait for approval, at most 100; values of secrets are masked."""
-    return await gateway.bus.ask(GetServer(tenant=caller.tenant, name=name, tools=tool), ServerView)
+    found = await gateway.bus.ask(GetServer(tenant=caller.tenant, name=name, tools=tool), ServerView)
+    return tagged(response, found, _tag(found))
+
+
+def _tag(server: ServerView) -> str:
+    # Secrets are masked: when they were saved says whether they have changed.
+    return entity_tag(server.model_dump(mode="json", include={"name", "of", "enabled", "config", "saved_at"}))
+
+
+def _changing(
+    gateway: Gateway, caller: Caller, name: str, condition: Condition = ALWAYS
+) -> AbstractAsyncContextManager[None]:
+    async def present() -> str:
+        return _tag(await gateway.bus.ask(GetServer(tenant=caller.tenant, name=name), ServerView))
+
+    return changing(gateway, caller, "server", name, condition=condition, present=present)
 
 
 @router.get("/servers/{name}/impact", responses=fails(404))
@@ -123,39 +153,50 @@ async def get_impact_of_configuration(
     return await gateway.bus.ask(request, ServerImpact, timeout_s=IMPACT_WITHIN_S)
 
 
-@router.put("/servers/{name}", responses=fails(400, 409, 413))
+@router.put("/servers/{name}", responses=tags(400, 409, 412, 413))
 async def put_server(
+    *,
     name: NamePath,
     config: ConfigBody,
     gateway: GatewayDependency,
     caller: Admin,
-    *,
+    condition: IfUnchanged,
+    response: Response,
     enabled: EnabledQuery = None,
     shown: ShownQuery = None,
 ) -> ServerView:
     """Save a server of the tenant's own; `**********` in place of a secret keeps the stored value."""
     request = PutServer(tenant=caller.tenant, name=name, config=config, enabled=enabled, shown=shown)
-    return await gateway.bus.ask(request, ServerView)
+    async with _changing(gateway, caller, name, condition):
+        saved = await gateway.bus.ask(request, ServerView)
+    return tagged(response, saved, _tag(saved))
 
 
-@router.delete("/servers/{name}", responses=fails(404, 409))
-async def delete_server(name: NamePath, gateway: GatewayDependency, caller: Admin) -> ServerDeleted:
+@router.delete("/servers/{name}", responses=fails(404, 409, 412))
+async def delete_server(
+    name: NamePath, gateway: GatewayDependency, caller: Admin, condition: IfUnchanged
+) -> ServerDeleted:
     """Remove a server of the tenant's own with its secrets; calls under way end first."""
-    return was_there(
-        await gateway.bus.ask(DeleteServer(tenant=caller.tenant, name=name), ServerDeleted), "server", name
-    )
+    async with _changing(gateway, caller, name, condition):
+        deleted = await gateway.bus.ask(DeleteServer(tenant=caller.tenant, name=name), ServerDeleted)
+    return was_there(deleted, "server", name)
+
+
+async def _enable(gateway: Gateway, caller: Caller, name: str, *, enabled: bool) -> ServerView:
+    async with _changing(gateway, caller, name):
+        return await gateway.bus.ask(EnableServer(tenant=caller.tenant, name=name, enabled=enabled), ServerView)
 
 
 @router.post("/servers/{name}/enable", responses=fails(404, 409))
 async def enable_server(name: NamePath, gateway: GatewayDependency, caller: Admin) -> ServerView:
     """Connect to a server again whose tools were disabled."""
-    return await gateway.bus.ask(EnableServer(tenant=caller.tenant, name=name, enabled=True), ServerView)
+    return await _enable(gateway, caller, name, enabled=True)
 
 
 @router.post("/servers/{name}/disable", responses=fails(404, 409))
 async def disable_server(name: NamePath, gateway: GatewayDependency, caller: Admin) -> ServerView:
     """Take a server's tools away and keep its configuration with its secrets."""
-    return await gateway.bus.ask(EnableServer(tenant=caller.tenant, name=name, enabled=False), ServerView)
+    return await _enable(gateway, caller, name, enabled=False)
 
 
 @router.post("/servers/{name}/approve", responses=fails(404, 409))

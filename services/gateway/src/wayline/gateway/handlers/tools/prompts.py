@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
 from typing import Annotated, TypeAlias
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Response
 
 from wayline.contracts import ids
+from wayline.gateway.conditions import Condition, IfUnchanged, entity_tag
+from wayline.gateway.handlers.shared.changing import changing, tagged
 from wayline.gateway.handlers.shared.deleting import was_there
-from wayline.gateway.handlers.shared.dependencies import Admin, GatewayDependency, Reader
-from wayline.gateway.openapi import fails
-from wayline.gateway.shapes.prompts import Prompt, PromptBody, PromptDeleted, PromptList
+from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, GatewayDependency, Reader
+from wayline.gateway.keys import Caller
+from wayline.gateway.openapi import fails, tags
+from wayline.gateway.paging import PageCursor, PageLimit, page_of
+from wayline.gateway.shapes.prompts import Prompt, PromptBody, PromptDeleted, PromptPage
 from wayline.gateway.strict_json import StrictRoute
 
 router = APIRouter(prefix="/v1/prompts", tags=["prompts"], route_class=StrictRoute)
@@ -18,26 +23,55 @@ router = APIRouter(prefix="/v1/prompts", tags=["prompts"], route_class=StrictRou
 PromptPath: TypeAlias = Annotated[str, Path(pattern=ids.NAME_PATTERN, examples=["review"])]
 
 
-@router.get("", responses=fails())
-async def list_prompts(gateway: GatewayDependency, caller: Reader) -> PromptList:
-    """Return every prompt, by name."""
-    return PromptList(prompts=tuple(await gateway.prompts.listed(caller.tenant)))
+@router.get("", responses=fails(400))
+async def list_prompts(
+    gateway: GatewayDependency, caller: Reader, limit: PageLimit = 100, cursor: PageCursor = None
+) -> PromptPage:
+    """Page through the prompts, by name."""
+    found = await gateway.prompts.listed(caller.tenant)
+    page = page_of(found, limit=limit, cursor=cursor, key=lambda prompt: prompt.name)
+    return PromptPage(prompts=page.items, next_cursor=page.next_cursor)
 
 
-@router.get("/{name}", responses=fails(404))
-async def get_prompt(name: PromptPath, gateway: GatewayDependency, caller: Reader) -> Prompt:
+@router.get("/{name}", responses=tags(404))
+async def get_prompt(name: PromptPath, gateway: GatewayDependency, caller: Reader, response: Response) -> Prompt:
     """Return one prompt as it was saved."""
-    return await gateway.prompts.get(caller.tenant, name)
+    found = await gateway.prompts.get(caller.tenant, name)
+    return tagged(response, found, _tag(found))
 
 
-@router.put("/{name}", responses=fails(400, 409, 413))
-async def put_prompt(name: PromptPath, prompt: PromptBody, gateway: GatewayDependency, caller: Admin) -> Prompt:
+@router.put("/{name}", responses=tags(400, 409, 412, 413))
+async def put_prompt(
+    *,
+    name: PromptPath,
+    prompt: PromptBody,
+    gateway: GatewayDependency,
+    caller: Admin,
+    condition: IfUnchanged,
+    response: Response,
+) -> Prompt:
     """Save a prompt: clients of /mcp have it at once."""
-    return await gateway.prompts.put(caller.tenant, name, prompt)
+    async with _changing(gateway, caller, name, condition):
+        saved = await gateway.prompts.put(caller.tenant, name, prompt)
+    return tagged(response, saved, _tag(saved))
 
 
-@router.delete("/{name}", responses=fails(404))
-async def delete_prompt(name: PromptPath, gateway: GatewayDependency, caller: Admin) -> PromptDeleted:
+@router.delete("/{name}", responses=fails(404, 412))
+async def delete_prompt(
+    name: PromptPath, gateway: GatewayDependency, caller: Admin, condition: IfUnchanged
+) -> PromptDeleted:
     """Delete a prompt."""
-    deleted = PromptDeleted(deleted=await gateway.prompts.delete(caller.tenant, name))
+    async with _changing(gateway, caller, name, condition):
+        deleted = PromptDeleted(deleted=await gateway.prompts.delete(caller.tenant, name))
     return was_there(deleted, "prompt", name)
+
+
+def _changing(gateway: Gateway, caller: Caller, name: str, condition: Condition) -> AbstractAsyncContextManager[None]:
+    async def present() -> str:
+        return _tag(await gateway.prompts.get(caller.tenant, name))
+
+    return changing(gateway, caller, "prompt", name, condition=condition, present=present)
+
+
+def _tag(prompt: Prompt) -> str:
+    return entity_tag(prompt.model_dump(mode="json"))

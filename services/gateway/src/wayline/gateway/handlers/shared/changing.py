@@ -1,0 +1,40 @@
+"""Changes of configuration: one at a time, and only while what their request asks for holds."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from fastapi import Response
+
+from wayline.gateway.conditions import Condition
+from wayline.gateway.handlers.shared.dependencies import Gateway
+from wayline.gateway.keys import Caller
+
+ALWAYS = Condition()
+
+T = TypeVar("T")
+
+
+@asynccontextmanager
+async def changing(
+    gateway: Gateway,
+    caller: Caller,
+    kind: str,
+    name: str,
+    *,
+    condition: Condition = ALWAYS,
+    present: Callable[[], Awaitable[str]] | None = None,
+) -> AsyncIterator[None]:
+    """Let nobody else change what is named meanwhile. Raises PreconditionFailed; `present` returns its tag of now."""
+    async with gateway.change_locks.held(caller.tenant, kind, name):
+        if present is not None:
+            await condition.check(present)
+        yield
+
+
+def tagged(response: Response, value: T, tag: str) -> T:
+    """Return an answer with the entity tag of what it shows."""
+    response.headers["ETag"] = tag
+    return value

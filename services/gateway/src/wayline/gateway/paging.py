@@ -1,0 +1,89 @@
+"""One style of pages for every list: `limit` and `cursor` in, `next_cursor` out. Pure."""
+
+from __future__ import annotations
+
+from base64 import b64decode, urlsafe_b64encode
+from binascii import Error as NotBase64
+from collections.abc import Callable, Sequence
+from typing import Annotated, Final, Generic, TypeAlias, TypeVar
+
+from fastapi import Query
+from pydantic import BaseModel, Field
+
+from wayline.contracts.errors import Reject
+
+PAGE_MAX: Final = 1_000
+CURSOR_CHARS_MAX: Final = 512
+
+T = TypeVar("T")
+
+PageLimit: TypeAlias = Annotated[int, Query(ge=1, le=PAGE_MAX, description="How many on a page.")]
+PageCursor: TypeAlias = Annotated[
+    str | None, Query(max_length=CURSOR_CHARS_MAX, description="`next_cursor` of the page before.")
+]
+
+
+class Paged(BaseModel):
+    """A page of a list."""
+
+    next_cursor: str | None = Field(default=None, description="The `cursor` of the next page; null: there is none.")
+
+
+class Page(Generic[T]):
+    """Some items of a list, and where the next page begins."""
+
+    def __init__(self, items: Sequence[T], next_cursor: str | None) -> None:
+        self.items = tuple(items)
+        self.next_cursor = next_cursor
+
+
+def page_of(items: Sequence[T], *, limit: int, cursor: str | None, key: Callable[[T], str]) -> Page[T]:
+    """Return the page behind a cursor, of items that are sorted here by a key that no two share.
+
+    What is added or deleted between two pages moves no other item onto another page. Raises Reject.
+    """
+    after = None if cursor is None else after_cursor(cursor)
+    behind = sorted((item for item in items if after is None or key(item) > after), key=key)
+    return first_page(behind, limit=limit, key=key)
+
+
+def page_in_order(items: Sequence[T], *, limit: int, cursor: str | None, key: Callable[[T], str]) -> Page[T]:
+    """Return the page behind a cursor, of items whose order says something. Raises Reject where its item is gone."""
+    if cursor is None:
+        return first_page(items, limit=limit, key=key)
+    after = after_cursor(cursor)
+    places = [place for place, item in enumerate(items) if key(item) == after]
+    if not places:
+        raise wrong_cursor(cursor)
+    return first_page(items[places[0] + 1 :], limit=limit, key=key)
+
+
+def behind(items: Sequence[T], after: str, *, limit: int, key: Callable[[T], str]) -> Page[T]:
+    """Return the page behind a key, of items that their service may have cut there already."""
+    places = [place + 1 for place, item in enumerate(items) if key(item) == after]
+    return first_page(items[places[0] :] if places else items, limit=limit, key=key)
+
+
+def first_page(items: Sequence[T], *, limit: int, key: Callable[[T], str]) -> Page[T]:
+    """Return the first page of items that lie behind a cursor already, in their order."""
+    shown = items[:limit]
+    return Page(shown, cursor_of(key(shown[-1])) if len(items) > limit else None)
+
+
+def cursor_of(key: str) -> str:
+    """Return the cursor of what comes behind a key."""
+    return urlsafe_b64encode(key.encode()).decode().rstrip("=")
+
+
+def after_cursor(cursor: str) -> str:
+    """Return the key that a cursor stands for. Raises Reject."""
+    try:
+        padded = f"{cursor}{'=' * (-len(cursor) % 4)}".encode()
+        return b64decode(padded, altchars=b"-_", validate=True).decode()
+    except (ValueError, NotBase64):
+        raise wrong_cursor(cursor) from None
+
+
+def wrong_cursor(cursor: str) -> Reject:
+    """Return the refusal of what is no cursor of a list."""
+    return Reject(f"{cursor!r} is no cursor of this list: use `next_cursor` of a page", code="invalid_cursor")

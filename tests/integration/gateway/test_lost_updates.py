@@ -1,0 +1,165 @@
+"""Nobody overwrites what they have not read: entity tags and conditions on every route that changes configuration."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+import pytest
+import pytest_asyncio
+
+from wayline.gateway.settings import Settings
+from wayline.testkit import Platform
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+
+AGENT, OTHER_AGENT = {"instructions": "Be kind."}, {"instructions": "Be brief."}
+CARD = {"provider": "chat", "model": "acme/own:1", "tier": "standard", "context_window": 9_000, "tools": "native"}
+JOB = {"agent": "assistant", "input": "news"}
+BODIES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "/v1/agents/{name}": ("/v1/agents/critic", AGENT, OTHER_AGENT),
+    "/v1/budgets/{name}": ("/v1/budgets/month", {"limit_usd": "5"}, {"limit_usd": "6"}),
+    "/v1/mcp/servers/{name}": (
+        "/v1/mcp/servers/bank?enabled=false",
+        {"url": "https://bank.example/mcp"},
+        {"url": "https://bank.example/mcp", "effects": {"pay": "once"}},
+    ),
+    "/v1/models/{provider}/{model}": (
+        "/v1/models/chat/acme/own:1",
+        {**CARD, "temperature": True},
+        {**CARD, "temperature": False},
+    ),
+    "/v1/prompts/{name}": ("/v1/prompts/review", {"text": "Review this."}, {"text": "Review that."}),
+    "/v1/schedules/{name}": (
+        "/v1/schedules/morning",
+        {"cron": "0 7 * * *", "job": JOB},
+        {"cron": "0 8 * * *", "job": JOB},
+    ),
+}
+"""What each route takes that changes configuration by name: an address, a body and another one."""
+NO_CONFIGURATION = {
+    *("/v1/documents/{document_id}", "/v1/keys/{key_id}", "/v1/mcp/logins", "/v1/sessions/{session_id}"),
+    *("/v1/mcp/servers/{name}/authorization", "/v1/mcp/servers/{name}/logins"),
+}
+"""What is deleted and never changed: there is no update that could be lost."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def http(module_platform: Platform) -> AsyncIterator[httpx2.AsyncClient]:
+    await module_platform.start("router", "tool_registry", "gateway", gateway=Settings(http_port=0))
+    yield await module_platform.http(timeout_s=30)
+
+
+async def described(http: httpx2.AsyncClient) -> dict[str, dict[str, Any]]:
+    return (await http.get("/openapi.json")).json()["paths"]
+
+
+async def test_every_change_of_configuration_takes_conditions_by_the_description(http: httpx2.AsyncClient):
+    paths = await described(http)
+    changing = {
+        path: {method: one for method, one in operations.items() if method in {"put", "patch", "delete"}}
+        for path, operations in paths.items()
+    }
+
+    assert {path for path, found in changing.items() if found} == {*BODIES, *NO_CONFIGURATION, "/v1/settings"}
+    for path in (*BODIES, "/v1/settings"):
+        assert "ETag" in paths[path]["get"]["responses"]["200"]["headers"], path
+        for method, operation in changing[path].items():
+            names = {parameter["name"].lower() for parameter in operation["parameters"]}
+            assert names >= {"if-match", "if-none-match"} and "412" in operation["responses"], (method, path)
+
+
+@pytest.mark.parametrize("path", BODIES)
+async def test_a_change_of_what_was_not_read_is_refused(path: str, http: httpx2.AsyncClient):
+    address, body, other = BODIES[path]
+    new = {"If-None-Match": "*"}
+
+    created = await http.put(address, json=body, headers=new)
+    again = await http.put(address, json=body, headers=new)
+    read = await http.get(address.partition("?")[0])
+    tag = {"If-Match": read.headers["etag"]}
+    changed = await http.put(address, json=other, headers=tag)
+    late = await http.put(address, json=body, headers=tag)
+    undeleted = await http.delete(address.partition("?")[0], headers=tag)
+    now = {"If-Match": changed.headers["etag"]}
+    deleted = await http.delete(address.partition("?")[0], headers=now)
+    gone = await http.put(address, json=body, headers=now)
+
+    assert [one.status_code for one in (created, again, read, changed)] == [200, 412, 200, 200], created.text
+    assert [one.status_code for one in (late, undeleted, deleted, gone)] == [412, 412, 200, 412]
+    assert created.headers["etag"] == read.headers["etag"] != changed.headers["etag"]
+    assert late.json()["code"] == "precondition_failed" and "read it again" in late.json()["detail"]
+
+
+@pytest.mark.parametrize("path", BODIES)
+async def test_of_changes_at_once_of_one_reading_one_is_made(path: str, http: httpx2.AsyncClient):
+    address, body, other = BODIES[path]
+    tag = (await http.put(address, json=body)).headers["etag"]
+
+    answers = await asyncio.gather(*(http.put(address, json=other, headers={"If-Match": tag}) for _ in range(4)))
+
+    assert sorted(answer.status_code for answer in answers) == [200, 412, 412, 412]
+    assert (await http.delete(address.partition("?")[0])).status_code == 200
+
+
+async def test_settings_change_only_as_they_were_read(http: httpx2.AsyncClient):
+    tag = (await http.get("/v1/settings")).headers["etag"]
+
+    changed = await http.patch("/v1/settings", json={"max_steps": 7}, headers={"If-Match": tag})
+    late = await http.patch("/v1/settings", json={"max_steps": 8}, headers={"If-Match": tag})
+
+    assert (changed.status_code, late.status_code) == (200, 412)
+    assert (await http.get("/v1/settings")).headers["etag"] == changed.headers["etag"] != tag
+
+
+LISTS = {
+    "/v1/agents": "agents",
+    "/v1/budgets": "budgets",
+    "/v1/mcp/servers": "servers",
+    "/v1/models": "models",
+    "/v1/prompts": "prompts",
+    "/v1/schedules": "schedules",
+    "/v1/tools": "tools",
+    "/v1/keys": "keys",
+    "/v1/tenants": "tenants",
+}
+
+
+async def test_every_list_has_one_style_of_pages(http: httpx2.AsyncClient):
+    paths = await described(http)
+    schemas = (await http.get("/openapi.json")).json()["components"]["schemas"]
+    paged = set[str]()
+    for path, operations in paths.items():
+        if "get" not in operations:
+            continue
+        names = {parameter["name"] for parameter in operations["get"].get("parameters", ())}
+        content = operations["get"]["responses"].get("200", {}).get("content", {}).get("application/json", {})
+        fields = schemas.get(content.get("schema", {}).get("$ref", "").rpartition("/")[2], {}).get("properties", {})
+        assert ("cursor" in names) == ("next_cursor" in fields), path
+        assert not {"before", "page", "offset"} & names and not {"next_after", "next_before"} & fields.keys(), path
+        paged |= {path} if "cursor" in names else set()
+
+    assert paged >= LISTS.keys()
+
+
+@pytest.mark.parametrize("path", ["/v1/agents", "/v1/budgets", "/v1/models", "/v1/prompts", "/v1/schedules"])
+async def test_pages_of_one_make_the_whole_list(path: str, http: httpx2.AsyncClient):
+    name = LISTS[path]
+    _, body, _ = next(one for kept, one in BODIES.items() if kept.startswith(f"{path}/"))
+    for number in range(3):
+        at, named = (f"chat/own:{number}", {"model": f"own:{number}"}) if name == "models" else (f"p{number}", {})
+        assert (await http.put(f"{path}/{at}", json={**body, **named})).is_success
+    whole = (await http.get(path, params={"limit": 200})).json()[name]
+
+    found, cursor = [], None
+    while True:
+        page = (await http.get(path, params={"limit": 1, **({"cursor": cursor} if cursor else {})})).json()
+        found += page[name]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+
+    assert len(whole) >= 3 and found == whole
+    assert (await http.get(path, params={"cursor": "%"})).status_code == 400
