@@ -31,7 +31,11 @@ BODIES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {**CARD, "temperature": True},
         {**CARD, "temperature": False},
     ),
-    "/v1/prompts/{name}": ("/v1/prompts/review", {"text": "Review this."}, {"text": "Review that."}),
+    "/v1/prompts/{name}": (
+        "/v1/prompts/review",
+        {"messages": [{"text": "Review this."}]},
+        {"messages": [{"text": "Review that."}]},
+    ),
     "/v1/schedules/{name}": (
         "/v1/schedules/morning",
         {"cron": "0 7 * * *", "job": JOB},

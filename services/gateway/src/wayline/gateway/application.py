@@ -25,10 +25,7 @@ from wayline.gateway.handlers.tools import (
 )
 from wayline.gateway.openapi import describe
 from wayline.gateway.page_access import PageAccess
-from wayline.gateway.request_middleware import RequestMiddleware
-
-_SILENT = ("/health/", "/metrics")
-"""Probes ask every few seconds: spans of these would only bury the others."""
+from wayline.gateway.request_middleware import PROBED, RequestMiddleware
 
 
 def application(gateway: Gateway) -> RequestMiddleware:
@@ -50,7 +47,7 @@ def application(gateway: Gateway) -> RequestMiddleware:
             "logs": False,
             "operation_spans": False,
             "auto_configure": False,
-            "exclude": lambda scope: scope.get("path", "").startswith(_SILENT),
+            "exclude": lambda scope: scope.get("path", "").startswith(PROBED),
         },
     )
     app.state.gateway = gateway
@@ -88,4 +85,5 @@ def application(gateway: Gateway) -> RequestMiddleware:
         app.include_router(module.router)
     app.include_router(documents.uploads, max_body_size=gateway.settings.document_max_bytes)
     describe(app)
-    return RequestMiddleware(PageAccess(app, gateway.settings.mcp_origins))
+    doors = PageAccess(app, gateway.settings.mcp_origins)
+    return RequestMiddleware(doors, access_log=gateway.settings.access_log)

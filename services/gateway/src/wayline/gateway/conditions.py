@@ -15,9 +15,10 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import Depends, Header
 
-from wayline.contracts.errors import NotFound, Reject
+from wayline.contracts.errors import Reject, WaylineError
 from wayline.gateway.errors import PreconditionFailed
 
+NOT_FOUND: Final = 404
 TAGS_MAX: Final = 20
 """In one header."""
 HEADER_CHARS_MAX: Final = 2_000
@@ -40,12 +41,14 @@ class Condition:
     """There is nothing of this name yet."""
 
     async def check(self, present: Callable[[], Awaitable[str]]) -> None:
-        """Raise PreconditionFailed where it does not hold; `present` returns the tag of now, or raises NotFound."""
+        """Raise PreconditionFailed where it does not hold; `present` returns the tag of now, or raises a 404."""
         if self.tags is None and not self.only_new:
             return
         try:
             tag = await present()
-        except NotFound:
+        except WaylineError as error:
+            if error.status != NOT_FOUND:
+                raise
             tag = None
         if self.only_new and tag is not None:
             raise PreconditionFailed("it is there already: leave If-None-Match out to change it", tag=tag)

@@ -38,6 +38,10 @@ class Caller:
         return "operator" in self.scopes
 
 
+IDENTITY = "identity"
+"""In the state of a request: its caller."""
+
+
 @dataclass(frozen=True)
 class StoredKey:
     """What is kept of a key: enough to recognise it, not enough to make it."""

@@ -5,13 +5,19 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import structlog
 from opentelemetry import propagate, trace
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from wayline.gateway.keys import IDENTITY, Caller
 from wayline.gateway.problems import problem_response, status_problem
 from wayline.telemetry import headers_of, metrics
 
+log = structlog.get_logger()
+
+PROBED = ("/health/", "/metrics")
+"""Probes ask every few seconds: spans and log lines of these would only bury the others."""
 DRAIN_MAX_BYTES = 128 * 1024 * 1024
 """Read and thrown away of a body that was refused: a client still sending would not see the answer otherwise."""
 
@@ -20,10 +26,11 @@ _W3C = frozenset({b"traceparent", b"tracestate", b"baggage"})
 
 
 class RequestMiddleware:
-    """Middleware that keeps a caller's trace out of ours, answers 413 with a problem, and counts requests."""
+    """Middleware that keeps a caller's trace out of ours, answers 413 with a problem, counts and logs requests."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, *, access_log: bool = False) -> None:
         self._app = app
+        self._access_log = access_log
         # What FastAPI's own spans would read a parent from: OTEL_PROPAGATORS may name other headers than W3C's.
         self._foreign = _W3C | {field.lower().encode() for field in propagate.get_global_textmap().fields}
 
@@ -40,7 +47,26 @@ class RequestMiddleware:
             # A client may invent methods; a label may not grow with what clients invent.
             method = scope["method"] if scope["method"] in _METHODS else "other"
             metrics.http_requests.labels(method, route, str(answer.status)).inc()
-            metrics.http_seconds.labels(method, route).observe(time.perf_counter() - started)
+            seconds = time.perf_counter() - started
+            metrics.http_seconds.labels(method, route).observe(seconds)
+            if self._access_log and not scope["path"].startswith(PROBED):
+                _log_request(scope, method, answer, seconds)
+
+
+def _log_request(scope: Scope, method: str, answer: _Answer, seconds: float) -> None:
+    """Log a request by its route: no path, parameter, header or body of it, which may hold what nobody should read."""
+    caller: Caller | None = scope.get("state", {}).get(IDENTITY)
+    log.info(
+        "request",
+        method=method,
+        route=answer.route(),
+        # A client that left before its answer began has none.
+        status=answer.status or None,
+        duration_ms=round(seconds * 1_000, 1),
+        tenant=caller.tenant if caller else None,
+        key=caller.key_id or None if caller else None,
+        trace_id=answer.trace_id,
+    )
 
 
 def _without_foreign_trace(scope: Scope, foreign: frozenset[bytes]) -> Scope:
@@ -66,6 +92,7 @@ class _Answer:
         self._send = send
         self._replaced = False
         self.status = 0
+        self.trace_id: str | None = None
 
     def route(self) -> str:
         """Return the route's template: never the path itself, which would be a label per job."""
@@ -77,6 +104,8 @@ class _Answer:
             return
         if message["type"] == "http.response.start":
             self.status = message["status"]
+            span = trace.get_current_span().get_span_context()
+            self.trace_id = f"{span.trace_id:032x}" if span.is_valid else None
             if self.status == 413:
                 self._replaced = True
                 await self._too_large()

@@ -62,6 +62,11 @@ class Settings(EnvironmentSettings):
         description="Origins of web pages that may use `/mcp`, such as `https://chat.example`; pages of this machine "
         "always may.",
     )
+    access_log: bool = Field(
+        default=True,
+        description="Log a line a request: method, route, status, duration, tenant, ids of key and trace, and nothing "
+        "that the request holds.",
+    )
     keys_max: int = Field(default=1_000, ge=1, description="Valid API keys of one tenant.")
     postgres_wait_s: float = Field(default=30.0, ge=0, description="How long a start waits for Postgres.")
 

@@ -23,7 +23,7 @@ from wayline.gateway.adapters.submissions import Submissions
 from wayline.gateway.errors import Forbidden, Unauthorized
 from wayline.gateway.event_streams import EventStreams
 from wayline.gateway.handlers.shared.change_streams import ChangeStreams
-from wayline.gateway.keys import OPEN_TENANT, Caller, Scope
+from wayline.gateway.keys import IDENTITY, OPEN_TENANT, Caller, Scope
 from wayline.gateway.openapi import SCOPES_OF_CHECK
 from wayline.gateway.page_access import LOCAL_NAMES
 from wayline.gateway.settings import Settings
@@ -78,6 +78,7 @@ async def identify(
         caller = Caller(OPEN_TENANT, "local", is_open=True)
     else:
         raise Unauthorized("an API key is needed: send `Authorization: Bearer wl_…`")
+    setattr(request.state, IDENTITY, caller)
     if _is_large(request):
         await gateway.router.require_room(caller.tenant)
     span = trace.get_current_span()
