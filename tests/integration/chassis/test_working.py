@@ -9,6 +9,7 @@ import pytest
 
 from wayline.chassis import Bus, BusSettings, Service, Work
 from wayline.chassis.connection.dead_letters import BODY_MAX_BYTES
+from wayline.chassis.handling.worker import ATTEMPTS_MAX, BEGUN_MAX
 from wayline.chassis.topology import SUBMISSION_MAX_BYTES, SUBMIT_ROUTER, Consumer, Limits, declare
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.jobs import RunJob, SubmitJob
@@ -270,6 +271,61 @@ async def test_a_message_that_may_kill_its_reader_is_dead_lettered_unread(bus, b
     letter = await bus.js.get_msg("DEAD", 1)
     assert letter.headers["Wayline-Dead-Code"] == "undeliverable"
     assert read == []
+
+
+async def spend(bus, deliveries):
+    """Have a message come so often to processes that end before they handle it."""
+    pulled = await bus.js.pull_subscribe_bind(consumer="router", stream="SUBMIT")
+    for _ in range(deliveries):
+        (message,) = await pulled.fetch(1, timeout=5)
+        await message.nak()
+    await pulled.unsubscribe()
+
+
+async def begun_table(begun=0):
+    counts = {}
+
+    async def count(delivery):
+        counts[delivery.sequence] = counts.get(delivery.sequence, begun) + 1
+        return counts[delivery.sequence]
+
+    return count
+
+
+async def test_deliveries_that_restarts_spent_give_no_message_up(bus, bind):
+    noted = Noting()
+    failed = []
+
+    async def on_job(job, delivery):
+        if not failed:
+            failed.append(delivery.deliveries)
+            raise ZeroDivisionError("once")
+        return await noted(job, delivery)
+
+    async def before_dead(delivery, code, reason):
+        pass
+
+    await submit(bus, "j1")
+    await spend(bus, ATTEMPTS_MAX + 5)
+    await bind(on_job, before_dead=before_dead, count_begun=await begun_table())
+    await empty(bus)
+
+    assert failed[0] > ATTEMPTS_MAX and noted.inputs == ["j1"]
+    assert (await bus.js.stream_info("DEAD")).state.messages == 0
+
+
+async def test_a_message_whose_handlers_began_and_died_is_given_up(bus, bind):
+    async def before_dead(delivery, code, reason):
+        pass
+
+    await submit(bus, "j1")
+    await spend(bus, ATTEMPTS_MAX + 1)
+    await bind(never_reached, before_dead=before_dead, count_begun=await begun_table(BEGUN_MAX))
+    await empty(bus)
+
+    letter = await bus.js.get_msg("DEAD", 1)
+    assert letter.headers["Wayline-Dead-Code"] == "undeliverable"
+    assert f"none of {BEGUN_MAX} handlers that began ended" in letter.headers["Wayline-Dead-Reason"]
 
 
 async def test_a_message_goes_although_what_must_come_before_its_letter_fails(bus, bind):

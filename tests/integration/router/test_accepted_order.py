@@ -10,7 +10,7 @@ import pytest
 from wayline.chassis import Delivery
 from wayline.contracts.jobs import SubmitJob
 from wayline.contracts.sessions import GetSession, SessionTurns
-from wayline.router.admission.admission_table import Tables
+from wayline.router.admission.admission_table import AdmissionTable
 from wayline.router.admission.conditions import AdmissionRequest
 from wayline.router.admission.earlier_turns import EarlierTurn
 from wayline.router.admission.read_submission import job_id_of
@@ -145,7 +145,7 @@ async def test_a_turn_that_was_taken_for_a_refused_submission_ends(platform: Pla
     await platform.start("router")
     await platform.publish(b'{"agent": "assistant", "input": "go", "job_id": "j0"}')
     await platform.wait_until_empty("SUBMIT")
-    tables = Tables(await platform.store("router"), tenants_fresh_s=5, job_budget_usd=Decimal(1))
+    tables = AdmissionTable(await platform.store("router"), job_budget_usd=Decimal(1))
     earlier = EarlierTurn("j0", "s1", "assistant", None, "wait", sequence=2)
     await tables.admit("default", AdmissionRequest("j1", "assistant", session_id="s1", sequence=3, earlier=(earlier,)))
 

@@ -15,7 +15,7 @@ from nats.aio.msg import Msg
 from wayline.chassis import Bus, Delivery
 from wayline.chassis.handling.heartbeat import Heartbeat
 from wayline.chassis.handling.pull import Puller
-from wayline.chassis.handling.worker import pause_s, unless_it_keeps_failing
+from wayline.chassis.handling.worker import Failures, pause_s, unless_it_keeps_failing
 from wayline.chassis.topology import RUN_BACKLOGS, Consumer
 from wayline.contracts import events as e
 from wayline.contracts.errors import Reject, Retry
@@ -58,6 +58,7 @@ class Lane:
         self._by_job: dict[tuple[str, str], HeldJob] = {}
         self._taken: dict[int, _Taken] = {}
         """Tickets that are being judged, by their place in the stream: no job is held by them yet."""
+        self._failures = Failures()
         self._draining = asyncio.Event()
         self._unheld = Heartbeat(consumer.ack_wait_s / 3)
         self._claims = Claims(services.histories)
@@ -96,7 +97,7 @@ class Lane:
         delivery = Delivery.of(message)
         if self._adopts(delivery.sequence, message):
             return
-        taken = self._taken[delivery.sequence] = _Taken(message, delivery.deliveries)
+        taken = self._taken[delivery.sequence] = _Taken(message)
         # From here on: whatever is read before the job is ours must not cost the ticket.
         self._unheld.begin(message)
         try:
@@ -130,7 +131,7 @@ class Lane:
                 self._bus,
                 message,
                 self._traced(ticket, message, taking),
-                deliveries=lambda: taken.tries,
+                failures=lambda: self._failures.count(ticket.sequence),
                 last=lambda: self._settleunread(ticket, taken),
                 # The claim of a holder that failed counts towards a crash loop.
                 forgotten=lambda: taken.held,
@@ -190,7 +191,7 @@ class Lane:
                         head = None
                 case Verdict.SETTLE:
                     assert head is not None
-                    taken.end(head, ticket)
+                    taken.ended = head
                     if head.values[-1].get("error", {}).get("code") == CRASH_LOOP:
                         # The executor that gave the job up may have died before it had put the ticket aside.
                         return await self._crash_loops.put_aside(jobs, head.events, taken.message)
@@ -247,19 +248,11 @@ class Lane:
 class _Taken:
     """How far a ticket has come."""
 
-    def __init__(self, message: Msg, delivery: int) -> None:
+    def __init__(self, message: Msg) -> None:
         self.message = message
         """Of its newest delivery here."""
-        self.tries = delivery
-        """Deliveries that may have failed as this one did."""
         self.held = False
         self.ended: Head | None = None
-
-    def end(self, head: Head, ticket: Ticket) -> None:
-        """Note that the job has ended; the deliveries under which it ran did not fail."""
-        self.ended = head
-        if head.owner_ticket == ticket.sequence:
-            self.tries = ticket.delivery - head.owner_delivery
 
 
 def _brought(run: RunJob, ticket: Ticket) -> Head | None:

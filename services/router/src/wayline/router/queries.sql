@@ -1,3 +1,12 @@
+-- name: count_begun
+-- Those of messages that are long done are forgotten on the way.
+WITH forgotten AS (
+    DELETE FROM begun_messages WHERE last_at < now() - interval '7 days' AND (consumer, sequence) <> ($1, $2)
+)
+INSERT INTO begun_messages (consumer, sequence) VALUES ($1, $2)
+ON CONFLICT (consumer, sequence) DO UPDATE SET begun = begun_messages.begun + 1, last_at = clock_timestamp()
+RETURNING begun;
+
 -- name: tenant_is_enabled
 -- No row: there is no such tenant.
 SELECT disabled_at IS NULL FROM tenants WHERE tenant = $1;

@@ -10,6 +10,7 @@ from wayline.router.admission.admission_table import AdmissionTable
 from wayline.router.agents.agent_table import AgentTable
 from wayline.router.agents.bundled import bundled
 from wayline.router.agents.handlers import AgentHandlers
+from wayline.router.begun_messages import BegunMessages
 from wayline.router.jobs.approvals import Approvals
 from wayline.router.jobs.families import Families
 from wayline.router.jobs.first_records import FirstRecords
@@ -61,6 +62,7 @@ class Rooms:
     approvals: Approvals
     attachments: Attachments
     availability: Availability
+    begun: BegunMessages
     budgets: BudgetTable
     catalogue: Catalogue
     families: Families
@@ -92,6 +94,7 @@ class Rooms:
             approvals=Approvals(bus),
             attachments=Attachments(bus, AttachmentLimits(settings.files_max, settings.files_max_bytes)),
             availability=Availability(bus),
+            begun=BegunMessages(store),
             budgets=BudgetTable(store, job_budget_usd=usd),
             catalogue=_catalogue(store, settings),
             families=Families(bus, store),

@@ -30,7 +30,12 @@ from wayline.telemetry import JobTrace, Telemetry, metrics, names
 log = structlog.get_logger()
 
 ATTEMPTS_MAX = 20
-"""Deliveries after which a message is given up whose handler keeps raising something unexpected, or keeps dying."""
+"""Failures after which a message is given up whose handler keeps raising something unexpected, and deliveries after
+which it is counted how often its handler begins."""
+BEGUN_MAX = 5
+"""How often a handler may begin after so many deliveries without an end: it kills its process."""
+FAILURES_REMEMBERED = 10_000
+"""Messages whose failures one process counts."""
 NAK_FIRST_S = 0.2
 NAK_MAX_S = 30.0
 WAIT_MAX_S = 15.0
@@ -62,7 +67,10 @@ class Work(Generic[M]):
     handle: Handler[M]
     slots: int = 32
     attempts_max: int | None = None
-    """Deliveries after which a message is given up; None: ATTEMPTS_MAX."""
+    """Failures after which a message is given up; None: ATTEMPTS_MAX."""
+    count_begun: Callable[[Delivery], Awaitable[int]] | None = None
+    """Counts in a table that the handler of a message of many deliveries begins, and returns how often it has; None:
+    each delivery counts, also one that a restart has spent."""
     job_trace: Callable[[M, Delivery], JobTrace | None] | None = None
     """The job's own trace that a message belongs to; None: it goes on in its sender's."""
     before_dead: Callable[[Delivery, str, str], Awaitable[None]] | None = None
@@ -91,6 +99,7 @@ class Worker(Generic[M]):
         attempts_max = ATTEMPTS_MAX if work.attempts_max is None else work.attempts_max
         unbounded = work.consumer.max_deliver < 0
         self._attempts_max = attempts_max if unbounded else min(attempts_max, work.consumer.max_deliver)
+        self._failures = Failures()
 
     async def start(self) -> None:
         consumer = self._work.consumer
@@ -110,15 +119,13 @@ class Worker(Generic[M]):
         self._heartbeat.begin(raw)
         try:
             if work.before_dead and delivery.deliveries > self._attempts_max:
-                # It never came to an exception: it kills its handlers, and with them everybody else's messages. Reading
-                # it may be what kills.
-                reason = f"none of {delivery.deliveries - 1} deliveries ended: its handlers died"
-                raise Reject(reason, code="undeliverable")
+                await self._require_safe(delivery)
             tenant = work.message.address(raw.subject).get("tenant", "")
             held = HeldMessage(tenant, len(raw.data), self._puller.free_slot)
             with self._slots.known(held):
                 await self._handle(await self._hear(raw, delivery, held), delivery, held)
             await raw.ack()
+            self._failures.forget(delivery.sequence)
             work.after_ack()
         except _HandBack as handed:
             outcome = "handed back"
@@ -135,6 +142,19 @@ class Worker(Generic[M]):
         finally:
             self._heartbeat.end(raw)
             self._metrics.measure(outcome, started=started)
+
+    async def _require_safe(self, delivery: Delivery) -> None:
+        """Refuse a message that kills its handlers, and with them everybody else's messages: reading it may kill.
+
+        Deliveries alone do not tell: restarts spend them on messages whose handlers never began.
+        """
+        count, begun = self._work.count_begun, None
+        if count is not None:
+            begun = await self._wait_out(partial(count, delivery))
+            if begun <= BEGUN_MAX:
+                return
+        times = f"{delivery.deliveries - 1} deliveries" if begun is None else f"{begun - 1} handlers that began"
+        raise Reject(f"none of {times} ended: its handlers died", code="undeliverable")
 
     async def _hear(self, raw: Msg, delivery: Delivery, held: HeldMessage) -> M:
         hearing = partial(self._bus.hear, self._work.message, raw)
@@ -204,9 +224,12 @@ class Worker(Generic[M]):
         log.error(
             "handler failed", service=self._bus.service, subject=delivery.subject, error=repr(error), exc_info=error
         )
-        if delivery.deliveries < self._attempts_max:
-            await _settle(raw.nak(delay=pause_s(delivery.deliveries)))
+        failures = self._failures.count(delivery.sequence)
+        most = self._work.consumer.max_deliver
+        if failures < self._attempts_max and not 0 <= most <= delivery.deliveries:
+            await _settle(raw.nak(delay=pause_s(failures)))
             return
+        self._failures.forget(delivery.sequence)
         await self._put_aside(raw, delivery, "undeliverable", f"{type(error).__name__}: {error}")
 
     async def _put_aside(self, raw: Msg, delivery: Delivery, code: str, reason: str) -> None:
@@ -235,16 +258,16 @@ async def unless_it_keeps_failing(
     raw: Msg,
     doing: Awaitable[None],
     *,
-    deliveries: Callable[[], int],
+    failures: Callable[[], int],
     last: Callable[[], Awaitable[None]],
     forgotten: Callable[[], bool] = lambda: False,
 ) -> None:
     """Handle a message; put it aside when that keeps raising.
 
     For services that ack by themselves. After an unexpected error the message rests, longer each time; after
-    ATTEMPTS_MAX `deliveries` `last` is tried and the message becomes a dead letter. Retry is raised: something is
-    away or full, which is not the message's fault. The error of a message that is `forgotten` by then is raised too:
-    another process has it.
+    ATTEMPTS_MAX `failures`, this one included, `last` is tried and the message becomes a dead letter. Retry is raised:
+    something is away or full, which is not the message's fault; nor is a delivery whose handler never began. The error
+    of a message that is `forgotten` by then is raised too: another process has it.
     """
     try:
         await doing
@@ -255,8 +278,9 @@ async def unless_it_keeps_failing(
             raise
         delivery = Delivery.of(raw)
         log.error("message failed", service=bus.service, subject=delivery.subject, error=repr(error), exc_info=error)
-        if deliveries() < ATTEMPTS_MAX:
-            return await _settle(raw.nak(delay=pause_s(deliveries())))
+        failed = failures()
+        if failed < ATTEMPTS_MAX:
+            return await _settle(raw.nak(delay=pause_s(failed)))
         reason = f"{type(error).__name__}: {error}"
         try:
             await last()
@@ -266,6 +290,25 @@ async def unless_it_keeps_failing(
             reason = f"{reason}; and before it was put aside: {problem!r}"
         await bus.put_aside(delivery, code="undeliverable", reason=reason)
         await _settle(raw.ack())
+
+
+class Failures:
+    """How often the handlers of messages have failed in this process; a message that came and went is no failure."""
+
+    def __init__(self) -> None:
+        self._counts: dict[int, int] = {}
+
+    def count(self, sequence: int) -> int:
+        """Count a failure, and return how many there were with it."""
+        if len(self._counts) >= FAILURES_REMEMBERED:
+            # The oldest: forgotten too early, a message is tried longer.
+            del self._counts[next(iter(self._counts))]
+        self._counts[sequence] = found = self._counts.pop(sequence, 0) + 1
+        return found
+
+    def forget(self, sequence: int) -> None:
+        """Forget a message that is done."""
+        self._counts.pop(sequence, None)
 
 
 def pause_s(deliveries: int) -> float:

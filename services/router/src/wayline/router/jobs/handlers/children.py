@@ -13,7 +13,7 @@ from wayline.contracts import ids
 from wayline.contracts.errors import Reject
 from wayline.contracts.jobs import ChildState, StartChild
 from wayline.journal import Fenced, Head, JobLog, State
-from wayline.router.admission.conditions import first_events
+from wayline.router.admission import first_events
 from wayline.router.jobs.families import Families
 from wayline.router.jobs.first_records import FirstRecords
 from wayline.router.ticket_lanes import TicketLanes
