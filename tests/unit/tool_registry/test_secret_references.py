@@ -8,7 +8,7 @@ from pydantic import SecretStr
 from wayline.contracts.errors import Reject
 from wayline.contracts.server_config import MASK, ServerConfig, ServerOAuth
 from wayline.tool_registry.errors import NotBegun
-from wayline.tool_registry.saved_servers import filled, split
+from wayline.tool_registry.saved_servers import filled, kept, split
 from wayline.tool_registry.secret_references import names_of, require_references, resolved, secrets_in_clear
 
 KEY = "sk-4f9Qz7Lm2XcV8bN1"
@@ -56,6 +56,15 @@ def test_a_reference_is_shown_as_it_is_and_a_value_masked():
     assert shown["headers"] == {"Authorization": "Bearer ${secret:KEY}", "X-Mixed": MASK}
     assert secrets == {"headers": {"X-Mixed": f"{KEY}-${{secret:KEY}}"}}
     assert filled(masked, secrets) == config
+
+
+def test_a_masked_variable_keeps_its_value_beside_the_same_reference_alone():
+    env = {"TOKEN": SecretStr("${secret:KEY}"), "OTHER": SecretStr(KEY)}
+    masked, secrets = split(ServerConfig(command="bank", env=env))
+    moved = masked.model_copy(update={"env": {**masked.env, "TOKEN": SecretStr("${secret:ANOTHER}")}})
+
+    assert kept(secrets, masked, saved=masked) == secrets
+    assert kept(secrets, moved, saved=masked) == {}
 
 
 @pytest.mark.parametrize(

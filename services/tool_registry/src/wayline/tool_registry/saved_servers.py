@@ -140,8 +140,11 @@ def _origin(config: ServerConfig) -> tuple[str, str | None, int | None] | None:
 
 
 def _only_keeps(env: Mapping[str, SecretStr], saved: Mapping[str, SecretStr]) -> bool:
-    """Return whether no variable is new or has another value: one may name the host that a program sends a token to."""
-    return all(name in saved and value.get_secret_value() == MASK for name, value in env.items())
+    """Return whether no variable is new or has another value: one may name the host that a program sends a token to.
+
+    A reference to a secret is no mask, and has to be the one that is saved.
+    """
+    return all(name in saved and value in (SecretStr(MASK), saved[name]) for name, value in env.items())
 
 
 def _issuer(config: ServerConfig) -> str | None:
