@@ -17,19 +17,17 @@ from wayline.tool_registry.adapters.connection.failures import call_error, is_lo
 from wayline.tool_registry.adapters.connection.learn_tools import LearnedTools, ToolLearner
 from wayline.tool_registry.adapters.connection.mcp_input import send_call
 from wayline.tool_registry.adapters.connection.mcp_library import load
-from wayline.tool_registry.adapters.connection.offered_tools import first_page
 from wayline.tool_registry.adapters.connection.questions import CallQuestions, Questions
 from wayline.tool_registry.adapters.connection.reconnect_wait import ReconnectWait
 from wayline.tool_registry.adapters.connection.redacted_results import redacted_result
-from wayline.tool_registry.adapters.connection.server_task import ServerTask
-from wayline.tool_registry.adapters.connection.sessions import another, entered
+from wayline.tool_registry.adapters.connection.sessions import entered
 from wayline.tool_registry.adapters.connection.tool_changes import ToolChanges
-from wayline.tool_registry.adapters.connection.transport import Confinement, MakeAuth, Transport
+from wayline.tool_registry.adapters.connection.transport import Confinement, MakeAuth
+from wayline.tool_registry.adapters.servers.server_connection import ServerConnection
 from wayline.tool_registry.adapters.tables.definition_table import ServerPins
 from wayline.tool_registry.errors import (
     AnswerLost,
     LoginRefused,
-    NeedsLogin,
     NotBegun,
     SessionEnded,
     TimedOut,
@@ -37,10 +35,10 @@ from wayline.tool_registry.errors import (
 )
 from wayline.tool_registry.settings import Settings
 from wayline.tool_registry.tools.arguments import Arguments
-from wayline.tool_registry.tools.tool_servers import NEEDS_LOGIN, ToolRequest
+from wayline.tool_registry.tools.tool_servers import ToolRequest
 
 if TYPE_CHECKING:
-    from mcp import Client, ClientSession
+    from mcp import Client
     from mcp_types import CallToolResult, InputRequiredResult
 
 log = structlog.get_logger()
@@ -49,8 +47,6 @@ Question: TypeAlias = "Callable[[Client], Awaitable[dict[str, Any]]]"
 
 OVERTIME_S = 5.0
 """How long after a tool's timeout its connection may still hold a call up."""
-LOOK_AGAIN_S = 0.02
-"""How often it is looked whether a connection was replaced."""
 PROBLEM_MAX = 300
 """The most characters of a server's error that are reported."""
 
@@ -63,7 +59,7 @@ class _RequestStopped(Exception):
         self.error = error
 
 
-class McpServer(ServerTask):
+class McpServer(ServerConnection):
     """Keeps one server connected and its tools known; what it does cannot disturb another server."""
 
     inside = False
@@ -78,36 +74,14 @@ class McpServer(ServerTask):
         pins: ServerPins | None = None,
         authorize: MakeAuth | None = None,
     ) -> None:
-        super().__init__(server.name)
-        self._server = server
-        self._settings = settings
-        self._lost = False
-        self._woken = asyncio.Event()
-        """Set where the connection is of no use any more, or the tools are to be asked for at once."""
-        self._client: Client | None = None
-        self._connected_at: float | None = None
-        # One more than calls: for the stream of changes.
-        connections_max = settings.calls_max + 1
-        self._transport = Transport(
-            server,
-            connections_max=connections_max,
-            confined=confined,
-            result_bytes=settings.result_max_bytes,
-            authorize=authorize,
-            ca_file=settings.ca_path,
-            on_end=self._lose,
-        )
+        super().__init__(server, settings, confined=confined, authorize=authorize)
         self._learner = ToolLearner(
             server, settings, arguments, pins=pins, without_secrets=self._transport.without_secrets
         )
-        self._problem = "it is being connected"
         self._under_way = 0
-        self._questions = Questions()
         self._changes = ToolChanges(self.learn_again)
         self._idle = asyncio.Event()
         self._idle.set()
-        self._silent = False
-        """Whether the last call got no answer."""
 
     @property
     def problem(self) -> str | None:
@@ -222,67 +196,6 @@ class McpServer(ServerTask):
                 else Unusable(self.hide(refused))
             ) from None
 
-    @asynccontextmanager
-    async def _session(self, *, effect: bool, timeout_s: float) -> AsyncIterator[ClientSession]:
-        if not await self.ready(self._settings.available_within_s) or (client := self._client) is None:
-            raise self._away()
-        if not effect:
-            yield client.session
-        elif self._has_sessions_of_their_own(effect):
-            # One broken connection ends every call on it: an effect's outcome must not hang on a neighbour's.
-            async with another(client, self._transport.target(), self._questions) as session:
-                yield session
-        else:
-            yield (await self._proved(client, within_s=timeout_s)).session
-
-    def _away(self) -> NotBegun:
-        kind = NeedsLogin if self._problem.startswith(NEEDS_LOGIN) else NotBegun
-        return kind(f"the server {self.name!r} does not answer: {self._problem}")
-
-    def _has_sessions_of_their_own(self, effect: bool) -> bool:
-        """Return whether each call with an effect opens a session: free over HTTP since protocol 2026-07-28."""
-        from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-
-        client = self._client
-        over_http = self._transport.over_http
-        return effect and over_http and client is not None and client.protocol_version in MODERN_PROTOCOL_VERSIONS
-
-    async def _proved(self, client: Client, *, within_s: float) -> Client:
-        """Return a connection on which the server has just answered, a new one where it has forgotten this one."""
-        try:
-            await self._prove(client, within_s=within_s)
-            return client
-        except NotBegun:
-            # A server that was restarted knows no session from before: nothing was done, and another one is opened.
-            if (fresh := await self._another_than(client)) is None:
-                raise
-        await self._prove(fresh, within_s=within_s)
-        return fresh
-
-    async def _another_than(self, client: Client) -> Client | None:
-        """Return the connection that follows one; None: there is none in time, or the server is only silent."""
-        until = time.monotonic() + self._settings.available_within_s
-        while self._lost or self._client is client:
-            if not self._lost and self._usable.is_set():
-                return None
-            if time.monotonic() >= until:
-                return None
-            await asyncio.sleep(LOOK_AGAIN_S)
-        left_s = max(0.0, until - time.monotonic())
-        return self._client if await self.ready(left_s) else None
-
-    async def _prove(self, client: Client, *, within_s: float) -> None:
-        """Ask something harmless first: a pipe that broke unnoticed would make an effect's outcome unknown."""
-        try:
-            async with asyncio.timeout(within_s):
-                await first_page(client)
-        except TimeoutError:
-            self._silent = True
-            raise NotBegun(f"the server {self.name!r} has not answered anything within {within_s:g} s") from None
-        except Exception as error:
-            self._lose()
-            raise NotBegun(f"the server {self.name!r} does not answer: {reason(error)}") from None
-
     async def _run(self) -> None:
         await load()
         await self._recall()
@@ -301,15 +214,6 @@ class McpServer(ServerTask):
                 log.warning("mcp server is away", server=self.name, why=self._problem)
                 wait_s = wait.after(self._leave())
                 await asyncio.sleep(wait_s * random.uniform(0.5, 1))
-
-    def _leave(self) -> float:
-        """Offer the server to no call any more, and return how long it was connected."""
-        connected_at, self._connected_at = self._connected_at, None
-        self._client = None
-        self._usable.clear()
-        self.tried.set()
-        self.listed.set()
-        return 0.0 if connected_at is None else time.monotonic() - connected_at
 
     async def _stay_connected(self) -> None:
         from mcp import Client
@@ -349,15 +253,6 @@ class McpServer(ServerTask):
                 raise
         else:
             self._silent = False
-
-    async def _is_lost(self, *, within_s: float) -> bool:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._woken.wait(), within_s)
-        return self._lost
-
-    def _lose(self) -> None:
-        self._lost = True
-        self._woken.set()
 
     async def _learn(self, client: Client) -> None:
         self._take(await self._learner.learn(client, within_s=self._settings.connect_timeout_s))
