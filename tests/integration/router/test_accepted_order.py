@@ -154,3 +154,24 @@ async def test_a_turn_that_was_taken_for_a_refused_submission_ends(platform: Pla
 
     session = await platform.bus.ask(GetSession(tenant="default", session_id="s1"), SessionTurns)
     assert session.busy_with == "j1"
+
+
+async def test_an_end_that_nobody_noticed_refuses_no_older_submission(platform: Platform):
+    await platform.start("router")
+    await platform.publish(b'{"agent": "nobody", "input": "go", "job_id": "j0"}')
+    await platform.wait_until_empty("SUBMIT")
+    await platform.stop("router")
+    tables = AdmissionTable(await platform.store("router"), job_budget_usd=Decimal(1))
+    await tables.admit("default", AdmissionRequest("j0", "assistant", session_id="s1"))
+    impatient = {"agent": "assistant", "input": "go", "session_id": "s1", "options": {"when_busy": "refuse"}}
+    await platform.publish(orjson.dumps({**impatient, "job_id": "j1"}))
+    await stored(platform, "s1", job_id="j2")
+    consumer = await platform.bus.js.pull_subscribe("jobs.submit.*", stream="SUBMIT", durable="router")
+    [taken] = await consumer.fetch(1, timeout=5)
+
+    await platform.start("router")
+
+    await platform.wait_until("j2", lambda job: job.life.waiting is not None, "it waits for its turn")
+    await taken.nak()
+    first = await platform.wait_until("j1", lambda job: job.life.submitted is not None, "it has begun")
+    assert first.life.ended is None

@@ -89,7 +89,7 @@ class FirstRecords:
         reach(Failpoint.ROUTER_RESERVE_BEFORE)
         earlier = await self._accepted_order.before(job, delivery)
         request = AdmissionRequest.of(job, job_id, delivery, earlier=earlier)
-        if request.session_id is not None and request.when_busy == "refuse":
+        if request.session_id is not None and any(one.when_busy == "refuse" for one in (request, *earlier)):
             # An end that has not been noticed yet must not count as busy.
             await self._turns.first_open(job.tenant, request.session_id)
         branched = await self._branch(job)

@@ -20,8 +20,9 @@ from wayline.router.admission.earlier_turns import EarlierTurn, turn_in, turn_of
 
 STREAM = "SUBMIT"
 TENANTS_MAX = 1_000
-HEARD_MAX = 10_000
-"""Submissions of a tenant that are known without having been read from the stream."""
+HEARD_MAX = 1_000
+"""Submissions of a tenant that are known without having been read from the stream: one that uses no sessions has none
+read, and all that it submits is heard."""
 OPEN_MAX = 10_000
 """Submissions of sessions that are known to have been there; beyond it those that have left are forgotten."""
 
@@ -71,9 +72,12 @@ class AcceptedOrder:
         known = self._known(job.tenant)
         await self._read(job.tenant, known, before=delivery.sequence)
         found: list[EarlierTurn] = []
-        for sequence, turn in sorted(known.open.items()):
-            if turn.session_id != job.session_id or sequence >= delivery.sequence:
-                continue
+        older = [
+            (sequence, turn)
+            for sequence, turn in known.open.items()
+            if turn.session_id == job.session_id and sequence < delivery.sequence
+        ]
+        for sequence, turn in sorted(older):
             if sequence in known.in_hand or await self._lies_there(job.tenant, sequence):
                 found.append(turn)
             else:
