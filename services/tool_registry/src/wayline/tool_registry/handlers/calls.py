@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from wayline.contracts.errors import Reject, Unavailable
@@ -35,7 +35,7 @@ class CallHandlers:
     servers: ToolServers
     calls: RunningCalls
     ledger: Ledger
-    prepare: Callable[[str, Mapping[str, Tool]], Awaitable[None]]
+    prepare: Callable[[str, Mapping[str, Tool]], None]
     """Hears which tools a tenant has: they may be searched soon."""
 
     async def list_tools(self, ask: ListTools) -> ToolList:
@@ -50,7 +50,7 @@ class CallHandlers:
             ServerAway(name=name, why=one, known=name not in unknown, tried=unknown.get(name, True))
             for name, one in why.items()
         )
-        await self.prepare(ask.tenant, there)
+        self.prepare(ask.tenant, there)
         missing = tuple(MissingTool(name=name, why=why) for name, why in self.servers.missing.items())
         return ToolList(tools=tools, away=away, missing=missing)
 

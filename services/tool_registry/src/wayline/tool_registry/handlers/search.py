@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -27,6 +28,8 @@ class SearchHandlers:
     embeddings: ToolEmbeddings
     definitions: DefinitionTable
     indexes: ToolIndexes = field(default_factory=ToolIndexes)
+    preparing: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    """Of each tenant, what makes its index ready."""
 
     async def search_tools(self, ask: SearchTools) -> FoundTools:
         """Find the tools that fit, among all of a tenant; those that cannot be called are named."""
@@ -39,15 +42,24 @@ class SearchHandlers:
         there = tuple(one for one in found.tools if one.tool.name in tools)
         return found.model_copy(update={"tools": there})
 
-    async def prepare(self, tenant: str, tools: Mapping[str, Tool]) -> None:
-        """Begin to index many tools before they are searched: a job that has just listed them may."""
-        if len(tools) >= PREPARED_MIN:
-            entries, _ = await self._entries(tenant, tools)
-            self.indexes.prepare(tenant, entries)
+    def prepare(self, tenant: str, tools: Mapping[str, Tool]) -> None:
+        """Begin to index many tools before they are searched: a job that has just listed them may.
+
+        Nobody waits for it: what it asks Postgres must not hold a listing up.
+        """
+        if len(tools) >= PREPARED_MIN and tenant not in self.preparing:
+            preparing = asyncio.create_task(self._prepare(tenant, tools), name=f"tools of {tenant} for a search")
+            self.preparing[tenant] = preparing
+            preparing.add_done_callback(lambda _: self.preparing.pop(tenant, None))
+
+    async def _prepare(self, tenant: str, tools: Mapping[str, Tool]) -> None:
+        entries, _ = await self._entries(tenant, tools)
+        self.indexes.prepare(tenant, entries)
 
     async def _entries(self, tenant: str, tools: Mapping[str, Tool]) -> tuple[list[Entry], dict[str, UnusableTool]]:
         """Return what is searched, and which of it nobody can call now."""
-        away = unusable_tools(await self._pinned(tenant), self.servers.missing)
+        # On a thread: five hundred definitions take a second.
+        away = await asyncio.to_thread(unusable_tools, await self._pinned(tenant), self.servers.missing)
         unusable = {tool.name: one for tool, one in away if tool.name not in tools}
         about = await self.servers.instructions(tenant)
         entries = [Entry(tool.definition, about.get(tool.definition.server, "")) for _, tool in sorted(tools.items())]
