@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -36,6 +37,8 @@ USERS_TO: Final = 1 << 31
 SMALL_USERS_FROM: Final = 20_000
 """Where there are fewer users, as in a container of a rootless engine."""
 TRIED_S: Final = 20.0
+TRY_AGAIN_S: Final = 60.0
+"""How long a trial that failed is believed: a machine may only have been too busy for it, or be set up otherwise."""
 TRIAL: Final = "/bin/true"
 IDLE_S: Final = 300.0
 """How long a connection of a program through its proxy may be silent."""
@@ -83,6 +86,7 @@ class Jails:
         self._reads = tuple(reads)
         self._hidden = tuple(str(one.absolute()) for one in hidden)
         self._trial: asyncio.Task[str | None] | None = None
+        self._try_again_at = float("-inf")
 
     @classmethod
     def by(cls, settings: Settings) -> Jails:
@@ -100,12 +104,14 @@ class Jails:
             raise CannotIsolate(why)
 
     async def why_not(self) -> str | None:
-        """Return why this machine cannot confine a program, which is tried once; None: it can."""
+        """Return why this machine cannot confine a program, which is tried until it can; None: it can."""
         if sys.platform != "linux":
             return "only Linux has what isolates them"
-        if self._trial is None:
-            self._trial = asyncio.create_task(self._tried(), name="trial of an isolated program")
-        return await asyncio.shield(self._trial)
+        trial = self._trial
+        if trial is None or (trial.done() and not _can(trial) and time.monotonic() >= self._try_again_at):
+            trial = self._trial = asyncio.create_task(self._tried(), name="trial of an isolated program")
+            self._try_again_at = time.monotonic() + TRY_AGAIN_S
+        return await asyncio.shield(trial)
 
     async def _tried(self) -> str | None:
         try:
@@ -182,6 +188,10 @@ def user_of(tenant: str) -> int:
     number, last = int(_digest(tenant)[:12], 16), _last_user()
     first, end = (USERS_FROM, USERS_TO) if last >= USERS_TO else (SMALL_USERS_FROM, max(SMALL_USERS_FROM + 1, last))
     return first + number % (end - first)
+
+
+def _can(trial: asyncio.Task[str | None]) -> bool:
+    return not trial.cancelled() and trial.exception() is None and trial.result() is None
 
 
 def _run(argv: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
