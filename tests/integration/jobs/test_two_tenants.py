@@ -105,7 +105,7 @@ async def test_no_client_can_use_up_another_tenants_expiry_id(platform: Platform
 
 async def test_headers_that_name_their_tenants_make_two_jobs_of_one_id(platform: Platform):
     await with_acme(platform)
-    js, body = platform.client.jetstream(), b'{"agent": "assistant", "input": "go", "job_id": "order-1"}'
+    js, body = platform.bus.js, b'{"agent": "assistant", "input": "go", "job_id": "order-1"}'
     tenants = ("default", "acme")
 
     acks = [await js.publish(f"jobs.submit.{one}", body, headers={"Nats-Msg-Id": f"{one}/order-1"}) for one in tenants]

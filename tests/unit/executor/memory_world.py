@@ -104,8 +104,8 @@ class MemoryLog(JobLog):
         head, body = self.stored[-1]
         return head._replace(body=body)
 
-    async def records(self, upto: int | None = None) -> list[list[dict[str, Any]]]:
-        return [decode(body) for _, body in self.stored]
+    async def records(self, upto: int | None = None, *, after: int = 0) -> list[list[dict[str, Any]]]:
+        return [decode(body) for _, body in self.stored[after:]]
 
     async def _append(self, body: bytes, head: Head, *, expected: int) -> Head:
         if expected != len(self.stored):

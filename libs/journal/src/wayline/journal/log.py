@@ -313,10 +313,10 @@ class JobLog:
                 return [read_event(value) for value in decode(await self._bus.body(message, tenant=self.tenant))]
             start = int((message.headers or {})["Nats-Sequence"]) + 1
 
-    async def records(self, upto: int | None = None) -> list[list[dict[str, Any]]]:
-        """Read every record's events as decoded JSON, oldest first, up to a stream sequence."""
+    async def records(self, upto: int | None = None, *, after: int = 0) -> list[list[dict[str, Any]]]:
+        """Return every record's events as decoded JSON, oldest first, between two stream sequences."""
         found = []
-        async for message in record_read(self._bus, self.subject, upto=upto):
+        async for message in record_read(self._bus, self.subject, after=after, upto=upto):
             found.append(decode(await self._bus.body(message, tenant=self.tenant)))
         return found
 

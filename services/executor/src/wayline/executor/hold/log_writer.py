@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from wayline.chassis import Failpoint, reach
 from wayline.contracts import ids
 from wayline.contracts.chat import ChatMessage
-from wayline.contracts.events import Event, SpanRef
+from wayline.contracts.events import Event, ModelRequested, SpanRef
 from wayline.executor.prompt.builtin_tools import WholeResult, ended_call, whole_result
 from wayline.journal import Fenced, Head, Job, JobLog, evolve
 
@@ -52,9 +52,13 @@ class LogWriter:
         self.head = head
         self.job = job
         self._begun_before = job.model.step
+        self._before_step: dict[int, int] = {}
+        """The last record before each step that began here: what came of its calls is found behind it."""
         self._noted: list[Event] = []
         self._claim: dict[str, Any] = {}
         self._appending = asyncio.Lock()
+        self._lost: type[Fenced | ClaimLost] | None = None
+        """How the job was lost to another writer: the append that found out may have been left by its task."""
         self.signals_seen = head.signals_seen
         self._trace_id = ids.trace_id(log.tenant, log.job_id)
         self._root = SpanRef(trace_id=self._trace_id, span_id=ids.job_span(log.tenant, log.job_id))
@@ -112,7 +116,8 @@ class LogWriter:
         return None if event is None else {name: event[name] for name in shown if event.get(name) is not None}
 
     async def _ended_call(self, step: int, call: str) -> dict[str, Any] | None:
-        return ended_call(await self._log.records(self.head.sequence), step, call)
+        records = await self._log.records(self.head.sequence, after=self._before_step.get(step, 0))
+        return ended_call(records, step, call)
 
     async def append(self, before: Failpoint, after: Failpoint) -> None:
         """Append everything noted as one record.
@@ -120,6 +125,8 @@ class LogWriter:
         Raises Fenced when the job has moved on without us, ClaimLost when it had done so before it was ever ours.
         """
         async with self._appending:
+            if self._lost is not None:
+                raise self._lost
             if not self._noted:
                 return
             if self._claim:
@@ -127,13 +134,18 @@ class LogWriter:
             reach(before)
             # A signal may be noted while this record is on its way: it belongs to the next one.
             noted, self._noted = self._noted, []
+            before_it = self.head.sequence
             try:
                 self.head = await self._log.append(
                     noted, self.head, signals_seen=self.signals_seen, cost=self.job.money.cost_usd, **self._claim
                 )
             except Fenced:
+                self._lost = Fenced if self.claimed else ClaimLost
                 if self.claimed:
                     raise
                 raise ClaimLost from None
             self._claim = {}
+            for event in noted:
+                if isinstance(event, ModelRequested):
+                    self._before_step.setdefault(event.step, before_it)
             reach(after)

@@ -99,7 +99,8 @@ class PaidCalls:
         cost_usd = (reply.cost_usd if reply else None) or NOTHING
         unsure_usd = most_usd if reply is None or reply.may_have_charged else NOTHING
         if cost_usd or most_usd:
-            self._task(self._counted(asked, cost_usd, unsure_usd), f"charge {asked.key}")
+            counting = self._task(self._counted(asked, cost_usd, unsure_usd), f"charge {asked.key}")
+            counting.add_done_callback(_log_failure)
 
     def _task(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
         task = asyncio.create_task(work, name=name)
@@ -120,6 +121,13 @@ class PaidCalls:
             await keep_trying("record a charge", lambda: bus.ask(record, Recorded), within_s=CHARGE_WITHIN_S)
         except (Retry, Reject) as error:
             log.error("a tool's charge was not counted", tool=asked.tool, cost_usd=str(cost_usd), error=str(error))
+
+
+def _log_failure(counting: asyncio.Task[None]) -> None:
+    """Say that a charge was not counted where nobody waits for it, as when the bus has been left meanwhile."""
+    error = None if counting.cancelled() else counting.exception()
+    if error is not None:
+        log.error("a tool's charge was not counted", task=counting.get_name(), error=repr(error))
 
 
 def _most_usd(asked: CallTool, tool: ToolDefinition) -> Decimal:
