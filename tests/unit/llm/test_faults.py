@@ -164,3 +164,41 @@ def test_any_body_will_do(body):
 
 def test_a_long_explanation_is_cut():
     assert len(str(from_response(500, {}, b"x" * 10_000))) < 600
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens.",
+        "Your input exceeds the context window of this model. Please adjust your input and try again.",
+        "prompt is too long: 210000 tokens > 200000 maximum",
+        "input length and `max_tokens` exceed context limit: 190000 + 21333 > 200000",
+        "The input token count (1052871) exceeds the maximum number of tokens allowed (1048576).",
+        "Prompt contains 40000 tokens, too large for model with 32768 maximum context length",
+        "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 6000",
+        "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000",
+        "Input validation error: `inputs` must have less than 1024 tokens. Given: 3000",
+        "the request exceeds the available context size. try increasing the context size",
+        "Input is too long for requested model.",
+        "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+        "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 30720]",
+        "Prompt exceeds max length",
+        "Invalid request: Your request exceeded model token limit: 8192",
+        "Please reduce the length of the messages or completion. Current length is 9000 while limit is 8192",
+        "prompt token count of 130000 exceeds the limit of 128000",
+    ],
+)
+def test_a_long_prompt_is_known_in_every_providers_words(words: str):
+    assert from_response(400, {}, error(words), now=NOW).code == "context_too_long"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "max_tokens: 100000 > 8192, which is the maximum allowed number of output tokens for this model",
+        "max_tokens is too large: 100000. This model supports at most 16384 completion tokens.",
+        "messages.0.content: Field required",
+    ],
+)
+def test_another_refusal_is_not_taken_for_a_long_prompt(words: str):
+    assert from_response(400, {}, error(words), now=NOW).code == "invalid_request"

@@ -13,6 +13,7 @@ import orjson
 
 from wayline.contracts.money import Usage
 from wayline.llm.model import ErrorCode, ModelError
+from wayline.llm.transport.too_long import TOO_LONG
 
 MESSAGE_MAX_CHARS = 500
 RETRYABLE: frozenset[ErrorCode] = frozenset(
@@ -22,11 +23,6 @@ RETRYABLE: frozenset[ErrorCode] = frozenset(
 OUT_OF_MONEY = re.compile(
     r"credit balance|billing hard limit|spend(ing)?[ _-]?(cap|limit)|specified api usage limit"
     r"|insufficient (funds|balance|credits?)",
-    re.IGNORECASE,
-)
-TOO_LONG = re.compile(
-    r"context[_ ](length|window|size|limit)|(prompt|input) is too long|too many (input |prompt )?tokens"
-    r"|maximum (number of )?(input |prompt )?tokens|input token count|exceeds? the (model'?s )?(maximum )?context",
     re.IGNORECASE,
 )
 NO_MODEL = re.compile(r"model.{0,80}(does not exist|not found)", re.IGNORECASE | re.DOTALL)
@@ -47,6 +43,8 @@ KINDS: dict[str, ErrorCode] = {
     "request_too_large": "context_too_long",
     "context_length_exceeded": "context_too_long",
     "string_above_max_length": "context_too_long",
+    "exceed_context_size_error": "context_too_long",
+    "model_max_prompt_tokens_exceeded": "context_too_long",
     "rate_limit_error": "rate_limited",
     "rate_limit_exceeded": "rate_limited",
     "overloaded_error": "overloaded",
