@@ -7,6 +7,7 @@ from decimal import Decimal
 import pytest
 
 from wayline.routing import (
+    STAYS,
     DecidedAgain,
     Policy,
     backtest_summary,
@@ -40,6 +41,16 @@ def test_a_job_that_was_classified_goes_the_same_way_again(answer: str):
     assert told is not None and told.same
     assert (told.was, told.was_usd) == (told.now, told.now_usd)
     assert told.was_tier == {"drafting": "standard", "negotiation": "premium"}.get(answer, "flash")
+
+
+def test_a_redrive_stays_with_the_model_of_its_origin():
+    log = recorded("sentiment")
+    log[0]["job"]["fork"] = {"job_id": "j0"}
+    log[1]["route"] |= {"model": "premium", "tier": "premium", "slot": "reasoning", "reason": STAYS}
+
+    told = decide_again(log, current_policy())
+
+    assert told is not None and told.same and told.now == "a/premium"
 
 
 def test_a_policy_without_a_classifier_saves_the_classification_cost():

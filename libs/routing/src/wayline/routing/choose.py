@@ -19,6 +19,9 @@ from wayline.routing.routing_input import RoutingInput
 from wayline.routing.slots import SLOTS, Slots, card_of, fallbacks_of, first_fit, slots_of
 from wayline.routing.step_limit import Level, adapted
 
+STAYS = "the job that it branches off was with it"
+"""Why a fork, such as a redrive, goes on with a model: no policy decides that."""
+
 
 def choose_route(
     inputs: RoutingInput,
@@ -67,7 +70,8 @@ def choose_again(job: SubmitJob, routed: JobRouted, *, policy: Policy, task_type
         steps_max=None if job.fork else routed.limits.max_steps,
     )
     pinned = routed.candidates
-    if job.options.model or routed.config.model or not pinned.slots:
+    stays = job.fork is not None and routed.route.reason == STAYS
+    if stays or job.options.model or routed.config.model or not pinned.slots:
         return Decision(routed.route, pinned, policy.label)
     cards = {card.name: card for card in pinned.cards}
     models: dict[Slot, ModelCard] = {slot: cards[name] for slot, name in pinned.slots.items() if name in cards}

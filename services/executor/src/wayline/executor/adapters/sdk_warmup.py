@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 from wayline.llm.model import Model, Warmable
 
-WARM_AFTER_S = 2.0
-"""After the start: where all services share a process, what is imported earlier delays them all."""
+WARM_AFTER_S = 0.5
+"""After the start: where all services share a process, what is imported earlier delays them all. A call that comes
+before waits for what is left: one SDK takes a second, another one three."""
 
 
 class SdkWarmup:

@@ -9,7 +9,7 @@ from wayline.contracts.events import Event, JobForked, JobRouted, JobSubmitted
 from wayline.contracts.jobs import Fork, SubmitJob
 from wayline.journal import Branch, ForkRefused
 from wayline.router.admission.conditions import Admitted
-from wayline.routing import choose_limits
+from wayline.routing import STAYS, choose_limits
 
 
 def require_forkable(job: SubmitJob) -> None:
@@ -43,7 +43,7 @@ def forked(first: JobSubmitted, decided: JobRouted, branch: Branch, today: Agent
     limits = limits.model_copy(update={"budget_usd": decided.limits.budget_usd})
     route, before = decided.route, branch.job.routing.route
     if first.job.options.model is None and before is not None and decided.candidates.card(before.name):
-        route = before.model_copy(update={"classifier": None, "reason": "the job that it branches off was with it"})
+        route = before.model_copy(update={"classifier": None, "reason": STAYS})
     decided = decided.model_copy(update={"limits": limits, "route": route})
     begun = JobForked(
         job_id=first.job_id, seq=3, at=first.at, trace=first.trace, origin=branch.origin, prefix=branch.prefix
