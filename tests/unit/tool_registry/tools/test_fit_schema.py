@@ -20,6 +20,7 @@ from wayline.llm.openai.request import build_body as to_responses
 from wayline.llm.openai_chat.request import build_body as to_chat
 from wayline.schemas import compile_schema
 from wayline.tool_registry.adapters.connection.offered_tools import read_tool
+from wayline.tool_registry.tools import fit_schema as fitting
 from wayline.tool_registry.tools.arguments import Arguments
 from wayline.tool_registry.tools.catalogue import admit_all
 from wayline.tool_registry.tools.fit_schema import fit_schema, own_arguments
@@ -172,3 +173,13 @@ def test_names_in_another_script_stay_apart(names: tuple[str, str]):
 
     assert admitted.left_out == {}
     assert {tool.offered_as for tool in admitted.tools.values()} == set(names)
+
+
+def test_large_patterns_are_compiled_up_to_their_common_bound(monkeypatch: pytest.MonkeyPatch):
+    compiled: list[str] = []
+    compile_one = fitting.compile_pattern
+    monkeypatch.setattr(fitting, "compile_pattern", lambda source: compiled.append(source) or compile_one(source))
+    schema = {"properties": {f"p{n}": {"pattern": rf"(\p{{L}}|\p{{N}}){{30}}|x{n}"} for n in range(50)}}
+
+    assert fit_schema(schema).schema == schema
+    assert len(compiled) < 10

@@ -14,6 +14,7 @@ from typing import Any
 
 from wayline.schemas import UnsupportedPattern, compile_pattern
 from wayline.schemas.compile import OLD_DRAFTS
+from wayline.schemas.limits import PATTERN_REFUSED_SIZE, PATTERNS_SIZE_MAX
 from wayline.schemas.references import LISTED, NAMED, ONE, References
 
 PARAMETER_MAX = 64
@@ -74,6 +75,7 @@ class _Fitting:
         dialect = self.root.get("$schema")
         self._old = isinstance(dialect, str) and any(draft in dialect for draft in OLD_DRAFTS)
         self._references = References(self.root, old=self._old)
+        self._patterns_size = 0
 
     def fit(self, schema: dict[str, Any]) -> dict[str, Any]:
         if self._old and "$ref" in schema:
@@ -92,7 +94,7 @@ class _Fitting:
         if keyword in _ADDRESSES:
             return isinstance(value, str) and _ADDRESSES[keyword].fullmatch(value) is not None
         if keyword == "pattern":
-            return not isinstance(value, str) or _is_pattern(value)
+            return not isinstance(value, str) or self._is_pattern(value)
         if keyword == "$ref" and isinstance(value, str):
             return self._references.find(value, "") is not None or self._references.has_addresses
         return isinstance(value, _KINDS[keyword]) if keyword in _KINDS else True
@@ -117,6 +119,22 @@ class _Fitting:
         if keyword in LISTED and isinstance(value, list):
             return [self._fit_one(one) for one in value]
         return value
+
+    def _is_pattern(self, source: str) -> bool:
+        """Return whether a pattern is one, in whichever engine."""
+        if self._patterns_size > PATTERNS_SIZE_MAX:
+            # What is checked by it is passed over, too.
+            return True
+        try:
+            self._patterns_size += compile_pattern(source).size
+            return True
+        except UnsupportedPattern:
+            self._patterns_size += PATTERN_REFUSED_SIZE
+        try:
+            re.compile(source)
+            return True
+        except (re.error, RecursionError, OverflowError):
+            return False
 
     def _fit_one(self, schema: Any) -> Any:
         return self.fit(schema) if isinstance(schema, dict) else schema
@@ -179,17 +197,3 @@ def _modern(schema: dict[str, Any]) -> dict[str, Any]:
 def _each_once(values: list[Any]) -> list[Any]:
     """Return the values of a list of names, each once; a list that is none stays for the check to refuse."""
     return list(dict.fromkeys(values)) if all(isinstance(one, str) for one in values) else values
-
-
-def _is_pattern(source: str) -> bool:
-    """Return whether a pattern is one, in whichever engine."""
-    try:
-        compile_pattern(source)
-        return True
-    except UnsupportedPattern:
-        pass
-    try:
-        re.compile(source)
-        return True
-    except (re.error, RecursionError, OverflowError):
-        return False
