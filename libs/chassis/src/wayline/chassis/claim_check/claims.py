@@ -49,7 +49,10 @@ class PayloadMissing(Unavailable):
     """A field that a message moved to the object store is not there: lost, expired, or never stored."""
 
     def __init__(self, name: str) -> None:
-        super().__init__("the object store", detail=f"no object {name!r} (payloads are kept 30 days)")
+        super().__init__(
+            "the object store",
+            detail=f"no object {name!r}, or no longer (payloads are kept 30 days, large replies a minute)",
+        )
 
 
 class PayloadChanged(Bug):

@@ -13,6 +13,11 @@ log = structlog.get_logger()
 
 R = TypeVar("R")
 
+WHY_MAX_CHARS = 500
+"""Of an error, in a mark."""
+ROW_MAX_CHARS = 200
+"""Of a row, in the log."""
+
 
 async def each_alone(
     what: str,
@@ -38,11 +43,21 @@ async def alone(
     mark: Callable[[R, str], Awaitable[object]] | None = None,
 ) -> None:
     """Do something for one row of several; where it fails it is logged and marked."""
+    error = await _failure(what, row, do)
+    if error is None or mark is None:
+        return
+    why = f"{type(error).__name__}: {error}"[:WHY_MAX_CHARS]
+    # A mark that cannot be written must not hold up the others either.
+    await _failure(f"mark of a {what}", row, lambda bad: mark(bad, why))
+
+
+async def _failure(what: str, row: R, do: Callable[[R], Awaitable[object]]) -> Exception | None:
+    """Do something for a row, and return the error with which it failed. Raises errors that pass by themselves."""
     try:
         await do(row)
     except PASSING:
         raise
     except Exception as error:  # one row must not hold up the others
-        log.error("a row failed", what=what, row=repr(row)[:200], error=repr(error), exc_info=error)
-        if mark is not None:
-            await mark(row, f"{type(error).__name__}: {error}"[:500])
+        log.error("a row failed", what=what, row=repr(row)[:ROW_MAX_CHARS], error=repr(error), exc_info=error)
+        return error
+    return None
