@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest_asyncio
 
 from wayline.gateway.settings import Settings
 from wayline.testkit import Platform
+from wayline.tool_registry.settings import Settings as RegistrySettings
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
@@ -26,6 +28,7 @@ BODIES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"url": "https://bank.example/mcp"},
         {"url": "https://bank.example/mcp", "effects": {"pay": "once"}},
     ),
+    "/v1/mcp/secrets/{name}": ("/v1/mcp/secrets/BANK_TOKEN", {"value": "s3cr3t"}, {"value": "s3cr3t2"}),
     "/v1/models/{provider}/{model}": (
         "/v1/models/chat/acme/own:1",
         {**CARD, "temperature": True},
@@ -52,7 +55,10 @@ NO_CONFIGURATION = {
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def http(module_platform: Platform) -> AsyncIterator[httpx2.AsyncClient]:
-    await module_platform.start("router", "tool_registry", "gateway", gateway=Settings(http_port=0))
+    registry = RegistrySettings.model_validate({"keys": f"k1:{b64encode(bytes(32)).decode()}"})
+    await module_platform.start(
+        "router", "tool_registry", "gateway", gateway=Settings(http_port=0), tool_registry=registry
+    )
     yield await module_platform.http(timeout_s=30)
 
 

@@ -43,7 +43,7 @@ def list_secrets(as_json: AsJson = False) -> None:
     """List the names of the secrets, and the servers that refer to each."""
     from wayline.standalone.terminal.server_views import secrets_table
 
-    answer(lambda client: client.get("/v1/mcp/secrets"), as_json=as_json, draw=secrets_table)
+    answer(lambda client: client.whole("/v1/mcp/secrets", "secrets"), as_json=as_json, draw=secrets_table)
 
 
 @app.command()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
 from typing import Annotated, TypeAlias
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Response
 from pydantic import Field, SecretStr, field_validator
 
+from wayline.contracts.errors import NotFound
 from wayline.contracts.server_config import SECRET_NAME
 from wayline.contracts.tenant_secrets import (
     DeleteSecret,
@@ -19,9 +21,13 @@ from wayline.contracts.tenant_secrets import (
     SecretView,
     require_value,
 )
+from wayline.gateway.conditions import Condition, IfUnchanged, entity_tag
+from wayline.gateway.handlers.shared.changing import changing, tagged
 from wayline.gateway.handlers.shared.deleting import was_there
-from wayline.gateway.handlers.shared.dependencies import Admin, GatewayDependency, Operator, Reader
-from wayline.gateway.openapi import fails
+from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, GatewayDependency, Operator, Reader
+from wayline.gateway.keys import Caller
+from wayline.gateway.openapi import fails, tags
+from wayline.gateway.paging import PageCursor, Paged, PageLimit, page_of
 from wayline.gateway.shapes.body import Body
 from wayline.gateway.strict_json import StrictRoute
 
@@ -51,21 +57,67 @@ async def rotate_secrets(gateway: GatewayDependency, caller: Operator) -> Secret
     return await gateway.bus.ask(RotateSecrets(tenant=caller.tenant), SecretRotation, timeout_s=ROTATE_WITHIN_S)
 
 
-@router.get("", responses=fails())
-async def list_secrets(gateway: GatewayDependency, caller: Reader) -> SecretList:
-    """Return the names of the tenant's secrets and the servers that refer to each, without values."""
-    return await gateway.bus.ask(ListSecrets(tenant=caller.tenant), SecretList)
+class SecretPage(SecretList, Paged):
+    """A page of the secrets of a tenant, by name."""
 
 
-@router.put("/{name}", responses=fails(409))
-async def put_secret(name: SecretPath, body: SecretBody, gateway: GatewayDependency, caller: Admin) -> SecretView:
+@router.get("", responses=fails(400))
+async def list_secrets(
+    gateway: GatewayDependency, caller: Reader, limit: PageLimit = 100, cursor: PageCursor = None
+) -> SecretPage:
+    """Page through the names of the tenant's secrets and the servers that refer to each, without values."""
+    found = await gateway.bus.ask(ListSecrets(tenant=caller.tenant), SecretList)
+    page = page_of(found.secrets, limit=limit, cursor=cursor, key=lambda secret: secret.name)
+    return SecretPage(secrets=page.items, next_cursor=page.next_cursor)
+
+
+@router.get("/{name}", responses=tags(404))
+async def get_secret(name: SecretPath, gateway: GatewayDependency, caller: Reader, response: Response) -> SecretView:
+    """Return when a secret was saved and the servers that refer to it, without its value."""
+    found = await _secret(gateway, caller, name)
+    return tagged(response, found, _tag(found))
+
+
+@router.put("/{name}", responses=tags(409, 412))
+async def put_secret(
+    *,
+    name: SecretPath,
+    body: SecretBody,
+    gateway: GatewayDependency,
+    caller: Admin,
+    condition: IfUnchanged,
+    response: Response,
+) -> SecretView:
     """Store a secret that servers name as `${secret:NAME}`; those that do are connected anew with the value."""
-    return await gateway.bus.ask(PutSecret(tenant=caller.tenant, name=name, value=body.value), SecretView)
+    async with _changing(gateway, caller, name, condition):
+        saved = await gateway.bus.ask(PutSecret(tenant=caller.tenant, name=name, value=body.value), SecretView)
+    return tagged(response, saved, _tag(saved))
 
 
-@router.delete("/{name}", responses=fails(404, 409))
-async def delete_secret(name: SecretPath, gateway: GatewayDependency, caller: Admin) -> SecretDeleted:
+@router.delete("/{name}", responses=fails(404, 409, 412))
+async def delete_secret(
+    name: SecretPath, gateway: GatewayDependency, caller: Admin, condition: IfUnchanged
+) -> SecretDeleted:
     """Delete a secret; 409 while a server refers to it."""
-    return was_there(
-        await gateway.bus.ask(DeleteSecret(tenant=caller.tenant, name=name), SecretDeleted), "secret", name
-    )
+    async with _changing(gateway, caller, name, condition):
+        deleted = await gateway.bus.ask(DeleteSecret(tenant=caller.tenant, name=name), SecretDeleted)
+    return was_there(deleted, "secret", name)
+
+
+def _changing(gateway: Gateway, caller: Caller, name: str, condition: Condition) -> AbstractAsyncContextManager[None]:
+    async def present() -> str:
+        return _tag(await _secret(gateway, caller, name))
+
+    return changing(gateway, caller, "secret", name, condition=condition, present=present)
+
+
+async def _secret(gateway: Gateway, caller: Caller, name: str) -> SecretView:
+    found = await gateway.bus.ask(ListSecrets(tenant=caller.tenant), SecretList)
+    for secret in found.secrets:
+        if secret.name == name:
+            return secret
+    raise NotFound("secret", name)
+
+
+def _tag(secret: SecretView) -> str:
+    return entity_tag(secret.name, secret.saved_at.isoformat())
