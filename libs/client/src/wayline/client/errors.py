@@ -24,7 +24,8 @@ class NotReachable(ApiError):
 
     def __init__(self, *, url: str, cause: str) -> None:
         super().__init__(
-            f"nothing answers at {url} ({cause}): start Wayline with `wayline up`, or set WAYLINE_URL to where it runs",
+            f"nothing answers at {url} ({cause}): start Wayline with `wayline up`. Where one runs from "
+            "another directory, set WAYLINE_DATA_DIR to its data directory, else WAYLINE_URL to where it runs",
             code="not_reachable",
         )
 

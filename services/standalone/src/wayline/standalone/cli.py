@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from typing import Annotated
 
@@ -24,6 +25,7 @@ from wayline.standalone.commands import (
     settings,
     tools,
 )
+from wayline.standalone.commands.completion import PROGRAM, VARIABLE, answer_shells, completion
 from wayline.standalone.commands.output import AsJson
 from wayline.standalone.commands.run import run
 from wayline.standalone.commands.simulate import simulate
@@ -129,6 +131,7 @@ def doctor(as_json: AsJson = False) -> None:
 
 
 app.command()(simulate)
+app.command()(completion)
 app.command()(run)
 app.command()(knowledge.ingest)
 app.command()(knowledge.search)
@@ -161,4 +164,6 @@ def main() -> None:
     # On an output that is not UTF-8, characters it cannot hold become question marks instead of a traceback.
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="replace")
-    app()
+    if VARIABLE in os.environ:
+        answer_shells()
+    app(prog_name=PROGRAM)

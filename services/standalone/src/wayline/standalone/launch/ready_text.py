@@ -33,11 +33,11 @@ def psql_command(installation: Installation, access: ServerAccess) -> str:
     )
 
 
-def next_job(gateway: str, nats_url: str) -> str:
-    """Return how to send a job by the command line, by HTTP and on the bus."""
+def next_job(gateway: str, nats_url: str, data_dir: Path) -> str:
+    """Return how to send a job by the command line, by HTTP and on the bus, from any directory."""
     return f"""Send a job:
 
-  {program_path("wayline")} run "What is a job in Wayline?"
+  WAYLINE_DATA_DIR={quote(str(data_dir.absolute()))} {program_path("wayline")} run "What is a job in Wayline?"
 
   curl -s '{gateway}/v1/jobs?wait=30' -H 'Content-Type: application/json' \\
        -d '{{"agent": "assistant", "input": "What is a job in Wayline?"}}'

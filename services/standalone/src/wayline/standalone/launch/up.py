@@ -165,7 +165,7 @@ class _Up:
 
         self._printer.say(addresses(self._installation, access, gateway=None if servers_only else self.gateway_url))
         if not servers_only:
-            self._printer.say(next_job(self.gateway_url, access.nats_address))
+            self._printer.say(next_job(self.gateway_url, access.nats_address, self._installation.root))
         self._printer.say("Ctrl-C stops everything.")
 
     async def _show_sample(self) -> None:

@@ -37,6 +37,8 @@ from wayline.gateway.shapes.body import ONE_LINE
 from wayline.gateway.shapes.documents import DocumentBody, FileFields, SearchBody
 from wayline.gateway.strict_json import StrictRoute
 
+SEARCH_WITHIN_S = 20.0
+
 router = APIRouter(prefix="/v1", tags=["knowledge"], route_class=StrictRoute)
 uploads = APIRouter(prefix="/v1", tags=["knowledge"], route_class=StrictRoute)
 """Apart, because a document may be larger than any other body."""
@@ -204,4 +206,5 @@ async def delete_document(document_id: DocumentPath, gateway: GatewayDependency,
 async def search(body: SearchBody, gateway: GatewayDependency, caller: Reader) -> SearchResult:
     """Find the best passages for a query by words, by vector, or by both."""
     search = SearchKnowledge(tenant=caller.tenant, **{name: getattr(body, name) for name in SearchBody.model_fields})
-    return await gateway.bus.ask(search, SearchResult)
+    # On a busy machine an answer that comes late is worth more than a 503.
+    return await gateway.bus.ask(search, SearchResult, timeout_s=SEARCH_WITHIN_S)

@@ -22,6 +22,9 @@ from wayline.gateway.tool_proposals import ProposedTools, proposed_tools
 
 DAYS, DAYS_MAX = 30, 400
 
+SEARCH_WITHIN_S = 20.0
+"""On a busy machine an answer that comes late is worth more than a 503; an index of many tools takes seconds."""
+
 router = APIRouter(prefix="/v1", tags=["agents"], route_class=StrictRoute)
 
 
@@ -46,7 +49,7 @@ async def search_tools(body: ToolSearchBody, gateway: GatewayDependency, caller:
     if body.agent is not None:
         agent = await gateway.bus.ask(GetAgent(tenant=caller.tenant, name=body.agent), Agent)
         ask = ask.model_copy(update={"patterns": agent.config.tools, "off": agent.config.tools_off})
-    return await gateway.bus.ask(ask, FoundTools)
+    return await gateway.bus.ask(ask, FoundTools, timeout_s=SEARCH_WITHIN_S)
 
 
 class AgentUsage(AgentToolUse):
