@@ -11,6 +11,7 @@ from wayline.chassis.topology import PAYLOADS, REPLIES, REPLIES_KEPT_S
 from wayline.contracts.agents import Agent, AgentConfig, GetAgent
 from wayline.contracts.errors import NotFound, Refused, Retry, Unavailable
 from wayline.telemetry import BusExporter, Telemetry
+from wayline.testkit import until
 
 
 async def answering(bus: Bus, handle, *, everyone: bool = False, slots: int = 64) -> Service:
@@ -82,15 +83,17 @@ async def test_requests_beyond_the_waiting_limit_get_a_retry(bus, monkeypatch):
 
 
 async def test_requests_of_one_tenant_that_hang_leave_slots_to_others(bus):
-    hanging = asyncio.Event()
+    hanging, begun = asyncio.Event(), list[str]()
 
     async def on_get(asked):
         if asked.tenant == "slow":
+            begun.append(asked.name)
             await hanging.wait()
         return Agent(name=asked.name, version=1, config=AgentConfig())
 
     service = await answering(bus, on_get, slots=4)
     slow = [asyncio.create_task(bus.ask(GetAgent(tenant="slow", name=str(n)), Agent, timeout_s=60)) for n in range(9)]
+    await until(lambda: len(begun) == 3, why="it has its share of the slots")
 
     assert (await bus.ask(GetAgent(tenant="default", name="a"), Agent)).name == "a"
     hanging.set()
