@@ -12,6 +12,7 @@ import httpx2
 
 from wayline.tool_registry.adapters.connection.asked_messages import AskedMessage
 from wayline.tool_registry.adapters.connection.bytes_in_flight import TOO_MANY, BytesInFlight, HeldBytes
+from wayline.tool_registry.adapters.connection.pace import LINE_BYTES, PIECE_BYTES
 from wayline.tool_registry.adapters.connection.readable_messages import Proof, own_error, readable
 from wayline.tool_registry.calls.answers import BROKE
 
@@ -106,8 +107,8 @@ class _Event:
     def end_line(self) -> bool:
         """End a line, and return whether it is empty: so the event has ended, too."""
         is_empty = not self.line_bytes
-        if self.line:
-            self.lines.append(b"".join(self.line))
+        if kept := b"".join(self.line):
+            self.lines.append(kept)
         self.line, self.line_bytes = [], 0
         return is_empty
 
@@ -140,10 +141,13 @@ class EventStream(httpx2.AsyncByteStream):
                     # A line may end in two characters, which come in two parts.
                     begun = part[1:] if after_return and part.startswith(b"\n") else part
                     after_return = part.endswith(b"\r")
-                    for piece in begun.splitlines(keepends=True):
+                    pieces = begun.splitlines(keepends=True)
+                    await self._limits.in_flight.pace.spend(LINE_BYTES * (len(pieces) - 1))
+                    for piece in pieces:
                         line = piece.rstrip(b"\r\n")
                         self._event.add(line, self._most)
                         if len(line) < len(piece) and self._event.end_line():
+                            await self._limits.in_flight.pace.spend(max(0, PIECE_BYTES - self._event.kept_bytes))
                             yield await self._passed_on()
                             held.give_back()
             except httpx2.TransportError:

@@ -13,6 +13,7 @@ import httpx2
 from wayline.tool_registry.adapters.connection.answer_streams import AnswerLimits, EventStream, MessageBody
 from wayline.tool_registry.adapters.connection.asked_messages import ANSWERED_HERE, asked_message
 from wayline.tool_registry.adapters.connection.failed_answers import FailedAnswer
+from wayline.tool_registry.adapters.connection.pace import PIECE_BYTES, Pace
 
 LENGTH_DIGITS_MAX = 18
 """Of the length that an answer says it has: Python refuses to read thousands of digits."""
@@ -32,7 +33,7 @@ def bound_answers(
     async def bound(answer: httpx2.Response) -> None:
         if ANSWERED_HERE in answer.extensions:
             return
-        inner = cast("httpx2.AsyncByteStream", answer.stream)
+        inner = _Paced(cast("httpx2.AsyncByteStream", answer.stream), limits.in_flight.pace)
         asked = asked_message(answer.request) if "POST" in event_streams else None
         is_failure = answer.status_code >= httpx2.codes.BAD_REQUEST
         refused = _why_refused(answer, limits, is_call=asked is not None and asked.is_call)
@@ -106,6 +107,22 @@ class _Bounded(httpx2.AsyncByteStream):
                     return
                 raise AnswerRefused(f"the server's answer has more than {self._most} bytes")
             yield part
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _Paced(httpx2.AsyncByteStream):
+    """A body whose small pieces are read no faster than its tenant's pace."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream, pace: Pace) -> None:
+        self._inner = inner
+        self._pace = pace
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for piece in self._inner:
+            await self._pace.spend(max(0, PIECE_BYTES - len(piece)))
+            yield piece
 
     async def aclose(self) -> None:
         await self._inner.aclose()

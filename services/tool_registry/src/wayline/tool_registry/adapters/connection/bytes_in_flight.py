@@ -1,4 +1,4 @@
-"""Count the bytes of answers that are held in memory at once, for each tenant."""
+"""Count the bytes of answers that are held in memory at once, for each tenant, and keep their pace."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from wayline.tool_registry.adapters.connection.pace import Pace
+
 TOO_MANY = "answers of other calls take up all the memory that this tenant's may"
 
 
 class BytesInFlight:
     """How many bytes of answers one tenant's servers have sent that are not read yet."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, *, pace: Pace | None = None) -> None:
         self._left = most
+        self.pace = pace or Pace()
+        """How much work all of them may make."""
 
     @contextmanager
     def holding(self) -> Iterator[HeldBytes]:
