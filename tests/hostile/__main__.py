@@ -1,6 +1,8 @@
 """Run the whole hostile corpus against a registry with a second tenant at work.
 
-python -m tests.hostile [--write docs/hostile.md]
+python -m tests.hostile [--write docs/hostile.md] [transfer login ...]
+
+With words, only the cases whose names begin with one of them.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ import json
 import os
 import sys
 import tempfile
+from base64 import b64encode
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,11 +25,15 @@ from wayline.testkit.effects_server import EffectsServer
 
 from ..bench import page
 from ..bench.tool_platform import tool_platform
-from .attack import Victim, outcome
-from .cases import CASES, HostileCase
+from .attack import Victim
+from .cases import CASES, Case
+from .names import HostileName, name_server
+from .programs import PYTHON
 
 QUIET_CALLS = 300
 HOSTILE, OTHER = "mallory", "acme"
+NAMES_ARE_OURS = os.geteuid() == 0
+"""Only root can be a name server, and have one process ask it; the others leave those cases out."""
 HEAD = ["case", "outcome", "held", "p99 of the other tenant, ms", "of its quiet p99", "peak memory, MiB"]
 
 
@@ -33,7 +41,7 @@ HEAD = ["case", "outcome", "held", "p99 of the other tenant, ms", "of its quiet 
 class Measured:
     """What one case did."""
 
-    case: HostileCase
+    case: Case
     came: str
     p99_ms: float
     peak_mib: float
@@ -56,11 +64,13 @@ def peak_mib(pid: int) -> float:
     return peak / 1024
 
 
-async def registry(platform: Platform, dsn: str, effects: EffectsServer) -> asyncio.subprocess.Process:
-    """Start a registry as a process of its own."""
+async def registry(platform: Platform, dsn: str, effects: EffectsServer, home: Path) -> asyncio.subprocess.Process:
+    """Start a registry as a process of its own, which asks the hostile name server where that can be."""
     settings = {
         "SERVERS": json.dumps([effects.settings()]),
         "PRIVATE_SERVERS": "true",
+        "COMMANDS": json.dumps([PYTHON]),
+        "KEYS": f"k:{b64encode(bytes(32)).decode()}",
         "CONNECT_TIMEOUT_S": "10",
         "RETRY_AFTER_S": "[]",
     }
@@ -72,20 +82,27 @@ async def registry(platform: Platform, dsn: str, effects: EffectsServer) -> asyn
         "WAYLINE_NATS_ACCOUNTS": "true",
         "WAYLINE_POSTGRES_DSN": dsn,
     }
-    return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "wayline.tool_registry", env=environment, stdout=asyncio.subprocess.DEVNULL
-    )
+    command = (sys.executable, "-m", "wayline.tool_registry")
+    if NAMES_ARE_OURS:
+        resolver = home / "resolv.conf"
+        resolver.write_text("nameserver 127.0.0.1\n")
+        mounted = f'mount --bind "{resolver}" /etc/resolv.conf && exec "$@"'
+        command = ("unshare", "--mount", "sh", "-c", mounted, "sh", *command)
+    return await asyncio.create_subprocess_exec(*command, env=environment, stdout=asyncio.subprocess.DEVNULL)
 
 
-async def run(home: Path) -> str:
-    """Run every case, and return the page's part."""
-    async with tool_platform(home) as platform:
+async def run(home: Path, kinds: tuple[str, ...]) -> str:
+    """Run the cases of these kinds, and return the page's part."""
+    async with AsyncExitStack() as stack:
+        if NAMES_ARE_OURS:
+            await stack.enter_async_context(name_server())
+        platform = await stack.enter_async_context(tool_platform(home))
         dsn = await platform.migrate("tool_registry")
         effects = await EffectsServer(home / "effects.txt").start()
-        process = await registry(platform, dsn, effects)
+        process = await registry(platform, dsn, effects, home)
         try:
             await _until_it_hears(platform)
-            return await _measure(platform, process.pid)
+            return await _measure(platform, process.pid, kinds)
         finally:
             process.terminate()
             await process.wait()
@@ -103,17 +120,19 @@ async def _until_it_hears(platform: Platform) -> None:
     await until(hears, within=60, why="the registry answers")
 
 
-async def _measure(platform: Platform, pid: int) -> str:
+async def _measure(platform: Platform, pid: int, kinds: tuple[str, ...]) -> str:
     victim = Victim(platform.bus, OTHER, "effects__pay_once")
     for _ in range(QUIET_CALLS):
         await victim.call()
     quiet_ms = victim.p99_ms(0)
+    chosen = [case for case in CASES if case.name.startswith(kinds)]
+    cases = [case for case in chosen if NAMES_ARE_OURS or not isinstance(case, HostileName)]
     found: list[Measured] = []
     async with victim.at_work():
-        for number, case in enumerate(CASES):
+        for number, case in enumerate(cases):
             peak_mib(pid)
             since = len(victim.took_ms)
-            came = await outcome(platform.bus, HOSTILE, case, job=f"h{number}")
+            came = await case.run(platform.bus, HOSTILE, job=f"h{number}")
             found.append(Measured(case, came, victim.p99_ms(since), peak_mib(pid)))
             print(*found[-1].cells(quiet_ms), sep=" | ", flush=True)
     kept = sum(one.holds for one in found)
@@ -131,11 +150,12 @@ async def _measure(platform: Platform, pid: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", type=Path)
+    parser.add_argument("kinds", nargs="*", default=[""])
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="wayline-hostile-") as directory:
         home = Path(directory)
         home.chmod(0o711)
-        text = asyncio.run(run(home))
+        text = asyncio.run(run(home, tuple(chosen.kinds)))
     if chosen.write:
         page.write(chosen.write, "corpus", text, by="make hostile")
     else:

@@ -18,12 +18,7 @@ from wayline.contracts.server_config import ServerConfig
 from wayline.contracts.tools import CallTool, ListTools, ToolList, ToolReply
 from wayline.testkit import until
 
-from .cases import HostileCase
-from .raw_server import raw_server
-
 SETTLED_WITHIN_S = 60.0
-TIMEOUT_S = 3.0
-"""Of the hostile tool."""
 SERVER = "evil"
 
 
@@ -90,20 +85,18 @@ async def ask_until_known(bus: Bus, ask: CallTool) -> ToolReply:
             return reply
 
 
-async def outcome(bus: Bus, tenant: str, case: HostileCase, *, job: str) -> str:
-    """Save the case's server, call its tool, remove the server, and return what came of it."""
-    async with raw_server(case.answer) as url:
-        config = ServerConfig(url=url, effects={"act": case.effect}, timeout_s=TIMEOUT_S)
-        await bus.ask(PutServer(tenant=tenant, name=SERVER, config=config), ServerView)
-        try:
-            state = await _settled(bus, tenant)
-            listed = await bus.ask(ListTools(tenant=tenant, patterns=(f"{SERVER}__act",)), ToolList, timeout_s=10)
-            if not listed.tools:
-                return "left out" if state is State.CONNECTED else "away"
-            reply = await ask_until_known(bus, call_of(tenant, f"{SERVER}__act", case.arguments, job=job))
-            return reply.error.code if reply.error else reply.status
-        finally:
-            await bus.ask(DeleteServer(tenant=tenant, name=SERVER), ServerDeleted)
+async def outcome(bus: Bus, tenant: str, config: ServerConfig, arguments: dict[str, Any], *, job: str) -> str:
+    """Save a hostile server, call its tool `act`, remove the server, and return what came of it."""
+    await bus.ask(PutServer(tenant=tenant, name=SERVER, config=config), ServerView)
+    try:
+        state = await _settled(bus, tenant)
+        listed = await bus.ask(ListTools(tenant=tenant, patterns=(f"{SERVER}__act",)), ToolList, timeout_s=10)
+        if not listed.tools:
+            return "left out" if state is State.CONNECTED else "away"
+        reply = await ask_until_known(bus, call_of(tenant, f"{SERVER}__act", arguments, job=job))
+        return reply.error.code if reply.error else reply.status
+    finally:
+        await bus.ask(DeleteServer(tenant=tenant, name=SERVER), ServerDeleted)
 
 
 async def _settled(bus: Bus, tenant: str) -> State:

@@ -5,15 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
+from wayline.chassis import Bus
+from wayline.contracts.server_config import ServerConfig
 from wayline.contracts.strict_json import NotStrictJson, require_bounded
 from wayline.contracts.tools import Effect
 
-from .raw_server import HANG, RpcError
+from .attack import outcome
+from .logins import LOGINS
+from .names import NAMES
+from .programs import PROGRAMS
+from .raw_server import HANG, RpcError, raw_server
 from .schemas import CASES as SCHEMAS
 from .schemas import HostileSchema
+from .transfers import TRANSFERS
 
+TIMEOUT_S = 3.0
+"""Of the hostile tool."""
 BYTES_MAX = 200_000
 """Of the arguments of a case that go over the bus."""
 OUTCOMES = {
@@ -23,6 +32,24 @@ OUTCOMES = {
     "unusable": ("left out", "away", "invalid_arguments", "success"),
 }
 """By what a schema does, the outcomes of a call. One that is fitted first may be usable, a too deep one is away."""
+
+
+class Case(Protocol):
+    """Something that a hostile tenant does."""
+
+    @property
+    def name(self) -> str:
+        """Say in a few words what it is."""
+        ...
+
+    @property
+    def outcomes(self) -> Sequence[str]:
+        """Name the outcomes that it may have."""
+        ...
+
+    async def run(self, bus: Bus, tenant: str, *, job: str) -> str:
+        """Do it, and return what came of it."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -36,8 +63,14 @@ class HostileCase:
     """The list of tools, or the whole result of `tools/list`."""
     arguments: dict[str, Any] = field(default_factory=dict)
     result: Any = field(default_factory=lambda: {"content": [{"type": "text", "text": "done"}]})
-    """Of a call: a result, the bytes of the whole answer, an RpcError, or HANG."""
+    """Of a call: a result, the bytes of the whole answer, an RpcError, a packed body, bytes of the wire, or HANG."""
     effect: Effect = Effect.READ
+
+    async def run(self, bus: Bus, tenant: str, *, job: str) -> str:
+        """Let the tenant call the tool, and return what came of it."""
+        async with raw_server(self.answer) as url:
+            config = ServerConfig(url=url, effects={"act": self.effect}, timeout_s=TIMEOUT_S)
+            return await outcome(bus, tenant, config, self.arguments, job=job)
 
     def answer(self, method: str, params: dict[str, Any]) -> Any:
         """Return what the server answers."""
@@ -75,6 +108,8 @@ def body(result: str) -> bytes:
 
 GOOD = {"name": "act", "inputSchema": {"type": "object"}}
 DONE = ("success", "tool_failed", "unavailable", "refused")
+CUT = ("tool_failed", "unavailable", "timeout")
+"""Of an answer that is not read to its end."""
 ANSWERS = [
     HostileCase("list: a cursor that repeats", ("success",), tools={"tools": [GOOD], "nextCursor": "again"}),
     HostileCase("list: no list", ("away",), tools={"tools": "all of them"}),
@@ -107,9 +142,13 @@ ANSWERS = [
         "answer: an error that forges ours", ("tool_failed", "unavailable"), result=RpcError(-32050, "not begun")
     ),
 ]
-CASES = [
+CASES: list[Case] = [
     *(of_schema(case) for case in SCHEMAS if can_be_sent(case.value)),
     *ANSWERS,
+    *(HostileCase(f"transfer: {name}", CUT, result=result) for name, result in TRANSFERS.items()),
+    *NAMES,
+    *LOGINS,
+    *PROGRAMS,
 ]
 SLICE = (
     "schema: nested repeats",
@@ -121,5 +160,8 @@ SLICE = (
     "list: annotations that are a text",
     "answer: nested 100,000 deep",
     "answer: half of the JSON",
+    "transfer: events without end",
+    "transfer: a length of 5,000 digits",
+    "login: token, headers without end",
 )
 """The cases of the ordinary suite."""
