@@ -39,7 +39,7 @@ check: $(VENV)/.ready ## Format, lint, types, import boundaries, generated files
 	$(BIN)/python tools/make_dashboards.py --check
 
 # In the order of tests/durations.json: the files that take longest first.
-WORKERS := -n 3 --dist loadfile --no-loadscope-reorder
+WORKERS := -n 6 --dist loadfile --no-loadscope-reorder
 test: $(VENV)/.ready ## The whole test suite on a real NATS and a real Postgres; TESTS=tests/unit for a part
 	$(BIN)/python -m pytest $(WORKERS) -m 'not slow' $(TESTS)
 
