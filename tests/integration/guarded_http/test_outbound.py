@@ -5,9 +5,11 @@ from __future__ import annotations
 from ipaddress import ip_address
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from wayline.guarded_http import AddressPolicy, Blocked, GuardedClient, NotConnected
+from wayline.guarded_http.outbound import Outbound
 from wayline.guarded_http.proxy import GuardedProxy
 from wayline.simulator.website import Page, Website
 
@@ -56,6 +58,23 @@ async def test_a_tunnel_that_the_proxy_refuses_is_no_connection():
         with pytest.raises(NotConnected, match="the installation's proxy: 403"):
             await client.get("https://wiki.example/")
         await client.close()
+
+
+async def test_a_programs_proxy_passes_on_through_the_installations():
+    asked = Names([LOOPBACK])
+    async with website(page=Page("outside")) as outside, website(page=Page("inside")) as inside:
+        reached = AddressPolicy.of([f"127.0.0.1:{outside.port}"])
+        async with GuardedProxy(reached, bytes_max=MANY, resolver=asked).serving() as port:
+            outbound = Outbound(f"http://user:p%40ss@127.0.0.1:{port}")
+            allowed = AddressPolicy.of([f"127.0.0.1:{inside.port}"], ports=(outside.port,))
+            proxy = GuardedProxy(allowed, bytes_max=MANY, resolver=unknown, outbound=outbound)
+            async with proxy.serving() as own, httpx2.AsyncClient(proxy=f"http://127.0.0.1:{own}") as program:
+                far = await program.get(outside.url("/page", host="wiki.example"))
+                near = await program.get(inside.url("/page"))
+                refused = await program.get("http://169.254.169.254/")
+
+    assert (far.text, near.text, refused.status_code) == ("outside", "inside", 403)
+    assert asked.asked == ["wiki.example"]
 
 
 async def test_an_installations_certificate_authority_is_trusted(tmp_path: Path):

@@ -27,7 +27,8 @@ from wayline.guarded_http.policy import AddressPolicy
 if TYPE_CHECKING:
     import httpx2
 
-    from wayline.guarded_http.transport import GuardedTransport, ProxiedTransport, Resolver
+    from wayline.guarded_http.outbound import ProxiedTransport
+    from wayline.guarded_http.transport import GuardedTransport, Resolver
 
 URL_CHARS_MAX = 4_096
 NOT_SECRET = frozenset({"accept", "accept-language", "user-agent"})
@@ -197,7 +198,7 @@ class GuardedClient:
     def _transport(self) -> GuardedTransport | ProxiedTransport:
         if self._opened is None:
             # The HTTP library takes a while to import, and many processes never fetch anything.
-            from wayline.guarded_http.transport import Outbound
+            from wayline.guarded_http.outbound import Outbound
 
             self._opened = Outbound(self._proxy, self._ca_file).transport(
                 self._policy,

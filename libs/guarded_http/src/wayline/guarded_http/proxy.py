@@ -13,8 +13,9 @@ import httpcore2
 import httpx2
 
 from wayline.guarded_http.errors import Blocked, GuardedRequestError, InvalidUrl
+from wayline.guarded_http.outbound import Outbound
 from wayline.guarded_http.policy import AddressPolicy
-from wayline.guarded_http.transport import CONNECT_S, CheckedConnections, Resolver, check_url, resolve
+from wayline.guarded_http.transport import CONNECT_S, Resolver, check_url, resolve
 
 HEAD_MAX_BYTES: Final = 32 * 1024
 PIECE_BYTES: Final = 64 * 1024
@@ -54,6 +55,7 @@ class GuardedProxy:
         hosts: Iterable[str] | None = None,
         idle_s: float = IDLE_S,
         resolver: Resolver | None = None,
+        outbound: Outbound | None = None,
     ) -> None:
         """Take what may be reached: of the policy's addresses those of `hosts`, where it is not None.
 
@@ -62,7 +64,7 @@ class GuardedProxy:
         self._policy = policy
         self._hosts = None if hosts is None else tuple(one.lower() for one in hosts)
         self._idle_s = idle_s
-        self._connections = CheckedConnections(policy, resolver or resolve)
+        self._connections = (outbound or Outbound()).connections(policy, resolver or resolve)
         self._bytes_left = bytes_max
         self._open = asyncio.Semaphore(CONNECTIONS_MAX)
 

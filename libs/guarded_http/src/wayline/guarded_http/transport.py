@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
 from functools import cache
 from ipaddress import ip_address
 from typing import Any, cast
@@ -25,8 +24,6 @@ Resolver = Callable[[str, int], Awaitable[list[Address]]]
 """Returns all addresses of a name; raises OSError."""
 
 ADDRESSES_TRIED_MAX = 4
-KNOWN_WITHIN_S = 2.0
-"""How long a name is looked up that a proxy is asked for."""
 CONNECT_S = 10.0
 _LOOKUPS = Lookups()
 """Of the process, because its threads are."""
@@ -64,91 +61,6 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
         """Send a request. Raises Blocked or InvalidUrl, or what httpx2 raises."""
         check_url(request.url, self._policy)
         return await super().handle_async_request(request)
-
-
-class ProxiedTransport(httpx2.AsyncBaseTransport):
-    """Sends through an installation's proxy, and past it to what the installation has opened of its inside.
-
-    A name is looked up first where that can be done here, so that no name of the inside goes to the proxy; which
-    address the proxy connects to is its own affair, and so is what it refuses.
-    """
-
-    def __init__(
-        self,
-        direct: GuardedTransport,
-        proxy: str,
-        policy: AddressPolicy,
-        *,
-        resolver: Resolver | None = None,
-        ssl_context: ssl.SSLContext | None = None,
-        connections_max: int = 100,
-        keepalive_max: int = 20,
-    ) -> None:
-        self._direct = direct
-        self._policy = policy
-        self._resolver = resolver or resolve
-        self._proxied = httpx2.AsyncHTTPTransport(
-            verify=ssl_context or certificates(),
-            trust_env=False,
-            proxy=proxy,
-            limits=httpx2.Limits(max_connections=connections_max, max_keepalive_connections=keepalive_max),
-        )
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request. Raises Blocked or InvalidUrl, or what httpx2 raises."""
-        check_url(request.url, self._policy)
-        host, port = _host_and_port(request.url)
-        addresses = await self._known(host, port)
-        if addresses and all(self._policy.opens(host, port, address) for address in addresses):
-            return await self._direct.handle_async_request(request)
-        for address in addresses:
-            self._policy.check_address(host, port, address)
-        try:
-            return await self._proxied.handle_async_request(request)
-        except httpx2.ProxyError as error:
-            # Of a tunnel that the proxy refused: nothing went further.
-            raise httpx2.ConnectError(f"the installation's proxy: {error}", request=request) from None
-
-    async def aclose(self) -> None:
-        await self._direct.aclose()
-        await self._proxied.aclose()
-
-    async def _known(self, host: str, port: int) -> list[Address]:
-        """Return the addresses of a host as far as they are known here: many networks leave names to their proxy."""
-        if (literal := address_of(host)) is not None:
-            return [literal]
-        try:
-            async with asyncio.timeout(KNOWN_WITHIN_S):
-                return await self._resolver(host, port)
-        except (OSError, TimeoutError):
-            return []
-
-
-@dataclass(frozen=True, slots=True)
-class Outbound:
-    """How an installation reaches the internet: through a proxy of its own, with a certificate authority of its own."""
-
-    proxy: str | None = field(default=None, repr=False)
-    """`http://proxy.example:3128`, perhaps with a user and a password."""
-    ca_file: str | None = None
-    """Trusted beside the public certificate authorities."""
-
-    def transport(
-        self,
-        policy: AddressPolicy,
-        *,
-        resolver: Resolver | None = None,
-        ssl_context: ssl.SSLContext | None = None,
-        connections_max: int = 100,
-        keepalive_max: int = 20,
-    ) -> GuardedTransport | ProxiedTransport:
-        """Return a transport that a policy guards."""
-        context = ssl_context or certificates(self.ca_file)
-        sizes = {"connections_max": connections_max, "keepalive_max": keepalive_max}
-        direct = GuardedTransport(policy, resolver=resolver, ssl_context=context, **sizes)
-        if self.proxy is None:
-            return direct
-        return ProxiedTransport(direct, self.proxy, policy, resolver=resolver, ssl_context=context, **sizes)
 
 
 @cache
@@ -228,9 +140,10 @@ def check_url(url: httpx2.URL, policy: AddressPolicy) -> None:
         raise InvalidUrl("the URL has no host")
     if url.userinfo:
         raise InvalidUrl("a URL with a user name or a password in it is not fetched: leave out what stands before @")
-    policy.check_host(*_host_and_port(url))
+    policy.check_host(*host_and_port(url))
 
 
-def _host_and_port(url: httpx2.URL) -> tuple[str, int]:
+def host_and_port(url: httpx2.URL) -> tuple[str, int]:
+    """Return the host of a URL in small letters, and its port."""
     port = url.port if url.port is not None else 443 if url.scheme == "https" else 80
     return url.raw_host.decode("ascii").removesuffix(".").lower(), port

@@ -46,6 +46,8 @@ class ProgramPolicy:
     cpu_s: int = 0
     tmp_mb: int = 64
     commands: AllowedCommands = ()
+    proxy: str | None = field(default=None, repr=False)
+    ca_file: str | None = None
 
     @classmethod
     def by(cls, settings: Settings, tenant: str, jails: Jails) -> ProgramPolicy:
@@ -62,6 +64,8 @@ class ProgramPolicy:
             cpu_s=settings.program_cpu_s,
             tmp_mb=settings.program_tmp_mb,
             commands=settings.commands,
+            proxy=settings.proxy_url,
+            ca_file=settings.ca_path,
         )
 
     @asynccontextmanager
@@ -81,7 +85,7 @@ class ProgramPolicy:
             cpu_s=self.cpu_s,
             tmp_mb=self.tmp_mb,
         )
-        network = _network(server.hosts, hosts)
+        network = self._network(server.hosts, hosts)
         async with self.jails.jail(self.tenant, program, limits, named=reads, network=network) as jail:
             yield Place(jail.prefix, jail.env, "/")
 
@@ -99,6 +103,12 @@ class ProgramPolicy:
             return f"{why}; it does not see {unseen[0][:PATH_SHOWN_MAX]}, which no entry of {VARIABLE} lets it read"
         return why if server.hosts or hosts else f"{why}; it has no network: `hosts` names what it may reach"
 
+    def _network(self, asked: Sequence[str], granted_hosts: Sequence[str]) -> Network | None:
+        """Return what a program may reach: public hosts that its server names, and what the operator opens for it."""
+        hosts = (*asked, *granted_hosts)
+        opened = [one for one in granted_hosts if not one.startswith("*.")]
+        return Network(AddressPolicy.of(opened), hosts, proxy=self.proxy, ca_file=self.ca_file) if hosts else None
+
     def _unconfined(self, scratch: str) -> dict[str, str]:
         """Return what a program sees that runs with our rights: a home of its own, and its tenant's downloads."""
         temporary, downloads = Path(scratch, "tmp"), self.jails.downloads_of(self.tenant)
@@ -110,10 +120,3 @@ class ProgramPolicy:
 def least(*limits: int | None) -> int:
     """Return the lowest of some limits; 0: there is none."""
     return min((one for one in limits if one is not None), default=0)
-
-
-def _network(asked: Sequence[str], granted_hosts: Sequence[str]) -> Network | None:
-    """Return what a program may reach: public hosts that its server names, and whatever the operator opens for it."""
-    hosts = (*asked, *granted_hosts)
-    opened = [one for one in granted_hosts if not one.startswith("*.")]
-    return Network(AddressPolicy.of(opened), hosts) if hosts else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import httpx2
 
 from wayline.guarded_http import AddressPolicy, Blocked, InvalidUrl
-from wayline.guarded_http.transport import Outbound
+from wayline.guarded_http.outbound import Outbound
 
 ALLOW = "WAYLINE_TOOL_REGISTRY_SERVER_ALLOWED_HOSTS names hosts of the inside that tenants' servers may be at"
 

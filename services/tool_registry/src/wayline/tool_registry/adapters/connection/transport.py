@@ -246,7 +246,7 @@ def http_client(
         "follow_redirects": False,
     }
     if confined is not None:
-        from wayline.guarded_http.transport import Outbound
+        from wayline.guarded_http.outbound import Outbound
         from wayline.tool_registry.adapters.connection.tenant_http import TenantTransport
 
         outbound = Outbound(confined.proxy, ca_file)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from wayline.guarded_http import AddressPolicy
+from wayline.guarded_http.outbound import Outbound
 from wayline.guarded_http.proxy import GuardedProxy
 from wayline.tool_registry.adapters.programs.program_network import PORT, program_network, proxy_environment
 from wayline.tool_registry.adapters.programs.shown_paths import shown_paths, system_links, visible_search_path
@@ -65,6 +66,9 @@ class Network:
     hosts: tuple[str, ...] | None = None
     """Names, `*.` before one for all below it; None: whatever the policy allows."""
     bytes_max: int | None = None
+    proxy: str | None = field(default=None, repr=False)
+    """The installation's own, through which the internet is reached."""
+    ca_file: str | None = None
 
 
 @dataclass(frozen=True)
@@ -211,7 +215,10 @@ def confined(jail: Jail) -> tuple[str, ...]:
 
 
 def _proxy(network: Network) -> GuardedProxy:
-    return GuardedProxy(network.policy, bytes_max=network.bytes_max, hosts=network.hosts, idle_s=IDLE_S)
+    outbound = Outbound(network.proxy, network.ca_file)
+    return GuardedProxy(
+        network.policy, bytes_max=network.bytes_max, hosts=network.hosts, idle_s=IDLE_S, outbound=outbound
+    )
 
 
 def _account_files(uid: int) -> dict[str, str]:

@@ -17,6 +17,7 @@ from typing import Final
 
 from wayline.chassis.concurrency.tenant_turns import TenantTurns
 from wayline.guarded_http import AddressPolicy
+from wayline.guarded_http.outbound import Outbound
 from wayline.guarded_http.proxy import GuardedProxy
 from wayline.tool_registry.adapters.programs.jails import HOME, JailLimits, Jails, Network, guarded
 from wayline.tool_registry.adapters.programs.program_network import PORT
@@ -66,9 +67,12 @@ class Browser:
         timeout_s: float,
         jails: Jails | None = None,
         limits: JailLimits | None = None,
+        proxy: str | None = None,
+        ca_file: str | None = None,
     ) -> None:
         """Take what starts the browser; without `jails` it runs with our own rights."""
         self._jails = jails
+        self._proxy, self._ca_file = proxy, ca_file
         self._limits = limits or JailLimits()
         self._command = tuple(command)
         self._policy = policy
@@ -91,7 +95,8 @@ class Browser:
             raise CannotRender(f"the browser {self._command[0]} does not start: there is no such program")
         if (why := await jails.why_not()) is not None:
             raise CannotRender(f"the browser does not start, because it cannot be isolated here: {why}")
-        network = Network(self._policy, bytes_max=TRAFFIC_FACTOR * self._page_max_bytes)
+        most = TRAFFIC_FACTOR * self._page_max_bytes
+        network = Network(self._policy, bytes_max=most, proxy=self._proxy, ca_file=self._ca_file)
         # Where it is installed, and what Debian's own starts it with.
         named = (_installed_in(program), *BROWSER_SETTINGS)
         async with jails.jail(f"browser of {tenant}", program, self._limits, named=named, network=network) as jail:
@@ -99,7 +104,8 @@ class Browser:
             return await self._dumped(command, url, port=PORT, profile=f"{HOME}/profile", env=jail.env, cwd="/")
 
     async def _unconfined(self, url: str) -> bytes:
-        proxy = GuardedProxy(self._policy, bytes_max=TRAFFIC_FACTOR * self._page_max_bytes)
+        outbound = Outbound(self._proxy, self._ca_file)
+        proxy = GuardedProxy(self._policy, bytes_max=TRAFFIC_FACTOR * self._page_max_bytes, outbound=outbound)
         async with proxy.serving() as port:
             with tempfile.TemporaryDirectory(prefix="wayline-browser-", ignore_cleanup_errors=True) as profile:
                 # Without our environment: what a page makes of the browser sees no secret.

@@ -68,6 +68,8 @@ def _browser(settings: Settings, policy: AddressPolicy, jails: Jails) -> Browser
         page_max_bytes=settings.web_page_max_bytes,
         timeout_s=settings.web_browser_timeout_s,
         jails=None if settings.programs == "unconfined" else jails,
+        proxy=settings.proxy_url,
+        ca_file=settings.ca_path,
         limits=JailLimits(
             memory_mb=settings.program_memory_mb,
             processes_max=settings.program_processes_max,
