@@ -1,6 +1,7 @@
 """How fast Wayline is, against a floor that makes the same durable writes and model calls and nothing else.
 
     python -m tests.bench.speed [--rounds 3] [--only load,inputs,…] [--input-chars 20,…] [--write docs/performance.md]
+                                 [--record-baseline]
 
 Everything runs on this machine in a directory that is removed afterwards. Other work on the machine makes the absolute
 numbers worse; the ratios and the CPU per job hold.
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -19,7 +21,7 @@ from pathlib import Path
 import uvloop
 
 from .. import page
-from . import cold, inputs, measures, model_call
+from . import baseline, cold, inputs, measures, model_call
 from .bench_platform import BenchPlatform, set_up, start_all
 from .load import ENGINES, OURS, Client
 from .report import Results, report
@@ -118,6 +120,9 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(PARTS), help=f"some of {','.join(PARTS)}")
     sizes = ",".join(map(str, inputs.INPUT_CHARS))
     parser.add_argument("--input-chars", default=sizes, help=f"the sizes of inputs that are measured: {sizes}")
+    parser.add_argument(
+        "--record-baseline", action="store_true", help="record what a job's CPU is over the floor's, for later runs"
+    )
     parser.add_argument("--write", type=Path, help="put the table into this file, between its markers")
     asked = parser.parse_args()
     input_chars = [int(chars) for chars in asked.input_chars.split(",")]
@@ -127,6 +132,20 @@ def main() -> None:
     if asked.write:
         page.write(asked.write, "speed", text)
         say(f"written to {asked.write}")
+    _compare(results, record=asked.record_baseline)
+
+
+def _compare(results: Results, *, record: bool) -> None:
+    """Compare a job's CPU with what was recorded, and fail the run where it has grown; or record it."""
+    found = baseline.ratios(results.sustained)
+    if not found:
+        return
+    if record:
+        return baseline.write(found, rounds=len(results.sustained[OURS]))
+    holds, told = baseline.compare(found, baseline.read())
+    say(f"\n{told}")
+    if not holds:
+        sys.exit(1)
 
 
 if __name__ == "__main__":
