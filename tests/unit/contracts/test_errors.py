@@ -9,5 +9,5 @@ def test_what_is_full_may_be_tried_again_here_and_elsewhere():
 
     assert not isinstance(full, Reject)
     assert isinstance(full, Retry)
-    assert isinstance(heard, Retry)
+    assert isinstance(heard, Full)
     assert heard.problem() == full.problem()

@@ -75,6 +75,14 @@ class Full(Retry):
     def __init__(self, what: str, *, after_s: float = 1.0) -> None:
         super().__init__(f"{what} is full; send it again after {after_s:g} s", after_s=after_s)
 
+    @classmethod
+    def told(cls, problem: Problem) -> Full:
+        """Return it as another service has told it, in that service's words."""
+        full = cls.__new__(cls)
+        Retry.__init__(full, problem.detail, after_s=problem.retry_after_s or 1.0)
+        full.status = problem.status
+        return full
+
 
 class TenantFull(Full):
     """The tenant stores as much on the bus as it may, or has as many jobs unfinished."""
@@ -154,9 +162,7 @@ class Bug(WaylineError):
 def raised(problem: Problem) -> WaylineError:
     """Return the error that a Problem on the wire stands for: Retry when it may be asked again, else Refused."""
     if problem.code == Full.code:
-        full = Retry(problem.detail, after_s=problem.retry_after_s or 1.0)
-        full.code, full.status = problem.code, problem.status
-        return full
+        return Full.told(problem)
     if problem.status == 503 or (problem.retry_after_s is not None and problem.status != 429):
         return Retry(problem.detail, after_s=problem.retry_after_s or 1.0)
     return Refused(problem)

@@ -8,7 +8,8 @@ simulator.bill.charges, simulator.requests
 from wayline.simulator.bill import Bill, Charge
 from wayline.simulator.models import Facts, Rates, known
 from wayline.simulator.prompt.counting import BLOCK_TOKENS, IMAGE_TOKENS, PAGE_TOKENS, TOKEN_BYTES, block_tokens
-from wayline.simulator.scripts.faults import NO_FAULT, Fault, Faults, seeded
+from wayline.simulator.scripts.fault_choices import Faults, seeded
+from wayline.simulator.scripts.faults import NO_FAULT, Fault
 from wayline.simulator.scripts.rules import by_rules
 from wayline.simulator.scripts.script import Asked, Call, Offered, Say, Script, Turn, rounds, turns
 from wayline.simulator.server import ManualClock, Simulator

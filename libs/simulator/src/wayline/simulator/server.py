@@ -19,7 +19,8 @@ from wayline.simulator.models import Facts, known
 from wayline.simulator.prompt.cache import AnthropicCache, Clock, OpenAICache, Plan
 from wayline.simulator.refusals import Refusal, broken, too_large, unknown_model
 from wayline.simulator.request import Envelope
-from wayline.simulator.scripts.faults import NO_FAULT, Fault, Faults, no_faults
+from wayline.simulator.scripts.fault_choices import Faults, no_faults
+from wayline.simulator.scripts.faults import NO_FAULT, Fault
 from wayline.simulator.scripts.protocol import understood
 from wayline.simulator.scripts.rules import by_rules
 from wayline.simulator.scripts.script import Asked, Say, Script

@@ -132,7 +132,7 @@ class Lane:
                 message,
                 self._traced(ticket, message, taking),
                 failures=lambda: self._failures.count(ticket.sequence),
-                last=lambda: self._settleunread(ticket, taken),
+                last=lambda: self._settle_unread(ticket, taken),
                 # The claim of a holder that failed counts towards a crash loop.
                 forgotten=lambda: taken.held,
             )
@@ -164,7 +164,7 @@ class Lane:
             RunJob.subject_template, message.headers, job_trace=job_trace, attributes=attributes
         )
 
-    async def _settleunread(self, ticket: Ticket, taken: _Taken) -> None:
+    async def _settle_unread(self, ticket: Ticket, taken: _Taken) -> None:
         """Settle a job that has ended and that cannot be read, before its ticket is put aside."""
         if taken.ended is not None:
             await self._services.budgets.settle(unread(taken.ended, ticket))

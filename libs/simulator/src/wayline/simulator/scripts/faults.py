@@ -1,15 +1,10 @@
-"""What can go wrong with a request, on demand or at a seeded rate."""
+"""What can go wrong with a request."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
-
-if TYPE_CHECKING:
-    from wayline.simulator.scripts.script import Asked
+from typing import Literal
 
 ErrorKind = Literal["rate_limited", "spend_cap", "overloaded", "server_error"]
 
@@ -47,21 +42,3 @@ class Fault:
 
 
 NO_FAULT = Fault()
-
-Faults = Callable[["Asked"], Fault]
-
-
-def no_faults(asked: Asked) -> Fault:
-    return NO_FAULT
-
-
-def seeded(seed: int, rate: float, kinds: Sequence[Fault]) -> Faults:
-    """Pick a fault for a share of the requests, by seed and attempt id: the same ones in every run."""
-
-    def fault(asked: Asked) -> Fault:
-        draw = hashlib.sha256(f"{seed}:{asked.attempt or asked.number}".encode()).digest()
-        if int.from_bytes(draw[:8]) / 2**64 >= rate:
-            return NO_FAULT
-        return kinds[int.from_bytes(draw[8:16]) % len(kinds)]
-
-    return fault
