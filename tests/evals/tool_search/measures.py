@@ -10,8 +10,9 @@ from functools import lru_cache
 from statistics import fmean
 
 from wayline.contracts.agents import AgentConfig
+from wayline.contracts.searched_tools import SearchTools
 from wayline.contracts.tool_loading import always_loaded
-from wayline.contracts.tools import SearchTools, ToolDefinition
+from wayline.contracts.tools import ToolDefinition
 from wayline.executor.prompt.builtin_tools import pin
 from wayline.executor.prompt.tool_loading import QUERY_CHARS_MAX, RESULTS
 from wayline.llm.tokens import estimate_definitions

@@ -11,11 +11,11 @@ import pytest
 from wayline.chassis import Ask
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.jobs import Cancel
+from wayline.contracts.tool_charges import ToolCharge
 from wayline.contracts.tools import (
     CallTool,
     Effect,
     ListTools,
-    ToolCharge,
     ToolDefinition,
     ToolError,
     ToolList,

@@ -25,8 +25,9 @@ from wayline.contracts import tool_use as tu
 from wayline.contracts import traces as t
 from wayline.contracts.base import Request
 from wayline.contracts.jobs import GetLatestRun, PlanJob, Planned, Route, RunResult, Status
+from wayline.contracts.searched_tools import FoundTool, FoundTools, SearchTools
 from wayline.contracts.server_config import ServerConfig
-from wayline.contracts.tools import FoundTool, FoundTools, ListTools, SearchTools, ToolDefinition, ToolList
+from wayline.contracts.tools import ListTools, ToolDefinition, ToolList
 from wayline.telemetry import Telemetry
 from wayline.testkit.guarded import Guarded
 

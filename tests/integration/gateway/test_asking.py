@@ -31,7 +31,8 @@ from wayline.contracts.knowledge import (
     SearchResult,
 )
 from wayline.contracts.models import DeleteModel, ListModels, ListProviders, Provider, ProviderList, PutModel
-from wayline.contracts.tools import ListTools, SearchTools
+from wayline.contracts.searched_tools import SearchTools
+from wayline.contracts.tools import ListTools
 from wayline.gateway.handlers.administration.models import Providers
 
 from .conftest import Running

@@ -10,7 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
-from wayline.contracts.tools import FoundTools, SearchTools
+from wayline.contracts.searched_tools import FoundTools, SearchTools
 from wayline.contracts.traces import CostTable, GetCosts
 from wayline.retrieval.settings import Settings as RetrievalSettings
 from wayline.simulator import Say, Simulator, turns

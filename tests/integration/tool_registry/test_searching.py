@@ -3,9 +3,9 @@
 import sys
 
 from wayline.contracts.mcp_servers import EnableServer, GetServer, PutServer, ServerView, State
+from wayline.contracts.searched_tools import FoundTools, SearchTools
 from wayline.contracts.server_config import ServerConfig
 from wayline.contracts.tenant_settings import SWITCHED_TOOLS
-from wayline.contracts.tools import FoundTools, SearchTools
 from wayline.testkit import until
 
 LEDGER = """

@@ -10,13 +10,12 @@ from wayline.contracts import events as e
 from wayline.contracts.chat import Attachment, ToolCall
 from wayline.contracts.jobs import Parent, SubmitJob
 from wayline.contracts.knowledge import Hit, SearchResult
+from wayline.contracts.searched_tools import FoundTool, FoundTools
 from wayline.contracts.tools import (
     RECALL,
     RUN_AGENT,
     RUN_CODE,
     Effect,
-    FoundTool,
-    FoundTools,
     InputRequest,
     ToolDefinition,
     ToolError,

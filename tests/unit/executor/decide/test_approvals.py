@@ -19,6 +19,7 @@ from wayline.executor.decide.approvals import (
     ask_of_agent,
     cause,
     digest_to_call,
+    misfit,
     standing,
     stands,
     taint_policy,
@@ -153,6 +154,15 @@ def test_a_read_that_carries_data_out_asks_where_agents_say(config, tainted_by, 
 def test_arguments_that_the_schema_refuses_are_nobodys_to_approve():
     assert standing(job(), WANTED, {"usd": 5}) is ApprovalState.NEEDED
     assert standing(job(), WANTED, {"usd": "much"}) is ApprovalState.FREE
+
+
+def test_a_wrong_call_names_the_definition_that_refuses_it():
+    wrong = Call(WANTED.model_copy(update={"arguments": {"usd": "much"}}), key="default/j/1/1")
+
+    assert misfit(job(), wrong) == PAY.digest
+    assert misfit(job(), Call(WANTED, key="default/j/1/1")) is None
+    # Where nobody would be asked the registry alone judges.
+    assert misfit(job(AgentConfig()), wrong) is None
 
 
 def test_an_approval_holds_for_the_same_definition_arguments_and_policy():

@@ -9,7 +9,8 @@ import pytest
 from wayline.contracts.chat import ToolCall
 from wayline.contracts.events import Bounds
 from wayline.contracts.money import JobCosts
-from wayline.contracts.tools import ToolCharge, ToolDefinition, ToolError, ToolReply
+from wayline.contracts.tool_charges import ToolCharge
+from wayline.contracts.tools import ToolDefinition, ToolError, ToolReply
 from wayline.executor.decide.paid_tools import charged, kept_usd, most_usd, need
 from wayline.journal import Call, Job
 from wayline.testkit.jobs import job_with

@@ -7,8 +7,9 @@ from pydantic import ValidationError
 
 from wayline.contracts.agents import AgentConfig, ToolLoading
 from wayline.contracts.chat import LoadedTools, NoteMessage, ToolCall, ToolMessage, UserMessage
+from wayline.contracts.searched_tools import FoundTool, FoundTools, UnusableTool
 from wayline.contracts.tool_loading import ALWAYS_MAX, always_loaded
-from wayline.contracts.tools import BUILTIN, TOOL_SEARCH, USE_TOOL, FoundTool, FoundTools, ToolDefinition, UnusableTool
+from wayline.contracts.tools import BUILTIN, TOOL_SEARCH, USE_TOOL, ToolDefinition
 from wayline.executor.prompt.builtin_tools import pin
 from wayline.executor.prompt.notes import REMIND_AFTER_MESSAGES, found, reminder
 from wayline.executor.prompt.tool_loading import (

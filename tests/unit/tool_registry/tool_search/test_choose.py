@@ -1,6 +1,7 @@
 """What a search returns: tools that the asker lacks and may use; others that fit are named."""
 
-from wayline.contracts.tools import SearchTools, ToolDefinition, UnusableTool
+from wayline.contracts.searched_tools import SearchTools, UnusableTool
+from wayline.contracts.tools import ToolDefinition
 from wayline.tool_registry.tool_search import Entry, Match, ToolIndex, choose, find_tools
 
 

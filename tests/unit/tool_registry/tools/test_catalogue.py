@@ -18,6 +18,9 @@ from wayline.tool_registry.tools.catalogue import admit, admit_all, effect_of, n
 class Hints:
     read_only_hint: bool | None = None
     idempotent_hint: bool | None = None
+    destructive_hint: bool | None = None
+    open_world_hint: bool | None = None
+    title: str | None = None
 
 
 @dataclass
@@ -26,6 +29,9 @@ class Offered:
     annotations: Hints | None = None
     description: str | None = None
     input_schema: dict[str, Any] = field(default_factory=dict)
+    title: str | None = None
+    output_schema: dict[str, Any] | None = None
+    meta: dict[str, Any] | None = None
 
 
 def server(**more: Any) -> ServerSettings:

@@ -16,7 +16,8 @@ from pydantic import (
     model_validator,
 )
 
-from wayline.contracts.tools import Ask, Effect, ToolCharge
+from wayline.contracts.tool_charges import ToolCharge
+from wayline.contracts.tools import Ask, Effect
 
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 HEADER_VALUE = re.compile(r"[\x20-\x7e\t]{1,8000}")

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
-from decimal import Decimal
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from hashlib import sha256
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import orjson
 from pydantic import Field
 
 from wayline.contracts.base import Frozen, Message, Request, Usd
 from wayline.contracts.chat import Citation, ToolImage
+from wayline.contracts.tool_charges import ToolCharge
+from wayline.contracts.tool_details import ResultForm, ToolDetails, WholeResult
 from wayline.contracts.working_context import Entity
 
 
@@ -30,20 +31,6 @@ class Effect(StrEnum):
 
 Ask = Literal["always", "writes", "never"]
 """When a person must approve a call: each call, those of tools that do more than read, or none."""
-
-
-class ToolCharge(Frozen):
-    """The most that one call of a tool charges: it is held for the job before the call is made."""
-
-    usd: Usd = Field(ge=0, description="Where the arguments do not say otherwise.")
-    argument: str = Field(default="", description="The argument on which it depends; empty: on none.")
-    by_value: dict[str, Annotated[Usd, Field(ge=0)]] = Field(
-        default_factory=dict, description="The most where that argument has this value."
-    )
-
-    def most(self, arguments: Mapping[str, Any]) -> Decimal:
-        """Return the most that a call with these arguments charges."""
-        return self.by_value.get(str(arguments.get(self.argument)), self.usd) if self.argument else self.usd
 
 
 BOUND_TO_PLACE = "at-"
@@ -158,6 +145,9 @@ class ToolList(Frozen):
     missing: tuple[MissingTool, ...] = Field(
         default=(), description="Built-in tools that this installation is not configured for."
     )
+    details: dict[str, ToolDetails] = Field(
+        default_factory=dict, description="What their servers say of them besides, by name, where it was asked for."
+    )
 
 
 class ToolError(Frozen):
@@ -247,6 +237,7 @@ class ToolReply(Frozen):
         description="Whether it holds words of strangers, in its content or in its error; None: the definition of its "
         "tool tells.",
     )
+    whole: WholeResult | None = Field(default=None, description="The same as the server gave it, where that was asked.")
 
     @property
     def may_have_charged(self) -> bool:
@@ -259,45 +250,7 @@ class ListTools(Request, subject="tools.list.{tenant}", replies=ToolList):
     """Ask for the definitions an agent may use."""
 
     patterns: tuple[str, ...] = ("*",)
-
-
-class FoundTool(Frozen):
-    """A tool that fits a search."""
-
-    tool: ToolDefinition
-    score: float = Field(description="Higher fits better; scores of one search can be compared, no others.")
-
-
-class UnusableTool(Frozen):
-    """A tool that fits a search, and that the asker cannot call now."""
-
-    name: str
-    why: str = Field(description="What is in the way, as the rest of a sentence about it.")
-    how: str = Field(description="What enables it, as an instruction to an administrator.")
-
-
-class FoundTools(Frozen):
-    """The tools that fit a search, the best first."""
-
-    tools: tuple[FoundTool, ...] = ()
-    loaded: tuple[str, ...] = Field(default=(), description="What fits as well, and the asker had already.")
-    disabled: tuple[str, ...] = Field(default=(), description="What fits as well, and the agent may not use.")
-    unusable: tuple[UnusableTool, ...] = Field(
-        default=(),
-        description="Those of `disabled`, and what else fits and nobody can call now, each with how to enable it.",
-    )
-    searched: int = Field(default=0, description="How many tools were looked at.")
-    cost_usd: Usd | None = Field(default=None, description="What its embeddings cost; None: nothing.")
-
-
-class SearchTools(Request, subject="tools.search.{tenant}", replies=FoundTools):
-    """Find the tools that fit a task, by their names, descriptions, parameters and servers."""
-
-    query: str = Field(min_length=1, max_length=2_000)
-    max_results: int = Field(default=3, ge=1, le=20)
-    patterns: tuple[str, ...] = Field(default=("*",), description="The agent's `tools`.")
-    off: tuple[str, ...] = Field(default=(), description="The agent's `tools_off`.")
-    loaded: tuple[str, ...] = Field(default=(), description="Tools that the asker has already: named, not found.")
+    details: bool = Field(default=False, description="Whether to say what only people and MCP clients need, too.")
 
 
 class CallTool(Request, subject="tools.call.{tenant}", replies=ToolReply):
@@ -326,6 +279,14 @@ class CallTool(Request, subject="tools.call.{tenant}", replies=ToolReply):
     direct: bool = Field(
         default=False,
         description="Of no job: a built-in tool counts what it costs where it is spent, instead of reporting it.",
+    )
+    form: ResultForm = Field(
+        default="text",
+        description="`value`: the structured content as JSON, where there is any. `whole`: all as the server gave it.",
+    )
+    misfit: str | None = Field(
+        default=None,
+        description="The digest of a definition that the arguments do not fit, says the caller: it never begins.",
     )
 
     def content_hash(self) -> str:

@@ -18,6 +18,7 @@ from wayline.contracts.mcp_servers import (
     TrySavedServer,
     TryServer,
 )
+from wayline.contracts.searched_tools import SearchTools
 from wayline.contracts.server_logins import (
     AuthorizeServer,
     FinishAuthorization,
@@ -34,7 +35,7 @@ from wayline.contracts.server_resources import (
     ReadServerResource,
 )
 from wayline.contracts.tenant_secrets import DeleteSecret, ListSecrets, PutSecret, RotateSecrets
-from wayline.contracts.tools import CallTool, CancelTool, ListTools, ResolveTool, SearchTools, VoidTool
+from wayline.contracts.tools import CallTool, CancelTool, ListTools, ResolveTool, VoidTool
 from wayline.tool_registry.wiring import Handlers
 
 IMPACTS_MAX = 16

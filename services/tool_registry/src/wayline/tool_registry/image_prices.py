@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Final, get_args
 
 from wayline.contracts.image_models import ImageQuality, ImageShape
-from wayline.contracts.tools import ToolCharge
+from wayline.contracts.tool_charges import ToolCharge
 
 PROMPT_BYTES_MAX: Final = 4_000
 """A token is a byte at least: what a prompt can cost is bounded by it."""

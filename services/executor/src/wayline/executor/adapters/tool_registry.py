@@ -16,15 +16,14 @@ from wayline.chassis.concurrency.single_flight import SingleFlight
 from wayline.contracts.errors import Bug, Reject, Retry, Unavailable
 from wayline.contracts.events import DecisionMade
 from wayline.contracts.jobs import CallProgress, Delta
+from wayline.contracts.searched_tools import FoundTools, SearchTools
 from wayline.contracts.tools import (
     BUILTIN,
     CallTool,
     CancelTool,
     Effect,
-    FoundTools,
     ListTools,
     ResolveTool,
-    SearchTools,
     ToolDefinition,
     ToolError,
     ToolList,
@@ -33,7 +32,7 @@ from wayline.contracts.tools import (
     VoidTool,
 )
 from wayline.executor.decide.absent_tools import absent_servers, worth_waiting
-from wayline.executor.decide.approvals import answer_to_call, arguments_of, digest_to_call
+from wayline.executor.decide.approvals import answer_to_call, arguments_of, digest_to_call, misfit
 from wayline.executor.prompt.builtin_tools import may_use
 from wayline.journal import Call, Job
 from wayline.telemetry import JobTrace
@@ -227,10 +226,14 @@ class ToolRegistry:
         `asked_before`: an earlier holder of the job may have made it.
         """
         assert call.key is not None and call.span is not None
-        approved = digest_to_call(job, call.wanted.call, call.meant.tool)
-        answer = answer_to_call(job, call.wanted.call)
-        fields = _call_fields(job, call, within_s=timeout_s)
-        request = CallTool(**fields, definition=approved, answer=answer, asked_before=asked_before)
+        request = CallTool(
+            **_call_fields(job, call, within_s=timeout_s),
+            definition=digest_to_call(job, call.wanted.call, call.meant.tool),
+            answer=answer_to_call(job, call.wanted.call),
+            asked_before=asked_before,
+            form="text" if job.code.call(call.wanted.call) is None else "value",
+            misfit=misfit(job, call),
+        )
         headers = JobTrace(call.span.trace_id, call.span.span_id).headers()
         told: ToolProgress | None = None
         while True:

@@ -107,6 +107,21 @@ def digest_to_call(job: Job, number: str, tool: str) -> str | None:
     return "" if tainted or ask_of_agent(config, tool) != "never" else None
 
 
+def misfit(job: Job, call: Call) -> str | None:
+    """Return the digest of the definition by which a call needs no approval only because it is to be refused.
+
+    The definition may be old: by another schema the arguments may be right, and then a person has to be asked.
+    """
+    definition = job.tools.definition(call.meant.tool)
+    if job.tools.approval(call.wanted.call) is not None or cause(job, definition) is None:
+        return None
+    return (
+        definition.digest_of_description
+        if definition and arguments_problem(definition, arguments_of(job, call))
+        else None
+    )
+
+
 def pending_approval(asked: ApprovalRequested) -> PendingApproval:
     """Return an approval as a parked job shows it."""
     return PendingApproval(

@@ -6,7 +6,8 @@ import time
 from typing import Any, NamedTuple
 
 from wayline.contracts import events as e
-from wayline.contracts.tools import FoundTools, ToolDefinition, ToolError, ToolReply
+from wayline.contracts.searched_tools import FoundTools
+from wayline.contracts.tools import ToolDefinition, ToolError, ToolReply
 from wayline.executor.hold.log_writer import Draft, draft
 from wayline.executor.perform.job_run import JobRun
 from wayline.executor.prompt.tool_loading import search_of, tell_found, tell_unknown, tell_unloaded

@@ -8,12 +8,12 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from wayline.contracts.chat import LoadedTools, ToolCall
+from wayline.contracts.searched_tools import FoundTools
 from wayline.contracts.tools import (
     BUILTIN,
     TOOL_SEARCH,
     USE_TOOL,
     Effect,
-    FoundTools,
     ToolDefinition,
     ToolError,
     ToolReply,

@@ -25,6 +25,8 @@ from wayline.tool_registry.calls.structured_content import ENTITIES, with_struct
 
 UNREAD = "wayline/unread"
 """In the `_meta` of a result: why it could not be read whole."""
+STRUCTURED = "wayline/structured"
+"""In the `_meta` of a result, set here: its structured content as JSON, where it is too large to be kept as values."""
 BROKE = "the connection broke before its answer had ended"
 SHOWN_MAX_CHARS = 20_000
 """Of an answer that cannot be read as JSON."""
@@ -160,6 +162,8 @@ def fitted_result(result: Any, *, is_block: Callable[[Any], bool]) -> dict[str, 
 
 def bounded_result(result: dict[str, Any], *, most: int) -> dict[str, Any]:
     """Return a result whose texts, blocks and structured content are bounded, so that nothing after it takes long."""
+    if isinstance(meta := result.get("_meta"), dict) and STRUCTURED in meta:
+        result = {**result, "_meta": {name: value for name, value in meta.items() if name != STRUCTURED}}
     if isinstance(result.get("structuredContent"), dict | list):
         result = _with_little_structure(result)
     content = result.get("content")
@@ -183,7 +187,8 @@ def bounded_result(result: dict[str, Any], *, most: int) -> dict[str, Any]:
 def _with_little_structure(result: dict[str, Any]) -> dict[str, Any]:
     """Return a result whose structured content is a text where it is long; what it is about stays as it is."""
     structured = result["structuredContent"]
-    if len(json.dumps(structured)) <= STRUCTURED_MAX_BYTES:
+    whole = json.dumps(structured, ensure_ascii=False)
+    if len(whole) <= STRUCTURED_MAX_BYTES:
         return result
     content = result.get("content")
     blocks = content if isinstance(content, list) else []
@@ -191,7 +196,13 @@ def _with_little_structure(result: dict[str, Any]) -> dict[str, Any]:
     said = [{"type": "text", "text": text} for text in with_structured(texts, structured)]
     about = structured.get(ENTITIES) if isinstance(structured, dict) else None
     kept = {ENTITIES: about[:ENTITIES_PER_RESULT_MAX]} if isinstance(about, list) else None
-    return {**result, "content": [*said, *(one for one in blocks if not _is_text(one))], "structuredContent": kept}
+    meta = result.get("_meta")
+    return {
+        **result,
+        "content": [*said, *(one for one in blocks if not _is_text(one))],
+        "structuredContent": kept,
+        "_meta": {**(meta if isinstance(meta, dict) else {}), STRUCTURED: whole_characters(whole)},
+    }
 
 
 def _is_text(block: Any) -> bool:

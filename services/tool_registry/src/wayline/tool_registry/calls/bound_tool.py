@@ -46,7 +46,7 @@ class BoundTool:
                 if is_question(result):
                     reply = asked_input(result, hide=self.server.hide, **took)
                 else:
-                    reply = reply_of(result, trusted=self.tool.trusted, max_bytes=self.max_bytes, **took)
+                    reply = reply_of(result, trusted=self.tool.trusted, max_bytes=self.max_bytes, form=ask.form, **took)
             except Unusable as error:
                 taken_ms = _ms_since(started)
                 reply = failed(error.code, str(error), effect=effect, attempts=attempt, duration_ms=taken_ms)

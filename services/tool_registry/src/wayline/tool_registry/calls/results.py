@@ -16,11 +16,13 @@ from pydantic import TypeAdapter, ValidationError
 from wayline.contracts.chat import Citation, ToolImage
 from wayline.contracts.images import seen
 from wayline.contracts.money import usd
+from wayline.contracts.tool_details import ResultForm
 from wayline.contracts.tools import Effect, ToolError, ToolReply
 from wayline.contracts.working_context import ENTITIES_PER_RESULT_MAX, ENTITY_NAME_MAX, Entity
 from wayline.llm.tokens import estimate
 from wayline.tool_registry.calls.answers import UNREAD, text_in, unread, whole_characters
 from wayline.tool_registry.calls.structured_content import ENTITIES, json_object_in, with_structured
+from wayline.tool_registry.calls.whole_result import value_text, whole_result
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, ImageContent
@@ -60,10 +62,14 @@ def reply_of(
     max_bytes: int,
     attempts: int = 1,
     duration_ms: float = 0,
+    form: ResultForm = "text",
 ) -> ToolReply:
     """Return the reply for a tool's result; citations count only from a server that is trusted."""
     content, images = _read(result)
+    if form == "value" and not result.is_error and (value := value_text(result)) is not None:
+        content, images = value, ()
     meta = result.meta or {}
+    cut: str | None = None
     size = len(content.encode())
     always: dict[str, Any] = {
         "effect": effect,
@@ -79,9 +85,11 @@ def reply_of(
         if effect is Effect.READ:
             return failed("tool_failed", f"{reason}; ask it for less", **always)
         # It has acted: to be told of a failure a model would do it again.
-        content = unread(content, reason, most_bytes=max_bytes)["content"][0]["text"]
+        content = cut = unread(content, reason, most_bytes=max_bytes)["content"][0]["text"]
         size = len(content.encode())
     always |= {"size_bytes": size, "tokens": estimate(content)}
+    if form == "whole":
+        always["whole"], images = whole_result(result, content=cut), ()
     if result.is_error:
         return failed("tool_failed", content or "the tool failed without saying why", **always)
     citations = citations_of(meta) if trusted else ()

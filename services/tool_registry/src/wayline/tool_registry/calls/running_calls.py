@@ -223,9 +223,16 @@ class RunningCalls:
             return failed("unknown_tool", f"no tool {ask.tool!r}{hint}", strangers=False)
         if to_begin and (problem := tool.unapproved(ask.definition)):
             return failed("definition_changed", problem, effect=tool.effect, strangers=False)
+        if to_begin and ask.misfit not in (None, tool.definition.digest_of_description):
+            problem = f"{ask.tool} has changed since the arguments of this call were compared with its schema"
+            return failed("definition_changed", problem, effect=tool.effect, strangers=False)
         schema, digest = tool.definition.input_schema, tool.schema_digest
         if problem := await self._arguments.check(schema, ask.arguments, digest=digest, tenant=ask.tenant):
             return failed("invalid_arguments", f"{ask.tool}: {problem}", effect=tool.effect)
+        if to_begin and ask.misfit is not None:
+            # Nobody was asked to approve it, because it was found to be wrong: it may not turn out to be right.
+            problem = f"{ask.tool}: its arguments do not fit its schema"
+            return failed("invalid_arguments", problem, effect=tool.effect, strangers=False)
         hear = partial(self._hear, ask.key)
         return BoundTool(tool, server, self._telemetry, self._settings.result_max_bytes, tell=hear)
 

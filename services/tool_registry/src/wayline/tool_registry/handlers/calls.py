@@ -52,7 +52,9 @@ class CallHandlers:
         )
         self.prepare(ask.tenant, there)
         missing = tuple(MissingTool(name=name, why=why) for name, why in self.servers.missing.items())
-        return ToolList(tools=tools, away=away, missing=missing)
+        known = {tool.name: there[tool.name].details for tool in tools} if ask.details else {}
+        details = {name: one for name, one in known.items() if one is not None}
+        return ToolList(tools=tools, away=away, missing=missing, details=details)
 
     async def call_tool(self, ask: CallTool) -> ToolReply:
         """Run a tool, once for its key."""

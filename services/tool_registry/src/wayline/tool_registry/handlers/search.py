@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from wayline.contracts.tools import FoundTools, SearchTools, UnusableTool
+from wayline.contracts.searched_tools import FoundTools, SearchTools, UnusableTool
 from wayline.store import PostgresUnavailable
 from wayline.tool_registry.adapters.tables.definition_table import DefinitionTable
 from wayline.tool_registry.adapters.tool_embeddings import ToolEmbeddings

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
+from wayline.contracts.searched_tools import FoundTool, FoundTools, SearchTools, UnusableTool
 from wayline.contracts.tenant_settings import SWITCHED_TOOLS
-from wayline.contracts.tools import FoundTool, FoundTools, SearchTools, UnusableTool, may_use
+from wayline.contracts.tools import may_use
 from wayline.tool_registry.tool_search.fusion import fuse
 from wayline.tool_registry.tool_search.index import Match, ToolIndex
 

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 import structlog
 
 from wayline.contracts.nearest import nearest_names
 from wayline.contracts.server_config import ServerSettings, ToolSettings
+from wayline.contracts.tool_details import ToolDetails
 from wayline.contracts.tools import BOUND_TO_PLACE, BUILTIN, Effect, ToolDefinition
 from wayline.tool_registry.settings import SEPARATOR
 from wayline.tool_registry.tools.arguments import Arguments, digest_of
 from wayline.tool_registry.tools.fit_schema import fit_schema, own_arguments, with_hash
+from wayline.tool_registry.tools.listed_tool import ListedTool
 from wayline.tool_registry.tools.read_definition import read_description, read_schema
+from wayline.tool_registry.tools.tool_details import tool_details
 
 log = structlog.get_logger()
 
@@ -28,28 +31,6 @@ NAME_MAX = 64
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _PLAIN = ToolSettings()
-
-
-class Hints(Protocol):
-    """A server's own hints about its tool (MCP annotations)."""
-
-    @property
-    def read_only_hint(self) -> bool | None: ...
-    @property
-    def idempotent_hint(self) -> bool | None: ...
-
-
-class Offered(Protocol):
-    """A tool as its server lists it."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def description(self) -> str | None: ...
-    @property
-    def input_schema(self) -> dict[str, Any]: ...
-    @property
-    def annotations(self) -> Hints | None: ...
 
 
 @dataclass(frozen=True)
@@ -67,6 +48,8 @@ class Tool:
     """Its server's names of parameters, by those that its definition has for them."""
     silent_max_s: float = 0.0
     """How long its server is waited for before a call counts as cut; 0: the end of a connection says so at once."""
+    details: ToolDetails | None = None
+    """What only people and MCP clients are told of it."""
 
     @property
     def name(self) -> str:
@@ -113,7 +96,9 @@ def own_name(server: str | None, tool: str) -> str:
     return plain[:NAME_MAX] if whole.isascii() else with_hash(plain, whole, at_most=NAME_MAX)
 
 
-def admit(offered: Offered, server: ServerSettings, *, retry_after_s: tuple[float, ...], prefix: bool = True) -> Tool:
+def admit(
+    offered: ListedTool, server: ServerSettings, *, retry_after_s: tuple[float, ...], prefix: bool = True
+) -> Tool:
     """Take a server's tool in under the settings for it."""
     own = server.tools.get(offered.name, _PLAIN)
     fitted = fit_schema(read_schema(offered.input_schema))
@@ -165,7 +150,7 @@ class AdmittedTools:
 
 
 def admit_all(
-    offered: Iterable[Offered],
+    offered: Iterable[ListedTool],
     server: ServerSettings,
     arguments: Arguments,
     *,
@@ -181,7 +166,8 @@ def admit_all(
             log.warning("tool left out", server=server.name, tool=one.name, why=problem)
             left_out[one.name] = problem
         else:
-            found.setdefault(tool.name, tool)
+            details = tool_details(one, arguments, trusted=server.trusted)
+            found.setdefault(tool.name, replace(tool, details=details))
     return AdmittedTools(found, left_out)
 
 
@@ -195,7 +181,7 @@ def _problem(tool: Tool, found: Mapping[str, Tool], arguments: Arguments) -> str
     return f"its name here would be {tool.name}, which is that of {other.offered_as!r}"
 
 
-def effect_of(offered: Offered, server: ServerSettings) -> Effect:
+def effect_of(offered: ListedTool, server: ServerSettings) -> Effect:
     """Return what repeating a tool would do: as declared, else as a trusted server hints, else the worst."""
     if declared := server.effects.get(offered.name):
         return declared

@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterable, Mapping
 from shlex import quote
 
-from wayline.contracts.tools import BUILTIN, ToolDefinition, UnusableTool
+from wayline.contracts.searched_tools import UnusableTool
+from wayline.contracts.tools import BUILTIN, ToolDefinition
 from wayline.tool_registry.tools.catalogue import own_name
 from wayline.tool_registry.tools.definitions import PinnedAway, schema_of
 from wayline.tool_registry.tools.fit_schema import fit_schema

@@ -37,7 +37,7 @@ class ToolCalls:
         self._paid = PaidCalls(gateway)
 
     async def call(
-        self, request: McpRequest, tool: ToolDefinition, params: CallToolRequestParams
+        self, request: McpRequest, tool: ToolDefinition, params: CallToolRequestParams, *, has_output_schema: bool
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool to its end, or until its server asks the client's user; a client that cancels stops it."""
         if needs_approval(tool):
@@ -62,7 +62,7 @@ class ToolCalls:
                         await self._gateway.bus.send(CancelTool(tenant=asked.tenant, key=asked.key))
                 raise
             if reply.input is None or not questions.possible or made.number == CALLS_MAX:
-                return result_of(reply, tool)
+                return result_of(reply, tool, has_output_schema=has_output_schema)
             if questions.end_the_call:
                 return questions.as_result(reply.input, made)
             made = ToolRound(made.number + 1, await self._answer(questions, reply.input, request.caller))
@@ -104,6 +104,7 @@ class ToolCalls:
             user_id=request.user_id,
             answer=made.answer,
             direct=True,
+            form="whole",
         )
 
     async def _reply(self, asked: CallTool, tool: ToolDefinition) -> ToolReply:

@@ -12,6 +12,7 @@ from mcp_types import Tool, ToolAnnotations
 from wayline.chassis import Bus
 from wayline.chassis.concurrency.single_flight import SingleFlight
 from wayline.contracts.agents import Agent, AgentList, ListAgents
+from wayline.contracts.tool_details import ToolDetails
 from wayline.contracts.tools import BUILTIN, RUN_AGENT, Effect, ListTools, ToolDefinition, ToolList
 from wayline.gateway.handlers.mcp.results import EFFECT, UNTRUSTED
 from wayline.gateway.handlers.mcp.run_agent import JOB_OUTCOME, WAIT_FOR_JOB, RunAgent, WaitForJob
@@ -51,13 +52,17 @@ class Offers:
     """The tools of the registry and the agents, by tenant and scope."""
 
     def __init__(self, bus: Bus) -> None:
-        self._tools = Listing[ToolList](lambda tenant: bus.ask(ListTools(tenant=tenant), ToolList))
+        self._tools = Listing[ToolList](lambda tenant: bus.ask(ListTools(tenant=tenant, details=True), ToolList))
         self._agents = Listing[AgentList](lambda tenant: bus.ask(ListAgents(tenant=tenant), AgentList))
 
     async def listed(self, caller: Caller) -> list[Tool]:
         """List the tools that a key may use, sorted by name."""
-        tools = (await self._tools.of(caller.tenant)).tools
-        offered = [_tool(tool) for tool in tools if is_offered(tool, caller) and not needs_approval(tool)]
+        there = await self._tools.of(caller.tenant)
+        offered = [
+            _tool(tool, there.details.get(tool.name))
+            for tool in there.tools
+            if is_offered(tool, caller) and not needs_approval(tool)
+        ]
         agents = (await self._agents.of(caller.tenant)).agents
         if chosen := tuple(agent for agent in agents if agent.config.over_mcp):
             offered += _agent_tools(chosen, caller)
@@ -67,6 +72,11 @@ class Offers:
         """Find a tool of the registry that a key may use."""
         tools = (await self._tools.of(caller.tenant)).tools
         return next((tool for tool in tools if tool.name == name and is_offered(tool, caller)), None)
+
+    async def has_output_schema(self, caller: Caller, name: str) -> bool:
+        """Return whether clients are told what the structured content of a tool's results looks like."""
+        details = (await self._tools.of(caller.tenant)).details.get(name)
+        return details is not None and details.output_schema is not None
 
     async def withholds(self, caller: Caller, agent: str) -> bool:
         """Return whether an agent is one that MCP clients may not run."""
@@ -96,17 +106,23 @@ def needs_approval(tool: ToolDefinition) -> bool:
     return tool.ask == "always" or (tool.ask == "writes" and tool.effect is not Effect.READ)
 
 
-def _tool(tool: ToolDefinition) -> Tool:
+def _tool(tool: ToolDefinition, details: ToolDetails | None) -> Tool:
     reads = tool.effect is Effect.READ
-    meta: dict[str, Any] = {EFFECT: tool.effect.value}
+    details = details or ToolDetails()
+    meta: dict[str, Any] = {**details.meta, EFFECT: tool.effect.value}
     if tool.untrusted:
         meta[UNTRUSTED] = True
     return Tool(
         name=tool.name,
+        title=details.title or None,
         description=tool.description,
         input_schema={"type": "object", **tool.input_schema},
+        output_schema=details.output_schema,
         annotations=ToolAnnotations(
-            read_only_hint=reads, idempotent_hint=None if reads else tool.effect is not Effect.ONCE
+            read_only_hint=reads,
+            idempotent_hint=None if reads else tool.effect is not Effect.ONCE,
+            destructive_hint=details.destructive,
+            open_world_hint=details.open_world,
         ),
         _meta=meta,
     )

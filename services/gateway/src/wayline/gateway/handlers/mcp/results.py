@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from mcp_types import CallToolResult, ContentBlock, ImageContent, TextContent
+from pydantic_core import from_json
 
 from wayline.contracts.errors import WaylineError
+from wayline.contracts.tool_details import WholeResult
 from wayline.contracts.tools import ToolDefinition, ToolReply
 from wayline.store import PostgresUnavailable
 
@@ -16,6 +18,8 @@ ERROR: Final = "wayline/error"
 EFFECT: Final = "wayline/effect"
 UNTRUSTED: Final = "wayline/untrusted"
 """Names in `_meta`. The first two are those that our registry reads in the results of servers."""
+UNTYPED: Final = "no_structured_content"
+"""The code of a result without the content that its tool has promised in its output schema: the tool has run."""
 
 
 def refusal(error: WaylineError) -> CallToolResult:
@@ -31,9 +35,9 @@ def failure(message: str, *, code: str, **meta: Any) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=message)], is_error=True, _meta={ERROR: code, **meta})
 
 
-def result_of(reply: ToolReply, tool: ToolDefinition) -> CallToolResult:
-    """Return the registry's reply as the result of a tool."""
-    meta: dict[str, Any] = {EFFECT: reply.effect.value}
+def result_of(reply: ToolReply, tool: ToolDefinition, *, has_output_schema: bool = False) -> CallToolResult:
+    """Return the registry's reply as the result of a tool: as its server gave it, where that is known."""
+    meta: dict[str, Any] = {**(reply.whole.meta if reply.whole else {}), EFFECT: reply.effect.value}
     if tool.untrusted or reply.strangers:
         meta[UNTRUSTED] = True
     if reply.cost_usd is not None:
@@ -49,10 +53,16 @@ def result_of(reply: ToolReply, tool: ToolDefinition) -> CallToolResult:
         if reply.input.after_cancel is not None:
             message += f". Its question was cancelled, and it ended with: {reply.input.after_cancel!r}"
         return failure(message, code="needs_input", **meta)
+    if reply.error is not None and reply.whole is not None and reply.whole.blocks:
+        return _as_given(reply.whole, is_error=True, meta={ERROR: reply.error.code, **meta})
     if reply.error is not None:
         return failure(reply.error.message, code=reply.error.code, **meta)
     if reply.citations:
         meta[CITATIONS] = [citation.model_dump(mode="json") for citation in reply.citations]
+    if reply.whole is not None:
+        # To a client that was told what a result looks like, one without that is an error of the protocol.
+        untyped = has_output_schema and reply.whole.structured is None
+        return _as_given(reply.whole, is_error=untyped, meta={**meta, **({ERROR: UNTYPED} if untyped else {})})
     content: list[ContentBlock] = [TextContent(type="text", text=reply.content)]
     content += [
         ImageContent(type="image", data=image.content_base64, mime_type=image.media_type)
@@ -60,3 +70,10 @@ def result_of(reply: ToolReply, tool: ToolDefinition) -> CallToolResult:
         if image.content_base64
     ]
     return CallToolResult(content=content, _meta=meta)
+
+
+def _as_given(whole: WholeResult, *, is_error: bool, meta: dict[str, Any]) -> CallToolResult:
+    result: dict[str, Any] = {"content": whole.blocks, "isError": is_error, "_meta": meta}
+    if whole.structured is not None:
+        result["structuredContent"] = from_json(whole.structured)
+    return CallToolResult.model_validate(result, by_name=False)

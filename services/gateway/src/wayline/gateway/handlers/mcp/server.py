@@ -122,7 +122,8 @@ class Methods:
                 raise MCPError(
                     INVALID_PARAMS, f"no tool is called {params.name!r} here: tools/list names those there are"
                 )
-            return await self._tools.call(request, offer, params)
+            typed = await self._offers.has_output_schema(request.caller, params.name)
+            return await self._tools.call(request, offer, params, has_output_schema=typed)
         except WaylineError as error:
             if isinstance(error, Bug):
                 raise

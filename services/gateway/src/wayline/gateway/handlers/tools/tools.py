@@ -12,8 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from wayline.contracts.agents import Agent, AgentConfig, GetAgent
 from wayline.contracts.errors import NotFound, Refused, WaylineError
 from wayline.contracts.ids import Name
+from wayline.contracts.searched_tools import FoundTools, SearchTools
 from wayline.contracts.tool_use import AgentsToolUse, AgentToolUse, GetAgentsToolUse
-from wayline.contracts.tools import FoundTools, ListTools, SearchTools, ToolDefinition, ToolList
+from wayline.contracts.tools import ListTools, ToolDefinition, ToolList
 from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader
 from wayline.gateway.openapi import fails
 from wayline.gateway.shapes.body import TEXT_WITHOUT_NUL, Body

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult, InputRequiredResult
     from pydantic import BaseModel
 
-TEXTS = ("text", "uri", "mime_type")
-"""Of a content block or its resource: what of it a model can read."""
+TEXTS = ("text", "uri", "mime_type", "name", "title", "description")
+"""Of a content block or its resource: what of it a model or a person can read."""
 
 
 def redacted_result(
@@ -45,7 +45,10 @@ def _redacted_block(block: Any, secrets: ServerSecrets) -> Any:
 def _changed_texts(model: BaseModel, secrets: ServerSecrets) -> dict[str, Any]:
     texts = {name: text for name in TEXTS if isinstance(text := getattr(model, name, None), str)}
     hidden = {name: secrets.without_secrets_in_result(text) for name, text in texts.items()}
-    return {name: text for name, text in hidden.items() if text is not texts[name]}
+    changed: dict[str, Any] = {name: text for name, text in hidden.items() if text is not texts[name]}
+    if meta := getattr(model, "meta", None):
+        changed["meta"] = secrets.without_secrets_in_result(meta)
+    return changed
 
 
 def _redacted_question(question: Any, secrets: ServerSecrets) -> Any:

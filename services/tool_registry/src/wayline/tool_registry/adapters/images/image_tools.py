@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wayline.chassis import Bus
-from wayline.contracts.tools import ToolCharge
+from wayline.contracts.tool_charges import ToolCharge
 from wayline.guarded_http import GuardedClient
 from wayline.tool_registry.adapters.images.image_store import ImageStore
 from wayline.tool_registry.adapters.images.images_api import ImagesApi

@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-from wayline.contracts.tools import ToolCharge
+from wayline.contracts.tool_charges import ToolCharge
 from wayline.guarded_http import (
     BadStatus,
     Blocked,

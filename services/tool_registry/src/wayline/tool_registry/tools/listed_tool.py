@@ -1,0 +1,39 @@
+"""A tool as its MCP server lists it."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+
+class Hints(Protocol):
+    """A server's own hints about its tool (MCP annotations)."""
+
+    @property
+    def read_only_hint(self) -> bool | None: ...
+    @property
+    def idempotent_hint(self) -> bool | None: ...
+    @property
+    def destructive_hint(self) -> bool | None: ...
+    @property
+    def open_world_hint(self) -> bool | None: ...
+    @property
+    def title(self) -> str | None: ...
+
+
+class ListedTool(Protocol):
+    """A tool as its server lists it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str | None: ...
+    @property
+    def input_schema(self) -> dict[str, Any]: ...
+    @property
+    def annotations(self) -> Hints | None: ...
+    @property
+    def title(self) -> str | None: ...
+    @property
+    def output_schema(self) -> dict[str, Any] | None: ...
+    @property
+    def meta(self) -> dict[str, Any] | None: ...
