@@ -49,6 +49,12 @@ durations: $(VENV)/.ready ## Run the tests and write how long each file takes, f
 test-failed: $(VENV)/.ready ## The tests that failed last, once more, one after the other
 	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none -m 'not slow' $(TESTS)
 
+WHEELS ?= dist
+wheels: $(VENV)/.ready ## Build the wheels of the SDK, for programs outside of this repository, into dist/
+	$(BIN)/uv build --quiet --wheel --package wayline-contracts --out-dir $(WHEELS)
+	$(BIN)/uv build --quiet --wheel --package wayline-sdk --out-dir $(WHEELS)
+	@rm -f $(WHEELS)/.gitignore
+
 proto: $(VENV)/.ready ## Write proto/ and the tables of docs/operating.md from the code
 	$(BIN)/python tools/make_proto.py
 	$(BIN)/python tools/settings_table.py
@@ -135,4 +141,4 @@ clean-data: ## Remove all that Wayline has stored here: jobs, documents, keys. A
 	read -r answer && test "$$answer" = yes || { echo "nothing was removed"; exit 1; }; \
 	rm -rf .wayline && echo "removed"
 
-.PHONY: help setup lock format check test test-failed proto dashboards e2e bench golden evals tool-search faults conservation mcp-conformance mcp-servers run demo clean clean-data durations
+.PHONY: help setup wheels lock format check test test-failed proto dashboards e2e bench golden evals tool-search faults conservation mcp-conformance mcp-servers run demo clean clean-data durations

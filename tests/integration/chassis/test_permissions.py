@@ -211,6 +211,7 @@ def test_the_anonymous_client_has_what_the_design_lists():
         "live.default.*",
         "deltas.default.*",
         "tools.invoke.default.*",
+        "tools.stop.default.*",
         "tools.wanted",
     }
 

@@ -114,6 +114,17 @@ async def test_a_registry_that_starts_is_heard_by_services(users: Users):
     assert [(await one.next_msg(timeout=5)).data for one in heard] == [b"{}", b"{}"]
 
 
+async def test_only_the_services_of_a_tenant_hear_of_its_cancelled_calls(users: Users):
+    registry, acme, rival = [await users.connect(name) for name in (REGISTRY, "acme", "rival")]
+    mine, theirs = await acme.subscribe("tools.stop.acme.orders"), await rival.subscribe("tools.stop.rival.orders")
+    await asyncio.gather(acme.flush(), rival.flush())
+
+    for tenant in ("acme", "rival"):
+        await registry.publish(f"tools.stop.{tenant}.orders", tenant.encode())
+
+    assert [(await one.next_msg(timeout=5)).data for one in (mine, theirs)] == [b"acme", b"rival"]
+
+
 async def test_a_call_without_a_service_is_refused_at_once(users: Users):
     registry = await users.connect(REGISTRY)
 
@@ -126,7 +137,7 @@ async def test_a_service_can_neither_announce_nor_hear_for_another_tenant(users:
 
     await rival.publish("tools.announce.acme.orders", b"{}")
     await users.refused("rival", "tools.announce.acme.orders")
-    for subject in ("tools.invoke.acme.orders", "tools.invoke.>", "tools.announce.>"):
+    for subject in ("tools.invoke.acme.orders", "tools.invoke.>", "tools.announce.>", "tools.stop.acme.orders"):
         await rival.subscribe(subject)
         await users.refused("rival", subject)
 
@@ -136,7 +147,7 @@ async def test_a_client_without_the_scope_neither_announces_nor_serves(users: Us
 
     await shop.publish("tools.announce.acme.orders", b"{}")
     await users.refused("shop", "tools.announce.acme.orders")
-    for subject in ("tools.invoke.acme.orders", "tools.wanted"):
+    for subject in ("tools.invoke.acme.orders", "tools.wanted", "tools.stop.acme.orders"):
         await shop.subscribe(subject)
         await users.refused("shop", subject)
 

@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from wayline.contracts import ids
 from wayline.contracts.errors import Retry
 from wayline.contracts.mcp_servers import ApproveDefinitions, GetServer, ListServers, ServerList, ServerView
-from wayline.contracts.tools import CallTool, Effect, ListTools, ToolList, ToolReply
+from wayline.contracts.tools import CallTool, CancelTool, Effect, ListTools, ToolList, ToolReply
 from wayline.embedded.process import spawn
 from wayline.sdk import Call, Result, ToolFailed, Tools, ToolsRefused, TryLater, bus_broker, heartbeats
 from wayline.testkit import Platform, until
@@ -115,6 +115,26 @@ async def test_a_function_is_listed_with_its_schema_and_called(registry: Platfor
     assert (reply.status, reply.content) == ("success", "5 for A-1")
     (call,) = desk.calls
     assert (call.key, call.tenant, call.job_id, call.step, call.user_id) == (ask.key, TENANT, "j1", 1, "ada")
+
+
+async def test_the_tool_of_a_cancelled_call_is_told_and_ends(registry: Platform, stack: AsyncExitStack):
+    desk = Desk(registry, stack)
+    begun = asyncio.Event()
+
+    @desk.tools.tool(effect="once")
+    async def watch(call: Call) -> str:
+        begun.set()
+        await call.until_cancelled()
+        return "ended early"
+
+    await desk.start()
+    ask = call_of("watch")
+    calling = asyncio.create_task(called(registry, ask))
+    await begun.wait()
+    await registry.bus.send(CancelTool(tenant=TENANT, key=ask.key))
+
+    reply = await calling
+    assert (reply.status, reply.content) == ("success", "ended early")
 
 
 class Order(BaseModel):

@@ -43,6 +43,9 @@ class BusTool(Frozen):
     in_order: bool = Field(default=False, description="Never run beside another call of the same step.")
     ask: Ask = Field(default="never", description="When a person must approve a call, whatever the agent says.")
     untrusted: bool = Field(default=False, description="Its results are the words of strangers.")
+    output_schema: dict[str, Any] | None = Field(
+        default=None, description="What the structured content of its results looks like, for MCP clients."
+    )
 
     @property
     def schema_sha256(self) -> str:
@@ -51,9 +54,10 @@ class BusTool(Frozen):
 
     @model_validator(mode="after")
     def _schema_is_bounded(self) -> Self:
-        size = len(orjson.dumps(self.input_schema, default=str))
-        if size > SCHEMA_MAX_BYTES:
-            raise ValueError(f"input_schema takes {size} bytes; at most {SCHEMA_MAX_BYTES} are kept")
+        for name, schema in (("input_schema", self.input_schema), ("output_schema", self.output_schema)):
+            size = len(orjson.dumps(schema, default=str))
+            if size > SCHEMA_MAX_BYTES:
+                raise ValueError(f"{name} takes {size} bytes; at most {SCHEMA_MAX_BYTES} are kept")
         return self
 
 
@@ -124,3 +128,10 @@ class InvokeTool(Request, subject="tools.invoke.{tenant}.{service}", replies=Inv
         "offers the tool with another one does not begin the call. Empty: not said.",
     )
     reconcile: bool = Field(default=False, description="Only say what became of the key; do nothing.")
+
+
+class StopInvocation(Message, subject="tools.stop.{tenant}.{service}"):
+    """Tell the instances of a service that a call was cancelled: its tool may end early, its result counts."""
+
+    service: ServerName = Field(default="", exclude=True)
+    key: str = Field(description="Of the call, as in `InvokeTool`.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -27,9 +28,23 @@ class Call:
     step: int
     user_id: str | None
     deadline: datetime
-    """After it nobody waits for the result."""
+    """After it nobody waits for the result: it is the end of the tool's `timeout_s`, or of its job."""
 
     note_progress: NoteProgress = field(default=_nothing, repr=False, compare=False)
+
+    cancel_signal: asyncio.Event = field(default_factory=asyncio.Event, repr=False, compare=False)
+
+    @property
+    def cancelled(self) -> bool:
+        """Return whether the call was cancelled with its job, or its time is over: a long tool looks, and ends early.
+
+        What it returns then still counts. It may be asked on any thread.
+        """
+        return self.cancel_signal.is_set()
+
+    async def until_cancelled(self) -> None:
+        """Wait until the call is cancelled, or its time is over."""
+        await self.cancel_signal.wait()
 
     def progress(self, done: float, total: float | None = None, message: str = "") -> None:
         """Say how far the call is: it is shown with its job, every two seconds at most."""

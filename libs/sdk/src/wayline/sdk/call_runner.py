@@ -16,11 +16,11 @@ from opentelemetry import trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from wayline.contracts import headers as h
-from wayline.contracts.bus_tools import OUTCOME_UNKNOWN, InvokeResult, InvokeTool
+from wayline.contracts.bus_tools import OUTCOME_UNKNOWN, InvokeResult, InvokeTool, StopInvocation
 from wayline.contracts.errors import InvalidMessage, Unavailable, WaylineError
 from wayline.contracts.tools import Effect
 from wayline.sdk.answers import ERROR_MAX_CHARS, clean, encoded, failure
-from wayline.sdk.call import Call
+from wayline.sdk.call import Call, NoteProgress
 from wayline.sdk.daemon_threads import DaemonThreads
 from wayline.sdk.errors import TryLater
 from wayline.sdk.functions import ToolFunction
@@ -67,12 +67,23 @@ class CallRunner:
         self._calls_max = calls_max
         self._threads = DaemonThreads()
         self._running: set[asyncio.Task[None]] = set()
+        self._signals: dict[str, asyncio.Event] = {}
+        """What tells a call that it was cancelled, by its key."""
 
     async def on_call(self, incoming: Any) -> None:
         """Begin a call; it runs beside the subscription, which would take one after the other."""
         task = asyncio.create_task(self._answer(incoming), name=f"a call of {self._service}")
         self._running.add(task)
         task.add_done_callback(self._running.discard)
+
+    async def on_stop(self, incoming: Any) -> None:
+        """Tell a call that it was cancelled, where it runs here."""
+        self.stop(StopInvocation.from_wire(incoming.body, incoming.subject).key)
+
+    def stop(self, key: str) -> None:
+        """Tell a call that it was cancelled, where it runs here."""
+        if (signal := self._signals.get(key)) is not None:
+            signal.set()
 
     async def drain(self, grace_s: float) -> None:
         """End the calls that run, for as long as the grace lasts."""
@@ -96,8 +107,24 @@ class CallRunner:
     async def _result(self, incoming: Incoming) -> InvokeResult:
         """Run the tool of a call. Raises Unavailable where it does not begin."""
         invocation = InvokeTool.from_wire(incoming.body, incoming.subject)
-        tool = self._tool_of(invocation)
+        self._require_room(invocation)
         heartbeats = Heartbeats()
+        parent = TraceContextTextMapPropagator().extract(incoming.headers)
+        with tracer.start_as_current_span(f"tools/call {invocation.tool}", parent, trace.SpanKind.SERVER):
+            publish = partial(self._publish, incoming.reply)
+            beating = asyncio.create_task(heartbeats.send(publish), name=f"heartbeats of {invocation.tool}")
+            try:
+                return await self.run(invocation, heartbeats.note)
+            finally:
+                beating.cancel()
+
+    async def run(self, invocation: InvokeTool, note_progress: NoteProgress) -> InvokeResult:
+        """Run the tool of a call, for as long as its caller waits.
+
+        Raises Unavailable where it does not begin, OutcomeUnknown where it broke off, and TimeoutError.
+        """
+        tool = self._tool_of(invocation)
+        signal = self._signals[invocation.key] = asyncio.Event()
         call = Call(
             key=invocation.key,
             tenant=invocation.tenant,
@@ -105,18 +132,25 @@ class CallRunner:
             step=invocation.step,
             user_id=invocation.user_id,
             deadline=invocation.deadline,
-            note_progress=heartbeats.note,
+            note_progress=note_progress,
+            cancel_signal=signal,
         )
         work = tool.reconcile(call) if invocation.reconcile else tool.run(invocation.arguments, call, self._threads)
-        parent = TraceContextTextMapPropagator().extract(incoming.headers)
-        with tracer.start_as_current_span(f"tools/call {invocation.tool}", parent, trace.SpanKind.SERVER):
+        try:
             async with asyncio.timeout(invocation.timeout_s):
-                publish = partial(self._publish, incoming.reply)
-                beating = asyncio.create_task(heartbeats.send(publish), name=f"heartbeats of {invocation.tool}")
-                try:
-                    return await self._awaited(work, tool, is_question=invocation.reconcile)
-                finally:
-                    beating.cancel()
+                return await self._awaited(work, tool, is_question=invocation.reconcile)
+        finally:
+            # Also for a thread, which goes on when nobody waits for it any more.
+            signal.set()
+            if self._signals.get(invocation.key) is signal:
+                del self._signals[invocation.key]
+
+    def _require_room(self, invocation: InvokeTool) -> None:
+        """Raise Unavailable where a call must not begin now."""
+        if len(self._running) + self._threads.abandoned > self._calls_max:
+            raise Unavailable(self._service, detail=f"it runs {self._calls_max} calls, the most it takes")
+        if datetime.now(UTC) >= invocation.deadline:
+            raise Unavailable(self._service, detail="the call came after its deadline")
 
     def _tool_of(self, invocation: InvokeTool) -> ToolFunction:
         """Return the tool that a call is for. Raises Unavailable where it must not begin here, or InvalidMessage."""
@@ -127,10 +161,6 @@ class CallRunner:
             raise Unavailable(
                 f"{self._service}'s tool {invocation.tool}", detail="this instance has another version of it"
             )
-        if len(self._running) + self._threads.abandoned > self._calls_max:
-            raise Unavailable(self._service, detail=f"it runs {self._calls_max} calls, the most it takes")
-        if datetime.now(UTC) >= invocation.deadline:
-            raise Unavailable(self._service, detail="the call came after its deadline")
         if invocation.reconcile and tool.outcome is None:
             raise InvalidMessage(schema=InvokeTool.schema_id(), reason=f"{invocation.tool} is not of effect reconcile")
         return tool

@@ -52,7 +52,13 @@ class ToolFunction:
         schema = signature.schema(tool=tool)
         description = inspect.getdoc(function) or ""
         try:
-            shown = BusTool(name=tool, description=description, input_schema=schema, **offered)
+            shown = BusTool(
+                name=tool,
+                description=description,
+                input_schema=schema,
+                output_schema=signature.output_schema(),
+                **offered,
+            )
         except ValidationError as error:
             raise TypeError(f"the tool {tool}: {explain(error)}") from None
         return cls(shown, function, signature.arguments, signature.call_parameters, outcome)

@@ -14,11 +14,13 @@ from pydantic import ValidationError
 
 from wayline.contracts import ids
 from wayline.contracts.base import explain
-from wayline.contracts.bus_tools import TOOLS_MAX, AnnounceTools, BusTool, WantTools
+from wayline.contracts.bus_tools import TOOLS_MAX, AnnounceTools, BusTool, InvokeTool, WantTools
+from wayline.contracts.bus_tools import InvokeResult as Result
 from wayline.contracts.server_config import SERVER_NAME
 from wayline.contracts.tools import Ask, Effect
 from wayline.sdk.announcer import Announcer
 from wayline.sdk.bus_program import BusProgram
+from wayline.sdk.call import NoteProgress
 from wayline.sdk.call_runner import CallRunner, Incoming
 from wayline.sdk.connection import bus_broker, chosen_tenant
 from wayline.sdk.functions import Outcome, ToolFunction
@@ -66,6 +68,8 @@ class Tools(BusProgram):
         subject = f"tools.invoke.{self.tenant}.{service}"
         self._subscriber = self.broker.subscriber(subject, queue=service, decoder=Incoming.decode, no_reply=True)
         self._subscriber(self._calls.on_call)
+        stop = f"tools.stop.{self.tenant}.{service}"
+        self.broker.subscriber(stop, decoder=Incoming.decode, no_reply=True)(self._calls.on_stop)
         self.broker.subscriber(WantTools.subject_template, no_reply=True)(self._announcer.on_wanted)
 
     def tool(
@@ -109,6 +113,19 @@ class Tools(BusProgram):
             return function
 
         return offer
+
+    async def invoke(self, invocation: InvokeTool, note_progress: NoteProgress) -> Result:
+        """Run one call in this process, without the bus. Raises what `CallRunner.run` does."""
+        return await self._calls.run(invocation, note_progress)
+
+    def cancel(self, key: str) -> None:
+        """Tell a call that it was cancelled, where it runs in this process."""
+        self._calls.stop(key)
+
+    def offered(self, tool: str) -> BusTool | None:
+        """Return what is announced of a tool; None: there is none."""
+        found = self._functions.get(tool)
+        return None if found is None else found.offered
 
     async def start(self) -> None:
         """Announce the tools now and from now on. Raises ToolsRefused where the registry does not offer them."""

@@ -149,7 +149,8 @@ def _exporter(subject: str) -> str:
 
 def _teller(subject: str) -> str:
     """Return the account from which clients hear a subject."""
-    return next((one.account for one in IDENTITIES.values() if subject in one.tells_clients), STREAMS_ACCOUNT)
+    tellers = (one for one in IDENTITIES.values() if any(covers(told, subject) for told in one.tells_clients))
+    return next((one.account for one in tellers), STREAMS_ACCOUNT)
 
 
 def covers(allowed: str, wanted: str) -> bool:

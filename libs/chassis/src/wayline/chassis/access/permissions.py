@@ -54,6 +54,7 @@ TOOL_USE = ("traces.tooluse.*", "traces.toolcalls.*", "jobs.parked.*")
 ANNOUNCE_TOOLS = "tools.announce.*.*"
 INVOKE_TOOL = "tools.invoke.*.*"
 WANT_TOOLS = "tools.wanted"
+STOP_TOOL = "tools.stop.*.*"
 TAKE_FINISHED = "jobs.finished.*"
 READ_EVENTS = "jobs.events.*"
 
@@ -71,7 +72,7 @@ class Identity:
     asks_clients: tuple[str, ...] = ()
     """The subjects of requests that clients answer; the third word is their tenant."""
     tells_clients: tuple[str, ...] = ()
-    """The subjects of what clients of every tenant hear of it."""
+    """The subjects of what clients hear of it; with a place for a tenant in the third word each hears its own."""
     writes_logs: bool = False
 
     @property
@@ -276,7 +277,7 @@ IDENTITIES = {
                 ANNOUNCE_TOOLS,
             ),
             asks_clients=(INVOKE_TOOL,),
-            tells_clients=(WANT_TOOLS,),
+            tells_clients=(WANT_TOOLS, STOP_TOOL),
         ),
         Identity(
             "tracing",
@@ -342,7 +343,7 @@ class Client:
 
     def may_subscribe(self) -> list[str]:
         followed = [f"live.{self.tenant}.*", f"deltas.{self.tenant}.*"] if Scope.FOLLOW in self.scopes else []
-        heard = [WANT_TOOLS] if Scope.TOOLS in self.scopes else []
+        heard = [WANT_TOOLS, _of_tenant(STOP_TOOL, self.tenant)] if Scope.TOOLS in self.scopes else []
         return ["_INBOX.>", f"replies.{self.tenant}.>", *followed, *self.answers(), *heard]
 
     def answers(self) -> list[str]:

@@ -73,6 +73,12 @@ class RunningCall:
         if self.call is not None:
             self.call.stop(reason)
 
+    def cancel(self, key: str) -> None:
+        """Stop it because its job ends, and tell its server."""
+        self.stop(StopReason.CANCELLED)
+        if self.server is not None:
+            self.server.tell_cancelled(key)
+
 
 class RunningCalls:
     """Runs each key once in this process, however often it is requested."""
@@ -125,7 +131,7 @@ class RunningCalls:
     def cancel(self, key: str) -> None:
         """Stop a call if it runs here."""
         if running := self._running.get(key):
-            running.stop(StopReason.CANCELLED)
+            running.cancel(key)
         now = time.monotonic()
         if len(self._cancelled) >= CANCELLED_MAX:
             self._cancelled = {one: until for one, until in self._cancelled.items() if until > now}
@@ -138,7 +144,7 @@ class RunningCalls:
             raise Unavailable("tool-registry", detail="it is being stopped")
         running = self._running.get(ask.key)
         if running is not None and running.task is not None:
-            running.stop(StopReason.CANCELLED)
+            running.cancel(ask.key)
             if not await ended_within(running.task, self._settings.answer_within_s):
                 return ToolReply(status="in_progress", effect=running.effect)
             if running.effect is Effect.READ and (reply := _read(running.task)) is not None:

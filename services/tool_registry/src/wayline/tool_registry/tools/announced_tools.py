@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from wayline.contracts.bus_tools import SILENT_MAX_S, AnnounceTools, BusTool
+from wayline.contracts.tool_details import ToolDetails
 from wayline.contracts.tools import ToolDefinition
 from wayline.tool_registry.settings import SEPARATOR
 from wayline.tool_registry.tools.arguments import Arguments
 from wayline.tool_registry.tools.catalogue import NAME_MAX, Tool
 from wayline.tool_registry.tools.fit_schema import fit_schema
 from wayline.tool_registry.tools.read_definition import read_description, read_schema
+from wayline.tool_registry.tools.tool_details import output_schema
 
 _HIDDEN = re.compile(r"[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 """Characters of a description that a model reads and a person does not see."""
@@ -27,7 +30,8 @@ def announced_tools(
         if problem := _problem(tool, one, found, arguments):
             left_out[one.name] = problem
         else:
-            found[tool.name] = tool
+            schema = output_schema(one.output_schema, arguments)
+            found[tool.name] = replace(tool, details=schema and ToolDetails(output_schema=schema))
     return found, left_out
 
 

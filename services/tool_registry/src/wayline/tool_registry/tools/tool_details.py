@@ -32,12 +32,20 @@ def tool_details(offered: ListedTool, arguments: Arguments, *, trusted: bool) ->
     title = offered.title or (hints.title if hints is not None else None)
     details = ToolDetails(
         title=" ".join(without_hidden(title or "").split())[:TITLE_MAX_CHARS],
-        output_schema=_output_schema(offered.output_schema, arguments),
+        output_schema=output_schema(offered.output_schema, arguments),
         destructive=_careful(hints.destructive_hint if hints else None, trusted=trusted),
         open_world=_careful(hints.open_world_hint if hints else None, trusted=trusted),
         meta=passed_on(offered.meta),
     )
     return None if details == ToolDetails() else details
+
+
+def output_schema(schema: dict[str, Any] | None, arguments: Arguments) -> dict[str, Any] | None:
+    """Return the schema of a tool's structured content as it is passed on; None: none that can be used."""
+    if schema is None or len(json.dumps(schema)) > OUTPUT_SCHEMA_MAX_BYTES:
+        return None
+    read = read_schema(schema)
+    return None if arguments.check_schema(read) else read
 
 
 def passed_on(meta: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -55,10 +63,3 @@ def _means_something(name: str) -> bool:
 
 def _careful(hint: bool | None, *, trusted: bool) -> bool | None:
     return hint if hint or trusted else None
-
-
-def _output_schema(schema: dict[str, Any] | None, arguments: Arguments) -> dict[str, Any] | None:
-    if schema is None or len(json.dumps(schema)) > OUTPUT_SCHEMA_MAX_BYTES:
-        return None
-    read = read_schema(schema)
-    return None if arguments.check_schema(read) else read

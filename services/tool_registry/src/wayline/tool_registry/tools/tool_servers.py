@@ -98,6 +98,8 @@ class NamedServer(ToolServer, Protocol):
 
     async def ready(self, within_s: float) -> bool: ...
 
+    def tell_cancelled(self, key: str) -> None: ...
+
 
 class ToolServers(Protocol):
     """All servers of the registry together."""

@@ -15,6 +15,7 @@ from wayline.chassis import Bus
 from wayline.chassis.connection.answers import has_no_responders
 from wayline.chassis.nats_client import callback_subscription
 from wayline.contracts import headers as h
+from wayline.contracts.base import Message
 from wayline.contracts.tools import ToolProgress
 from wayline.tool_registry.errors import AnswerLost, NotBegun, TimedOut
 from wayline.tool_registry.tools.tool_servers import TellProgress
@@ -42,6 +43,7 @@ class BusCalls:
         self._numbers = itertools.count(1)
         self._inbox = ""
         self._opening = asyncio.Lock()
+        self._sending: set[asyncio.Task[None]] = set()
 
     async def ask(
         self,
@@ -77,6 +79,16 @@ class BusCalls:
         if has_no_responders(answer):
             raise NotBegun("no instance of the service is connected")
         return answer
+
+    def send_soon(self, message: Message) -> None:
+        """Publish a message beside what goes on; one that the bus does not take is lost."""
+        sending = asyncio.ensure_future(self._send(message))
+        self._sending.add(sending)
+        sending.add_done_callback(self._sending.discard)
+
+    async def _send(self, message: Message) -> None:
+        with suppress(nats_errors.Error):
+            await self._bus.send(message)
 
     async def _open(self) -> None:
         async with self._opening:

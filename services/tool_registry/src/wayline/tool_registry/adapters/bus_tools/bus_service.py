@@ -23,6 +23,7 @@ from wayline.contracts.bus_tools import (
     AnnounceTools,
     InvokeResult,
     InvokeTool,
+    StopInvocation,
 )
 from wayline.contracts.errors import Problem
 from wayline.telemetry import carried
@@ -155,6 +156,10 @@ class BusService:
     def hide(self, text: str) -> str:
         """Return a text as it is: the service is sent no secrets."""
         return text
+
+    def tell_cancelled(self, key: str) -> None:
+        """Tell its instances that a call was cancelled: one that runs it may end early."""
+        self._calls.send_soon(StopInvocation(tenant=self.tenant, service=self.name, key=key))
 
     async def ready(self, within_s: float) -> bool:
         """Return whether an instance lives, after waiting a little for one that is being started again."""

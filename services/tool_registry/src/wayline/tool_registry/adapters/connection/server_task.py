@@ -49,6 +49,9 @@ class ServerTask:
                 await asyncio.wait_for(self._usable.wait(), within_s)
         return self._usable.is_set()
 
+    def tell_cancelled(self, key: str) -> None:
+        """Pass over that a call was cancelled: its request is cut where the tool does not end by itself."""
+
     async def _run(self) -> None:
         """Make the server usable, and keep it so."""
         raise NotImplementedError
