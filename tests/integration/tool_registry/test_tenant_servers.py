@@ -87,6 +87,16 @@ async def until_listed(platform, *tools: str) -> None:
     await until(are, within=20, why=f"{tools} are listed")
 
 
+async def until_connected(platform, name: str) -> None:
+    """Wait until a server that was connected before is so again: its tools are listed meanwhile."""
+
+    async def connected() -> bool:
+        view = await platform.bus.ask(GetServer(tenant=platform.tenant, name=name), ServerView)
+        return view.state is State.CONNECTED
+
+    await until(connected, why=f"{name} is connected")
+
+
 async def content(platform, tool: str, **more: Any) -> str:
     reply = await platform.call(platform.ask(tool, **more))
     assert reply.error is None, reply.error
@@ -424,7 +434,7 @@ async def test_a_masked_secret_keeps_the_stored_value(platform):
 
     assert saved.config is not None
     again = await put(platform, "mine", **(saved.config.model_dump() | {"env": {"TOKEN": MASK}, "timeout_s": 7}))
-    await until_listed(platform, "mine__environment")
+    await until_connected(platform, "mine")
 
     assert again.config is not None
     assert again.config.timeout_s == 7

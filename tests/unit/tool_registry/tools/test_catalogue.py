@@ -11,7 +11,7 @@ from pydantic import SecretStr, ValidationError
 from wayline.contracts.server_config import ServerOAuth, ServerSettings, ToolSettings
 from wayline.contracts.tools import Effect
 from wayline.tool_registry.tools.arguments import Arguments
-from wayline.tool_registry.tools.catalogue import admit, admit_all, effect_of, nearest, select
+from wayline.tool_registry.tools.catalogue import admit, admit_all, effect_of, nearest, proposed_effect, select
 
 
 @dataclass
@@ -53,6 +53,23 @@ def server(**more: Any) -> ServerSettings:
 )
 def test_the_effect_is_declared_or_hinted_by_trusted_servers_else_worst(hints, settings, effect):
     assert effect_of(Offered(annotations=hints), settings) is effect
+
+
+@pytest.mark.parametrize(
+    ("hints", "settings", "proposed"),
+    [
+        (None, server(), None),
+        (Hints(), server(), None),
+        (Hints(read_only_hint=True), server(), Effect.READ),
+        (Hints(idempotent_hint=True), server(), Effect.IDEMPOTENT),
+        (Hints(idempotent_hint=True, destructive_hint=True), server(), Effect.IDEMPOTENT),
+        (Hints(read_only_hint=True, destructive_hint=True), server(), None),
+        (Hints(read_only_hint=True), server(trusted=True), None),
+        (Hints(read_only_hint=True), server(effects={"pay": "once"}), None),
+    ],
+)
+def test_hints_propose_an_effect_where_none_is_declared(hints, settings, proposed):
+    assert proposed_effect(Offered(annotations=hints), settings) is proposed
 
 
 def test_a_tool_that_cannot_be_used_is_left_out():

@@ -52,6 +52,15 @@ class ServiceView(Frozen):
     tools: tuple[str, ...] = Field(default=(), description="Names of the tools that can be called.")
 
 
+class UndeclaredTool(Frozen):
+    """A tool whose effect nobody has declared: it counts as `once`, the effect that is never repeated."""
+
+    name: str = Field(description="As its server calls it.")
+    proposed: Effect | None = Field(
+        default=None, description="What its server's own hints propose; None: they propose nothing, or two things."
+    )
+
+
 class ServerView(Frozen):
     """A server as it is shown: values of secrets are masked."""
 
@@ -77,6 +86,12 @@ class ServerView(Frozen):
         default=(), description="What to correct of a server that was just saved, such as a secret that readers see."
     )
     service: ServiceView | None = Field(default=None, description="What is known of a service on the bus.")
+    undeclared: tuple[UndeclaredTool, ...] = Field(
+        default=(),
+        description="Tools whose calls park their job where nobody knows whether they acted, because no effect is "
+        "declared, of one server that was asked for by name or saved; at most 100.",
+    )
+    advice: str = Field(default="", description="How to declare their effects; empty: there are none.")
 
 
 class ServerList(Frozen):
@@ -97,6 +112,10 @@ class OfferedTool(Frozen):
     name: str
     description: str = ""
     effect: Effect = Field(description="What repeating it would do, by the configuration that was tried.")
+    proposed: Effect | None = Field(
+        default=None,
+        description="What its server's own hints propose, where no effect is declared; `accept_effects` declares it.",
+    )
 
 
 class OfferedCounts(Frozen):
@@ -235,6 +254,9 @@ class GetServer(Request, subject="mcp.get.{tenant}", replies=ServerView):
     name: str
     tools: tuple[str, ...] = Field(
         default=(), max_length=100, description="Only changes of these tools, as they are shown; empty: the first ones."
+    )
+    settled: bool = Field(
+        default=False, description="Wait a moment for a server that was just saved, until its tools are known."
     )
 
 

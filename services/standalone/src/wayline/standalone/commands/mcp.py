@@ -74,6 +74,9 @@ def add(
         ),
     ] = None,
     timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="How long a call may take.")] = None,
+    accept_effects: Annotated[
+        bool, typer.Option("--accept-effects", help="Declare the effects that the server's own hints propose.")
+    ] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Also where that name is saved already.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Save it also when it cannot be connected to.")] = False,
     as_json: AsJson = False,
@@ -93,10 +96,12 @@ def add(
         "untrusted": untrusted,
         "timeout_s": timeout,
     }
-    _try_and_save(name, given, replace=replace, force=force, as_json=as_json)
+    _try_and_save(name, given, replace=replace, force=force, accept_effects=accept_effects, as_json=as_json)
 
 
-def _try_and_save(name: str | None, given: dict[str, Any], *, replace: bool, force: bool, as_json: bool) -> None:
+def _try_and_save(
+    name: str | None, given: dict[str, Any], *, replace: bool, force: bool, accept_effects: bool, as_json: bool
+) -> None:
     """Save a server that can be connected to; ask on the terminal for one that was not given."""
     asking = name is None
     if name is None:
@@ -110,12 +115,15 @@ def _try_and_save(name: str | None, given: dict[str, Any], *, replace: bool, for
     if line := server_config.command_line(config):
         print(f"{name} runs: {line}", file=sys.stderr)
     needs_login = "oauth" in config
+    if needs_login and accept_effects:
+        fail(f"nobody is logged in to it yet: save it, log in, and then wayline mcp set {name} --accept-effects")
     # Nobody is logged in yet, so it could not be connected to.
     report = {"ok": True} if needs_login else _tried(name, config, as_json=as_json)
     _require_wanted(name, report, force=force, asking=asking, as_json=as_json)
     # What was shown is what will be approved, should the server offer something else a moment later.
-    shown = {"shown": report["sha256"]} if report.get("sha256") else None
-    server = conversation(lambda client: client.put(f"/v1/mcp/servers/{name}", config, params=shown), as_json=as_json)
+    params: dict[str, Any] = {"shown": report["sha256"]} if report.get("sha256") else {}
+    params |= {"accept_effects": True} if accept_effects else {}
+    server = conversation(lambda client: client.put(f"/v1/mcp/servers/{name}", config, params=params), as_json=as_json)
     if as_json:
         print_json({"report": report, "server": server})
         return
@@ -124,6 +132,8 @@ def _try_and_save(name: str | None, given: dict[str, Any], *, replace: bool, for
         print(f"{server_config.STRANGERS}; `wayline mcp set {name} --no-untrusted` changes that")
     for warning in server["warnings"]:
         print(f"warning: {warning}", file=sys.stderr)
+    if server.get("advice"):
+        print(server["advice"])
     if needs_login:
         print(f"log in with: wayline mcp login {name}")
 

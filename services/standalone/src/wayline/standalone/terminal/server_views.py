@@ -191,6 +191,11 @@ def _counted(total: int, shown: Iterable[str]) -> str:
     return f"{total}: {escape(', '.join(names))}{more}" if names else str(total)
 
 
+def _effect(tool: dict[str, Any]) -> str:
+    proposed = tool.get("proposed")
+    return tool["effect"] if proposed is None else f"{tool['effect']} (its server proposes {proposed})"
+
+
 def report(found: dict[str, Any]) -> RenderableType:
     """Draw what a server offers, or why it cannot be reached."""
     if not found["ok"]:
@@ -205,7 +210,7 @@ def report(found: dict[str, Any]) -> RenderableType:
     )
     tools = table(
         ("tool", "effect", "what it does"),
-        ((escape(tool["name"]), tool["effect"], escape(tool["description"].split("\n")[0])) for tool in found["tools"]),
+        ((escape(tool["name"]), _effect(tool), escape(tool["description"].split("\n")[0])) for tool in found["tools"]),
         nothing="no tools",
     )
     problems = [f"[yellow]{escape(line)}[/yellow]" for line in found.get("problems", ())]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -55,8 +57,11 @@ from wayline.tool_registry.secret_references import names_of, require_references
 from wayline.tool_registry.settings import Settings
 from wayline.tool_registry.tools.left_out_tools import left_out_lines
 from wayline.tool_registry.tools.tool_servers import NEEDS_LOGIN
+from wayline.tool_registry.tools.undeclared_effects import SHOWN_MAX, advice, undeclared_tools
 
 UNNAMED = "unsaved"
+LISTED_WITHIN_S = 3.0
+"""How long a question about a server that was just saved waits for its tools."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +157,9 @@ class ServerHandlers:
             if view.name == ask.name:
                 left_out = self.servers.of_installation[ask.name].left_out
                 return view.model_copy(update={"problems": left_out_lines(left_out)})
+        if ask.settled and (running := self.of_tenants.running(ask.tenant, ask.name)) is not None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(running.listed.wait(), LISTED_WITHIN_S)
         return await self._view(ask.tenant, ask.name, ask.tools)
 
     async def delete(self, ask: DeleteServer) -> ServerDeleted:
@@ -238,8 +246,11 @@ class ServerHandlers:
         changes = await self.definitions.changes(tenant, name, tools) if waiting else ()
         view = self._service(tenant, name, services[name], waiting) if saved is None else self._shown(saved, waiting)
         running = self.of_tenants.running(tenant, name)
-        problems = () if running is None else left_out_lines(running.left_out)
-        return view.model_copy(update={"changes": changes, "problems": problems})
+        if saved is None or running is None:
+            return view.model_copy(update={"changes": changes})
+        undeclared = undeclared_tools(running.tools.values(), saved.config.effects)
+        more = {"undeclared": tuple(undeclared[:SHOWN_MAX]), "advice": advice(name, undeclared)}
+        return view.model_copy(update={"changes": changes, "problems": left_out_lines(running.left_out), **more})
 
     def _service(self, tenant: str, name: str, since: datetime | None, waiting: int) -> ServerView:
         service = self.announcements.services.of(tenant).get(name)

@@ -48,6 +48,8 @@ class Tool:
     """Its server's names of parameters, by those that its definition has for them."""
     silent_max_s: float = 0.0
     """How long its server is waited for before a call counts as cut; 0: the end of a connection says so at once."""
+    proposed: Effect | None = None
+    """What its server's own hints propose, where nobody has declared its effect."""
     details: ToolDetails | None = None
     """What only people and MCP clients are told of it."""
 
@@ -122,6 +124,7 @@ def admit(
         reconcile_with=own.reconcile_tool or server.reconcile_tool or offered.name,
         trusted=server.trusted,
         names=fitted.names,
+        proposed=proposed_effect(offered, server),
     )
 
 
@@ -192,6 +195,20 @@ def effect_of(offered: ListedTool, server: ServerSettings) -> Effect:
         if hints.idempotent_hint:
             return Effect.IDEMPOTENT
     return Effect.ONCE
+
+
+def proposed_effect(offered: ListedTool, server: ServerSettings) -> Effect | None:
+    """Return the effect that a server's hints propose for a tool without a declared one; None: none, or two at once.
+
+    Nothing counts because a server says it: an administrator declares it.
+    """
+    hints = offered.annotations
+    if offered.name in server.effects or server.trusted or hints is None:
+        return None
+    if hints.read_only_hint:
+        # A tool that reads and destroys is described wrongly.
+        return None if hints.destructive_hint else Effect.READ
+    return Effect.IDEMPOTENT if hints.idempotent_hint else None
 
 
 def select(tools: Mapping[str, Tool], patterns: Iterable[str]) -> tuple[ToolDefinition, ...]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Annotated, TypeAlias
 
 from fastapi import APIRouter, Body, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from wayline.contracts.errors import Conflict, Reject, Retry
 from wayline.contracts.mcp_servers import (
     ApproveDefinitions,
     DeleteServer,
@@ -60,6 +61,13 @@ ShownQuery: TypeAlias = Annotated[
     Query(
         pattern=r"^[0-9a-f]{64}$",
         description="`sha256` of a test's report: what the server offers first is approved where it is that.",
+    ),
+]
+AcceptQuery: TypeAlias = Annotated[
+    bool,
+    Query(
+        description="Connect first, and declare the effects that the server's own hints propose, where the body names "
+        "none; 409 where it cannot be connected to, or offers something else than what `shown` names."
     ),
 ]
 ToolQuery: TypeAlias = Annotated[
@@ -153,7 +161,7 @@ async def get_impact_of_configuration(
     return await gateway.bus.ask(request, ServerImpact, timeout_s=IMPACT_WITHIN_S)
 
 
-@router.put("/servers/{name}", responses=tags(400, 409, 412, 413))
+@router.put("/servers/{name}", responses=tags(400, 409, 412, 413, 429))
 async def put_server(
     *,
     name: NamePath,
@@ -164,12 +172,40 @@ async def put_server(
     response: Response,
     enabled: EnabledQuery = None,
     shown: ShownQuery = None,
+    accept_effects: AcceptQuery = False,
 ) -> ServerView:
-    """Save a server of the tenant's own; `**********` in place of a secret keeps the stored value."""
+    """Save a server of the tenant's own; `**********` in place of a secret keeps the stored value.
+
+    `undeclared` in the answer has the tools without a declared effect, `advice` how to declare it.
+    """
+    if accept_effects:
+        config, shown = await _with_proposed_effects(gateway, caller, name, config, shown=shown)
     request = PutServer(tenant=caller.tenant, name=name, config=config, enabled=enabled, shown=shown)
     async with _changing(gateway, caller, name, condition):
         saved = await gateway.bus.ask(request, ServerView)
+    with suppress(Reject, Retry):
+        # Not while others wait to change it. It is saved, whatever becomes of this question.
+        known = await gateway.bus.ask(GetServer(tenant=caller.tenant, name=name, settled=True), ServerView)
+        saved = known.model_copy(update={"warnings": saved.warnings})
     return tagged(response, saved, _tag(saved))
+
+
+async def _with_proposed_effects(
+    gateway: Gateway, caller: Caller, name: str, config: ServerConfig, *, shown: str | None
+) -> tuple[ServerConfig, str]:
+    """Return a configuration with the effects that its server proposes, and the hash of what the server offers.
+
+    Raises Conflict where it cannot be connected to, or offers something else than was shown.
+    """
+    ask = TryServer(tenant=caller.tenant, name=name, config=config)
+    report = await gateway.bus.ask(ask, ServerReport, timeout_s=TRY_WITHIN_S)
+    if not report.ok:
+        raise Conflict(f"it cannot be connected to, so it proposes no effects: {report.why}")
+    if shown not in (None, report.sha256):
+        raise Conflict("the server offers something else than what was shown: test it again; nothing is saved")
+    proposed = {tool.name: tool.proposed for tool in report.tools if tool.proposed is not None}
+    # What the administrator has declared stays.
+    return config.model_copy(update={"effects": {**proposed, **config.effects}}), report.sha256
 
 
 @router.delete("/servers/{name}", responses=fails(404, 409, 412))

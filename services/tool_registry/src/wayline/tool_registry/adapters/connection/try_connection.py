@@ -24,7 +24,7 @@ from wayline.tool_registry.adapters.connection.sessions import entered
 from wayline.tool_registry.adapters.connection.transport import Confinement, MakeAuth, Transport
 from wayline.tool_registry.settings import Settings
 from wayline.tool_registry.tools.arguments import Arguments
-from wayline.tool_registry.tools.catalogue import admit_all, effect_of
+from wayline.tool_registry.tools.catalogue import admit_all, effect_of, proposed_effect
 from wayline.tool_registry.tools.definitions import Definition, fingerprint_of_all, instructions_of, require_moderate
 from wayline.tool_registry.tools.left_out_tools import left_out_lines
 from wayline.tool_registry.tools.visible_text import visible
@@ -122,6 +122,7 @@ async def _report(
             name=shown(one.name),
             description=shown(one.description or "")[:TEXT_CHARS],
             effect=effect_of(one, server),
+            proposed=proposed_effect(one, server),
         )
         for one in tools[:LISTED_MAX]
     ]
