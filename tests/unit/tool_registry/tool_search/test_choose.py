@@ -29,14 +29,14 @@ def test_what_fits_worse_than_the_last_result_is_not_named():
 
 
 def test_a_tool_far_below_the_best_score_is_left_out():
-    found = choose(ranked(("a", 10), ("b", 2), ("c", 1.9)), ask(), searched=3)
+    found = choose(ranked(("a", 10), ("b", 1), ("c", 0.9)), ask(), searched=3)
 
     assert [one.tool.name for one in found.tools] == ["a", "b"]
 
 
 def test_tools_that_fit_better_take_no_place_of_usable_ones():
     matches = ranked(
-        *((f"crm{n:03}__bill", 29) for n in range(120)), ("a__have", 28), ("a__bill", 1.9), ("a__pay", 0.3)
+        *((f"crm{n:03}__bill", 29) for n in range(120)), ("a__have", 28), ("a__bill", 1.9), ("a__pay", 0.1)
     )
 
     found = choose(matches, ask(patterns=("a__*",), loaded=("a__have",)), searched=123)
@@ -58,7 +58,7 @@ def test_a_usable_tools_words_count_beside_a_better_forbidden_one():
 
 
 def test_a_forbidden_tool_that_fits_far_worse_is_not_named():
-    found = choose(ranked(("a", 10), ("off", 1.9), ("b", 1.8)), ask(off=("off",)), searched=3)
+    found = choose(ranked(("a", 10), ("off", 0.9), ("b", 0.8)), ask(off=("off",)), searched=3)
 
     assert ([one.tool.name for one in found.tools], found.disabled) == (["a"], ())
 

@@ -70,6 +70,18 @@ def test_the_second_task_of_a_query_is_found_beside_the_first():
     assert set(found(both, at_most=2)) == {"bank__pay", "weather__forecast"}
 
 
+def test_a_word_within_the_word_of_a_name_finds_its_tool():
+    tools = [tool("mail__send_docusign", "Send an envelope."), tool("mail__send_letter", "Send by post.")]
+
+    assert found("sign a PDF contract", index=ToolIndex(map(Entry, tools)), at_most=1) == ["mail__send_docusign"]
+
+
+def test_a_whole_word_counts_more_than_one_within_a_name():
+    tools = [tool("a__report_day", "All of a day."), tool("b__open_port", "Open one.")]
+
+    assert found("open a port", index=ToolIndex(map(Entry, tools)))[0] == "b__open_port"
+
+
 def test_equal_tools_keep_the_order_of_the_index():
     twins = [Entry(tool(f"{letter}__ping", "Ping.")) for letter in "cab"]
 

@@ -12,8 +12,11 @@ from wayline.contracts.tools import may_use
 from wayline.tool_registry.tool_search.fusion import fuse
 from wayline.tool_registry.tool_search.index import Match, ToolIndex
 
-SCORE_SHARE_MIN = 0.2
-"""Of the best score. What fits less shares no more than a common word with the query; measured, no set loses by it."""
+SCORE_SHARE_MIN = 0.1
+"""Of the best score. What fits less shares no more than a common word with the query.
+
+Measured on three public sets: at 0.2 less is found among ten in each, below 0.1 nothing more.
+"""
 NAMED_MAX = 3
 """Tools that are named only, because the asker has them or may not use them."""
 

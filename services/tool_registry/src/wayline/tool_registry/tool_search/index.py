@@ -22,6 +22,10 @@ STEM_SHARE, WORD_SHARE = 0.7, 0.3
 """What a word counts for in any of its forms, and what the very same form adds."""
 PAIR_SHARE = 0.3
 """What two words that follow each other in the query and in a name or a description add."""
+PIECE_SHARE = 0.1
+"""What a word of a query counts for that begins or ends a longer word of a name: `sign` for `docusign`."""
+PIECE_MIN_CHARS, REST_MIN_CHARS = 4, 3
+"""Of such a word, and of what is left of the longer one."""
 NAME_COVERAGE, TEXT_COVERAGE = 0.5, 0.5
 """How much more a tool counts whose name is in the query in full, and one whose description is, too."""
 SERVER_WORDS_MAX = 200
@@ -86,6 +90,7 @@ class ToolIndex:
         terms = [one for _, one in known]
         self._postings = _weighted(terms)
         self._idf = {term: _idf(len(found), len(terms)) for term, found in self._postings.items()}
+        self._by_piece = _by_piece(one.name for one in terms)
         self._name_mass = [self._mass(one.name) for one in terms]
         self._text_mass = [self._mass(one.text) for one in terms]
 
@@ -114,6 +119,8 @@ class ToolIndex:
         shares = dict.fromkeys(map(_pair, pairwise(map(stem, asked))), PAIR_SHARE)
         shares |= dict.fromkeys(map(_exact, asked), WORD_SHARE) | dict.fromkeys(stems, STEM_SHARE)
         scores, names, texts = (defaultdict[int, float](float) for _ in range(3))
+        longer = (term for piece in stems for term in self._by_piece.get(piece, ()))
+        shares |= {term: PIECE_SHARE for term in longer if term not in shares}
         for term, share in shares.items():
             idf = self._idf.get(term, 0.0)
             for at, weight, in_name, in_text in self._postings.get(term, ()):
@@ -190,6 +197,16 @@ def _weighted(tools: Sequence[_ToolTerms]) -> dict[str, list[_Posting]]:
         for term, count in tool.terms.items():
             postings[term].append(_Posting(at, count * (K1 + 1) / (count + room), term in name, term in text))
     return dict(postings)
+
+
+def _by_piece(names: Iterable[Sequence[str]]) -> dict[str, list[str]]:
+    """Return, by what they begin or end with, the stems of names: `docusign` by `docu` and `sign`."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for term in dict.fromkeys(term for name in names for term in name):
+        for length in range(PIECE_MIN_CHARS, len(term) - REST_MIN_CHARS + 1):
+            for piece in dict.fromkeys((term[:length], term[-length:])):
+                found[piece].append(term)
+    return dict(found)
 
 
 def _idf(having: int, of: int) -> float:
