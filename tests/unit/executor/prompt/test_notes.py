@@ -11,6 +11,7 @@ from wayline.executor.prompt.notes import (
     GUIDANCE_CHARS_MAX,
     LINE_CHARS_MAX,
     REMIND_AFTER_MESSAGES,
+    _line,
     forgotten,
     found,
     guidance,
@@ -163,3 +164,17 @@ def test_a_repeated_attempt_says_nothing_twice():
 
 def test_the_same_words_under_another_label_are_another_note():
     assert not known(told(NoteMessage(label="CONTEXT", text="open")), update("open"))
+
+
+class Searched(list[str]):
+    """Names of which one is looked for among all."""
+
+    def __contains__(self, name: object) -> bool:
+        raise AssertionError("each name was compared with each")
+
+
+def test_a_line_about_a_tool_compares_no_name_with_all():
+    schema = {"properties": {"number": {}, "line": {}}, "required": Searched(["number"])}
+    tool = ToolDefinition.model_construct(name="book__page", description="Read a page.", input_schema=schema)
+
+    assert _line(tool) == "- book__page(number, line?): Read a page."

@@ -144,7 +144,8 @@ def definition(tool: ToolDefinition, how: str) -> str:
 
 def _line(tool: ToolDefinition) -> str:
     """Return a tool in one line: its name, its arguments' names, what it is for."""
-    required = tool.input_schema.get("required", ())
+    # A set: a stranger's schema may have ten thousand of both.
+    required = frozenset(tool.input_schema.get("required", ()))
     arguments = ", ".join(name if name in required else f"{name}?" for name in tool.input_schema.get("properties", ()))
     about = tool.description.strip().partition("\n")[0]
     return f"- {tool.name}({arguments}): {about}"[:LINE_CHARS_MAX]
