@@ -84,7 +84,8 @@ class _Fitting:
         for keyword, value in _modern(schema).items():
             if self._is_kept(keyword, value):
                 fitted[keyword] = self._fit_keyword(keyword, value)
-        if "propertyNames" in fitted and fitted.get("properties", {}).keys() & self.names.keys():
+        properties = fitted.get("properties")
+        if "propertyNames" in fitted and isinstance(properties, dict) and properties.keys() & self.names.keys():
             del fitted["propertyNames"]
         return fitted
 
