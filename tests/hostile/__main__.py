@@ -68,7 +68,7 @@ async def registry(platform: Platform, dsn: str, effects: EffectsServer, home: P
     """Start a registry as a process of its own, which asks the hostile name server where that can be."""
     settings = {
         "SERVERS": json.dumps([effects.settings()]),
-        "PRIVATE_SERVERS": "true",
+        "SERVER_ALLOWED_HOSTS": '["127.0.0.1:*", "10.0.0.0/16:*"]',
         "COMMANDS": json.dumps([PYTHON]),
         "KEYS": f"k:{b64encode(bytes(32)).decode()}",
         "CONNECT_TIMEOUT_S": "10",

@@ -15,7 +15,8 @@ OF_SLICE = [case for case in CASES if case.name in SLICE]
 
 @pytest.mark.parametrize("case", OF_SLICE, ids=lambda case: case.name)
 async def test_a_hostile_tenant_leaves_the_calls_of_another_known(platform, case):
-    await platform.registry(platform.effects.settings(), private_servers=True, connect_timeout_s=5, keys=KEY)
+    hosts = ["127.0.0.1:*"]
+    await platform.registry(platform.effects.settings(), server_allowed_hosts=hosts, connect_timeout_s=5, keys=KEY)
     victim = Victim(platform.bus, "acme", "effects__pay_once")
     await victim.call()
 

@@ -92,15 +92,6 @@ def test_inside_hosts_are_opened_for_all_or_for_one_tenant():
         other.check_host("10.1.2.3", 5_000)
 
 
-def test_the_old_switch_opens_all_but_metadata():
-    policy = Settings.model_validate({"private_servers": True}).addresses_of("acme")
-
-    policy.check_host("127.0.0.1", 5_000)
-    policy.check_host("fd00::1", 22)
-    with pytest.raises(Blocked):
-        policy.check_host("169.254.169.254", 80)
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [

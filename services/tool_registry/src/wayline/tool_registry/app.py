@@ -49,7 +49,6 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         telemetry=telemetry,
         settings=settings,
     )
-    _report_open_guard(settings)
     await _report_programs(settings, adapters.jails)
     handlers = Handlers.of(bus, adapters, running, settings=settings, arguments=arguments)
     # First, to hear what `running` asks for at its start.
@@ -70,14 +69,6 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         needs={"postgres": store.check, "mcp servers": adapters.servers.check_tried},
         close=close,
     )
-
-
-def _report_open_guard(settings: Settings) -> None:
-    if settings.private_servers:
-        log.warning(
-            "servers of every tenant may be anywhere inside",
-            todo="name the hosts in WAYLINE_TOOL_REGISTRY_SERVER_ALLOWED_HOSTS, and leave out PRIVATE_SERVERS",
-        )
 
 
 async def _report_programs(settings: Settings, jails: Jails) -> None:

@@ -25,7 +25,6 @@ SEPARATOR = "__"
 """Between a server's name and its tool's: `github__search_issues`."""
 
 
-EVERYWHERE = ("0.0.0.0/0:*", "::/0:*")
 PROXY = re.compile(r"https?://(?:[^@/\s]+@)?[A-Za-z0-9.\[\]:_-]+/?")
 
 
@@ -102,11 +101,6 @@ class Settings(EnvironmentSettings):
         description="Hosts of the inside that tenants' servers may be at, with their authorization servers, as JSON: "
         "names, addresses or networks, with a port, or `:*`, where it is not 80, 443, 8080 or 8443; for one tenant "
         "with its name before: `acme@crm.corp.example:9000`.",
-    )
-    private_servers: bool = Field(
-        default=False,
-        description="To be taken away: opens every host of the inside but clouds' metadata to every tenant's servers. "
-        "Use `server_allowed_hosts`.",
     )
     http_proxy: SecretStr | None = Field(
         default=None,
@@ -265,7 +259,7 @@ class Settings(EnvironmentSettings):
 
     def addresses_of(self, tenant: str) -> AddressPolicy:
         """Return what a tenant's servers may be at: the public internet, and what is opened of the inside for it."""
-        return _allowed((*self.server_allowed_hosts, *(EVERYWHERE if self.private_servers else ())), tenant=tenant)
+        return _allowed(self.server_allowed_hosts, tenant=tenant)
 
     @property
     def proxy_url(self) -> str | None:
