@@ -72,7 +72,7 @@ async def test_more_bytes_than_allowed_are_invalid_and_none_is_fetched(bus: Bus,
 async def test_a_claim_within_a_claim_is_bound_by_the_same_rules(bus: Bus):
     inner, _ = await bus.claims.check_in(orjson.dumps({"a": LARGE}), "other/j1")
     name = "acme/j1/" + sha256(inner).hexdigest()
-    await bus.claims._keep(name, inner)
+    await bus.claims._payloads.put(name, inner)
 
     with pytest.raises(InvalidMessage, match="not within 'acme/'"):
         await bus.claims.check_out(orjson.dumps({"$claim": name}), within="acme/")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -32,6 +32,20 @@ CLIENT_UNFOLDED_MAX = 16 * 1024 * 1024
 
 CLAIM = "$claim"
 """The key of the reference that replaces a moved field; a sender's own key of that name travels with one more `$`."""
+
+
+Reference = dict[str, Any]
+"""What stands in a message for a field that was moved."""
+
+
+@dataclass(frozen=True, slots=True)
+class MovedField:
+    """The JSON text of a field's value that is never whole in memory."""
+
+    sha256: str
+    size: int
+    pieces: Callable[[], AsyncIterator[bytes]]
+    """Yields it from its beginning, in pieces of `payloads.CHUNK_BYTES` at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +126,17 @@ class Claims:
     async def put(self, owner: str, data: bytes) -> str:
         """Store bytes under the hash of their content, and return the object's name. Raises Full, Unavailable."""
         name = f"{owner}/{sha256(data).hexdigest()}"
-        await self._keep(name, data)
+        await self._keep(name, len(data), lambda: self._payloads.put(name, data))
         return name
+
+    async def put_field(self, owner: str, field: MovedField) -> Reference:
+        """Store the encoded value of a field piece by piece; return what stands for it in its message.
+
+        Raises Full, Unavailable, and what `require_room` raises.
+        """
+        name = f"{owner}/{field.sha256}"
+        await self._keep(name, field.size, lambda: self._payloads.put_pieces(name, field.pieces()))
+        return {CLAIM: name, "bytes": field.size}
 
     async def get(self, name: str, *, within: str) -> bytes:
         """Return the bytes of an object, whose name must begin with `within`.
@@ -155,21 +178,21 @@ class Claims:
                 return await payloads.size(name)
         raise PayloadMissing(name)
 
-    async def _keep(self, name: str, data: bytes) -> None:
+    async def _keep(self, name: str, size: int, put: Callable[[], Awaitable[None]]) -> None:
         # The name is the content's hash: an object that is there already is the same object.
         try:
             with _answering():
                 if await self._payloads.has(name):
                     return
             if self.require_room is not None:
-                await self.require_room(name, len(data))
+                await self.require_room(name, size)
             with _answering():
-                await self._payloads.put(name, data)
+                await put()
         except NotFoundError:
             raise Unavailable("the object store", detail="it is not declared: run `wayline migrate`") from None
         tenant = name.partition("/")[0]
         if self._stored is not None and tenant != "-":
-            self._stored.note(tenant, len(data))
+            self._stored.note(tenant, size)
 
     async def _fetch(self, name: str) -> bytes:
         data = await self._get(name)

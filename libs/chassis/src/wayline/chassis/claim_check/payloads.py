@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from base64 import b64decode, urlsafe_b64encode
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
@@ -61,18 +61,23 @@ class Payloads:
 
     async def put(self, name: str, data: bytes) -> None:
         """Store an object. Raises nats-py's errors, APIError where the store refuses."""
-        nuid = secrets.token_hex(11)
-        chunks = [data[start : start + CHUNK_BYTES] for start in range(0, len(data), CHUNK_BYTES)]
-        for chunk in chunks:
-            await self._publish(self._chunks(nuid), chunk)
+        await self.put_pieces(name, _chunks_of(data))
+
+    async def put_pieces(self, name: str, pieces: AsyncIterator[bytes]) -> None:
+        """Store an object of pieces of CHUNK_BYTES at most, one in memory at a time. Raises as `put` does."""
+        nuid, digest, size, chunks = secrets.token_hex(11), sha256(), 0, 0
+        async for piece in pieces:
+            digest.update(piece)
+            size, chunks = size + len(piece), chunks + 1
+            await self._publish(self._chunks(nuid), piece)
         # Its name comes last: an object that is there is whole.
         meta = {
             "name": name,
             "bucket": self._bucket,
             "nuid": nuid,
-            "size": len(data),
-            "chunks": len(chunks),
-            "digest": DIGEST + urlsafe_b64encode(sha256(data).digest()).decode(),
+            "size": size,
+            "chunks": chunks,
+            "digest": DIGEST + urlsafe_b64encode(digest.digest()).decode(),
             "mtime": datetime.now(UTC).isoformat(),
             "options": {"max_chunk_size": CHUNK_BYTES},
         }
@@ -132,6 +137,11 @@ class Payloads:
 
     def _meta(self, name: str) -> str:
         return f"$O.{self._bucket}.M.{urlsafe_b64encode(name.encode()).decode()}"
+
+
+async def _chunks_of(data: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(data), CHUNK_BYTES):
+        yield data[start : start + CHUNK_BYTES]
 
 
 def _raise_refusal(answer: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from nats.js import errors as js_errors
 from nats.js.api import PubAck
 from pydantic import BaseModel
 
-from wayline.chassis.claim_check.claims import CLIENT_BOUNDS, MESSAGE_MAX, STREAM_FULL, Claims
+from wayline.chassis.claim_check.claims import CLIENT_BOUNDS, MESSAGE_MAX, STREAM_FULL, Claims, MovedField
 from wayline.chassis.claim_check.large_replies import WORD, LargeReplies
 from wayline.chassis.claim_check.payloads import Payloads
 from wayline.chassis.claim_check.stored_bytes import StoredBytes
@@ -38,6 +38,8 @@ log = structlog.get_logger()
 PUBLISH_RETRY_S = 15.0
 """A cluster needs up to 7 s for a new leader; a publish is tried again with the same id for this long."""
 PUBLISH_TIMEOUT_S = 2.0
+Moved = Mapping[str, MovedField]
+_NONE_MOVED: Moved = {}
 REQUEST_TIMEOUT_S = 5.0
 PROBE_BYTES = 64 * 1024
 """The size of a probe's write: more than most records, so that a nearly full disk fails it."""
@@ -160,7 +162,9 @@ class Bus:
         await self.nc.flush()
         await self.nc.flush()
 
-    async def wire(self, message: Message, headers: Mapping[str, str] | None = None) -> tuple[bytes, dict[str, str]]:
+    async def wire(
+        self, message: Message, headers: Mapping[str, str] | None = None, *, moved: Moved = _NONE_MOVED
+    ) -> tuple[bytes, dict[str, str]]:
         """Return a message's body (large fields claimed) and its headers with schema, tenant and trace."""
         body = message.to_wire()
         wire_headers = {h.SCHEMA: message.schema_id(), h.TENANT: message.tenant, **carried(), **(headers or {})}
@@ -168,6 +172,11 @@ class Bus:
         if len(body) > most:
             claims = self._claims_of(type(message))
             body, _ = await claims.check_in(body, f"{message.tenant or '-'}/{message.owner}", most=most)
+            wire_headers[h.CLAIMS] = "1"
+        if moved:
+            claims, owner = self._claims_of(type(message)), f"{message.tenant or '-'}/{message.owner}"
+            placed = {name: await claims.put_field(owner, field) for name, field in moved.items()}
+            body = orjson.dumps({**orjson.loads(body), **placed})
             wire_headers[h.CLAIMS] = "1"
         return body, wire_headers
 
@@ -178,12 +187,14 @@ class Bus:
         msg_id: str,
         headers: Mapping[str, str] | None = None,
         within_s: float = PUBLISH_RETRY_S,
+        moved: Moved = _NONE_MOVED,
     ) -> PubAck:
         """Store a message in its stream; without an ack, try again with the same id for `within_s`.
 
-        Raises Full when the stream is full, Unavailable when the time is over.
+        `moved`: fields that it leaves out and that are stored piece by piece. Raises Full when the stream is full,
+        Unavailable when the time is over.
         """
-        body, wire_headers = await self.wire(message, headers)
+        body, wire_headers = await self.wire(message, headers, moved=moved)
         self._published(message.subject_template).inc()
         wire_headers[h.MSG_ID] = msg_id
         return await self.store(message.subject, body, wire_headers, within_s=within_s)

@@ -22,7 +22,6 @@ from wayline.contracts.knowledge import (
     DocumentPage,
     DocumentStatus,
     GetDocument,
-    IndexDocument,
     ListDocuments,
     SearchKnowledge,
     SearchResult,
@@ -32,7 +31,7 @@ from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDepende
 from wayline.gateway.keys import Caller
 from wayline.gateway.openapi import fails
 from wayline.gateway.parameters import Cursor, Wait
-from wayline.gateway.read_upload import content_sha256, index_id, read_document, size_bytes
+from wayline.gateway.read_upload import Upload, reading
 from wayline.gateway.shapes.body import ONE_LINE
 from wayline.gateway.shapes.documents import DocumentBody, FileFields, SearchBody
 from wayline.gateway.strict_json import StrictRoute
@@ -92,8 +91,8 @@ async def add_document(request: Request, gateway: GatewayDependency, caller: Wri
     """
     if wait:
         gateway.streams.require_room(caller)
-    document = await read_document(request, caller.tenant)
-    known = await _note(gateway, document, sequence=await _queue(gateway, document))
+    async with reading(request, caller.tenant) as upload:
+        known = await _note(gateway, upload, sequence=await _queue(gateway, upload))
     if wait:
         known = await _after_wait(gateway, known, caller, wait_s=min(wait, gateway.settings.wait_max_s))
     done = wait and known.status in (DocumentStatus.READY, DocumentStatus.FAILED)
@@ -105,24 +104,26 @@ async def add_document(request: Request, gateway: GatewayDependency, caller: Wri
     )
 
 
-async def _queue(gateway: Gateway, document: IndexDocument) -> int:
+async def _queue(gateway: Gateway, upload: Upload) -> int:
     """Put a document on the bus, whose ack is the acceptance; the answer is its place in the stream."""
-    msg_id = index_id(document)
-    ack = await gateway.bus.publish(document, msg_id=msg_id)
-    if ack.duplicate and not await _is_in_place(gateway, document):
+    msg_id = upload.index_id
+    ack = await gateway.bus.publish(upload.document, msg_id=msg_id, moved=upload.moved)
+    if ack.duplicate and not await _is_in_place(gateway, upload):
         # It was deleted since it was queued a moment ago, or another version came after it: this is a newer one now.
-        ack = await gateway.bus.publish(document, msg_id=f"{msg_id}:{secrets.token_hex(4)}")
+        again = f"{msg_id}:{secrets.token_hex(4)}"
+        ack = await gateway.bus.publish(upload.document, msg_id=again, moved=upload.moved)
     return ack.seq
 
 
-async def _is_in_place(gateway: Gateway, document: IndexDocument) -> bool:
+async def _is_in_place(gateway: Gateway, upload: Upload) -> bool:
     """Return whether the searchable document is this very version."""
+    document = upload.document
     try:
         known = await gateway.bus.ask(GetDocument(tenant=document.tenant, document_id=document.document_id), Document)
     except (Refused, Retry):
         return False
     trust = document.trust or trust_by_origin(document.name, document.metadata)
-    same = (document.name, document.media_type, document.metadata, trust, content_sha256(document))
+    same = (document.name, document.media_type, document.metadata, trust, upload.sha256)
     return known.status is DocumentStatus.READY and same == (
         known.name,
         known.media_type,
@@ -132,13 +133,14 @@ async def _is_in_place(gateway: Gateway, document: IndexDocument) -> bool:
     )
 
 
-async def _note(gateway: Gateway, document: IndexDocument, *, sequence: int) -> Document:
+async def _note(gateway: Gateway, upload: Upload, *, sequence: int) -> Document:
     """Announce a document to retrieval, if it answers, so that it is listed before it is indexed."""
+    document = upload.document
     fields = {
         "document_id": document.document_id,
         "name": document.name,
         "media_type": document.media_type,
-        "size_bytes": size_bytes(document),
+        "size_bytes": upload.size_bytes,
         "metadata": document.metadata,
     }
     trust = document.trust or trust_by_origin(document.name, document.metadata)
