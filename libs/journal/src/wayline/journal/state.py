@@ -52,6 +52,8 @@ class Life(NamedTuple):
     waiting: Waiting | None = None
     waited: Waiting | None = None
     """What it last waited for; None once that was answered: its time may still run out, and means nothing."""
+    scheduled: bool = False
+    """Whether a wait of it has an end that the bus keeps."""
     unanswered: bool = False
     """Nobody raised the budget while the job waited for it."""
     parked_at: datetime | None = None

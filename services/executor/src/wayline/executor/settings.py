@@ -42,7 +42,7 @@ class Settings(EnvironmentSettings, EndpointSettings):
         default=WORKERS_MAX, ge=1, description="Programs of agents with `code` that compute at once; others wait."
     )
     programs_per_tenant_max: int = Field(
-        default=2, ge=1, description="Of them of one tenant: its next ones wait, though others have a place left."
+        default=3, ge=1, description="Of them of one tenant: its next ones wait, though others have a place left."
     )
     program_seconds_max: float = Field(
         default=EXECUTION_S_MAX, gt=0, description="How long one program may compute in all; its waits are not counted."

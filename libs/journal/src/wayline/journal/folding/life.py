@@ -40,7 +40,9 @@ def _decided(job: Job, event: e.DecisionMade) -> Changes:
 
 
 def _parked(job: Job, event: e.JobParked) -> Changes:
-    return {"status": Status.PARKED, "waiting": event.waiting, "waited": event.waiting, "parked_at": event.at}
+    waiting = event.waiting
+    changes: Changes = {"status": Status.PARKED, "waiting": waiting, "waited": waiting, "parked_at": event.at}
+    return changes | {"scheduled": True} if waiting.ends else changes
 
 
 def _resumed(job: Job, event: e.JobResumed) -> Changes:

@@ -40,7 +40,7 @@ class FollowUp:
         reach(Failpoint.EXECUTOR_REPLY_AFTER)
         await self._budgets.settle(job)
         reach(Failpoint.EXECUTOR_SETTLE_AFTER)
-        if job.life.rested or job.life.waited is not None:
+        if job.life.scheduled:
             await self.wait_ends.withdraw_all(job)
         await self._ack(message)
 
