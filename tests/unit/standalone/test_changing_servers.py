@@ -26,11 +26,13 @@ class Gateway:
 
     def __init__(self) -> None:
         self.config: dict[str, Any] | None = dict(SAVED)
+        self.params: Any = None
 
     async def get(self, path: str) -> dict[str, Any]:
         return {"name": "bank", "config": self.config}
 
-    async def put(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    async def put(self, path: str, body: dict[str, Any], *, params: Any = None) -> dict[str, Any]:
+        self.params = params
         self.config = {**body, "untrusted": not body["trusted"] if body["untrusted"] is None else body["untrusted"]}
         return {"name": "bank", "config": self.config}
 
@@ -128,3 +130,10 @@ def test_a_wrong_server_is_refused_in_words_of_the_command(tried: list[str], wor
     done = CliRunner().invoke(mcp.app, ["add", *words])
 
     assert (done.exit_code, why in done.stderr, tried) == (1, True, [])
+
+
+def test_effects_are_accepted_without_any_other_change(gateway: Gateway):
+    done = CliRunner().invoke(mcp.app, ["set", "bank", "--accept-effects"])
+
+    assert (done.exit_code, gateway.params) == (0, {"accept_effects": True}), done.output
+    assert gateway.config is not None and gateway.config["effects"] == SAVED["effects"]

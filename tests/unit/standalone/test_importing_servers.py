@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from wayline.standalone.commands import mcp, mcp_import, server_config
+from wayline.standalone.terminal.server_views import import_line
 
 FILE = {
     "mcpServers": {
@@ -109,8 +110,10 @@ class Gateway:
     async def whole(self, path: str, name: str) -> dict[str, Any]:
         return {"servers": [{"name": "there", "config": {}}]}
 
-    async def put(self, path: str, body: dict[str, Any], *, params: Any = None) -> None:
-        self.saved.append((path.rpartition("/")[2], params))
+    async def put(self, path: str, body: dict[str, Any], *, params: Any = None) -> dict[str, Any]:
+        name = path.rpartition("/")[2]
+        self.saved.append((name, params))
+        return {"advice": f"declare the effects of {name}"}
 
 
 async def test_a_disabled_server_is_saved_without_being_run():
@@ -133,3 +136,4 @@ async def test_a_disabled_server_is_saved_without_being_run():
         (False, False, []),
     ]
     assert "--replace" in done[3]["why"]
+    assert "\n  declare the effects of on" in import_line(done[1])

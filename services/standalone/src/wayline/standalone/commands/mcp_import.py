@@ -67,7 +67,7 @@ async def _import_all(client: Any, plan: Sequence[server_config.Planned], *, rep
     done: list[dict[str, Any]] = []
     names: set[str] = set()
     for one in plan:
-        why = one.why
+        why, advice = one.why, ""
         try:
             if why:
                 raise server_config.CannotImport(why)
@@ -75,9 +75,10 @@ async def _import_all(client: Any, plan: Sequence[server_config.Planned], *, rep
                 raise server_config.CannotImport(f"{one.name} is saved already; --replace saves it anew")
             # At once, and not disabled afterwards: a program runs from the moment when it is saved.
             params = {"enabled": False} if one.disabled else None
-            await client.put(f"/v1/mcp/servers/{one.name}", one.config, params=params)
+            server = await client.put(f"/v1/mcp/servers/{one.name}", one.config, params=params)
+            advice = server.get("advice", "")
             names.add(one.name)
         except (ApiError, server_config.CannotImport) as error:
             why = str(error)
-        done.append({**one.about(), "saved": not why, "why": why})
+        done.append({**one.about(), "saved": not why, "why": why, "advice": advice})
     return done

@@ -124,7 +124,8 @@ def import_line(done: dict[str, Any]) -> str:
     if not done["saved"]:
         return escape(f"{name}: not saved: {done['why']}")
     without = f", without {', '.join(done['dropped'])}" if done["dropped"] else ""
-    return escape(f"{name}: saved{' and disabled' if done['disabled'] else ''}{without}")
+    advice = f"\n  {done['advice']}" if done.get("advice") else ""
+    return escape(f"{name}: saved{' and disabled' if done['disabled'] else ''}{without}{advice}")
 
 
 def server_line(server: dict[str, Any]) -> str:
