@@ -9,6 +9,7 @@ import pytest_asyncio
 
 from wayline.contracts.errors import Reject
 from wayline.contracts.server_logins import FinishAuthorization, GetLogin, LoginView, OpenLogin
+from wayline.gateway.login_pages import cookie_of
 from wayline.testkit import Platform
 
 from .conftest import Running, start_gateway
@@ -72,6 +73,16 @@ async def test_a_form_without_the_pages_cookie_leads_nowhere(gateway: Running, a
 
     assert [(one.status_code, one.json()["code"]) for one in refused] == [(400, "another_browser")] * 4
     assert not [one for one in answered.asked if isinstance(one, OpenLogin)]
+
+
+async def test_a_form_with_a_state_that_no_login_has_is_refused(gateway: Running, answered: Others):
+    state, secret = f"acme.{'s' * 500}", "b" * 43
+    cookies = {cookie_of(state, at=gateway.url): secret}
+    async with httpx2.AsyncClient(base_url=gateway.url, cookies=cookies) as browser:
+        refused = await browser.post("/v1/mcp/oauth/start", data={"state": state, "browser": secret})
+
+    assert (refused.status_code, refused.json()["code"]) == (400, "invalid_state")
+    assert not answered.asked
 
 
 async def test_a_callback_in_another_browser_brings_no_secret_of_the_first(gateway: Running, others: Others):

@@ -44,7 +44,9 @@ FIELDS_MAX: Final = 10
 SECRET_CHARS: Final = range(32, 129)
 """Of a cookie that can be one of ours."""
 
-State = Annotated[str, Query(min_length=1, max_length=500)]
+STATE_MAX_CHARS: Final = 500
+
+State = Annotated[str, Query(min_length=1, max_length=STATE_MAX_CHARS)]
 
 
 @router.get("/start", response_class=HTMLResponse, responses=fails(400))
@@ -125,7 +127,7 @@ async def describe_client(gateway: GatewayDependency) -> JSONResponse:
 
 def _tenant_of(state: str) -> str:
     tenant = state.partition(".")[0]
-    if not ids.is_tenant(tenant):
+    if len(state) > STATE_MAX_CHARS or not ids.is_tenant(tenant):
         raise Reject("this login is unknown: begin it again", code="invalid_state", status=400)
     return tenant
 
