@@ -19,10 +19,11 @@ from typing import Any
 import pytest
 
 from wayline.embedded import free_port
-from wayline.embedded.process import children_of, is_alive
+from wayline.embedded.process import Child, children_of, is_alive
 from wayline.simulator.chat_server import ChatServer, Script
 from wayline.testkit import Database, until
 from wayline.testkit.fixtures import run
+from wayline.testkit.service_starts import start_command
 
 START_WITHIN_S = 60.0
 END_WITHIN_S = 40.0
@@ -36,7 +37,9 @@ class Installed:
     nats_port: int = field(default_factory=free_port)
     http_port: int = field(default_factory=free_port)
     more: dict[str, str] = field(default_factory=dict)
-    process: subprocess.Popen[bytes] | None = None
+    is_forked: bool = True
+    """Whether `up` runs in a process forked from one that has imported it, in place of a new Python."""
+    process: Child | None = None
 
     @property
     def env(self) -> dict[str, str]:
@@ -91,7 +94,10 @@ class Installed:
             )
 
     def begin(self, *words: str) -> None:
-        self.process = self.spawn("up", *words)
+        if self.is_forked:
+            self.process = start_command("up", *words, cwd=self.data.parent, log=self.output, env=self.env)
+        else:
+            self.process = Child(self.spawn("up", *words))
 
     def start(self, *words: str) -> None:
         """`wayline up`, until it is ready."""
@@ -100,7 +106,7 @@ class Installed:
 
     def _is_ready(self) -> bool:
         assert self.process is not None
-        assert self.process.poll() is None, self.output.read_text()
+        assert not self.process.exited, self.output.read_text()
         note = self.note
         return note is not None and note["pid"] == self.process.pid
 
@@ -112,13 +118,15 @@ class Installed:
         """Signal it and wait for its end; nothing it started may be left."""
         assert self.process is not None
         servers = self.servers()
-        self.process.send_signal(how)
-        status = self.process.wait(END_WITHIN_S)
+        ended = run(self.process.end(how, within_s=END_WITHIN_S))
+        assert ended, self.output.read_text()
         run(until(lambda: not any(map(is_alive, servers)), within=END_WITHIN_S, why="its servers end with it"))
+        status = self.process.process.returncode
+        assert status is not None
         return status
 
     def abandon(self) -> None:
-        if self.process is not None and self.process.poll() is None:
+        if self.process is not None and not self.process.exited:
             self.stop(signal.SIGKILL)
 
 

@@ -1,4 +1,4 @@
-"""Start services as processes, forked from one that has imported them."""
+"""Start services, and the `wayline` command, as processes forked from one that has imported them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import runpy
 import sys
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 
 from wayline.chassis import failpoints
@@ -23,3 +24,22 @@ def run_service(name: str) -> None:
     failpoints.arm(os.environ.get("WAYLINE_FAILPOINT", ""))
     sys.argv = [name]
     runpy.run_module(f"wayline.{name}", run_name="__main__", alter_sys=True)
+
+
+COMMAND = "wayline.standalone.cli"
+IMPORTS = (
+    *(f"wayline.standalone.{name}" for name in ("cli", "launch.up", "launch.sample_job")),
+    *(f"wayline.{name}.app" for name in ("gateway", "router", "executor", "retrieval", "tool_registry", "tracing")),
+)
+"""What `wayline up` imports."""
+
+
+def start_command(*words: str, cwd: Path, log: Path, env: Mapping[str, str]) -> Child:
+    """Start a `wayline` command that stays and dies with this process; what it prints goes into `log`."""
+    return fork(f"{__name__}:run_command", *words, imports=IMPORTS, cwd=cwd, log=log, env=env)
+
+
+def run_command(*words: str) -> None:
+    """Run a `wayline` command as its script does."""
+    sys.argv = ["wayline", *words]
+    import_module(COMMAND).main()
