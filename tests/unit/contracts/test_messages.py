@@ -116,6 +116,13 @@ def test_braces_that_hold_no_name_are_text(text):
     assert AgentConfig(instructions=text).instructions == text
 
 
+def test_a_hundred_thousand_open_braces_are_read_at_once():
+    # Each of them looked for an end up to the end of the line: hours, for all tenants.
+    text = "{{" * 50_000
+
+    assert AgentConfig(instructions=text).instructions == text
+
+
 def test_a_cost_is_rounded_half_to_even_and_unknown_stays_unknown():
     assert usd(Decimal("0.0000000005")) == Decimal("0E-9")
     assert usd(Decimal("0.0000000015")) == Decimal("2E-9")

@@ -156,6 +156,11 @@ def test_an_answer_with_calls_beside_it_is_an_answer():
     assert read(envelope(action="respond", tool_calls=[CALL], response="A cat.")).tool_calls == ()
 
 
+def test_a_text_of_line_ends_alone_is_read_at_once():
+    # Models that lose their way write them up to their limit.
+    assert read("\n" * 300_000).text == ""
+
+
 def test_parallel_calls_are_numbered():
     message = read(envelope(action="tool", tool_calls=[CALL, {"tool": "find"}]))
 

@@ -14,7 +14,7 @@ from wayline.contracts.models import Effort
 from wayline.contracts.money import Dollars
 from wayline.contracts.tools import Ask
 
-_PLACEHOLDER = re.compile(r"\{\{.*?\}\}|\{[A-Za-z_][\w.]*\}|\$\{\w+\}|<<\w+>>|%\(\w+\)s")
+_PLACEHOLDER = re.compile(r"\{\{[^{}\n]*\}\}|\{[A-Za-z_][\w.]*\}|\$\{\w+\}|<<\w+>>|%\(\w+\)s")
 
 
 def _static(instructions: str) -> str:

@@ -19,7 +19,7 @@ TITLE_CHARS_MAX = 300
 
 _TITLE = re.compile(r"<title[^>]{0,200}>(.{0,2000}?)</title>", re.I | re.S)
 _SPACES = re.compile(r"[ \t\f\v]+")
-_BLANKS = re.compile(r"\s*\n\s*\n\s*")
+_BLANKS = re.compile(r"(?<!\s)\s*\n\s*\n\s*")
 
 
 def html_text(html: str) -> str:

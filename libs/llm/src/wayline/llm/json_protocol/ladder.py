@@ -27,7 +27,7 @@ _TAG = re.compile(
     re.DOTALL,
 )
 _STARTS_WITH_TAG = re.compile(r"\s*<(?:thinking|action|tool_calls?|response)>")
-_CALL_TAG = re.compile(r"^\s*<tool_call>", re.MULTILINE)
+_CALL_TAG = re.compile(r"^[ \t]*<tool_call>", re.MULTILINE)
 
 
 def read(text: str, *, tools: Collection[str] = (), cut: bool = False) -> AssistantMessage:
