@@ -30,6 +30,8 @@ CASES: dict[str, tuple[str, str | tuple[str, ...], str, int]] = {
     "the first lost span rings": ("WaylineSpansDropped", LOST, "_x110 7x10", 1),
     "a later one does too": ("WaylineSpansDropped", LOST, "7x110 8x10", 1),
     "spans lost long ago do not": ("WaylineSpansDropped", LOST, "7x120", 0),
+    "a comparison that falls behind rings": ("WaylineDriftLag", "wayline_tracing_drift_lag", "20000+10x120", 1),
+    "one that catches up does not": ("WaylineDriftLag", "wayline_tracing_drift_lag", "20000-100x120", 0),
     "an unknown price rings": ("WaylineUnknownPrice", UNPRICED, "2x120", 1),
     "known prices do not": ("WaylineUnknownPrice", UNPRICED, "0x120", 0),
     "a service that is gone rings": ("WaylineServiceDown", 'up{job="wayline",instance="i"}', "0x120", 1),

@@ -11,7 +11,7 @@ from nats.aio.msg import Msg
 from wayline.chassis.handling.heartbeat import Heartbeat
 from wayline.chassis.topology import RUN_INTERACTIVE
 from wayline.contracts import events as e
-from wayline.executor.claim_jobs import Claims
+from wayline.executor.claim_jobs import JobClaims
 from wayline.executor.run_tickets import Lane
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import until
@@ -26,13 +26,13 @@ BEATS = 5
 @pytest.fixture
 async def reading(platform: ExecutorPlatform, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     """Holds every claim until it is set, as a slow read of the log would, and shortens ack_wait."""
-    read, claim = asyncio.Event(), Claims.claim
+    read, claim = asyncio.Event(), JobClaims.claim
 
-    async def slowly(self: Claims, *of: Any) -> Any:
+    async def slowly(self: JobClaims, *of: Any) -> Any:
         await read.wait()
         return await claim(self, *of)
 
-    monkeypatch.setattr(Claims, "claim", slowly)
+    monkeypatch.setattr(JobClaims, "claim", slowly)
     consumer = (await platform.bus.js.consumer_info("RUN", RUN_INTERACTIVE.name)).config
     await platform.bus.js.add_consumer("RUN", consumer.evolve(ack_wait=ACK_WAIT_S))
     return read

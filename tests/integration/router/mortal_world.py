@@ -30,7 +30,7 @@ from wayline.executor import run_job
 from wayline.executor.adapters.budgets import Budgets
 from wayline.executor.adapters.children import Children
 from wayline.executor.adapters.session_histories import SessionHistories
-from wayline.executor.claim_jobs import Claims
+from wayline.executor.claim_jobs import JobClaims
 from wayline.executor.decide.actions import CallModel
 from wayline.executor.decide.children import Limits
 from wayline.executor.hold import log_writer
@@ -293,7 +293,7 @@ class MortalWorld:
                     result_tokens_max=1000,
                 )
                 with suppress(ClaimLost):
-                    writer = await Claims(histories).claim(jobs, head, ticket, 1)
+                    writer = await JobClaims(histories).claim(jobs, head, ticket, 1)
                     assert writer is not None
                     beats = Heartbeats(3600)
                     held = HeldJob(self.bus, ticket, message, writer, draining=asyncio.Event(), heartbeats=beats)

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from wayline.contracts.budgets import JobUse, ModelUse
 from wayline.contracts.events import Observed, ToolsObserved
-from wayline.router.routes.usage import BELIEVED_FOR, JOBS_MIN, AgentAverages, Usage
+from wayline.router.routes.usage import BELIEVED_FOR, JOBS_MIN, AgentAverages, AgentUsage
 
 from .conftest import NOON, TENANT, Office
 
@@ -28,10 +28,10 @@ def use(output: int, *, calls: int = 1, tools: int = 2, agent: str = AGENT, dens
 async def learn(office: Office, *used: JobUse, at=NOON) -> AgentAverages:
     """Learn from each job on its own, and read what is known then."""
     for one in used:
-        usage = Usage(office.store, every_s=5)
+        usage = AgentUsage(office.store, every_s=5)
         usage.note(TENANT, one)
         await usage.write(now=at)
-    return await Usage(office.store, every_s=5).agent_averages(TENANT, AGENT, now=at)
+    return await AgentUsage(office.store, every_s=5).agent_averages(TENANT, AGENT, now=at)
 
 
 async def test_the_averages_of_equal_jobs_are_those_jobs(office: Office):
@@ -47,7 +47,7 @@ async def test_the_averages_of_equal_jobs_are_those_jobs(office: Office):
 async def test_newer_jobs_move_the_average_and_batches_count_each_job(office: Office):
     before = (await learn(office, *[use(400)] * 10)).observed[0]
     after = (await learn(office, *[use(2_000)] * 60)).observed[0]
-    usage = Usage(office.store, every_s=5)
+    usage = AgentUsage(office.store, every_s=5)
     for _ in range(60):
         usage.note(TENANT, use(100))
     await usage.write(now=NOON)
@@ -71,7 +71,7 @@ async def test_too_few_jobs_say_only_how_large_the_tools_are(office: Office):
 
     assert few == AgentAverages((), ToolsObserved(count=2, tokens=200))
     assert len((await learn(office, use(400, tools=43))).observed) == 1
-    assert (await Usage(office.store, every_s=5).agent_averages(TENANT, AGENT, now=NOON)).tools == ToolsObserved(
+    assert (await AgentUsage(office.store, every_s=5).agent_averages(TENANT, AGENT, now=NOON)).tools == ToolsObserved(
         count=43, tokens=4_300
     )
 
@@ -80,14 +80,14 @@ async def test_observations_older_than_a_week_are_forgotten(office: Office):
     await learn(office, *[use(9_000)] * 5)
     later = NOON + BELIEVED_FOR + timedelta(seconds=1)
 
-    assert await Usage(office.store, every_s=5).agent_averages(TENANT, AGENT, now=later) == AgentAverages()
+    assert await AgentUsage(office.store, every_s=5).agent_averages(TENANT, AGENT, now=later) == AgentAverages()
     again = await learn(office, *[use(100)] * JOBS_MIN, at=later)
     assert [(one.jobs, one.output_tokens) for one in again.observed] == [(JOBS_MIN, 100)]
     assert isinstance(again.observed[0], Observed)
 
 
 async def test_another_tenants_jobs_are_not_seen(office: Office):
-    usage = Usage(office.store, every_s=5)
+    usage = AgentUsage(office.store, every_s=5)
     for _ in range(JOBS_MIN):
         usage.note("other", use(400))
     await usage.write(now=NOON)

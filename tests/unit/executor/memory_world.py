@@ -35,7 +35,7 @@ from wayline.contracts.tools import (
 )
 from wayline.executor import run_job
 from wayline.executor.adapters import tool_registry
-from wayline.executor.claim_jobs import Claims
+from wayline.executor.claim_jobs import JobClaims
 from wayline.executor.decide import approvals
 from wayline.executor.decide.actions import CallModel
 from wayline.executor.hold import log_writer
@@ -268,7 +268,7 @@ class Process:
 
     def __post_init__(self) -> None:
         world = self.world
-        self.claims = Claims(SimpleNamespace(past=nothing))  # type: ignore[arg-type]
+        self.claims = JobClaims(SimpleNamespace(past=nothing))  # type: ignore[arg-type]
         self.services = SimpleNamespace(
             tools=tool_registry.ToolRegistry(world, fresh_s=0, wait_s=1),  # type: ignore[arg-type]
             follow_up=SimpleNamespace(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wayline.llm.broken_json.arguments import fit, nearest, read
+from wayline.llm.broken_json.arguments import fit, likely_tool, read
 from wayline.llm.characters import joined
 
 
@@ -293,11 +293,11 @@ def test_a_schema_that_refers_to_itself_is_no_trap():
     ],
 )
 def test_an_unknown_tool_has_a_neighbour_or_none(name, meant):
-    assert nearest(name, ["get_weather", "get_time", "kb__search_docs"]) == meant
+    assert likely_tool(name, ["get_weather", "get_time", "kb__search_docs"]) == meant
 
 
 def test_without_tools_nothing_is_near():
-    assert nearest("look", []) is None
+    assert likely_tool("look", []) is None
 
 
 @pytest.mark.parametrize("keyword", ["anyOf", "oneOf"])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from wayline.contracts.errors import Reject
 from wayline.contracts.schedules import ScheduleConfig
-from wayline.router.schedules.moments import Decision, decide, first_moment, moments
+from wayline.router.schedules.moments import FiringDecision, decide, first_moment, moments
 
 NOON = datetime(2026, 5, 6, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -102,7 +102,7 @@ def test_a_disabled_schedule_is_checked_and_plans_nothing():
         first_moment(schedule(cron="nonsense", enabled=False), now=NOON, least_interval=MINUTE)
 
 
-def decided(due: datetime, *, now: datetime = NOON, missed_max: timedelta = DAY, **fields: Any) -> Decision:
+def decided(due: datetime, *, now: datetime = NOON, missed_max: timedelta = DAY, **fields: Any) -> FiringDecision:
     return decide(schedule(**fields), due, now=now, missed_max=missed_max)
 
 
@@ -111,13 +111,13 @@ HOUR = timedelta(hours=1)
 
 
 def test_a_moment_that_has_just_come_fires_and_plans_the_next():
-    assert decided(NOON, now=NOON + MINUTE / 2, **HOURLY) == Decision(NOON, NOON + HOUR)
+    assert decided(NOON, now=NOON + MINUTE / 2, **HOURLY) == FiringDecision(NOON, NOON + HOUR)
 
 
 def test_missed_moments_fire_once_for_the_newest():
     now = NOON + 10 * MINUTE
 
-    assert decided(NOON - 5 * HOUR, now=now, **HOURLY) == Decision(NOON, NOON + HOUR, missed=5)
+    assert decided(NOON - 5 * HOUR, now=now, **HOURLY) == FiringDecision(NOON, NOON + HOUR, missed=5)
 
 
 def test_missed_moments_are_skipped_where_that_is_chosen():
@@ -136,7 +136,7 @@ def test_what_is_too_old_is_neither_fired_for_nor_counted():
     alone = decided(NOON - 2 * DAY, at="2026-05-04T12:00Z")
     monthly = decided(NOON - 3 * DAY, cron="0 12 3 * *")
 
-    assert found == Decision(NOON, NOON + HOUR, missed=1)
+    assert found == FiringDecision(NOON, NOON + HOUR, missed=1)
     assert (alone.next_at, "missed by 2 days" in alone.skipped) == (None, True)
     assert (monthly.next_at, bool(monthly.skipped)) == (datetime(2026, 6, 3, 12, tzinfo=UTC), True)
 

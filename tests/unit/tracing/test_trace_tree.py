@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 from wayline.contracts.traces import Span
 from wayline.telemetry import names
 from wayline.tracing.views import trace_tree
-from wayline.tracing.views.trace_tree import DEPTH_MAX, Node
+from wayline.tracing.views.trace_tree import DEPTH_MAX, TreeNode
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def node(span_id: str, parent: str | None = None, *, anchor: str | None = None, after_s: int = 0) -> Node:
+def node(span_id: str, parent: str | None = None, *, anchor: str | None = None, after_s: int = 0) -> TreeNode:
     start = AT + timedelta(seconds=after_s)
-    return Node(span_id, parent, anchor, span_id, "executor", "internal", start, 1.0, "ok")
+    return TreeNode(span_id, parent, anchor, span_id, "executor", "internal", start, 1.0, "ok")
 
 
-def grown(*nodes: Node) -> Span:
+def grown(*nodes: TreeNode) -> Span:
     return trace_tree.shown(trace_tree.grow(nodes, nodes[0]), "t")
 
 

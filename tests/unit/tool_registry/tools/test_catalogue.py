@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from pydantic import SecretStr, ValidationError
 
+from wayline.contracts.nearest import nearest_names
 from wayline.contracts.server_config import ServerOAuth, ServerSettings, ToolSettings
 from wayline.contracts.tools import Effect
 from wayline.tool_registry.tools.arguments import Arguments
-from wayline.tool_registry.tools.catalogue import admit, admit_all, effect_of, nearest, proposed_effect, select
+from wayline.tool_registry.tools.catalogue import admit, admit_all, effect_of, proposed_effect, select
 
 
 @dataclass
@@ -172,4 +173,4 @@ def test_a_selection_is_sorted_and_matches_whole_names():
 
 @pytest.mark.parametrize(("asked", "meant"), [("search_knowlege", "search_knowledge"), ("zzz", None)])
 def test_the_nearest_name_is_offered_only_when_it_is_near(asked, meant):
-    assert nearest(asked, ["search_knowledge", "get_current_time"]) == meant
+    assert next(iter(nearest_names(asked, ["search_knowledge", "get_current_time"])), None) == meant

@@ -29,7 +29,7 @@ class Unreadable(Exception):
     """A log that a newer build has written to."""
 
 
-class Claims:
+class JobClaims:
     """Takes jobs over from their last holders."""
 
     def __init__(self, histories: SessionHistories) -> None:

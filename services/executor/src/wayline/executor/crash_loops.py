@@ -13,7 +13,7 @@ from wayline.contracts import events as e
 from wayline.contracts.chat import ToolCall
 from wayline.contracts.jobs import Failure
 from wayline.contracts.tools import RUN_AGENT, Effect, ToolError, ToolReply
-from wayline.executor.claim_jobs import Claims, unread
+from wayline.executor.claim_jobs import JobClaims, unread
 from wayline.executor.hold.claim import CLAIMS_MAX, Ticket, wrote_nothing_at_all
 from wayline.executor.hold.log_writer import LogWriter
 from wayline.executor.perform.job_run import RunServices
@@ -28,7 +28,7 @@ GIVEN_UP = f"claimed {CLAIMS_MAX} times in a row without getting anywhere"
 class CrashLoops:
     """Gives up jobs that were claimed too often, without reading more of their logs than is safe."""
 
-    def __init__(self, bus: Bus, services: RunServices, claims: Claims, heartbeat: Heartbeat) -> None:
+    def __init__(self, bus: Bus, services: RunServices, claims: JobClaims, heartbeat: Heartbeat) -> None:
         self._bus = bus
         self._services = services
         self._claims = claims

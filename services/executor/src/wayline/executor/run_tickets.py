@@ -20,7 +20,7 @@ from wayline.chassis.topology import RUN_BACKLOGS, Consumer
 from wayline.contracts import events as e
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.jobs import RunJob
-from wayline.executor.claim_jobs import Claims, Unreadable, unread
+from wayline.executor.claim_jobs import JobClaims, Unreadable, unread
 from wayline.executor.crash_loops import CRASH_LOOP, CrashLoops
 from wayline.executor.hold.claim import (
     CLAIMS_MAX,
@@ -61,7 +61,7 @@ class Lane:
         self._failures = Failures()
         self._draining = asyncio.Event()
         self._unheld = Heartbeat(consumer.ack_wait_s / 3)
-        self._claims = Claims(services.histories)
+        self._claims = JobClaims(services.histories)
         self._crash_loops = CrashLoops(bus, services, self._claims, self._unheld)
 
     async def start(self) -> None:

@@ -32,7 +32,7 @@ def entity_tag(*parts: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class Precondition:
     """What must hold for a change to be made."""
 
     tags: tuple[str, ...] | None = None
@@ -58,11 +58,11 @@ class Condition:
             raise PreconditionFailed("it has changed since it was read: read it again, and change that", tag=tag)
 
 
-def read_condition(if_match: str | None, if_none_match: str | None) -> Condition:
+def read_condition(if_match: str | None, if_none_match: str | None) -> Precondition:
     """Return what the headers of a request ask for. Raises Reject for headers that say nothing."""
     if if_none_match is not None and if_none_match.strip() != "*":
         raise _wrong("If-None-Match", "send `*`, which creates and never replaces")
-    return Condition(tags=None if if_match is None else _tags(if_match), only_new=if_none_match is not None)
+    return Precondition(tags=None if if_match is None else _tags(if_match), only_new=if_none_match is not None)
 
 
 def _tags(header: str) -> tuple[str, ...]:
@@ -90,9 +90,9 @@ async def _condition(
     if_none_match: Annotated[
         str | None, Header(max_length=HEADER_CHARS_MAX, description="`*`: 412 where there is one of this name already.")
     ] = None,
-) -> Condition:
+) -> Precondition:
     return read_condition(if_match, if_none_match)
 
 
-IfUnchanged: TypeAlias = Annotated[Condition, Depends(_condition)]
+IfUnchanged: TypeAlias = Annotated[Precondition, Depends(_condition)]
 """The condition of a request that changes or deletes configuration."""

@@ -19,7 +19,7 @@ Exception
         ├── CallKeyReused      the key of an MCP client's call stands for another call already
         ├── DecidedOtherwise   the approval or answer was decided with other content already
         ├── SessionBusy        a job of the session has not ended, and the new one would rather be refused than wait
-        ├── Ended              the job takes no more signals
+        ├── JobEnded              the job takes no more signals
         ├── NotWaiting         the job waits for no such decision
         ├── NotAsked           the job waits for no such approval
         ├── ArgumentsRefused   edited arguments that the tool does not take
@@ -164,7 +164,7 @@ class SessionBusy(Conflict):
         )
 
 
-class Ended(Conflict):
+class JobEnded(Conflict):
     """The job takes no more signals."""
 
     code = "job_ended"

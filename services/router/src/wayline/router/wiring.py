@@ -32,7 +32,7 @@ from wayline.router.money.waking import Waker
 from wayline.router.routes.handlers import RouteHandlers
 from wayline.router.routes.routes import Routes
 from wayline.router.routes.session_caches import SessionCaches
-from wayline.router.routes.usage import Usage
+from wayline.router.routes.usage import AgentUsage
 from wayline.router.schedules.firing_table import FiringTable
 from wayline.router.schedules.firings import Firings
 from wayline.router.schedules.handlers import ScheduleHandlers, ScheduleLimits
@@ -79,7 +79,7 @@ class Rooms:
     tenants: TenantTable
     turn_table: TurnTable
     turns: Turns
-    usage: Usage
+    usage: AgentUsage
     waker: Waker
 
     @classmethod
@@ -111,7 +111,7 @@ class Rooms:
             tenants=TenantTable(store),
             turn_table=turn_table,
             turns=Turns(bus, turn_table, lanes, waiting_max=settings.turns_waiting_max),
-            usage=Usage(store, every_s=settings.usage_every_s),
+            usage=AgentUsage(store, every_s=settings.usage_every_s),
             waker=Waker(bus, store, every_s=settings.budgets_every_s),
         )
 

@@ -29,7 +29,7 @@ from wayline.tracing.consume.batches import Batches
 from wayline.tracing.consume.exported_spans import Export, ExportedSpans
 from wayline.tracing.consume.projector import Projector, Record
 from wayline.tracing.consume.trace_tenants import TraceTenants
-from wayline.tracing.handlers.answers import Answers
+from wayline.tracing.handlers.answers import ViewHandlers
 from wayline.tracing.handlers.finished_jobs import Followers
 from wayline.tracing.handlers.job_events import JobEvents
 from wayline.tracing.handlers.record_spending import SpendingRecorder
@@ -93,7 +93,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         telemetry,
         exporter,
         asks=[
-            *_asks(Answers(store)),
+            *_asks(ViewHandlers(store)),
             *_asks_about_tools(ToolUseAnswers(store)),
             asks(RecordSpending, SpendingRecorder(tables).on_record),
             asks(TakeFinished, Followers(store, bus.put_aside).take),
@@ -133,7 +133,7 @@ def _drift_check(settings: Settings, bus: Bus, tables: Tables, collector: Collec
     return DriftCheck(bus, tables, projector, keep_days=settings.ledger_days)
 
 
-def _asks(answers: Answers) -> list[Ask[Any]]:
+def _asks(answers: ViewHandlers) -> list[Ask[Any]]:
     return [
         asks(GetTrace, answers.get_trace),
         asks(GetSteps, answers.get_steps),

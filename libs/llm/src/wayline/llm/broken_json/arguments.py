@@ -61,7 +61,7 @@ def fit(arguments: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
     return _fit_object(arguments, schema, schema)
 
 
-def nearest(name: str, names: Iterable[str]) -> str | None:
+def likely_tool(name: str, names: Iterable[str]) -> str | None:
     """Return the tool that an unknown name most likely means: spelled differently, or with a server's prefix."""
     spelled = {_spelling(known): known for known in sorted(names, reverse=True)}
     wanted = _spelling(name)

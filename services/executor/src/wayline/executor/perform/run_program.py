@@ -24,10 +24,10 @@ from wayline.executor.perform.job_run import JobRun
 from wayline.executor.perform.tool_calls import (
     RepeatedResult,
     call_tool,
-    came_to,
     ended,
     intend,
     next_key,
+    noted_result,
     settle_calls,
 )
 from wayline.executor.prompt.programs import (
@@ -104,11 +104,11 @@ class _Running:
         try:
             self._turn = await self._begin()
             while isinstance(self._turn, Suspended):
-                turned_down = await self._call_ready(self._turn)
-                if not self._calling and not turned_down:
+                denied = await self._call_ready(self._turn)
+                if not self._calling and not denied:
                     # Every call that is left waits for a person.
                     return await self.suspend()
-                answered = turned_down or await self._results()
+                answered = denied or await self._results()
                 answers = [(self._number(done), answer_of(done)) for done in answered]
                 if answers:
                     self._turn = await self._run.services.sandbox.resume(self._program, self._turn, answers)
@@ -157,13 +157,13 @@ class _Running:
         calls = self._waiting(turn)
         asks = self._ask([call for call, how in calls if how is ApprovalState.NEEDED])
         results = bool(self._run.writer.job.code.outcomes)
-        turned_down = [self._denied(call) for call, how in calls if how is ApprovalState.DENIED]
+        denied = [self._denied(call) for call, how in calls if how is ApprovalState.DENIED]
         ready = [self._intend(call) for call in self._may_begin(calls)]
         # A cancel may end this step, but not half an append: whether the record is in must be known.
         await asyncio.shield(self._run.writer.append(*_points(asks=asks, results=results)))
         for call in ready:
             self._calling[asyncio.ensure_future(self._made(call))] = call
-        return turned_down
+        return denied
 
     async def _made(self, call: Call) -> ToolReply | RepeatedResult:
         came = await call_tool(self._run, call)
@@ -237,7 +237,7 @@ class _Running:
         return found
 
     def _note(self, call: Call, came: ToolReply | RepeatedResult) -> None:
-        self._run.writer.note_all(came_to(self._run, self._step, call, came, program=self._call.wanted.call))
+        self._run.writer.note_all(noted_result(self._run, self._step, call, came, program=self._call.wanted.call))
 
     def _number(self, call: Call) -> int:
         return self._run.writer.job.code.number(call.wanted.call)

@@ -112,7 +112,7 @@ async def _finish(run: JobRun, calls: list[Call], *, late: bool) -> None:
     step = run.writer.job.model.step
     if len(calls) == 1 and not late:
         reply = await call_tool(run, calls[0])
-        return run.writer.note_all(came_to(run, step, calls[0], reply))
+        return run.writer.note_all(noted_result(run, step, calls[0], reply))
     running = {asyncio.ensure_future(call_tool(run, call)): call for call in calls}
     try:
         if late:
@@ -122,7 +122,7 @@ async def _finish(run: JobRun, calls: list[Call], *, late: bool) -> None:
         while running:
             done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
             for task in [task for task in running if task in done]:
-                run.writer.note_all(came_to(run, step, running.pop(task), task.result()))
+                run.writer.note_all(noted_result(run, step, running.pop(task), task.result()))
             if running:
                 await _append(run, Failpoint.EXECUTOR_RESULT_BEFORE, Failpoint.EXECUTOR_RESULT_AFTER)
     finally:
@@ -130,7 +130,7 @@ async def _finish(run: JobRun, calls: list[Call], *, late: bool) -> None:
         # We may be stopped between an answer and its note: the answer and its cost are known all the same.
         for task, call in running.items():
             if not task.cancelled() and task.exception() is None:
-                run.writer.note_all(came_to(run, step, call, task.result()))
+                run.writer.note_all(noted_result(run, step, call, task.result()))
 
 
 async def _append(run: JobRun, before: Failpoint, after: Failpoint) -> None:
@@ -223,7 +223,7 @@ async def _recall(run: JobRun, call: Call) -> ToolReply:
     return recalled(call.meant, result)
 
 
-def came_to(
+def noted_result(
     run: JobRun,
     step: int,
     call: Call,
@@ -231,7 +231,7 @@ def came_to(
     *,
     program: str | None = None,
 ) -> list[Draft]:
-    """Return what a call came to: its end, another question whether it may be made, or one of its server."""
+    """Return what is noted of a reply: its call's end, another question whether it may be made, or its server's."""
     if isinstance(came, ToolChanged):
         return ask_again(run, call, came)
     if isinstance(came, SearchResult):

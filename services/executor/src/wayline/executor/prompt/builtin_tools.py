@@ -24,7 +24,7 @@ from wayline.contracts.tools import (
 from wayline.executor.prompt.shorten import cut
 from wayline.executor.prompt.tool_loading import tool_search
 from wayline.journal import Job, stranger_of
-from wayline.llm.broken_json.arguments import nearest
+from wayline.llm.broken_json.arguments import likely_tool
 from wayline.llm.tokens import estimate
 
 RECALLED_CHARS = 8_000
@@ -127,7 +127,7 @@ def refusal(job: Job, call: ToolCall) -> ToolReply | None:
     if may_use(job, call.tool):
         return None
     known = sorted({tool.name for tool in (*(job.tools.offered or ()), *job.tools.discovered)} - OWN)
-    near = nearest(call.tool, known)
+    near = likely_tool(call.tool, known)
     hint = f"; did you mean {near!r}?" if near else ""
     return _failed("unknown_tool", f"there is no tool {call.tool!r} here{hint}")
 

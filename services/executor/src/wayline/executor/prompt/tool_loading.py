@@ -21,7 +21,7 @@ from wayline.contracts.tools import (
 )
 from wayline.executor.prompt.notes import definition, described
 from wayline.journal import Job
-from wayline.llm.broken_json.arguments import nearest
+from wayline.llm.broken_json.arguments import likely_tool
 from wayline.llm.tokens import estimate_definitions
 
 RESULTS, RESULTS_MAX = 3, 10
@@ -150,7 +150,7 @@ def tell_unloaded(tool: ToolDefinition) -> str:
 
 def tell_unknown(name: str, listed: Sequence[ToolDefinition]) -> ToolReply:
     """Return the answer to a call of a tool that nobody knows."""
-    near = nearest(name, [tool.name for tool in listed])
+    near = likely_tool(name, [tool.name for tool in listed])
     hint = f"; did you mean {near!r}?" if near else ""
     return _failed("unknown_tool", f"there is no tool {name!r} here{hint} {TOOL_SEARCH} finds tools by what they do")
 

@@ -26,7 +26,7 @@ Line = Annotated[str, StringConstraints(max_length=1_000, pattern=ONE_LINE)]
 Template = Annotated[str, StringConstraints(min_length=1, max_length=TEXT_MAX_CHARS, pattern=TEXT_WITHOUT_NUL)]
 
 
-class PromptArgument(Body):
+class PromptParameter(Body):
     """A value that a prompt is completed with."""
 
     name: ArgumentName
@@ -77,7 +77,7 @@ class PromptBody(Body):
 
     title: Line = ""
     description: Line = ""
-    arguments: tuple[PromptArgument, ...] = Field(default=(), max_length=ARGUMENTS_MAX)
+    arguments: tuple[PromptParameter, ...] = Field(default=(), max_length=ARGUMENTS_MAX)
     messages: tuple[PromptMessage, ...] = Field(min_length=1, max_length=MESSAGES_MAX)
 
     @model_validator(mode="after")

@@ -11,7 +11,7 @@ from wayline.router.models.attachments import Attachments
 from wayline.router.models.availability import Availability
 from wayline.router.models.catalogue import Catalogue
 from wayline.router.routes.session_caches import SessionCaches
-from wayline.router.routes.usage import Usage
+from wayline.router.routes.usage import AgentUsage
 from wayline.routing import Decision, RoutingInput, choose_route
 from wayline.routing.slots import named_by
 
@@ -26,7 +26,7 @@ class Routes:
         attachments: Attachments,
         session_caches: SessionCaches,
         availability: Availability,
-        usage: Usage,
+        usage: AgentUsage,
         default_model: str,
     ) -> None:
         self._catalogue = catalogue

@@ -45,7 +45,7 @@ class AgentAverages:
     tools: ToolsObserved | None = None
 
 
-class Usage:
+class AgentUsage:
     """Gathers what settled jobs used, writes it every `every_s`, and tells what is known, read every `every_s` too."""
 
     def __init__(self, store: Store, *, every_s: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wayline.contracts.jobs import FiredBy
-from wayline.router.schedules.moments import Decision
+from wayline.router.schedules.moments import FiringDecision
 from wayline.store import Record, Store
 
 DUE_AT_ONCE = 500
@@ -38,7 +38,9 @@ class FiringTable:
         """Return the firing of a schedule that was decided last."""
         return await self._store.fetchrow(tenant, self._store.sql.last_firing, tenant, uid)
 
-    async def decide(self, row: Record, job_id: str, decision: Decision, *, submission: str | None) -> Record | None:
+    async def decide(
+        self, row: Record, job_id: str, decision: FiringDecision, *, submission: str | None
+    ) -> Record | None:
         """Keep what was decided about a due schedule and plan its next moment; None: another was faster."""
         given: tuple[Any, ...] = (
             *(row["tenant"], row["name"], row["uid"], row["version"], row["next_at"], decision.next_at),

@@ -22,7 +22,7 @@ from wayline.contracts.jobs import SECONDS_MAX, FiredBy, SubmitJob
 from wayline.contracts.schedules import ScheduledJob
 from wayline.journal import JobLog, State
 from wayline.router.schedules.firing_table import FiringTable
-from wayline.router.schedules.moments import Decision, asks_for_overlap, decide, without_overlap
+from wayline.router.schedules.moments import FiringDecision, asks_for_overlap, decide, without_overlap
 from wayline.router.schedules.schedule_table import read_config
 from wayline.store import Record
 from wayline.telemetry import metrics
@@ -64,7 +64,7 @@ class Firings:
     async def _stop(self, row: Record, why: str) -> None:
         """Note why a schedule cannot be decided about, and plan it no more; saving it plans it again."""
         job_id = ids.firing_job(row["tenant"], row["uid"], row["version"], row["next_at"].isoformat())
-        stopped = Decision(row["next_at"], None, skipped=f"it is planned no more, because it failed: {why}")
+        stopped = FiringDecision(row["next_at"], None, skipped=f"it is planned no more, because it failed: {why}")
         await self._table.decide(row, job_id, stopped, submission=None)
 
     async def decide(self, row: Record) -> None:
@@ -75,7 +75,7 @@ class Firings:
             decision = decide(config, row["next_at"], now=row["moment"], missed_max=self._missed_max)
         except Reject as error:
             # It was valid when it was saved; the others are not to wait for it.
-            decision = Decision(row["next_at"], None, skipped=str(error))
+            decision = FiringDecision(row["next_at"], None, skipped=str(error))
         if asks_for_overlap(config, decision):
             decision = without_overlap(decision, running=await self._running(row))
         job_id = ids.firing_job(tenant, row["uid"], row["version"], decision.due_at.isoformat())

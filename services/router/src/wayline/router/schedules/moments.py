@@ -99,7 +99,7 @@ def first_moment(config: ScheduleConfig, *, now: datetime, least_interval: timed
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class FiringDecision:
     """What is done about a moment that has come."""
 
     due_at: datetime
@@ -110,7 +110,7 @@ class Decision:
     """Why nothing is submitted; empty: the job is."""
 
 
-def decide(config: ScheduleConfig, due: datetime, *, now: datetime, missed_max: timedelta) -> Decision:
+def decide(config: ScheduleConfig, due: datetime, *, now: datetime, missed_max: timedelta) -> FiringDecision:
     """Decide about a planned moment that has come: fire for the newest moment that has passed, once, or skip.
 
     Moments older than `missed_max` are neither fired for nor counted. Raises Reject.
@@ -130,15 +130,15 @@ def decide(config: ScheduleConfig, due: datetime, *, now: datetime, missed_max: 
         skipped = f"missed by {late}: no router ran, and it is made up for within {missed_max} only"
     elif late > ON_TIME and config.missed == "skip":
         skipped = f"missed by {late}: no router ran, and missed is 'skip'"
-    return Decision(newest, following, missed, skipped)
+    return FiringDecision(newest, following, missed, skipped)
 
 
-def asks_for_overlap(config: ScheduleConfig, decision: Decision) -> bool:
+def asks_for_overlap(config: ScheduleConfig, decision: FiringDecision) -> bool:
     """Return whether a moment is fired for only where the job of the firing before has ended."""
     return not decision.skipped and config.overlap == "skip"
 
 
-def without_overlap(decision: Decision, *, running: str | None) -> Decision:
+def without_overlap(decision: FiringDecision, *, running: str | None) -> FiringDecision:
     """Return the decision where the firing before has left a `running` job: the moment is skipped."""
     if running is None:
         return decision

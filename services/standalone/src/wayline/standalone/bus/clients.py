@@ -22,7 +22,7 @@ CLIENTS_MAX = 10_000
 
 
 @dataclass(frozen=True)
-class BusClient:
+class ClientOfBus:
     """The public half of a client's credential."""
 
     name: str
@@ -45,12 +45,12 @@ class BusClient:
         }
 
 
-def read_clients(path: Path) -> list[BusClient]:
+def read_clients(path: Path) -> list[ClientOfBus]:
     """Read the clients stored in a file, by name; none where there is no file. Raises DataDirInvalid."""
     try:
         stored = json.loads(path.read_text())["clients"]
         return [
-            BusClient(
+            ClientOfBus(
                 name=one["name"],
                 tenant=one["tenant"],
                 # A scope that this version does not know allows nothing.
@@ -68,7 +68,7 @@ def read_clients(path: Path) -> list[BusClient]:
         raise DataDirInvalid(path=path, cause="it belongs to another user") from None
 
 
-def write_clients(path: Path, clients: Sequence[BusClient]) -> None:
+def write_clients(path: Path, clients: Sequence[ClientOfBus]) -> None:
     """Replace the stored clients by these."""
     stored = sorted(clients, key=lambda one: one.name)
     write_private(path, json.dumps({"clients": [one.as_json() for one in stored]}, indent=1) + "\n")
@@ -83,7 +83,7 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
-def add(clients: list[BusClient], *, name: str, tenant: str, scopes: Sequence[str]) -> tuple[BusClient, str]:
+def add(clients: list[ClientOfBus], *, name: str, tenant: str, scopes: Sequence[str]) -> tuple[ClientOfBus, str]:
     """Add a client and return it with its seed, which is stored nowhere. Raises ClientInvalid."""
     if re.fullmatch(ids.NAME_PATTERN, name) is None:
         raise ClientInvalid(f"{name!r} is not a name: use lower-case letters, digits, - and _, at most 64")
@@ -98,12 +98,12 @@ def add(clients: list[BusClient], *, name: str, tenant: str, scopes: Sequence[st
         raise ClientInvalid(f"there are {CLIENTS_MAX} credentials, the most there may be; revoke some")
     seed = new_seed()
     chosen = tuple(scope for scope in Scope if scope in scopes)
-    client = BusClient(name, tenant, chosen, public_key(seed), datetime.now(UTC).replace(microsecond=0))
+    client = ClientOfBus(name, tenant, chosen, public_key(seed), datetime.now(UTC).replace(microsecond=0))
     clients.append(client)
     return client, seed
 
 
-def remove(clients: list[BusClient], name: str) -> BusClient:
+def remove(clients: list[ClientOfBus], name: str) -> ClientOfBus:
     """Remove a client. Raises ClientInvalid when there is none of this name."""
     found = next((one for one in clients if one.name == name), None)
     if found is None:

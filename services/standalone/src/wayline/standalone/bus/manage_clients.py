@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wayline.standalone.bus.accounts import reload, write_accounts
-from wayline.standalone.bus.clients import BusClient, add, locked, read_clients, remove, write_clients
+from wayline.standalone.bus.clients import ClientOfBus, add, locked, read_clients, remove, write_clients
 from wayline.standalone.settings import Settings
 from wayline.standalone.setup.installation import Installation
 
@@ -30,7 +30,7 @@ class Reload:
 
 def create(
     name: str, *, tenant: str, scopes: Sequence[str], settings: Settings | None = None
-) -> tuple[BusClient, str, Reload]:
+) -> tuple[ClientOfBus, str, Reload]:
     """Create a client and return it with its seed. Raises ClientInvalid, DataDirInvalid or Unavailable."""
     settings, installation = _prepared(settings)
     with locked(installation.clients):
@@ -47,7 +47,7 @@ def create(
             raise
 
 
-def clients(settings: Settings | None = None) -> list[BusClient]:
+def clients(settings: Settings | None = None) -> list[ClientOfBus]:
     """List every client. Raises DataDirInvalid."""
     _, installation = _prepared(settings)
     return read_clients(installation.clients)
@@ -60,7 +60,7 @@ def write(settings: Settings | None = None) -> Reload:
         return _write_and_reload(settings, installation)
 
 
-def revoke(name: str, *, settings: Settings | None = None) -> tuple[BusClient, Reload]:
+def revoke(name: str, *, settings: Settings | None = None) -> tuple[ClientOfBus, Reload]:
     """Revoke a client. Raises ClientInvalid, DataDirInvalid or Unavailable."""
     settings, installation = _prepared(settings)
     with locked(installation.clients):

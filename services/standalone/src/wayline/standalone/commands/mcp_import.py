@@ -47,7 +47,7 @@ def import_servers(
         raise typer.Exit(1)
 
 
-def _require_consent(plan: Sequence[server_config.Planned], *, yes: bool) -> None:
+def _require_consent(plan: Sequence[server_config.PlannedServer], *, yes: bool) -> None:
     """Show the programs that would be started, and end the command where nobody agrees to run them."""
     running = [one for one in plan if not one.disabled]
     lines = [f"{one.name} runs: {line}" for one in running if (line := server_config.command_line(one.config))]
@@ -60,7 +60,9 @@ def _require_consent(plan: Sequence[server_config.Planned], *, yes: bool) -> Non
     typer.confirm(f"Run {len(lines)} where the tool-registry runs?", abort=True, err=True)
 
 
-async def _import_all(client: Any, plan: Sequence[server_config.Planned], *, replace: bool) -> list[dict[str, Any]]:
+async def _import_all(
+    client: Any, plan: Sequence[server_config.PlannedServer], *, replace: bool
+) -> list[dict[str, Any]]:
     from wayline.client import ApiError
 
     saved = {server["name"] for server in (await client.whole("/v1/mcp/servers", "servers"))["servers"]}

@@ -192,12 +192,12 @@ async def _with_files(client: Client, body: dict[str, Any], files: list[Path]) -
 
 async def _show(client: Client, job_id: str) -> dict[str, Any]:
     """Follow a job on the terminal, and return it as it is at its end."""
-    from wayline.standalone.terminal.job_progress import Progress
+    from wayline.standalone.terminal.job_progress import JobProgress
 
     screen = progress_console()
     screen.print(f"[bold]{job_id}[/bold]")
     try:
-        with Progress(screen) as progress:
+        with JobProgress(screen) as progress:
             return await client.follow(job_id, on_event=progress.show, progress=True)
     except BaseException:
         screen.print(

@@ -30,7 +30,7 @@ _PLACEHOLDER = re.compile(r"\$\{(?P<kind>env:)?(?P<name>[^}]*)\}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-class Planned(NamedTuple):
+class PlannedServer(NamedTuple):
     """A server of a desktop client's file, as it would be saved here."""
 
     given: str
@@ -74,14 +74,14 @@ def imported(server: Mapping[str, Any], environment: Mapping[str, str]) -> dict[
     return {field: _replaced(value, environment) for field, value in config.items() if value}
 
 
-def planned(given: str, server: Mapping[str, Any], environment: Mapping[str, str]) -> Planned:
+def planned(given: str, server: Mapping[str, Any], environment: Mapping[str, str]) -> PlannedServer:
     """Return what would be saved of a desktop client's server, or why nothing can be."""
     name, disabled = plain_name(given), bool(server.get("disabled")) or server.get("enabled") is False
     dropped = tuple(sorted(field for field, value in server.items() if field not in READ and value))
     try:
-        return Planned(given, name, imported(server, environment), disabled, dropped=dropped)
+        return PlannedServer(given, name, imported(server, environment), disabled, dropped=dropped)
     except CannotImport as error:
-        return Planned(given, name, {}, disabled, str(error))
+        return PlannedServer(given, name, {}, disabled, str(error))
 
 
 def require_name(name: str) -> None:

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from wayline.client import Address, Client, File, upload_documents, whole_trace
 from wayline.standalone.setup.installation import Installation
 from wayline.standalone.terminal import job_views
-from wayline.standalone.terminal.job_progress import Progress as JobProgress
+from wayline.standalone.terminal.job_progress import JobProgress
 
 QUESTION = "What is a job in Wayline, and what happens to it when a process is killed?"
 # Not README.md: it shows this very run, and the answer would quote its own output.

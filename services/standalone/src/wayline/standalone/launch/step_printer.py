@@ -19,9 +19,9 @@ class StepPrinter:
         self._began = time.monotonic()
 
     @contextmanager
-    def step(self, doing: str) -> Iterator[Step]:
+    def step(self, doing: str) -> Iterator[PrintedStep]:
         """Show a step under way, then its result and how long it took."""
-        step, began = Step(doing), time.monotonic()
+        step, began = PrintedStep(doing), time.monotonic()
         if self.console.is_terminal:
             with self.console.status(doing, spinner="line"):
                 yield step
@@ -39,7 +39,7 @@ class StepPrinter:
         return time.monotonic() - self._began
 
 
-class Step:
+class PrintedStep:
     """A step under way; `done` is the text of its line at the end."""
 
     def __init__(self, doing: str) -> None:

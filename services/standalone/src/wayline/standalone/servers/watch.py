@@ -62,10 +62,10 @@ async def keep_running(
             if word := stuck():
                 raise Unavailable("the bus", detail=f"{word}.> gets no ack")
 
-        await Watch(servers, print_line=print_line, check=check).run()
+        await ServerWatch(servers, print_line=print_line, check=check).run()
 
 
-class Watch:
+class ServerWatch:
     """Keeps the embedded servers running: on the same ports and data, so that clients reconnect by themselves."""
 
     def __init__(self, servers: Sequence[Server], *, print_line: Callable[[str], None], check: Check) -> None:
@@ -77,7 +77,7 @@ class Watch:
         self._starting = asyncio.Lock()
 
     async def run(self) -> None:
-        """Watch the servers until cancelled. Raises ServerLost when one does not stay up."""
+        """ServerWatch the servers until cancelled. Raises ServerLost when one does not stay up."""
         watching = [asyncio.create_task(self._keep_alive())]
         for server in self._servers:
             if isinstance(server, NatsServer):

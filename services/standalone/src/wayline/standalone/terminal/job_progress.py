@@ -20,7 +20,7 @@ ARGUMENTS_MAX = 80
 TEXT_TAIL_MAX = 400
 
 
-class Progress:
+class JobProgress:
     """One line for each thing that has happened; the last line moves while something goes on."""
 
     def __init__(self, console: Console) -> None:

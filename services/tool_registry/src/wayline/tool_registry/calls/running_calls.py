@@ -12,6 +12,7 @@ import structlog
 
 from wayline.chassis.concurrency.tasks import ended_within
 from wayline.contracts.errors import Unavailable, WaylineError
+from wayline.contracts.nearest import nearest_names
 from wayline.contracts.tools import CallTool, Effect, ToolProgress, ToolReply
 from wayline.telemetry import Telemetry
 from wayline.tool_registry.calls.bound_tool import BoundTool
@@ -24,7 +25,6 @@ from wayline.tool_registry.calls.void_call import VoidCall
 from wayline.tool_registry.errors import ToolKeyConflict
 from wayline.tool_registry.settings import Settings
 from wayline.tool_registry.tools.arguments import Arguments
-from wayline.tool_registry.tools.catalogue import nearest
 from wayline.tool_registry.tools.tool_servers import NEEDS_LOGIN, NamedServer, ToolServers
 
 log = structlog.get_logger()
@@ -224,7 +224,7 @@ class RunningCalls:
         if tool is None and (why := self._servers.missing.get(ask.tool)) is not None:
             return failed("unknown_tool", why, strangers=False)
         if tool is None:
-            meant = nearest(ask.tool, await self._servers.tools(ask.tenant))
+            meant = next(iter(nearest_names(ask.tool, await self._servers.tools(ask.tenant))), None)
             hint = f"; did you mean {meant!r}?" if meant else ""
             return failed("unknown_tool", f"no tool {ask.tool!r}{hint}", strangers=False)
         if to_begin and (problem := tool.unapproved(ask.definition)):

@@ -13,7 +13,6 @@ from typing import Any
 import orjson
 import structlog
 
-from wayline.contracts.nearest import nearest_names
 from wayline.contracts.server_config import ServerSettings, ToolSettings
 from wayline.contracts.tool_details import ToolDetails
 from wayline.contracts.tools import BOUND_TO_PLACE, BUILTIN, Effect, ToolDefinition
@@ -216,8 +215,3 @@ def select(tools: Mapping[str, Tool], patterns: Iterable[str]) -> tuple[ToolDefi
     wanted = tuple(patterns)
     names = sorted(name for name in tools if any(fnmatchcase(name, pattern) for pattern in wanted))
     return tuple(tools[name].definition for name in names)
-
-
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that was most likely meant."""
-    return next(iter(nearest_names(name, known)), None)

@@ -26,7 +26,7 @@ EXPORT_MAX = 512
 """Spans of one request, as with the SDK's own batches."""
 
 
-class Batch(NamedTuple):
+class SpanBatch(NamedTuple):
     """Spans that were taken together; they are read in the thread that sends them."""
 
     read: Callable[[], list[ReadableSpan]]
@@ -40,7 +40,7 @@ class Collector:
         self._make_exporter = make_exporter
         self._sampler = sampler
         self._exporter: SpanExporter | None = None
-        self._queue: deque[Batch] = deque()
+        self._queue: deque[SpanBatch] = deque()
         self._waiting = 0
         self._changed = threading.Condition()
         self._closing = False
@@ -71,13 +71,13 @@ class Collector:
 
     def forward(self, body: bytes, spans: int) -> None:
         """Take a service's OTLP batch for sending; never waits."""
-        self._put(Batch(partial(from_otlp, body), spans))
+        self._put(SpanBatch(partial(from_otlp, body), spans))
 
     def forward_rows(self, rows: Sequence[SpanRow]) -> None:
         """Take spans that were made from the log for sending, those that the sampler takes; never waits."""
-        self._put(Batch(partial(from_rows, rows, self._sampler), len(rows)))
+        self._put(SpanBatch(partial(from_rows, rows, self._sampler), len(rows)))
 
-    def _put(self, batch: Batch) -> None:
+    def _put(self, batch: SpanBatch) -> None:
         with self._changed:
             if self._waiting + batch.spans <= WAITING_MAX:
                 self._queue.append(batch)
@@ -95,9 +95,9 @@ class Collector:
                 return
             self._send(batches)
 
-    def _take(self, spans: int) -> list[Batch]:
+    def _take(self, spans: int) -> list[SpanBatch]:
         """Take batches of about so many spans from the queue, one at least; the lock is held."""
-        taken: list[Batch] = []
+        taken: list[SpanBatch] = []
         count = 0
         while self._queue and (not taken or count + self._queue[0].spans <= spans):
             taken.append(self._queue.popleft())
@@ -105,7 +105,7 @@ class Collector:
         self._waiting -= count
         return taken
 
-    def _send(self, batches: Sequence[Batch]) -> None:
+    def _send(self, batches: Sequence[SpanBatch]) -> None:
         unsent = sum(batch.spans for batch in batches)
         try:
             spans = [span for batch in batches for span in batch.read()]

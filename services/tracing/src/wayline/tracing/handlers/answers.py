@@ -1,4 +1,4 @@
-"""Answers about jobs, their traces and steps, queues and costs."""
+"""ViewHandlers about jobs, their traces and steps, queues and costs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SHOWN = ANSWER_SHOWN_MAX + 1
 """Characters of an answer that are read for a list: one more shows that there is more."""
 
 
-class Answers:
+class ViewHandlers:
     """Reads for one tenant at a time; another tenant's id is not found."""
 
     def __init__(self, store: Store) -> None:
@@ -65,7 +65,7 @@ class Answers:
             totals = await self._store.fetchrow(asked.tenant, sql.job_totals, asked.tenant, sorted(jobs))
         return _trace(trace_id, nodes, root, job, totals)
 
-    async def _nodes(self, trace_id: str, tenant: str, *, is_job: bool) -> list[trace_tree.Node]:
+    async def _nodes(self, trace_id: str, tenant: str, *, is_job: bool) -> list[trace_tree.TreeNode]:
         # The trace is this tenant's job, so its spans without a tenant are the tenant's too.
         tenants = [tenant, NOBODY] if is_job else [tenant]
         async with self._store.system() as conn:
@@ -149,7 +149,7 @@ class Answers:
         return CostTable(rows=(), total=row_views.cost_row(row, ()), groups=1)
 
 
-def _root_of(nodes: list[trace_tree.Node], job: Record | None) -> trace_tree.Node:
+def _root_of(nodes: list[trace_tree.TreeNode], job: Record | None) -> trace_tree.TreeNode:
     """Grow the tree of a trace, and return its root, or of a job that another one started its place in there."""
     if job is None:
         return trace_tree.grow(nodes, trace_tree.first_of(nodes))
@@ -161,7 +161,7 @@ def _root_of(nodes: list[trace_tree.Node], job: Record | None) -> trace_tree.Nod
 
 
 def _trace(
-    trace_id: str, nodes: list[trace_tree.Node], root: trace_tree.Node, job: Record | None, spent: Record | None
+    trace_id: str, nodes: list[trace_tree.TreeNode], root: trace_tree.TreeNode, job: Record | None, spent: Record | None
 ) -> Trace:
     """Build the answer; its totals are the ledger's, never sums over spans."""
     totals = Totals(

@@ -21,7 +21,7 @@ from wayline.telemetry import names
 from wayline.tracing.errors import BadCursor
 from wayline.tracing.projection.genai import JOB_STATUS
 from wayline.tracing.rows import BeyondColumns
-from wayline.tracing.views.trace_tree import Node
+from wayline.tracing.views.trace_tree import TreeNode
 
 
 def job_view(row: Record) -> JobView:
@@ -116,11 +116,11 @@ _SUMS = (
 )
 
 
-def node(row: Record) -> Node:
+def node(row: Record) -> TreeNode:
     """Return a span; the query names its columns in this order."""
     span_id, parent, anchor, name, service, kind, start, duration_ms, status, *rest = row
     attributes, links, events, usage, cost_usd = rest
-    return Node(
+    return TreeNode(
         span_id,
         parent,
         anchor,
@@ -138,11 +138,11 @@ def node(row: Record) -> Node:
     )
 
 
-def root_of(job: Record) -> Node:
+def root_of(job: Record) -> TreeNode:
     """Make the root of a job's trace from its row, for a job whose root span is past its retention."""
     ended = job["ended_at"]
     status = {"completed": "ok", "failed": "error", "cancelled": "unset"}.get(job["status"], "open")
-    return Node(
+    return TreeNode(
         span_id=ids.job_span(job["tenant"], job["job_id"]),
         parent=None,
         anchor=None,

@@ -17,7 +17,7 @@ DEPTH_MAX = 64
 
 
 @dataclass(slots=True)
-class Node:
+class TreeNode:
     """A span as it is stored, and what hangs under it."""
 
     span_id: str
@@ -34,10 +34,10 @@ class Node:
     events: Sequence[dict[str, Any]] = ()
     usage: dict[str, int] | None = None
     cost_usd: Decimal | None = None
-    children: list[Node] = field(default_factory=list)
+    children: list[TreeNode] = field(default_factory=list)
 
 
-def grow(nodes: Sequence[Node], root: Node) -> Node:
+def grow(nodes: Sequence[TreeNode], root: TreeNode) -> TreeNode:
     """Hang every node under `root`: under its parent, else under its anchor, else under the root itself."""
     by_id = {node.span_id: node for node in nodes}
     by_id[root.span_id] = root
@@ -49,20 +49,20 @@ def grow(nodes: Sequence[Node], root: Node) -> Node:
     return root
 
 
-def missing(nodes: Sequence[Node], root: Node) -> int:
+def missing(nodes: Sequence[TreeNode], root: TreeNode) -> int:
     """Count the spans that a grown tree shows to be absent: parents that are named, the registry's of tool calls."""
     ids = {root.span_id, *(node.span_id for node in nodes)}
     parents = {node.parent for node in nodes if node.parent is not None} - ids
     return len(parents) + sum(not node.children for node in nodes if _was_asked_for(node))
 
 
-def _was_asked_for(node: Node) -> bool:
+def _was_asked_for(node: TreeNode) -> bool:
     """Return whether the span is a tool call that the registry answered, and left a span of its own for."""
     # The executor's own tools have no effect: nobody else was asked.
     return node.service == "executor" and names.EFFECT in node.attributes and node.status == "ok"
 
 
-def _adopt_circles(by_id: dict[str, Node], root: Node) -> None:
+def _adopt_circles(by_id: dict[str, TreeNode], root: TreeNode) -> None:
     """Cut circles of spans that name each other as parents, and hang them under the root."""
     reached = _reached(root)
     for node in by_id.values():
@@ -75,7 +75,7 @@ def _adopt_circles(by_id: dict[str, Node], root: Node) -> None:
         reached |= _reached(node)
 
 
-def _reached(start: Node) -> set[str]:
+def _reached(start: TreeNode) -> set[str]:
     found: set[str] = set()
     waiting = [start]
     while waiting:
@@ -86,12 +86,12 @@ def _reached(start: Node) -> set[str]:
     return found
 
 
-def size(root: Node) -> int:
+def size(root: TreeNode) -> int:
     """Count the spans of a grown tree."""
     return len(_reached(root))
 
 
-def jobs_below(root: Node) -> set[str]:
+def jobs_below(root: TreeNode) -> set[str]:
     """Return the jobs whose spans are in a grown tree."""
     found: set[str] = set()
     waiting = [root]
@@ -103,20 +103,20 @@ def jobs_below(root: Node) -> set[str]:
     return found
 
 
-def first_of(nodes: Sequence[Node]) -> Node:
+def first_of(nodes: Sequence[TreeNode]) -> TreeNode:
     """Return the root of a trace that is no job's: its earliest span without a parent."""
     ids = {node.span_id for node in nodes}
     tops = [node for node in nodes if node.parent is None or node.parent not in ids]
     return min(tops or nodes, key=lambda node: (node.parent is not None, node.start))
 
 
-def shown(root: Node, trace_id: str) -> Span:
+def shown(root: TreeNode, trace_id: str) -> Span:
     """Return a grown tree as it is answered: each span names the parent it hangs under, children are oldest first."""
     # Validated in one go: for thousands of spans that takes half the time of making each for itself.
     return Span.model_validate(_shown(root, trace_id, parent=None, depth=0))
 
 
-def _shown(node: Node, trace_id: str, *, parent: str | None, depth: int) -> dict[str, Any]:
+def _shown(node: TreeNode, trace_id: str, *, parent: str | None, depth: int) -> dict[str, Any]:
     below = node.children
     if depth == DEPTH_MAX:
         below = [replace(child, children=[]) for child in _below(node)]
@@ -143,8 +143,8 @@ def _shown(node: Node, trace_id: str, *, parent: str | None, depth: int) -> dict
 _start = attrgetter("start")
 
 
-def _below(node: Node) -> list[Node]:
-    found: list[Node] = []
+def _below(node: TreeNode) -> list[TreeNode]:
+    found: list[TreeNode] = []
     waiting = list(node.children)
     while waiting:
         child = waiting.pop()

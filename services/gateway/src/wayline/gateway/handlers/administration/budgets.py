@@ -19,7 +19,7 @@ from wayline.contracts.budgets import (
     PutBudget,
 )
 from wayline.contracts.errors import NotFound
-from wayline.gateway.conditions import Condition, IfUnchanged, entity_tag
+from wayline.gateway.conditions import IfUnchanged, Precondition, entity_tag
 from wayline.gateway.handlers.shared.changing import changing, tagged
 from wayline.gateway.handlers.shared.deleting import was_there
 from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, GatewayDependency, Reader
@@ -81,7 +81,9 @@ async def delete_budget(
     return was_there(deleted, "budget", name)
 
 
-def _changing(gateway: Gateway, caller: Caller, name: str, condition: Condition) -> AbstractAsyncContextManager[None]:
+def _changing(
+    gateway: Gateway, caller: Caller, name: str, condition: Precondition
+) -> AbstractAsyncContextManager[None]:
     async def present() -> str:
         return _tag(await _budget(gateway, caller, name))
 

@@ -24,7 +24,7 @@ from wayline.contracts.models import (
     ProviderList,
     PutModel,
 )
-from wayline.gateway.conditions import Condition, IfUnchanged, entity_tag
+from wayline.gateway.conditions import IfUnchanged, Precondition, entity_tag
 from wayline.gateway.handlers.shared.changing import changing, tagged
 from wayline.gateway.handlers.shared.deleting import was_there
 from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, GatewayDependency, Reader
@@ -127,7 +127,9 @@ def _tag(card: ModelCard) -> str:
     return entity_tag(card.model_dump(mode="json", exclude={"prices"} if hourly else set()))
 
 
-def _changing(gateway: Gateway, caller: Caller, name: str, condition: Condition) -> AbstractAsyncContextManager[None]:
+def _changing(
+    gateway: Gateway, caller: Caller, name: str, condition: Precondition
+) -> AbstractAsyncContextManager[None]:
     async def present() -> str:
         return _tag(await _card(gateway, caller, name, fresh=True))
 

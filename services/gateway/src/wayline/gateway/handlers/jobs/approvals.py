@@ -11,7 +11,7 @@ from wayline.contracts.errors import NotFound
 from wayline.contracts.events import ApprovalRequested
 from wayline.contracts.jobs import TERMINAL, DecideApproval, JobView
 from wayline.contracts.traces import JobPage, ListJobs
-from wayline.gateway.errors import ArgumentsRefused, DecidedOtherwise, Ended, NotAsked
+from wayline.gateway.errors import ArgumentsRefused, DecidedOtherwise, JobEnded, NotAsked
 from wayline.gateway.handlers.shared.dependencies import Approver, Gateway, GatewayDependency, Reader
 from wayline.gateway.openapi import fails
 from wayline.gateway.parameters import Cursor, JobPath
@@ -127,7 +127,7 @@ async def _first_decision(
 async def _read_state(gateway: Gateway, tenant: str, job_id: str) -> tuple[Job, int]:
     """Return a job that has not ended, folded from its log, and up to where it has heard what it was told.
 
-    Raises NotFound or Ended.
+    Raises NotFound or JobEnded.
     """
     log = JobLog(gateway.bus, tenant, job_id)
     head = await log.last()
@@ -135,7 +135,7 @@ async def _read_state(gateway: Gateway, tenant: str, job_id: str) -> tuple[Job, 
     if not job.job_id and await gateway.submissions.queued(tenant, job_id) is None:
         raise NotFound("job", job_id)
     if job.life.status in TERMINAL:
-        raise Ended(job_id=job_id)
+        raise JobEnded(job_id=job_id)
     return job, head.signals_seen if head else 0
 
 

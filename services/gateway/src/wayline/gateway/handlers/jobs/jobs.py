@@ -15,7 +15,7 @@ from wayline.contracts import ids
 from wayline.contracts.errors import NotFound, Retry
 from wayline.contracts.jobs import Answer, Cancel, JobView, PlanJob, Planned, RaiseBudget, Signal, Status, SubmitJob
 from wayline.contracts.traces import JobPage, ListJobs
-from wayline.gateway.errors import DecidedOtherwise, Ended, NotWaiting
+from wayline.gateway.errors import DecidedOtherwise, JobEnded, NotWaiting
 from wayline.gateway.handlers.jobs.budget_limits import require_allowed
 from wayline.gateway.handlers.shared.dependencies import (
     Decider,
@@ -179,7 +179,7 @@ async def cancel_job(
     """Ask a job to stop. 202: the request is stored; the event `job.cancelled` follows when the job has stopped."""
     head = await find_log(gateway, caller.tenant, job_id)
     if head is not None and head.state == State.ENDED:
-        raise Ended(job_id=job_id)
+        raise JobEnded(job_id=job_id)
     await _signal(gateway, caller.tenant, job_id, Cancel(reason=body.reason if body else "", by=caller.name))
     return Signalled(job_id=job_id, signal="cancel", links=links(job_id))
 
@@ -196,7 +196,7 @@ async def answer_decision(
     head = await find_log(gateway, caller.tenant, job_id)
     job = await read_job(gateway, caller.tenant, job_id)
     if has_ended(job):
-        raise Ended(job_id=job_id)
+        raise JobEnded(job_id=job_id)
     waiting = job.waiting_for
     if head is None or waiting is None or waiting.why != "needs_decision" or waiting.wait_id != decision_id:
         raise NotWaiting(job_id=job_id, decision_id=decision_id)
@@ -216,7 +216,7 @@ async def change_budget(job_id: JobPath, body: BudgetBody, gateway: GatewayDepen
     """
     head = await find_log(gateway, caller.tenant, job_id)
     if head is not None and head.state == State.ENDED:
-        raise Ended(job_id=job_id)
+        raise JobEnded(job_id=job_id)
     await require_allowed(gateway, caller, job_id, head, body.budget_usd)
     await _signal(gateway, caller.tenant, job_id, RaiseBudget(budget_usd=body.budget_usd, by=caller.name))
     return Signalled(job_id=job_id, signal="budget", links=links(job_id))

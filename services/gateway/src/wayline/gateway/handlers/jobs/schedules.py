@@ -24,7 +24,7 @@ from wayline.contracts.schedules import (
     ScheduleDeleted,
     ScheduleList,
 )
-from wayline.gateway.conditions import Condition, IfUnchanged, entity_tag
+from wayline.gateway.conditions import IfUnchanged, Precondition, entity_tag
 from wayline.gateway.handlers.jobs.jobs import IdempotencyKey
 from wayline.gateway.handlers.shared.changing import ALWAYS, changing, tagged
 from wayline.gateway.handlers.shared.deleting import was_there
@@ -80,7 +80,7 @@ def _tag(schedule: Schedule) -> str:
 
 
 def _changing(
-    gateway: Gateway, caller: Caller, name: str, condition: Condition = ALWAYS
+    gateway: Gateway, caller: Caller, name: str, condition: Precondition = ALWAYS
 ) -> AbstractAsyncContextManager[None]:
     async def present() -> str:
         return _tag(await gateway.bus.ask(GetSchedule(tenant=caller.tenant, name=name, limit=0), Schedule))

@@ -23,7 +23,7 @@ from wayline.gateway.handlers.mcp import batches
 from wayline.gateway.handlers.mcp.call_ids import CallIds
 from wayline.gateway.handlers.mcp.cancel_request import cancel
 from wayline.gateway.handlers.mcp.client_session import SESSION_HEADER, new_session, session_of
-from wayline.gateway.handlers.mcp.session_exchange import Client, is_answer, pass_answer_on, serve_message
+from wayline.gateway.handlers.mcp.session_exchange import McpClient, is_answer, pass_answer_on, serve_message
 from wayline.gateway.handlers.mcp.subscriptions import Subscriptions
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.keys import Caller
@@ -69,7 +69,7 @@ class Exchanges:
             SCHEMA.set(await self._schema(caller, message.get("params")))
         handshake = new_session(message.get("params")) if method == "initialize" else None
         begun = CallIds.of_request(caller.tenant, session, message.get("id") if method else None)
-        client = Client(self._gateway.bus, caller.tenant, session, begun.digest if begun else None)
+        client = McpClient(self._gateway.bus, caller.tenant, session, begun.digest if begun else None)
         most = self._gateway.settings.body_max_bytes
         return _Exchange(self._server, client, body, handshake=handshake, most=most)
 
@@ -106,7 +106,9 @@ class Exchanges:
 class _Exchange(Response):
     """A response that the MCP library writes; nothing is kept between two of them."""
 
-    def __init__(self, server: Server[Any], client: Client, body: bytes, *, handshake: str | None, most: int) -> None:
+    def __init__(
+        self, server: Server[Any], client: McpClient, body: bytes, *, handshake: str | None, most: int
+    ) -> None:
         super().__init__()
         self._server = server
         self._client = client

@@ -52,7 +52,7 @@ _POSTED: Final[dict[str, Any]] = {
 }
 
 
-async def serve_message(server: Server[Any], client: Client, scope: Scope, receive: Receive, send: Send) -> None:
+async def serve_message(server: Server[Any], client: McpClient, scope: Scope, receive: Receive, send: Send) -> None:
     """Answer one message; a client with a session can be asked something meanwhile."""
     version = dict(scope["headers"]).get(MCP_PROTOCOL_VERSION_HEADER.encode(), b"").decode("latin-1")
     connection = Connection.from_envelope(version or DEFAULT_NEGOTIATED_VERSION, None, None)
@@ -78,7 +78,7 @@ async def serve_message(server: Server[Any], client: Client, scope: Scope, recei
 
 
 @dataclass(frozen=True)
-class Client:
+class McpClient:
     """The client that sent a message."""
 
     bus: Bus
@@ -97,7 +97,7 @@ class QuestionStream:
     """What a request writes to its client; a question is given an id by which its answer finds back."""
 
     def __init__(
-        self, client: Client, transport: StreamableHTTPServerTransport, written: WriteStream[SessionMessage]
+        self, client: McpClient, transport: StreamableHTTPServerTransport, written: WriteStream[SessionMessage]
     ) -> None:
         self._client = client
         self._transport = transport

@@ -8,11 +8,11 @@ from typing import TypeVar
 
 from fastapi import Response
 
-from wayline.gateway.conditions import Condition
+from wayline.gateway.conditions import Precondition
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.keys import Caller
 
-ALWAYS = Condition()
+ALWAYS = Precondition()
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ async def changing(
     kind: str,
     name: str,
     *,
-    condition: Condition = ALWAYS,
+    condition: Precondition = ALWAYS,
     present: Callable[[], Awaitable[str]] | None = None,
 ) -> AsyncIterator[None]:
     """Let nobody else change what is named meanwhile. Raises PreconditionFailed; `present` returns its tag of now."""

@@ -22,7 +22,7 @@ from wayline.contracts.agents import (
 from wayline.contracts.errors import NotFound, WaylineError
 from wayline.contracts.jobs import GetLatestRun, RunResult
 from wayline.contracts.tools import ListTools, ToolList
-from wayline.gateway.conditions import Condition, IfUnchanged, entity_tag
+from wayline.gateway.conditions import IfUnchanged, Precondition, entity_tag
 from wayline.gateway.handlers.shared.changing import ALWAYS, changing, tagged
 from wayline.gateway.handlers.shared.deleting import was_there
 from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, GatewayDependency, Reader, acting_as
@@ -111,7 +111,7 @@ async def put_agent(
 
 
 def _changing(
-    gateway: Gateway, caller: Caller, name: str, condition: Condition = ALWAYS
+    gateway: Gateway, caller: Caller, name: str, condition: Precondition = ALWAYS
 ) -> AbstractAsyncContextManager[None]:
     async def present() -> str:
         return _tag(await gateway.bus.ask(GetAgent(tenant=caller.tenant, name=name), Agent))

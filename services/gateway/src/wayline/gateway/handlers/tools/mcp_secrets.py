@@ -21,7 +21,7 @@ from wayline.contracts.tenant_secrets import (
     SecretView,
     require_value,
 )
-from wayline.gateway.conditions import Condition, IfUnchanged, entity_tag
+from wayline.gateway.conditions import IfUnchanged, Precondition, entity_tag
 from wayline.gateway.handlers.shared.changing import changing, tagged
 from wayline.gateway.handlers.shared.deleting import was_there
 from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, GatewayDependency, Operator, Reader
@@ -104,7 +104,9 @@ async def delete_secret(
     return was_there(deleted, "secret", name)
 
 
-def _changing(gateway: Gateway, caller: Caller, name: str, condition: Condition) -> AbstractAsyncContextManager[None]:
+def _changing(
+    gateway: Gateway, caller: Caller, name: str, condition: Precondition
+) -> AbstractAsyncContextManager[None]:
     async def present() -> str:
         return _tag(await _secret(gateway, caller, name))
 

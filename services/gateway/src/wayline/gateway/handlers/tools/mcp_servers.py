@@ -26,7 +26,7 @@ from wayline.contracts.mcp_servers import (
     TryServer,
 )
 from wayline.contracts.server_config import ServerConfig
-from wayline.gateway.conditions import Condition, IfUnchanged, entity_tag
+from wayline.gateway.conditions import IfUnchanged, Precondition, entity_tag
 from wayline.gateway.handlers.shared.changing import ALWAYS, changing, tagged
 from wayline.gateway.handlers.shared.deleting import was_there
 from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, GatewayDependency, Reader
@@ -79,7 +79,7 @@ IMPACT_WITHIN_S = 150.0
 """A server may be connected to first, and a month of calls compared."""
 
 
-class Approval(BaseModel):
+class DefinitionApproval(BaseModel):
     """Which definitions of a server are approved."""
 
     model_config = ConfigDict(extra="forbid")
@@ -137,7 +137,7 @@ def _tag(server: ServerView) -> str:
 
 
 def _changing(
-    gateway: Gateway, caller: Caller, name: str, condition: Condition = ALWAYS
+    gateway: Gateway, caller: Caller, name: str, condition: Precondition = ALWAYS
 ) -> AbstractAsyncContextManager[None]:
     async def present() -> str:
         return _tag(await gateway.bus.ask(GetServer(tenant=caller.tenant, name=name), ServerView))
@@ -237,7 +237,7 @@ async def disable_server(name: NamePath, gateway: GatewayDependency, caller: Adm
 
 @router.post("/servers/{name}/approve", responses=fails(404, 409))
 async def approve_definitions(
-    name: NamePath, approval: Approval, gateway: GatewayDependency, caller: Admin
+    name: NamePath, approval: DefinitionApproval, gateway: GatewayDependency, caller: Admin
 ) -> ServerView:
     """Approve changed definitions by their hashes, all or none; 409 where the server offers others by now."""
     request = ApproveDefinitions(tenant=caller.tenant, name=name, sha256=approval.sha256)

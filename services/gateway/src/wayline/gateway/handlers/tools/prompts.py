@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 from fastapi import APIRouter, Path, Response
 
 from wayline.contracts import ids
-from wayline.gateway.conditions import Condition, IfUnchanged, entity_tag
+from wayline.gateway.conditions import IfUnchanged, Precondition, entity_tag
 from wayline.gateway.handlers.shared.changing import changing, tagged
 from wayline.gateway.handlers.shared.deleting import was_there
 from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, GatewayDependency, Reader
@@ -66,7 +66,9 @@ async def delete_prompt(
     return was_there(deleted, "prompt", name)
 
 
-def _changing(gateway: Gateway, caller: Caller, name: str, condition: Condition) -> AbstractAsyncContextManager[None]:
+def _changing(
+    gateway: Gateway, caller: Caller, name: str, condition: Precondition
+) -> AbstractAsyncContextManager[None]:
     async def present() -> str:
         return _tag(await gateway.prompts.get(caller.tenant, name))
 

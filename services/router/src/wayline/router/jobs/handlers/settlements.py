@@ -11,7 +11,7 @@ from wayline.router.jobs.families import Families
 from wayline.router.jobs.result_table import ResultTable
 from wayline.router.money.budget_table import BudgetTable
 from wayline.router.routes.session_caches import SessionCaches
-from wayline.router.routes.usage import Usage
+from wayline.router.routes.usage import AgentUsage
 from wayline.router.sessions.turns import Turns
 from wayline.router.ticket_lanes import TicketLanes
 
@@ -24,7 +24,7 @@ class SettlementHandlers:
         bus: Bus,
         budgets: BudgetTable,
         *,
-        usage: Usage,
+        usage: AgentUsage,
         session_caches: SessionCaches,
         turns: Turns,
         families: Families,

@@ -5,7 +5,7 @@
 import asyncio
 import json
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -74,9 +74,27 @@ async def date_calculate(
     """Calculate with dates and times: add, compare, ends of months, weekdays, time zones, business days, holidays."""
     from mcp.server.mcpserver.exceptions import ToolError
 
-    given: dict[str, Any] = dict(locals())
-    given.pop("ToolError")
-    question = DateQuestion(**{name: value for name, value in given.items() if value is not None})
+    question = DateQuestion(
+        operation=operation,
+        date=date,
+        end_date=end_date,
+        timezone=timezone,
+        to_timezones=to_timezones or [],
+        years=years,
+        months=months,
+        weeks=weeks,
+        days=days,
+        business_days=business_days,
+        hours=hours,
+        minutes=minutes,
+        unit=unit,
+        offset=offset,
+        weekday=weekday,
+        nth=nth,
+        country=country,
+        region=region,
+        extra_holidays=extra_holidays or [],
+    )
     try:
         # On a thread: the first holidays of a country take a while to load, and many business days to count.
         found = await asyncio.to_thread(answer, question, now=datetime.now(UTC))
