@@ -49,6 +49,14 @@ async def test_a_page_is_passed_on_without_headers_of_the_proxy():
     assert not any(name.lower().startswith("proxy-") for name in seen.headers)
 
 
+async def test_a_host_named_in_a_header_is_not_passed_on():
+    async with website(page=Page("hello")) as site, browsing(site) as client:
+        await client.get(site.url("/page"), headers={"Host": "other.example"})
+
+    [seen] = site.seen
+    assert seen.headers["host"] == f"127.0.0.1:{site.port}"
+
+
 async def test_a_tunnel_reaches_an_allowed_host_and_no_other():
     async with website(page=Page("hello")) as site, website() as inside:
         policy = AddressPolicy.of([f"127.0.0.1:{site.port}"])

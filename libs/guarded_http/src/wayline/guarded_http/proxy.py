@@ -26,7 +26,8 @@ WAITING_MAX: Final = 64
 IDLE_S: Final = 30.0
 """How long a connection may be silent, where its user says nothing else."""
 _TUNNELLED: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
-_HOP_HEADERS: Final = (b"proxy-", b"connection:", b"keep-alive:")
+_OWN_HEADERS: Final = (b"host:", b"proxy-", b"connection:", b"keep-alive:")
+"""Not passed on of a request to a proxy: the host is the one that was checked, whatever the client calls it."""
 FAILURES = (httpcore2.NetworkError, httpcore2.TimeoutException, OSError, asyncio.IncompleteReadError)
 
 
@@ -167,8 +168,9 @@ def _target(head: bytes, policy: AddressPolicy) -> _Target:
     host = url.raw_host.decode("ascii")
     if method == "CONNECT":
         return _Target(host, port, b"")
-    kept = [line for line in rest.split(b"\r\n") if line and not line.lower().startswith(_HOP_HEADERS)]
-    lines = [b" ".join((method.encode(), url.raw_path, version.encode())), *kept, b"Connection: close", b"", b""]
+    kept = [line for line in rest.split(b"\r\n") if line and not line.lower().startswith(_OWN_HEADERS)]
+    first = b" ".join((method.encode(), url.raw_path, version.encode()))
+    lines = [first, b"Host: " + url.netloc, *kept, b"Connection: close", b"", b""]
     return _Target(host, port, b"\r\n".join(lines))
 
 
