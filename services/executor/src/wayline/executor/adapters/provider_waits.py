@@ -30,9 +30,10 @@ class ProviderWaits:
 
     def remember(self, model: str, ticket: RunJob) -> None:
         """Remember a job that has just parked, by the ticket that lets it go on."""
-        waiting = self._tickets[subject(model)]
-        if len(waiting) < REMEMBERED_MAX:
-            waiting[ticket.tenant, ticket.job] = ticket
+        waiting, job = self._tickets[subject(model)], (ticket.tenant, ticket.job)
+        # A job that has parked again has another ticket now.
+        if job in waiting or sum(map(len, self._tickets.values())) < REMEMBERED_MAX:
+            waiting[job] = ticket
 
     def wake(self, key: str) -> bool:
         """Begin to queue all jobs that wait for a model; return whether there is any."""
