@@ -13,7 +13,7 @@ from wayline.executor import app
 from wayline.executor.perform import run_program
 from wayline.executor.prompt.programs import code_of
 from wayline.router.settings import Settings as RouterSettings
-from wayline.sandbox import Limits, Sandbox
+from wayline.sandbox import Limits
 from wayline.simulator.chat_server import ChatServer, Say, turns
 from wayline.testkit import Platform, until
 from wayline.testkit.effects_server import EffectsServer
@@ -68,7 +68,7 @@ async def test_a_program_at_its_limit_is_stopped_and_its_model_told(
     limits: Limits,
     why: str,
 ):
-    monkeypatch.setattr(app, "Sandbox", partial(Sandbox, limits=limits))
+    monkeypatch.setattr(app, "ProgramLimits", lambda **_: limits)
     # What the calls take would be more than the limit; no turn between two of them is.
     effects.delay_ms = 400
     async with ChatServer(turns(program(code), Say(text="done"))) as chat:

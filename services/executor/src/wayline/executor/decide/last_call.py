@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from wayline.contracts.chat import NoteMessage
+from wayline.contracts.money import cost_sum
 from wayline.executor.decide import worst_case
 from wayline.journal import Job
 
@@ -16,8 +17,8 @@ LAST_SECONDS = 20.0
 """Of a job's time, what is kept for its answer."""
 LAST_SECONDS_SHARE = 0.2
 """The same of a job that has little time in all."""
-LAST_STEPS = 3
-"""Of a job's own budget, what is kept: so many times what a step has cost on average, because prompts grow."""
+LAST_CALLS = 2
+"""Of a job's own budget, what is kept: so many times what a call of its model has cost on average."""
 
 
 def last_turn(job: Job) -> NoteMessage | None:
@@ -48,7 +49,7 @@ def _is_out_of_time(job: Job) -> bool:
 
 def _is_out_of_money(job: Job) -> bool:
     """Return whether the job's own budget is enough for an answer, and hardly for more; a job that waits is raised."""
-    left, spent_usd = worst_case.own_left(job), job.money.spent_usd
-    if left is None or not spent_usd or worst_case.would_wait(job):
+    left, models_usd = worst_case.own_left(job), cost_sum([*job.money.costs.model.values()])
+    if left is None or not models_usd or worst_case.would_wait(job):
         return False
-    return left < LAST_STEPS * spent_usd / job.model.step
+    return left < LAST_CALLS * models_usd / job.model.step
