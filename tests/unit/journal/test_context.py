@@ -10,8 +10,8 @@ from wayline.contracts.chat import NoteMessage, ToolCall
 from wayline.contracts.tools import ToolDefinition, ToolError
 from wayline.contracts.working_context import Entity, WorkingContext
 from wayline.journal import Call, Job, evolve, fold
+from wayline.journal.calls import Tools
 from wayline.journal.folding.context import TOOLS_MAX
-from wayline.journal.state import Tools
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 TRACE = e.SpanRef(trace_id="0" * 32, span_id="0" * 16)

@@ -1,5 +1,6 @@
 """A job's event log on JetStream, and the state it folds to."""
 
+from wayline.journal.calls import Approval, Call, Tools
 from wayline.journal.costs import plus
 from wayline.journal.exporting import NotAnExport, export_job, pinned_end, read_export, read_exported_history
 from wayline.journal.failures import failure_fingerprint, fingerprint
@@ -41,8 +42,6 @@ from wayline.journal.repeats import Repeated
 from wayline.journal.sharing import Shared
 from wayline.journal.signal_counts import ALL_OF_TENANT, SIGNALS, signals_held
 from wayline.journal.state import (
-    Approval,
-    Call,
     Conversation,
     Job,
     Life,
@@ -50,7 +49,6 @@ from wayline.journal.state import (
     ModelTotals,
     Money,
     Routing,
-    Tools,
 )
 from wayline.journal.strangers import Words, stranger_of, words_of
 from wayline.journal.view import run_result, view

@@ -11,6 +11,7 @@ from typing import Any
 
 from wayline.contracts import events as e
 from wayline.contracts import ids
+from wayline.journal.calls import Call
 from wayline.journal.folding import (
     code,
     context,
@@ -23,7 +24,7 @@ from wayline.journal.folding import (
     session,
     tools,
 )
-from wayline.journal.state import Call, Changes, Job
+from wayline.journal.state import Changes, Job
 
 _TABLES: dict[str, dict[type[e.Event], Callable[[Job, Any], Changes]]] = {
     "life": life.CHANGES,

@@ -8,7 +8,8 @@ from typing import Any
 from wayline.contracts import events as e
 from wayline.contracts.chat import ToolCall
 from wayline.contracts.tools import RUN_CODE
-from wayline.journal.state import Call, Changes, Code, Job
+from wayline.journal.calls import Call, Code
+from wayline.journal.state import Changes, Job
 
 NO_PROGRAM = Code()
 

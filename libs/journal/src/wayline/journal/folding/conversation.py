@@ -9,8 +9,9 @@ from wayline.contracts import events as e
 from wayline.contracts.chat import AssistantMessage, ChatMessage, LoadedTools, ToolMessage, UserMessage
 from wayline.contracts.loaded_tools import LoadingMessage
 from wayline.contracts.tools import ToolDefinition
+from wayline.journal.calls import Call
 from wayline.journal.folding.tools import is_last
-from wayline.journal.state import Call, Changes, Job, density
+from wayline.journal.state import Changes, Job, density
 
 
 def _submitted(job: Job, event: e.JobSubmitted) -> Changes:

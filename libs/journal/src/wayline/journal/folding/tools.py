@@ -7,8 +7,9 @@ from typing import Any
 
 from wayline.contracts import events as e
 from wayline.contracts.tools import ToolDefinition
+from wayline.journal.calls import Approval, Call
 from wayline.journal.repeats import counted
-from wayline.journal.state import Approval, Call, Changes, Job
+from wayline.journal.state import Changes, Job
 from wayline.journal.strangers import stranger_of
 
 _MISREAD = frozenset({"unknown_tool", "invalid_arguments"})
