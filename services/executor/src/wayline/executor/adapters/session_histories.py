@@ -28,6 +28,11 @@ from wayline.journal import (
 
 log = structlog.get_logger()
 
+
+class NotEnded(Exception):
+    """One of the jobs before in a session has not ended."""
+
+
 Key = tuple[str, str, int, bool]
 
 
@@ -70,9 +75,12 @@ class SessionHistories:
     async def turn_has_come(self, tenant: str, after: str) -> bool:
         """Return whether every job of a session up to `after` has ended, as far as their logs are there."""
         try:
-            return await self._last_speaker(tenant, after) is not _RUNNING
+            await self._last_speaker(tenant, after)
+        except NotEnded:
+            return False
         except HistoryLost:
             return True
+        return True
 
     async def result(self, job: Job, of: str, step: int, call: str) -> WholeResult | None:
         """Return the whole result of a tool call of an earlier job; None: it is in no job of this history.
@@ -119,21 +127,18 @@ class SessionHistories:
         tail: Job | None = None
         try:
             tail = await self._last_speaker(job.tenant, after)
-            if tail is _RUNNING:
-                return None
             if tail is None:
                 return Continuation({})
             history = await self._handed_on(tail)
+        except NotEnded:
+            return None
         except HistoryLost as error:
             return Continuation({"lost": str(error), **(carried(tail) if tail is not None else {})})
         pinned = continues(job, tail, history)
         return Continuation(pinned, as_sent(history, is_unbound=pinned["unbound"]))
 
     async def _last_speaker(self, tenant: str, after: str) -> Job | None:
-        """Return the last job before that called a model, _RUNNING where one of those since has not ended.
-
-        None: none did. Raises HistoryLost.
-        """
+        """Return the last job before that called a model; None: none did. Raises NotEnded and HistoryLost."""
         job_id: str | None = after
         for _ in range(CHAIN_MAX):
             if job_id is None:
@@ -143,7 +148,7 @@ class SessionHistories:
             if head is None:
                 raise HistoryLost(f"the log of job {job_id} is gone")
             if head.state is not State.ENDED:
-                return _RUNNING
+                raise NotEnded
             job = await folded(jobs, head)
             if job.model.asked is not None:
                 return job
@@ -189,7 +194,3 @@ class SessionHistories:
 
 def _key(tenant: str, end: HistoryEnd) -> Key:
     return tenant, end.job_id, end.seq, end.without_refused
-
-
-_RUNNING = Job(job_id="running")
-"""Stands for a job that has not ended."""
