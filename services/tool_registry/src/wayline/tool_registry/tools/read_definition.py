@@ -9,6 +9,8 @@ from wayline.tool_registry.tools.visible_text import without_hidden
 
 DESCRIPTION_MAX_CHARS = 4_000
 """Of a tool's description, and of each text in its schema."""
+READ_MAX_CHARS = 16 * DESCRIPTION_MAX_CHARS
+"""Of a longer text no more is looked at, however few of its characters can be seen."""
 CUT = " […]"
 TEXTS = frozenset({"description", "title", "$comment"})
 """Keywords of a schema that are words for its reader, and decide nothing."""
@@ -20,8 +22,11 @@ VALUES = frozenset({"const", "enum", "default", "examples"})
 
 def read_description(text: str | None) -> str:
     """Return a description as a model is given it."""
-    seen = without_hidden(text or "")
-    return seen if len(seen) <= DESCRIPTION_MAX_CHARS else seen[: DESCRIPTION_MAX_CHARS - len(CUT)] + CUT
+    whole = text or ""
+    seen = without_hidden(whole[:READ_MAX_CHARS])
+    if len(seen) <= DESCRIPTION_MAX_CHARS and len(whole) <= READ_MAX_CHARS:
+        return seen
+    return seen[: DESCRIPTION_MAX_CHARS - len(CUT)] + CUT
 
 
 def read_schema(schema: Mapping[str, Any]) -> dict[str, Any]:

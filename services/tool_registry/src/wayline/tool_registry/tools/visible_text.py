@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable
+from functools import cache
 
 KEPT = frozenset("\n\t ")
 UNSEEN_CATEGORIES = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
@@ -24,18 +26,36 @@ PLAIN = {"Zs": " ", "Zl": "\n", "Zp": "\n"}
 SHORT_MAX = 0xFFFF
 
 
+class _Instead(dict[int, str]):
+    """What stands for each character, found out when it is met for the first time: a text may have millions."""
+
+    def __init__(self, of_hidden: Callable[[str], str]) -> None:
+        self._of_hidden = of_hidden
+
+    def __missing__(self, point: int) -> str:
+        char = chr(point)
+        self[point] = instead = char if _is_seen(char) else self._of_hidden(char)
+        return instead
+
+
 def visible(text: str) -> str:
     """Return a text with each character that cannot be seen as `\\u202e`; line ends and tabs stay."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(char if _is_seen(char) else _escaped(ord(char)) for char in text)
+    return text if text.isascii() and text.isprintable() else text.translate(_escapes())
 
 
 def without_hidden(text: str) -> str:
     """Return a text without the characters that cannot be seen; a space or line end of another kind is a plain one."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(char if _is_seen(char) else PLAIN.get(unicodedata.category(char), "") for char in text)
+    return text if text.isascii() and text.isprintable() else text.translate(_plain())
+
+
+@cache
+def _escapes() -> _Instead:
+    return _Instead(lambda char: _escaped(ord(char)))
+
+
+@cache
+def _plain() -> _Instead:
+    return _Instead(lambda char: PLAIN.get(unicodedata.category(char), ""))
 
 
 def _is_seen(char: str) -> bool:
