@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from mcp import Client
 from mcp.server import MCPServer
+from mcp.server.lowlevel import Server
 from mcp_types import (
     Annotations,
     AudioContent,
@@ -15,9 +16,11 @@ from mcp_types import (
     CallToolResult,
     EmbeddedResource,
     ImageContent,
+    ListToolsResult,
     ResourceLink,
     TextContent,
     TextResourceContents,
+    Tool,
     ToolAnnotations,
 )
 from pydantic import BaseModel
@@ -132,3 +135,37 @@ async def structured_content_stays_and_fits_its_schema(client: Client, most: int
     assert [one["id"] for one in found.structured_content["orders"]] == [
         9400111899223197428490 + n for n in range(most)
     ]
+
+
+COUNTS = {"type": "array", "items": {"type": "integer"}}
+
+
+def counter() -> Server[Any]:
+    """Return a server whose structured content is no object, as the newest protocol allows."""
+
+    async def tools(_: Any, __: Any) -> ListToolsResult:
+        schemas = {"count": COUNTS, "odd": {"type": "object", "required": "all"}}
+        takes = {"type": "object"}
+        return ListToolsResult(tools=[Tool(name=n, input_schema=takes, output_schema=s) for n, s in schemas.items()])
+
+    async def call(_: Any, __: Any) -> CallToolResult:
+        return CallToolResult(content=[BLOCKS["text"]], structured_content=[1, 2])
+
+    return Server("counter", on_list_tools=tools, on_call_tool=call)
+
+
+async def test_structured_content_that_is_no_object_reaches_clients_of_every_protocol(platform: Platform):
+    async with serving(counter()) as url:
+        door = await open_door(platform, registry=with_tools({"name": "counter", "url": url}))
+        await until_listed(platform, "counter__count")
+        seen = [await counted(door, mode) for mode in ("auto", "legacy")]
+
+    assert seen == [(COUNTS, [1, 2]), (None, {"result": [1, 2]})]
+
+
+async def counted(door: Any, mode: str) -> tuple[Any, Any]:
+    async with door.client(await door.key(), mode=mode) as client:
+        [count] = [tool for tool in (await client.list_tools()).tools if tool.name == "counter__count"]
+        result = await client.call_tool("counter__count", {})
+    assert (result.content, result.is_error) == ([BLOCKS["text"]], False)
+    return count.output_schema, result.structured_content

@@ -62,7 +62,7 @@ class ToolCalls:
                         await self._gateway.bus.send(CancelTool(tenant=asked.tenant, key=asked.key))
                 raise
             if reply.input is None or not questions.possible or made.number == CALLS_MAX:
-                return result_of(reply, tool, has_output_schema=has_output_schema)
+                return result_of(reply, tool, has_output_schema=has_output_schema, objects_only=request.objects_only)
             if questions.end_the_call:
                 return questions.as_result(reply.input, made)
             made = ToolRound(made.number + 1, await self._answer(questions, reply.input, request.caller))

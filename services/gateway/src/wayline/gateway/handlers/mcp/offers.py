@@ -14,6 +14,7 @@ from wayline.chassis.concurrency.single_flight import SingleFlight
 from wayline.contracts.agents import Agent, AgentList, ListAgents
 from wayline.contracts.tool_details import ToolDetails
 from wayline.contracts.tools import BUILTIN, RUN_AGENT, Effect, ListTools, ToolDefinition, ToolList
+from wayline.gateway.handlers.mcp.requests import McpRequest
 from wayline.gateway.handlers.mcp.results import EFFECT, UNTRUSTED
 from wayline.gateway.handlers.mcp.run_agent import JOB_OUTCOME, WAIT_FOR_JOB, RunAgent, WaitForJob
 from wayline.gateway.keys import Caller
@@ -55,11 +56,11 @@ class Offers:
         self._tools = Listing[ToolList](lambda tenant: bus.ask(ListTools(tenant=tenant, details=True), ToolList))
         self._agents = Listing[AgentList](lambda tenant: bus.ask(ListAgents(tenant=tenant), AgentList))
 
-    async def listed(self, caller: Caller) -> list[Tool]:
+    async def listed(self, caller: Caller, *, objects_only: bool = False) -> list[Tool]:
         """List the tools that a key may use, sorted by name."""
         there = await self._tools.of(caller.tenant)
         offered = [
-            _tool(tool, there.details.get(tool.name))
+            _tool(tool, there.details.get(tool.name), objects_only=objects_only)
             for tool in there.tools
             if is_offered(tool, caller) and not needs_approval(tool)
         ]
@@ -73,10 +74,10 @@ class Offers:
         tools = (await self._tools.of(caller.tenant)).tools
         return next((tool for tool in tools if tool.name == name and is_offered(tool, caller)), None)
 
-    async def has_output_schema(self, caller: Caller, name: str) -> bool:
-        """Return whether clients are told what the structured content of a tool's results looks like."""
-        details = (await self._tools.of(caller.tenant)).details.get(name)
-        return details is not None and details.output_schema is not None
+    async def has_output_schema(self, request: McpRequest, name: str) -> bool:
+        """Return whether a client is told what the structured content of a tool's results looks like."""
+        details = (await self._tools.of(request.caller.tenant)).details.get(name)
+        return details is not None and _output_schema(details, objects_only=request.objects_only) is not None
 
     async def withholds(self, caller: Caller, agent: str) -> bool:
         """Return whether an agent is one that MCP clients may not run."""
@@ -106,7 +107,7 @@ def needs_approval(tool: ToolDefinition) -> bool:
     return tool.ask == "always" or (tool.ask == "writes" and tool.effect is not Effect.READ)
 
 
-def _tool(tool: ToolDefinition, details: ToolDetails | None) -> Tool:
+def _tool(tool: ToolDefinition, details: ToolDetails | None, *, objects_only: bool) -> Tool:
     reads = tool.effect is Effect.READ
     details = details or ToolDetails()
     meta: dict[str, Any] = {**details.meta, EFFECT: tool.effect.value}
@@ -117,7 +118,7 @@ def _tool(tool: ToolDefinition, details: ToolDetails | None) -> Tool:
         title=details.title or None,
         description=tool.description,
         input_schema={"type": "object", **tool.input_schema},
-        output_schema=details.output_schema,
+        output_schema=_output_schema(details, objects_only=objects_only),
         annotations=ToolAnnotations(
             read_only_hint=reads,
             idempotent_hint=None if reads else tool.effect is not Effect.ONCE,
@@ -125,6 +126,25 @@ def _tool(tool: ToolDefinition, details: ToolDetails | None) -> Tool:
             open_world_hint=details.open_world,
         ),
         _meta=meta,
+    )
+
+
+def _output_schema(details: ToolDetails, *, objects_only: bool) -> dict[str, Any] | None:
+    """Return the schema of a tool's structured content; None: none that this client's protocol has room for."""
+    schema = details.output_schema
+    if schema is None or not isinstance(schema.get("$schema", ""), str) or (objects_only and not _is_object(schema)):
+        return None
+    return schema
+
+
+def _is_object(schema: Mapping[str, Any]) -> bool:
+    properties, required = schema.get("properties", {}), schema.get("required", [])
+    return (
+        schema.get("type") == "object"
+        and isinstance(properties, dict)
+        and all(isinstance(one, dict | bool) for one in properties.values())
+        and isinstance(required, list)
+        and all(isinstance(one, str) for one in required)
     )
 
 

@@ -44,6 +44,8 @@ class McpRequest:
     """Whom the request is for, where it says so."""
     closes_to_cancel: bool
     """A client without a session cancels a request by closing its answer; one with a session says so."""
+    objects_only: bool
+    """Its protocol has only objects as structured content: with anything else, a whole list of tools cannot be sent."""
 
     def require(self, scope: Scope, *, to: str) -> None:
         """Raise Forbidden unless the key has a scope."""

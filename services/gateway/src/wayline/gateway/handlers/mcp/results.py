@@ -35,8 +35,13 @@ def failure(message: str, *, code: str, **meta: Any) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=message)], is_error=True, _meta={ERROR: code, **meta})
 
 
-def result_of(reply: ToolReply, tool: ToolDefinition, *, has_output_schema: bool = False) -> CallToolResult:
-    """Return the registry's reply as the result of a tool: as its server gave it, where that is known."""
+def result_of(
+    reply: ToolReply, tool: ToolDefinition, *, has_output_schema: bool = False, objects_only: bool = False
+) -> CallToolResult:
+    """Return the registry's reply as the result of a tool: as its server gave it, where that is known.
+
+    With `objects_only` structured content that is no object is wrapped in one.
+    """
     meta: dict[str, Any] = {**(reply.whole.meta if reply.whole else {}), EFFECT: reply.effect.value}
     if tool.untrusted or reply.strangers:
         meta[UNTRUSTED] = True
@@ -54,7 +59,7 @@ def result_of(reply: ToolReply, tool: ToolDefinition, *, has_output_schema: bool
             message += f". Its question was cancelled, and it ended with: {reply.input.after_cancel!r}"
         return failure(message, code="needs_input", **meta)
     if reply.error is not None and reply.whole is not None and reply.whole.blocks:
-        return _as_given(reply.whole, is_error=True, meta={ERROR: reply.error.code, **meta})
+        return _as_given(reply.whole, is_error=True, meta={ERROR: reply.error.code, **meta}, objects_only=objects_only)
     if reply.error is not None:
         return failure(reply.error.message, code=reply.error.code, **meta)
     if reply.citations:
@@ -62,7 +67,8 @@ def result_of(reply: ToolReply, tool: ToolDefinition, *, has_output_schema: bool
     if reply.whole is not None:
         # To a client that was told what a result looks like, one without that is an error of the protocol.
         untyped = has_output_schema and reply.whole.structured is None
-        return _as_given(reply.whole, is_error=untyped, meta={**meta, **({ERROR: UNTYPED} if untyped else {})})
+        meta |= {ERROR: UNTYPED} if untyped else {}
+        return _as_given(reply.whole, is_error=untyped, meta=meta, objects_only=objects_only)
     content: list[ContentBlock] = [TextContent(type="text", text=reply.content)]
     content += [
         ImageContent(type="image", data=image.content_base64, mime_type=image.media_type)
@@ -72,8 +78,11 @@ def result_of(reply: ToolReply, tool: ToolDefinition, *, has_output_schema: bool
     return CallToolResult(content=content, _meta=meta)
 
 
-def _as_given(whole: WholeResult, *, is_error: bool, meta: dict[str, Any]) -> CallToolResult:
+def _as_given(whole: WholeResult, *, is_error: bool, meta: dict[str, Any], objects_only: bool) -> CallToolResult:
     result: dict[str, Any] = {"content": whole.blocks, "isError": is_error, "_meta": meta}
     if whole.structured is not None:
-        result["structuredContent"] = from_json(whole.structured)
+        structured = from_json(whole.structured)
+        result["structuredContent"] = (
+            {"result": structured} if objects_only and not isinstance(structured, dict) else structured
+        )
     return CallToolResult.model_validate(result, by_name=False)

@@ -29,6 +29,7 @@ from mcp_types import (
     ReadResourceRequestParams,
     ReadResourceResult,
 )
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from opentelemetry import trace
 
 from wayline.contracts.errors import Bug, Retry, WaylineError
@@ -104,7 +105,7 @@ class Methods:
     async def list_tools(self, ctx: ServerRequestContext[Any], _: PaginatedRequestParams | None) -> ListToolsResult:
         """List the tools that the key may use."""
         request = as_request(ctx)
-        return ListToolsResult(tools=await self._offers.listed(request.caller))
+        return ListToolsResult(tools=await self._offers.listed(request.caller, objects_only=request.objects_only))
 
     async def call_tool(
         self, ctx: ServerRequestContext[Any], params: CallToolRequestParams
@@ -122,7 +123,7 @@ class Methods:
                 raise MCPError(
                     INVALID_PARAMS, f"no tool is called {params.name!r} here: tools/list names those there are"
                 )
-            typed = await self._offers.has_output_schema(request.caller, params.name)
+            typed = await self._offers.has_output_schema(request, params.name)
             return await self._tools.call(request, offer, params, has_output_schema=typed)
         except WaylineError as error:
             if isinstance(error, Bug):
@@ -210,6 +211,7 @@ def as_request(ctx: ServerRequestContext[Any]) -> McpRequest:
         traced_from=http.state.caller,
         user_id=user_id,
         closes_to_cancel=by_request is None,
+        objects_only=ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS,
     )
 
 
