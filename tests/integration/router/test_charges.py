@@ -3,6 +3,8 @@
 from datetime import timedelta
 from decimal import Decimal
 
+import pytest
+
 from wayline.contracts.budgets import ChargeBudgets, HoldCharge
 from wayline.router.money.lost_charges import LOST_AFTER_S
 
@@ -49,3 +51,24 @@ async def test_a_charge_that_was_refused_may_be_asked_for_again(office: Office, 
     assert not await hold(office, "tool/order", "0.02")
     await office.put("cap", "0.05")
     assert await hold(office, "tool/order", "0.02")
+
+
+async def test_a_lost_charge_that_cannot_be_settled_holds_up_no_other(
+    office: Office, clock: Clock, monkeypatch: pytest.MonkeyPatch
+):
+    await office.put("cap", "1.00")
+    for charge_id, usd in (("tool/bad", "0.02"), ("tool/good", "0.03")):
+        assert await hold(office, charge_id, usd)
+    settle = office.budgets.settle
+
+    async def unless_bad(tenant: str, job_id: str, *usd: Decimal | None) -> bool:
+        if job_id == "tool/bad":
+            raise ZeroDivisionError("a defect")
+        return await settle(tenant, job_id, *usd)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(office.budgets, "settle", unless_bad)
+    clock.at = LATER
+    await settle_lost(office)
+
+    cap = await office.budget("cap")
+    assert (cap.unsettled_usd, cap.reserved_usd) == (USD("0.03"), USD("0.02"))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from wayline.chassis import Bus, Periodic
+from wayline.chassis.concurrency.each_alone import each_alone
 from wayline.contracts.budgets import ChargeBudgets, Extended, HoldCharge, Settled
 from wayline.contracts.events import Bounds
 from wayline.contracts.money import cost_sum
@@ -45,12 +46,21 @@ class Payments:
         return None if self.price.free else TenantAccount(self, tenant, holds=holds)
 
     async def report(self) -> int:
-        """Report calls that have ended to tracing and to the router, and forget them; returns how many there were."""
+        """Report calls that have ended to tracing and to the router, and forget them; returns how many were reported.
+
+        What cannot be reported of one tenant is left for later, and holds up no other's.
+        """
         async with self.store.system() as conn:
             rows = await conn.fetch(self.store.sql.embeddings_to_report, OPEN_MAX_S, SPENDINGS_MAX)
-        for tenant, calls in groupby(rows, key=lambda row: row["tenant"]):
-            await self._report(tenant, list(calls))
-        return len(rows)
+        reported: list[int] = []
+
+        async def report(calls: list[Record]) -> None:
+            await self._report(calls[0]["tenant"], calls)
+            reported.append(len(calls))
+
+        of_tenants = [list(calls) for _, calls in groupby(rows, key=lambda row: row["tenant"])]
+        await each_alone("report of embedding costs", of_tenants, report)
+        return sum(reported)
 
     async def _report(self, tenant: str, calls: list[Record]) -> None:
         # Both know a call by its id, so that saying one again changes nothing.

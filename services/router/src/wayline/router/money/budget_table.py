@@ -13,6 +13,7 @@ from decimal import Decimal
 
 import asyncpg
 
+from wayline.chassis.concurrency.each_alone import each_alone
 from wayline.contracts.budgets import Budget, BudgetConfig, Extended
 from wayline.contracts.errors import Reject
 from wayline.router.tenants.settings_in_force import read_settings
@@ -82,8 +83,12 @@ class BudgetTable:
         async with self._store.system() as conn:
             await conn.execute(sql.forget_refused_charges, moment, after_s)
             lost = await conn.fetch(sql.lost_charges, moment, after_s, at_most)
-        for row in lost:
+
+        async def settle(row: Record) -> None:
             await self.settle(row["tenant"], row["charge_id"], Decimal(0), row["reserved_usd"])
+
+        # One that cannot be settled stays among them: it holds money, and must not hold up the others.
+        await each_alone("lost charge", lost, settle)
         return len(lost)
 
     async def put_charge(self, tenant: str, charge_id: str) -> None:

@@ -7,6 +7,7 @@ import time
 import structlog
 
 from wayline.chassis import Bus, Periodic
+from wayline.chassis.concurrency.each_alone import each_alone
 from wayline.journal import ALL_OF_TENANT, SIGNALS, JobLog, State, signals_held
 from wayline.telemetry import metrics
 
@@ -55,9 +56,10 @@ class SignalShare:
             # All of them together are fewer than one may have.
             self._heard.clear()
             return
-        for tenant in list(self._heard)[:TENANTS_LOOKED_AT]:
+        tenants = list(self._heard)[:TENANTS_LOOKED_AT]
+        for tenant in tenants:
             del self._heard[tenant]
-            await self._hold_to_share(tenant)
+        await each_alone("share of signals", tenants, self._hold_to_share)
 
     async def _hold_to_share(self, tenant: str) -> None:
         counts = await signals_held(self._bus, tenant)
