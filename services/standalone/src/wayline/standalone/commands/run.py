@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -171,6 +173,8 @@ def _run(body: dict[str, Any], files: list[Path], *, wait: bool, as_json: bool) 
     """Submit a job, follow it to its end and print that."""
 
     async def work(client: Client) -> dict[str, Any]:
+        for warning in await unknown_tools(client, body["options"].get("tools") or ()):
+            progress_console().print(warning, markup=False)
         job = await client.submit(await _with_files(client, body, files))
         if not wait:
             return job
@@ -179,6 +183,23 @@ def _run(body: dict[str, Any], files: list[Path], *, wait: bool, as_json: bool) 
         return await _show(client, job["job_id"])
 
     _print_end(conversation(work, as_json=as_json), as_json=as_json)
+
+
+async def unknown_tools(client: Client, patterns: Iterable[str]) -> list[str]:
+    """Return a warning for each `--tool` that names no tool now: the job goes on without it."""
+    wanted = list(patterns)
+    if not wanted:
+        return []
+    from wayline.contracts.nearest import nearest_names
+
+    listed = await client.whole("/v1/tools", "tools")
+    names = [tool["name"] for tool in listed["tools"]]
+    unknown = [pattern for pattern in wanted if not any(fnmatchcase(name, pattern) for name in names)]
+    meant = {pattern: next(iter(nearest_names(pattern.rstrip("*"), names)), None) for pattern in unknown}
+    return [
+        f"there is no tool {pattern!r} now{f'; the nearest is {near}' if near else ''} (`wayline tools list`)"
+        for pattern, near in meant.items()
+    ]
 
 
 async def _with_files(client: Client, body: dict[str, Any], files: list[Path]) -> dict[str, Any]:
