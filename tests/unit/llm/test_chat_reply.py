@@ -7,6 +7,9 @@ from wayline.contracts.chat import AssistantMessage, ToolCall, Verbatim
 from wayline.contracts.money import Usage
 from wayline.llm import Finished, ModelError
 from wayline.llm.openai_chat import Reply
+from wayline.llm.openai_chat import reply as chat_reply
+from wayline.llm.openai_chat.reply import LINES_MAX
+from wayline.llm.transport.server_sent_events import json_object
 
 USAGE = {"prompt_tokens": 9, "completion_tokens": 2}
 
@@ -312,6 +315,19 @@ def test_a_chunk_may_stand_in_several_lines_of_data():
     chunk = orjson.dumps({"choices": [{"index": 0, "delta": {"content": "a"}}]}, option=orjson.OPT_INDENT_2)
 
     assert "".join(reply.take_line(b"data: " + line) for line in chunk.split(b"\n")) == "a"
+
+
+@pytest.mark.parametrize(("line", "read"), [(b'data: "a",', 0), (b"data: }", LINES_MAX)])
+def test_a_chunk_in_endless_lines_is_given_up(monkeypatch: pytest.MonkeyPatch, line: bytes, read: int):
+    tried: list[bytes] = []
+    monkeypatch.setattr(chat_reply, "json_object", lambda data: tried.append(data) or json_object(data))
+    answer = Reply()
+    answer.take_line(b'data: {"a": [')
+
+    with pytest.raises(ModelError):
+        for _ in range(2 * LINES_MAX):
+            answer.take_line(line)
+    assert len(tried) == read
 
 
 def test_usage_that_becomes_unreadable_is_unknown_in_the_end():

@@ -15,13 +15,14 @@ from wayline.llm.model import Finished, ModelError, StopReason
 from wayline.llm.refusals import told
 from wayline.llm.stops import UNSAID, stop_reason
 from wayline.llm.transport import provider_errors
-from wayline.llm.transport.server_sent_events import broken, json_object
+from wayline.llm.transport.server_sent_events import begins_object, broken, json_object
 from wayline.llm.usage import from_chat, plausible
 
 THINKING = ("reasoning_content", "reasoning")
 """Where endpoints put what may be read of a model's thinking; none is in the standard."""
-LINES_MAX_BYTES = 1024 * 1024
-"""Of an object that is told in several lines: each line reads it anew."""
+LINES_MAX_BYTES = 256 * 1024
+LINES_MAX = 1_000
+"""Of an object that is told in several lines: each that may be its last reads it anew."""
 _OUR_CALL_FIELDS = frozenset({"index", "id", "type", "function"})
 
 
@@ -34,6 +35,7 @@ class Reply:
         "_calls",
         "_counted",
         "_filters",
+        "_lines",
         "_pending",
         "_refusal",
         "_stop",
@@ -53,6 +55,8 @@ class Reply:
         """The usage that it told last, as it came."""
         self._pending = b""
         """An object that goes on in the next line."""
+        self._lines = 0
+        """Of it."""
         self._begun = False
         """A choice has come, though it may be empty."""
         self._text: list[str] = []
@@ -87,14 +91,16 @@ class Reply:
         if self._pending:
             data = self._pending + b"\n" + data
         try:
+            if begins_object(data) and not data.endswith(b"}"):
+                raise broken(data)
             chunk = json_object(data)
         except ModelError:
-            if len(data) > LINES_MAX_BYTES:
-                raise
             # An event may have its data in several lines.
-            self._pending = data
+            self._pending, self._lines = data, self._lines + 1
+            if len(data) > LINES_MAX_BYTES or self._lines > LINES_MAX:
+                raise
             return ""
-        self._pending = b""
+        self._pending, self._lines = b"", 0
         return self.take(chunk) if chunk else ""
 
     def take(self, chunk: dict[str, Any]) -> str:
