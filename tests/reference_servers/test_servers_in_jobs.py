@@ -51,7 +51,9 @@ async def use(platform: Platform, name: str, config: dict[str, Any], known: Refe
         executor=ExecutorSettings.model_validate(at),
         tool_registry=RegistrySettings.model_validate(
             {
-                **{"keys": KEYS, "commands": [node(), of_python("")[0]], "server_allowed_hosts": ["127.0.0.1:*"]},
+                "keys": KEYS,
+                "commands": [{"command": node(), "env": ["MEMORY_FILE_PATH"]}, of_python("")[0]],
+                "server_allowed_hosts": ["127.0.0.1:*"],
                 # They write to a directory of the test's.
                 "programs": "unconfined",
             }
