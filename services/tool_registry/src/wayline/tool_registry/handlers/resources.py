@@ -143,4 +143,4 @@ def _about(one: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text(one: dict[str, Any], field: str) -> str:
-    return visible(one.get(field, ""))[:TEXT_CHARS]
+    return visible(one.get(field, "")[:TEXT_CHARS])[:TEXT_CHARS]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wayline.contracts.tool_details import ToolDetails
 from wayline.tool_registry.tools.read_definition import read_schema
-from wayline.tool_registry.tools.visible_text import without_hidden
+from wayline.tool_registry.tools.visible_text import one_line
 
 if TYPE_CHECKING:
     from wayline.tool_registry.tools.arguments import Arguments
@@ -31,7 +31,7 @@ def tool_details(offered: ListedTool, arguments: Arguments, *, trusted: bool) ->
     hints = offered.annotations
     title = offered.title or (hints.title if hints is not None else None)
     details = ToolDetails(
-        title=" ".join(without_hidden(title or "").split())[:TITLE_MAX_CHARS],
+        title=one_line(title or "", at_most=TITLE_MAX_CHARS),
         output_schema=output_schema(offered.output_schema, arguments),
         destructive=_careful(hints.destructive_hint if hints else None, trusted=trusted),
         open_world=_careful(hints.open_world_hint if hints else None, trusted=trusted),

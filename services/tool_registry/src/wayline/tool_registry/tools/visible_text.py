@@ -24,6 +24,10 @@ UNSEEN_RANGES = (
 PLAIN = {"Zs": " ", "Zl": "\n", "Zp": "\n"}
 """What a model reads in place of a character of a category; the others are left out."""
 SHORT_MAX = 0xFFFF
+KNOWN_MAX = 16_384
+"""Characters of which is remembered what stands for them: more than nearly any text has."""
+LINE_READ_SHARE = 16
+"""How many times as much of a text is looked at as a line of it may have."""
 
 
 class _Instead(dict[int, str]):
@@ -33,6 +37,9 @@ class _Instead(dict[int, str]):
         self._of_hidden = of_hidden
 
     def __missing__(self, point: int) -> str:
+        if len(self) >= KNOWN_MAX:
+            # A server may send all million that there are.
+            self.clear()
         char = chr(point)
         self[point] = instead = char if _is_seen(char) else self._of_hidden(char)
         return instead
@@ -46,6 +53,11 @@ def visible(text: str) -> str:
 def without_hidden(text: str) -> str:
     """Return a text without the characters that cannot be seen; a space or line end of another kind is a plain one."""
     return text if text.isascii() and text.isprintable() else text.translate(_plain())
+
+
+def one_line(text: str, *, at_most: int) -> str:
+    """Return the beginning of a text as one line without the characters that cannot be seen."""
+    return " ".join(without_hidden(text[: LINE_READ_SHARE * at_most]).split())[:at_most]
 
 
 @cache

@@ -12,7 +12,7 @@ from wayline.contracts.tools import PROGRESS_MAX_CHARS, ToolProgress
 from wayline.tool_registry.adapters.connection.questions import is_of_question
 from wayline.tool_registry.calls.answers import fitted_result
 from wayline.tool_registry.tools.tool_servers import TellProgress, ToolRequest
-from wayline.tool_registry.tools.visible_text import without_hidden
+from wayline.tool_registry.tools.visible_text import one_line
 
 if TYPE_CHECKING:
     from mcp import ClientSession
@@ -60,7 +60,7 @@ def _progress(tell: TellProgress, hide: Callable[[str], str]) -> ProgressFnT:
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         if not isfinite(progress) or (total is not None and not isfinite(total)):
             return
-        shown = " ".join(without_hidden(hide(message or "")).split())[:PROGRESS_MAX_CHARS]
+        shown = one_line(hide(message or ""), at_most=PROGRESS_MAX_CHARS)
         tell(ToolProgress(progress=progress, total=total, message=shown))
 
     return hear

@@ -22,7 +22,7 @@ from wayline.contracts.tools import InputAnswer
 from wayline.tool_registry.adapters.connection.failures import refusal
 from wayline.tool_registry.calls.asked_input import AFTER_CANCEL, is_question, why_not_asked
 from wayline.tool_registry.errors import NotBegun
-from wayline.tool_registry.tools.visible_text import without_hidden
+from wayline.tool_registry.tools.visible_text import one_line
 
 if TYPE_CHECKING:
     from mcp.client import ClientRequestContext
@@ -82,7 +82,7 @@ class CallQuestions:
 
         assert self.asked is not None
         key, params = self.asked
-        shown = " ".join(without_hidden(after_cancel).split())[:CHARS_MAX]
+        shown = one_line(after_cancel, at_most=CHARS_MAX)
         return InputRequiredResult(
             input_requests={key: ElicitRequest(params=params)},
             request_state=STATE + json.dumps(dict(self.answers)),
@@ -200,5 +200,5 @@ def _defaults(params: ElicitRequestParams) -> dict[str, Any]:
 
 
 def _note(params: ElicitRequestParams, why: str) -> str:
-    message = " ".join(without_hidden(params.message).split())[:CHARS_MAX]
+    message = one_line(params.message, at_most=CHARS_MAX)
     return f"[While this ran its server asked a person: {message!r}. That was declined: {why}.]"
