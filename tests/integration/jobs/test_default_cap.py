@@ -9,7 +9,7 @@ from wayline.contracts.events import JobRouted, ModelRequested
 from wayline.contracts.jobs import JobOptions, PlanJob, Planned, SubmitJob
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.llm.output_room import ANSWER_TOKENS_MIN, THINKING_TOKENS_MIN
-from wayline.router.routes.usage import JOBS_MIN
+from wayline.router.routes.agent_averages import JOBS_MIN
 from wayline.router.settings import Settings as RouterSettings
 from wayline.routing import choose_again, current_policy
 from wayline.simulator import Asked, Say, Simulator, rounds

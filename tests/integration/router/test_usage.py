@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from wayline.contracts.budgets import JobUse, ModelUse
 from wayline.contracts.events import Observed, ToolsObserved
-from wayline.router.routes.usage import BELIEVED_FOR, JOBS_MIN, AgentAverages, AgentUsage
+from wayline.router.routes.agent_averages import BELIEVED_FOR, JOBS_MIN, AgentAverages, AgentUsage
 
 from .conftest import NOON, TENANT, Office
 

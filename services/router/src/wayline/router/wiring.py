@@ -29,10 +29,10 @@ from wayline.router.money.budget_table import BudgetTable
 from wayline.router.money.handlers import MoneyHandlers
 from wayline.router.money.lost_charges import LostCharges
 from wayline.router.money.waking import Waker
+from wayline.router.routes.agent_averages import AgentUsage
 from wayline.router.routes.handlers import RouteHandlers
 from wayline.router.routes.routes import Routes
 from wayline.router.routes.session_caches import SessionCaches
-from wayline.router.routes.usage import AgentUsage
 from wayline.router.schedules.firing_table import FiringTable
 from wayline.router.schedules.firings import Firings
 from wayline.router.schedules.handlers import ScheduleHandlers, ScheduleLimits

@@ -2,6 +2,7 @@
 
 from wayline.contracts.jobs.children import PARENT_CANCELLED, PARENT_LATE, Child, ChildState, Parent, StartChild
 from wayline.contracts.jobs.latest import GetLatestRun, Outcome, RunMetadata, RunResult
+from wayline.contracts.jobs.reply_subjects import REPLY_TO_MAX, may_reply_to
 from wayline.contracts.jobs.routes import Complexity, PlanJob, Planned, Route
 from wayline.contracts.jobs.signals import (
     Answer,
@@ -32,12 +33,10 @@ from wayline.contracts.jobs.submission import (
 from wayline.contracts.jobs.tickets import Carried, RunJob, backlog_of
 from wayline.contracts.jobs.view import (
     ANSWER_SHOWN_MAX,
-    REPLY_TO_MAX,
     CallProgress,
     Delta,
     JobResult,
     JobView,
-    may_reply_to,
 )
 from wayline.contracts.jobs.waiting import TURN, ApprovalCause, PendingApproval, Waiting
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 from decimal import Decimal
 
@@ -94,20 +93,6 @@ class JobView(Frozen):
         if self.answer is None or len(self.answer) <= ANSWER_SHOWN_MAX:
             return self
         return self.model_copy(update={"answer": self.answer[:ANSWER_SHOWN_MAX], "answer_cut": True})
-
-
-REPLY_TO_MAX = 255
-"""Characters of a reply subject."""
-
-
-_LITERAL = re.compile(r"[!-)+,/-=?-~-]+(\.[!-)+,/-=?-~-]+)+")
-"""A subject of printable ASCII without white space, wildcards or empty parts."""
-
-
-def may_reply_to(tenant: str, subject: str) -> bool:
-    """Return whether a result may be sent there: to an inbox or to the tenant's own replies, in plain characters."""
-    literal = len(subject) <= REPLY_TO_MAX and _LITERAL.fullmatch(subject) is not None
-    return literal and subject.startswith(("_INBOX.", f"replies.{tenant}."))
 
 
 class JobResult(Message, subject="replies.{tenant}.{job_id}"):

@@ -10,8 +10,8 @@ from wayline.router.admission.conditions import Admitted, within_agent
 from wayline.router.models.attachments import Attachments
 from wayline.router.models.availability import Availability
 from wayline.router.models.catalogue import Catalogue
+from wayline.router.routes.agent_averages import AgentUsage
 from wayline.router.routes.session_caches import SessionCaches
-from wayline.router.routes.usage import AgentUsage
 from wayline.routing import Decision, RoutingInput, choose_route
 from wayline.routing.slots import named_by
 

@@ -10,8 +10,8 @@ from wayline.contracts.budgets import Settled, SettleJob
 from wayline.router.jobs.families import Families
 from wayline.router.jobs.result_table import ResultTable
 from wayline.router.money.budget_table import BudgetTable
+from wayline.router.routes.agent_averages import AgentUsage
 from wayline.router.routes.session_caches import SessionCaches
-from wayline.router.routes.usage import AgentUsage
 from wayline.router.sessions.turns import Turns
 from wayline.router.ticket_lanes import TicketLanes
 
