@@ -22,6 +22,7 @@ from wayline.contracts.errors import Retry
 from wayline.contracts.tools import ListTools, ToolList
 from wayline.testkit import Platform, until
 from wayline.testkit.effects_server import EffectsServer
+from wayline.testkit.platform import QUICK
 
 from ..bench import page
 from ..bench.tool_platform import tool_platform
@@ -96,7 +97,7 @@ async def run(home: Path, kinds: tuple[str, ...]) -> str:
     async with AsyncExitStack() as stack:
         if NAMES_ARE_OURS:
             await stack.enter_async_context(name_server())
-        platform = await stack.enter_async_context(tool_platform(home))
+        platform = await stack.enter_async_context(tool_platform(home, limits=QUICK))
         dsn = await platform.migrate("tool_registry")
         effects = await EffectsServer(home / "effects.txt").start()
         process = await registry(platform, dsn, effects, home)

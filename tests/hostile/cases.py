@@ -129,7 +129,7 @@ ANSWERS = [
         "answer: nested 150 deep", DONE, result={**text("x"), "structuredContent": json.loads("[" * 150 + "]" * 150)}
     ),
     HostileCase("answer: nested 100,000 deep", DONE, result=body("[" * 100_000 + "]" * 100_000)),
-    HostileCase("answer: four megabytes of text", ("success", "tool_failed", "refused"), result=text("x" * 4_000_000)),
+    HostileCase("answer: four megabytes of text", ("success",), result=text("x" * 4_000_000)),
     HostileCase("answer: ten thousand parts", DONE, result={"content": [{"type": "text", "text": "x"}] * 10_000}),
     HostileCase("answer: half of a character", DONE, result=body('{"content":[{"type":"text","text":"\\\\ud83d"}]}')),
     HostileCase(
