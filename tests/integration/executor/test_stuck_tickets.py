@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from wayline.chassis.handling import worker
+from wayline.chassis.topology import RUN_INTERACTIVE
 from wayline.contracts import headers as h
 from wayline.contracts.budgets import SettleJob
 from wayline.contracts.errors import Reject
+from wayline.executor import run_tickets
 from wayline.executor.perform import follow_up
 from wayline.simulator.chat_server import ChatServer, Say
 
@@ -84,3 +86,30 @@ async def test_a_ticket_goes_although_its_job_cannot_be_settled(
 
     [letter] = await letters(platform)
     assert "Reject: no such tenant; and before it was put aside: Reject" in letter[h.DEAD_REASON]
+
+
+async def test_restarts_that_spent_deliveries_do_not_put_a_ticket_aside(
+    platform: ExecutorPlatform, monkeypatch: pytest.MonkeyPatch
+):
+    failed: list[str] = []
+    judge = run_tickets.judge
+
+    def broken_once(*given: Any) -> Any:
+        if not failed:
+            failed.append("once")
+            raise ZeroDivisionError("a defect")
+        return judge(*given)
+
+    monkeypatch.setattr(run_tickets, "judge", broken_once)
+    await platform.begin("j1")
+    pulled = await platform.bus.js.pull_subscribe_bind(consumer=RUN_INTERACTIVE.name, stream="RUN")
+    for _ in range(worker.ATTEMPTS_MAX + 1):
+        (ticket,) = await pulled.fetch(1, timeout=5)
+        await ticket.nak()
+    await pulled.unsubscribe()
+    async with ChatServer(lambda _: Say("done")) as chat:
+        await platform.executor(chat)
+        await platform.wait_for("j1")
+        await platform.wait_until_empty("RUN")
+
+    assert failed and await letters(platform) == []

@@ -197,7 +197,7 @@ async def unknown_tools(client: Client, patterns: Iterable[str]) -> list[str]:
     unknown = [pattern for pattern in wanted if not any(fnmatchcase(name, pattern) for name in names)]
     meant = {pattern: next(iter(nearest_names(pattern.rstrip("*"), names)), None) for pattern in unknown}
     return [
-        f"there is no tool {pattern!r} now{f'; the nearest is {near}' if near else ''} (`wayline tools list`)"
+        f"there is no tool {pattern!r} now{f'; the nearest is {near}' if near else ''} (`wayline tools` lists them)"
         for pattern, near in meant.items()
     ]
 
