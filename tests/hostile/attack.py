@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -57,7 +57,8 @@ class Victim:
             yield
         finally:
             task.cancel()
-            await asyncio.wait({task})
+            with suppress(asyncio.CancelledError):
+                await task
 
     def p99_ms(self, since: int) -> float:
         """Return the p99 of the calls from a number on."""

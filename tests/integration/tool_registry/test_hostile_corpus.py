@@ -26,7 +26,7 @@ async def test_a_hostile_tenant_leaves_the_calls_of_another_known(platform, case
 
     assert came in case.outcomes
     assert (victim.unknown, victim.failed) == (0, 0)
-    assert victim.calls >= 2
+    assert victim.calls > 2
 
 
 def test_the_slice_names_cases_that_there_are():
