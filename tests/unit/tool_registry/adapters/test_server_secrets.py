@@ -175,3 +175,15 @@ def test_a_result_without_secrets_is_not_copied():
 
     assert secrets_of().without_secrets_in_result(content) is content
     assert secrets_of("canary").without_secrets_in_result(content) is content
+
+
+def test_what_clients_are_shown_beside_a_text_has_no_secret():
+    text = types.TextContent(type="text", text="a", _meta={"acme/seen": "canary"})
+    link = types.ResourceLink(uri="db://canary", name="canary", title="canary", description="canary")
+    inner = types.TextResourceContents(uri="db://1", text="a", _meta={"acme/seen": ["canary"]})
+    embedded = types.EmbeddedResource(type="resource", resource=inner)
+
+    shown = redacted_result(types.CallToolResult(content=[text, link, embedded]), secrets_of("canary"))
+
+    assert isinstance(shown, types.CallToolResult)
+    assert "canary" not in shown.model_dump_json()
