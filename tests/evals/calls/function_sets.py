@@ -32,6 +32,9 @@ class Offered:
     description: str | None
     input_schema: dict[str, Any]
     annotations: None = None
+    title: None = None
+    output_schema: None = None
+    meta: None = None
 
 
 @dataclass(frozen=True)
