@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
+from wayline.chassis.handling.worker import ATTEMPTS_MAX, BEGUN_MAX
 from wayline.contracts import headers as h
 from wayline.contracts.errors import Full, Unavailable
 from wayline.journal import Head, JobLog, read_record
@@ -156,14 +157,37 @@ async def test_rule_10_log_then_ticket_then_ack(platform: FaultPlatform, wire: W
         await platform.until_quiet()
 
 
-async def test_rule_25_a_submission_that_kills_every_router_ends_as_undeliverable(platform: FaultPlatform):
-    """Twenty deliveries without an end: whoever handles it dies, and everybody else's jobs with it."""
-    deaths = 21
-    await platform.submit_plan("r25", says("never"))
+async def spend_deliveries(platform: FaultPlatform, job_id: str) -> int:
+    """Submit a job, and have its message come more often than any is tried; return its place in the stream."""
+    await platform.submit_plan(job_id, says("never mind"))
     pulled = await platform.bus.js.pull_subscribe_bind(consumer="router", stream="SUBMIT")
-    for _ in range(deaths):
+    sequence = 0
+    for _ in range(ATTEMPTS_MAX + 1):
         (message,) = await pulled.fetch(1, timeout=10)
+        sequence = message.metadata.sequence.stream
         await message.nak()
+    await pulled.unsubscribe()
+    return sequence
+
+
+async def test_rule_25_deliveries_that_restarts_spent_end_no_job(platform: FaultPlatform):
+    await spend_deliveries(platform, "r25-innocent")
+
+    async with running(platform, *ALL):
+        await platform.until_ended("r25-innocent")
+        await platform.until_quiet()
+
+    assert (await types(platform, "r25-innocent"))[-1] == "job.completed"
+    assert await platform.dead_letters() == []
+
+
+async def test_rule_25_a_submission_that_kills_every_router_ends_as_undeliverable(platform: FaultPlatform):
+    """Its handlers began and never ended: each dies, and everybody else's jobs with it."""
+    sequence = await spend_deliveries(platform, "r25")
+    await platform.sql(
+        "INSERT INTO router.begun_messages (consumer, sequence, begun) VALUES ('SUBMIT/router', $1, $2)",
+        *(sequence, BEGUN_MAX),
+    )
     async with running(platform, *ALL):
         await platform.until_ended("r25")
         await platform.until_quiet()

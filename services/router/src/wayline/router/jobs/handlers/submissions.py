@@ -9,9 +9,9 @@ import structlog
 from wayline.chassis import Bus, Delivery
 from wayline.contracts.base import Message
 from wayline.contracts.errors import Conflict
-from wayline.contracts.events import JobSubmitted
+from wayline.contracts.events import Event, JobSubmitted
 from wayline.contracts.jobs import Failure, SubmitJob
-from wayline.journal import Fenced, JobLog, State, fold, run_result, send_result
+from wayline.journal import Fenced, Head, JobLog, State, fold, run_result, send_result
 from wayline.router.admission import first_events, read_submission
 from wayline.router.jobs.first_records import FirstRecords
 from wayline.router.jobs.parked_signals import ParkedSignals
@@ -152,19 +152,31 @@ class SubmissionHandlers:
             job_ended = fold(record)
             await send_result(self._bus, job_ended)
             await self._latest.end(job.tenant, run_result(job_ended))
-            return None
-        job_log = JobLog(self._bus, job.tenant, found.job_id)
+            return
+        await self._conclude_refused(JobLog(self._bus, job.tenant, found.job_id), first, record)
+
+    async def _conclude_refused(self, job_log: JobLog, first: JobSubmitted, record: list[Event]) -> None:
+        """Write the log of a refused job, and do what follows its end.
+
+        A job that exists is another: a conflicting or broken second submission changes nothing about it, unless its log
+        is our own refusal, whose last steps may be missing.
+        """
         try:
-            await job_log.begin(record, content_hash=first.content_hash, lane=job.options.lane)
+            await job_log.begin(record, content_hash=first.content_hash, lane=first.job.options.lane)
         except Fenced:
-            # The job exists: a conflicting or broken second submission changes nothing about it, unless the log is
-            # our own refusal, whose last steps may be missing.
             head = await job_log.last()
             if head is not None and head.content_hash != first.content_hash:
                 return await send_result(self._bus, fold(record))
-            if head is None or head.state is not State.ENDED:
+            found = await self._own_refusal(job_log, head)
+            if found is None:
                 return
-            record = [event async for event in job_log.read()]
-            if len(record) != 2 or not isinstance(record[0], JobSubmitted):
-                return
+            record = found
         await self._records.conclude(job_log, record)
+
+    @staticmethod
+    async def _own_refusal(job_log: JobLog, head: Head | None) -> list[Event] | None:
+        """Return the events of a log that is a refusal of this router; None: it is none."""
+        if head is None or head.state is not State.ENDED:
+            return None
+        events = [event async for event in job_log.read()]
+        return events if len(events) == 2 and isinstance(events[0], JobSubmitted) else None
