@@ -12,6 +12,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
+from wayline.contracts.schedules import PutSchedule, Schedule, ScheduleConfig
 from wayline.gateway.adapters.keys import create_key
 from wayline.testkit import Platform
 
@@ -132,6 +133,11 @@ async def users_key(door: Door, user: str) -> str:
     return await create_key(store, "default", "alice's editor", scopes=("read", "write", "admin"), user_id=user)
 
 
+EVERYBODYS = ScheduleConfig.model_validate(
+    {"at": "2100-01-01T00:00:00Z", "job": {"agent": "assistant", "input": "hello"}}
+)
+
+
 async def test_a_key_of_one_user_acts_for_nobody_else(platform: Platform):
     door = await open_door(platform, "executor")
     key = await users_key(door, "alice")
@@ -145,6 +151,12 @@ async def test_a_key_of_one_user_acts_for_nobody_else(platform: Platform):
         plan = {"at": "2100-01-01T00:00:00Z", "job": {**job, "user_id": "bob"}}
         planned = await http.put("/v1/schedules/morning", json=plan)
         own_plan = await http.put("/v1/schedules/morning", json={**plan, "job": job})
+        await door.platform.bus.ask(PutSchedule(tenant="default", name="everybodys", config=EVERYBODYS), Schedule)
+        ran_own = await http.post("/v1/schedules/morning/run")
+        ran_other = await http.post("/v1/schedules/everybodys/run")
+        await door.platform.submit("nobodys", "hello")
+        await door.platform.wait_for("nobodys")
+        fork = await http.post("/v1/jobs/nobodys/fork", json={"after": 2, "input": "hello again"})
     async with door.client(key) as client:
         ran = await client.call_tool("run_agent", job)
         with pytest.raises(MCPError, match="acts for user 'alice'"):
@@ -153,6 +165,8 @@ async def test_a_key_of_one_user_acts_for_nobody_else(platform: Platform):
     assert (other.status_code, other.json()["code"]) == (403, "forbidden")
     assert latest.status_code == 403
     assert (planned.status_code, own_plan.json()["job"]["user_id"]) == (403, "alice")
-    for job_id in (own.json()["job_id"], ran.structured_content["job_id"]):  # pyright: ignore
+    assert fork.status_code == 202, fork.text
+    assert (ran_own.status_code, ran_other.status_code) == (202, 403)
+    for job_id in (own.json()["job_id"], fork.json()["job_id"], ran.structured_content["job_id"]):  # pyright: ignore
         submitted = (await platform.job(job_id)).life.submitted
         assert submitted is not None and submitted.user_id == "alice"

@@ -62,7 +62,7 @@ async def fork_job(
     values = await read_values(gateway, caller.tenant, job_id)
     changes = body.model_dump(include={"after", "prompt", "arguments", "tool_result"})
     job = forked(values, Fork(job_id=job_id, **changes), tenant=caller.tenant, body=body)
-    acting_as(caller, job.user_id)
+    job = job.model_copy(update={"user_id": acting_as(caller, job.user_id)})
     own_id = job.job_id is not None
     job = job if own_id else job.model_copy(update={"job_id": ids.new_id("job")})
     fork_id = await submit(gateway, job, own_id=own_id, key=idempotency_key, caller=request.state.caller)
