@@ -16,17 +16,17 @@ from urllib.parse import parse_qsl, urlsplit
 
 from wayline.contracts.server_config import ServerOAuth, ServerSettings
 from wayline.contracts.tools import InputAnswer
-from wayline.tool_registry.adapters.connection.mcp_library import load
-from wayline.tool_registry.adapters.connection.transport import http_client
-from wayline.tool_registry.adapters.servers.mcp_server import McpServer
-from wayline.tool_registry.adapters.tables.authorization_table import AuthorizationTable, Secrets
 from wayline.tool_registry.calls.asked_input import is_question
+from wayline.tool_registry.calls.tool_servers import NEEDS_LOGIN, ToolRequest
+from wayline.tool_registry.connection.mcp_library import load
+from wayline.tool_registry.connection.transport import http_client
+from wayline.tool_registry.definitions.arguments import Arguments
+from wayline.tool_registry.definitions.catalogue import Tool
 from wayline.tool_registry.errors import NeedsLogin
+from wayline.tool_registry.logins.authorization_table import AuthorizationTable, Secrets
+from wayline.tool_registry.logins.token_owner import TokenOwner
+from wayline.tool_registry.servers.mcp_server import McpServer
 from wayline.tool_registry.settings import Settings
-from wayline.tool_registry.token_owner import TokenOwner
-from wayline.tool_registry.tools.arguments import Arguments
-from wayline.tool_registry.tools.catalogue import Tool
-from wayline.tool_registry.tools.tool_servers import NEEDS_LOGIN, ToolRequest
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient
@@ -65,7 +65,7 @@ class Tokens:
 
 async def log_in(url: str, tokens: Tokens) -> None:
     """Log in as a person does, whom the suite's authorization server sends back at once."""
-    from wayline.tool_registry.adapters.oauth import oauth_flow
+    from wayline.tool_registry.logins import oauth_flow
 
     context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
     known = {name: context[name] for name in ("client_id", "client_secret", "issuer") if name in context}
@@ -88,7 +88,7 @@ async def log_in(url: str, tokens: Tokens) -> None:
 
 def connection(url: str, tokens: Tokens) -> McpServer:
     """Return the scenario's server, with a login where there are tokens."""
-    from wayline.tool_registry.adapters.oauth.server_auth import ServerAuth
+    from wayline.tool_registry.logins.server_auth import ServerAuth
 
     def authorize(add_secret: Callable[[str], None]) -> ServerAuth:
         def client() -> AsyncClient:

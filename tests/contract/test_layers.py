@@ -12,9 +12,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-WITHOUT_HANDLERS = {"executor", "router", "standalone"}
-"""Services that have no `handlers` beside their ideas: the executor runs tickets, the router has a room for each
-subject with handlers of its own, standalone is a command."""
+WITHOUT_HANDLERS = {"executor", "router", "standalone", "tool_registry"}
+"""Services that have no `handlers` beside their ideas: the executor runs tickets, the router and the tool registry have
+a room for each subject with handlers of its own, standalone is a command."""
 UNSORTED_MODULES_MAX = 5
 """How many modules a library may have before a contract has to place them."""
 
@@ -115,6 +115,18 @@ def test_handlers_stand_on_top_of_each_room_of_the_router():
 
     assert {container.removeprefix("wayline.router.") for container in held["containers"]} == rooms
     assert held["layers"][0] == "(handlers)" and held["exhaustive"]
+
+
+def rooms_with_handlers(name: str) -> list[str]:
+    """Return the rooms of a service that have handlers, as modules of the service."""
+    source = ROOT / "services" / name / "src/wayline" / name
+    found = {*source.glob("*/handlers.py"), *source.glob("*/handlers/__init__.py")}
+    return sorted(path.relative_to(source).parts[0] for path in found)
+
+
+@pytest.mark.parametrize("room", rooms_with_handlers("tool_registry"))
+def test_handlers_stand_on_top_of_their_room_of_the_registry(room: str):
+    assert "handlers" in layers_of(f"tool_registry.{room}")[0]
 
 
 def test_every_library_has_its_place_among_the_others():

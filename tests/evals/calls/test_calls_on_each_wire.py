@@ -16,7 +16,7 @@ from wayline.llm.json_protocol import JsonProtocol
 from wayline.llm.openai import OpenAI
 from wayline.llm.openai_chat import ChatCompletions
 from wayline.simulator import Asked, Facts, Rates, Say, Simulator, known
-from wayline.tool_registry.tools.arguments import Arguments
+from wayline.tool_registry.definitions.arguments import Arguments
 
 from .function_sets import Case, cases, recorded
 

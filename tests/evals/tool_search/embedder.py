@@ -12,7 +12,7 @@ from pathlib import Path
 
 from wayline.contracts.knowledge import EmbeddedTexts, EmbedTexts
 from wayline.retrieval.adapters.openai_compatible import OpenAICompatible
-from wayline.tool_registry.adapters.tool_embeddings import ToolEmbeddings
+from wayline.tool_registry.tool_search.tool_embeddings import ToolEmbeddings
 
 MODEL = "all-MiniLM-L6-v2"
 SERVER = Path(__file__).with_name("minilm_server.py")

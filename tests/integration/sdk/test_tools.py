@@ -26,7 +26,7 @@ from wayline.contracts.tools import CallTool, CancelTool, Effect, ListTools, Too
 from wayline.embedded.process import spawn
 from wayline.sdk import Call, Result, ToolFailed, Tools, ToolsRefused, TryLater, bus_broker, heartbeats
 from wayline.testkit import Platform, until
-from wayline.tool_registry.adapters.bus_tools import bus_service
+from wayline.tool_registry.bus_tools import bus_service
 from wayline.tool_registry.settings import Settings as RegistrySettings
 
 TENANT = "default"

@@ -11,8 +11,8 @@ import pytest
 
 from wayline.guarded_http import AddressPolicy
 from wayline.simulator.website import Page, Website
-from wayline.tool_registry.adapters.programs.jails import JailLimits, Jails, user_of
-from wayline.tool_registry.adapters.web.browser import Browser, CannotRender
+from wayline.tool_registry.programs.jails import JailLimits, Jails, user_of
+from wayline.tool_registry.web.pages.browser import Browser, CannotRender
 
 CHROMIUM = shutil.which("chromium")
 COMMAND = ["chromium", "--no-sandbox"] if os.geteuid() == 0 else ["chromium"]

@@ -18,7 +18,7 @@ from wayline.contracts.mcp_servers import PutServer, ServerView
 from wayline.contracts.server_config import ServerConfig
 from wayline.contracts.tools import CallTool, Effect, ListTools, ToolList, ToolReply
 from wayline.testkit import until
-from wayline.tool_registry.adapters.bus_tools import bus_service
+from wayline.tool_registry.bus_tools import bus_service
 
 from .conftest import RegistryPlatform
 

@@ -11,9 +11,9 @@ import pytest
 from wayline.guarded_http import AddressPolicy, GuardedClient
 from wayline.simulator.website import Page, Website
 from wayline.testkit import until
-from wayline.tool_registry.adapters.web.document_reader import CannotRead, DocumentReader, NotReadInTime
-from wayline.tool_registry.adapters.web.web_pages import WebPages
 from wayline.tool_registry.web.fetching import CannotFetch
+from wayline.tool_registry.web.pages.document_reader import CannotRead, DocumentReader, NotReadInTime
+from wayline.tool_registry.web.pages.web_pages import WebPages
 
 SLOW = b"<p>word</p>" * 2_000_000
 """Takes far longer than a test."""

@@ -13,10 +13,10 @@ import pytest
 from wayline.contracts.server_config import ServerConfig
 from wayline.guarded_http import AddressPolicy
 from wayline.testkit import until
-from wayline.tool_registry.adapters.connection.program_policy import ProgramPolicy
-from wayline.tool_registry.adapters.connection.program_streams import RESULT_BYTES
-from wayline.tool_registry.adapters.connection.transport import Confinement, Transport
-from wayline.tool_registry.adapters.programs.jails import Jails
+from wayline.tool_registry.connection.program_streams import RESULT_BYTES
+from wayline.tool_registry.connection.transport import Confinement, Transport
+from wayline.tool_registry.programs.jails import Jails
+from wayline.tool_registry.programs.program_policy import ProgramPolicy
 
 DOWNLOADS = Path(tempfile.gettempdir(), "wayline-test-programs")
 TELL = """

@@ -11,10 +11,10 @@ from wayline.contracts.mcp_servers import ServerReport, TryServer
 from wayline.contracts.server_config import ServerConfig
 from wayline.guarded_http import AddressPolicy
 from wayline.simulator.website import Page, Website
-from wayline.tool_registry.adapters.connection.transport import Confinement, http_client
-from wayline.tool_registry.adapters.oauth import oauth_flow
-from wayline.tool_registry.adapters.oauth.oauth_flow import CannotLogIn
+from wayline.tool_registry.connection.transport import Confinement, http_client
 from wayline.tool_registry.errors import NotBegun
+from wayline.tool_registry.logins import oauth_flow
+from wayline.tool_registry.logins.oauth_flow import CannotLogIn
 
 LOOPBACK = """
     127.0.0.1 localhost LOCALHOST. 127.1 127.0.1 127.000.000.001 0x7f.1 0x7f000001 0x7f.0.0.1 2130706433 017700000001

@@ -13,9 +13,9 @@ from wayline.contracts.errors import Retry
 from wayline.contracts.mcp_servers import EnableServer, ServerView, State
 from wayline.contracts.tools import ListTools, ToolList
 from wayline.testkit import until
-from wayline.tool_registry.adapters.connection import program_streams
-from wayline.tool_registry.adapters.connection.server_tries import TRIES_PER_TENANT_MAX
 from wayline.tool_registry.calls.running_calls import RunningCalls
+from wayline.tool_registry.connection import program_streams
+from wayline.tool_registry.tenant_servers.server_tries import TRIES_PER_TENANT_MAX
 
 from .hostile import Hostile
 

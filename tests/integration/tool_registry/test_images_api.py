@@ -13,8 +13,8 @@ import pytest
 from wayline.guarded_http import AddressPolicy, GuardedClient
 from wayline.simulator.website import Page, Website
 from wayline.testkit.media import png
-from wayline.tool_registry.adapters.images.images_api import ImageFailed, ImageRequest, ImagesApi
-from wayline.tool_registry.image_prices import known_prices
+from wayline.tool_registry.images.image_prices import known_prices
+from wayline.tool_registry.images.images_api import ImageFailed, ImageRequest, ImagesApi
 
 PNG = png(64, 64)
 PLAIN = b64encode(PNG).decode()

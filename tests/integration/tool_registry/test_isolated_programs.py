@@ -21,11 +21,11 @@ from wayline.contracts.server_config import ServerConfig
 from wayline.guarded_http import AddressPolicy
 from wayline.simulator.website import Page, Website
 from wayline.testkit import until
-from wayline.tool_registry.adapters.connection.program_policy import ProgramPolicy
-from wayline.tool_registry.adapters.connection.program_streams import RESULT_BYTES
-from wayline.tool_registry.adapters.connection.transport import Confinement, Transport
-from wayline.tool_registry.adapters.programs.jails import JailLimits, Jails, Network, user_of
-from wayline.tool_registry.processes import confined_program
+from wayline.tool_registry.connection.program_streams import RESULT_BYTES
+from wayline.tool_registry.connection.transport import Confinement, Transport
+from wayline.tool_registry.programs import confined_program
+from wayline.tool_registry.programs.jails import JailLimits, Jails, Network, user_of
+from wayline.tool_registry.programs.program_policy import ProgramPolicy
 from wayline.tool_registry.settings import Settings
 
 from .hostile import is_alive

@@ -9,10 +9,10 @@ import pytest
 
 from wayline.guarded_http import AddressPolicy, GuardedClient
 from wayline.simulator.website import Page, Website
-from wayline.tool_registry.adapters.web.document_reader import DocumentReader
-from wayline.tool_registry.adapters.web.robots_files import RobotsFiles
-from wayline.tool_registry.adapters.web.web_pages import WebPages
 from wayline.tool_registry.web.fetching import CannotFetch
+from wayline.tool_registry.web.pages.document_reader import DocumentReader
+from wayline.tool_registry.web.pages.robots_files import RobotsFiles
+from wayline.tool_registry.web.pages.web_pages import WebPages
 
 RULES = "User-agent: *\nDisallow: /private\n"
 ROBOTS = Page(RULES, media_type="text/plain")

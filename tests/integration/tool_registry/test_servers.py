@@ -17,9 +17,9 @@ from wayline.testkit import until
 from wayline.testkit.effects_server import IMPORTS
 from wayline.testkit.fork_server import fork
 from wayline.testkit.media import png
-from wayline.tool_registry.adapters.connection import sessions
-from wayline.tool_registry.adapters.servers import mcp_server
-from wayline.tool_registry.adapters.servers.mcp_server import McpServer
+from wayline.tool_registry.connection import sessions
+from wayline.tool_registry.servers import mcp_server
+from wayline.tool_registry.servers.mcp_server import McpServer
 
 STDIO_SERVER = """
 import os

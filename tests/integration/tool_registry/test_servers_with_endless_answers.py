@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 
 from wayline.contracts.tools import ListTools, ToolList
-from wayline.tool_registry.adapters.connection import transport
+from wayline.tool_registry.connection import transport
 
 LIMIT_BYTES = 1024 * 1024
 BUFFERED_MAX_BYTES = 16 * 1024 * 1024

@@ -13,14 +13,14 @@ from wayline.contracts.errors import Unavailable
 from wayline.contracts.tools import CallTool, Effect, ToolDefinition, ToolReply
 from wayline.telemetry import Telemetry
 from wayline.testkit import until
-from wayline.tool_registry.adapters.tables.ledger import PostgresLedger
 from wayline.tool_registry.calls import effect_call
 from wayline.tool_registry.calls.bound_tool import BoundTool
 from wayline.tool_registry.calls.effect_call import EffectCall
 from wayline.tool_registry.calls.ledger import Lease
+from wayline.tool_registry.calls.ledger_table import PostgresLedger
+from wayline.tool_registry.calls.tool_servers import ToolRequest
+from wayline.tool_registry.definitions.catalogue import Tool
 from wayline.tool_registry.errors import AnswerLost, LedgerUnavailable
-from wayline.tool_registry.tools.catalogue import Tool
-from wayline.tool_registry.tools.tool_servers import ToolRequest
 
 LEASE_S = 0.3
 

@@ -26,7 +26,7 @@ from wayline.contracts.mcp_servers import (
 from wayline.contracts.server_config import MASK, ServerConfig
 from wayline.contracts.tools import ListTools, ToolList
 from wayline.testkit import until
-from wayline.tool_registry.adapters.programs.jails import HOME
+from wayline.tool_registry.programs.jails import HOME
 
 KEYS = f"k1:{b64encode(bytes(range(32))).decode()}"
 PROGRAM = """

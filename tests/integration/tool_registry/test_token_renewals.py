@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from wayline.contracts.errors import Reject
 from wayline.testkit import until
-from wayline.tool_registry.adapters.oauth import oauth_flow, token_renewals
+from wayline.tool_registry.logins import oauth_flow, token_renewals
 
 from .test_logging_in import KEY, begin, finish, log_in, pay, protected, until_state
 

@@ -32,7 +32,7 @@ from wayline.contracts.server_config import MASK, ServerConfig
 from wayline.contracts.tools import Effect
 from wayline.testkit import until
 from wayline.testkit.mcp_servers import serving
-from wayline.tool_registry.tools.definitions import TOOLS_MAX
+from wayline.tool_registry.definitions.definitions import TOOLS_MAX
 
 CANARY = "canary-77ab01"
 KEYS = f"k1:{b64encode(bytes(range(32))).decode()}"

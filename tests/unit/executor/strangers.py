@@ -32,7 +32,7 @@ from wayline.executor.prompt.builtin_tools import recalled, whole_result
 from wayline.executor.prompt.programs import reply_of
 from wayline.executor.prompt.tool_loading import tell_found, tell_unloaded
 from wayline.journal import Job, fold
-from wayline.tool_registry.adapters.builtin_tools.search_knowledge import citations, cost, passages, strangers
+from wayline.tool_registry.builtin_tools.search_knowledge import citations, cost, passages, strangers
 from wayline.tool_registry.calls.asked_input import asked_input
 from wayline.tool_registry.calls.results import reply_of as reply_of_result
 

@@ -20,7 +20,7 @@ from wayline.standalone.settings import Settings
 from wayline.standalone.setup.credentials import load_credentials
 from wayline.standalone.setup.installation import Installation, ServerAccess, read_environment, write_environments
 from wayline.standalone.setup.migrate import find_servers
-from wayline.tool_registry.secret_keys import SecretKeys
+from wayline.tool_registry.secrets.secret_keys import SecretKeys
 
 
 def test_the_second_start_finds_the_credentials_of_the_first(tmp_path: Path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wayline.tool_registry.adapters.connection.tool_changes import (
+from wayline.tool_registry.servers.tool_changes import (
     CHANGED_PAUSE_MAX_S,
     CHANGED_PAUSE_S,
     QUIET_S,

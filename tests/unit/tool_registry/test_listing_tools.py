@@ -6,9 +6,9 @@ import asyncio
 from typing import Any
 
 from wayline.contracts.tools import ListTools, ToolDefinition
-from wayline.tool_registry.handlers.calls import CallHandlers
-from wayline.tool_registry.handlers.search import PREPARED_MIN, SearchHandlers
-from wayline.tool_registry.tools.catalogue import Tool
+from wayline.tool_registry.calls.handlers import CallHandlers
+from wayline.tool_registry.definitions.catalogue import Tool
+from wayline.tool_registry.tool_search.handlers import PREPARED_MIN, SearchHandlers
 
 
 def tool(number: int) -> Tool:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from wayline.tool_registry.adapters.connection.offered_tools import PAGES_MAX, READ_MAX, REST, offered_tools
-from wayline.tool_registry.tools.definitions import TOOLS_MAX
+from wayline.tool_registry.connection.offered_tools import PAGES_MAX, READ_MAX, REST, offered_tools
+from wayline.tool_registry.definitions.definitions import TOOLS_MAX
 
 GOOD = {"name": "good", "inputSchema": {"type": "object"}}
 

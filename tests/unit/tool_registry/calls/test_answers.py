@@ -10,8 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcp_types import CallToolResult, jsonrpc_message_adapter
 
-from wayline.tool_registry.adapters.connection.mcp_input import _is_block, _is_result
-from wayline.tool_registry.adapters.connection.readable_messages import MARK, Proof, readable_now
 from wayline.tool_registry.calls.answers import (
     BLOCKS_MAX,
     UNREAD,
@@ -24,6 +22,8 @@ from wayline.tool_registry.calls.answers import (
     fitted_result,
     holds_too_much,
 )
+from wayline.tool_registry.connection.mcp_input import _is_block, _is_result
+from wayline.tool_registry.connection.readable_messages import MARK, Proof, readable_now
 
 VERSION = "2025-06-18"
 MOST = 10_000

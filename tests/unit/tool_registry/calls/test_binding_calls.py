@@ -12,10 +12,10 @@ from wayline.telemetry import Telemetry
 from wayline.tool_registry.calls.bound_tool import BoundTool
 from wayline.tool_registry.calls.ledger import Ledger
 from wayline.tool_registry.calls.running_calls import RunningCalls
+from wayline.tool_registry.calls.tool_servers import ToolServers
+from wayline.tool_registry.definitions.arguments import Arguments
+from wayline.tool_registry.definitions.catalogue import Tool
 from wayline.tool_registry.settings import Settings
-from wayline.tool_registry.tools.arguments import Arguments
-from wayline.tool_registry.tools.catalogue import Tool
-from wayline.tool_registry.tools.tool_servers import ToolServers
 
 SCHEMA = {"type": "object", "properties": {"usd": {"type": "integer"}}}
 NOW = ToolDefinition(name="bank__pay", effect=Effect.ONCE, server="bank", input_schema=SCHEMA)

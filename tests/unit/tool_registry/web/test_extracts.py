@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wayline.tool_registry.web.extracts import CHARS_MAX, LEFT_OUT, extract, rank, split, words
+from wayline.tool_registry.web.pages.extracts import CHARS_MAX, LEFT_OUT, extract, rank, split, words
 
 FILLER = "The keeper counts the waves and writes the number down. " * 10
 PAGE = "\n\n".join(

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from contextlib import suppress
 
-from wayline.tool_registry.web.fetch_slots import FetchSlots, KeyedSlots
+from wayline.tool_registry.web.pages.fetch_slots import FetchSlots, KeyedSlots
 
 TURNS = 20
 """Of the event loop: more than any of these tasks needs."""

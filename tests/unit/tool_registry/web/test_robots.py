@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wayline.tool_registry.web.robots import read_robots, robots_text
+from wayline.tool_registry.web.pages.robots import read_robots, robots_text
 
 TEXT = """
 # a comment

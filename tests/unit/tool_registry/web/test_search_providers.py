@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from wayline.tool_registry.adapters.web.search_providers import PROVIDERS
-from wayline.tool_registry.web.search_request import SearchHit, SearchRequest
+from wayline.tool_registry.web.searches.search_providers import PROVIDERS
+from wayline.tool_registry.web.searches.search_request import SearchHit, SearchRequest
 
 IMAGES = SearchRequest("tides", "image")
 

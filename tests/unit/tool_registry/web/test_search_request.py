@@ -7,14 +7,14 @@ from typing import get_args
 
 import pytest
 
-from wayline.tool_registry.web.search_request import (
+from wayline.tool_registry.web.searches.search_request import (
     SearchHit,
     SearchRequest,
     read_date_range,
     reformulated,
     usable,
 )
-from wayline.tool_registry.web.source_categories import SITES, SourceCategory
+from wayline.tool_registry.web.searches.source_categories import SITES, SourceCategory
 
 TODAY = date(2026, 3, 31)
 

@@ -12,11 +12,11 @@ from wayline.chassis.handling.responder import Responder
 from wayline.chassis.upload_quota import UploadQuota
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Telemetry
-from wayline.tool_registry.adapters.programs.jails import Jails
 from wayline.tool_registry.bindings import announcements_of, asks_of
 from wayline.tool_registry.calls.running_calls import RunningCalls
+from wayline.tool_registry.definitions.arguments import Arguments
+from wayline.tool_registry.programs.jails import Jails
 from wayline.tool_registry.settings import Settings
-from wayline.tool_registry.tools.arguments import Arguments
 from wayline.tool_registry.wiring import Adapters, Handlers
 
 log = structlog.get_logger()

@@ -6,7 +6,7 @@ import re
 from decimal import Decimal
 from pathlib import Path
 from ssl import SSLError, create_default_context
-from typing import Literal, Self, TypeAlias
+from typing import Literal, Self
 
 from pydantic import Field, NonNegativeFloat, SecretStr, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
@@ -15,11 +15,10 @@ from wayline.chassis.settings import EnvironmentSettings, HttpUrl, Port
 from wayline.contracts import ids
 from wayline.contracts.server_config import ServerSettings
 from wayline.guarded_http import PORTS, AddressPolicy
-from wayline.tool_registry.allowed_programs import AllowedCommand
-from wayline.tool_registry.image_prices import ImagePrices, known_prices
-from wayline.tool_registry.secret_keys import SecretKeys
+from wayline.tool_registry.images.image_prices import ImagePrices, known_prices
+from wayline.tool_registry.programs.allowed_programs import AllowedCommand, ProgramsMode
+from wayline.tool_registry.secrets.secret_keys import SecretKeys
 
-ProgramsMode: TypeAlias = Literal["isolated", "unconfined", "off"]
 OPENAI_URL = "https://api.openai.com/v1"
 SEPARATOR = "__"
 """Between a server's name and its tool's: `github__search_issues`."""

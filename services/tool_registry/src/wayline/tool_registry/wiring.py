@@ -10,46 +10,47 @@ from typing import Self
 
 from wayline.chassis import Bus, Periodic
 from wayline.contracts.knowledge import EmbeddedTexts, EmbedTexts, SearchKnowledge, SearchResult
-from wayline.contracts.server_config import ServerSettings
+from wayline.contracts.server_config import ProgramLimits, ServerSettings
 from wayline.contracts.tools import BUILTIN
 from wayline.store import Store
-from wayline.tool_registry.adapters.builtin_tools import builtin_server, builtin_settings
-from wayline.tool_registry.adapters.bus_tools import BusServices, ServicePins
-from wayline.tool_registry.adapters.connection.bytes_in_flight import BytesInFlight
-from wayline.tool_registry.adapters.connection.program_policy import ProgramPolicy
-from wayline.tool_registry.adapters.connection.server_tries import ServerTries
-from wayline.tool_registry.adapters.connection.transport import Confinement
-from wayline.tool_registry.adapters.images.image_tools import ImageTools, image_tools
-from wayline.tool_registry.adapters.oauth.token_renewals import TokenRenewals
-from wayline.tool_registry.adapters.programs.jails import Jails
-from wayline.tool_registry.adapters.servers.builtin_server import BuiltinServer
-from wayline.tool_registry.adapters.servers.mcp_server import McpServer
-from wayline.tool_registry.adapters.servers.mcp_servers import McpServers
-from wayline.tool_registry.adapters.servers.server_auth_factory import ServerAuthFactory
-from wayline.tool_registry.adapters.servers.tenant_servers import TenantServers
-from wayline.tool_registry.adapters.servers.user_connections import UserConnections
-from wayline.tool_registry.adapters.servers.user_server import UserServer
-from wayline.tool_registry.adapters.tables.authorization_table import AuthorizationTable
-from wayline.tool_registry.adapters.tables.definition_table import DefinitionTable, ServerPins, UserPins
-from wayline.tool_registry.adapters.tables.ledger import PostgresLedger
-from wayline.tool_registry.adapters.tables.sealed_rows import SealedRows
-from wayline.tool_registry.adapters.tables.secret_table import SecretTable
-from wayline.tool_registry.adapters.tables.server_table import ServerTable
-from wayline.tool_registry.adapters.tool_embeddings import ToolEmbeddings
-from wayline.tool_registry.adapters.web.web_tools import WebTools, web_tools
+from wayline.tool_registry.builtin_tools import builtin_server, builtin_settings
+from wayline.tool_registry.builtin_tools.builtin_server import BuiltinServer
+from wayline.tool_registry.builtin_tools.image_tools import ImageTools, image_tools
+from wayline.tool_registry.bus_tools import BusServices
+from wayline.tool_registry.calls.handlers import CallHandlers
+from wayline.tool_registry.calls.ledger_table import PostgresLedger
 from wayline.tool_registry.calls.running_calls import RunningCalls
-from wayline.tool_registry.handlers.announcements import AnnouncementHandlers
-from wayline.tool_registry.handlers.authorizations import AuthorizationHandlers
-from wayline.tool_registry.handlers.calls import CallHandlers
-from wayline.tool_registry.handlers.impact import ImpactHandlers
-from wayline.tool_registry.handlers.resources import ResourceHandlers
-from wayline.tool_registry.handlers.search import SearchHandlers
-from wayline.tool_registry.handlers.secrets import SecretHandlers
-from wayline.tool_registry.handlers.servers import ServerHandlers
-from wayline.tool_registry.saved_servers import require_allowed
+from wayline.tool_registry.connection.http.bytes_in_flight import BytesInFlight
+from wayline.tool_registry.connection.transport import Confinement
+from wayline.tool_registry.definitions.arguments import Arguments
+from wayline.tool_registry.definitions.definition_table import DefinitionTable, ServerPins, UserPins
+from wayline.tool_registry.logins.authorization_table import AuthorizationTable
+from wayline.tool_registry.logins.handlers import AuthorizationHandlers
+from wayline.tool_registry.logins.server_auth_factory import ServerAuthFactory
+from wayline.tool_registry.logins.token_owner import TokenOwner
+from wayline.tool_registry.logins.token_renewals import TokenRenewals
+from wayline.tool_registry.programs.jails import Jails
+from wayline.tool_registry.programs.program_policy import ProgramPolicy
+from wayline.tool_registry.secrets.handlers import SecretHandlers
+from wayline.tool_registry.secrets.sealed_rows import SealedRows
+from wayline.tool_registry.secrets.secret_table import SecretTable
+from wayline.tool_registry.servers.mcp_server import McpServer
 from wayline.tool_registry.settings import Settings
-from wayline.tool_registry.token_owner import TokenOwner
-from wayline.tool_registry.tools.arguments import Arguments
+from wayline.tool_registry.tenant_servers.handlers.announcements import AnnouncementHandlers
+from wayline.tool_registry.tenant_servers.handlers.impact import ImpactHandlers
+from wayline.tool_registry.tenant_servers.handlers.resources import ResourceHandlers
+from wayline.tool_registry.tenant_servers.handlers.servers import ServerHandlers
+from wayline.tool_registry.tenant_servers.mcp_servers import McpServers
+from wayline.tool_registry.tenant_servers.running_servers import TenantServers
+from wayline.tool_registry.tenant_servers.saved_servers import require_allowed
+from wayline.tool_registry.tenant_servers.server_table import ServerTable
+from wayline.tool_registry.tenant_servers.server_tries import ServerTries
+from wayline.tool_registry.tenant_servers.service_pins import ServicePins
+from wayline.tool_registry.tenant_servers.user_connections import UserConnections
+from wayline.tool_registry.tenant_servers.user_server import UserServer
+from wayline.tool_registry.tool_search.handlers import SearchHandlers
+from wayline.tool_registry.tool_search.tool_embeddings import ToolEmbeddings
+from wayline.tool_registry.web.web_tools import WebTools, web_tools
 
 RENEWALS_END_S = 20.0
 """How long renewals of tokens may go on when the service is stopped: an answer that is lost is a lost login."""
@@ -112,13 +113,13 @@ class Adapters:
         """Make each from its settings; nothing runs yet."""
         tables = Tables.of(store, settings)
         auth = ServerAuthFactory(tables.authorizations, TokenRenewals(tables.authorizations), settings)
-        jails = Jails.by(settings)
+        jails = Jails.by(settings.programs_dir, reads=settings.program_reads)
 
         in_flight: dict[str, BytesInFlight] = {}
 
         def confine(tenant: str) -> Confinement:
             answers = in_flight.setdefault(tenant, BytesInFlight(settings.answers_per_tenant_max_bytes))
-            programs = ProgramPolicy.by(settings, tenant, jails)
+            programs = _programs(settings, tenant, jails)
             secrets = partial(tables.secrets.values, tenant)
             return Confinement(
                 settings.addresses_of(tenant),
@@ -212,6 +213,25 @@ class Handlers:
             servers=administration,
             rereading=rereading,
         )
+
+
+def _programs(settings: Settings, tenant: str, jails: Jails) -> ProgramPolicy:
+    return ProgramPolicy(
+        tenant=tenant,
+        jails=jails,
+        mode=settings.programs,
+        most=ProgramLimits.model_construct(
+            memory_mb=settings.program_memory_mb,
+            files_max=settings.program_files_max,
+            file_mb=settings.program_file_mb,
+        ),
+        processes_max=settings.program_processes_max,
+        cpu_s=settings.program_cpu_s,
+        tmp_mb=settings.program_tmp_mb,
+        commands=settings.commands,
+        proxy=settings.proxy_url,
+        ca_file=settings.ca_path,
+    )
 
 
 def _of_tenants(

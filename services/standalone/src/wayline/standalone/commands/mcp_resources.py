@@ -79,6 +79,6 @@ def _on_output() -> Callable[[str], str]:
     """
     if not _is_terminal():
         return str
-    from wayline.tool_registry.tools.visible_text import visible
+    from wayline.tool_registry.definitions.visible_text import visible
 
     return visible

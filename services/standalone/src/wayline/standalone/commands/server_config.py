@@ -102,7 +102,7 @@ def require_one_way(config: Mapping[str, Any]) -> None:
 
 def command_line(config: Mapping[str, Any]) -> str:
     """Return the program that a server's configuration starts, with all its arguments on one line; empty: none."""
-    from wayline.tool_registry.tools.visible_text import visible
+    from wayline.tool_registry.definitions.visible_text import visible
 
     if not (command := config.get("command")):
         return ""

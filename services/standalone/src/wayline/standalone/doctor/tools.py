@@ -11,7 +11,7 @@ from wayline.standalone.setup.installation import Installation
 
 async def programs_of_tenants() -> Findings:
     """Try to isolate a program, where tenants may have some."""
-    from wayline.tool_registry.adapters.programs.jails import Jails
+    from wayline.tool_registry.programs.jails import Jails
     from wayline.tool_registry.settings import Settings as RegistrySettings
 
     registry = RegistrySettings()
@@ -20,7 +20,7 @@ async def programs_of_tenants() -> Findings:
     elif registry.programs == "unconfined":
         text = "programs of tenants run unconfined: they can read what the tool registry can, keys too"
         yield warning("programs", text, "unset WAYLINE_TOOL_REGISTRY_PROGRAMS where you do not trust them all")
-    elif (why := await Jails.by(registry).why_not()) is not None:
+    elif (why := await Jails.by(registry.programs_dir, reads=registry.program_reads).why_not()) is not None:
         text = f"programs of tenants do not run, because they cannot be isolated here: {why}"
         yield problem("programs", text, "docs/tools.md has what it needs; or WAYLINE_TOOL_REGISTRY_PROGRAMS=unconfined")
     else:

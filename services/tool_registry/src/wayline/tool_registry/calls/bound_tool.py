@@ -12,9 +12,9 @@ from wayline.telemetry import Telemetry, names
 from wayline.tool_registry.calls.answers import BROKE, UNREAD
 from wayline.tool_registry.calls.asked_input import asked_input, is_question
 from wayline.tool_registry.calls.results import DIRECT, KEY, RECONCILE, TENANT, failed, reconciled, reply_of
+from wayline.tool_registry.calls.tool_servers import Leaving, NamedServer, TellProgress, ToolRequest
+from wayline.tool_registry.definitions.catalogue import Tool
 from wayline.tool_registry.errors import AnswerLost, Unusable
-from wayline.tool_registry.tools.catalogue import Tool
-from wayline.tool_registry.tools.tool_servers import Leaving, NamedServer, TellProgress, ToolRequest
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, InputRequiredResult

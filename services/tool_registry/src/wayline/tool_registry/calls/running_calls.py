@@ -21,11 +21,11 @@ from wayline.tool_registry.calls.ledger import Ledger
 from wayline.tool_registry.calls.read_call import ReadCall
 from wayline.tool_registry.calls.results import failed
 from wayline.tool_registry.calls.stop_reason import StopReason
+from wayline.tool_registry.calls.tool_servers import NEEDS_LOGIN, NamedServer, ToolServers
 from wayline.tool_registry.calls.void_call import VoidCall
+from wayline.tool_registry.definitions.arguments import Arguments
 from wayline.tool_registry.errors import ToolKeyConflict
 from wayline.tool_registry.settings import Settings
-from wayline.tool_registry.tools.arguments import Arguments
-from wayline.tool_registry.tools.tool_servers import NEEDS_LOGIN, NamedServer, ToolServers
 
 log = structlog.get_logger()
 

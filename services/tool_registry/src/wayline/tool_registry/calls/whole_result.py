@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wayline.contracts.tool_details import WholeResult
 from wayline.tool_registry.calls.answers import STRUCTURED, whole_characters
-from wayline.tool_registry.tools.tool_details import passed_on
+from wayline.tool_registry.definitions.tool_details import passed_on
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult

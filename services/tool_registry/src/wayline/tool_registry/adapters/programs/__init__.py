@@ -1,1 +1,0 @@
-"""Programs of tenants, each confined to a jail of its own."""

@@ -1,1 +1,0 @@
-"""The tables in Postgres: the ledger of calls, servers of tenants, their definitions and their tokens."""

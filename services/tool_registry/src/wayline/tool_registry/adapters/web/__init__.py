@@ -1,1 +1,0 @@
-"""Search the web, and fetch its pages as text."""

@@ -1,0 +1,58 @@
+"""The built-in tools, served by an MCP server inside this process: one module a tool."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wayline.contracts.server_config import ServerSettings, ToolSettings
+from wayline.contracts.tools import BUILTIN, Effect
+from wayline.tool_registry.builtin_tools.calculator import calculator
+from wayline.tool_registry.builtin_tools.call_meta import call_meta
+from wayline.tool_registry.builtin_tools.date_calculate import date_calculate
+from wayline.tool_registry.builtin_tools.get_current_time import get_current_time
+from wayline.tool_registry.builtin_tools.image_generate import image_generate_tool
+from wayline.tool_registry.builtin_tools.image_tools import ImageTools
+from wayline.tool_registry.builtin_tools.search_knowledge import Search, search_knowledge_tool
+from wayline.tool_registry.builtin_tools.web_fetch import web_fetch_tool
+from wayline.tool_registry.builtin_tools.web_search import web_search_tool
+from wayline.tool_registry.web.web_tools import WebTools
+
+__all__ = ["Search", "builtin_server", "builtin_settings", "call_meta"]
+
+_READING = ("calculator", "date_calculate", "get_current_time", "search_knowledge", "web_fetch", "web_search")
+# They try again themselves, and what a search costs is not to be paid a second time unseen.
+_OF_STRANGERS = ToolSettings(untrusted=True, retry_after_s=())
+
+
+def builtin_settings(web: WebTools, images: ImageTools | None) -> ServerSettings:
+    """Return the built-in tools' server as the installation's settings would list it."""
+    charge = web.search.charge if web.search is not None else None
+    image = ToolSettings(charge=images.charge, timeout_s=images.timeout_s) if images is not None else ToolSettings()
+    return ServerSettings(
+        name=BUILTIN,
+        url="inside:",
+        trusted=True,
+        effects=dict.fromkeys(_READING, Effect.READ) | {"image_generate": Effect.ONCE},
+        tools={
+            "web_fetch": _OF_STRANGERS,
+            "web_search": _OF_STRANGERS.model_copy(update={"charge": charge}),
+            "image_generate": image,
+        },
+    )
+
+
+def builtin_server(search: Search, web: WebTools, images: ImageTools | None) -> Any:
+    """Build an MCP server with the built-in tools; those of the web and of images only where they are configured."""
+    from mcp.server import MCPServer
+
+    server = MCPServer("wayline", log_level="WARNING")
+    tools = [search_knowledge_tool(search), get_current_time, calculator, date_calculate]
+    if web.pages is not None:
+        tools.append(web_fetch_tool(web.pages))
+    if web.search is not None:
+        tools.append(web_search_tool(web.search))
+    if images is not None:
+        tools.append(image_generate_tool(images))
+    for tool in tools:
+        server.tool(structured_output=False)(tool)
+    return server

@@ -1,1 +1,0 @@
-"""What the registry does with each message: calls of tools, and servers of tenants."""

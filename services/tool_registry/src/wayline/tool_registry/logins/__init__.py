@@ -1,0 +1,1 @@
+"""Log in to servers with OAuth, and authenticate the requests to them."""

@@ -1,1 +1,0 @@
-"""Programs that this service starts as processes of their own."""

@@ -1,0 +1,1 @@
+"""One MCP server: kept connected, its tools learnt, called."""

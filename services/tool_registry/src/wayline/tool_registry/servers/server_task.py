@@ -1,0 +1,57 @@
+"""The task that keeps one server usable, however it is connected."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from wayline.tool_registry.definitions.catalogue import Tool
+
+CLOSE_S = 5.0
+
+
+class ServerTask:
+    """Runs a server's task from start to stop, and knows the server's tools and whether it can be called."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.tools: dict[str, Tool] = {}
+        self.instructions = ""
+        """The server's description of itself and of how to use its tools."""
+        self.held: dict[str, str] = {}
+        """Why each tool that the server offers must not be used, by our name for it."""
+        self.left_out: dict[str, str] = {}
+        """Why each tool that the server offers cannot be used as it is defined, by the server's name for it."""
+        self.tried = asyncio.Event()
+        """Set once the server could be called, or could not be reached."""
+        self.listed = asyncio.Event()
+        """Set once its tools are known, or it could not be reached."""
+        self.known = False
+        """Whether its tools are known: it was reached, or they were approved before."""
+        self._usable = asyncio.Event()
+        self._closing = False
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name=f"mcp server {self.name}")
+
+    async def stop(self) -> None:
+        # A flag beside the cancellation: the library may raise something else in its place while it connects.
+        self._closing = True
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task}, timeout=CLOSE_S)
+
+    async def ready(self, within_s: float) -> bool:
+        """Return whether the server can be called, after waiting a little for one that cannot."""
+        if not self._usable.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._usable.wait(), within_s)
+        return self._usable.is_set()
+
+    def tell_cancelled(self, key: str) -> None:
+        """Pass over that a call was cancelled: its request is cut where the tool does not end by itself."""
+
+    async def _run(self) -> None:
+        """Make the server usable, and keep it so."""
+        raise NotImplementedError

@@ -1,0 +1,1 @@
+"""One coroutine a message about servers of tenants."""

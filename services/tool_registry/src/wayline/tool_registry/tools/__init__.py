@@ -1,1 +1,0 @@
-"""Describe the tools that servers offer: name, effect, schema, approved definition."""

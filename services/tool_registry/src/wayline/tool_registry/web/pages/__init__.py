@@ -1,0 +1,1 @@
+"""Fetch pages as their hosts permit, and read what they hold."""

@@ -1,0 +1,1 @@
+"""Search the web with one of several providers."""
