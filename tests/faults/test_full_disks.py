@@ -72,7 +72,9 @@ async def platform(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(watch, "STORES_EVERY_S", 0.5)
         patch.setattr(watch, "ROOM_MIN_BYTES", 24 * 1024 * 1024)
-        servers = watch.Watch([platform.nats.server, postgres], print_line=lambda _: None, check=platform.bus.check)
+        servers = watch.ServerWatch(
+            [platform.nats.server, postgres], print_line=lambda _: None, check=platform.bus.check
+        )
         watching = asyncio.create_task(servers.run())
         yield platform
         watching.cancel()

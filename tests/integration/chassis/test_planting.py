@@ -255,7 +255,7 @@ async def test_the_server_refuses_its_own_reply_subjects(users: BusUsers, reply:
     await nc.close()
 
 
-def test_no_identity_creates_consumers_or_purges_beyond_signals_and_uploads():
+def test_no_identity_creates_consumers_or_purges_what_is_kept():
     allowed = {subject for identity in IDENTITIES.values() for subject in identity.uses()}
 
     assert [subject for subject in allowed if ".CONSUMER.CREATE" in subject or ".CONSUMER.DURABLE" in subject] == []
@@ -265,4 +265,8 @@ def test_no_identity_creates_consumers_or_purges_beyond_signals_and_uploads():
         for identity in IDENTITIES.values()
         for subject in identity.uses()
         if ".PURGE." in subject
-    } == {("retrieval", "$JS.API.STREAM.PURGE.OBJ_UPLOADS"), ("router", "$JS.API.STREAM.PURGE.SIGNALS")}
+    } == {
+        ("executor", "$JS.API.STREAM.PURGE.LATER"),
+        ("retrieval", "$JS.API.STREAM.PURGE.OBJ_UPLOADS"),
+        ("router", "$JS.API.STREAM.PURGE.SIGNALS"),
+    }

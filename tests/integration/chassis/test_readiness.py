@@ -120,7 +120,7 @@ async def test_up_restarts_a_bus_that_stores_nothing_once_there_is_room(
     monkeypatch.setattr(watch, "STORES_EVERY_S", 0.05)
     monkeypatch.setattr(watch, "ROOM_MIN_BYTES", 4 * MIB)
     needs: list[str] = []
-    watching = asyncio.create_task(watch.Watch([server], print_line=needs.append, check=bus.check).run())
+    watching = asyncio.create_task(watch.ServerWatch([server], print_line=needs.append, check=bus.check).run())
     first = server.pid
     try:
         await bus.store("events.acme.j1", b"before", {})

@@ -40,7 +40,7 @@ async def effects_of(platform: Platform) -> dict[str, Effect]:
 
 
 async def test_hints_are_proposals_until_an_administrator_accepts_them(platform: Platform):
-    await platform.start("tool_registry", tool_registry=with_tools(private_servers=True))
+    await platform.start("tool_registry", tool_registry=with_tools(server_allowed_hosts=["127.0.0.1:*"]))
     await platform.start("gateway", gateway=GatewaySettings(http_port=0))
     http = await platform.http()
 

@@ -38,6 +38,7 @@ def test_a_server_is_tried_saved_disabled_and_removed(fresh: Installed):
     words = ("--env", "TOKEN", "--effect", "note=read", "--", sys.executable, str(file))
 
     added = fresh.wayline("mcp", "add", "notes", *words, TOKEN=CANARY)
+    assert added.returncode == 0, added.stdout + added.stderr
     refused = fresh.wayline("mcp", "add", "shell", "--", "sh", "-c", "id")
     unreachable = fresh.wayline("mcp", "add", "gone", "--url", "http://127.0.0.1:9/mcp")
     forced = fresh.wayline("mcp", "add", "gone", "--url", "http://127.0.0.1:9/mcp", "--force")

@@ -251,6 +251,17 @@ def test_a_program_has_no_right_of_roots(started: Started, place: Path):
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="no `node` is installed")
+def test_a_program_runs_where_new_files_are_closed_to_others(started: Started, place: Path):
+    async def why_not() -> str | None:
+        before = os.umask(0o077)
+        try:
+            return await Jails(place / "programs").why_not()
+        finally:
+            os.umask(before)
+
+    assert started(why_not) is None
+
+
 def test_a_program_of_nodes_runs_in_a_jail(started: Started, place: Path):
     async def walk() -> str:
         node = shutil.which("node") or ""

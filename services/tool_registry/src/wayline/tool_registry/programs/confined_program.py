@@ -150,6 +150,8 @@ def open_door(jail: Jail) -> None:
 
 def build(jail: Jail) -> None:
     """Make a root directory of what is shown and kept, and enter it."""
+    # The program is another user where this process is root, whose own files may be closed to others.
+    os.umask(0o022)
     mount(None, "/", None, RECURSIVE | PRIVATE)
     root = jail["stage"]
     mount("tmpfs", root, "tmpfs", NOSUID | NODEV, "mode=755,size=4m")
