@@ -25,7 +25,7 @@ from .test_paid_tools import CARD
 COMPUTES = """
 for n in range(90):
     total = 0
-    for one in range(1_500_000):
+    for one in range(1_000_000):
         total += one
     await effects__look_read(query=str(n))
 """
@@ -52,10 +52,10 @@ async def completed(platform: Platform) -> e.CodeCompleted:
 
 
 @pytest.mark.parametrize(
-    ("code", "limits", "why"),
+    ("code", "limits", "delay_ms", "calls_min", "why"),
     [
-        (COMPUTES, Limits(execution_s_max=1.5), "feed time limit exceeded"),
-        (CALLS_ON, Limits(calls_max=3), "it asks for more than 3 calls"),
+        (COMPUTES, Limits(execution_s_max=1.5), 1_600, 1, "feed time limit exceeded"),
+        (CALLS_ON, Limits(calls_max=3), 0, 3, "it asks for more than 3 calls"),
     ],
     ids=["time", "calls"],
 )
@@ -66,11 +66,13 @@ async def test_a_program_at_its_limit_is_stopped_and_its_model_told(
     monkeypatch: pytest.MonkeyPatch,
     code: str,
     limits: Limits,
+    delay_ms: int,
+    calls_min: int,
     why: str,
 ):
     monkeypatch.setattr(app, "ProgramLimits", lambda **_: limits)
-    # What the calls take would be more than the limit; no turn between two of them is.
-    effects.delay_ms = 400
+    # One call takes more than the limit, which is of what the program computes alone.
+    effects.delay_ms = delay_ms
     async with ChatServer(turns(program(code), Say(text="done"))) as chat:
         await start(platform, effects, chat)
         await platform.submit("j1", agent="coder", model="chat/m")
@@ -79,7 +81,7 @@ async def test_a_program_at_its_limit_is_stopped_and_its_model_told(
 
     shown = chat.calls[1][1]["messages"][-1]["content"]
     assert (ended.status, {call.status for call in ended.calls}) == ("stopped", {"success"})
-    assert len(ended.calls) >= 3
+    assert len(ended.calls) >= calls_min
     assert why in shown
     assert f"[{len(ended.calls)} calls of the program were made; they are not undone.]" in shown
     assert effects.count("look_read") == len(ended.calls)

