@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -48,7 +49,16 @@ async def test_every_metric_of_a_panel_is_in_a_live_scrape(watched: WatchedPlatf
 
 
 async def test_every_panel_has_data(watched: WatchedPlatform, dashboard: Json, binaries: Path):
-    assert await watched.unanswered(questions(dashboard)) == []
+    left: list[str] = []
+
+    async def all_have() -> bool:
+        left[:] = await watched.unanswered(questions(dashboard))
+        return not left
+
+    # Prometheus reads the services one after another.
+    with suppress(AssertionError):
+        await until(all_have, why="every panel has data")
+    assert left == []
 
 
 async def test_every_panel_over_postgres_has_data_for_grafanas_role(watched: WatchedPlatform, dashboard: Json):
