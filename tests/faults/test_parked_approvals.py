@@ -81,7 +81,7 @@ async def restart_everything(platform: FaultPlatform, postgres: PostgresServer) 
     await platform.fleet.ensure(*SERVICES)
 
 
-@pytest.mark.parametrize("count", [50, pytest.param(1_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [50, pytest.param(1_000, marks=[pytest.mark.slow, pytest.mark.timeout(600)])])
 async def test_parked_approvals_outlive_a_restart_of_everything(
     platform: FaultPlatform, postgres: PostgresServer, count: int
 ):
