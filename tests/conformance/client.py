@@ -22,9 +22,10 @@ from wayline.tool_registry.connection.mcp_library import load
 from wayline.tool_registry.connection.transport import http_client
 from wayline.tool_registry.definitions.arguments import Arguments
 from wayline.tool_registry.definitions.catalogue import Tool
-from wayline.tool_registry.errors import NeedsLogin
+from wayline.tool_registry.errors import LoginRefused, NeedsLogin
 from wayline.tool_registry.logins.authorization_table import AuthorizationTable, Secrets
 from wayline.tool_registry.logins.token_owner import TokenOwner
+from wayline.tool_registry.logins.token_renewals import TokenRenewals
 from wayline.tool_registry.servers.mcp_server import McpServer
 from wayline.tool_registry.settings import Settings
 
@@ -46,7 +47,7 @@ SUITE = TokenOwner("suite", "suite")
 
 
 class Tokens:
-    """What the registry's table does, for one server and in memory."""
+    """What the registry's table and its renewals do, for one server and in memory."""
 
     def __init__(self) -> None:
         self.held: Secrets | None = None
@@ -56,10 +57,15 @@ class Tokens:
         """Return the tokens of the server."""
         return self.held
 
+    async def change(self, owner: TokenOwner, change: Callable[[Secrets], Secrets | None]) -> Secrets | None:
+        """Change the tokens, or give them up."""
+        self.held = None if self.held is None else change(self.held)
+        self.wanted_scope = None if self.held is None else self.held.get("wanted_scope")
+        return self.held
+
     async def renew(self, owner: TokenOwner, refresh: Callable[[Secrets], Awaitable[Secrets | None]]) -> Secrets | None:
         """Renew the tokens."""
         self.held = None if self.held is None else await refresh(self.held)
-        self.wanted_scope = self.held and self.held.get("wanted_scope")
         return self.held
 
 
@@ -94,8 +100,8 @@ def connection(url: str, tokens: Tokens) -> McpServer:
         def client() -> AsyncClient:
             return http_client(None, connections_max=4, answer_within_s=CALL_S)
 
-        table = cast("AuthorizationTable", tokens)
-        return ServerAuth(table, SUITE, url, http=client, add_secret=add_secret)
+        table, renewals = cast("AuthorizationTable", tokens), cast("TokenRenewals", tokens)
+        return ServerAuth(table, renewals, SUITE, url, http=client, add_secret=add_secret)
 
     server = ServerSettings(name="suite", url=url)
     return McpServer(server, Settings(), Arguments(), authorize=authorize if tokens.held else None)
@@ -112,7 +118,7 @@ async def main(url: str) -> None:
         await log_in(url, tokens)
         try:
             await use(url, tokens)
-        except NeedsLogin as error:
+        except (NeedsLogin, LoginRefused) as error:
             print(error, file=sys.stderr)
         else:
             return
@@ -120,7 +126,7 @@ async def main(url: str) -> None:
 
 
 async def use(url: str, tokens: Tokens) -> None:
-    """Connect with a login where there is one, and call the tools. Raises NeedsLogin."""
+    """Connect with a login where there is one, and call the tools. Raises NeedsLogin or LoginRefused."""
     server = connection(url, tokens)
     server.start()
     try:
