@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ async def lines(path: str, *, on: bool = True) -> list[dict[str, Any]]:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         scope["route"] = Route()
         scope["state"][IDENTITY] = Caller("acme", SECRET, key_id="1f2e")
-        await send({"type": "http.response.start", "status": 404, "headers": []})
+        await send({"type": "http.response.start", "status": HTTPStatus.NOT_FOUND, "headers": []})
 
     async def nothing(*_: Any) -> Any:
         return {"type": "http.disconnect"}
@@ -42,6 +43,8 @@ async def test_a_request_is_one_line_without_what_it_holds():
     [line] = await lines(f"/v1/jobs/{SECRET}")
 
     assert line.pop("duration_ms") >= 0
+    # A number in every log, whatever the handler answered with.
+    assert repr(line["status"]) == "404"
     assert line == {
         "event": "request",
         "log_level": "info",

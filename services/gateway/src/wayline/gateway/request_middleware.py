@@ -103,7 +103,7 @@ class _Answer:
         if self._replaced:
             return
         if message["type"] == "http.response.start":
-            self.status = message["status"]
+            self.status = int(message["status"])
             span = trace.get_current_span().get_span_context()
             self.trace_id = f"{span.trace_id:032x}" if span.is_valid else None
             if self.status == 413:
