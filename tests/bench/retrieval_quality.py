@@ -30,6 +30,7 @@ from wayline.retrieval.adapters.documents import DocumentTable
 from wayline.retrieval.adapters.passages import PassageTable
 from wayline.retrieval.adapters.postgres import open_store
 from wayline.retrieval.decode_document import Limits
+from wayline.retrieval.embed_texts import TextEmbedder
 from wayline.retrieval.index_document import Indexer
 from wayline.retrieval.search_passages import Searcher
 from wayline.retrieval.settings import Settings
@@ -169,7 +170,7 @@ async def one_set(store: Store, judged: JudgedSet, settings: Settings) -> None:
     took = time.perf_counter() - started
     searcher = Searcher(
         PassageTable(store),
-        app.make_embedder(settings),
+        TextEmbedder(app.make_embedder(settings), Telemetry("bench")),
         Telemetry("bench"),
         settings.keyword_candidates,
         settings.leg_candidates,

@@ -16,6 +16,7 @@ from wayline.llm.offline import SEARCH, respond
 from wayline.retrieval import app
 from wayline.retrieval.adapters.passages import PassageTable
 from wayline.retrieval.adapters.postgres import open_store
+from wayline.retrieval.embed_texts import TextEmbedder
 from wayline.retrieval.search_passages import Searcher
 from wayline.retrieval.settings import Settings
 from wayline.store import Store, migrate
@@ -59,10 +60,9 @@ async def test_it_declines_once_the_documents_with_the_answer_are_removed(store:
             key = f"{name}-{at}"
             judged.documents[key] = {"_id": key, "title": name, "text": text[at : at + 4_000]}
     await quality.ingest(store, judged, settings, TENANT)
-    embedder = app.make_embedder(settings)
-    searcher = Searcher(
-        PassageTable(store), embedder, Telemetry("eval"), settings.keyword_candidates, settings.leg_candidates
-    )
+    telemetry = Telemetry("eval")
+    embedder = TextEmbedder(app.make_embedder(settings), telemetry)
+    searcher = Searcher(PassageTable(store), embedder, telemetry, settings.keyword_candidates, settings.leg_candidates)
 
     async def passages(question: str) -> list[Citation]:
         hits = (await searcher.search(SearchKnowledge(tenant=TENANT, query=question, top_k=DEEP))).hits

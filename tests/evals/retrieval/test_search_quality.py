@@ -11,6 +11,7 @@ from tests.bench import retrieval_quality as quality
 from wayline.retrieval import app
 from wayline.retrieval.adapters.passages import PassageTable
 from wayline.retrieval.adapters.postgres import open_store
+from wayline.retrieval.embed_texts import TextEmbedder
 from wayline.retrieval.search_passages import Searcher
 from wayline.retrieval.settings import Settings
 from wayline.store import Store, migrate
@@ -55,7 +56,7 @@ async def test_keyword_search_matches_bm25s_and_hybrid_matches_its_better_half(
     await quality.ingest(store, judged, settings, name)
     searcher = Searcher(
         PassageTable(store),
-        app.make_embedder(settings),
+        TextEmbedder(app.make_embedder(settings), Telemetry("eval")),
         Telemetry("eval"),
         settings.keyword_candidates,
         settings.leg_candidates,

@@ -196,7 +196,9 @@ class ReadAttachment(Request, subject="documents.read.{tenant}", replies=Attachm
 
 
 EMBEDDED_AT_ONCE_MAX = 16
-"""Texts of one request: vectors of 4,096 numbers each still fit an answer."""
+"""Texts of one request whose answer, with vectors of 4,096 numbers each, still fits one message."""
+EMBEDDED_MAX = 512
+"""Texts of one request at most; a large answer goes by way of the store of large replies."""
 
 
 class Filter(Frozen):
@@ -282,7 +284,7 @@ class EmbedTexts(Request, subject="retrieval.embed.{tenant}", replies=EmbeddedTe
     terse = True
 
     texts: tuple[Annotated[str, Field(min_length=1, max_length=10_000)], ...] = Field(
-        min_length=1, max_length=EMBEDDED_AT_ONCE_MAX
+        min_length=1, max_length=EMBEDDED_MAX
     )
     holds: bool = Field(
         default=False, description="Embed only what every hard budget has room for, as documents are. Else as queries."

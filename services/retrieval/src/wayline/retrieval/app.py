@@ -35,6 +35,7 @@ from wayline.retrieval.adapters.postgres import open_store
 from wayline.retrieval.adapters.queue import read_queue
 from wayline.retrieval.adapters.uploads import UploadTable
 from wayline.retrieval.decode_document import Limits
+from wayline.retrieval.embed_texts import TextEmbedder
 from wayline.retrieval.embedding import Embedder, LexicalHash
 from wayline.retrieval.embedding_payments import Price
 from wayline.retrieval.handlers import Handlers
@@ -138,7 +139,11 @@ def _handlers(
         uploads=UploadTable(store, per_tenant_max_bytes=settings.uploads_per_tenant_max_bytes),
         indexer=Indexer(documents, embedder, telemetry, limits, settings.chunk_chars, payments),
         searcher=Searcher(
-            PassageTable(store), embedder, telemetry, settings.keyword_candidates, settings.leg_candidates, payments
+            PassageTable(store),
+            TextEmbedder(embedder, telemetry, payments),
+            telemetry,
+            settings.keyword_candidates,
+            settings.leg_candidates,
         ),
         queue=partial(read_queue, bus),
         drop=bus.uploads.drop,

@@ -24,6 +24,8 @@ LONG_WEIGHT, LONG_MAX = 0.3, 2.5
 """Long words are rare ones: each letter adds to a word's weight, up to a limit."""
 NUMBER_WEIGHT = 0.3
 WORDS_CACHED_MAX = 50_000
+MEANING_MIN = 0.1
+"""What vectors have to be worth beside words where an embedder understands meaning."""
 DIMENSIONS = 384
 """Of a lexical vector; another number would be another model."""
 

@@ -13,6 +13,7 @@ from wayline.contracts.knowledge import IndexDocument, trust_by_origin
 from wayline.retrieval.chunking import chunk
 from wayline.retrieval.decode_document import Decoded, Limits, Page, decode, size_of, storable, storable_json
 from wayline.retrieval.documents import Chunk, Documents, RequestedDocument
+from wayline.retrieval.embed_texts import embedding_span
 from wayline.retrieval.embedding import Embedder, joined
 from wayline.retrieval.embedding_payments import Accounts, NoAccounts
 from wayline.retrieval.errors import NoBudget, ProviderRefused, Unreadable
@@ -131,15 +132,3 @@ class Indexer:
 def embeddable(name: str, piece: Chunk) -> str:
     """Return what stands for a passage in vector space: the text with what says where it stands."""
     return "\n".join([" > ".join((name, *piece.headings)), piece.text])
-
-
-def embedding_span(telemetry: Telemetry, embedder: Embedder) -> Any:
-    """Open the span of a call of the embedder."""
-    return telemetry.calling(
-        f"embeddings {embedder.model}",
-        {
-            names.GEN_AI_OPERATION: "embeddings",
-            names.GEN_AI_PROVIDER: embedder.provider,
-            names.GEN_AI_REQUEST_MODEL: embedder.model,
-        },
-    )

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from wayline.contracts.knowledge import COVERED, EmbeddedTexts, EmbedTexts, Hit, SearchKnowledge, SearchResult
 from wayline.retrieval.decode_document import storable, storable_json
+from wayline.retrieval.embed_texts import TextEmbedder
 from wayline.retrieval.embedding import Embedder
-from wayline.retrieval.embedding_payments import Account, Accounts, NoAccounts
+from wayline.retrieval.embedding_payments import Account
 from wayline.retrieval.errors import EmbedderMismatch
-from wayline.retrieval.index_document import embedding_span
 from wayline.retrieval.ranking import Term, Words, choose_share, choose_words, coverage
 from wayline.retrieval.search_plan import Corpus, Passages, Search, VectorLeg, WordsLeg
 from wayline.store import Record
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from wayline.retrieval.embedding import Vectors
 
 DATA_SOURCE = "knowledge"
-MEANING_MIN = 0.1
-"""What vectors have to be worth beside words where an embedder understands meaning."""
 NOTHING_STORED = "Nothing has been ingested yet."
 NO_WORDS = "No word of the query can be searched for: they are too common to tell passages apart, or in none of them."
 SQL_SPAN = {names.DB_SYSTEM: "postgresql", names.DB_OPERATION: "SELECT", names.DB_COLLECTION: "retrieval.chunks"}
@@ -33,11 +31,15 @@ class Searcher:
     """Finds passages of one tenant by words, by vector, or by both."""
 
     passages: Passages
-    embedder: Embedder
+    texts: TextEmbedder
     telemetry: Telemetry
     keyword_candidates: int
     leg_candidates: int
-    payments: Accounts = NoAccounts()  # noqa: RUF009 - it holds nothing
+
+    @property
+    def embedder(self) -> Embedder:
+        """Return what embeds queries."""
+        return self.texts.embedder
 
     async def search(self, asked: SearchKnowledge) -> SearchResult:
         """Find the best passages. Raises EmbedderMismatch, or Retry while the provider or Postgres is away."""
@@ -47,7 +49,7 @@ class Searcher:
             names.GEN_AI_TOP_K: asked.top_k,
         }
         with self.telemetry.calling(f"retrieval {DATA_SOURCE}", attributes):
-            account = self.payments.account(asked.tenant, holds=False)
+            account = self.texts.payments.account(asked.tenant, holds=False)
             found = await self._search(asked, account)
             if account is None or not asked.caller_pays:
                 return found
@@ -55,19 +57,17 @@ class Searcher:
 
     async def embed(self, asked: EmbedTexts) -> EmbeddedTexts:
         """Return the vectors of texts, or none where they would only compare words. Raises Retry, and NoBudget."""
-        if self.embedder.vector_weight < MEANING_MIN:
+        if not self.texts.meaning:
             return EmbeddedTexts()
-        account = self.payments.account(asked.tenant, holds=asked.holds)
-        with embedding_span(self.telemetry, self.embedder):
-            vectors = await self.embedder.embed([storable(text) for text in asked.texts], payer=account)
-        encoded = (base64.b64encode(vector.astype("<f4").tobytes()).decode() for vector in vectors)
-        return EmbeddedTexts(model=self.embedder.model, vectors=tuple(encoded))
+        embedded = await self.texts.embed(asked.tenant, [storable(text) for text in asked.texts], holds=asked.holds)
+        encoded = (base64.b64encode(vector.astype("<f4").tobytes()).decode() for vector in embedded.vectors)
+        return EmbeddedTexts(model=embedded.model, vectors=tuple(encoded))
 
     async def _search(self, asked: SearchKnowledge, account: Account | None) -> SearchResult:
         by_words = asked.mode == "keyword" or (asked.mode == "hybrid" and asked.vector_weight != 1)
         by_vector = asked.mode == "vector" or (asked.mode == "hybrid" and asked.vector_weight != 0)
         query = storable(asked.query)
-        vectors = await self._embedded(query, account) if by_vector else None
+        vectors = (await self.texts.embed_for(account, [query])).vectors if by_vector else None
         async with self.passages.searching(asked.tenant) as search:
             corpora = await search.corpora()
             if not corpora:
@@ -100,12 +100,6 @@ class Searcher:
         return choose_share(
             terms, chunks=chunks, known=self.embedder.vector_weight, unknown=self.embedder.vector_weight_unknown
         )
-
-    async def _embedded(self, query: str, account: Account | None) -> Vectors:
-        with embedding_span(self.telemetry, self.embedder) as span:
-            vectors = await self.embedder.embed([query], payer=account)
-            span.set_attribute(names.GEN_AI_EMBEDDING_DIMENSIONS, vectors.shape[1])
-        return vectors
 
     def _model(self, vectors: Vectors | None) -> str | None:
         return self.embedder.model if vectors is not None else None
