@@ -98,6 +98,7 @@ class Transport:
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
         """Hold what all connections share: an HTTP client, or a program's error stream."""
+        errors_to = self._errors_to
         async with AsyncExitStack() as stack:
             if self.over_http:
                 # One for all sessions: one that breaks takes no connection of another with it.
@@ -105,7 +106,10 @@ class Transport:
             elif self._confined is not None and self._errors_to is None:
                 # Not into our own log: what a program writes there may hold its secrets.
                 self._errors_to = stack.enter_context(_nowhere())
-            yield
+            try:
+                yield
+            finally:
+                self._http, self._errors_to = None, errors_to
 
     async def resolve(self) -> None:
         """Read the secrets that the server refers to, before a connection is made. Raises NotBegun."""

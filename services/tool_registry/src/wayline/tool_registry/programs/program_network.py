@@ -19,6 +19,8 @@ PORT: Final = 3128
 """Of the proxy, inside of the jail, where nothing else has a port."""
 SENT_S: Final = 5.0
 """How long a jail may take to send the socket that it has promised."""
+AGAIN_S: Final = 0.1
+"""Before the next socket is awaited where one could not be served."""
 PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 
 
@@ -47,22 +49,34 @@ async def program_network(door: Path, proxy_of: Callable[[], GuardedProxy]) -> A
 
 
 async def _serve(listener: socket.socket, proxy_of: Callable[[], GuardedProxy]) -> None:
-    loop = asyncio.get_running_loop()
     async with AsyncExitStack() as last:
         while True:
-            sender, _ = await loop.sock_accept(listener)
             try:
-                inside = await asyncio.to_thread(_received, sender)
-            except OSError as error:
-                log.warning("the network of a program was not opened", why=str(error))
-                continue
-            # Of the program before, which has ended: its network lives as long as a socket of it is open here.
-            await last.aclose()
-            await last.enter_async_context(proxy_of().serving(inside))
+                inside = await _next_socket(listener)
+                # Of the program before, which has ended: its network lives as long as a socket of it is open here.
+                await last.aclose()
+                await _serve_on(inside, proxy_of, last)
+            except Exception as error:
+                # The program after this one needs its network, whatever was wrong here.
+                log.warning("the network of a program was not opened", why=str(error) or type(error).__name__)
+                await asyncio.sleep(AGAIN_S)
+
+
+async def _serve_on(inside: socket.socket, proxy_of: Callable[[], GuardedProxy], until: AsyncExitStack) -> None:
+    try:
+        await until.enter_async_context(proxy_of().serving(inside))
+    except BaseException:
+        inside.close()
+        raise
+
+
+async def _next_socket(listener: socket.socket) -> socket.socket:
+    """Return the socket that the next jail sends. Raises OSError."""
+    sender, _ = await asyncio.get_running_loop().sock_accept(listener)
+    return await asyncio.to_thread(_received, sender)
 
 
 def _received(sender: socket.socket) -> socket.socket:
-    """Return the socket that was sent. Raises OSError."""
     with sender:
         sender.settimeout(SENT_S)
         _, sent, _, _ = socket.recv_fds(sender, 1, 1)

@@ -197,23 +197,36 @@ class McpServer(ServerConnection):
             ) from None
 
     async def _run(self) -> None:
-        await load()
-        await self._recall()
         wait = ReconnectWait(most_s=self._settings.reconnect_wait_max_s)
-        async with self._transport.opened():
-            while not self._closing:
-                self._lost = False
-                self._woken.clear()
-                try:
-                    await self._stay_connected()
-                except Exception as error:
-                    # A server is foreign code: nothing that it does may end the task that would connect it again.
-                    self._problem = self.hide(self._transport.ended or reason(error))
-                if self._closing:
-                    return
-                log.warning("mcp server is away", server=self.name, why=self._problem)
-                wait_s = wait.after(self._leave())
-                await asyncio.sleep(wait_s * random.uniform(0.5, 1))
+        while not self._closing:
+            try:
+                await load()
+                await self._recall()
+                async with self._transport.opened():
+                    await self._keep_connected(wait)
+            except Exception as error:
+                # A file that is missing, or a definition that nobody can read, may be mended while this goes on.
+                await self._wait_to_connect(wait, reason(error))
+
+    async def _keep_connected(self, wait: ReconnectWait) -> None:
+        while not self._closing:
+            self._lost = False
+            self._woken.clear()
+            try:
+                await self._stay_connected()
+                why = self._transport.ended or "its connection broke"
+            except Exception as error:
+                # A server is foreign code: nothing that it does may end the task that would connect it again.
+                why = self._transport.ended or reason(error)
+            await self._wait_to_connect(wait, why)
+
+    async def _wait_to_connect(self, wait: ReconnectWait, why: str) -> None:
+        """Offer the server to no call, and say why, until it is tried again."""
+        self._problem = self.hide(why)
+        wait_s = wait.after(self._leave())
+        if not self._closing:
+            log.warning("mcp server is away", server=self.name, why=self._problem)
+            await asyncio.sleep(wait_s * random.uniform(0.5, 1))
 
     async def _stay_connected(self) -> None:
         from mcp import Client
@@ -239,7 +252,6 @@ class McpServer(ServerConnection):
                 while not await self._is_lost(within_s=self._settings.probe_every_s):
                     self._woken.clear()
                     await self._probe(client)
-        self._problem = self._transport.ended or "its connection broke"
 
     async def _probe(self, client: Client) -> None:
         """Ask for the tools again; no answer is the end of a connection, unless the server is busy with a call.
