@@ -72,6 +72,7 @@ class Client:
         return await self.bus.ask(SearchKnowledge(tenant=tenant, query=query, **fields), SearchResult)
 
 
+Owner = Callable[[str], Awaitable[list[tuple[Any, ...]]]]
 Start = Callable[..., Awaitable[Service]]
 
 
@@ -127,7 +128,7 @@ def pdf() -> Callable[..., bytes]:
 
 
 @pytest.fixture
-async def owner(database: Database) -> AsyncIterator[Callable[[str], Awaitable[list[tuple[Any, ...]]]]]:
+async def owner(database: Database) -> AsyncIterator[Owner]:
     """Run one statement as the superuser, whom no policy binds."""
     conn = await asyncpg.connect(database.dsn)
 
@@ -136,3 +137,16 @@ async def owner(database: Database) -> AsyncIterator[Callable[[str], Awaitable[l
 
     yield rows
     await conn.close()
+
+
+@pytest.fixture
+def counted(owner: Owner) -> Callable[[], Awaitable[None]]:
+    """Wait until the counts of words hold what documents changed."""
+
+    async def done() -> bool:
+        return await owner("SELECT count(*) FROM retrieval.count_changes") == [(0,)]
+
+    async def wait() -> None:
+        await until(done, within=20, why="every change is in the counts")
+
+    return wait

@@ -39,7 +39,7 @@ async def impatient(client: Any) -> None:
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("point", RETRIEVAL)
 async def test_a_document_is_stored_once_though_its_process_is_killed(
-    point: Failpoint, fleet: Fleet, client: Any, owner: Any
+    point: Failpoint, fleet: Fleet, client: Any, owner: Any, counted: Any
 ):
     await client.send("d1", "The tortoise wins.\n\n" + "filler " * 300)
 
@@ -48,9 +48,11 @@ async def test_a_document_is_stored_once_though_its_process_is_killed(
     await fleet.start("retrieval")
     await client.idle()
 
+    await counted()
+
     assert (await client.get("d1")).status == "ready"
-    [(chunks, counted)] = await owner("SELECT count(*), max(c.chunks) FROM retrieval.chunks, retrieval.corpora AS c")
-    assert chunks == counted == 3
+    [(chunks, known)] = await owner("SELECT count(*), max(c.chunks) FROM retrieval.chunks, retrieval.corpora AS c")
+    assert chunks == known == 3
 
 
 @pytest.mark.usefixtures("impatient")

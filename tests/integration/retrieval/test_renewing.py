@@ -11,11 +11,7 @@ import pytest
 
 from wayline.retrieval import app, word_renewal
 from wayline.retrieval.adapters import old_words
-from wayline.retrieval.adapters.documents import DocumentTable
 from wayline.retrieval.adapters.postgres import open_store
-from wayline.retrieval.decode_document import Decoded, Original
-from wayline.retrieval.documents import Chunk, RequestedDocument
-from wayline.retrieval.embedding import LexicalHash
 from wayline.store import Store, migrate
 from wayline.testkit import Database, until
 from wayline.testkit.databases import PASSWORD
@@ -29,15 +25,42 @@ PAGES = {
 }
 
 
+STATEMENTS_BEFORE = (
+    """
+    INSERT INTO documents (tenant, document_id, name, media_type, status, embedding_model, sequence)
+    VALUES ($1, $2, 'page', 'text/plain', 'ready', $3, 1)
+    """,
+    """
+    INSERT INTO chunks (
+        tenant, chunk_id, document_id, position, name, text, metadata, words, words_count, embedding_model, dimensions,
+        embedding
+    )
+    SELECT $1, $2 || '#' || n - 1, $2, n - 1, 'page', text, '{"headings": ["Top"]}', words,
+        (SELECT sum(cardinality(positions)) FROM unnest(words)), $3, 1, '[1]'
+    FROM unnest($4::text[]) WITH ORDINALITY AS page (text, n), words_of('page', 'Top', text) AS words
+    """,
+    """
+    INSERT INTO terms AS known (tenant, term, chunks)
+    SELECT $1, lexeme, count(*) FROM chunks, unnest(words) WHERE tenant = $1 AND document_id = $2 GROUP BY lexeme
+    ON CONFLICT (tenant, term) DO UPDATE SET chunks = known.chunks + excluded.chunks
+    """,
+    """
+    INSERT INTO corpora AS known (tenant, embedding_model, dimensions, chunks, words)
+    SELECT $1, $3, 1, count(*), sum(words_count) FROM chunks WHERE tenant = $1 AND document_id = $2
+    ON CONFLICT (tenant, embedding_model, dimensions) DO UPDATE SET
+        chunks = known.chunks + excluded.chunks, words = known.words + excluded.words
+    """,
+)
+"""What the version before did to store a document."""
+
+
 async def store_documents(store: Store, tenant: str = "acme") -> None:
-    """Store pages with the statements that the version before has too."""
-    documents, embedder = DocumentTable(store), LexicalHash()
-    for document_id, pages in PAGES.items():
-        requested = RequestedDocument(tenant, document_id, "page", "text/plain", 1, {}, embedder.model, sequence=1)
-        assert await documents.begin(requested)
-        chunks = [Chunk(text, ("Top",), {"headings": ["Top"]}) for text in pages]
-        reading = Decoded(Original(b"", "text/plain"), [])
-        assert await documents.replace(requested, reading, chunks, embedder.vectors(list(pages)))
+    """Store pages with the statements of the version before."""
+    async with store.tenant(tenant) as conn:
+        for document_id, pages in PAGES.items():
+            arguments = (tenant, document_id, "words-alone", list(pages))
+            for statement, given in zip(STATEMENTS_BEFORE, (3, 4, 2, 3), strict=True):
+                await conn.execute(statement, *arguments[:given])
 
 
 @pytest.fixture
@@ -53,9 +76,6 @@ async def before(database: Database, tmp_path: Path, owner: Any) -> AsyncIterato
         if file.name[:4] <= LAST_BEFORE:
             shutil.copy(file, tmp_path)
     await migrated(database, tmp_path)
-    # Of later columns the statements of today need these.
-    await owner("ALTER TABLE retrieval.originals ADD COLUMN text_tokens bigint")
-    await owner("ALTER TABLE retrieval.documents ADD COLUMN trust text NOT NULL DEFAULT 'trusted'")
     store = await open_store(database.as_role(ROLE, PASSWORD), pool_size=2, wait_s=5)
     await store_documents(store)
     yield store, await words_of(owner)
@@ -88,7 +108,11 @@ async def test_renewed_passages_are_those_that_would_be_stored_now(
     async def renewed() -> bool:
         return await owner("SELECT count(*) FROM retrieval.documents WHERE words_version < 2") == [(0,)]
 
+    async def added() -> bool:
+        return await owner("SELECT count(*) FROM retrieval.count_changes") == [(0,)]
+
     await until(renewed, within=20, why="every document is renewed")
+    await until(added, within=20, why="what changed is counted")
     new = await words_of(owner)
 
     assert await owner(COUNTED) == []

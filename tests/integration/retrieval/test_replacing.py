@@ -175,17 +175,18 @@ async def test_a_document_deleted_while_it_is_indexed_stays_deleted(
     assert (await client.search("zebra")).hits == ()
 
 
-async def test_the_counts_that_ranking_uses_stay_in_step(service: Service, client: Any, owner: Any):
+async def test_the_counts_that_ranking_uses_stay_in_step(service: Service, client: Any, owner: Any, counted: Any):
     """Replaced, deleted and concurrent documents leave exactly the counts of what is stored."""
     for n in range(12):
         await client.send(f"d{n % 5}", old_text(f"version{n}") if n % 3 else "short zebra")
     await client.idle()
     await delete(client, "d3")
+    await counted()
 
-    counted = await owner("SELECT term, chunks FROM retrieval.terms ORDER BY term")
+    known = await owner("SELECT term, chunks FROM retrieval.terms ORDER BY term")
     stored = await owner(
         'SELECT lexeme, count(*) FROM retrieval.chunks, unnest(words) GROUP BY lexeme ORDER BY lexeme COLLATE "C"'
     )
     corpora = await owner("SELECT chunks, words FROM retrieval.corpora")
-    assert counted == stored
+    assert known == stored
     assert corpora == await owner("SELECT count(*), sum(words_count)::bigint FROM retrieval.chunks")

@@ -113,6 +113,23 @@ async def test_a_filter_by_document_finds_in_these_documents_only(fables: Any):
         assert hits[0].document_id == "f3"
 
 
+@pytest.mark.parametrize("mode", ["keyword", "vector", "hybrid"])
+async def test_an_empty_list_of_documents_finds_nothing(fables: Any, mode: str):
+    found = await fables.search("tortoise", mode=mode, filter=Filter(document_ids=()))
+
+    assert found.hits == ()
+    assert "names no document" in found.note
+    assert (await fables.search("tortoise", mode=mode, filter=Filter(document_ids=None))).hits
+
+
+async def test_a_query_of_any_length_is_answered(fables: Any):
+    letter = "Good morning to all of you, and many thanks. " * 3_000 + "The grapes of the vineyard."
+
+    found = await fables.search("Vineyard grapes! " + letter, mode="hybrid")
+
+    assert found.hits[0].document_id == "f3"
+
+
 async def test_a_filter_by_metadata_wants_every_pair_equal(fables: Any):
     await fables.ingest("nested", "tortoise nested", metadata={"odd": True, "where": {"a": 1, "b": 2}})
     for mode in ("keyword", "vector", "hybrid"):
@@ -157,9 +174,12 @@ async def test_of_common_words_passages_with_all_come_first(start: Any, client: 
     assert len(many) == 50
 
 
-async def test_vectors_of_another_model_are_refused_but_keywords_work(start: Any, client: Any, owner: Any):
+async def test_vectors_of_another_model_are_refused_but_keywords_work(
+    start: Any, client: Any, owner: Any, counted: Any
+):
     await start()
     await client.ingest("f1", FABLES["f1"])
+    await counted()
     await owner("UPDATE retrieval.corpora SET embedding_model = 'older-model'")
 
     for mode in ("hybrid", "vector"):

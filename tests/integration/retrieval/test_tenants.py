@@ -48,6 +48,7 @@ async def test_every_tenant_table_forces_row_level_security(platform: Platform):
             "chunks",
             "terms",
             "corpora",
+            "count_changes",
             "embedding_calls",
             "uploads",
         }

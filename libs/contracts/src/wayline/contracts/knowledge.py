@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 
 from wayline.contracts.base import Frozen, Message, Request, Usd
 from wayline.contracts.chat import Attachment, Sha256
@@ -206,9 +206,22 @@ class Filter(Frozen):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    document_ids: tuple[str, ...] = ()
+    document_ids: tuple[str, ...] | None = Field(
+        default=None, description="Only in these documents; null: in all, empty: in none."
+    )
     metadata: dict[str, Any] = Field(default_factory=dict, description="Every pair must be equal in the chunk.")
 
+
+QUERY_MAX_CHARS = 100_000
+"""What is read of a query; the words in it that weigh most are searched for."""
+
+
+def _beginning(query: Any) -> Any:
+    """Return what is read of a query. A longer one is not refused."""
+    return query[:QUERY_MAX_CHARS] if isinstance(query, str) else query
+
+
+QueryText = Annotated[str, BeforeValidator(_beginning), Field(min_length=1, max_length=QUERY_MAX_CHARS)]
 
 COVERED = "covered"
 """In `Hit.why`: the share of the query's words, weighed by how rare they are, that the passage holds."""
@@ -247,7 +260,7 @@ class SearchKnowledge(Request, subject="retrieval.search.{tenant}", replies=Sear
 
     terse = True
 
-    query: str = Field(min_length=1, max_length=10_000)
+    query: QueryText = Field(description="Of any length: of a long one the words that weigh most count.")
     mode: Literal["hybrid", "keyword", "vector"] = "hybrid"
     top_k: int = Field(default=10, ge=1, le=200)
     vector_weight: float | None = Field(

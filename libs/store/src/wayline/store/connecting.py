@@ -16,6 +16,8 @@ T = TypeVar("T")
 POSTGRES_MAJOR_MIN = 16
 CONNECT_TIMEOUT_S = 10
 RETRY_POLL_S = 0.1
+STATEMENT_CANCELLED = "57014"
+"""Of Postgres, for a statement that took longer than its time-out."""
 
 _REFUSED = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
 
@@ -60,10 +62,12 @@ def is_unreachable(error: BaseException) -> bool:
     return isinstance(error, (OSError, asyncpg.InterfaceError)) or is_away(error)
 
 
-def unavailable(error: BaseException, *, where: str, waited_s: float = 0.0) -> PostgresUnavailable:
-    """Make our own error of one that passes by itself."""
+def unavailable(error: BaseException, *, where: str, waited_s: float = 0.0, ran: bool = False) -> PostgresUnavailable:
+    """Make our own error of one that passes by itself; `ran`: it came to a statement that ran."""
     cause = str(error) or type(error).__name__
-    return PostgresUnavailable(where=where, cause=cause, waited_s=waited_s, sqlstate=sqlstate(error))
+    state = sqlstate(error)
+    too_slow = ran and (isinstance(error, TimeoutError) or state == STATEMENT_CANCELLED)
+    return PostgresUnavailable(where=where, cause=cause, waited_s=waited_s, sqlstate=state, statement_too_slow=too_slow)
 
 
 def address(dsn: str) -> str:

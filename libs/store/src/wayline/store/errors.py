@@ -30,8 +30,12 @@ class StoreError(Exception):
 class PostgresUnavailable(StoreError, Retry):
     """Nothing answers at the address, or it cannot just now; the same may work a little later."""
 
-    def __init__(self, *, where: str, cause: str, waited_s: float = 0.0, sqlstate: str = "") -> None:
+    def __init__(
+        self, *, where: str, cause: str, waited_s: float = 0.0, sqlstate: str = "", statement_too_slow: bool = False
+    ) -> None:
         self.sqlstate = sqlstate
+        self.statement_too_slow = statement_too_slow
+        """Whether a statement that ran took longer than any may: the same one may do so each time."""
         answered = bool(sqlstate) and not sqlstate.startswith("08")
         self.why = REASONS.get(sqlstate, "it cannot just now" if answered else "it does not answer")
         """A few words for people who do not run this Postgres."""

@@ -153,7 +153,7 @@ class Store:
             yield conn
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
             if is_away(error) or _is_lost(conn):
-                raise unavailable(error, where=self._where) from error
+                raise unavailable(error, where=self._where, ran=True) from error
             raise
         finally:
             await self._pool.release(conn)

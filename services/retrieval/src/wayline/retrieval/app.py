@@ -34,6 +34,7 @@ from wayline.retrieval.adapters.payments import Payments, Reporter
 from wayline.retrieval.adapters.postgres import open_store
 from wayline.retrieval.adapters.queue import read_queue
 from wayline.retrieval.adapters.uploads import UploadTable
+from wayline.retrieval.adapters.word_counts import WordCounts
 from wayline.retrieval.decode_document import Limits
 from wayline.retrieval.embed_texts import TextEmbedder
 from wayline.retrieval.embedding import Embedder, LexicalHash
@@ -78,7 +79,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         exporter=exporter,
         work=[_work(handlers, slots=settings.index_slots)],
         asks=_asks(handlers, search_slots=settings.search_slots),
-        parts=[WordRenewal(OldWordsTable(store)), Reporter(payments)],
+        parts=[WordRenewal(OldWordsTable(store)), WordCounts(store), Reporter(payments)],
         needs={"postgres": store.check},
         close=close,
     )

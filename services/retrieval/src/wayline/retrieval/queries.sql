@@ -150,17 +150,76 @@ WHERE tenant = $1 AND status <> 'deleted'
 ORDER BY created_at DESC, document_id DESC
 LIMIT $4;
 
--- name: terms_of_document
-SELECT word.lexeme AS term, count(*) AS chunks
-FROM chunks, unnest(words) AS word
-WHERE tenant = $1 AND document_id = $2
-GROUP BY word.lexeme;
+-- name: passages_end
+SELECT coalesce(max(position) + 1, 0) FROM chunks WHERE tenant = $1 AND document_id = $2;
 
--- name: corpora_of_document
-SELECT embedding_model, dimensions, count(*) AS chunks, sum(words_count)::bigint AS words
-FROM chunks
-WHERE tenant = $1 AND document_id = $2
-GROUP BY embedding_model, dimensions;
+-- name: note_counts
+-- What the passages from $3 on and before $4 add ($5 = 1) to the tenant's counts, or take away ($5 = -1).
+WITH passage AS MATERIALIZED (
+    SELECT embedding_model, dimensions, words, words_count FROM chunks
+    WHERE tenant = $1 AND document_id = $2 AND position >= $3 AND position < $4
+),
+counted AS (
+    SELECT embedding_model, dimensions, count(*) AS chunks, sum(words_count) AS words
+    FROM passage
+    GROUP BY embedding_model, dimensions
+),
+listed AS (
+    SELECT embedding_model, dimensions, array_agg(term) AS terms, array_agg(($5 * chunks)::integer) AS chunks
+    FROM (
+        SELECT embedding_model, dimensions, lexeme AS term, count(*) AS chunks
+        FROM passage, unnest(words)
+        GROUP BY embedding_model, dimensions, lexeme
+    ) AS held
+    GROUP BY embedding_model, dimensions
+)
+INSERT INTO count_changes (tenant, embedding_model, dimensions, chunks, words, terms, term_chunks, terms_count)
+SELECT $1, embedding_model, dimensions, $5::integer * counted.chunks, $5 * counted.words,
+    coalesce(terms, '{}'), coalesce(listed.chunks, '{}'), coalesce(cardinality(terms), 0)
+FROM counted
+LEFT JOIN listed USING (embedding_model, dimensions);
+
+-- name: tenants_with_changes
+SELECT DISTINCT tenant FROM count_changes ORDER BY tenant;
+
+-- name: lock_counts
+-- One at a time adds a tenant's changes.
+SELECT pg_try_advisory_xact_lock(hashtext('retrieval.counts'), hashtext($1));
+
+-- name: add_changes
+-- Adds the oldest changes, of about $2 words in all, to the counts; says how many these were and which words may be in no passage now.
+WITH oldest AS (
+    SELECT change, sum(terms_count) OVER (ORDER BY change) - terms_count AS before
+    FROM count_changes
+    WHERE tenant = $1
+    ORDER BY change
+    LIMIT 1000
+),
+taken AS (
+    DELETE FROM count_changes
+    WHERE tenant = $1 AND change IN (SELECT change FROM oldest WHERE before < $2)
+    RETURNING embedding_model, dimensions, chunks, words, terms, term_chunks
+),
+in_corpora AS (
+    INSERT INTO corpora AS known (tenant, embedding_model, dimensions, chunks, words)
+    SELECT $1, embedding_model, dimensions, sum(chunks), sum(words)
+    FROM taken
+    GROUP BY embedding_model, dimensions
+    ON CONFLICT (tenant, embedding_model, dimensions) DO UPDATE SET
+        chunks = known.chunks + excluded.chunks, words = known.words + excluded.words
+),
+in_terms AS (
+    INSERT INTO terms AS known (tenant, term, chunks)
+    SELECT $1, term, sum(change.chunks)
+    FROM taken, unnest(terms, term_chunks) AS change (term, chunks)
+    GROUP BY term
+    HAVING sum(change.chunks) <> 0
+    ORDER BY term COLLATE "C"
+    ON CONFLICT (tenant, term) DO UPDATE SET chunks = known.chunks + excluded.chunks
+    RETURNING term, chunks
+)
+SELECT (SELECT count(*) FROM taken) AS changes,
+    (SELECT coalesce(array_agg(term), '{}') FROM in_terms WHERE chunks <= 0) AS unused;
 
 -- name: delete_chunks
 DELETE FROM chunks WHERE tenant = $1 AND document_id = $2;
@@ -174,24 +233,8 @@ SELECT $1, $2, $3, $4, $5, $7, $8, words, coalesce((SELECT sum(cardinality(posit
     $9, $10, $11
 FROM words_of($5, $6, $7) AS words;
 
--- name: count_terms
--- In one order for every transaction, so that two of them never wait for each other.
-INSERT INTO terms AS known (tenant, term, chunks)
-SELECT $1, term, sum(chunks)
-FROM unnest($2::text[], $3::bigint[]) AS change (term, chunks)
-GROUP BY term
-HAVING sum(chunks) <> 0
-ORDER BY term COLLATE "C"
-ON CONFLICT (tenant, term) DO UPDATE SET chunks = known.chunks + excluded.chunks;
-
 -- name: drop_unused_terms
 DELETE FROM terms WHERE tenant = $1 AND term = ANY ($2::text[]) AND chunks <= 0;
-
--- name: count_corpus
-INSERT INTO corpora AS known (tenant, embedding_model, dimensions, chunks, words)
-VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT (tenant, embedding_model, dimensions) DO UPDATE SET
-    chunks = known.chunks + excluded.chunks, words = known.words + excluded.words;
 
 -- name: use_search_settings
 -- Fewer candidates lose neighbours; with a filter the index must go on until it has enough. A plan made for other
@@ -202,7 +245,14 @@ SELECT set_config('hnsw.ef_search', '100', true),
     set_config('jit', 'off', true);
 
 -- name: corpora
-SELECT embedding_model, dimensions, chunks, words FROM corpora WHERE tenant = $1 AND chunks > 0;
+SELECT embedding_model, dimensions, sum(chunks)::bigint AS chunks, sum(words)::bigint AS words
+FROM (
+    SELECT embedding_model, dimensions, chunks, words FROM corpora WHERE tenant = $1
+    UNION ALL
+    SELECT embedding_model, dimensions, chunks, words FROM count_changes WHERE tenant = $1
+) AS known
+GROUP BY embedding_model, dimensions
+HAVING sum(chunks) > 0;
 
 -- name: query_terms
 -- The words of a query as the index knows them, how often each is in the query, and in how many chunks. While passages
@@ -216,10 +266,18 @@ asked_before AS (
     FROM unnest(to_tsvector('english', spaced_before($2)))
     WHERE EXISTS (SELECT FROM documents WHERE tenant = $1 AND words_version < 2)
         AND lexeme NOT IN (SELECT lexeme FROM asked)
+),
+word AS (SELECT * FROM asked UNION ALL SELECT * FROM asked_before),
+changed AS (
+    SELECT term, sum(change.chunks)::bigint AS chunks
+    FROM count_changes, unnest(terms, term_chunks) AS change (term, chunks)
+    WHERE tenant = $1 AND term IN (SELECT lexeme FROM word)
+    GROUP BY term
 )
-SELECT lexeme AS term, times, coalesce(terms.chunks, 0) AS chunks
-FROM (SELECT * FROM asked UNION ALL SELECT * FROM asked_before) AS word
-LEFT JOIN terms ON terms.tenant = $1 AND terms.term = word.lexeme;
+SELECT lexeme AS term, times, coalesce(terms.chunks, 0) + coalesce(changed.chunks, 0) AS chunks
+FROM word
+LEFT JOIN terms ON terms.tenant = $1 AND terms.term = word.lexeme
+LEFT JOIN changed ON changed.term = word.lexeme;
 
 -- name: documents_with_old_words
 SELECT tenant, document_id FROM documents
@@ -234,7 +292,7 @@ WHERE tenant = $1 AND document_id = $2 AND words_version < 3
 FOR UPDATE SKIP LOCKED;
 
 -- name: renew_words
--- Of the next passages of a document: those whose words change are stored anew; the answer says what they gain and lose.
+-- Of the next passages of a document those whose words change are stored anew, and what they gain and lose is noted.
 WITH batch AS MATERIALIZED (
     SELECT chunk_id, position, words AS before, words_count AS count_before,
         words_of(
@@ -254,14 +312,30 @@ renewed AS (
     SET words = after, words_count = coalesce((SELECT sum(cardinality(positions)) FROM unnest(after)), 0)
     FROM batch
     WHERE chunks.tenant = $1 AND chunks.chunk_id = batch.chunk_id AND after <> before
-    RETURNING chunks.chunk_id, embedding_model, dimensions, words_count - count_before AS words,
+    RETURNING embedding_model, dimensions, words_count - count_before AS words,
         ARRAY(SELECT lexeme FROM unnest(after) EXCEPT SELECT lexeme FROM unnest(before)) AS gained,
         ARRAY(SELECT lexeme FROM unnest(before) EXCEPT SELECT lexeme FROM unnest(after)) AS lost
+),
+counted AS (SELECT embedding_model, dimensions, sum(words) AS words FROM renewed GROUP BY embedding_model, dimensions),
+listed AS (
+    SELECT embedding_model, dimensions, array_agg(term) AS terms, array_agg(chunks::integer) AS chunks
+    FROM (
+        SELECT embedding_model, dimensions, term, sum(difference) AS chunks
+        FROM renewed, LATERAL (
+            SELECT unnest(gained), 1 UNION ALL SELECT unnest(lost), -1
+        ) AS moved (term, difference)
+        GROUP BY embedding_model, dimensions, term
+    ) AS held
+    GROUP BY embedding_model, dimensions
+),
+noted AS (
+    INSERT INTO count_changes (tenant, embedding_model, dimensions, chunks, words, terms, term_chunks, terms_count)
+    SELECT $1, embedding_model, dimensions, 0, counted.words,
+        coalesce(terms, '{}'), coalesce(listed.chunks, '{}'), coalesce(cardinality(terms), 0)
+    FROM counted
+    LEFT JOIN listed USING (embedding_model, dimensions)
 )
-SELECT position, embedding_model, dimensions, words, gained, lost
-FROM batch
-LEFT JOIN renewed USING (chunk_id)
-ORDER BY position;
+SELECT position FROM batch ORDER BY position;
 
 -- name: end_old_words
 UPDATE documents SET words_version = 3 WHERE tenant = $1 AND document_id = $2;

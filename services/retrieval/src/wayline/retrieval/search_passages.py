@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from wayline.retrieval.embedding import Vectors
 
 DATA_SOURCE = "knowledge"
+EMBEDDED_MAX_CHARS = 10_000
+"""Of a query's beginning: an embedder reads no more of it, and a paid one would be paid for it."""
 NOTHING_STORED = "Nothing has been ingested yet."
+NO_DOCUMENTS = "The filter names no document: leave `document_ids` out to search in all of them."
 NO_WORDS = "No word of the query can be searched for: they are too common to tell passages apart, or in none of them."
 SQL_SPAN = {names.DB_SYSTEM: "postgresql", names.DB_OPERATION: "SELECT", names.DB_COLLECTION: "retrieval.chunks"}
 
@@ -64,10 +67,12 @@ class Searcher:
         return EmbeddedTexts(model=embedded.model, vectors=tuple(encoded))
 
     async def _search(self, asked: SearchKnowledge, account: Account | None) -> SearchResult:
+        if asked.filter.document_ids == ():
+            return SearchResult(hits=(), mode=asked.mode, note=NO_DOCUMENTS)
         by_words = asked.mode == "keyword" or (asked.mode == "hybrid" and asked.vector_weight != 1)
         by_vector = asked.mode == "vector" or (asked.mode == "hybrid" and asked.vector_weight != 0)
         query = storable(asked.query)
-        vectors = (await self.texts.embed_for(account, [query])).vectors if by_vector else None
+        vectors = (await self.texts.embed_for(account, [query[:EMBEDDED_MAX_CHARS]])).vectors if by_vector else None
         async with self.passages.searching(asked.tenant) as search:
             corpora = await search.corpora()
             if not corpora:

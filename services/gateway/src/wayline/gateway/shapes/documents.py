@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 
 from wayline.contracts import ids
-from wayline.contracts.knowledge import Filter, Trust
+from wayline.contracts.knowledge import Filter, QueryText, Trust
 from wayline.contracts.strict_json import NotStrictJson, read_json
 from wayline.gateway.shapes.body import ONE_LINE, TEXT_WITHOUT_NUL, Body, Label, Metadata
 
@@ -60,7 +60,9 @@ class SearchFilter(Filter):
     """Which passages may be found at all."""
 
     metadata: Metadata = Field(default_factory=dict, description="Every pair must be equal in the chunk.")
-    document_ids: tuple[Label, ...] = ()
+    document_ids: tuple[Label, ...] | None = Field(
+        default=None, description="Only in these documents; null: in all, empty: in none."
+    )
 
 
 class SearchBody(Body):
@@ -68,7 +70,9 @@ class SearchBody(Body):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"query": "what moves the sea?", "top_k": 3}]})
 
-    query: Annotated[str, StringConstraints(min_length=1, max_length=10_000, pattern=TEXT_WITHOUT_NUL)]
+    query: Annotated[QueryText, StringConstraints(pattern=TEXT_WITHOUT_NUL)] = Field(
+        description="Of any length: of a long one the words that weigh most count."
+    )
     mode: Literal["hybrid", "keyword", "vector"] = "hybrid"
     top_k: int = Field(default=10, ge=1, le=200)
     vector_weight: float | None = Field(

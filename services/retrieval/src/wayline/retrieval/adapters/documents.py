@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,7 +18,7 @@ from wayline.contracts.knowledge import (
 from wayline.retrieval.adapters.queue import Queue
 from wayline.retrieval.decode_document import Decoded, Original
 from wayline.retrieval.documents import Chunk, RequestedDocument
-from wayline.store import Connection, Record, Store
+from wayline.store import Connection, PostgresUnavailable, Record, Store
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,7 +26,17 @@ if TYPE_CHECKING:
 READ_PASSAGES_MAX = 200
 """Passages in one piece of a document's text."""
 STORE_BATCH = 200
-"""Chunks in one round trip to Postgres."""
+"""Chunks in one round trip to Postgres: no statement takes long, however many different words a document has."""
+ADDED, REMOVED = 1, -1
+"""What chunks do to the tenant's counts."""
+TIME_OUTS_MAX = 3
+"""Times that storing a document may take too long."""
+TIMED_OUT_MAX = 1_000
+"""Documents whose time-outs are remembered."""
+TOO_SLOW = (
+    "Storing this document ({passages:,} passages) took longer than a statement may, {times} times: cut it into "
+    "smaller documents, or send it again when Postgres has less to do."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +53,7 @@ class DocumentTable:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._sql = store.sql
+        self._timed_out = _TimeOuts()
 
     async def accept(self, asked: AcceptDocument, *, name: str, metadata: dict[str, Any]) -> Document | None:
         """Note a document as queued unless it has got further, and say how far it is."""
@@ -143,17 +153,36 @@ class DocumentTable:
         chunks: Sequence[Chunk],
         vectors: NDArray[Any] | Sequence[NDArray[Any]],
     ) -> bool:
-        """Put the new version in the old one's place, all at once; False when the message was overtaken meanwhile."""
+        """Put the new version in the old one's place, all at once; False when the message was overtaken meanwhile.
+
+        A document whose statements time out again and again is failed: it would do so for ever.
+        """
+        try:
+            stored = await self._replace(requested, decoded, chunks, vectors)
+        except PostgresUnavailable as error:
+            if not error.statement_too_slow or self._timed_out.again(requested) < TIME_OUTS_MAX:
+                raise
+            await self.fail(requested, TOO_SLOW.format(times=TIME_OUTS_MAX, passages=len(chunks)))
+            stored = False
+        self._timed_out.forget(requested)
+        return stored
+
+    async def _replace(
+        self,
+        requested: RequestedDocument,
+        decoded: Decoded,
+        chunks: Sequence[Chunk],
+        vectors: NDArray[Any] | Sequence[NDArray[Any]],
+    ) -> bool:
         tenant, document_id = requested.tenant, requested.document_id
         async with self._store.tenant(tenant) as conn:
             if not await conn.fetchval(self._sql.lock_indexing, tenant, document_id, requested.sequence):
                 return False
-            before = await self._census(conn, tenant, document_id)
-            await conn.execute(self._sql.delete_chunks, tenant, document_id)
+            await self._delete_chunks(conn, tenant, document_id)
             rows = [_row(requested, at, chunk, vectors[at]) for at, chunk in enumerate(chunks)]
             for at in range(0, len(rows), STORE_BATCH):
                 await conn.executemany(self._sql.add_chunk, rows[at : at + STORE_BATCH])
-            await self._count(conn, tenant, before, await self._census(conn, tenant, document_id))
+                await conn.execute(self._sql.note_counts, tenant, document_id, at, at + STORE_BATCH, ADDED)
             await conn.execute(self._sql.put_original, tenant, document_id, *_kept(decoded.original))
             await conn.execute(self._sql.end_document, tenant, document_id, len(rows), decoded.problem)
         return True
@@ -168,17 +197,15 @@ class DocumentTable:
             payloads = await conn.fetchval(self._sql.lock_document, tenant, document_id)
             if payloads is None:
                 return None
-            before = await self._census(conn, tenant, document_id)
-            await conn.execute(self._sql.delete_chunks, tenant, document_id)
+            chunks = await self._delete_chunks(conn, tenant, document_id)
             await conn.execute(self._sql.delete_original, tenant, document_id)
-            await self._count(conn, tenant, before, _Census(Counter(), {}))
             if queue.waiting:
                 await conn.execute(self._sql.bury_document, tenant, document_id, queue.last)
             else:
                 await conn.execute(self._sql.forget_document, tenant, document_id)
             cleared = await self._clear_tombstones(conn, tenant, queue)
         free = [] if queue.waiting else payloads
-        return Deleted(before.chunks, (*free, *cleared))
+        return Deleted(chunks, (*free, *cleared))
 
     async def clear_tombstones(self, tenant: str, *, queue: Queue) -> list[str]:
         """Forget deleted documents that no message can mean any more, and return their objects on the bus."""
@@ -189,37 +216,31 @@ class DocumentTable:
         cleared = await conn.fetch(self._sql.clear_tombstones, tenant, queue.first)
         return [name for row in cleared for name in row["payloads"]]
 
-    async def _census(self, conn: Connection, tenant: str, document_id: str) -> _Census:
-        terms = await conn.fetch(self._sql.terms_of_document, tenant, document_id)
-        corpora = await conn.fetch(self._sql.corpora_of_document, tenant, document_id)
-        return _Census(
-            Counter({row["term"]: row["chunks"] for row in terms}),
-            {(row["embedding_model"], row["dimensions"]): (row["chunks"], row["words"]) for row in corpora},
-        )
-
-    async def _count(self, conn: Connection, tenant: str, before: _Census, after: _Census) -> None:
-        """Bring the tenant's counts from what the document held to what it holds; last, for others wait for it."""
-        change = Counter(after.terms)
-        change.subtract(before.terms)
-        await conn.execute(self._sql.count_terms, tenant, list(change), list(change.values()))
-        gone = sorted(before.terms.keys() - after.terms.keys())
-        if gone:
-            await conn.execute(self._sql.drop_unused_terms, tenant, gone)
-        for key in sorted(before.corpora.keys() | after.corpora.keys()):
-            had, has = before.corpora.get(key, (0, 0)), after.corpora.get(key, (0, 0))
-            await conn.execute(self._sql.count_corpus, tenant, *key, has[0] - had[0], has[1] - had[1])
+    async def _delete_chunks(self, conn: Connection, tenant: str, document_id: str) -> int:
+        """Take a document's chunks away, and what they hold from the tenant's counts; returns how many they were."""
+        end = await conn.fetchval(self._sql.passages_end, tenant, document_id)
+        for at in range(0, end, STORE_BATCH):
+            await conn.execute(self._sql.note_counts, tenant, document_id, at, at + STORE_BATCH, REMOVED)
+        deleted = await conn.execute(self._sql.delete_chunks, tenant, document_id)
+        return int(deleted.split()[-1])
 
 
-@dataclass(frozen=True, slots=True)
-class _Census:
-    """What a document's chunks add to its tenant's counts."""
+class _TimeOuts:
+    """How often storing a document took too long, of those that this process has in hand."""
 
-    terms: Counter[str]
-    corpora: dict[tuple[str, int], tuple[int, int]]
+    def __init__(self) -> None:
+        self._times: dict[tuple[str, str, int], int] = {}
 
-    @property
-    def chunks(self) -> int:
-        return sum(chunks for chunks, _ in self.corpora.values())
+    def again(self, requested: RequestedDocument) -> int:
+        """Count one more time, and return how many there were."""
+        key = (requested.tenant, requested.document_id, requested.sequence)
+        self._times[key] = self._times.pop(key, 0) + 1
+        if len(self._times) > TIMED_OUT_MAX:
+            del self._times[next(iter(self._times))]
+        return self._times[key]
+
+    def forget(self, requested: RequestedDocument) -> None:
+        self._times.pop((requested.tenant, requested.document_id, requested.sequence), None)
 
 
 def chunk_id(document_id: str, position: int) -> str:

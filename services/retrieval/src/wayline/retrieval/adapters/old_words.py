@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-
 from wayline.retrieval.word_renewal import OldDocument
-from wayline.store import Connection, Record, Store
+from wayline.store import Store
 
 DOCUMENTS_MAX = 100
 """Documents asked for at once."""
 PASSAGES_MAX = 100
-"""Passages renewed in one transaction, which holds the document's row and, at its end, the tenant's word counts."""
+"""Passages renewed in one transaction, which holds the document's row."""
 
 
 class OldWordsTable:
@@ -39,23 +36,7 @@ class OldWordsTable:
             if not await conn.fetchval(self._sql.lock_old_words, tenant, document_id):
                 return None
             rows = await conn.fetch(self._sql.renew_words, tenant, document_id, after, PASSAGES_MAX)
-            await self._count(conn, tenant, [row for row in rows if row["words"] is not None])
             if len(rows) == PASSAGES_MAX:
                 return int(rows[-1]["position"])
             await conn.execute(self._sql.end_old_words, tenant, document_id)
         return None
-
-    async def _count(self, conn: Connection, tenant: str, renewed: Sequence[Record]) -> None:
-        """Bring the tenant's counts to what the renewed passages hold; last, for others wait for it."""
-        change: Counter[str] = Counter()
-        words: Counter[tuple[str, int]] = Counter()
-        for row in renewed:
-            change.update(row["gained"])
-            change.subtract(row["lost"])
-            words[row["embedding_model"], row["dimensions"]] += row["words"]
-        await conn.execute(self._sql.count_terms, tenant, list(change), list(change.values()))
-        lost = sorted(term for term, chunks in change.items() if chunks < 0)
-        if lost:
-            await conn.execute(self._sql.drop_unused_terms, tenant, lost)
-        for (model, dimensions), difference in sorted(words.items()):
-            await conn.execute(self._sql.count_corpus, tenant, model, dimensions, 0, difference)

@@ -61,7 +61,12 @@ class PassageSearch:
         dimensions = len(vector.vector) if vector else 1
         return await self._conn.fetch(
             self._sql.search.replace("{dimensions}", str(dimensions)),
-            *(self._tenant, list(where.document_ids) or None, where.metadata or None, candidates),
+            *(
+                self._tenant,
+                None if where.document_ids is None else list(where.document_ids),
+                where.metadata or None,
+                candidates,
+            ),
             *_words_arguments(words),
             *(vector is not None, vector.vector if vector else None, vector.embedding_model if vector else ""),
             *(words.weight if words else 0.0, vector.weight if vector else 0.0),

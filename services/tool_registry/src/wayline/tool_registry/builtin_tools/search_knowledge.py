@@ -9,7 +9,7 @@ from pydantic import Field
 
 from wayline.contracts.chat import Citation
 from wayline.contracts.errors import Reject, Retry
-from wayline.contracts.knowledge import COVERED, Filter, Hit, SearchKnowledge, SearchResult
+from wayline.contracts.knowledge import COVERED, Filter, Hit, QueryText, SearchKnowledge, SearchResult
 from wayline.tool_registry.builtin_tools.call_meta import is_direct_call, tenant_of_call
 from wayline.tool_registry.calls.results import CITATIONS, COST, STRANGERS
 from wayline.tool_registry.connection.failures import AWAY
@@ -25,16 +25,18 @@ def search_knowledge_tool(search: Search) -> Callable[..., Awaitable[Any]]:
     from mcp_types import CallToolResult, TextContent
 
     async def search_knowledge(
-        query: Annotated[str, Field(min_length=1, max_length=10_000, description="What to look for, in plain words.")],
+        query: Annotated[QueryText, Field(description="What to look for, in plain words.")],
         top_k: Annotated[int, Field(ge=1, le=TOP_K_MAX, description="How many passages at most.")] = 5,
-        document_ids: Annotated[list[str] | None, Field(description="Only in these documents.")] = None,
+        document_ids: Annotated[
+            list[str] | None, Field(description="Only in these documents; an empty list: in none.")
+        ] = None,
     ) -> CallToolResult:
         """Find passages in the documents of the knowledge base; each comes with the document it is from."""
         request = SearchKnowledge(
             tenant=tenant_of_call(),
             query=query,
             top_k=top_k,
-            filter=Filter(document_ids=tuple(document_ids or ())),
+            filter=Filter() if document_ids is None else Filter(document_ids=tuple(document_ids)),
             # Of a job: its log reports what the search costs.
             caller_pays=not is_direct_call(),
         )
