@@ -27,9 +27,11 @@ from wayline.contracts.knowledge import IndexDocument, SearchKnowledge
 from wayline.embedded import PostgresServer
 from wayline.retrieval import app
 from wayline.retrieval.adapters.documents import DocumentTable
+from wayline.retrieval.adapters.kept_embeddings import KeptEmbeddingTable
 from wayline.retrieval.adapters.passages import PassageTable
 from wayline.retrieval.adapters.postgres import open_store
 from wayline.retrieval.decode_document import Limits
+from wayline.retrieval.embed_passages import PassageEmbedder
 from wayline.retrieval.embed_texts import TextEmbedder
 from wayline.retrieval.index_document import Indexer
 from wayline.retrieval.search_passages import Searcher
@@ -88,9 +90,8 @@ def recall(ranked: list[str], grades: dict[str, int]) -> float:
 
 async def ingest(store: Store, judged: JudgedSet, settings: Settings, tenant: str) -> None:
     limits = Limits(settings.document_bytes_max, settings.pdf_pages_max, settings.read_seconds_max, 16_384)
-    indexer = Indexer(
-        DocumentTable(store), app.make_embedder(settings), Telemetry("bench"), limits, settings.chunk_chars
-    )
+    passages = PassageEmbedder(KeptEmbeddingTable(store), Telemetry("bench"))
+    indexer = Indexer(DocumentTable(store), app.make_embedder(settings), passages, limits, settings.chunk_chars)
     slots = asyncio.Semaphore(INDEXED_AT_ONCE)
 
     async def last() -> int:

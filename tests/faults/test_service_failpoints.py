@@ -16,6 +16,7 @@ from wayline.contracts.errors import WaylineError
 from wayline.contracts.events import ApprovalDecided
 from wayline.contracts.knowledge import Document, GetDocument, IndexDocument
 from wayline.embedded.ports import free_port
+from wayline.simulator.models import Facts, Rates
 from wayline.testkit import until
 from wayline.testkit.processes import ServiceProcess
 
@@ -81,6 +82,13 @@ async def platform(make_platform: MakePlatform) -> FaultPlatform:
     platform = await make_platform("gateway", "retrieval", "tracing")
     platform.port = free_port()
     platform.fleet.set("gateway", WAYLINE_HTTP_PORT=str(platform.port))
+    facts = Facts(name="local-embedding", provider="local", rates=Rates(), dimensions=8)
+    provider = await platform.simulate(models={facts.name: facts})
+    platform.fleet.set(
+        "retrieval",
+        WAYLINE_RETRIEVAL_EMBEDDING_MODEL=facts.name,
+        WAYLINE_RETRIEVAL_EMBEDDING_BASE_URL=provider.openai_url,
+    )
     return platform
 
 
@@ -210,7 +218,7 @@ async def test_a_document_whose_indexer_is_killed_there_is_indexed_once(
     platform: FaultPlatform, point: Failpoint, nth: int
 ):
     document_id = f"{point}-{nth}".replace(".", "-")
-    text = "\n\n".join(f"Passage {n} tells of the sea and of its {n} tides." for n in range(PASSAGES))
+    text = "\n\n".join(f"Passage {n} of {point} tells of the sea and of its {n} tides." for n in range(PASSAGES))
 
     doomed = await armed(platform, point, nth)
     message = IndexDocument(tenant=TENANT, document_id=document_id, name="sea.txt", text=text)

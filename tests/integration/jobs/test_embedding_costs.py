@@ -25,7 +25,7 @@ from .conftest import index_document
 from .four_models import CLAUDE, endpoints
 
 EMBEDS = "text-embedding-3-small"
-TEXT = "A lease is renewed every two seconds while its tool runs.\n\n" * 400
+TEXT = "".join(f"Lease {n} is renewed every two seconds while its tool runs.\n\n" for n in range(400))
 SEARCHES = rounds(Say(tools=(("search_knowledge", {"query": "How often is a lease renewed?"}),)), Say(text="Often."))
 
 

@@ -103,3 +103,56 @@ async def test_a_permanent_failure_names_the_setting_to_check(provider: Provider
 
     with pytest.raises(ProviderRefused, match=says):
         await embedder(provider.base_url).embed(["a"])
+
+
+def counted(sizes: list[int], *, most: int) -> Callable[[dict[str, Any]], web.Response]:
+    """A provider that takes so many characters at once, and notes what it took."""
+
+    def answer(body: dict[str, Any]) -> web.Response:
+        size = sum(map(len, body["input"]))
+        if size > most:
+            return web.json_response({"error": {"message": "maximum context length"}}, status=400)
+        sizes.append(size)
+        data = [{"index": at, "embedding": [float(len(text)), 1.0]} for at, text in enumerate(body["input"])]
+        return web.json_response({"data": data})
+
+    return answer
+
+
+async def test_a_batch_holds_no_more_tokens_than_the_provider_takes(provider: Provider):
+    texts = ["word " * 100] * 6
+    asking = embedder(provider.base_url, batch=64, batch_max_tokens=300)
+
+    vectors = await asking.embed(texts)
+
+    assert [len(body["input"]) for body in provider.asked] == [2, 2, 2]
+    assert len(vectors) == 6
+    assert [len(batch) for batch in asking.batches(texts)] == [2, 2, 2]
+
+
+async def test_a_batch_that_is_too_large_is_asked_for_in_halves(provider: Provider):
+    taken: list[int] = []
+    provider.answer = counted(taken, most=1_000)
+
+    vectors = await embedder(provider.base_url, batch=64).embed(["word " * 80] * 5)
+
+    assert (len(vectors), taken) == (5, [800, 400, 800])
+
+
+async def test_a_passage_that_is_too_long_is_embedded_cut(provider: Provider):
+    taken: list[int] = []
+    provider.answer = counted(taken, most=3_000)
+
+    vectors = await embedder(provider.base_url).embed(["word " * 2_000])
+    await embedder(provider.base_url, input_max_tokens=100).embed(["word " * 2_000, "语" * 5_000])
+
+    assert (len(vectors), taken[0]) == (1, 2_500)
+    assert taken[1] < 1_000
+
+
+async def test_a_short_text_that_is_refused_is_asked_once(provider: Provider):
+    provider.answer = lambda _: web.json_response({}, status=400)
+
+    with pytest.raises(ProviderRefused):
+        await embedder(provider.base_url).embed(["a"])
+    assert len(provider.asked) == 1

@@ -87,6 +87,8 @@ class Failpoint(StrEnum):
     REGISTRY_EFFECT_AFTER = "tool_registry.effect.after"
     REGISTRY_FINISH_AFTER = "tool_registry.finish.after"
 
+    RETRIEVAL_KEEP_BEFORE = "retrieval.keep.before"
+    RETRIEVAL_KEEP_AFTER = "retrieval.keep.after"
     RETRIEVAL_STORE_BEFORE = "retrieval.store.before"
     RETRIEVAL_STORE_AFTER = "retrieval.store.after"
     RETRIEVAL_ACK_AFTER = "retrieval.ack.after"

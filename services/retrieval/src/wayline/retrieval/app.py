@@ -26,6 +26,7 @@ from wayline.contracts.knowledge import (
 )
 from wayline.llm.catalogue import known_prices
 from wayline.retrieval.adapters.documents import DocumentTable
+from wayline.retrieval.adapters.kept_embeddings import KeptEmbeddingSweep, KeptEmbeddingTable
 from wayline.retrieval.adapters.old_words import OldWordsTable
 from wayline.retrieval.adapters.openai_compatible import OpenAICompatible
 from wayline.retrieval.adapters.originals import Originals
@@ -36,6 +37,7 @@ from wayline.retrieval.adapters.queue import read_queue
 from wayline.retrieval.adapters.uploads import UploadTable
 from wayline.retrieval.adapters.word_counts import WordCounts
 from wayline.retrieval.decode_document import Limits
+from wayline.retrieval.embed_passages import PassageEmbedder
 from wayline.retrieval.embed_texts import TextEmbedder
 from wayline.retrieval.embedding import Embedder, LexicalHash
 from wayline.retrieval.embedding_payments import Price
@@ -51,6 +53,7 @@ log = structlog.get_logger()
 
 NAME = "retrieval"
 ZERO = Decimal(0)
+DAY_S = 86_400.0
 INDEX_ATTEMPTS_MAX = 5
 """Deliveries of a document after which it is given up: each may have killed the process, with others in hand."""
 
@@ -79,7 +82,12 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         exporter=exporter,
         work=[_work(handlers, slots=settings.index_slots)],
         asks=_asks(handlers, search_slots=settings.search_slots),
-        parts=[WordRenewal(OldWordsTable(store)), WordCounts(store), Reporter(payments)],
+        parts=[
+            WordRenewal(OldWordsTable(store)),
+            WordCounts(store),
+            Reporter(payments),
+            _embedding_sweep(store, settings),
+        ],
         needs={"postgres": store.check},
         close=close,
     )
@@ -102,6 +110,8 @@ def make_embedder(settings: Settings) -> Embedder:
         batch=settings.embedding_batch,
         timeout_s=settings.embedding_timeout_s,
         dimensions=settings.embedding_dimensions,
+        batch_max_tokens=settings.embedding_batch_max_tokens,
+        input_max_tokens=settings.embedding_input_max_tokens,
     )
 
 
@@ -138,7 +148,14 @@ def _handlers(
         documents=documents,
         originals=Originals(store),
         uploads=UploadTable(store, per_tenant_max_bytes=settings.uploads_per_tenant_max_bytes),
-        indexer=Indexer(documents, embedder, telemetry, limits, settings.chunk_chars, payments),
+        indexer=Indexer(
+            documents,
+            embedder,
+            PassageEmbedder(KeptEmbeddingTable(store), telemetry),
+            limits,
+            settings.chunk_chars,
+            payments,
+        ),
         searcher=Searcher(
             PassageTable(store),
             TextEmbedder(embedder, telemetry, payments),
@@ -148,6 +165,14 @@ def _handlers(
         ),
         queue=partial(read_queue, bus),
         drop=bus.uploads.drop,
+    )
+
+
+def _embedding_sweep(store: Store, settings: Settings) -> KeptEmbeddingSweep:
+    return KeptEmbeddingSweep(
+        store,
+        unused_max_s=settings.embeddings_unused_max_days * DAY_S,
+        per_tenant_max_bytes=settings.embeddings_per_tenant_max_bytes,
     )
 
 

@@ -22,6 +22,11 @@ class Chunk:
     metadata: dict[str, Any]
 
 
+def embeddable(name: str, piece: Chunk) -> str:
+    """Return what stands for a passage in vector space: the text with what says where it stands."""
+    return "\n".join([" > ".join((name, *piece.headings)), piece.text])
+
+
 @dataclass(frozen=True, slots=True)
 class RequestedDocument:
     """A document as one message asks for it; later changes of its row name the sequence of this message."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from wayline.retrieval.embedding_payments import Payer
 
+    Vector: TypeAlias = NDArray[np.float32]
     Vectors: TypeAlias = NDArray[np.float32]
 
 GRAM = 3
@@ -46,11 +47,17 @@ class Embedder(Protocol):
     """What the vector leg is worth in hybrid search when the query does not say."""
     vector_weight_unknown: float
     """The same where passages do not know most of the query's words."""
+    kept: str
+    """The name under which its vectors are kept, that says all that they depend on; empty: they cost too little."""
     similarity_min: float
     """A cosine below this says nothing: such a passage is not found."""
 
     async def embed(self, texts: Sequence[str], *, payer: Payer | None = None) -> Vectors:
         """Embed texts as rows of length 1. Raises Retry while the provider is away, and what `payer` raises."""
+        ...
+
+    def batches(self, texts: Sequence[str]) -> list[Sequence[str]]:
+        """Divide texts, in their order, into what is asked for at once."""
         ...
 
     async def close(self) -> None: ...
@@ -71,6 +78,7 @@ class LexicalHash:
     vector_weight_unknown = 0.05
     # Texts without a word in common differ from 0 by the noise of hashing, about 1 / sqrt(DIMENSIONS).
     similarity_min = 0.1
+    kept = ""
 
     def __init__(self) -> None:
         self.model = f"lexical-hash-{DIMENSIONS}"
@@ -78,6 +86,10 @@ class LexicalHash:
 
     async def embed(self, texts: Sequence[str], *, payer: Payer | None = None) -> Vectors:
         return await asyncio.to_thread(self.vectors, texts)
+
+    def batches(self, texts: Sequence[str]) -> list[Sequence[str]]:
+        """Return all texts as one batch."""
+        return [texts]
 
     async def close(self) -> None:
         pass

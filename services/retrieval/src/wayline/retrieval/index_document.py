@@ -12,12 +12,11 @@ from wayline.chassis import Failpoint, reach
 from wayline.contracts.knowledge import IndexDocument, trust_by_origin
 from wayline.retrieval.chunking import chunk
 from wayline.retrieval.decode_document import Decoded, Limits, Page, decode, size_of, storable, storable_json
-from wayline.retrieval.documents import Chunk, Documents, RequestedDocument
-from wayline.retrieval.embed_texts import embedding_span
+from wayline.retrieval.documents import Chunk, Documents, RequestedDocument, embeddable
+from wayline.retrieval.embed_passages import PassageEmbedder
 from wayline.retrieval.embedding import Embedder, joined
 from wayline.retrieval.embedding_payments import Accounts, NoAccounts
 from wayline.retrieval.errors import NoBudget, ProviderRefused, Unreadable
-from wayline.telemetry import Telemetry, names
 
 if TYPE_CHECKING:
     from wayline.retrieval.embedding import Vectors
@@ -35,7 +34,7 @@ class Indexer:
 
     documents: Documents
     embedder: Embedder
-    telemetry: Telemetry
+    passages: PassageEmbedder
     limits: Limits
     chunk_chars: int
     payments: Accounts = NoAccounts()  # noqa: RUF009 - it holds nothing
@@ -122,13 +121,6 @@ class Indexer:
         await self.documents.progress(requested, done=0, total=len(chunks))
         for at in range(0, len(chunks), EMBED_BATCH):
             batch = [embeddable(requested.name, piece) for piece in chunks[at : at + EMBED_BATCH]]
-            with embedding_span(self.telemetry, self.embedder) as span:
-                vectors.append(await self.embedder.embed(batch, payer=payer))
-                span.set_attribute(names.GEN_AI_EMBEDDING_DIMENSIONS, vectors[-1].shape[1])
+            vectors.append(await self.passages.embed(self.embedder, requested.tenant, batch, payer=payer))
             await self.documents.progress(requested, done=at + len(batch), total=len(chunks))
         return joined(vectors) if vectors else vectors
-
-
-def embeddable(name: str, piece: Chunk) -> str:
-    """Return what stands for a passage in vector space: the text with what says where it stands."""
-    return "\n".join([" > ".join((name, *piece.headings)), piece.text])

@@ -72,6 +72,50 @@ DELETE FROM documents WHERE tenant = $1 AND document_id = $2;
 -- The queue's oldest message is past them.
 DELETE FROM documents WHERE tenant = $1 AND status = 'deleted' AND deleted_sequence < $2 RETURNING payloads;
 
+-- name: find_kept_embeddings
+WITH found AS MATERIALIZED (
+    SELECT text_sha256, embedding, used_at FROM kept_embeddings
+    WHERE tenant = $1 AND model = $2 AND text_sha256 = ANY ($3::bytea[])
+),
+used AS (
+    UPDATE kept_embeddings AS kept SET used_at = now()
+    FROM found
+    WHERE kept.tenant = $1 AND kept.model = $2 AND kept.text_sha256 = found.text_sha256
+        AND found.used_at < now() - interval '1 day'
+)
+SELECT text_sha256, embedding FROM found;
+
+-- name: keep_embedding
+INSERT INTO kept_embeddings (tenant, model, text_sha256, embedding, bytes)
+VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (tenant, model, text_sha256) DO UPDATE SET used_at = now();
+
+-- name: forget_kept_embeddings
+-- Of passages that are gone, unless the document's new version has them too.
+DELETE FROM kept_embeddings
+WHERE tenant = $1 AND text_sha256 = ANY ($3::bytea[]) AND text_sha256 NOT IN (
+    SELECT text_sha256 FROM chunks WHERE tenant = $1 AND document_id = $2 AND text_sha256 IS NOT NULL
+);
+
+-- name: forget_unused_embeddings
+DELETE FROM kept_embeddings WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM kept_embeddings WHERE used_at < now() - make_interval(secs => $1::double precision) LIMIT $2
+));
+
+-- name: tenants_with_surplus_embeddings
+SELECT tenant FROM kept_embeddings GROUP BY tenant HAVING sum(bytes) > $1::bigint;
+
+-- name: forget_surplus_embeddings
+-- The oldest of a tenant beyond so many bytes.
+DELETE FROM kept_embeddings AS kept
+USING (
+    SELECT model, text_sha256, sum(bytes) OVER (ORDER BY used_at DESC, model, text_sha256) AS total
+    FROM kept_embeddings
+    WHERE tenant = $1
+) AS sized
+WHERE kept.tenant = $1 AND kept.model = sized.model AND kept.text_sha256 = sized.text_sha256
+    AND sized.total > $2::bigint;
+
 -- name: lock_uploads
 -- One reservation of a tenant at a time, so that several cannot all take the same room.
 SELECT pg_advisory_xact_lock(hashtext('retrieval.uploads'), hashtext($1));
@@ -222,15 +266,16 @@ SELECT (SELECT count(*) FROM taken) AS changes,
     (SELECT coalesce(array_agg(term), '{}') FROM in_terms WHERE chunks <= 0) AS unused;
 
 -- name: delete_chunks
-DELETE FROM chunks WHERE tenant = $1 AND document_id = $2;
+-- The answer says what was embedded for them.
+DELETE FROM chunks WHERE tenant = $1 AND document_id = $2 RETURNING text_sha256;
 
 -- name: add_chunk
 INSERT INTO chunks (
     tenant, chunk_id, document_id, position, name, text, metadata, words, words_count, embedding_model, dimensions,
-    embedding
+    embedding, text_sha256
 )
 SELECT $1, $2, $3, $4, $5, $7, $8, words, coalesce((SELECT sum(cardinality(positions)) FROM unnest(words)), 0),
-    $9, $10, $11
+    $9, $10, $11, $12
 FROM words_of($5, $6, $7) AS words;
 
 -- name: drop_unused_terms

@@ -28,7 +28,25 @@ class Settings(EnvironmentSettings):
     embedding_dimensions: int | None = Field(
         default=None, ge=1, le=16_000, description="Ask the endpoint for this many; none: what the model gives."
     )
-    embedding_batch: int = Field(default=64, ge=1, le=2_048, description="Passages in one embedding call.")
+    embedding_batch: int = Field(default=64, ge=1, le=2_048, description="Passages in one embedding call, at most.")
+    embedding_batch_max_tokens: int = Field(
+        default=100_000, ge=100, description="Estimated tokens of one embedding call, at most. OpenAI takes 300,000."
+    )
+    embedding_input_max_tokens: int = Field(
+        default=8_000,
+        ge=100,
+        description="Estimated tokens of a passage that are embedded; the rest is found by its words alone.",
+    )
+    embeddings_unused_max_days: float = Field(
+        default=30.0,
+        gt=0,
+        description="How long an embedding is kept that nobody uses; a text is paid for once until then.",
+    )
+    embeddings_per_tenant_max_bytes: int = Field(
+        default=1024**3,
+        ge=0,
+        description="What one tenant's kept embeddings take; its oldest go first.",
+    )
     embedding_timeout_s: float = Field(default=60.0, gt=0)
     embedding_usd_per_mtok: Decimal | None = Field(
         default=None,

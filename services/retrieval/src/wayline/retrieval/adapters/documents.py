@@ -17,7 +17,8 @@ from wayline.contracts.knowledge import (
 )
 from wayline.retrieval.adapters.queue import Queue
 from wayline.retrieval.decode_document import Decoded, Original
-from wayline.retrieval.documents import Chunk, RequestedDocument
+from wayline.retrieval.documents import Chunk, RequestedDocument, embeddable
+from wayline.retrieval.embed_passages import text_sha256
 from wayline.store import Connection, PostgresUnavailable, Record, Store
 
 if TYPE_CHECKING:
@@ -178,11 +179,12 @@ class DocumentTable:
         async with self._store.tenant(tenant) as conn:
             if not await conn.fetchval(self._sql.lock_indexing, tenant, document_id, requested.sequence):
                 return False
-            await self._delete_chunks(conn, tenant, document_id)
+            gone = await self._delete_chunks(conn, tenant, document_id)
             rows = [_row(requested, at, chunk, vectors[at]) for at, chunk in enumerate(chunks)]
             for at in range(0, len(rows), STORE_BATCH):
                 await conn.executemany(self._sql.add_chunk, rows[at : at + STORE_BATCH])
                 await conn.execute(self._sql.note_counts, tenant, document_id, at, at + STORE_BATCH, ADDED)
+            await self._forget_embeddings(conn, tenant, document_id, gone)
             await conn.execute(self._sql.put_original, tenant, document_id, *_kept(decoded.original))
             await conn.execute(self._sql.end_document, tenant, document_id, len(rows), decoded.problem)
         return True
@@ -197,7 +199,8 @@ class DocumentTable:
             payloads = await conn.fetchval(self._sql.lock_document, tenant, document_id)
             if payloads is None:
                 return None
-            chunks = await self._delete_chunks(conn, tenant, document_id)
+            gone = await self._delete_chunks(conn, tenant, document_id)
+            await self._forget_embeddings(conn, tenant, document_id, gone)
             await conn.execute(self._sql.delete_original, tenant, document_id)
             if queue.waiting:
                 await conn.execute(self._sql.bury_document, tenant, document_id, queue.last)
@@ -205,7 +208,7 @@ class DocumentTable:
                 await conn.execute(self._sql.forget_document, tenant, document_id)
             cleared = await self._clear_tombstones(conn, tenant, queue)
         free = [] if queue.waiting else payloads
-        return Deleted(chunks, (*free, *cleared))
+        return Deleted(len(gone), (*free, *cleared))
 
     async def clear_tombstones(self, tenant: str, *, queue: Queue) -> list[str]:
         """Forget deleted documents that no message can mean any more, and return their objects on the bus."""
@@ -216,13 +219,17 @@ class DocumentTable:
         cleared = await conn.fetch(self._sql.clear_tombstones, tenant, queue.first)
         return [name for row in cleared for name in row["payloads"]]
 
-    async def _delete_chunks(self, conn: Connection, tenant: str, document_id: str) -> int:
-        """Take a document's chunks away, and what they hold from the tenant's counts; returns how many they were."""
+    async def _delete_chunks(self, conn: Connection, tenant: str, document_id: str) -> list[Record]:
+        """Take a document's chunks away, and what they hold from the tenant's counts; returns a row for each."""
         end = await conn.fetchval(self._sql.passages_end, tenant, document_id)
         for at in range(0, end, STORE_BATCH):
             await conn.execute(self._sql.note_counts, tenant, document_id, at, at + STORE_BATCH, REMOVED)
-        deleted = await conn.execute(self._sql.delete_chunks, tenant, document_id)
-        return int(deleted.split()[-1])
+        return await conn.fetch(self._sql.delete_chunks, tenant, document_id)
+
+    async def _forget_embeddings(self, conn: Connection, tenant: str, document_id: str, gone: Sequence[Record]) -> None:
+        texts = [row["text_sha256"] for row in gone if row["text_sha256"] is not None]
+        if texts:
+            await conn.execute(self._sql.forget_kept_embeddings, tenant, document_id, texts)
 
 
 class _TimeOuts:
@@ -267,6 +274,7 @@ def _row(requested: RequestedDocument, position: int, chunk: Chunk, vector: NDAr
         requested.embedding_model,
         len(vector),
         vector,
+        text_sha256(embeddable(requested.name, chunk)),
     )
 
 

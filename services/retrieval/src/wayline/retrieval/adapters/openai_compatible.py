@@ -9,6 +9,7 @@ from opentelemetry import trace
 
 from wayline.contracts.errors import Retry, Unavailable
 from wayline.contracts.models import TOKENS_MAX
+from wayline.llm.tokens import estimate
 from wayline.retrieval.embedding_payments import PaidCall
 from wayline.retrieval.errors import ProviderRefused
 from wayline.telemetry import names
@@ -24,11 +25,19 @@ ATTEMPT_HEADER = "X-Wayline-Attempt"
 BEGUN = frozenset({504})
 """Statuses of a proxy in front of the provider, which may have been at work for a while."""
 RETRY_AFTER_MAX_S = 60.0
+_TOO_LARGE = frozenset({400, 413, 422})
+"""Statuses of a request with too many texts or tokens; other faults have them, too."""
+CUT_FROM_TOKENS = 500
+"""A single text that is refused is cut in half down to about so many: then it was not its length."""
 _TRY_AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 
+class _PerhapsTooLarge(ProviderRefused):
+    """The provider refuses a request, and less of it may do."""
+
+
 class OpenAICompatible:
-    """POST {base}/embeddings, in batches, floats on the wire."""
+    """POST {base}/embeddings, in batches within the provider's limits, floats on the wire."""
 
     provider = "openai_compatible"
     vector_weight = 0.5
@@ -44,11 +53,16 @@ class OpenAICompatible:
         batch: int,
         timeout_s: float,
         dimensions: int | None = None,
+        batch_max_tokens: int = 100_000,
+        input_max_tokens: int = 8_000,
     ) -> None:
         self.model = model
+        self.kept = model if dimensions is None else f"{model} {dimensions}"
         self._url = f"{base_url.rstrip('/')}/embeddings"
         self._headers = {"Authorization": f"Bearer {api_key or PLACEHOLDER_KEY}"}
         self._batch = batch
+        self._batch_max_tokens = batch_max_tokens
+        self._input_max_tokens = input_max_tokens
         self._timeout_s = timeout_s
         self._dimensions = dimensions
         self._client: httpx2.AsyncClient | None = None
@@ -57,8 +71,8 @@ class OpenAICompatible:
         import numpy as np
 
         rows: list[list[float]] = []
-        for at in range(0, len(texts), self._batch):
-            rows.extend(await self._paid(list(texts[at : at + self._batch]), payer))
+        for batch in self.batches(texts):
+            rows.extend(await self._divided([self._cut(text) for text in batch], payer))
         try:
             vectors = np.asarray(rows, np.float32)
         except (ValueError, TypeError):
@@ -69,9 +83,41 @@ class OpenAICompatible:
         lengths[lengths == 0] = 1
         return vectors / lengths
 
+    def batches(self, texts: Sequence[str]) -> list[Sequence[str]]:
+        """Divide texts so that no call has more of them, or of their tokens, than the provider takes."""
+        batches: list[Sequence[str]] = []
+        start, tokens = 0, 0
+        for at, text in enumerate(texts):
+            of_text = min(estimate(text), self._input_max_tokens)
+            if at > start and (at - start == self._batch or tokens + of_text > self._batch_max_tokens):
+                batches.append(texts[start:at])
+                start, tokens = at, 0
+            tokens += of_text
+        if start < len(texts):
+            batches.append(texts[start:])
+        return batches
+
     async def close(self) -> None:
         if self._client is not None:
             await self._client.aclose()
+
+    def _cut(self, text: str) -> str:
+        """Return as much of a text as the model reads."""
+        while (tokens := estimate(text)) > self._input_max_tokens:
+            text = text[: min(len(text) - 1, len(text) * self._input_max_tokens // tokens)]
+        return text
+
+    async def _divided(self, texts: list[str], payer: Payer | None) -> list[list[float]]:
+        """Ask for a batch, and for its halves where it may be too large for the provider."""
+        try:
+            return await self._paid(texts, payer)
+        except _PerhapsTooLarge:
+            middle = len(texts) // 2
+            if middle == 0:
+                if estimate(texts[0]) <= CUT_FROM_TOKENS:
+                    raise
+                return await self._divided([texts[0][: len(texts[0]) // 2]], payer)
+        return await self._divided(texts[:middle], payer) + await self._divided(texts[middle:], payer)
 
     async def _paid(self, texts: list[str], payer: Payer | None) -> list[list[float]]:
         if payer is None:
@@ -101,7 +147,8 @@ class OpenAICompatible:
                 after_s=_retry_after_s(reply.headers.get("retry-after")),
             )
         if reply.status_code != 200:
-            raise ProviderRefused(
+            refused = _PerhapsTooLarge if reply.status_code in _TOO_LARGE else ProviderRefused
+            raise refused(
                 f"the embedding provider at {self._url} answered {reply.status_code} for model {self.model!r}: check "
                 f"WAYLINE_RETRIEVAL_EMBEDDING_MODEL, _BASE_URL and _API_KEY ({reply.text[:300]})"
             )
