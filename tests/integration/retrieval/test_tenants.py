@@ -3,11 +3,30 @@
 from typing import Any
 
 import asyncpg
+import structlog
+import structlog.testing
 
 from wayline.chassis import Service
 from wayline.contracts.knowledge import DeleteDocument, DocumentDeleted, Filter
+from wayline.retrieval.adapters.passages import PassageTable
+from wayline.retrieval.adapters.postgres import open_store
+from wayline.retrieval.search_plan import WordsLeg
 from wayline.store import rls_gaps
-from wayline.testkit import Platform
+from wayline.testkit import Database, Platform
+from wayline.testkit.databases import PASSWORD, migrate_service, role_of
+
+PASSAGES = """
+    INSERT INTO retrieval.documents (tenant, document_id, name, media_type, status)
+    VALUES ('{tenant}', 'd', 'page', 'text/plain', 'ready');
+    INSERT INTO retrieval.chunks (
+        tenant, chunk_id, document_id, position, name, text, metadata, words, words_count, embedding_model, dimensions,
+        embedding
+    )
+    SELECT '{tenant}', 'd#' || n, 'd', n, 'page', repeat('some text ', 100), '{{}}', words, 2, 'none', 1, '[1]'
+    FROM generate_series(1, {count}) AS n,
+        retrieval.words_of('page', '', CASE WHEN n % {every} = 0 THEN 'tortoise ' ELSE '' END || 'race ' || n) AS words
+"""
+ROWS_READ = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'chunks'"
 
 
 async def test_two_tenants_have_documents_of_the_same_id(service: Service, client: Any):
@@ -63,5 +82,47 @@ async def test_the_word_index_serves_under_row_level_security(service: Service, 
         await conn.execute("SET enable_seqscan = off; SET wayline.tenant = 'acme'")
         plan = await conn.fetch("EXPLAIN SELECT * FROM chunks WHERE words @@ 'tortois'::tsquery")
         assert any("chunks_words" in row[0] for row in plan)
+    finally:
+        await conn.close()
+
+
+async def test_no_passage_of_another_tenant_is_read_for_a_search(client: Any, database: Database):
+    conn = await asyncpg.connect(database.dsn, server_settings={"search_path": "retrieval, public"})
+    try:
+        for tenant, count, every in (("globex", 4_000, 4), ("acme", 3_000, 1_000)):
+            await conn.execute(f"SET wayline.tenant = '{tenant}'")
+            await conn.execute(PASSAGES.format(tenant=tenant, count=count, every=every))
+        await conn.execute("ANALYZE chunks")
+    finally:
+        await conn.close()
+    store = await open_store(database.as_role(role_of("retrieval"), PASSWORD), pool_size=1, wait_s=5)
+    leg = WordsLeg("'tortois'", ["'tortois'"], [1.0], 2.0, 1.0)
+    try:
+        async with PassageTable(store).searching("acme") as search:
+            found = await search.best(leg, None, where=Filter(), candidates=10, top_k=10, min_score=None)
+            read = await search._conn.fetchval(ROWS_READ)
+    finally:
+        await store.close()
+
+    assert len(found) == 3
+    # Each is read twice: to be ranked, and to be shown.
+    assert read == 6
+
+
+async def test_a_restored_database_has_its_word_index_declared_again(empty_database: Database):
+    conn = await asyncpg.connect(empty_database.dsn)
+    try:
+        dsn = await migrate_service(empty_database, "retrieval")
+        # What dump and restore leave out.
+        await conn.execute("ALTER FUNCTION pg_catalog.ts_match_vq(tsvector, tsquery) NOT LEAKPROOF")
+        with structlog.testing.capture_logs() as logs:
+            await (await open_store(dsn, pool_size=1, wait_s=5)).close()
+        assert [line for line in logs if "wayline migrate" in line["event"]]
+
+        await migrate_service(empty_database, "retrieval")
+
+        with structlog.testing.capture_logs() as logs:
+            await (await open_store(dsn, pool_size=1, wait_s=5)).close()
+        assert logs == []
     finally:
         await conn.close()

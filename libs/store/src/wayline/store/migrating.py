@@ -50,8 +50,9 @@ async def migrate(
             await _apply(conn, [migration], schema=schema, role=role)
         # All of them after a migration: it may have dropped what a fresh database has.
         changed = [file for file in functions if pending or applied.get(file.version) != (file.file, file.checksum)]
+        again = [file for file in functions if file.each_time and file not in changed]
         # In one transaction: functions call each other.
-        await _apply(conn, changed, schema=schema, role=role)
+        await _apply(conn, changed + again, schema=schema, role=role)
         # A file that comes back with a version of before is then applied again.
         gone = {version for version in applied if is_function_file(version)} - {file.version for file in functions}
         await _forget(conn, sorted(gone), schema=schema)

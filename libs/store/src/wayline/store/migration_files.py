@@ -14,6 +14,7 @@ FUNCTIONS = "functions"
 _FILE_NAME = re.compile(r"(?P<version>\d{4})_[a-z0-9_]+\.sql")
 _UP = re.compile(r"^--\s*migrate:up(?P<options>.*)$", re.MULTILINE)
 _DOWN = re.compile(r"^--\s*migrate:down\b.*$", re.MULTILINE)
+_EACH_TIME = re.compile(r"^--\s*migrate:each-time\s*$", re.MULTILINE)
 _FUNCTION_FILE_NAME = re.compile(r"[a-z][a-z0-9_]*\.sql")
 _CREATE = re.compile(r"^CREATE\b(?P<replaces>\s+OR\s+REPLACE\s+FUNCTION\b)?", re.MULTILINE | re.IGNORECASE)
 
@@ -28,6 +29,8 @@ class SqlFile:
     statements: str
     starts_at_line: int
     checksum: str
+    each_time: bool = False
+    """Applied by every migration: what it sets is lost where a database is copied by dump and restore."""
 
 
 def read_migrations(directory: Path | Traversable) -> list[SqlFile]:
@@ -78,12 +81,20 @@ def parse_functions(name: str, text: str) -> SqlFile:
         raise MigrationInvalid(file=file, problem="a function file is named like budget_windows.sql")
     text = text.replace("\r\n", "\n")
     created = list(_CREATE.finditer(text))
-    if not created or not all(found["replaces"] for found in created):
+    each_time = bool(_EACH_TIME.search(text))
+    if not (created or each_time) or not all(found["replaces"] for found in created):
         raise MigrationInvalid(
             file=file,
             problem="it is applied whenever it changes, so it holds CREATE OR REPLACE FUNCTION and no other CREATE",
         )
-    return SqlFile(version=file, file=file, statements=text, starts_at_line=1, checksum=_checksum(text))
+    return SqlFile(
+        version=file,
+        file=file,
+        statements=text,
+        starts_at_line=1,
+        checksum=_checksum(text),
+        each_time=each_time,
+    )
 
 
 def is_function_file(version: str) -> bool:

@@ -289,6 +289,13 @@ SELECT set_config('hnsw.ef_search', '100', true),
     set_config('plan_cache_mode', 'force_custom_plan', true),
     set_config('jit', 'off', true);
 
+-- name: has_old_words
+SELECT EXISTS (SELECT FROM documents WHERE tenant = $1 AND words_version < 4);
+
+-- name: word_index_is_used
+-- Whether row-level security lets a condition on words use their index.
+SELECT proleakproof FROM pg_proc WHERE oid = 'pg_catalog.ts_match_vq(tsvector,tsquery)'::regprocedure;
+
 -- name: corpora
 SELECT embedding_model, dimensions, sum(chunks)::bigint AS chunks, sum(words)::bigint AS words
 FROM (
@@ -326,14 +333,14 @@ LEFT JOIN changed ON changed.term = word.lexeme;
 
 -- name: documents_with_old_words
 SELECT tenant, document_id FROM documents
-WHERE words_version < 3 AND (tenant, document_id) > ($1, $2)
+WHERE words_version < 4 AND (tenant, document_id) > ($1, $2)
 ORDER BY tenant, document_id
 LIMIT $3;
 
 -- name: lock_old_words
 -- No row: a newer version of the document is there, or it is being written.
 SELECT document_id FROM documents
-WHERE tenant = $1 AND document_id = $2 AND words_version < 3
+WHERE tenant = $1 AND document_id = $2 AND words_version < 4
 FOR UPDATE SKIP LOCKED;
 
 -- name: renew_words
@@ -383,7 +390,7 @@ noted AS (
 SELECT position FROM batch ORDER BY position;
 
 -- name: end_old_words
-UPDATE documents SET words_version = 3 WHERE tenant = $1 AND document_id = $2;
+UPDATE documents SET words_version = 4 WHERE tenant = $1 AND document_id = $2;
 
 -- name: search
 -- Both legs and their fusion. `@>` alone would let an object match one that only holds it. A leg that the mode leaves out is a constant false condition and costs nothing.

@@ -54,5 +54,8 @@ SELECT to_regclass(format('%I.applied_migrations', $1::text)) IS NOT NULL
 -- name: vector_version
 SELECT extversion FROM pg_extension WHERE extname = 'vector'
 
+-- name: word_index_is_used
+SELECT proleakproof FROM pg_proc WHERE oid = 'pg_catalog.ts_match_vq(tsvector,tsquery)'::regprocedure
+
 -- name: applied_statement
 SELECT format('SELECT version, checksum FROM %I.applied_migrations', $1::text)

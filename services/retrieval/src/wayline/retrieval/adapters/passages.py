@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wayline.contracts.knowledge import Filter
-from wayline.retrieval.ranking import K1, RRF_K, B, Term
+from wayline.retrieval.ranking import K1, RRF_K, B, Term, quoted
 from wayline.retrieval.search_plan import Corpus, VectorLeg, WordsLeg
 from wayline.store import Connection, Record, Store
 
-if TYPE_CHECKING:
-    pass
+TENANT_SIGN = "~"
+"""What the index writes in front of the tenant among a passage's words."""
 
 
 class PassageTable:
@@ -27,16 +27,19 @@ class PassageTable:
         """Open one transaction of a tenant with the settings that searching needs."""
         async with self._store.tenant(tenant) as conn:
             await conn.execute(self._sql.use_search_settings)
-            yield PassageSearch(conn, self._sql, tenant)
+            old_words = await conn.fetchval(self._sql.has_old_words, tenant)
+            yield PassageSearch(conn, self._sql, tenant, old_words=old_words)
 
 
 class PassageSearch:
     """The statements of one search."""
 
-    def __init__(self, conn: Connection, sql: Any, tenant: str) -> None:
+    def __init__(self, conn: Connection, sql: Any, tenant: str, *, old_words: bool) -> None:
         self._conn = conn
         self._sql = sql
         self._tenant = tenant
+        self._old_words = old_words
+        """Whether some passages may not have their tenant among their words yet."""
 
     async def corpora(self) -> list[Corpus]:
         """Return how much the tenant knows, by embedding model."""
@@ -67,14 +70,15 @@ class PassageSearch:
                 where.metadata or None,
                 candidates,
             ),
-            *_words_arguments(words),
+            *self._words_arguments(words),
             *(vector is not None, vector.vector if vector else None, vector.embedding_model if vector else ""),
             *(words.weight if words else 0.0, vector.weight if vector else 0.0),
             *(float(RRF_K) if words and vector else None, min_score, top_k, vector.similarity_min if vector else -1.0),
         )
 
-
-def _words_arguments(words: WordsLeg | None) -> tuple[Any, ...]:
-    if words is None:
-        return (False, "", [], [], K1, B, 1.0)
-    return (True, words.match, list(words.terms), list(words.weights), K1, B, max(1.0, words.average_words))
+    def _words_arguments(self, words: WordsLeg | None) -> tuple[Any, ...]:
+        if words is None:
+            return (False, "", [], [], K1, B, 1.0)
+        # The index then knows by itself whose passages they are, and reads no others.
+        match = words.match if self._old_words else f"{quoted(TENANT_SIGN + self._tenant)} & ({words.match})"
+        return (True, match, list(words.terms), list(words.weights), K1, B, max(1.0, words.average_words))

@@ -153,14 +153,21 @@ CREATE OR REPLACE FUNCTION identifiers_of(body text) RETURNS tsvector
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN strip(to_tsvector('simple', coalesce(identifiers(folded(body)), '') || coalesce(' ' || pictures(body), '')));
 
--- A chunk's words: the document's name (twice: measured, it says more than a word of the text) as A, the headings
+-- The tenant whose rows a transaction writes, as a word that no text has: `~` ends words. It has no position, so it makes
+-- no text longer.
+CREATE OR REPLACE FUNCTION tenant_word() RETURNS tsvector
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN array_to_tsvector(ARRAY['~' || coalesce(current_setting('wayline.tenant', true), '')]);
+
+-- A chunk's words: its tenant, the document's name (twice: measured, it says more than a word of the text) as A, the headings
 -- above it as B, its text as D.
 CREATE OR REPLACE FUNCTION words_of(name text, headings text, body text) RETURNS tsvector
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN setweight(to_tsvector('english', spaced(name || ' ' || name)), 'A')
     || setweight(to_tsvector('english', spaced(headings)), 'B')
     || to_tsvector('english', spaced(body))
-    || identifiers_of(name || ' ' || headings || ' ' || body);
+    || identifiers_of(name || ' ' || headings || ' ' || body)
+    || tenant_word();
 
 -- Text as it was before, for passages that are not stored anew yet.
 CREATE OR REPLACE FUNCTION spaced_before(body text) RETURNS text

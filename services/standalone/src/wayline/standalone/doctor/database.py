@@ -39,6 +39,7 @@ async def examine_database(settings: Settings, installation: Installation) -> Fi
     try:
         yield _version(conn)
         yield await _vector(conn)
+        yield await _word_index(conn)
         for member in MEMBERS:
             if member.schema:
                 yield await _migrations(conn, member)
@@ -62,6 +63,13 @@ async def _vector(conn: Any) -> Finding:
     if version is None:
         return problem("pgvector", "the extension `vector` is not in the database", f"install pgvector, then {MIGRATE}")
     return ok("pgvector", f"version {version}")
+
+
+async def _word_index(conn: Any) -> Finding:
+    """Find whether row-level security lets keyword searches use their index: a restored database has forgotten it."""
+    if await conn.fetchval(sql.word_index_is_used):
+        return ok("keyword search", "may use the index of words")
+    return problem("keyword search", "scans all passages of a tenant", f"{MIGRATE} as a superuser")
 
 
 async def _migrations(conn: Any, member: Member) -> Finding:
