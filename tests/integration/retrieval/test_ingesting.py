@@ -13,8 +13,12 @@ from wayline.contracts.errors import Refused, Reject
 from wayline.contracts.knowledge import AcceptDocument, Document, DocumentPage, ListDocuments
 from wayline.retrieval import index_document
 from wayline.retrieval.adapters.documents import DocumentTable
+from wayline.retrieval.decode_document import DOCX
 from wayline.retrieval.embedding import LexicalHash
 from wayline.testkit import until
+from wayline.testkit.hostile_files import MEGABYTE, dense_pdf, zip_bomb
+
+from .conftest import Start
 
 HTML = b"""<html><head><title>Bees</title></head><body><nav>Home | About</nav><article><h1>Bees</h1>
 <p>A honeybee dances to tell the others where the meadow is, and how far they have to fly for it.</p>
@@ -133,6 +137,20 @@ async def test_a_bad_document_fails_with_advice_and_spares_its_neighbours(
     assert good.status == "ready"
     await client.idle()
     assert (await client.bus.js.stream_info("DEAD")).state.messages == 0
+
+
+async def test_a_hostile_document_fails_and_other_tenants_go_on(start: Start, client: Any):
+    await start(page_seconds_max=0.5, index_slots=2)
+    page = encoded(dense_pdf(8 * MEGABYTE))
+    for n in range(3):
+        await client.send(f"page{n}", content_base64=page, media_type="application/pdf", tenant="evil")
+    await client.send("bomb", content_base64=encoded(zip_bomb(100 * MEGABYTE)), media_type=DOCX, tenant="evil")
+    good = await client.ingest("good", "A perfectly good text.")
+    bomb = await until(lambda: client.ended("bomb", tenant="evil"), within=30, why="the bomb is refused")
+    slow = await until(lambda: client.ended("page2", tenant="evil"), within=30, why="the slow page is refused")
+
+    assert (good.status, bomb.status, slow.status) == ("ready", "failed", "failed")
+    assert "larger than" in bomb.error and "page 1 of the PDF took longer than 0.5 s" in slow.error
 
 
 async def test_an_encrypted_pdf_fails_unless_its_password_is_empty(

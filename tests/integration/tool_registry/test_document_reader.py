@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 
 from wayline.guarded_http import AddressPolicy, GuardedClient
 from wayline.simulator.website import Page, Website
-from wayline.testkit import until
 from wayline.tool_registry.web.fetching import CannotFetch
-from wayline.tool_registry.web.pages.document_reader import CannotRead, DocumentReader, NotReadInTime
+from wayline.tool_registry.web.pages.document_reader import DocumentReader, NotReadInTime
 from wayline.tool_registry.web.pages.web_pages import WebPages
 
 SLOW = b"<p>word</p>" * 2_000_000
@@ -59,7 +57,7 @@ async def test_reading_ends_at_the_deadline_with_its_process():
     with pytest.raises(NotReadInTime, match="reading it took too long"):
         await reader.read("a", SLOW, kind="html", deadline=asyncio.get_running_loop().time() + 0.2)
 
-    assert reader._idle == []
+    assert reader._processes._idle == []
 
 
 async def test_waiting_for_a_reader_counts_within_a_pages_limit():
@@ -81,51 +79,4 @@ async def test_no_control_character_of_a_document_is_returned():
     html = await reader.read("a", b"<title>T\x07</title><p>a\x08b</p>", kind="html")
     await reader.close()
 
-    assert (text.text, html.title, html.text) == ("ab red", "T", "ab")
-
-
-async def test_a_document_that_kills_its_reader_harms_no_other():
-    reader = DocumentReader(readers_max=1)
-    first = await reader.read("a", b"<p>one</p>", kind="html")
-    [idle] = reader._idle
-    idle.process.kill()
-
-    with pytest.raises(CannotRead, match="ended"):
-        await reader.read("a", b"<p>two</p>", kind="html")
-    third = await reader.read("a", b"<p>three</p>", kind="html")
-    await reader.close()
-
-    assert (first.text, third.text) == ("one", "three")
-
-
-async def test_a_document_that_takes_too_long_ends_its_reader():
-    reader = DocumentReader(readers_max=1, read_s=0.01)
-
-    with pytest.raises(CannotRead, match="longer than"):
-        await reader.read("a", b"<p>one</p>" * 100_000, kind="html")
-
-    assert reader._idle == []
-
-
-async def test_a_cancelled_reading_leaves_no_process():
-    reader = DocumentReader(readers_max=1)
-    await reader.read("a", b"<p>one</p>", kind="html")
-    [idle] = reader._idle
-    reading = asyncio.create_task(reader.read("a", b"<p>word</p>" * 2_000_000, kind="html"))
-    await until(lambda: reader._idle == [], why="the reader is busy")
-    reading.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await reading
-
-    assert idle.process.returncode is not None
-
-
-async def test_a_reader_sees_nothing_of_our_environment(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("WAYLINE_POSTGRES_DSN", "postgresql://secret")
-    reader = DocumentReader(readers_max=1)
-    await reader.read("a", b"one", kind="text")
-    environment = Path(f"/proc/{reader._idle[0].process.pid}/environ")
-    seen = await asyncio.to_thread(environment.read_bytes)
-    await reader.close()
-
-    assert b"WAYLINE" not in seen
+    assert (text.text, html.title, html.text) == ("a b red", "T", "ab")

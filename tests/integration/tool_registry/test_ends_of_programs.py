@@ -162,10 +162,10 @@ def test_a_guard_holds_no_stream_of_its_program_but_the_input(run: Run, tmp_path
 @linux
 def test_a_document_reader_is_given_its_three_streams_alone(run: Run):
     async def main() -> None:
-        reader = DocumentReader(read_s=WITHIN_S)
+        reader = DocumentReader()
         with inheritable_file():
-            await reader.read("t1", b"words", kind="txt")
-            assert files_of(reader._idle[0].process.pid) == {"0", "1", "2"}
+            await reader.read("t1", b"words", kind="text")
+            assert files_of(reader._processes._idle[0].process.pid) == {"0", "1", "2"}
         await reader.close()
 
     run(main())
@@ -261,11 +261,11 @@ def test_a_program_that_cannot_be_run_says_why(run: Run, tmp_path: Path):
 
 def test_a_document_reader_that_is_killed_is_noticed(run: Run):
     async def main() -> None:
-        reader = DocumentReader(read_s=WITHIN_S)
-        await reader.read("t1", b"words", kind="txt")
-        os.kill(reader._idle[0].process.pid, signal.SIGKILL)
+        reader = DocumentReader()
+        await reader.read("t1", b"words", kind="text")
+        os.kill(reader._processes._idle[0].process.pid, signal.SIGKILL)
         with pytest.raises(CannotRead, match="ended over it"):
-            await reader.read("t1", b"words", kind="txt")
+            await reader.read("t1", b"words", kind="text")
         await reader.close()
 
     run(main())

@@ -7,8 +7,9 @@ import zipfile
 
 import pytest
 
-from wayline.documents import Unreadable, docx_text, html_page
-from wayline.documents.decode_docx import PART_MAX_BYTES
+from wayline.documents import Unreadable
+from wayline.documents.decode_docx import PART_MAX_BYTES, docx_text
+from wayline.documents.decode_html import html_page
 
 NAMESPACE = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 BODY = """

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wayline.documents import html_page, html_text
+from wayline.documents.decode_html import html_page
 from wayline.documents.html_tables import CELLS_MAX, with_rows
 
 RATES = """<html><head><title>Rates</title><style>.x{color:red}</style></head><body><h1>Rates</h1><table>
@@ -15,7 +15,7 @@ RATES = """<html><head><title>Rates</title><style>.x{color:red}</style></head><b
 
 
 def test_each_row_is_one_line_with_its_cells_apart():
-    assert html_text(RATES).splitlines() == [
+    assert html_page(RATES.encode()).markdown.splitlines() == [
         "Rates",
         "",
         "| Country | Currency | Rate |",

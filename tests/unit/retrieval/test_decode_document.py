@@ -1,5 +1,6 @@
 """What was sent becomes text that a database can hold, or a sentence that says what to do."""
 
+import asyncio
 import base64
 import hashlib
 from typing import Any
@@ -7,11 +8,13 @@ from typing import Any
 import pytest
 
 from wayline.contracts.knowledge import IndexDocument
-from wayline.documents import characters
+from wayline.documents import ReadableDocument, ReadLimits, characters
+from wayline.documents.decode_file import FileToRead, decode_file
+from wayline.retrieval import decode_document
 from wayline.retrieval.decode_document import (
+    Decoded,
     Limits,
     Original,
-    decode,
     header_of,
     media_type_of,
     storable,
@@ -21,6 +24,19 @@ from wayline.retrieval.errors import Unreadable
 from wayline.testkit.media import pdf, png
 
 LIMITS = Limits(bytes_max=1_000, pdf_pages_max=10, read_seconds_max=10, metadata_bytes_max=100)
+
+
+class ReadsHere:
+    """Reads in this process: the documents of these tests harm nobody."""
+
+    async def read(
+        self, content: bytes, *, kind: str, limits: ReadLimits, charset: str = "", links: bool = True
+    ) -> ReadableDocument:
+        return decode_file(FileToRead(content, charset, links=links), kind, limits)
+
+
+def decode(sent: IndexDocument, limits: Limits) -> Decoded:
+    return asyncio.run(decode_document.decode(sent, limits, ReadsHere()))
 
 
 def document(text: str | None = None, *, content: bytes | None = None, **fields: Any) -> IndexDocument:

@@ -22,18 +22,6 @@ _SPACES = re.compile(r"[ \t\f\v]+")
 _BLANKS = re.compile(r"(?<!\s)\s*\n\s*\n\s*")
 
 
-def html_text(html: str) -> str:
-    """Return the article of a page without its menus as Markdown-like text, or all its text where there is none.
-
-    A table's row is one line; where the article's extraction would take most rows apart, it is all the page's text.
-    """
-    # Takes over half a second to import, and most documents are not HTML.
-    import trafilatura
-
-    found = trafilatura.extract(html, output_format="txt", include_comments=False, include_tables=True)
-    return _whole(html, found)
-
-
 @dataclass(frozen=True, slots=True)
 class HtmlPage:
     """A page as a reader needs it."""
@@ -42,13 +30,18 @@ class HtmlPage:
     markdown: str
 
 
-def html_page(content: bytes, *, charset: str = "", url: str = "") -> HtmlPage:
+def html_page(content: bytes, *, charset: str = "", url: str = "", links: bool = True) -> HtmlPage:
     """Return the article of a page as Markdown with its links, or all its text where there is none. Blocking."""
     import trafilatura
 
     html = characters(content, html=True, charset=charset)
     found = trafilatura.extract(
-        html, url=url or None, output_format="markdown", include_comments=False, include_tables=True, include_links=True
+        html,
+        url=url or None,
+        output_format="markdown",
+        include_comments=False,
+        include_tables=True,
+        include_links=links,
     )
     title = _TITLE.search(html)
     name = " ".join(entities.unescape(title[1]).split())[:TITLE_CHARS_MAX] if title else ""

@@ -9,17 +9,16 @@ from typing import Any
 
 from wayline.documents.errors import Unreadable
 from wayline.documents.pdf_columns import ROWS_MIN, in_columns
+from wayline.documents.readable import PageClock, PageTimeout, ReadLimits, no_clock
 
 HEADER_WITHIN = 1_024
 """Readers accept a PDF whose header comes within so many bytes."""
 
 
-def pdf_pages(
-    content: bytes, *, pages_max: int, seconds_max: float, advice: str = "split it", cut: bool = False
-) -> list[str]:
+def pdf_pages(content: bytes, limits: ReadLimits, clock: PageClock = no_clock) -> list[str]:
     """Return the text of each page. Blocking; raises Unreadable for what is encrypted, broken or too much.
 
-    With `cut` the pages beyond the limits are left out instead.
+    Limits that cut leave out the pages beyond them instead.
     """
     if b"%PDF-" not in content[:HEADER_WITHIN]:
         raise Unreadable("This is not a PDF, whatever its name says: check the file and its media type.")
@@ -32,10 +31,12 @@ def pdf_pages(
         if reader.is_encrypted and not reader.decrypt(""):
             raise Unreadable("The PDF is encrypted: remove its password and send it again.")
         count = len(reader.pages)
-        if count > pages_max and not cut:
-            raise Unreadable(f"The PDF has {count} pages and at most {pages_max} are read: {advice}.")
-        return _texts(reader, pages_max, seconds_max, cut=cut)
-    except Unreadable:
+        if count > limits.pages_max and not limits.cut:
+            raise Unreadable(
+                f"The PDF has {count} pages and at most {limits.pages_max} are read: {limits.pages_advice}."
+            )
+        return _texts(reader, limits, clock)
+    except (Unreadable, MemoryError):
         raise
     except DependencyError:
         raise Unreadable("The PDF is encrypted in a way that cannot be undone here: save it without.") from None
@@ -46,17 +47,22 @@ def pdf_pages(
         ) from error
 
 
-def _texts(reader: Any, pages_max: int, seconds_max: float, *, cut: bool) -> list[str]:
-    deadline = time.monotonic() + seconds_max
+def _texts(reader: Any, limits: ReadLimits, clock: PageClock) -> list[str]:
+    deadline = time.monotonic() + limits.document_s
     texts: list[str] = []
-    for page in islice(reader.pages, pages_max):
+    for number, page in enumerate(islice(reader.pages, limits.pages_max), start=1):
         if time.monotonic() > deadline:
-            if cut and texts:
-                return texts
-            raise Unreadable(
-                f"Reading the PDF took longer than {seconds_max:g} s (it stopped at page {len(texts) + 1}): split it."
-            )
-        texts.append(_text(page))
+            problem = f"Reading the PDF took longer than {limits.document_s:g} s (it stopped at page {number})"
+        else:
+            try:
+                with clock(number):
+                    texts.append(_text(page))
+                continue
+            except PageTimeout:
+                problem = f"Reading page {number} of the PDF took longer than {limits.page_s:g} s"
+        if limits.cut and texts:
+            break
+        raise Unreadable(f"{problem}: split it, or print it to a new PDF.")
     return texts
 
 

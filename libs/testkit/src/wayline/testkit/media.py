@@ -33,10 +33,10 @@ def pdf(*pages: str) -> bytes:
         page = f"/Parent 2 0 R /MediaBox [0 0 600 800] /Resources {fonts} /Contents {5 + 2 * n} 0 R"
         objects.append(f"<< /Type /Page {page} >>".encode())
         objects.append(b"<< /Length %d >>\nstream\n%b\nendstream" % (len(shown), shown))
-    return _written(objects)
+    return written_pdf(objects)
 
 
-def _written(objects: Sequence[bytes]) -> bytes:
+def written_pdf(objects: Sequence[bytes]) -> bytes:
     """Write the objects one after another, with the table of where each begins."""
     out, places = b"%PDF-1.7\n", list[int]()
     for number, body in enumerate(objects, 1):

@@ -24,6 +24,7 @@ from wayline.contracts.knowledge import (
     ReserveUpload,
     SearchKnowledge,
 )
+from wayline.documents.reader_pool import ReaderPool
 from wayline.llm.catalogue import known_prices
 from wayline.retrieval.adapters.documents import DocumentTable
 from wayline.retrieval.adapters.kept_embeddings import KeptEmbeddingSweep, KeptEmbeddingTable
@@ -68,9 +69,13 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     telemetry = Telemetry(NAME, exporter)
     embedder = make_embedder(settings)
     payments = Payments(store, bus, embedder.provider, embedder.model, price_of(settings))
-    handlers = _handlers(settings, store=store, bus=bus, telemetry=telemetry, embedder=embedder, payments=payments)
+    reader = ReaderPool(memory_max_bytes=settings.read_memory_max_bytes)
+    handlers = _handlers(
+        settings, store=store, bus=bus, telemetry=telemetry, embedder=embedder, payments=payments, reader=reader
+    )
 
     async def close() -> None:
+        await reader.close()
         await embedder.close()
         await store.close()
 
@@ -135,7 +140,14 @@ def price_of(settings: Settings) -> Price:
 
 
 def _handlers(
-    settings: Settings, *, store: Store, bus: Bus, telemetry: Telemetry, embedder: Embedder, payments: Payments
+    settings: Settings,
+    *,
+    store: Store,
+    bus: Bus,
+    telemetry: Telemetry,
+    embedder: Embedder,
+    payments: Payments,
+    reader: ReaderPool,
 ) -> Handlers:
     documents = DocumentTable(store)
     limits = Limits(
@@ -143,6 +155,7 @@ def _handlers(
         pdf_pages_max=settings.pdf_pages_max,
         read_seconds_max=settings.read_seconds_max,
         metadata_bytes_max=settings.metadata_bytes_max,
+        page_seconds_max=settings.page_seconds_max,
     )
     return Handlers(
         documents=documents,
@@ -155,6 +168,7 @@ def _handlers(
             limits,
             settings.chunk_chars,
             payments,
+            reader,
         ),
         searcher=Searcher(
             PassageTable(store),

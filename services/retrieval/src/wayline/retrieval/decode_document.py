@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import hashlib
 import math
 import re
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 from wayline.contracts.chat import IMAGES, PDF
 from wayline.contracts.images import seen
 from wayline.contracts.knowledge import IndexDocument
 from wayline.documents import (
     BYTE_ORDER_MARKS,
+    ReadableDocument,
+    ReadLimits,
+    TextPage,
     Unreadable,
-    characters,
-    html_text,
     is_binary,
-    pdf_pages,
     without_nuls,
 )
 from wayline.llm.tokens import estimate_bytes
@@ -30,6 +31,7 @@ NO_TEXT = (
 )
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 _BY_SUFFIX = {
     ".txt": "text/plain",
     ".md": "text/markdown",
@@ -39,6 +41,7 @@ _BY_SUFFIX = {
     ".csv": "text/csv",
     ".tsv": "text/tab-separated-values",
     ".pdf": PDF,
+    ".docx": DOCX,
     ".png": "image/png",
     ".jpg": "image/jpeg",
     ".jpeg": "image/jpeg",
@@ -52,6 +55,8 @@ HEADER_CHARS_MAX = 500
 """Of a longer first line every passage would hold too much."""
 _MARKDOWN = frozenset({"text/markdown", "text/x-markdown"})
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
+_KINDS = {PDF: "pdf", DOCX: "docx", **dict.fromkeys(_HTML, "html")}
+"""How the reader reads a format; all others are text."""
 _PLAIN = frozenset(
     {"application/json", "application/x-ndjson", "application/yaml", "application/xml", "application/toml"}
 )
@@ -66,17 +71,26 @@ class Limits:
     pdf_pages_max: int
     read_seconds_max: float
     metadata_bytes_max: int
+    page_seconds_max: float = 20.0
+
+    @property
+    def reading(self) -> ReadLimits:
+        """Return what bounds the process that reads a document."""
+        return ReadLimits(
+            pages_max=self.pdf_pages_max,
+            page_s=self.page_seconds_max,
+            document_s=self.read_seconds_max,
+            text_max_chars=self.bytes_max,
+            pages_advice="split it, or raise WAYLINE_RETRIEVAL_PDF_PAGES_MAX",
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A stretch of readable text; only a PDF has more than one, and numbers."""
+class Reader(Protocol):
+    """Reads what strangers wrote where it can be ended."""
 
-    text: str
-    markdown: bool = False
-    number: int | None = None
-    header: str | None = None
-    """Of a table: the line that names its columns."""
+    async def read(
+        self, content: bytes, *, kind: str, limits: ReadLimits, charset: str = "", links: bool = True
+    ) -> ReadableDocument: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,21 +117,31 @@ class Decoded:
     """What came of a document: what is kept of it, the text to be found in it, and why there is none."""
 
     original: Original
-    pages: list[Page]
+    pages: list[TextPage]
     problem: str | None = None
 
 
-def decode(document: IndexDocument, limits: Limits) -> Decoded:
-    """Decode a document into its original and its text. Blocking; raises Unreadable with what to do about it."""
-    content = _content(document, limits.bytes_max)
-    media_type = media_type_of(document, content)
+async def decode(document: IndexDocument, limits: Limits, reader: Reader) -> Decoded:
+    """Decode a document into its original and its text. Raises Unreadable with what to do about it.
+
+    Text that is plainly text is decoded here; what has to be parsed, or whose encoding is not known, by the reader.
+    """
+    content, media_type = await asyncio.to_thread(_typed, document, limits)
     if media_type in IMAGES:
         return _image(content)
-    if media_type == PDF:
-        return _pdf(content, limits)
-    pages = _text(content, media_type)
-    encoded = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
-    return Decoded(Original(encoded, media_type, text_bytes=len(encoded), text_tokens=estimate_bytes(encoded)), pages)
+    kind = _KINDS.get(media_type, "text")
+    if kind == "pdf" and isinstance(content, str):
+        raise Unreadable("A PDF must be sent as a file (content_base64), not as text.")
+    found = await asyncio.to_thread(_plain, content) if kind == "text" else None
+    if found is None:
+        encoded, charset = (content, "") if isinstance(content, bytes) else (storable(content).encode(), "utf-8")
+        found = await reader.read(encoded, kind=kind, limits=limits.reading, charset=charset, links=False)
+    return await asyncio.to_thread(_decoded, content, media_type, found)
+
+
+def _typed(document: IndexDocument, limits: Limits) -> tuple[str | bytes, str]:
+    content = _content(document, limits.bytes_max)
+    return content, media_type_of(document, content)
 
 
 def _image(content: str | bytes) -> Decoded:
@@ -129,38 +153,38 @@ def _image(content: str | bytes) -> Decoded:
     return Decoded(Original(encoded, image.media_type, image.width, image.height), [])
 
 
-def _pdf(content: str | bytes, limits: Limits) -> Decoded:
-    if isinstance(content, str):
-        raise Unreadable("A PDF must be sent as a file (content_base64), not as text.")
-    pages = pdf_pages(
-        content,
-        pages_max=limits.pdf_pages_max,
-        seconds_max=limits.read_seconds_max,
-        advice="split it, or raise WAYLINE_RETRIEVAL_PDF_PAGES_MAX",
-    )
-    found = [
-        Page(storable(without_nuls(text)), number=number) for number, text in enumerate(pages, start=1) if text.strip()
-    ]
-    texts = [_encoded(page.text) for page in found]
-    tokens = sum(map(estimate_bytes, texts)) or None
-    original = Original(content, PDF, pages=len(pages), text_bytes=sum(map(len, texts)), text_tokens=tokens)
-    return Decoded(original, found, None if found else NO_TEXT)
-
-
-def _text(content: str | bytes, media_type: str) -> list[Page]:
-    text = content if isinstance(content, str) else characters(content, html=media_type in _HTML)
+def _plain(content: str | bytes) -> ReadableDocument | None:
+    """Return a text that was sent as one, or is UTF-8; None: its encoding has to be found."""
+    try:
+        text = content if isinstance(content, str) else content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
+    if isinstance(content, bytes) and "\0" in text:
+        return None
     if is_binary(text):
         raise Unreadable(
             "This is binary data, not text: check the file, and send its real media type "
             "(text, Markdown, HTML and PDF can be read)."
         )
-    text = storable(without_nuls(text))
-    if media_type in _HTML:
-        text = storable(html_text(text))
-    if not text.strip():
+    return ReadableDocument([TextPage(storable(without_nuls(text)))])
+
+
+def _decoded(content: str | bytes, media_type: str, found: ReadableDocument) -> Decoded:
+    encoded = content if isinstance(content, bytes) else _encoded(content)
+    pages = [page for page in found.pages if page.text.strip()]
+    if media_type == PDF:
+        texts = [_encoded(page.text) for page in pages]
+        tokens = sum(map(estimate_bytes, texts)) or None
+        original = Original(encoded, PDF, pages=found.page_count, text_bytes=sum(map(len, texts)), text_tokens=tokens)
+        return Decoded(original, pages, None if pages else NO_TEXT)
+    if not pages:
         raise Unreadable("The document is empty: there is no text in it.")
-    header = header_of(text) if media_type in _TABLES else None
-    return [Page(text, markdown=media_type in _MARKDOWN, header=header)]
+    if media_type in _TABLES:
+        pages = [replace(page, header=header_of(page.text)) for page in pages]
+    elif media_type in _MARKDOWN:
+        pages = [replace(page, markdown=True) for page in pages]
+    original = Original(encoded, media_type, text_bytes=len(encoded), text_tokens=estimate_bytes(encoded))
+    return Decoded(original, pages)
 
 
 def header_of(table: str) -> str | None:
@@ -185,7 +209,7 @@ def media_type_of(document: IndexDocument, content: str | bytes) -> str:
         media_type = _TABLE_SUFFIXES[_suffix(document.name)]
     if media_type == "text/plain" and by_name in _MARKDOWN:
         media_type = by_name
-    if media_type in _MARKDOWN | _HTML | _PLAIN | IMAGES or media_type == PDF or media_type.startswith("text/"):
+    if media_type in _MARKDOWN | _PLAIN | IMAGES | _KINDS.keys() or media_type.startswith("text/"):
         return media_type
     if seen_as := _seen_as(content):
         return by_name if seen_as == "text/plain" and by_name in _MARKDOWN | _HTML else seen_as

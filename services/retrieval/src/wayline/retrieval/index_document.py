@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from wayline.chassis import Failpoint, reach
 from wayline.contracts.knowledge import IndexDocument, trust_by_origin
+from wayline.documents import TextPage
+from wayline.documents.reader_pool import ReaderPool
 from wayline.retrieval.chunking import chunk
-from wayline.retrieval.decode_document import Decoded, Limits, Page, decode, size_of, storable, storable_json
+from wayline.retrieval.decode_document import Decoded, Limits, Reader, decode, size_of, storable, storable_json
 from wayline.retrieval.documents import Chunk, Documents, RequestedDocument, embeddable
 from wayline.retrieval.embed_passages import PassageEmbedder
 from wayline.retrieval.embedding import Embedder, joined
@@ -38,6 +40,7 @@ class Indexer:
     limits: Limits
     chunk_chars: int
     payments: Accounts = NoAccounts()  # noqa: RUF009 - it holds nothing
+    reader: Reader = field(default_factory=ReaderPool)
 
     async def index(
         self,
@@ -53,7 +56,7 @@ class Indexer:
         if not await self._begin(requested, first_delivery=first_delivery, stream_last=stream_last):
             return
         try:
-            decoded = await asyncio.to_thread(self._decode, asked, requested)
+            decoded = await self._decode(asked, requested)
             chunks = await asyncio.to_thread(self._chunks, decoded)
             vectors = await self._embedded(requested, chunks)
         except (Unreadable, ProviderRefused, NoBudget) as error:
@@ -91,20 +94,20 @@ class Indexer:
             payloads=tuple(payloads),
         )
 
-    def _decode(self, asked: IndexDocument, requested: RequestedDocument) -> Decoded:
-        """Decode a document. Blocking; raises Unreadable."""
+    async def _decode(self, asked: IndexDocument, requested: RequestedDocument) -> Decoded:
+        """Decode a document. Raises Unreadable."""
         if asked.metadata and not requested.metadata:
             raise Unreadable(
                 f"The metadata is larger than {self.limits.metadata_bytes_max} bytes, and every passage carries it: "
                 f"send less, or raise WAYLINE_RETRIEVAL_METADATA_BYTES_MAX."
             )
-        return decode(asked, self.limits)
+        return await decode(asked, self.limits, self.reader)
 
     def _chunks(self, decoded: Decoded) -> list[Chunk]:
         """Cut a document into passages. Blocking."""
         return [piece for page in decoded.pages for piece in self._cut(page)]
 
-    def _cut(self, page: Page) -> list[Chunk]:
+    def _cut(self, page: TextPage) -> list[Chunk]:
         above: dict[str, Any] = {} if page.number is None else {PAGE: page.number}
         chunks: list[Chunk] = []
         for passage in chunk(page.text, chars_max=self.chunk_chars, markdown=page.markdown):

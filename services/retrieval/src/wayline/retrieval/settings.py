@@ -58,7 +58,13 @@ class Settings(EnvironmentSettings):
     chunk_chars: int = Field(default=1_000, ge=100, le=20_000, description="The most characters of one passage.")
     document_bytes_max: int = Field(default=32 * 1024 * 1024, ge=1, description="A larger document is refused.")
     pdf_pages_max: int = Field(default=5_000, ge=1)
-    read_seconds_max: float = Field(default=120.0, gt=0, description="How long reading one PDF may take.")
+    read_seconds_max: float = Field(default=120.0, gt=0, description="How long reading one document may take.")
+    page_seconds_max: float = Field(default=20.0, gt=0, description="How long reading one page of a PDF may take.")
+    read_memory_max_bytes: int = Field(
+        default=1024**3,
+        ge=256 * 1024**2,
+        description="What reading one document may use; each is read in a process of its own that is ended beyond it.",
+    )
     metadata_bytes_max: int = Field(
         default=16 * 1024, ge=0, description="Every passage carries its document's metadata."
     )
