@@ -29,6 +29,8 @@ READS_MAX = 100
 READ_MAX_BYTES = 8 * 1024 * 1024
 """Of one bulk read: what a reader may have to hold at once."""
 TIMEOUT_S = 2.0
+INFO_TIMEOUT_S = 0.5
+"""For how full a store is: without that it is used all the same."""
 NO_MESSAGE = 10037
 BEHIND_RETRY_S = 0.05
 """The pause before another look for a chunk that has not come: a replica may be behind, or the chunk is gone."""
@@ -107,6 +109,15 @@ class Payloads:
         for subject in (self._meta(name), self._chunks(meta["nuid"])):
             await self._call(f"{self._api}.STREAM.PURGE.{self._stream}", {"filter": subject})
 
+    async def fill(self) -> float | None:
+        """Return how full the store is, from 0 to 1; None where that cannot be told, or where it has no limit."""
+        try:
+            info = await self._call(f"{self._api}.STREAM.INFO.{self._stream}", {}, within_s=INFO_TIMEOUT_S)
+        except (TimeoutError, nats_errors.Error):
+            return None
+        most = info["config"].get("max_bytes", -1) if info else -1
+        return info["state"]["bytes"] / most if info and most > 0 else None
+
     async def _find(self, name: str) -> dict[str, Any] | None:
         """Read the newest metadata of a name from the leader: a record is read as soon as it is stored."""
         request = {"last_by_subj": self._meta(name)}
@@ -124,9 +135,12 @@ class Payloads:
     async def _publish(self, subject: str, body: bytes) -> None:
         _raise_refusal(orjson.loads((await self._ask(subject, body, timeout_s=self._timeout_s)).data))
 
-    async def _call(self, subject: str, request: dict[str, Any], *, missing: bool = False) -> dict[str, Any] | None:
+    async def _call(
+        self, subject: str, request: dict[str, Any], *, missing: bool = False, within_s: float | None = None
+    ) -> dict[str, Any] | None:
         """Ask JetStream; None: `missing` is allowed and there is no such message."""
-        answer = orjson.loads((await self._ask(subject, orjson.dumps(request), timeout_s=self._timeout_s)).data)
+        timeout_s = self._timeout_s if within_s is None else within_s
+        answer = orjson.loads((await self._ask(subject, orjson.dumps(request), timeout_s=timeout_s)).data)
         if missing and answer.get("error", {}).get("err_code") == NO_MESSAGE:
             return None
         _raise_refusal(answer)

@@ -89,9 +89,9 @@ class Bus:
         payloads = Payloads(nc, self.api, self.request)
         self.claims = Claims(payloads, stored=self.stored)
         self.uploads = Claims(Payloads(nc, self.api, self.request, bucket=UPLOADS), also_read=payloads)
+        replies = Payloads(nc, self.api, self.request, bucket=REPLIES)
         self.replies = LargeReplies(
-            Claims(Payloads(nc, self.api, self.request, bucket=REPLIES)),
-            per_tenant_max_bytes=link.replies_per_tenant_max_bytes,
+            Claims(replies), per_tenant_max_bytes=link.replies_per_tenant_max_bytes, read_fill=replies.fill
         )
         self.denied = link.denied
         self.reconnected = link.reconnected
