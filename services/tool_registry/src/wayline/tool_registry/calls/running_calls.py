@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -17,6 +16,7 @@ from wayline.contracts.tools import CallTool, Effect, ToolProgress, ToolReply
 from wayline.telemetry import Telemetry
 from wayline.tool_registry.calls.bound_tool import BoundTool
 from wayline.tool_registry.calls.effect_call import EffectCall
+from wayline.tool_registry.calls.kept_answers import CancelledKeys, KeptAnswers
 from wayline.tool_registry.calls.ledger import Ledger
 from wayline.tool_registry.calls.read_call import ReadCall
 from wayline.tool_registry.calls.results import failed
@@ -29,11 +29,6 @@ from wayline.tool_registry.settings import Settings
 
 log = structlog.get_logger()
 
-KEPT_S = 30.0
-"""How long an answer without a waiting caller is kept for a caller that asks again: a read has no ledger row."""
-CANCELLED_S = 60.0
-"""How long a call that was cancelled is not begun."""
-CANCELLED_MAX = 10_000
 RECORD_S = 5.0
 """How long stopped calls may take to write down what became of them."""
 
@@ -92,8 +87,8 @@ class RunningCalls:
         self._telemetry = telemetry
         self._settings = settings
         self._running: dict[str, RunningCall] = {}
-        self._cancelled: dict[str, float] = {}
-        """Until when a key that was cancelled is not begun: after a stall a cancel may be read before its call."""
+        self._cancelled = CancelledKeys()
+        self._kept = KeptAnswers()
         self._stopping = False
 
     async def start(self) -> None:
@@ -132,11 +127,7 @@ class RunningCalls:
         """Stop a call if it runs here."""
         if running := self._running.get(key):
             running.cancel(key)
-        now = time.monotonic()
-        if len(self._cancelled) >= CANCELLED_MAX:
-            self._cancelled = {one: until for one, until in self._cancelled.items() if until > now}
-        if len(self._cancelled) < CANCELLED_MAX:
-            self._cancelled[key] = now + CANCELLED_S
+        self._cancelled.add(key)
 
     async def void(self, ask: CallTool) -> ToolReply:
         """End a call for good and return its state in the ledger; `in_progress` while it runs, here or elsewhere."""
@@ -169,7 +160,7 @@ class RunningCalls:
             raise Unavailable("tool-registry", detail=f"{share} calls of this tenant run already")
         running = self._running[ask.key] = RunningCall(ask.tenant, ask.content_hash())
         # A client of `/mcp` may ask again under the key whose call it has cancelled; an executor never does.
-        if not ask.direct and self._cancelled.get(ask.key, 0.0) > time.monotonic():
+        if not ask.direct and ask.key in self._cancelled:
             running.stop(StopReason.CANCELLED)
         running.task = asyncio.create_task(self._lead(ask, running), name=f"call {ask.key}")
         running.task.add_done_callback(lambda task: self._ended(ask.key, running, task))
@@ -257,7 +248,7 @@ class RunningCalls:
         if error is not None and not isinstance(error, WaylineError):
             log.error("call failed", key=key, error=repr(error), exc_info=error)
         if isinstance(running.call, ReadCall) and not running.waiting and error is None and not task.cancelled():
-            asyncio.get_running_loop().call_later(KEPT_S, self._running.pop, key, None)
+            self._kept.keep(running.tenant, task.result(), forget=partial(self._running.pop, key, None))
         else:
             self._running.pop(key, None)
 
