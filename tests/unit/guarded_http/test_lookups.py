@@ -7,7 +7,15 @@ import threading
 
 import pytest
 
-from wayline.guarded_http.lookups import LOOKUPS_PER_DOMAIN_MAX, WAITING_PER_DOMAIN_MAX, Found, Lookups, TooManyLookups
+from wayline.guarded_http.lookups import (
+    LOOKUPS_MAX,
+    LOOKUPS_PER_DOMAIN_MAX,
+    WAITING_PER_DOMAIN_MAX,
+    Found,
+    Lookups,
+    TooManyLookups,
+    looked_up_for,
+)
 from wayline.testkit import until
 
 
@@ -87,3 +95,33 @@ async def test_a_lookup_that_fails_is_an_error_of_the_system(error):
 
     with pytest.raises(OSError, match=str(error)):
         await Lookups(look_up).addresses("a.test", 80)
+
+
+async def test_tenants_with_many_domains_that_hang_leave_places_to_another():
+    resolver = Resolver(hangs=".tarpit")
+    lookups = Lookups(resolver.look_up)
+    hanging = list[asyncio.Task[Found]]()
+    for tenant in ("a", "b", "c"):
+        with looked_up_for(tenant):
+            names = [f"{name}.{tenant}{domain}.tarpit" for domain in range(90) for name in range(4)]
+            hanging += [asyncio.create_task(lookups.addresses(name, 80)) for name in names]
+    await asyncio.sleep(0)
+    assert 60 < len(resolver.begun) <= LOOKUPS_MAX * 3 / 4
+
+    with looked_up_for("quiet"):
+        assert await lookups.addresses("other.test", 443) == answer("other.test", 443)
+    resolver.told.set()
+    await asyncio.gather(*hanging, return_exceptions=True)
+
+
+async def test_one_domain_that_hangs_for_a_tenant_answers_another():
+    resolver = Resolver(hangs="slow.co.test")
+    lookups = Lookups(resolver.look_up)
+    with looked_up_for("a"):
+        hanging = [asyncio.create_task(lookups.addresses(f"n{n}.slow.co.test", 80)) for n in range(20)]
+    await until(lambda: len(resolver.begun) == LOOKUPS_PER_DOMAIN_MAX, why="its share of look-ups has begun")
+
+    with looked_up_for("b"):
+        assert await lookups.addresses("shop.co.test", 443) == answer("shop.co.test", 443)
+    resolver.told.set()
+    await asyncio.gather(*hanging, return_exceptions=True)

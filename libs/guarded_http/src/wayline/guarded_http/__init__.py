@@ -13,6 +13,7 @@ from wayline.guarded_http.errors import (
     Undecodable,
     Unreachable,
 )
+from wayline.guarded_http.lookups import looked_up_for
 from wayline.guarded_http.policy import PORTS, AddressPolicy
 
 __all__ = [
@@ -32,4 +33,5 @@ __all__ = [
     "TooManyRedirects",
     "Undecodable",
     "Unreachable",
+    "looked_up_for",
 ]

@@ -1,6 +1,7 @@
 """Look names up on threads of their own: one that hangs cannot be ended, so each domain may have a few of them only.
 
-A name server that never answers would else take all threads of the process, and with them every other look-up.
+A name server that never answers would else take all threads of the process, and with them every other look-up; and
+somebody with many such domains takes no more than a share of what is free.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ import asyncio
 import socket
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 LOOKUPS_MAX = 256
@@ -18,14 +20,36 @@ LOOKUPS_MAX = 256
 LOOKUPS_PER_DOMAIN_MAX = 4
 WAITING_PER_DOMAIN_MAX = 200
 """Look-ups of other names of a domain that wait for one of these to end; their callers bound how long."""
+WAITING_PER_OWNER_MAX = 400
+SHARE_OF_FREE = 0.5
+"""Of the places that are free, how many one owner may have: however many owners hang, some are left."""
 LABELS_OF_DOMAIN = 2
 """The last labels of a name, which say whose name server answers."""
+_OWNER: ContextVar[str] = ContextVar("for whom names are looked up", default="")
 
 Found = Sequence[tuple[Any, ...]]
 
 
 class TooManyLookups(OSError):
     """So many look-ups wait or hang that another one is not begun."""
+
+
+@contextmanager
+def looked_up_for(owner: str) -> Iterator[None]:
+    """Count the look-ups within it, and of the tasks that are begun there, for an owner: a tenant."""
+    token = _OWNER.set(owner)
+    try:
+        yield
+    finally:
+        _OWNER.reset(token)
+
+
+class _Place(NamedTuple):
+    """What a look-up takes a place of."""
+
+    owner: str
+    """For whom; empty: the installation itself, which has no share."""
+    domain: str
 
 
 class _Name(NamedTuple):
@@ -35,9 +59,8 @@ class _Name(NamedTuple):
     host: str
     port: int
 
-    @property
-    def domain(self) -> str:
-        return ".".join(self.host.lower().split(".")[-LABELS_OF_DOMAIN:])
+    def place(self) -> _Place:
+        return _Place(_OWNER.get(), ".".join(self.host.lower().split(".")[-LABELS_OF_DOMAIN:]))
 
 
 class Lookups:
@@ -46,18 +69,19 @@ class Lookups:
     def __init__(self, look_up: Callable[[str, int], Found] | None = None) -> None:
         self._look_up = look_up or _look_up
         self._lock = threading.Lock()
-        self._running: Counter[str] = Counter()
+        self._running: Counter[_Place] = Counter()
         self._answers: dict[_Name, asyncio.Future[Found]] = {}
-        self._waiting: dict[asyncio.Future[None], str] = {}
-        """What is set when a look-up has ended, and the domain of the one that waits for it."""
+        self._waiting: dict[asyncio.Future[None], _Place] = {}
+        """What is set when a look-up has ended, and the place of the one that waits for it."""
 
     async def addresses(self, host: str, port: int) -> Found:
         """Return what the system's resolver knows of a name; the caller bounds the wait. Raises OSError."""
         name = _Name(asyncio.get_running_loop(), host, port)
+        place = name.place()
         while True:
             with self._lock:
-                answer = self._answers.get(name) or self._begin(name)
-                ended = None if answer else self._wait(name)
+                answer = self._answers.get(name) or self._begin(name, place)
+                ended = None if answer else self._wait(name, place)
             if answer is not None:
                 # Others may wait for the same answer.
                 return await asyncio.shield(answer)
@@ -68,32 +92,43 @@ class Lookups:
                 with self._lock:
                     self._waiting.pop(ended, None)
 
-    def _begin(self, name: _Name) -> asyncio.Future[Found] | None:
+    def _begin(self, name: _Name, place: _Place) -> asyncio.Future[Found] | None:
         """Begin a look-up; None: there is no place for it."""
-        if self._running[name.domain] >= LOOKUPS_PER_DOMAIN_MAX or self._running.total() >= LOOKUPS_MAX:
+        if not self._has_room(place):
             return None
         answer: asyncio.Future[Found] = name.loop.create_future()
         # Where nobody waits any more, nobody hears of an error either.
         answer.add_done_callback(lambda done: done.cancelled() or done.exception())
+        args = (name, place, answer)
         # A daemon: the process does not wait for a name server when it ends.
-        thread = threading.Thread(target=self._run, args=(name, answer), name=f"look-up of {name.domain}", daemon=True)
+        thread = threading.Thread(target=self._run, args=args, name=f"look-up of {place.domain}", daemon=True)
         try:
             thread.start()
         except RuntimeError as error:
             raise TooManyLookups(str(error)) from None
-        self._running[name.domain] += 1
+        self._running[place] += 1
         self._answers[name] = answer
         return answer
 
-    def _wait(self, name: _Name) -> asyncio.Future[None]:
+    def _has_room(self, place: _Place) -> bool:
+        free = LOOKUPS_MAX - self._running.total()
+        if not free or self._running[place] >= LOOKUPS_PER_DOMAIN_MAX:
+            return False
+        of_owner = sum(count for one, count in self._running.items() if one.owner == place.owner)
+        return not place.owner or of_owner < free * SHARE_OF_FREE
+
+    def _wait(self, name: _Name, place: _Place) -> asyncio.Future[None]:
         """Wait until a look-up has ended. Raises TooManyLookups where too many wait already."""
-        if sum(domain == name.domain for domain in self._waiting.values()) >= WAITING_PER_DOMAIN_MAX:
-            raise TooManyLookups(f"{WAITING_PER_DOMAIN_MAX} look-ups of {name.domain} wait for others to end")
+        waiting = self._waiting.values()
+        if sum(one == place for one in waiting) >= WAITING_PER_DOMAIN_MAX:
+            raise TooManyLookups(f"{WAITING_PER_DOMAIN_MAX} look-ups of {place.domain} wait for others to end")
+        if place.owner and sum(one.owner == place.owner for one in waiting) >= WAITING_PER_OWNER_MAX:
+            raise TooManyLookups(f"{WAITING_PER_OWNER_MAX} look-ups of one tenant wait for others to end")
         ended: asyncio.Future[None] = name.loop.create_future()
-        self._waiting[ended] = name.domain
+        self._waiting[ended] = place
         return ended
 
-    def _run(self, name: _Name, answer: asyncio.Future[Found]) -> None:
+    def _run(self, name: _Name, place: _Place, answer: asyncio.Future[Found]) -> None:
         found, failure = None, None
         try:
             found = self._look_up(name.host, name.port)
@@ -102,7 +137,9 @@ class Lookups:
             failure = error if isinstance(error, OSError) else OSError(str(error))
         finally:
             with self._lock:
-                self._running[name.domain] -= 1
+                self._running[place] -= 1
+                if not self._running[place]:
+                    del self._running[place]
                 del self._answers[name]
                 waiting, self._waiting = self._waiting, {}
         # An event loop that is gone needs no answer.

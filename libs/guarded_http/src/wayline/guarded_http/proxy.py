@@ -13,6 +13,7 @@ import httpcore2
 import httpx2
 
 from wayline.guarded_http.errors import Blocked, GuardedRequestError, InvalidUrl
+from wayline.guarded_http.lookups import looked_up_for
 from wayline.guarded_http.outbound import Outbound
 from wayline.guarded_http.policy import AddressPolicy
 from wayline.guarded_http.transport import CONNECT_S, Resolver, check_url, resolve
@@ -57,11 +58,14 @@ class GuardedProxy:
         idle_s: float = IDLE_S,
         resolver: Resolver | None = None,
         outbound: Outbound | None = None,
+        owner: str = "",
     ) -> None:
         """Take what may be reached: of the policy's addresses those of `hosts`, where it is not None.
 
         A host is a name, an address, or `*.` before a name for all that is below it, each perhaps with one port.
+        `owner`: the tenant whose share of look-ups is used.
         """
+        self._owner = owner
         self._policy = policy
         self._hosts = None if hosts is None else tuple(one.lower() for one in hosts)
         self._idle_s = idle_s
@@ -108,7 +112,8 @@ class GuardedProxy:
             async with asyncio.timeout(IDLE_S):
                 target = _target(await reader.readuntil(b"\r\n\r\n"), self._policy)
             self._require_host(target)
-            upstream = await self._connections.connect_tcp(target.host, target.port, CONNECT_S)
+            with looked_up_for(self._owner):
+                upstream = await self._connections.connect_tcp(target.host, target.port, CONNECT_S)
         except GuardedRequestError as error:
             writer.write(_refusal(403, str(error)))
             return

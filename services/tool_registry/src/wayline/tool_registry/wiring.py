@@ -127,6 +127,7 @@ class Adapters:
                 programs=programs,
                 in_flight=answers,
                 secrets=secrets,
+                tenant=tenant,
             )
 
         of_tenants = _of_tenants(settings, tables, arguments, auth, confine)

@@ -23,7 +23,7 @@ CANCELLED_PER_TENANT_MAX = 1_000
 
 
 @dataclass(frozen=True, eq=False)
-class _Kept:
+class _Answer:
     tenant: str
     size: int
     forget: Callable[[], None] = field(repr=False)
@@ -33,13 +33,13 @@ class KeptAnswers:
     """Answers of reads whose callers have left: each for a while, and the oldest go where they take too much."""
 
     def __init__(self) -> None:
-        self._kept: dict[_Kept, asyncio.TimerHandle] = {}
+        self._kept: dict[_Answer, asyncio.TimerHandle] = {}
         """The oldest first."""
         self._bytes: Counter[str] = Counter()
 
     def keep(self, tenant: str, reply: ToolReply, *, forget: Callable[[], None]) -> None:
         """Keep an answer; `forget` is called once it is kept no longer."""
-        one = _Kept(tenant, ANSWER_BYTES + len(reply.__pydantic_serializer__.to_json(reply)), forget)
+        one = _Answer(tenant, ANSWER_BYTES + len(reply.__pydantic_serializer__.to_json(reply)), forget)
         self._kept[one] = asyncio.get_running_loop().call_later(KEPT_S, self._drop, one)
         self._bytes[tenant] += one.size
         while self._bytes[tenant] > KEPT_PER_TENANT_MAX_BYTES:
@@ -47,7 +47,7 @@ class KeptAnswers:
         while self._bytes.total() > KEPT_MAX_BYTES:
             self._drop(next(iter(self._kept)))
 
-    def _drop(self, one: _Kept) -> None:
+    def _drop(self, one: _Answer) -> None:
         if (timer := self._kept.pop(one, None)) is None:
             return
         timer.cancel()

@@ -13,6 +13,7 @@ from wayline.chassis.concurrency.tasks import ended_within
 from wayline.contracts.errors import Unavailable, WaylineError
 from wayline.contracts.nearest import nearest_names
 from wayline.contracts.tools import CallTool, Effect, ToolProgress, ToolReply
+from wayline.guarded_http import looked_up_for
 from wayline.telemetry import Telemetry
 from wayline.tool_registry.calls.bound_tool import BoundTool
 from wayline.tool_registry.calls.effect_call import EffectCall
@@ -167,6 +168,10 @@ class RunningCalls:
         return running
 
     async def _lead(self, ask: CallTool, running: RunningCall) -> ToolReply:
+        with looked_up_for(ask.tenant):
+            return await self._made(ask, running)
+
+    async def _made(self, ask: CallTool, running: RunningCall) -> ToolReply:
         bound = await self.bind(ask, to_begin=True)
         if isinstance(bound, BoundTool):
             self._take_slot(running, bound.server)
@@ -248,9 +253,12 @@ class RunningCalls:
         if error is not None and not isinstance(error, WaylineError):
             log.error("call failed", key=key, error=repr(error), exc_info=error)
         if isinstance(running.call, ReadCall) and not running.waiting and error is None and not task.cancelled():
-            self._kept.keep(running.tenant, task.result(), forget=partial(self._running.pop, key, None))
+            self._kept.keep(running.tenant, task.result(), forget=partial(self._forget, key))
         else:
-            self._running.pop(key, None)
+            self._forget(key)
+
+    def _forget(self, key: str) -> None:
+        self._running.pop(key, None)
 
     def _tasks(self) -> list[asyncio.Task[ToolReply]]:
         return [r.task for r in self._running.values() if r.task is not None and not r.task.done()]

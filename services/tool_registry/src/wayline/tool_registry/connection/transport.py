@@ -58,6 +58,8 @@ class Confinement:
     """What the answers of all servers of the tenant may hold at once."""
     secrets: NamedSecrets | None = None
     """Returns the values of the tenant's secrets by name, of those that there are."""
+    tenant: str = ""
+    """Whose share of look-ups of names is used."""
 
 
 class Transport:
@@ -253,7 +255,9 @@ def http_client(
         from wayline.tool_registry.connection.http.tenant_http import TenantTransport
 
         outbound = Outbound(confined.proxy, ca_file)
-        transport: AsyncBaseTransport = TenantTransport(confined.addresses, outbound, connections_max=connections_max)
+        transport: AsyncBaseTransport = TenantTransport(
+            confined.tenant, confined.addresses, outbound, connections_max=connections_max
+        )
     else:
         pool = Limits(max_connections=connections_max, max_keepalive_connections=20)
         transport = AsyncHTTPTransport(limits=pool, verify=_certificates(ca_file))

@@ -54,7 +54,7 @@ class ServerAuthFactory:
 
     def client(self, tenant: str) -> AsyncClient:
         """Return a client without any server's headers."""
-        confined = Confinement(self.settings.addresses_of(tenant), proxy=self.settings.proxy_url)
+        confined = Confinement(self.settings.addresses_of(tenant), proxy=self.settings.proxy_url, tenant=tenant)
         return http_client(
             confined, connections_max=CONNECTIONS, answer_within_s=ANSWER_S, ca_file=self.settings.ca_path
         )

@@ -164,7 +164,7 @@ class Jails:
                 "tmp_mb": limits.tmp_mb,
             }
             if network is not None:
-                await stack.enter_async_context(program_network(door, partial(_proxy, network)))
+                await stack.enter_async_context(program_network(door, partial(_proxy, network, tenant)))
             env = {
                 "PATH": visible_search_path(os.environ.get("PATH", os.defpath), shown),
                 "HOME": HOME,
@@ -214,10 +214,15 @@ def confined(jail: Jail) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", confined_program.__file__, json.dumps(jail))
 
 
-def _proxy(network: Network) -> GuardedProxy:
+def _proxy(network: Network, tenant: str) -> GuardedProxy:
     outbound = Outbound(network.proxy, network.ca_file)
     return GuardedProxy(
-        network.policy, bytes_max=network.bytes_max, hosts=network.hosts, idle_s=IDLE_S, outbound=outbound
+        network.policy,
+        bytes_max=network.bytes_max,
+        hosts=network.hosts,
+        idle_s=IDLE_S,
+        outbound=outbound,
+        owner=tenant,
     )
 
 

@@ -84,7 +84,9 @@ class Browser:
         """Return the document of a page, as HTML in UTF-8, after its scripts ran. Raises CannotRender."""
         try:
             async with asyncio.timeout(self._timeout_s), self._slots.turn(tenant):
-                return await (self._unconfined(url) if self._jails is None else self._jailed(tenant, url, self._jails))
+                return await (
+                    self._unconfined(tenant, url) if self._jails is None else self._jailed(tenant, url, self._jails)
+                )
         except TimeoutError:
             raise CannotRender(f"the browser did not show it within {self._timeout_s:g} s") from None
 
@@ -103,9 +105,11 @@ class Browser:
             command = (*guarded(jail.prefix), program, *self._command[1:])
             return await self._dumped(command, url, port=PORT, profile=f"{HOME}/profile", env=jail.env, cwd="/")
 
-    async def _unconfined(self, url: str) -> bytes:
+    async def _unconfined(self, tenant: str, url: str) -> bytes:
         outbound = Outbound(self._proxy, self._ca_file)
-        proxy = GuardedProxy(self._policy, bytes_max=TRAFFIC_FACTOR * self._page_max_bytes, outbound=outbound)
+        proxy = GuardedProxy(
+            self._policy, bytes_max=TRAFFIC_FACTOR * self._page_max_bytes, outbound=outbound, owner=tenant
+        )
         async with proxy.serving() as port:
             with tempfile.TemporaryDirectory(prefix="wayline-browser-", ignore_cleanup_errors=True) as profile:
                 # Without our environment: what a page makes of the browser sees no secret.
