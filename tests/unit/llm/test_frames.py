@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from wayline.llm import ModelError
 from wayline.llm.transport import frames as module
-from wayline.llm.transport.frames import LINE_END, Frames
+from wayline.llm.transport.frames import EVENT_END, LINE_END, Frames
 
 
 def read(*chunks: bytes) -> list[bytes]:
@@ -43,3 +43,23 @@ def test_a_stream_without_an_end_does_not_fill_the_memory(monkeypatch: pytest.Mo
     with pytest.raises(ModelError, match="more than 10 bytes") as caught:
         read(*chunks)
     assert (caught.value.code, caught.value.retryable, caught.value.billable) == ("unreadable", False, True)
+
+
+@given(st.lists(st.sampled_from([b"\n", b"\r", b"\r\n", b"a", b"\n\n", b""]), max_size=40), st.integers(1, 5))
+def test_any_cut_gives_the_same_events(parts: list[bytes], size: int):
+    text = b"".join(parts)
+    whole = Frames(EVENT_END)
+    cut = Frames(EVENT_END)
+
+    events = [one for start in range(0, len(text), size) for one in cut.feed(text[start : start + size])]
+
+    assert (events, cut.rest) == (whole.feed(text), whole.rest)
+
+
+def test_a_long_event_in_tiny_pieces_comes_out_whole():
+    """To copy what has come with each piece would be a terabyte here, and never end."""
+    frames, pieces = Frames(EVENT_END), 150_000
+    for _ in range(pieces):
+        assert frames.feed(b"x" * 100) == []
+
+    assert frames.feed(b"\n\n") == [b"x" * 100 * pieces]

@@ -1,7 +1,7 @@
 """Look names up on threads of their own: one that hangs cannot be ended, so each domain may have a few of them only.
 
 A name server that never answers would else take all threads of the process, and with them every other look-up; and
-somebody with many such domains takes no more than a share of what is free.
+a tenant with many such domains takes no more than a share of what is free.
 """
 
 from __future__ import annotations
