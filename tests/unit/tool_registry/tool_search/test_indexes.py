@@ -69,3 +69,25 @@ def test_an_index_made_of_the_one_before_finds_the_same():
 
     assert made.search("pay an invoice") == ToolIndex(now).search("pay an invoice")
     assert made._terms_by_tool[id(kept[1].tool)][1] is before._terms_by_tool[id(kept[1].tool)][1]
+
+
+async def test_a_search_keeps_the_index_that_another_tenant_displaces(monkeypatch):
+    indexes, go_on = ToolIndexes(), threading.Event()
+    first = await indexes.of("t", entries("a"))
+    monkeypatch.setattr("wayline.tool_registry.tool_search.indexes.INDEXES_MAX", 1)
+    monkeypatch.setattr("wayline.tool_registry.tool_search.indexes.FRESH_WITHIN_S", 0.2)
+    making = indexes._make
+
+    async def make(tenant: str, now: tuple[Entry, ...]) -> ToolIndex:
+        if tenant == "t":
+            await asyncio.to_thread(go_on.wait, 20)
+        return await making(tenant, now)
+
+    monkeypatch.setattr(indexes, "_make", make)
+    searching = asyncio.create_task(indexes.of("t", entries("a", "b")))
+    await asyncio.sleep(0)
+    await indexes.of("other", entries("c"))
+
+    assert await searching is first
+    go_on.set()
+    await asyncio.gather(*indexes._making.values())

@@ -24,11 +24,15 @@ class ToolIndexes:
     async def of(self, tenant: str, entries: Sequence[Entry]) -> ToolIndex:
         """Return an index of a tenant's tools; that of before, where there is one and to make another takes long."""
         making = self.prepare(tenant, entries)
-        if making is None:
-            return self._kept[tenant][1]
-        # Not cancelled with a search: others wait for it too.
-        await asyncio.wait({making}, timeout=None if tenant not in self._kept else FRESH_WITHIN_S)
-        return making.result() if making.done() else self._kept[tenant][1]
+        # Held here: other tenants' indexes may take its place while this waits.
+        before = self._kept.get(tenant)
+        if making is not None:
+            # Not cancelled with a search: others wait for it too.
+            await asyncio.wait({making}, timeout=None if before is None else FRESH_WITHIN_S)
+            if before is None or making.done():
+                return making.result()
+        assert before is not None
+        return before[1]
 
     def prepare(self, tenant: str, entries: Sequence[Entry]) -> asyncio.Task[ToolIndex] | None:
         """Begin to make the index of tools that have changed; one at a time for each tenant. None: it is there."""

@@ -37,7 +37,10 @@ from wayline.tool_registry.tenant_servers.server_table import ServerTable
 LISTED_MAX = 1_000
 """Of resources, of templates and of prompts, each."""
 TEXT_CHARS = 1_000
-"""Of a title or a description."""
+"""Of a name, a title or a description."""
+URI_CHARS = 4_096
+ARGUMENTS_MAX = 100
+"""Of a prompt."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,9 @@ class ResourceHandlers:
             resources=tuple(_resource(one) for one in resources[:LISTED_MAX]),
             templates=tuple(
                 ResourceTemplate(
-                    uri_template=visible(one["uriTemplate"]), mime_type=_text(one, "mimeType"), **_about(one)
+                    uri_template=_text(one, "uriTemplate", at_most=URI_CHARS),
+                    mime_type=_text(one, "mimeType"),
+                    **_about(one),
                 )
                 for one in templates[:LISTED_MAX]
             ),
@@ -84,7 +89,7 @@ class ResourceHandlers:
         server = await self._server(ask.tenant, ask.name)
         found = (await self._answer(server.ask(server_resources.list_prompts), of=server.name))["prompts"]
         prompts = tuple(
-            ServerPrompt(arguments=tuple(map(_argument, one.get("arguments", ()))), **_about(one))
+            ServerPrompt(arguments=tuple(map(_argument, one.get("arguments", ())[:ARGUMENTS_MAX])), **_about(one))
             for one in found[:LISTED_MAX]
         )
         return ServerPrompts(prompts=prompts, prompts_total=len(found))
@@ -128,19 +133,23 @@ class ResourceHandlers:
 
 def _resource(one: dict[str, Any]) -> ServerResource:
     return ServerResource(
-        uri=visible(one["uri"]), mime_type=_text(one, "mimeType"), size_bytes=one.get("size"), **_about(one)
+        uri=_text(one, "uri", at_most=URI_CHARS),
+        mime_type=_text(one, "mimeType"),
+        size_bytes=one.get("size"),
+        **_about(one),
     )
 
 
 def _argument(one: dict[str, Any]) -> PromptArgument:
     return PromptArgument(
-        name=visible(one["name"]), description=_text(one, "description"), required=one.get("required", False)
+        name=_text(one, "name"), description=_text(one, "description"), required=one.get("required", False)
     )
 
 
 def _about(one: dict[str, Any]) -> dict[str, Any]:
-    return {"name": visible(one["name"]), "title": _text(one, "title"), "description": _text(one, "description")}
+    return {"name": _text(one, "name"), "title": _text(one, "title"), "description": _text(one, "description")}
 
 
-def _text(one: dict[str, Any], field: str) -> str:
-    return visible(one.get(field, "")[:TEXT_CHARS])[:TEXT_CHARS]
+def _text(one: dict[str, Any], field: str, *, at_most: int = TEXT_CHARS) -> str:
+    # Cut first: of millions of characters each would be looked at, and each that cannot be seen would become six.
+    return visible(one.get(field, "")[:at_most])[:at_most]
