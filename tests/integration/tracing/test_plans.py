@@ -35,6 +35,10 @@ LEDGER_READ = """
 SELECT (seq_tup_read + coalesce(idx_tup_fetch, 0))::int
 FROM pg_stat_user_tables WHERE relid = 'tracing.ledger'::regclass
 """
+JOBS_READ = """
+SELECT (seq_tup_read + coalesce(idx_tup_fetch, 0))::int
+FROM pg_stat_user_tables WHERE relid = 'tracing.jobs'::regclass
+"""
 READ = "SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'jobs'"
 
 
@@ -60,6 +64,30 @@ async def test_progress_and_tenant_lookups_use_an_index(platform: TracingPlatfor
         "c4ca4238a0b923820dcc509a6f75849b": "acme"
     }
     assert await scanned() == before
+    await admin.close()
+
+
+@pytest.mark.parametrize("filtered", ["session_id", "user_id"])
+async def test_the_jobs_of_one_session_or_user_are_read_alone(platform: TracingPlatform, filtered: str):
+    admin = await asyncpg.connect(platform.database.dsn)
+    wanted = {"session_id": None, "user_id": None, filtered: "x7"}
+    asked = ("acme", None, None, None, None, 11, None, None, None, 100, *wanted.values())
+
+    async def read() -> int:
+        async with platform.tables.system() as conn:
+            await conn.execute("SELECT pg_stat_force_next_flush()")
+        return await admin.fetchval(JOBS_READ)
+
+    await admin.execute(ENDED, JOBS)
+    await admin.execute(f"UPDATE tracing.jobs SET {filtered} = 'x' || substr(job_id, 2)::int % 500")
+    await admin.execute("ANALYZE tracing.jobs")
+    for _ in range(2 * UNTIL_KEPT):
+        assert len(await platform.tables.fetch("acme", platform.tables.sql.newest_jobs, *asked)) == JOBS / 500
+    before = await read()
+
+    await platform.tables.fetch("acme", platform.tables.sql.newest_jobs, *asked)
+
+    assert await read() - before <= JOBS / 500
     await admin.close()
 
 
