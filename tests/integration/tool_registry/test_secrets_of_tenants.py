@@ -25,6 +25,7 @@ from wayline.contracts.tenant_secrets import (
 )
 from wayline.testkit import until
 from wayline.testkit.mcp_servers import serving
+from wayline.tool_registry.secrets import seal_pages, sealed_rows
 
 from .test_secrets_of_servers import NEW, OLD, dump, put, settings, tried_again, until_connected
 
@@ -205,6 +206,25 @@ async def test_keys_change_in_two_steps_and_what_is_left_is_told(platform):
     assert (told.newest, told.encrypted, told.left, told.unknown) == ("new", 0, {"old": 2}, ("old",))
     assert (before.newest, before.encrypted, before.left) == ("old", 0, {})
     assert (await lengths(platform, "j1")).startswith(f"{len(CANARY)} ")
+
+
+async def test_damaged_secrets_do_not_keep_others_under_an_old_key(platform, monkeypatch):
+    monkeypatch.setattr(sealed_rows, "BATCH_ROWS", 2)
+    monkeypatch.setattr(seal_pages, "PAGE_ROWS", 2)
+    old = await platform.registry(platform.effects.settings(), **settings(OLD))
+    for number in range(5):
+        await store(platform, f"A{number}", CANARY)
+    await store(platform, "WHOLE", CANARY)
+    platform.running.remove(old.service)
+    await old.stop()
+    await platform.ledger.fetchval(
+        platform.tenant, "UPDATE secrets SET sealed = sealed || '\\x00' WHERE name LIKE 'A%' RETURNING 1"
+    )
+
+    await platform.registry(platform.effects.settings(), **settings(f"{NEW},{OLD}"))
+    told = await platform.bus.ask(RotateSecrets(tenant=platform.tenant), SecretRotation, timeout_s=30)
+
+    assert told.left == {"old": 5}
 
 
 async def test_an_unknown_secret_is_refused_and_one_in_clear_warned_of(platform):

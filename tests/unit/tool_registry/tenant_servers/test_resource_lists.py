@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from wayline.contracts.server_resources import ListServerPrompts, ListServerResources
+from wayline.tool_registry.definitions import visible_text
 from wayline.tool_registry.servers.mcp_server import McpServer
 from wayline.tool_registry.settings import Settings
 from wayline.tool_registry.tenant_servers.handlers import resources as module
@@ -30,7 +31,7 @@ def handlers(answer: dict[str, Any]) -> ResourceHandlers:
 
 
 async def test_long_names_and_addresses_are_cut_before_they_are_looked_at(monkeypatch):
-    seen, visible = list[int](), module.visible
+    seen, visible = list[int](), visible_text.visible
     monkeypatch.setattr(module, "visible", lambda text: seen.append(len(text)) or visible(text))
     one = {"name": LONG, "uri": LONG, "mimeType": LONG, "title": LONG}
     template = {"name": LONG, "uriTemplate": LONG}

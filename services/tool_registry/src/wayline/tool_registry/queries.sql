@@ -140,7 +140,7 @@ RETURNING name;
 
 -- name: servers_of_older_keys
 SELECT tenant, name, config::text, key_id, sealed, enabled, revision::text, saved_at
-FROM servers WHERE key_id = ANY ($1::text[]) ORDER BY tenant, name LIMIT $2;
+FROM servers WHERE key_id = ANY ($1::text[]) AND (tenant, name) > ($3, $4) ORDER BY tenant, name LIMIT $2;
 
 -- name: seal_server
 -- The revision stays: nothing has changed for those connected.
@@ -185,7 +185,7 @@ RETURNING name;
 
 -- name: secrets_of_older_keys
 SELECT tenant, name, key_id, sealed FROM secrets
-WHERE key_id = ANY ($1::text[]) ORDER BY tenant, name LIMIT $2;
+WHERE key_id = ANY ($1::text[]) AND (tenant, name) > ($3, $4) ORDER BY tenant, name LIMIT $2;
 
 -- name: rows_of_older_keys
 -- Logins under way too: they end by themselves, within ten minutes.
@@ -408,7 +408,8 @@ DELETE FROM authorizations WHERE tenant = $1 AND user_id = $2 RETURNING server, 
 
 -- name: authorizations_of_older_keys
 SELECT tenant, server, user_id, key_id, sealed FROM authorizations
-WHERE key_id = ANY ($1::text[]) ORDER BY tenant, server, user_id LIMIT $2;
+WHERE key_id = ANY ($1::text[]) AND (tenant, server, user_id) > ($3, $4, $5)
+ORDER BY tenant, server, user_id LIMIT $2;
 
 -- name: seal_authorization
 UPDATE authorizations SET key_id = $5, sealed = $6

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
@@ -15,6 +15,7 @@ from wayline.contracts.errors import Conflict, Reject
 from wayline.contracts.server_logins import ServerLogin
 from wayline.store import Record, Store
 from wayline.tool_registry.logins.token_owner import TokenOwner
+from wayline.tool_registry.secrets.seal_pages import Place, seal_pages
 from wayline.tool_registry.secrets.secret_keys import CannotOpen, Sealed, SecretKeys
 
 log = structlog.get_logger()
@@ -163,19 +164,21 @@ class AuthorizationTable:
         """Encrypt with the newest key some of what an older one encrypted, and return how many tokens that were."""
         if not (older := self._keys.older):
             return 0
-        async with self._store.system() as conn:
-            rows = await conn.fetch(self._sql.authorizations_of_older_keys, older, at_most)
-        sealed = 0
-        for row in rows:
+
+        async def read(rows: int, after: Place) -> Sequence[Record]:
+            async with self._store.system() as conn:
+                return await conn.fetch(self._sql.authorizations_of_older_keys, older, rows, *after)
+
+        async def seal(row: Record) -> bool:
             owner = TokenOwner(row["tenant"], row["server"], row["user_id"])
-            try:
-                fresh = self._seal(owner, self._open(owner, row))
-            except CannotOpen as error:
-                log.warning("tokens stay under their key", tenant=owner.tenant, server=owner.server, why=str(error))
-                continue
+            fresh = self._seal(owner, self._open(owner, row))
             values = (*owner.row, row["sealed"], fresh.key_id, fresh.data)
-            sealed += await self._store.fetchval(owner.tenant, self._sql.seal_authorization, *values) is not None
-        return sealed
+            return await self._store.fetchval(owner.tenant, self._sql.seal_authorization, *values) is not None
+
+        def place(row: Record) -> Place:
+            return (row["tenant"], row["server"], row["user_id"])
+
+        return await seal_pages(read, seal, place, first=("", "", ""), at_most=at_most)
 
     def _usable(self, owner: TokenOwner, row: Record | None) -> Secrets | None:
         return None if row is None or row["refused"] else self._open(owner, row)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import structlog
 
 from wayline.contracts.errors import Conflict
 from wayline.contracts.tenant_secrets import SecretView
 from wayline.store import Record, Store
-from wayline.tool_registry.secrets.secret_keys import CannotOpen, Sealed, SecretKeys
+from wayline.tool_registry.secrets.seal_pages import Place, seal_pages
+from wayline.tool_registry.secrets.secret_keys import Sealed, SecretKeys
 
 log = structlog.get_logger()
 
@@ -58,19 +59,18 @@ class SecretTable:
         """Encrypt with the newest key some of what an older one encrypted, and return how many secrets that were."""
         if not (older := self._keys.older):
             return 0
-        async with self._store.system() as conn:
-            rows = await conn.fetch(self._sql.secrets_of_older_keys, older, at_most)
-        sealed = 0
-        for row in rows:
+
+        async def read(rows: int, after: Place) -> Sequence[Record]:
+            async with self._store.system() as conn:
+                return await conn.fetch(self._sql.secrets_of_older_keys, older, rows, *after)
+
+        async def seal(row: Record) -> bool:
             tenant, name = row["tenant"], row["name"]
-            try:
-                fresh = self._seal(tenant, name, self._open(tenant, row))
-            except CannotOpen as error:
-                log.warning("a secret stays under its key", tenant=tenant, secret=name, why=str(error))
-                continue
+            fresh = self._seal(tenant, name, self._open(tenant, row))
             values = (tenant, name, row["sealed"], fresh.key_id, fresh.data)
-            sealed += await self._store.fetchval(tenant, self._sql.seal_secret, *values) is not None
-        return sealed
+            return await self._store.fetchval(tenant, self._sql.seal_secret, *values) is not None
+
+        return await seal_pages(read, seal, lambda row: (row["tenant"], row["name"]), first=("", ""), at_most=at_most)
 
     def _seal(self, tenant: str, name: str, value: str) -> Sealed:
         return self._keys.seal({VALUE: value}, tenant=tenant, server=_bound_to(name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -10,7 +11,8 @@ import structlog
 from wayline.contracts.errors import Conflict
 from wayline.contracts.server_config import ServerConfig
 from wayline.store import Record, Store
-from wayline.tool_registry.secrets.secret_keys import CannotOpen, Sealed, SecretKeys
+from wayline.tool_registry.secrets.seal_pages import Place, seal_pages
+from wayline.tool_registry.secrets.secret_keys import Sealed, SecretKeys
 from wayline.tool_registry.secrets.secret_references import names_of
 from wayline.tool_registry.tenant_servers.saved_servers import SavedServer, Secrets, filled
 
@@ -102,19 +104,20 @@ class ServerTable:
         """Encrypt with the newest key some of what an older one encrypted, and return how many servers that were."""
         if not (older := self._keys.older):
             return 0
-        async with self._store.system() as conn:
-            rows = [_saved(row) for row in await conn.fetch(self._sql.servers_of_older_keys, older, at_most)]
-        sealed = 0
-        for server in rows:
-            try:
-                fresh = self._keys.seal(self.secrets(server), tenant=server.tenant, server=server.name)
-            except CannotOpen as error:
-                log.warning("secrets stay under their key", tenant=server.tenant, server=server.name, why=str(error))
-                continue
+
+        async def read(rows: int, after: Place) -> Sequence[SavedServer]:
+            async with self._store.system() as conn:
+                return [_saved(row) for row in await conn.fetch(self._sql.servers_of_older_keys, older, rows, *after)]
+
+        async def seal(server: SavedServer) -> bool:
+            fresh = self._keys.seal(self.secrets(server), tenant=server.tenant, server=server.name)
             assert server.sealed is not None
             row = (server.tenant, server.name, server.sealed.data, fresh.key_id, fresh.data)
             # Unchanged where another replica was faster, or the server was saved meanwhile.
-            sealed += await self._store.fetchval(server.tenant, self._sql.seal_server, *row) is not None
+            return await self._store.fetchval(server.tenant, self._sql.seal_server, *row) is not None
+
+        places = {"place_of": lambda server: (server.tenant, server.name), "first": ("", "")}
+        sealed = await seal_pages(read, seal, **places, at_most=at_most)
         if sealed:
             log.info("secrets are encrypted with the newest key", key=self._keys.newest, servers=sealed)
         return sealed
