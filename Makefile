@@ -15,7 +15,7 @@ $(VENV)/.ready: requirements.lock $(addsuffix /pyproject.toml,$(MEMBERS))
 	@echo "Setting up $(VENV) (about a minute the first time) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "uv>=0.13,<0.14"
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps $(addprefix -e ./,$(MEMBERS))
 	@touch $@
 
@@ -40,7 +40,13 @@ check: $(VENV)/.ready ## Format, lint, types, import boundaries, generated files
 
 # In the order of tests/durations.json: the files that take longest first.
 WORKERS := -n 6 --dist loadfile --no-loadscope-reorder
-test: $(VENV)/.ready ## The whole test suite on a real NATS and a real Postgres; TESTS=tests/unit for a part
+# Collecting compiles the tests; six workers that begin together would each compile them all.
+$(VENV)/.compiled: $(VENV)/.ready
+	@echo "Compiling the tests once, for all workers ..."
+	@$(BIN)/python -m pytest --collect-only -q tests >/dev/null || true
+	@touch $@
+
+test: $(VENV)/.ready $(if $(filter tests,$(TESTS)),$(VENV)/.compiled) ## The whole test suite on a real NATS and a real Postgres; TESTS=tests/unit for a part
 	$(BIN)/python -m pytest $(WORKERS) -m 'not slow' $(TESTS)
 
 durations: $(VENV)/.ready ## Run the tests and write how long each file takes, for the order of `make test`

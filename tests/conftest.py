@@ -14,7 +14,12 @@ from wayline.embedded import ports
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-pytest_plugins = ["wayline.testkit.fixtures", "wayline.testkit.processes_left", "wayline.testkit.longest_first"]
+pytest_plugins = [
+    "wayline.testkit.fixtures",
+    "wayline.testkit.processes_left",
+    "wayline.testkit.longest_first",
+    "wayline.testkit.garbage",
+]
 
 # A time for each example would be an assertion about the machine.
 hypothesis.settings.register_profile("wayline", deadline=None)

@@ -126,7 +126,8 @@ def test_make_run_answers_and_make_test_passes_in_a_private_clone(clone: Clone, 
             os.killpg(running.pid, signal.SIGINT)
         running.wait(ENDED_WITHIN_S)
     tested = tmp_path / "test.txt"
-    status = clone.make("test", "TESTS=tests/integration/embedded/test_postgres.py", output=tested).wait(TESTS_WITHIN_S)
+    words = ("test", "WORKERS=-n 1", "TESTS=tests/integration/embedded/test_postgres.py")
+    status = clone.make(*words, output=tested).wait(TESTS_WITHIN_S)
 
     assert "completed · 2 steps" in shown.read_text()
     assert f"Stopped; everything is kept in {clone.root / '.wayline'}" in shown.read_text()
