@@ -11,9 +11,12 @@ import asyncpg
 import pytest
 
 from wayline.chassis import Bus, Service
+from wayline.contracts.base import Request
 from wayline.contracts.errors import Refused
 from wayline.contracts.knowledge import (
+    DeleteDocument,
     Document,
+    DocumentDeleted,
     DocumentStatus,
     GetDocument,
     IndexDocument,
@@ -67,6 +70,15 @@ class Client:
     async def ended(self, document_id: str, *, tenant: str = "acme") -> Document | None:
         found = await self.get(document_id, tenant=tenant)
         return found if found and found.status in ENDED else None
+
+    async def delete(self, document_id: str, *, tenant: str = "acme") -> None:
+        await self.bus.ask(DeleteDocument(tenant=tenant, document_id=document_id), DocumentDeleted)
+
+    async def refused(self, asked: Request) -> str:
+        """Ask what is refused; the answer is the code of the refusal."""
+        with pytest.raises(Refused) as refused:
+            await self.bus.ask(asked, asked.replies)
+        return refused.value.code
 
     async def search(self, query: str, *, tenant: str = "acme", **fields: Any) -> SearchResult:
         return await self.bus.ask(SearchKnowledge(tenant=tenant, query=query, **fields), SearchResult)

@@ -46,6 +46,7 @@ from wayline.retrieval.handlers import Handlers
 from wayline.retrieval.index_document import Indexer
 from wayline.retrieval.search_passages import Searcher
 from wayline.retrieval.settings import LEXICAL_MODEL, Settings
+from wayline.retrieval.tasks.wiring import task_asks
 from wayline.retrieval.word_renewal import WordRenewal
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Telemetry
@@ -86,7 +87,15 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         telemetry=telemetry,
         exporter=exporter,
         work=[_work(handlers, slots=settings.index_slots)],
-        asks=_asks(handlers, search_slots=settings.search_slots),
+        asks=[
+            *_asks(handlers, search_slots=settings.search_slots),
+            *task_asks(
+                store,
+                tasks_max=settings.tasks_per_tenant_max,
+                edges_max=settings.task_edges_per_tenant_max,
+                slots=settings.search_slots,
+            ),
+        ],
         parts=[
             WordRenewal(OldWordsTable(store)),
             WordCounts(store),

@@ -265,6 +265,10 @@ in_terms AS (
 SELECT (SELECT count(*) FROM taken) AS changes,
     (SELECT coalesce(array_agg(term), '{}') FROM in_terms WHERE chunks <= 0) AS unused;
 
+-- name: delete_task_edges
+-- They quote the document.
+DELETE FROM task_edges WHERE tenant = $1 AND document_id = $2;
+
 -- name: delete_chunks
 -- The answer says what was embedded for them.
 DELETE FROM chunks WHERE tenant = $1 AND document_id = $2 RETURNING text_sha256;

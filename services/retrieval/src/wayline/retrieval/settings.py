@@ -75,6 +75,13 @@ class Settings(EnvironmentSettings):
         description="What one tenant's documents above 256 KiB take on the bus, of 30 days; its next one is a 429.",
     )
 
+    tasks_per_tenant_max: int = Field(
+        default=20_000, ge=1_000, description="Tasks that one tenant's jobs planned; of more the oldest are forgotten."
+    )
+    task_edges_per_tenant_max: int = Field(
+        default=100_000, ge=2_000, description="What these need done before them; of more the oldest are forgotten."
+    )
+
     index_slots: int = Field(default=4, ge=1, description="Documents that are indexed at once in this process.")
     search_slots: int = Field(default=16, ge=1, description="Searches that run at once in this process.")
     pool_size: int = Field(default=12, ge=2, description="Connections to Postgres.")

@@ -225,6 +225,8 @@ IDENTITIES = {
                 *(f"budgets.{verb}.*" for verb in ("settle", "extend", "release")),
                 "jobs.start.*",
                 "documents.read.*",
+                # What its jobs planned.
+                "tasks.save.*",
                 LEADER_READ_EVENTS,
                 DIRECT_READ_EVENTS,
                 f"{OWN_API}.STREAM.MSG.GET.SIGNALS",
@@ -254,6 +256,7 @@ IDENTITIES = {
                 ),
                 "retrieval.search.*",
                 "retrieval.embed.*",
+                *("tasks.save.*", "tasks.query.*", "documents.context.*"),
             ),
         ),
         Identity(
@@ -264,6 +267,7 @@ IDENTITIES = {
                 *UPLOAD_WRITE,
                 "retrieval.search.*",
                 "retrieval.embed.*",
+                *("tasks.query.*", "documents.context.*"),
                 SERVERS_CHANGED,
                 AGENTS_USING,
                 *TOOL_USE,

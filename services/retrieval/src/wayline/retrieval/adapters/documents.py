@@ -201,6 +201,7 @@ class DocumentTable:
                 return None
             gone = await self._delete_chunks(conn, tenant, document_id)
             await self._forget_embeddings(conn, tenant, document_id, gone)
+            await conn.execute(self._sql.delete_task_edges, tenant, document_id)
             await conn.execute(self._sql.delete_original, tenant, document_id)
             if queue.waiting:
                 await conn.execute(self._sql.bury_document, tenant, document_id, queue.last)
