@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -33,9 +34,8 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists wha
 Run: TypeAlias = Callable[[Coroutine[Any, Any, None]], None]
 WITHIN_S = 20.0
 MOST = ProgramLimits(memory_mb=2_048, files_max=256, file_mb=16)
-UNCONFINED = ProgramPolicy(
-    "t1", Jails(Path(tempfile.gettempdir(), "wayline-test-programs")), mode="unconfined", most=MOST
-)
+DOWNLOADS = Path(tempfile.gettempdir(), f"wayline-test-ends-{os.getpid()}")
+UNCONFINED = ProgramPolicy("t1", Jails(DOWNLOADS), mode="unconfined", most=MOST)
 LIMITED = Confinement(AddressPolicy(), programs=UNCONFINED)
 NOTED = "import os, sys, subprocess, time; print(os.getpid(), file=open(sys.argv[1], 'a'), flush=True); "
 CHILD = "import os, sys, time; print(os.getpid(), file=open(sys.argv[1], 'a'), flush=True); time.sleep(120)"
@@ -44,6 +44,12 @@ START_DETACHED_CHILD = START_CHILD.replace("])", "], start_new_session=True)")
 DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
 WAIT = "sys.stdin.read()"
 SLEEP = "time.sleep(120)"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_downloads_are_left() -> Iterator[None]:
+    yield
+    shutil.rmtree(DOWNLOADS, ignore_errors=True)
 
 
 @pytest.fixture(params=[asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])

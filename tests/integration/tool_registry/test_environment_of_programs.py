@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +21,7 @@ from wayline.tool_registry.connection.transport import Confinement, Transport
 from wayline.tool_registry.programs.jails import Jails
 from wayline.tool_registry.programs.program_policy import ProgramPolicy
 
-DOWNLOADS = Path(tempfile.gettempdir(), "wayline-test-programs")
+DOWNLOADS = Path(tempfile.gettempdir(), f"wayline-test-environment-{os.getpid()}")
 TELL = """
 import json, os, sys, tempfile
 seen = {**os.environ, "tempdir": tempfile.gettempdir(), "cwd": os.getcwd()}
@@ -28,6 +31,12 @@ sys.stdin.read()
 """
 CONFINED = Confinement(AddressPolicy(), programs=ProgramPolicy("t1", Jails(DOWNLOADS), mode="unconfined"))
 OURS = {"PATH": "/usr/bin:/bin", "HOME": "/home/ours", "SHELL": "/bin/ours", "USER": "ours", "XDG_CACHE_HOME": "/ours"}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_downloads_are_left() -> Iterator[None]:
+    yield
+    shutil.rmtree(DOWNLOADS, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)

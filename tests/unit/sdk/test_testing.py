@@ -112,6 +112,26 @@ async def test_a_cancelled_call_can_end_early_and_its_result_counts(tools: Tools
     assert (await watching).text == "ended early: True"
 
 
+async def test_each_of_two_calls_with_one_key_hears_its_cancel(tools: Tools):
+    begun = asyncio.Semaphore(0)
+
+    @tools.tool(effect="read")
+    async def watch(call: Call) -> str:
+        """Watch until it is cancelled."""
+        begun.release()
+        await call.until_cancelled()
+        return "ended"
+
+    bench = ToolBench(tools)
+    watching = [asyncio.create_task(bench.call("watch", key="k/1")) for _ in range(2)]
+    await begun.acquire()
+    await begun.acquire()
+    bench.cancel("k/1")
+
+    async with asyncio.timeout(10):
+        assert [(await one).text for one in watching] == ["ended", "ended"]
+
+
 async def test_a_thread_is_told_that_its_time_is_over(tools: Tools):
     given: list[Call] = []
 

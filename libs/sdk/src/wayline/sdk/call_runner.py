@@ -67,8 +67,8 @@ class CallRunner:
         self._calls_max = calls_max
         self._threads = DaemonThreads()
         self._running: set[asyncio.Task[None]] = set()
-        self._signals: dict[str, asyncio.Event] = {}
-        """What tells a call that it was cancelled, by its key."""
+        self._signals: dict[str, set[asyncio.Event]] = {}
+        """What tells calls that they were cancelled, by their key: an attempt may run beside the one before it."""
 
     async def on_call(self, incoming: Any) -> None:
         """Begin a call; it runs beside the subscription, which would take one after the other."""
@@ -81,8 +81,8 @@ class CallRunner:
         self.stop(StopInvocation.from_wire(incoming.body, incoming.subject).key)
 
     def stop(self, key: str) -> None:
-        """Tell a call that it was cancelled, where it runs here."""
-        if (signal := self._signals.get(key)) is not None:
+        """Tell the calls with a key that they were cancelled, where they run here."""
+        for signal in self._signals.get(key, ()):
             signal.set()
 
     async def drain(self, grace_s: float) -> None:
@@ -124,7 +124,8 @@ class CallRunner:
         Raises Unavailable where it does not begin, OutcomeUnknown where it broke off, and TimeoutError.
         """
         tool = self._tool_of(invocation)
-        signal = self._signals[invocation.key] = asyncio.Event()
+        signal = asyncio.Event()
+        self._signals.setdefault(invocation.key, set()).add(signal)
         call = Call(
             key=invocation.key,
             tenant=invocation.tenant,
@@ -142,7 +143,8 @@ class CallRunner:
         finally:
             # Also for a thread, which goes on when nobody waits for it any more.
             signal.set()
-            if self._signals.get(invocation.key) is signal:
+            self._signals[invocation.key].discard(signal)
+            if not self._signals[invocation.key]:
                 del self._signals[invocation.key]
 
     def _require_room(self, invocation: InvokeTool) -> None:
