@@ -171,7 +171,7 @@ async def one_set(store: Store, judged: JudgedSet, settings: Settings) -> None:
     took = time.perf_counter() - started
     searcher = Searcher(
         PassageTable(store),
-        TextEmbedder(app.make_embedder(settings), Telemetry("bench")),
+        app.query_embedder(settings, TextEmbedder(app.make_embedder(settings), Telemetry("bench"))),
         Telemetry("bench"),
         settings.keyword_candidates,
         settings.leg_candidates,

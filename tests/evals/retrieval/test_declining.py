@@ -61,7 +61,7 @@ async def test_it_declines_once_the_documents_with_the_answer_are_removed(store:
             judged.documents[key] = {"_id": key, "title": name, "text": text[at : at + 4_000]}
     await quality.ingest(store, judged, settings, TENANT)
     telemetry = Telemetry("eval")
-    embedder = TextEmbedder(app.make_embedder(settings), telemetry)
+    embedder = app.query_embedder(settings, TextEmbedder(app.make_embedder(settings), telemetry))
     searcher = Searcher(PassageTable(store), embedder, telemetry, settings.keyword_candidates, settings.leg_candidates)
 
     async def passages(question: str) -> list[Citation]:

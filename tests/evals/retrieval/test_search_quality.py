@@ -56,7 +56,7 @@ async def test_keyword_search_matches_bm25s_and_hybrid_matches_its_better_half(
     await quality.ingest(store, judged, settings, name)
     searcher = Searcher(
         PassageTable(store),
-        TextEmbedder(app.make_embedder(settings), Telemetry("eval")),
+        app.query_embedder(settings, TextEmbedder(app.make_embedder(settings), Telemetry("eval"))),
         Telemetry("eval"),
         settings.keyword_candidates,
         settings.leg_candidates,

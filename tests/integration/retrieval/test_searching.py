@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from wayline.chassis import Service
-from wayline.contracts.errors import Refused
 from wayline.contracts.knowledge import Filter
 from wayline.retrieval.ranking import K1, RRF_K, B, rarity
 
@@ -174,20 +173,25 @@ async def test_of_common_words_passages_with_all_come_first(start: Any, client: 
     assert len(many) == 50
 
 
-async def test_vectors_of_another_model_are_refused_but_keywords_work(
-    start: Any, client: Any, owner: Any, counted: Any
-):
+async def test_passages_of_another_model_are_found_by_words(start: Any, client: Any, owner: Any, counted: Any):
     await start()
     await client.ingest("f1", FABLES["f1"])
     await counted()
     await owner("UPDATE retrieval.corpora SET embedding_model = 'older-model'")
+    await owner("UPDATE retrieval.chunks SET embedding_model = 'older-model'")
 
     for mode in ("hybrid", "vector"):
-        with pytest.raises(Refused) as refused:
-            await client.search("tortoise", mode=mode)
-        assert refused.value.code == "embedding_model_mismatch"
-        assert "WAYLINE_RETRIEVAL_EMBEDDING_MODEL back to older-model" in str(refused.value)
-    assert len((await client.search("tortoise", mode="keyword")).hits) == 1
+        found = await client.search("tortoise", mode=mode)
+        assert [hit.document_id for hit in found.hits] == ["f1"]
+        [missing] = found.degraded
+        assert (missing.leg, missing.reason) == ("vectors", "model")
+        assert "1 passages were embedded with older-model (384 dimensions)" in missing.detail
+    assert (await client.search("tortoise", mode="keyword")).degraded == ()
+
+    await client.ingest("f2", FABLES["f2"])
+    await counted()
+    [missing] = (await client.search("tortoise")).degraded
+    assert missing.reason == "building"
 
 
 async def test_a_hit_says_how_much_of_the_query_it_covers(fables: Any):

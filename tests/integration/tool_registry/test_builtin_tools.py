@@ -7,7 +7,7 @@ import json
 from nats.aio.msg import Msg
 
 from wayline.contracts.chat import Citation
-from wayline.contracts.knowledge import Hit, SearchKnowledge, SearchResult
+from wayline.contracts.knowledge import Degraded, Hit, SearchKnowledge, SearchResult
 from wayline.contracts.tools import Effect, ListTools, ToolList
 
 
@@ -61,6 +61,19 @@ async def test_a_search_asks_retrieval_for_the_callers_tenant_and_brings_citatio
     assert reply.content == "[1] Guide\nTea is brewed at 80 degrees."
     assert reply.citations == (Citation(document="Guide", quote=hit.text, document_id="d1", chunk_id="c1"),)
     assert (reply.size_bytes, reply.tokens) == (len(reply.content), 11)
+
+
+async def test_a_search_that_left_meaning_out_tells_the_model(platform):
+    await platform.registry()
+    hit = Hit(chunk_id="c1", document_id="d1", document="Guide", text="Tea is brewed at 80 degrees.", score=1)
+    missing = Degraded(leg="vectors", reason="provider", detail="https://internal.example answered 429")
+    await answer_searches(platform, SearchResult(hits=(hit,), mode="hybrid", degraded=(missing,)), [])
+
+    reply = await platform.once(platform.ask("search_knowledge", {"query": "tea"}))
+
+    assert reply.status == "success"
+    assert "80 degrees.\n\n(This search compared words alone" in reply.content
+    assert "internal.example" not in reply.content
 
 
 async def test_a_search_without_retrieval_is_unavailable_after_three_tries(platform):

@@ -242,6 +242,17 @@ class Hit(Frozen):
     untrusted: bool = Field(default=False, description="Its document holds the words of strangers.")
 
 
+class Degraded(Frozen):
+    """A part of a search that could not answer and was left out."""
+
+    leg: Literal["vectors", "words", "rerank"] = "vectors"
+    reason: Literal["provider", "slow", "model", "building"] = Field(
+        description="The provider is away or refuses, or did not answer in time; or passages have no vectors, or not "
+        "all of them yet, that can be compared with the query's."
+    )
+    detail: str = Field(description="In words, for people.")
+
+
 class SearchResult(Frozen):
     """The passages that were found, best first."""
 
@@ -249,6 +260,9 @@ class SearchResult(Frozen):
     mode: str
     embedding_model: str | None = None
     note: str | None = Field(default=None, description="Why there are fewer or no hits, where that is not plain.")
+    degraded: tuple[Degraded, ...] = Field(
+        default=(), description="What was left out because it could not answer; the hits are of the rest."
+    )
     cost_usd: Usd | None = Field(
         default=None,
         description="What embedding the query cost, where its caller reports that; None: nothing is known.",

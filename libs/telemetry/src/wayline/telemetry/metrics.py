@@ -54,6 +54,9 @@ jobs_in_flight = Gauge("wayline_jobs_in_flight", "Jobs this process holds.", ["l
 jobs_fenced = Counter("wayline_jobs_fenced_total", "Times an executor found that its job had moved on.", ["where"])
 unknown_events = Counter("wayline_unknown_events_total", "Events of a type this build does not know.", ["service"])
 tool_calls = Counter("wayline_tool_calls_total", "Tool calls by outcome.", ["tool", "effect", "status"])
+searches_degraded = Counter(
+    "wayline_searches_degraded_total", "Searches that left out what could not answer.", ["leg", "reason"]
+)
 tool_seconds = Histogram("wayline_tool_seconds", "How long a tool took.", ["tool"], buckets=_LONG_SECONDS)
 gen_ai_tokens = Counter(
     "gen_ai_client_token_usage_total",

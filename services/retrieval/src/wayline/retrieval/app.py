@@ -39,6 +39,7 @@ from wayline.retrieval.adapters.uploads import UploadTable
 from wayline.retrieval.adapters.word_counts import WordCounts
 from wayline.retrieval.decode_document import Limits
 from wayline.retrieval.embed_passages import PassageEmbedder
+from wayline.retrieval.embed_queries import QueryEmbedder
 from wayline.retrieval.embed_texts import TextEmbedder
 from wayline.retrieval.embedding import Embedder, LexicalHash
 from wayline.retrieval.embedding_payments import Price
@@ -70,13 +71,15 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     telemetry = Telemetry(NAME, exporter)
     embedder = make_embedder(settings)
     payments = Payments(store, bus, embedder.provider, embedder.model, price_of(settings))
+    queries = query_embedder(settings, TextEmbedder(embedder, telemetry, payments))
     reader = ReaderPool(memory_max_bytes=settings.read_memory_max_bytes)
     handlers = _handlers(
-        settings, store=store, bus=bus, telemetry=telemetry, embedder=embedder, payments=payments, reader=reader
+        settings, store=store, bus=bus, telemetry=telemetry, queries=queries, payments=payments, reader=reader
     )
 
     async def close() -> None:
         await reader.close()
+        await queries.close()
         await embedder.close()
         await store.close()
 
@@ -129,6 +132,15 @@ def make_embedder(settings: Settings) -> Embedder:
     )
 
 
+def query_embedder(settings: Settings, texts: TextEmbedder) -> QueryEmbedder:
+    """Make what embeds queries within the settings' bounds."""
+    return QueryEmbedder(
+        texts,
+        within_s=settings.query_embedding_max_s,
+        remembered_max_bytes=settings.query_vectors_max_bytes,
+    )
+
+
 def price_of(settings: Settings) -> Price:
     """Return what the settings' embedder costs: as they say, else as the price list does."""
     if settings.embedding_model == LEXICAL_MODEL:
@@ -154,7 +166,7 @@ def _handlers(
     store: Store,
     bus: Bus,
     telemetry: Telemetry,
-    embedder: Embedder,
+    queries: QueryEmbedder,
     payments: Payments,
     reader: ReaderPool,
 ) -> Handlers:
@@ -172,7 +184,7 @@ def _handlers(
         uploads=UploadTable(store, per_tenant_max_bytes=settings.uploads_per_tenant_max_bytes),
         indexer=Indexer(
             documents,
-            embedder,
+            queries.texts.embedder,
             PassageEmbedder(KeptEmbeddingTable(store), telemetry),
             limits,
             settings.chunk_chars,
@@ -181,7 +193,7 @@ def _handlers(
         ),
         searcher=Searcher(
             PassageTable(store),
-            TextEmbedder(embedder, telemetry, payments),
+            queries,
             telemetry,
             settings.keyword_candidates,
             settings.leg_candidates,

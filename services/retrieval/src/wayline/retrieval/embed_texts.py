@@ -47,12 +47,15 @@ class TextEmbedder:
         """Embed the texts of a tenant; `holds`: only where every hard budget has room. Raises Retry, and NoBudget."""
         return await self.embed_for(self.payments.account(tenant, holds=holds), texts)
 
-    async def embed_for(self, account: Account | None, texts: Sequence[str]) -> Embedded:
+    async def embed_for(
+        self, account: Account | None, texts: Sequence[str], *, embedder: Embedder | None = None
+    ) -> Embedded:
         """Embed texts that an account pays for. Raises Retry, and NoBudget where the account holds."""
-        with embedding_span(self.telemetry, self.embedder) as span:
-            vectors = await self.embedder.embed(texts, payer=account)
+        embedder = embedder or self.embedder
+        with embedding_span(self.telemetry, embedder) as span:
+            vectors = await embedder.embed(texts, payer=account)
             span.set_attribute(names.GEN_AI_EMBEDDING_DIMENSIONS, vectors.shape[1])
-        return Embedded(self.embedder.model, vectors, self.meaning)
+        return Embedded(embedder.model, vectors, embedder.vector_weight >= MEANING_MIN)
 
 
 def embedding_span(telemetry: Telemetry, embedder: Embedder) -> Any:

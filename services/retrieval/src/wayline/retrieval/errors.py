@@ -3,7 +3,6 @@
 Unreadable                a document cannot become text: its row says why, nothing is retried (of wayline.documents)
 WaylineError
 ├── Reject
-│   ├── EmbedderMismatch      the stored vectors are of another embedding model than the query's would be
 │   ├── NoBudget              a hard budget has no room for the embedding
 │   └── ProviderRefused       the embedding provider refuses what we ask: a setting is wrong
 └── Retry
@@ -18,21 +17,7 @@ from wayline.contracts.errors import Reject
 from wayline.contracts.money import dollars
 from wayline.documents import Unreadable
 
-__all__ = ["EmbedderMismatch", "NoBudget", "ProviderRefused", "Unreadable"]
-
-
-class EmbedderMismatch(Reject):
-    """The stored vectors are of another embedding model than the query's would be."""
-
-    code = "embedding_model_mismatch"
-    status = 409
-
-    def __init__(self, *, stored: str, configured: str, chunks: int) -> None:
-        super().__init__(
-            f"{chunks} passages were embedded with {stored}, but this service embeds with {configured}, and the two "
-            f"cannot be compared. Ingest the documents again, or set WAYLINE_RETRIEVAL_EMBEDDING_MODEL back to "
-            f"{stored}; until then mode=keyword works."
-        )
+__all__ = ["NoBudget", "ProviderRefused", "Unreadable"]
 
 
 class NoBudget(Reject):

@@ -6,16 +6,16 @@ import base64
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wayline.contracts.knowledge import COVERED, EmbeddedTexts, EmbedTexts, Hit, SearchKnowledge, SearchResult
+from wayline.contracts.knowledge import COVERED, Degraded, EmbeddedTexts, EmbedTexts, Hit, SearchKnowledge, SearchResult
 from wayline.retrieval.decode_document import storable, storable_json
-from wayline.retrieval.embed_texts import TextEmbedder
+from wayline.retrieval.embed_queries import QueryEmbedder
+from wayline.retrieval.embed_texts import Embedded, TextEmbedder
 from wayline.retrieval.embedding import Embedder
 from wayline.retrieval.embedding_payments import Account
-from wayline.retrieval.errors import EmbedderMismatch
 from wayline.retrieval.ranking import Term, Words, choose_share, choose_words, coverage
 from wayline.retrieval.search_plan import Corpus, Passages, Search, VectorLeg, WordsLeg
 from wayline.store import Record
-from wayline.telemetry import Telemetry, names
+from wayline.telemetry import Telemetry, metrics, names
 
 if TYPE_CHECKING:
     from wayline.retrieval.embedding import Vectors
@@ -34,10 +34,15 @@ class Searcher:
     """Finds passages of one tenant by words, by vector, or by both."""
 
     passages: Passages
-    texts: TextEmbedder
+    queries: QueryEmbedder
     telemetry: Telemetry
     keyword_candidates: int
     leg_candidates: int
+
+    @property
+    def texts(self) -> TextEmbedder:
+        """Return what embeds texts at once."""
+        return self.queries.texts
 
     @property
     def embedder(self) -> Embedder:
@@ -45,7 +50,7 @@ class Searcher:
         return self.texts.embedder
 
     async def search(self, asked: SearchKnowledge) -> SearchResult:
-        """Find the best passages. Raises EmbedderMismatch, or Retry while the provider or Postgres is away."""
+        """Find the best passages. Raises Retry while Postgres is away; a leg that cannot answer is left out."""
         attributes = {
             names.GEN_AI_OPERATION: "retrieval",
             names.GEN_AI_DATA_SOURCE: DATA_SOURCE,
@@ -54,6 +59,8 @@ class Searcher:
         with self.telemetry.calling(f"retrieval {DATA_SOURCE}", attributes):
             account = self.texts.payments.account(asked.tenant, holds=False)
             found = await self._search(asked, account)
+            for missing in found.degraded:
+                metrics.searches_degraded.labels(missing.leg, missing.reason).inc()
             if account is None or not asked.caller_pays:
                 return found
             return found.model_copy(update={"cost_usd": await account.hand_over()})
@@ -69,16 +76,25 @@ class Searcher:
     async def _search(self, asked: SearchKnowledge, account: Account | None) -> SearchResult:
         if asked.filter.document_ids == ():
             return SearchResult(hits=(), mode=asked.mode, note=NO_DOCUMENTS)
-        by_words = asked.mode == "keyword" or (asked.mode == "hybrid" and asked.vector_weight != 1)
         by_vector = asked.mode == "vector" or (asked.mode == "hybrid" and asked.vector_weight != 0)
         query = storable(asked.query)
-        vectors = (await self.texts.embed_for(account, [query[:EMBEDDED_MAX_CHARS]])).vectors if by_vector else None
+        embedded, degraded = await self._embedded(asked.tenant, query, account) if by_vector else (None, ())
+        vectors = None if embedded is None else embedded.vectors
         async with self.passages.searching(asked.tenant) as search:
             corpora = await search.corpora()
             if not corpora:
-                return SearchResult(hits=(), mode=asked.mode, embedding_model=self._model(vectors), note=NOTHING_STORED)
-            if vectors is not None:
-                self._comparable(corpora, vectors.shape[1])
+                return SearchResult(
+                    hits=(),
+                    mode=asked.mode,
+                    embedding_model=self._model(vectors),
+                    note=NOTHING_STORED,
+                    degraded=degraded,
+                )
+            if vectors is not None and (missing := self._incomparable(corpora, vectors.shape[1])) is not None:
+                degraded = (missing,)
+                vectors = vectors if missing.reason == "building" else None
+            # Words answer where vectors cannot, whatever was asked for.
+            by_words = vectors is None or (asked.mode == "hybrid" and asked.vector_weight != 1)
             chunks = sum(corpus.chunks for corpus in corpora)
             terms = await search.terms(query) if by_words else []
             words = choose_words(terms, chunks=chunks, candidates=self.keyword_candidates)
@@ -97,6 +113,7 @@ class Searcher:
             mode=asked.mode,
             embedding_model=self._model(vectors),
             note=NO_WORDS if by_words and words is None else None,
+            degraded=degraded,
         )
 
     def _share(self, asked: SearchKnowledge, terms: list[Term], *, chunks: int) -> float:
@@ -109,14 +126,26 @@ class Searcher:
     def _model(self, vectors: Vectors | None) -> str | None:
         return self.embedder.model if vectors is not None else None
 
-    def _comparable(self, corpora: list[Corpus], dimensions: int) -> None:
-        for corpus in corpora:
-            if (corpus.embedding_model, corpus.dimensions) != (self.embedder.model, dimensions):
-                raise EmbedderMismatch(
-                    stored=f"{corpus.embedding_model} ({corpus.dimensions} dimensions)",
-                    configured=f"{self.embedder.model} ({dimensions} dimensions)",
-                    chunks=corpus.chunks,
-                )
+    async def _embedded(
+        self, tenant: str, query: str, account: Account | None
+    ) -> tuple[Embedded | None, tuple[Degraded, ...]]:
+        """Embed a query, or say why not."""
+        found = await self.queries.embed(tenant, query[:EMBEDDED_MAX_CHARS], account)
+        return (None, (found,)) if isinstance(found, Degraded) else (found, ())
+
+    def _incomparable(self, corpora: list[Corpus], dimensions: int) -> Degraded | None:
+        """Say which passages have vectors of another model; None: none has."""
+        other = [it for it in corpora if (it.embedding_model, it.dimensions) != (self.embedder.model, dimensions)]
+        if not other:
+            return None
+        chunks = sum(corpus.chunks for corpus in other)
+        models = " and ".join(sorted(f"{it.embedding_model} ({it.dimensions} dimensions)" for it in other))
+        return Degraded(
+            leg="vectors",
+            reason="model" if len(other) == len(corpora) else "building",
+            detail=f"{chunks} passages were embedded with {models}, queries with {self.embedder.model} ({dimensions} "
+            "dimensions): they are found by their words alone until they are embedded again",
+        )
 
     async def _ranked(
         self,

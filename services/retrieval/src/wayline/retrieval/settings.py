@@ -48,6 +48,12 @@ class Settings(EnvironmentSettings):
         description="What one tenant's kept embeddings take; its oldest go first.",
     )
     embedding_timeout_s: float = Field(default=60.0, gt=0)
+    query_embedding_max_s: float = Field(
+        default=2.0, gt=0, description="How long a search waits for its query's vector; then words alone answer."
+    )
+    query_vectors_max_bytes: int = Field(
+        default=32 * 1024**2, ge=0, description="Memory for the vectors of the last queries in this process."
+    )
     embedding_usd_per_mtok: Decimal | None = Field(
         default=None,
         ge=0,

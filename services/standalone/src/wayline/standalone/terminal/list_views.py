@@ -25,7 +25,15 @@ def passages(result: dict[str, Any]) -> RenderableType:
         parts.append(Text(result["note"] or "nothing was found"))
     elif result["note"]:
         parts.append(Text(result["note"], style="dim"))
+    for missing in result.get("degraded", ()):
+        parts.append(Text(f"without {missing['leg']}: {missing['detail']}", style="yellow"))
     return Group(*parts)
+
+
+def chunks_done(document: Mapping[str, Any]) -> str:
+    """Return how many of a document's chunks are done, of how many where that is not all."""
+    done, total = document["chunks_done"], document["chunks_total"]
+    return str(done) if total in (None, done) else f"{done} of {total}"
 
 
 def documents_table(page: dict[str, Any]) -> RenderableType:
@@ -37,7 +45,7 @@ def documents_table(page: dict[str, Any]) -> RenderableType:
                 document["document_id"],
                 escape(document["name"]),
                 status(document["status"]) + (f": {escape(document['error'])}" if document["error"] else ""),
-                str(document["chunks_done"]),
+                chunks_done(document),
                 str(document["size_bytes"]),
             )
             for document in page["documents"]

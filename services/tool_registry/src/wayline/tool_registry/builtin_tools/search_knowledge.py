@@ -15,6 +15,12 @@ from wayline.tool_registry.calls.results import CITATIONS, COST, STRANGERS
 from wayline.tool_registry.connection.failures import AWAY
 
 TOP_K_MAX = 50
+_DEGRADED = {
+    "vectors": "(This search compared words alone: what says the same in other words may be missing.)",
+    "words": "(This search compared meanings alone: exact names and numbers may be missing.)",
+    "rerank": "(These passages are in the order of the search; they were not ranked again.)",
+}
+"""What a model is told where part of a search could not answer; the details are not the model's business."""
 
 Search = Callable[[SearchKnowledge], Awaitable[SearchResult]]
 
@@ -79,8 +85,10 @@ def strangers(found: SearchResult) -> dict[str, Any]:
 def passages(found: SearchResult) -> str:
     """Return the passages as a model reads them, numbered in the order of the citations."""
     if not found.hits:
-        return f"No passage was found.{f' {found.note}' if found.note else ''}"
-    return "\n\n".join(f"[{n}] {hit.document}\n{_in_place(hit)}" for n, hit in enumerate(found.hits, start=1))
+        text = f"No passage was found.{f' {found.note}' if found.note else ''}"
+    else:
+        text = "\n\n".join(f"[{n}] {hit.document}\n{_in_place(hit)}" for n, hit in enumerate(found.hits, start=1))
+    return text if not found.degraded else f"{text}\n\n{_DEGRADED[found.degraded[0].leg]}"
 
 
 def _in_place(hit: Hit) -> str:
