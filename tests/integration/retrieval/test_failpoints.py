@@ -11,6 +11,8 @@ import pytest
 
 from wayline.chassis import Bus, Failpoint
 from wayline.chassis.topology import INDEX_RETRIEVAL
+from wayline.contracts.errors import Retry
+from wayline.contracts.memory import FactsSaved, SaveMemories
 from wayline.retrieval.app import INDEX_ATTEMPTS_MAX
 from wayline.simulator import Asked, Fault, Simulator
 from wayline.simulator.models import Facts, Rates
@@ -18,7 +20,8 @@ from wayline.testkit import Platform
 from wayline.testkit.processes import Fleet
 
 ACK_WAIT_S = 1
-RETRIEVAL = [point for point in Failpoint if point.startswith("retrieval.")]
+FACTS = [point for point in Failpoint if point.startswith("retrieval.facts.")]
+RETRIEVAL = [point for point in Failpoint if point.startswith("retrieval.") and point not in FACTS]
 
 
 @pytest.fixture
@@ -116,3 +119,28 @@ async def test_a_document_that_is_never_begun_is_failed_too(client: Any, start: 
     await client.idle()
 
     assert (await client.get("d1")).status == "failed"
+
+
+@pytest.mark.parametrize("point", FACTS)
+async def test_a_save_that_is_killed_is_whole_once_when_asked_again(
+    point: Failpoint, fleet: Fleet, client: Any, owner: Any
+):
+    """The second save merges with the first one, and is killed while it does."""
+    said = [{"text": "Lives in Bonn.", "category": "profile"}, {"text": "Keeps bees.", "category": "profile"}]
+
+    def saving(key: str, quoted: int) -> SaveMemories:
+        facts = [one | {"quote": one["text"], "quoted": {"job_id": "j", "seq": quoted}} for one in said]
+        return SaveMemories.model_validate({"tenant": "acme", "key": key, "user_id": "ann", "facts": facts})
+
+    killed = await fleet.start("retrieval", point, nth=2)
+    await client.bus.ask(saving("k1", 1), FactsSaved)
+    with pytest.raises(Retry):
+        await client.bus.ask(saving("k2", 2), FactsSaved, timeout_s=2)
+    assert await killed.ended() == -signal.SIGKILL
+    await fleet.start("retrieval")
+    again = await client.bus.ask(saving("k2", 2), FactsSaved)
+
+    assert again.repeated is (point is Failpoint.RETRIEVAL_FACTS_SAVED)
+    assert [one.outcome for one in again.outcomes] == ["merged", "merged"]
+    stored = await owner("SELECT count(*), min(times), max(times) FROM retrieval.facts")
+    assert [tuple(row) for row in stored] == [(2, 2, 2)]

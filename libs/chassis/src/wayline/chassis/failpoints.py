@@ -91,6 +91,9 @@ class Failpoint(StrEnum):
     RETRIEVAL_KEEP_AFTER = "retrieval.keep.after"
     RETRIEVAL_STORE_BEFORE = "retrieval.store.before"
     RETRIEVAL_STORE_AFTER = "retrieval.store.after"
+    RETRIEVAL_FACTS_BEFORE = "retrieval.facts.before"
+    RETRIEVAL_FACTS_AFTER = "retrieval.facts.after"
+    RETRIEVAL_FACTS_SAVED = "retrieval.facts.saved"
     RETRIEVAL_ACK_AFTER = "retrieval.ack.after"
 
     TRACING_STORE_BEFORE = "tracing.store.before"

@@ -45,6 +45,7 @@ from wayline.retrieval.embedding import Embedder, LexicalHash
 from wayline.retrieval.embedding_payments import Price
 from wayline.retrieval.handlers import Handlers
 from wayline.retrieval.index_document import Indexer
+from wayline.retrieval.memory.wiring import memory_asks
 from wayline.retrieval.search_passages import Searcher
 from wayline.retrieval.settings import LEXICAL_MODEL, Settings
 from wayline.retrieval.tasks.wiring import task_asks
@@ -96,6 +97,11 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
                 store,
                 tasks_max=settings.tasks_per_tenant_max,
                 edges_max=settings.task_edges_per_tenant_max,
+                slots=settings.search_slots,
+            ),
+            *memory_asks(
+                *(store, embedder, payments),
+                per_tenant_max=settings.facts_per_tenant_max,
                 slots=settings.search_slots,
             ),
         ],

@@ -87,6 +87,9 @@ class Settings(EnvironmentSettings):
     task_edges_per_tenant_max: int = Field(
         default=100_000, ge=2_000, description="What these need done before them; of more the oldest are forgotten."
     )
+    facts_per_tenant_max: int = Field(
+        default=1_000_000, ge=1, description="What one tenant's memories and insights may be; the next save is a 429."
+    )
 
     index_slots: int = Field(default=4, ge=1, description="Documents that are indexed at once in this process.")
     search_slots: int = Field(default=16, ge=1, description="Searches that run at once in this process.")

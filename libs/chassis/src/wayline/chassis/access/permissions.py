@@ -51,6 +51,14 @@ SERVER_VERBS = (
 CLIENT_MESSAGE = "mcp.client.*.*"
 WATCH_RESOURCE = "mcp.watch.*"
 AGENTS_USING = "agents.using.*"
+MEMORY_VERBS = ("save", "recall", "list", "change", "forget")
+INSIGHT_VERBS = ("store", "recall", "list", "change")
+SUBJECT_VERBS = ("get", "list", "put", "delete")
+MEMORY = (
+    *(f"memory.{verb}.*" for verb in MEMORY_VERBS),
+    *(f"insights.{verb}.*" for verb in INSIGHT_VERBS),
+    *(f"subjects.{verb}.*" for verb in SUBJECT_VERBS),
+)
 TOOL_USE = ("traces.tooluse.*", "traces.toolcalls.*", "jobs.parked.*")
 ANNOUNCE_TOOLS = "tools.announce.*.*"
 INVOKE_TOOL = "tools.invoke.*.*"
@@ -128,6 +136,7 @@ IDENTITIES = {
                 "documents.index.*",
                 *(f"documents.{verb}.*" for verb in ("accept", "get", "list", "delete", "reserve", "text", "read")),
                 "retrieval.search.*",
+                *MEMORY,
                 *(f"agents.{verb}.*" for verb in AGENT_VERBS),
                 *(f"tenants.{verb}.*" for verb in ("create", "get", "list", "disable", "enable")),
                 *(f"models.{verb}.*" for verb in ("list", "put", "delete", "providers")),
@@ -186,6 +195,9 @@ IDENTITIES = {
                 f"{OWN_API}.STREAM.MSG.GET.SIGNALS",
                 f"{OWN_API}.DIRECT.GET.SIGNALS",
                 "documents.describe.*",
+                # Forgets a user or a subject.
+                "memory.forget.*",
+                "subjects.delete.*",
                 f"{OWN_API}.STREAM.MSG.GET.KV_{PROVIDERS}",
             ),
             answers=(
@@ -227,6 +239,8 @@ IDENTITIES = {
                 "documents.read.*",
                 # What its jobs planned.
                 "tasks.save.*",
+                # Before a session's first call it reads what is remembered of the user.
+                "memory.recall.*",
                 LEADER_READ_EVENTS,
                 DIRECT_READ_EVENTS,
                 f"{OWN_API}.STREAM.MSG.GET.SIGNALS",
@@ -257,6 +271,7 @@ IDENTITIES = {
                 "retrieval.search.*",
                 "retrieval.embed.*",
                 *("tasks.save.*", "tasks.query.*", "documents.context.*"),
+                *MEMORY,
             ),
         ),
         Identity(
@@ -268,6 +283,7 @@ IDENTITIES = {
                 "retrieval.search.*",
                 "retrieval.embed.*",
                 *("tasks.query.*", "documents.context.*"),
+                *("memory.save.*", "memory.recall.*", "insights.store.*", "insights.recall.*"),
                 SERVERS_CHANGED,
                 AGENTS_USING,
                 *TOOL_USE,

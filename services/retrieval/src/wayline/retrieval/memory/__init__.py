@@ -1,0 +1,1 @@
+"""What is remembered: subjects, insights about them, and facts about users."""

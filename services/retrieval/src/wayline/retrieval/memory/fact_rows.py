@@ -1,0 +1,92 @@
+"""Facts as rows of their table. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from wayline.contracts.memory import Fact, FoundFact, Quoted, SubjectRef
+from wayline.retrieval.memory.fact_text import FactText
+from wayline.retrieval.memory.plan_save import Owner, Retired, Row
+from wayline.store import Record
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from wayline.retrieval.embedding import Vectors
+
+
+_ELSEWHERE = {"subject", "other_subject", "quoted", "conflicts_with"}
+_COLUMNS = tuple(name for name in Fact.model_fields if name not in _ELSEWHERE)
+
+
+def fact_of(row: Record) -> Fact:
+    """Read a fact from its row."""
+    return Fact(**_fields(row))
+
+
+def found_fact_of(row: Record) -> FoundFact:
+    """Read a fact from a row of a recall."""
+    why = {name: round(row[name], 4) for name in ("semantic", "keyword", "fuzzy") if row[name]}
+    return FoundFact(**_fields(row), similarity=round(min(1.0, row["fit"] or 0.0), 4), why=why)
+
+
+def row_of(row: Record) -> Row:
+    """Read what is compared of a fact from its row."""
+    vector = row["embedding"].to_numpy() if row["embedding"] is not None else None
+    given = row["expiry_given"]
+    return Row(fact_of(row), FactText(row["text"]), vector, replaces=row["replaces"], expiry_given=given)
+
+
+def arguments_of(
+    tenant: str, owner: Owner, row: Row, *, key: str | None, model: str, retired: Retired | None, now: datetime
+) -> tuple[Any, ...]:
+    """Return the arguments of `insert_fact`, in the order of its columns."""
+    fact = row.fact
+    subject, other, quoted = fact.subject, fact.other_subject, fact.quoted
+    state = retired.state if retired else fact.state
+    embedded = (row.vector, model, len(row.vector)) if row.vector is not None else (None, None, None)
+    return (
+        *(tenant, fact.fact_id, fact.version, fact.kind, owner.name, fact.user_id),
+        *((subject.type, subject.id) if subject else (None, None)),
+        *((other.type, other.id) if other else (None, None)),
+        *(fact.text, row.words.text_hash, fact.category, fact.tier, fact.importance, fact.confidence),
+        *(list(fact.keywords), fact.about, fact.source, state, fact.trust, fact.quote),
+        *((quoted.job_id, quoted.seq) if quoted else (None, None)),
+        *(row.replaces, fact.agent, fact.job_id, fact.step, fact.conversation, key, list(fact.tainted_by)),
+        *(fact.recorded_at, fact.valid_from, fact.last_said_at),
+        *((now, retired.because) if retired else (None, None)),
+        *(fact.expires_at, row.expiry_given, fact.times, fact.uses, fact.last_used_at),
+        *(sorted(row.words.terms | keyword_terms(fact)), sorted(row.words.trigrams)),
+        *embedded,
+    )
+
+
+def keyword_terms(fact: Fact) -> frozenset[str]:
+    """Return the words of a fact's keywords."""
+    return FactText(" ".join(fact.keywords)).terms
+
+
+def asked_terms(texts: list[str], vectors: Vectors | None) -> list[dict[str, Any]]:
+    """Return what is asked for, as the recall statement takes it."""
+    asked: list[dict[str, Any]] = []
+    for number, text in enumerate(texts):
+        words = FactText(text)
+        one: dict[str, Any] = {"terms": sorted(words.terms), "trigrams": sorted(words.trigrams)}
+        if vectors is not None:
+            one["vector"] = orjson.dumps(vectors[number].tolist()).decode()
+        asked.append(one)
+    return asked
+
+
+def _fields(row: Record) -> dict[str, Any]:
+    fields: dict[str, Any] = {name: row[name] for name in _COLUMNS}
+    fields["subject"] = _subject(row["subject_type"], row["subject_id"])
+    fields["other_subject"] = _subject(row["other_type"], row["other_id"])
+    fields["quoted"] = Quoted(job_id=row["quote_job"], seq=row["quote_seq"]) if row["quote_job"] else None
+    return fields
+
+
+def _subject(kind: str | None, name: str | None) -> SubjectRef | None:
+    return SubjectRef(type=kind, id=name) if kind is not None and name is not None else None

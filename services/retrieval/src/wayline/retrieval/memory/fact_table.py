@@ -1,0 +1,258 @@
+"""The tables of facts: what a save plans is written in one transaction, under the lock of its owner."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from wayline.chassis import Failpoint, reach
+from wayline.contracts.memory import Fact, FactsRecalled, FactsSaved, ForgetMemories, MemoriesForgotten
+from wayline.retrieval.memory.fact_rows import arguments_of, fact_of, found_fact_of, row_of
+from wayline.retrieval.memory.fact_rules import KEYS_KEPT_DAYS, RETIRED_MAX
+from wayline.retrieval.memory.memory_errors import MemoryKeyConflict
+from wayline.retrieval.memory.plan_save import Owner, Plan, Row, owner_of_subject
+from wayline.store import Connection, Store
+from wayline.store.queries import Queries
+
+if TYPE_CHECKING:
+    from wayline.retrieval.embedding import Vectors
+
+NOW = "retired_at IS NULL AND state = 'active' AND (expires_at IS NULL OR expires_at > $3)"
+THEN = (
+    "state NOT IN ('quarantined', 'rejected') AND recorded_at <= $3 AND (retired_at IS NULL OR retired_at > $3) "
+    "AND (expires_at IS NULL OR expires_at > $3)"
+)
+OWN_OR_INFERRED = ["own", "inferred"]
+"""What is recalled: a fact of strangers only once a person has released it, as their own."""
+
+
+def load_queries() -> Queries:
+    """Read the statements of this room."""
+    return Queries.load(files("wayline.retrieval.memory").joinpath("queries.sql"))
+
+
+class FactTable:
+    """Facts, their versions, uses and conflicts."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._sql = load_queries()
+
+    @asynccontextmanager
+    async def owned(self, tenant: str, owner: Owner) -> AsyncIterator[OwnedFacts]:
+        """Open a transaction that alone writes facts of this owner."""
+        async with self._store.tenant(tenant) as conn:
+            await conn.execute(self._sql.lock_owner, tenant, owner.name)
+            yield OwnedFacts(conn, self._sql, tenant, owner)
+
+    async def has_room(self, tenant: str, most: int) -> bool:
+        """Return whether a tenant has fewer facts than it may."""
+        return bool(await self._store.fetchval(tenant, self._sql.has_room, tenant, most))
+
+    async def live(self, tenant: str, owner: Owner) -> list[Row]:
+        """Return the facts of an owner that are not history."""
+        return [row_of(row) for row in await self._store.fetch(tenant, self._sql.live_facts, tenant, owner.name)]
+
+    async def find(self, tenant: str, kind: str, fact_id: str) -> Row | None:
+        """Return a fact that is not history."""
+        row = await self._store.fetchrow(tenant, self._sql.lock_fact, tenant, fact_id, kind)
+        return row_of(row) if row is not None else None
+
+    async def recall(
+        self,
+        tenant: str,
+        owner: str,
+        *,
+        asked: list[dict[str, Any]],
+        embedder: tuple[str, int, float, float],
+        categories: Sequence[str] | None,
+        tiers: Sequence[str] | None,
+        limit: int,
+        now: datetime,
+        as_of: datetime | None,
+    ) -> FactsRecalled:
+        """Find the facts of an owner that fit what is asked; `embedder`: model, dimensions, weight, least cosine."""
+        statement = self._sql.recall_facts.replace("{known_then}", NOW if as_of is None else THEN)
+        model, dimensions, weight, least = embedder
+        wanted = (
+            *(tenant, owner, as_of or now, _list(categories), _list(tiers)),
+            *(asked, model, dimensions, weight, least, limit, OWN_OR_INFERRED),
+        )
+        rows = await self._store.fetch(tenant, statement, *wanted)
+        facts = await self._with_conflicts(tenant, [found_fact_of(row) for row in rows])
+        total = rows[0]["total"] if rows else await self._total(tenant, owner, now, as_of)
+        return FactsRecalled(facts=tuple(facts), matched=rows[0]["matched"] if rows else 0, total=total)
+
+    async def _total(self, tenant: str, owner: str, now: datetime, as_of: datetime | None) -> int:
+        known = NOW if as_of is None else THEN
+        sql = self._sql.count_known.replace("{known_then}", known)
+        return int(await self._store.fetchval(tenant, sql, tenant, owner, as_of or now, OWN_OR_INFERRED))
+
+    async def count_uses(self, tenant: str, fact_ids: Sequence[str], key: str, now: datetime) -> None:
+        """Count a use of each fact, once for the key."""
+        await self._store.execute(tenant, self._sql.count_uses, tenant, list(fact_ids), key, now)
+
+    async def page(
+        self,
+        tenant: str,
+        kind: str,
+        *,
+        owner: str | None,
+        fact_ids: Sequence[str] | None,
+        states: Sequence[str],
+        category: str | None,
+        tier: str | None,
+        conversation: str | None,
+        after: tuple[datetime, str, int] | None,
+        limit: int,
+    ) -> list[Fact]:
+        """Return facts, the newest first."""
+        of_owner = "$3::text IS NULL" if owner is None else "owner = $3"
+        at, fact_id, version = after or (None, None, None)
+        rows = await self._store.fetch(
+            tenant,
+            self._sql.list_facts.replace("{of_owner}", of_owner),
+            *(tenant, kind, owner, _list(fact_ids), list(states), category, tier, conversation),
+            *(at, fact_id, limit, version),
+        )
+        return await self._with_conflicts(tenant, [fact_of(row) for row in rows])
+
+    async def important(
+        self, tenant: str, owner: str, *, states: Sequence[str], category: str | None, limit: int, now: datetime
+    ) -> list[Fact]:
+        """Return the most important insights of a subject."""
+        wanted = (tenant, owner, list(states), category, limit, now)
+        rows = await self._store.fetch(tenant, self._sql.list_important, *wanted)
+        return await self._with_conflicts(tenant, [fact_of(row) for row in rows])
+
+    async def forget(self, asked: ForgetMemories) -> MemoriesForgotten:
+        """Delete facts with all that is kept of them, in one transaction."""
+        tenant, subject = asked.tenant, asked.subject_ref
+        owners = [f"user:{asked.user_id}"] if asked.user_id is not None else []
+        owners += [owner_of_subject(subject)] if subject is not None else []
+        named = (subject.type, subject.id) if subject is not None else (None, None)
+        async with self._store.tenant(tenant) as conn:
+            for owner in owners:
+                await conn.execute(self._sql.lock_owner, tenant, owner)
+            wanted = (tenant, asked.user_id, owners, *named, list(asked.fact_ids), asked.job_id)
+            ids = [row["fact_id"] for row in await conn.fetch(self._sql.facts_to_forget, *wanted)]
+            return await forget_facts(conn, self._sql, tenant, ids, owners)
+
+    async def _with_conflicts(self, tenant: str, facts: list[Any]) -> list[Any]:
+        if not facts:
+            return facts
+        pairs = await self._store.fetch(tenant, self._sql.conflicts_of, tenant, [one.fact_id for one in facts])
+        against: dict[str, list[str]] = {}
+        for pair in pairs:
+            against.setdefault(pair["fact_id"], []).append(pair["other_id"])
+        return [_with(one, against.get(one.fact_id)) for one in facts]
+
+
+class OwnedFacts:
+    """The statements of one transaction that writes facts of one owner."""
+
+    def __init__(self, conn: Connection, sql: Queries, tenant: str, owner: Owner) -> None:
+        self._conn = conn
+        self._sql = sql
+        self._tenant = tenant
+        self._owner = owner
+
+    async def begin(self, key: str, content_hash: str) -> FactsSaved | None:
+        """Take a key, or return what was answered under it. Raises MemoryKeyConflict: it was asked something else."""
+        taken = await self._conn.fetchval(self._sql.begin_write, self._tenant, key, self._owner.name, content_hash)
+        if taken is not None:
+            return None
+        row = await self._conn.fetchrow(self._sql.find_write, self._tenant, key)
+        assert row is not None
+        if (row["owner"], row["content_hash"]) != (self._owner.name, content_hash):
+            raise MemoryKeyConflict(key=key)
+        return FactsSaved.model_validate(row["answer"])
+
+    async def live(self) -> list[Row]:
+        """Return the facts of the owner that are not history."""
+        rows = await self._conn.fetch(self._sql.live_facts, self._tenant, self._owner.name)
+        return [row_of(row) for row in rows]
+
+    async def ensure_subjects(self) -> None:
+        """Make the subjects that are not known yet."""
+        for subject in (self._owner.subject, self._owner.other):
+            if subject is not None:
+                await self._conn.execute(self._sql.ensure_subject, self._tenant, subject.type, subject.id)
+
+    async def apply(self, plan: Plan, *, key: str | None, model: str, now: datetime) -> None:
+        """Write what was planned."""
+        reach(Failpoint.RETRIEVAL_FACTS_BEFORE)
+        tenant, conn, sql = self._tenant, self._conn, self._sql
+        gone = {(one.fact_id, one.version): one for one in plan.retired}
+        for one in plan.retired:
+            await conn.execute(sql.retire_fact, tenant, one.fact_id, one.version, one.state, one.because, now)
+        for row in plan.inserts:
+            retired = gone.get((row.fact.fact_id, row.fact.version))
+            arguments = arguments_of(tenant, self._owner, row, key=key, model=model, retired=retired, now=now)
+            await conn.execute(sql.insert_fact, *arguments)
+        for said in plan.said_again:
+            await conn.execute(
+                sql.say_again, tenant, said.fact_id, said.version, now, said.expires_at, list(said.keywords)
+            )
+        for pair in plan.conflicts:
+            await conn.execute(sql.add_conflict, tenant, pair.fact_id, pair.other_id, pair.why)
+        if plan.used and key is not None:
+            await conn.execute(sql.count_uses, tenant, sorted(set(plan.used)), key, now)
+        if plan.retired:
+            await conn.execute(sql.forget_old_versions, tenant, self._owner.name, RETIRED_MAX)
+        reach(Failpoint.RETRIEVAL_FACTS_AFTER)
+
+    async def set_vectors(self, rows: Sequence[Row], vectors: Vectors, model: str) -> None:
+        """Store the vectors of facts that have none of this model."""
+        for row, vector in zip(rows, vectors, strict=True):
+            fact = row.fact
+            await self._conn.execute(
+                self._sql.set_vector, self._tenant, fact.fact_id, fact.version, vector, model, len(vector)
+            )
+
+    async def end(self, key: str, answer: FactsSaved, now: datetime) -> None:
+        """Keep the answer under its key, and forget a few keys that are never repeated any more."""
+        stored = answer.model_dump(mode="json")
+        await self._conn.execute(self._sql.end_write, self._tenant, key, stored)
+        oldest = now - timedelta(days=KEYS_KEPT_DAYS)
+        await self._conn.execute(self._sql.forget_old_writes, self._tenant, self._owner.name, oldest)
+
+    async def note_change(self, fact: Fact, what: str, by: str, reason: str | None) -> None:
+        """Write down who decided what about a fact."""
+        change = (self._tenant, uuid4().hex, fact.fact_id, fact.version, what, by, reason)
+        await self._conn.execute(self._sql.note_change, *change)
+
+
+async def forget_facts(
+    conn: Connection, sql: Queries, tenant: str, ids: list[str], owners: Sequence[str]
+) -> MemoriesForgotten:
+    """Delete facts with their versions, uses, conflicts and changes, and the keys of whole owners."""
+    uses = await conn.execute(sql.forget_uses, tenant, ids)
+    conflicts = await conn.execute(sql.forget_conflicts, tenant, ids)
+    changes = await conn.execute(sql.forget_changes, tenant, ids)
+    versions = await conn.execute(sql.forget_facts, tenant, ids)
+    writes = await conn.execute(sql.forget_writes, tenant, list(owners))
+    return MemoriesForgotten(
+        facts=len(ids),
+        versions=_count(versions),
+        uses=_count(uses),
+        conflicts=_count(conflicts),
+        changes=_count(changes),
+        writes=_count(writes),
+    )
+
+
+def _with(fact: Fact, against: list[str] | None) -> Fact:
+    return fact.model_copy(update={"conflicts_with": tuple(against)}) if against else fact
+
+
+def _count(answer: str) -> int:
+    return int(answer.rsplit(" ", 1)[-1])
+
+
+def _list(values: Sequence[str] | None) -> list[str] | None:
+    return None if values is None else list(values)

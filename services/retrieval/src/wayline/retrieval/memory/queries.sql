@@ -1,0 +1,242 @@
+-- name: lock_owner
+-- One writer of an owner at a time: what is the same, and what is too much, is decided by what all others have written.
+SELECT pg_advisory_xact_lock(hashtextextended('retrieval.memory/' || $1::text || '/' || $2::text, 0));
+
+-- name: begin_write
+INSERT INTO fact_writes (tenant, write_key, owner, content_hash) VALUES ($1, $2, $3, $4)
+ON CONFLICT (tenant, write_key) DO NOTHING
+RETURNING write_key;
+
+-- name: find_write
+SELECT owner, content_hash, answer FROM fact_writes WHERE tenant = $1 AND write_key = $2;
+
+-- name: end_write
+UPDATE fact_writes SET answer = $3 WHERE tenant = $1 AND write_key = $2;
+
+-- name: forget_old_writes
+-- A few with every write of the owner: they never become many.
+DELETE FROM fact_writes
+WHERE tenant = $1 AND write_key IN (
+    SELECT write_key FROM fact_writes WHERE tenant = $1 AND owner = $2 AND written_at < $3 ORDER BY written_at LIMIT 100
+);
+
+-- name: forget_old_uses
+DELETE FROM fact_uses WHERE tenant = $1 AND fact_id = ANY ($2::text[]) AND used_at < $3;
+
+-- name: live_facts
+SELECT *, embedding IS NOT NULL AS embedded FROM facts WHERE tenant = $1 AND owner = $2 AND retired_at IS NULL;
+
+-- name: has_room
+-- Whether the tenant has fewer facts than it may: counted no further than that.
+SELECT count(*) < $2::bigint FROM (SELECT FROM facts WHERE tenant = $1 AND retired_at IS NULL LIMIT $2::bigint) AS counted;
+
+-- name: insert_fact
+INSERT INTO facts (
+    tenant, fact_id, version, kind, owner, user_id, subject_type, subject_id, other_type, other_id,
+    text, text_hash, category, tier, importance, confidence, keywords, about, source, state,
+    trust, quote, quote_job, quote_seq, replaces, agent, job_id, step, conversation, write_key,
+    tainted_by, recorded_at, valid_from, last_said_at, retired_at, retired_because, expires_at, expiry_given, times, uses,
+    last_used_at, terms, trigrams, embedding, embedding_model, dimensions
+)
+VALUES (
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
+    $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
+    $21, $22, $23, $24, $25, $26, $27, $28, $29, $30,
+    $31, $32, $33, $34, $35, $36, $37, $38, $39, $40,
+    $41, $42, $43, $44, $45, $46
+);
+
+-- name: retire_fact
+UPDATE facts SET state = $4, retired_because = $5, retired_at = $6
+WHERE tenant = $1 AND fact_id = $2 AND version = $3 AND retired_at IS NULL;
+
+-- name: say_again
+UPDATE facts SET times = times + 1, last_said_at = $4, expires_at = $5, keywords = $6
+WHERE tenant = $1 AND fact_id = $2 AND version = $3 AND retired_at IS NULL;
+
+-- name: set_vector
+UPDATE facts SET embedding = $4, embedding_model = $5, dimensions = $6
+WHERE tenant = $1 AND fact_id = $2 AND version = $3;
+
+-- name: add_conflict
+INSERT INTO fact_conflicts (tenant, fact_id, other_id, why) VALUES ($1, $2, $3, $4)
+ON CONFLICT (tenant, fact_id, other_id) DO NOTHING;
+
+-- name: forget_old_versions
+-- What is history of an owner, but for the newest.
+DELETE FROM facts
+WHERE tenant = $1 AND owner = $2 AND retired_at IS NOT NULL AND (fact_id, version) IN (
+    SELECT fact_id, version FROM facts
+    WHERE tenant = $1 AND owner = $2 AND retired_at IS NOT NULL
+    ORDER BY retired_at DESC, fact_id, version
+    OFFSET $3
+);
+
+-- name: count_uses
+-- Once a key, however often the call is repeated.
+WITH counted AS (
+    INSERT INTO fact_uses (tenant, fact_id, use_key)
+    SELECT $1, fact_id, $3 FROM unnest($2::text[]) AS used (fact_id) ORDER BY fact_id
+    ON CONFLICT (tenant, fact_id, use_key) DO NOTHING
+    RETURNING fact_id
+)
+UPDATE facts SET uses = uses + 1, last_used_at = $4
+FROM counted
+WHERE facts.tenant = $1 AND facts.fact_id = counted.fact_id AND facts.retired_at IS NULL;
+
+-- name: recall_facts
+-- All ways of finding in one pass over the facts of one owner, of which there are few: by meaning, by words, and by
+-- groups of three letters for what is misspelt. Of several terms the best fit counts.
+--  $1 tenant  $2 owner  $3 time that is meant  $4 categories or null  $5 tiers or null
+--  $6 terms: [{terms, trigrams, vector}]   $7 embedding model  $8 dimensions
+--  $9 weight of meaning  $10 least cosine  $11 limit  $12 kinds of trust
+-- {known_then}: which versions count at that time, because the index needs to see it.
+WITH asked AS MATERIALIZED (
+    SELECT ARRAY(SELECT jsonb_array_elements_text(value -> 'terms')) AS terms,
+        ARRAY(SELECT jsonb_array_elements_text(value -> 'trigrams')) AS trigrams,
+        (value ->> 'vector')::vector AS vector
+    FROM jsonb_array_elements($6::jsonb)
+),
+known AS MATERIALIZED (
+    SELECT * FROM facts
+    WHERE tenant = $1 AND owner = $2 AND {known_then} AND trust = ANY ($12::text[])
+),
+fitting AS (
+    SELECT known.*, semantic, keyword, fuzzy,
+        greatest(keyword, 0.8 * fuzzy, $9::float8 * semantic) + 0.1 * (keyword + fuzzy + semantic) / 3 AS fit
+    FROM known
+    LEFT JOIN LATERAL (
+        SELECT max(by_meaning) AS semantic, max(by_words) AS keyword, max(by_letters) AS fuzzy
+        FROM asked
+        CROSS JOIN LATERAL (
+            SELECT CASE WHEN asked.vector IS NOT NULL AND known.embedding_model = $7 AND known.dimensions = $8::integer
+                    THEN CASE WHEN 1 - (known.embedding <=> asked.vector) >= $10::float8
+                        THEN 1 - (known.embedding <=> asked.vector) ELSE 0 END
+                    ELSE 0 END AS by_meaning,
+                cardinality(ARRAY(SELECT unnest(known.terms) INTERSECT SELECT unnest(asked.terms)))::float8
+                    / greatest(1, cardinality(asked.terms)) AS by_words,
+                cardinality(ARRAY(SELECT unnest(known.trigrams) INTERSECT SELECT unnest(asked.trigrams)))::float8
+                    / greatest(1, cardinality(asked.trigrams)) AS by_letters
+        ) AS ways
+    ) AS best ON true
+    WHERE ($4::text[] IS NULL OR category = ANY ($4)) AND ($5::text[] IS NULL OR tier = ANY ($5))
+)
+SELECT *, count(*) OVER () AS matched, (SELECT count(*) FROM known) AS total, embedding IS NOT NULL AS embedded
+FROM fitting
+WHERE jsonb_array_length($6::jsonb) = 0 OR keyword > 0 OR fuzzy >= 0.4 OR semantic > 0
+ORDER BY fit DESC NULLS LAST,
+    CASE tier WHEN 'core' THEN 3 WHEN 'important' THEN 2 ELSE 1 END DESC,
+    importance DESC, confidence * (1 + ln(uses + times)) DESC, last_said_at DESC, fact_id
+LIMIT $11;
+
+-- name: count_known
+SELECT count(*) FROM facts WHERE tenant = $1 AND owner = $2 AND {known_then} AND trust = ANY ($4::text[]);
+
+-- name: conflicts_of
+SELECT pair.fact_id, pair.other_id
+FROM (
+    SELECT fact_id, other_id FROM fact_conflicts WHERE tenant = $1 AND fact_id = ANY ($2::text[])
+    UNION
+    SELECT other_id, fact_id FROM fact_conflicts WHERE tenant = $1 AND other_id = ANY ($2::text[])
+) AS pair (fact_id, other_id)
+WHERE EXISTS (
+    SELECT FROM facts WHERE tenant = $1 AND facts.fact_id = pair.other_id AND retired_at IS NULL AND state = 'active'
+)
+ORDER BY 1, 2;
+
+-- name: list_facts
+-- $2 kind  $3 owner or null  $4 ids or null  $5 states  $6 category  $7 tier  $8 conversation  $9, $10, $12 after  $11 limit
+-- {of_owner}: whether $3 counts, because the index needs to see it.
+SELECT *, embedding IS NOT NULL AS embedded FROM facts
+WHERE tenant = $1 AND kind = $2
+    AND {of_owner}
+    AND ($4::text[] IS NULL OR fact_id = ANY ($4))
+    AND state = ANY ($5::text[])
+    AND ($6::text IS NULL OR category = $6)
+    AND ($7::text IS NULL OR tier = $7)
+    AND ($8::text IS NULL OR conversation = $8)
+    AND ($9::timestamptz IS NULL OR (recorded_at, fact_id, version) < ($9, $10::text, $12::integer))
+ORDER BY recorded_at DESC, fact_id DESC, version DESC
+LIMIT $11;
+
+-- name: list_important
+SELECT *, embedding IS NOT NULL AS embedded FROM facts
+WHERE tenant = $1 AND owner = $2 AND retired_at IS NULL AND state = ANY ($3::text[])
+    AND ($4::text IS NULL OR category = $4) AND (expires_at IS NULL OR expires_at > $6)
+ORDER BY importance DESC, last_said_at DESC, fact_id
+LIMIT $5;
+
+-- name: lock_fact
+SELECT *, embedding IS NOT NULL AS embedded FROM facts
+WHERE tenant = $1 AND fact_id = $2 AND kind = $3 AND retired_at IS NULL;
+
+-- name: note_change
+INSERT INTO fact_changes (tenant, change_id, fact_id, version, what, changed_by, reason)
+VALUES ($1, $2, $3, $4, $5, $6, $7);
+
+-- name: facts_to_forget
+-- What is meant, with the facts that a version of is meant.
+SELECT DISTINCT fact_id FROM facts
+WHERE tenant = $1 AND (
+    user_id = $2 OR owner = ANY ($3::text[]) OR (other_type = $4 AND other_id = $5)
+    OR fact_id = ANY ($6::text[]) OR job_id = $7
+);
+
+-- name: forget_facts
+DELETE FROM facts WHERE tenant = $1 AND fact_id = ANY ($2::text[]);
+
+-- name: forget_uses
+DELETE FROM fact_uses WHERE tenant = $1 AND fact_id = ANY ($2::text[]);
+
+-- name: forget_conflicts
+DELETE FROM fact_conflicts WHERE tenant = $1 AND (fact_id = ANY ($2::text[]) OR other_id = ANY ($2::text[]));
+
+-- name: forget_changes
+DELETE FROM fact_changes WHERE tenant = $1 AND fact_id = ANY ($2::text[]);
+
+-- name: forget_writes
+DELETE FROM fact_writes WHERE tenant = $1 AND owner = ANY ($2::text[]);
+
+-- name: ensure_subject
+INSERT INTO subjects (tenant, type, id) VALUES ($1, $2, $3) ON CONFLICT (tenant, type, id) DO NOTHING;
+
+-- name: get_subject
+SELECT type, id, name, attributes, version, created_at, updated_at,
+    (
+        SELECT count(*) FROM facts
+        WHERE facts.tenant = $1 AND owner = 'subject:' || $2 || '/' || $3 AND retired_at IS NULL AND state = 'active'
+    ) AS insights,
+    (
+        SELECT coalesce(jsonb_agg(jsonb_build_object('type', other_type, 'id', other_id, 'kind', kind)
+            ORDER BY kind, other_type, other_id), '[]')
+        FROM subject_links WHERE tenant = $1 AND type = $2 AND id = $3
+    ) AS links
+FROM subjects WHERE tenant = $1 AND type = $2 AND id = $3;
+
+-- name: list_subjects
+SELECT type, id, name, attributes, version, created_at, updated_at, 0 AS insights, '[]'::jsonb AS links
+FROM subjects
+WHERE tenant = $1 AND ($2::text IS NULL OR type = $2) AND ($3::text IS NULL OR (type, id) > ($3, $4::text))
+ORDER BY type, id
+LIMIT $5;
+
+-- name: put_subject
+-- No row: it is another version by now.
+INSERT INTO subjects AS known (tenant, type, id, name, attributes) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (tenant, type, id) DO UPDATE SET
+    name = excluded.name, attributes = excluded.attributes, version = known.version + 1, updated_at = clock_timestamp()
+WHERE $6::integer IS NULL OR known.version = $6
+RETURNING version;
+
+-- name: unlink_subject
+DELETE FROM subject_links WHERE tenant = $1 AND type = $2 AND id = $3;
+
+-- name: link_subject
+-- No row: there is no such other subject.
+INSERT INTO subject_links (tenant, type, id, other_type, other_id, kind)
+SELECT $1, $2, $3, $4, $5, $6 WHERE EXISTS (SELECT FROM subjects WHERE tenant = $1 AND type = $4 AND id = $5)
+ON CONFLICT DO NOTHING
+RETURNING kind;
+
+-- name: delete_subject
+DELETE FROM subjects WHERE tenant = $1 AND type = $2 AND id = $3 RETURNING id;

@@ -1,0 +1,173 @@
+"""Remember, change and release facts: embed first, then decide and write in one transaction of their owner."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from wayline.chassis import Failpoint, reach
+from wayline.contracts.errors import NotFound
+from wayline.contracts.memory import ChangeFact, Fact, FactKind, FactsSaved, NewFact, Writer
+from wayline.retrieval.decode_document import storable
+from wayline.retrieval.memory.fact_refusals import refusal
+from wayline.retrieval.memory.fact_rules import CATEGORIES, expiry, over_caps
+from wayline.retrieval.memory.fact_table import FactTable
+from wayline.retrieval.memory.fact_text import FactText
+from wayline.retrieval.memory.fact_vectors import FactVectors
+from wayline.retrieval.memory.memory_errors import FactRefused, MemoriesFull, NothingToDecide, VersionConflict
+from wayline.retrieval.memory.plan_save import TIER_FULL, Owner, Plan, Retired, Row, plan_save
+
+if TYPE_CHECKING:
+    from wayline.retrieval.embedding import Vectors
+
+ROOM_KNOWN_S = 30.0
+"""How long it is believed that a tenant has room: counting its facts takes longer than saving one."""
+
+
+@dataclass(slots=True)
+class Rememberer:
+    """Writes facts by the rules."""
+
+    facts: FactTable
+    vectors: FactVectors
+    per_tenant_max: int
+    _room: dict[str, float] = field(default_factory=dict)
+
+    async def save(
+        self, tenant: str, owner: Owner, facts: Sequence[NewFact], written: Writer, *, key: str, content_hash: str
+    ) -> FactsSaved:
+        """Remember facts, once for the key. Raises MemoryKeyConflict, MemoriesFull, and Retry."""
+        await self._room_of(tenant)
+        facts = [_storable(fact) for fact in facts]
+        stale = [row for row in await self.facts.live(tenant, owner) if row.vector is None]
+        texts = [*(fact.text for fact in facts), *(row.fact.text for row in stale)]
+        vectors, _ = await self.vectors.of(tenant, texts)
+        async with self.facts.owned(tenant, owner) as owned:
+            if (before := await owned.begin(key, content_hash)) is not None:
+                return before.model_copy(update={"repeated": True})
+            now = datetime.now(UTC)
+            plan = plan_save(
+                owner,
+                facts,
+                written,
+                known=await owned.live(),
+                vectors=_each(vectors, len(facts)),
+                new_id=lambda number: fact_id(tenant, key, number),
+                now=now,
+            )
+            if plan.inserts:
+                await owned.ensure_subjects()
+            if vectors is not None and stale:
+                await owned.set_vectors(stale, vectors[len(facts) :], self.vectors.model)
+            await owned.apply(plan, key=key, model=self.vectors.model, now=now)
+            await owned.end(key, plan.answer(), now)
+        reach(Failpoint.RETRIEVAL_FACTS_SAVED)
+        return plan.answer()
+
+    async def change(self, asked: ChangeFact, kind: FactKind) -> Fact:
+        """Make a new version of a fact, or decide on one that is quarantined; who did it is written down."""
+        found = await self.facts.find(asked.tenant, kind, asked.fact_id)
+        if found is None or (asked.user_id is not None and found.fact.user_id != asked.user_id):
+            raise NotFound(kind, asked.fact_id)
+        owner = Owner(kind, found.fact.user_id, found.fact.subject, found.fact.other_subject)
+        text = found.fact.text if asked.change.text is None else storable(asked.change.text)
+        vectors, _ = await self.vectors.of(asked.tenant, [text] if text != found.fact.text else [])
+        async with self.facts.owned(asked.tenant, owner) as owned:
+            now = datetime.now(UTC)
+            live = await owned.live()
+            old = next((row for row in live if row.fact.fact_id == asked.fact_id), None)
+            if old is None:
+                raise NotFound(kind, asked.fact_id)
+            if asked.if_version is not None and asked.if_version != old.fact.version:
+                raise VersionConflict(f"fact {asked.fact_id!r}", wanted=asked.if_version, found=old.fact.version)
+            row, plan = _decided(asked, kind, old, vectors=vectors, now=now)
+            if row is not None and row.replaces is not None and row.fact.state == "active":
+                plan.retired += _replaced(row.replaces, live, row.fact.fact_id)
+            if row is not None:
+                gone = {(one.fact_id, one.version) for one in plan.retired}
+                left = [one for one in live if (one.fact.fact_id, one.fact.version) not in gone]
+                full = over_caps([*left, row], now, keep=row)
+                plan.retired += [Retired(one.fact.fact_id, one.fact.version, "expired", TIER_FULL) for one in full]
+            await owned.apply(plan, key=None, model=self.vectors.model, now=now)
+            fact = row.fact if row is not None else old.fact.model_copy(update={"state": "rejected"})
+            await owned.note_change(fact, asked.decision or "change", asked.by, asked.reason)
+        return fact
+
+    async def _room_of(self, tenant: str) -> None:
+        if self._room.get(tenant, 0) > time.monotonic():
+            return
+        if not await self.facts.has_room(tenant, self.per_tenant_max):
+            raise MemoriesFull(most=self.per_tenant_max)
+        self._room[tenant] = time.monotonic() + ROOM_KNOWN_S
+
+
+def fact_id(tenant: str, key: str, number: int) -> str:
+    """Return the id of a fact that was saved under a key: the same at every try."""
+    return f"fact_{sha256(f'{tenant}/{key}/{number}'.encode()).hexdigest()[:24]}"
+
+
+def _decided(
+    asked: ChangeFact, kind: FactKind, old: Row, *, vectors: Vectors | None, now: datetime
+) -> tuple[Row | None, Plan]:
+    """Return the new version, none where the fact is rejected, and what is written."""
+    if asked.decision is not None and old.fact.state != "quarantined":
+        raise NothingToDecide(fact_id=asked.fact_id, state=old.fact.state)
+    if asked.decision == "reject":
+        rejected = Retired(old.fact.fact_id, old.fact.version, "rejected", f"rejected by {asked.by}")
+        return None, Plan(retired=[rejected])
+    row = _changed(asked, kind, old, vectors=vectors, now=now)
+    because = f"version {row.fact.version} took its place"
+    return row, Plan(inserts=[row], retired=[Retired(old.fact.fact_id, old.fact.version, "superseded", because)])
+
+
+def _changed(asked: ChangeFact, kind: FactKind, old: Row, *, vectors: Vectors | None, now: datetime) -> Row:
+    """Return a fact's next version. Raises FactRefused."""
+    text = old.fact.text if asked.change.text is None else storable(asked.change.text)
+    same_text = text == old.fact.text
+    change = asked.change.model_dump(exclude_none=True) | {"text": text}
+    if (why := refusal(text)) is not None and not same_text:
+        raise FactRefused(code=why.code, reason=why.reason)
+    if change.get("category", old.fact.category) not in CATEGORIES[kind]:
+        raise FactRefused(code="category", reason=f"its category must be one of {', '.join(sorted(CATEGORIES[kind]))}")
+    if kind == "insight":
+        change.pop("tier", None)
+    # Until a person releases it, a fact of strangers stays aside, whatever is changed of it.
+    released = asked.decision == "release" or old.fact.state != "quarantined"
+    trust = {"trust": "own", "state": "active", "source": "user_noted"} if released else {}
+    given = "expires_at" in change or (old.expiry_given and "tier" not in change)
+    tier = asked.change.tier or old.fact.tier
+    words = {} if same_text else {"quote": None, "quoted": None}
+    numbered = {"version": old.fact.version + 1, "recorded_at": now, "last_said_at": now}
+    timed = {"expires_at": change.get("expires_at", old.fact.expires_at) if given else expiry(tier, now)}
+    keywords = {"keywords": tuple(change.get("keywords", old.fact.keywords))}
+    fact = old.fact.model_copy(update={**change, **trust, **words, **numbered, **timed, **keywords})
+    vector = vectors[0] if vectors is not None else (old.vector if same_text else None)
+    return replace(old, fact=fact, words=FactText(text), vector=vector, expiry_given=given)
+
+
+def _replaced(fact_id: str, live: Sequence[Row], by: str) -> list[Retired]:
+    """Return what a released fact takes the place of."""
+    return [
+        Retired(one.fact.fact_id, one.fact.version, "superseded", f"fact {by} took its place")
+        for one in live
+        if one.fact.fact_id == fact_id and one.fact.state == "active"
+    ]
+
+
+def _each(vectors: Vectors | None, count: int) -> list[Vectors | None]:
+    return [None] * count if vectors is None else [vectors[number] for number in range(count)]
+
+
+def _storable(fact: NewFact) -> NewFact:
+    """Return a fact without what no Postgres column takes."""
+    changed = {
+        "text": storable(fact.text).strip() or fact.text[:1],
+        "quote": storable(fact.quote) if fact.quote is not None else None,
+        "about": storable(fact.about) if fact.about is not None else None,
+        "keywords": tuple(storable(keyword) for keyword in fact.keywords),
+    }
+    return fact.model_copy(update=changed)

@@ -1,0 +1,56 @@
+"""What retrieval's memory is made of, and what it hears."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wayline.chassis import Ask, asks
+from wayline.contracts.memory import (
+    ChangeInsight,
+    ChangeMemory,
+    DeleteSubject,
+    ForgetMemories,
+    GetSubject,
+    ListInsights,
+    ListMemories,
+    ListSubjects,
+    PutSubject,
+    RecallInsights,
+    RecallMemories,
+    SaveMemories,
+    StoreInsights,
+)
+from wayline.retrieval.embedding import Embedder
+from wayline.retrieval.embedding_payments import Accounts
+from wayline.retrieval.memory.fact_table import FactTable
+from wayline.retrieval.memory.fact_vectors import FactVectors
+from wayline.retrieval.memory.handlers import MemoryHandlers
+from wayline.retrieval.memory.recall import Recaller
+from wayline.retrieval.memory.remember import Rememberer
+from wayline.retrieval.memory.subject_table import SubjectTable
+from wayline.store import Store
+
+
+def memory_asks(
+    store: Store, embedder: Embedder, payments: Accounts, *, per_tenant_max: int, slots: int
+) -> list[Ask[Any]]:
+    """Return the requests about what is remembered, bound to what answers them."""
+    facts, vectors = FactTable(store), FactVectors(embedder, payments)
+    handlers = MemoryHandlers(
+        Rememberer(facts, vectors, per_tenant_max), Recaller(facts, vectors), facts, SubjectTable(store)
+    )
+    return [
+        asks(SaveMemories, handlers.on_save, slots=slots),
+        asks(RecallMemories, handlers.on_recall, slots=slots),
+        asks(ListMemories, handlers.on_list),
+        asks(ChangeMemory, handlers.on_change),
+        asks(ForgetMemories, handlers.on_forget),
+        asks(StoreInsights, handlers.on_store, slots=slots),
+        asks(RecallInsights, handlers.on_recall_insights, slots=slots),
+        asks(ListInsights, handlers.on_list_insights),
+        asks(ChangeInsight, handlers.on_change_insight),
+        asks(GetSubject, handlers.on_get_subject),
+        asks(ListSubjects, handlers.on_list_subjects),
+        asks(PutSubject, handlers.on_put_subject),
+        asks(DeleteSubject, handlers.on_delete_subject),
+    ]
