@@ -42,6 +42,7 @@ async def test_plain_text_is_found_again(service: Service, client: Any):
         size_bytes=27,
         metadata={"shelf": 3},
         embedding_model="lexical-hash-384",
+        language="en",
         sha256=sha256(b"The tortoise wins the race.").hexdigest(),
     )
     [hit] = (await client.search("who wins?")).hits
@@ -71,6 +72,13 @@ async def test_html_is_read_without_its_menus(service: Service, client: Any):
 
     assert "honeybee dances" in hit.text
     assert "Home | About" not in hit.text
+
+
+async def test_the_language_of_a_document_is_told(service: Service, client: Any):
+    german = await client.ingest("d1", "Der Vertrag kann mit einer Frist von drei Monaten gekündigt werden.")
+    numbers = await client.ingest("d2", "17 18 19")
+
+    assert (german.language, numbers.language) == ("de", None)
 
 
 async def test_a_pdf_is_read_page_by_page(service: Service, client: Any, pdf: Callable[..., bytes]):

@@ -58,6 +58,9 @@ class Document(Frozen):
     height: int | None = None
     pages: int | None = Field(default=None, description="Of a PDF.")
     trust: Trust = Field(default="trusted", description="Whether it holds the words of strangers.")
+    language: str | None = Field(
+        default=None, description="ISO 639-1, as detected in its text; None: it cannot be told."
+    )
 
 
 class DocumentPage(Frozen):

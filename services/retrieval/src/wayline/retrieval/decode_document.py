@@ -21,6 +21,7 @@ from wayline.documents import (
     TextPage,
     Unreadable,
     is_binary,
+    language_of,
     without_nuls,
 )
 from wayline.llm.tokens import estimate_bytes
@@ -119,6 +120,8 @@ class Decoded:
     original: Original
     pages: list[TextPage]
     problem: str | None = None
+    language: str | None = None
+    """ISO 639-1; None: it cannot be told."""
 
 
 async def decode(document: IndexDocument, limits: Limits, reader: Reader) -> Decoded:
@@ -172,11 +175,12 @@ def _plain(content: str | bytes) -> ReadableDocument | None:
 def _decoded(content: str | bytes, media_type: str, found: ReadableDocument) -> Decoded:
     encoded = content if isinstance(content, bytes) else _encoded(content)
     pages = [page for page in found.pages if page.text.strip()]
+    language = language_of("\n".join(page.text for page in pages))
     if media_type == PDF:
         texts = [_encoded(page.text) for page in pages]
         tokens = sum(map(estimate_bytes, texts)) or None
         original = Original(encoded, PDF, pages=found.page_count, text_bytes=sum(map(len, texts)), text_tokens=tokens)
-        return Decoded(original, pages, None if pages else NO_TEXT)
+        return Decoded(original, pages, None if pages else NO_TEXT, language)
     if not pages:
         raise Unreadable("The document is empty: there is no text in it.")
     if media_type in _TABLES:
@@ -184,7 +188,7 @@ def _decoded(content: str | bytes, media_type: str, found: ReadableDocument) -> 
     elif media_type in _MARKDOWN:
         pages = [replace(page, markdown=True) for page in pages]
     original = Original(encoded, media_type, text_bytes=len(encoded), text_tokens=estimate_bytes(encoded))
-    return Decoded(original, pages)
+    return Decoded(original, pages, language=language)
 
 
 def header_of(table: str) -> str | None:

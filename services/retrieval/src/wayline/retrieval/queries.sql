@@ -55,7 +55,7 @@ SELECT payloads FROM documents WHERE tenant = $1 AND document_id = $2 AND status
 -- $4: why nothing can be found in it.
 UPDATE documents SET
     status = CASE WHEN $4::text IS NULL THEN 'ready' ELSE 'failed' END,
-    chunks_done = $3, chunks_total = $3, error = $4
+    chunks_done = $3, chunks_total = $3, error = $4, language = $5
 WHERE tenant = $1 AND document_id = $2;
 
 -- name: bury_document
@@ -142,7 +142,7 @@ DELETE FROM uploads WHERE tenant = $1 AND name = ANY ($2::text[]);
 
 -- name: get_document
 SELECT document_id, name, status, documents.media_type, chunks_done, chunks_total, size_bytes, error, metadata,
-    embedding_model, created_at, sha256, width, height, pages, trust
+    embedding_model, created_at, sha256, width, height, pages, trust, language
 FROM documents
 LEFT JOIN originals USING (tenant, document_id)
 WHERE tenant = $1 AND document_id = $2 AND status <> 'deleted';
@@ -184,7 +184,7 @@ SELECT sequence, deleted_sequence FROM documents WHERE tenant = $1 AND document_
 
 -- name: list_documents
 SELECT document_id, name, status, documents.media_type, chunks_done, chunks_total, size_bytes, error, metadata,
-    embedding_model, created_at, sha256, width, height, pages, trust
+    embedding_model, created_at, sha256, width, height, pages, trust, language
 FROM documents
 LEFT JOIN originals USING (tenant, document_id)
 WHERE tenant = $1 AND status <> 'deleted'

@@ -186,7 +186,9 @@ class DocumentTable:
                 await conn.execute(self._sql.note_counts, tenant, document_id, at, at + STORE_BATCH, ADDED)
             await self._forget_embeddings(conn, tenant, document_id, gone)
             await conn.execute(self._sql.put_original, tenant, document_id, *_kept(decoded.original))
-            await conn.execute(self._sql.end_document, tenant, document_id, len(rows), decoded.problem)
+            await conn.execute(
+                self._sql.end_document, tenant, document_id, len(rows), decoded.problem, decoded.language
+            )
         return True
 
     async def delete(self, tenant: str, document_id: str, *, queue: Queue) -> Deleted | None:
