@@ -30,6 +30,7 @@ from wayline.retrieval.adapters.documents import DocumentTable
 from wayline.retrieval.adapters.kept_embeddings import KeptEmbeddingTable
 from wayline.retrieval.adapters.passages import PassageTable
 from wayline.retrieval.adapters.postgres import open_store
+from wayline.retrieval.adapters.word_counts import WordCounts
 from wayline.retrieval.decode_document import Limits
 from wayline.retrieval.embed_passages import PassageEmbedder
 from wayline.retrieval.embed_texts import TextEmbedder
@@ -104,6 +105,7 @@ async def ingest(store: Store, judged: JudgedSet, settings: Settings, tenant: st
             await indexer.index(asked, sequence=sequence, first_delivery=True, stream_last=last)
 
     await asyncio.gather(*(one(at, item) for at, item in enumerate(judged.documents.values(), start=1)))
+    await WordCounts(store).add_all()
     await store.execute(tenant, "ANALYZE")
 
 

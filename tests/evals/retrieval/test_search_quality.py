@@ -11,6 +11,7 @@ from tests.bench import retrieval_quality as quality
 from wayline.retrieval import app
 from wayline.retrieval.adapters.passages import PassageTable
 from wayline.retrieval.adapters.postgres import open_store
+from wayline.retrieval.adapters.segments import SegmentBuilder
 from wayline.retrieval.embed_texts import TextEmbedder
 from wayline.retrieval.search_passages import Searcher
 from wayline.retrieval.settings import Settings
@@ -26,6 +27,10 @@ BELOW_MAX = 0.005
 """How far below it the words may be on one set."""
 EQUAL = 0.0005
 """What vectors change of the words' order by filling places that words leave."""
+RATIO_AT_A_MILLION = 0.002
+"""The share of a million passages that a search ranks one by one."""
+LOST_MAX = 0.01
+"""How much nDCG@10 may differ from that of ranking every passage with any of the words."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,11 @@ async def store(database: Database) -> AsyncIterator[Store]:
     await store.close()
 
 
+def make_searcher(store: Store, settings: Settings, keyword_candidates: int) -> Searcher:
+    texts = app.query_embedder(settings, TextEmbedder(app.make_embedder(settings), Telemetry("eval")))
+    return Searcher(PassageTable(store), texts, Telemetry("eval"), keyword_candidates, settings.leg_candidates)
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", BM25S)
 async def test_keyword_search_matches_bm25s_and_hybrid_matches_its_better_half(
@@ -54,13 +64,7 @@ async def test_keyword_search_matches_bm25s_and_hybrid_matches_its_better_half(
 ):
     judged, settings = quality.load(needed(name)), Settings()
     await quality.ingest(store, judged, settings, name)
-    searcher = Searcher(
-        PassageTable(store),
-        app.query_embedder(settings, TextEmbedder(app.make_embedder(settings), Telemetry("eval"))),
-        Telemetry("eval"),
-        settings.keyword_candidates,
-        settings.leg_candidates,
-    )
+    searcher = make_searcher(store, settings, settings.keyword_candidates)
     measured = Measured(
         **{
             mode: (await quality.measure(searcher, judged, name, mode=mode))[0]
@@ -71,3 +75,22 @@ async def test_keyword_search_matches_bm25s_and_hybrid_matches_its_better_half(
 
     assert measured.keyword >= BM25S[name] - BELOW_MAX
     assert measured.hybrid >= max(measured.keyword, measured.vector) - EQUAL
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", ["ir-cranfield", "ir-cacm"])
+async def test_keyword_quality_holds_at_the_candidate_ratio_of_a_million_passages(
+    store: Store, tell: Callable[[str], None], name: str
+):
+    judged, settings = quality.load(needed(name)), Settings()
+    await quality.ingest(store, judged, settings, name)
+    chunks = await store.fetchval(name, "SELECT sum(chunks)::float8 FROM corpora WHERE tenant = $1", name)
+    every = await quality.measure(make_searcher(store, settings, 10**9), judged, name, mode="keyword")
+    few = make_searcher(store, settings, int(chunks * RATIO_AT_A_MILLION))
+    without = await quality.measure(few, judged, name, mode="keyword")
+    await SegmentBuilder(store, chunks_min=1).build_all()
+    with_postings = await quality.measure(few, judged, name, mode="keyword")
+    tell(f"{name}: nDCG@10, R@100 and ms: every {every}, few {without}, with postings {with_postings}")
+
+    assert with_postings[0] >= every[0] - LOST_MAX
+    assert with_postings[1] >= every[1] - LOST_MAX

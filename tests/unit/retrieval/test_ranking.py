@@ -27,6 +27,8 @@ def test_a_query_of_rare_words_ranks_whatever_has_any_of_them():
         all_of=None,
         terms=("'tortoise'", "'race'"),
         weights=(rarity(3, of=100), 2 * rarity(5, of=100)),
+        words=("tortoise", "race"),
+        rare="'tortoise' | 'race'",
     )
 
 

@@ -35,6 +35,7 @@ from wayline.retrieval.adapters.passages import PassageTable
 from wayline.retrieval.adapters.payments import Payments, Reporter
 from wayline.retrieval.adapters.postgres import open_store
 from wayline.retrieval.adapters.queue import read_queue
+from wayline.retrieval.adapters.segments import SegmentBuilder
 from wayline.retrieval.adapters.uploads import UploadTable
 from wayline.retrieval.adapters.word_counts import WordCounts
 from wayline.retrieval.decode_document import Limits
@@ -108,6 +109,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         parts=[
             WordRenewal(OldWordsTable(store)),
             WordCounts(store),
+            SegmentBuilder(store),
             Reporter(payments),
             _embedding_sweep(store, settings),
         ],

@@ -285,6 +285,106 @@ FROM words_of($5, $6, $7) AS words;
 -- name: drop_unused_terms
 DELETE FROM terms WHERE tenant = $1 AND term = ANY ($2::text[]) AND chunks <= 0;
 
+-- name: tenants_to_segment
+SELECT tenant FROM documents
+WHERE segment_sequence IS DISTINCT FROM sequence AND status IN ('ready', 'failed')
+GROUP BY tenant
+HAVING sum(chunks_total) >= $1
+ORDER BY tenant;
+
+-- name: lock_segments
+SELECT pg_try_advisory_xact_lock(hashtext('retrieval.segments'), hashtext($1));
+
+-- name: documents_to_segment
+-- About $2 passages of documents that are in no segment as they are now.
+SELECT document_id, sequence, chunks
+FROM (
+    SELECT document_id, sequence, chunks_total AS chunks,
+        sum(chunks_total) OVER (ORDER BY document_id) - chunks_total AS before
+    FROM documents
+    WHERE tenant = $1 AND segment_sequence IS DISTINCT FROM sequence AND status IN ('ready', 'failed') AND chunks_total > 0
+) AS fresh
+WHERE before < $2;
+
+-- name: live_segments
+SELECT segment, segments.chunks,
+    coalesce(sum(chunks_total) FILTER (WHERE segment_sequence = sequence), 0) AS live
+FROM segments
+LEFT JOIN documents USING (tenant, segment)
+WHERE tenant = $1
+GROUP BY segment, segments.chunks
+ORDER BY live, segment;
+
+-- name: documents_of_segments
+SELECT document_id, sequence, coalesce(chunks_total, 0) AS chunks
+FROM documents
+WHERE tenant = $1 AND segment = ANY ($2::bigint[]) AND segment_sequence = sequence;
+
+-- name: use_build_settings
+SELECT set_config('work_mem', '64MB', true), set_config('plan_cache_mode', 'force_custom_plan', true);
+
+-- name: average_words
+SELECT sum(words)::float8 / nullif(sum(chunks), 0) FROM corpora WHERE tenant = $1;
+
+-- name: add_segment
+INSERT INTO segments (tenant, chunks) VALUES ($1, $2) RETURNING segment;
+
+-- name: add_postings
+-- Words that one passage of a segment has alone are left out: the index of words finds what is rare.
+WITH passage AS MATERIALIZED (
+    SELECT row_number() OVER (ORDER BY document_id, position)::integer - 1 AS slot, chunk_id, document_id, words,
+        $4::float8 * (1 - $5::float8 + $5 * words_count / $6::float8) AS norm
+    FROM chunks
+    WHERE tenant = $1 AND document_id = ANY ($3::text[])
+),
+named AS (
+    INSERT INTO segment_chunks (tenant, segment, slot, chunk_id, document_id)
+    SELECT $1, $2, slot, chunk_id, document_id FROM passage
+)
+INSERT INTO postings (tenant, segment, term, postings)
+SELECT $1, $2, lexeme, string_agg(int4send(slot * 256 + greatest(1, round($7::float8 * times / (times + norm)))::integer), '')
+FROM passage
+CROSS JOIN LATERAL (
+    SELECT lexeme, coalesce(cardinality(positions), 1) AS times FROM unnest(words)
+) AS word
+WHERE lexeme NOT LIKE '~%'
+GROUP BY lexeme
+HAVING count(*) > 1;
+
+-- name: put_in_segment
+-- One that was replaced meanwhile stays outside.
+UPDATE documents SET segment = $2, segment_sequence = taken.sequence
+FROM unnest($3::text[], $4::bigint[]) AS taken (document_id, sequence)
+WHERE tenant = $1 AND documents.document_id = taken.document_id AND documents.sequence = taken.sequence;
+
+-- name: drop_postings
+DELETE FROM postings WHERE tenant = $1 AND segment = ANY ($2::bigint[]);
+
+-- name: drop_segment_chunks
+DELETE FROM segment_chunks WHERE tenant = $1 AND segment = ANY ($2::bigint[]);
+
+-- name: drop_segments
+DELETE FROM segments WHERE tenant = $1 AND segment = ANY ($2::bigint[]);
+
+-- name: segments
+SELECT segment FROM segments WHERE tenant = $1;
+
+-- name: posting_lists
+SELECT segment, term, postings FROM postings
+WHERE tenant = $1 AND segment = ANY ($2::bigint[]) AND term = ANY ($3::text[]);
+
+-- name: chunks_at
+SELECT chunk_id FROM segment_chunks
+JOIN unnest($2::bigint[], $3::integer[]) WITH ORDINALITY AS place (segment, slot, at) USING (segment, slot)
+WHERE tenant = $1
+ORDER BY at;
+
+-- name: documents_in_no_segment
+-- Also those that are being indexed: what they held before is searched until then.
+SELECT document_id FROM documents
+WHERE tenant = $1 AND segment_sequence IS DISTINCT FROM sequence AND status <> 'deleted'
+LIMIT $2;
+
 -- name: use_search_settings
 -- Fewer candidates lose neighbours; with a filter the index must go on until it has enough. A plan made for other
 -- parameters would leave out the index that these need.
@@ -394,7 +494,7 @@ noted AS (
 SELECT position FROM batch ORDER BY position;
 
 -- name: end_old_words
-UPDATE documents SET words_version = 4 WHERE tenant = $1 AND document_id = $2;
+UPDATE documents SET words_version = 4, segment_sequence = NULL WHERE tenant = $1 AND document_id = $2;
 
 -- name: search
 -- Both legs and their fusion. `@>` alone would let an object match one that only holds it. A leg that the mode leaves out is a constant false condition and costs nothing.
@@ -403,7 +503,8 @@ UPDATE documents SET words_version = 4 WHERE tenant = $1 AND document_id = $2;
 --  $9 k1             $10 b                     $11 average words      $12 use vectors
 -- $13 query vector   $14 embedding model       $15 weight of words    $16 weight of vectors
 -- $17 RRF k, or null where one leg's own score counts                 $18 least score     $19 top k
--- $20 least cosine
+-- $20 least cosine      $21 passages that postings chose, or null     $22 documents in no segment, or null
+-- $23 what must match in these
 -- {dimensions}: of the vectors, because the index is one for each number of them.
 WITH term AS MATERIALIZED (
     SELECT quoted::tsquery AS word, weight, quoted FROM unnest($7::text[], $8::float8[]) AS given (quoted, weight)
@@ -418,7 +519,11 @@ by_words AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT sum(weight * ($9 + 1) * (1 - norm / (norm + occurrences(words, word)))) AS score FROM term
     ) AS bm25
-    WHERE $5::boolean AND tenant = $1 AND words @@ ($6::text)::tsquery
+    WHERE $5::boolean AND tenant = $1 AND (
+            ($6::text IS NOT NULL AND words @@ ($6::text)::tsquery)
+            OR ($21::text[] IS NOT NULL AND chunk_id = ANY ($21))
+            OR ($22::text[] IS NOT NULL AND document_id = ANY ($22) AND words @@ ($23::text)::tsquery)
+        )
         AND ($2::text[] IS NULL OR document_id = ANY ($2))
         AND ($3::jsonb IS NULL OR metadata @> $3 AND NOT EXISTS (
             SELECT FROM jsonb_each($3) AS pair WHERE metadata -> pair.key IS DISTINCT FROM pair.value

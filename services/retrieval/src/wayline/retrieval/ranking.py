@@ -48,6 +48,12 @@ class Words:
     all_of: str | None
     terms: tuple[str, ...]
     weights: tuple[float, ...]
+    words: tuple[str, ...] = ()
+    """The terms as the index has them, not quoted."""
+    rare: str | None = None
+    """Of any_of what is rare; None: even the rarest word is common."""
+    complete: bool = True
+    """Whether every passage with any of the words is a candidate."""
 
 
 def choose_words(found: Sequence[Term], *, chunks: int, candidates: int) -> Words | None:
@@ -67,12 +73,16 @@ def choose_words(found: Sequence[Term], *, chunks: int, candidates: int) -> Word
             break
         choosing.append(term)
         matched += term.chunks
-    crowded = known[0].chunks > candidates and len(known) > 1
+    crowded = known[0].chunks > candidates
+    any_of = " | ".join(quoted(term.word) for term in choosing)
     return Words(
-        any_of=" | ".join(quoted(term.word) for term in choosing),
-        all_of=" & ".join(quoted(term.word) for term in known) if crowded else None,
+        any_of=any_of,
+        all_of=" & ".join(quoted(term.word) for term in known) if crowded and len(known) > 1 else None,
         terms=tuple(quoted(term.word) for term in known),
         weights=tuple(weight(term, chunks=chunks) for term in known),
+        words=tuple(term.word for term in known),
+        rare=None if crowded else any_of,
+        complete=len(choosing) == len(known) and not crowded,
     )
 
 

@@ -13,7 +13,7 @@ from wayline.retrieval.embed_texts import Embedded, TextEmbedder
 from wayline.retrieval.embedding import Embedder
 from wayline.retrieval.embedding_payments import Account
 from wayline.retrieval.ranking import Term, Words, choose_share, choose_words, coverage
-from wayline.retrieval.search_plan import Corpus, Passages, Search, VectorLeg, WordsLeg
+from wayline.retrieval.search_plan import Chosen, Corpus, Passages, Search, VectorLeg, WordsLeg
 from wayline.store import Record
 from wayline.telemetry import Telemetry, metrics, names
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from wayline.retrieval.embedding import Vectors
 
 DATA_SOURCE = "knowledge"
+CHOSEN_FACTOR = 3
+"""Passages that postings choose for each that is ranked: their weights are rounded."""
 EMBEDDED_MAX_CHARS = 10_000
 """Of a query's beginning: an embedder reads no more of it, and a paid one would be paid for it."""
 NOTHING_STORED = "Nothing has been ingested yet."
@@ -157,12 +159,19 @@ class Searcher:
         average: float,
         words_weight: float,
     ) -> list[Record]:
-        """Run the first plan that fills top_k: all words where even the rarest is common, then any."""
+        """Rank what the words choose: all that has any of them where they are rare, else what postings choose of them.
+
+        Of a tenant without postings passages with all words come first where even the rarest is common, then any.
+        """
         rows: list[Record] = []
-        for match in _matches(words):
+        candidates = max(asked.top_k, self.leg_candidates)
+        chosen = None
+        if words is not None and not words.complete:
+            chosen = await search.choose(words, count=candidates * CHOSEN_FACTOR)
+        for match in _matches(words, chosen):
             leg = None
-            if words is not None and match is not None:
-                leg = WordsLeg(match, words.terms, words.weights, average, words_weight)
+            if words is not None and (match is not None or chosen is not None):
+                leg = WordsLeg(match, words.terms, words.weights, average, words_weight, chosen)
             if leg is None and vector is None:
                 break
             with self.telemetry.calling("SELECT retrieval.chunks", SQL_SPAN):
@@ -170,7 +179,7 @@ class Searcher:
                     leg,
                     vector,
                     where=asked.filter.model_copy(update={"metadata": storable_json(asked.filter.metadata)}),
-                    candidates=max(asked.top_k, self.leg_candidates),
+                    candidates=candidates,
                     top_k=asked.top_k,
                     min_score=asked.min_score,
                 )
@@ -179,9 +188,11 @@ class Searcher:
         return rows
 
 
-def _matches(words: Words | None) -> list[str | None]:
+def _matches(words: Words | None, chosen: Chosen | None) -> list[str | None]:
     if words is None:
         return [None]
+    if chosen is not None:
+        return [words.rare]
     return [words.any_of] if words.all_of is None else [words.all_of, words.any_of]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from wayline.contracts.knowledge import Filter
-from wayline.retrieval.ranking import Term
+from wayline.retrieval.ranking import Term, Words
 from wayline.store import Record
 
 if TYPE_CHECKING:
@@ -29,11 +29,23 @@ class Corpus:
 class WordsLeg:
     """Rank what matches by BM25."""
 
-    match: str
+    match: str | None
+    """None: what postings chose is all that is ranked."""
     terms: Sequence[str]
     weights: Sequence[float]
     average_words: float
     weight: float
+    chosen: Chosen | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Passages that postings chose, and where else a word of the query may be."""
+
+    chunk_ids: Sequence[str]
+    fresh: Sequence[str]
+    """Documents in no segment yet."""
+    fresh_match: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +64,8 @@ class Search(Protocol):
     async def corpora(self) -> list[Corpus]: ...
 
     async def terms(self, query: str) -> list[Term]: ...
+
+    async def choose(self, words: Words, *, count: int) -> Chosen | None: ...
 
     async def best(
         self,

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 from wayline.contracts.knowledge import Filter
-from wayline.retrieval.ranking import K1, RRF_K, B, Term, quoted
-from wayline.retrieval.search_plan import Corpus, VectorLeg, WordsLeg
+from wayline.retrieval.postings import PostingList, best_places
+from wayline.retrieval.ranking import K1, RRF_K, B, Term, Words, quoted
+from wayline.retrieval.search_plan import Chosen, Corpus, VectorLeg, WordsLeg
 from wayline.store import Connection, Record, Store
 
+POSTED_TERMS_MAX = 64
+"""Words of a query whose postings are read."""
+FRESH_MAX = 5_000
+"""Documents in no segment whose passages are ranked one by one."""
 TENANT_SIGN = "~"
 """What the index writes in front of the tenant among a passage's words."""
 
@@ -50,6 +56,26 @@ class PassageSearch:
         rows = await self._conn.fetch(self._sql.query_terms, self._tenant, query)
         return [Term(row["term"], chunks=row["chunks"], times=row["times"]) for row in rows]
 
+    async def choose(self, words: Words, *, count: int) -> Chosen | None:
+        """Return the passages in which the words weigh most by the tenant's postings; None: there are no segments."""
+        segments = [row["segment"] for row in await self._conn.fetch(self._sql.segments, self._tenant)]
+        if not segments:
+            return None
+        weights = dict(zip(words.words, words.weights, strict=True))
+        heaviest = sorted(weights, key=lambda word: (-weights[word], word))[:POSTED_TERMS_MAX]
+        rows = await self._conn.fetch(self._sql.posting_lists, self._tenant, segments, heaviest)
+        lists = [PostingList(row["segment"], row["term"], row["postings"]) for row in rows]
+        places = await asyncio.to_thread(best_places, lists, weights=weights, count=count)
+        chosen = await self._conn.fetch(
+            self._sql.chunks_at, self._tenant, [place.segment for place in places], [place.slot for place in places]
+        )
+        fresh = await self._conn.fetch(self._sql.documents_in_no_segment, self._tenant, FRESH_MAX)
+        return Chosen(
+            [row["chunk_id"] for row in chosen],
+            [row["document_id"] for row in fresh],
+            " | ".join(quoted(word) for word in heaviest),
+        )
+
     async def best(
         self,
         words: WordsLeg | None,
@@ -74,11 +100,30 @@ class PassageSearch:
             *(vector is not None, vector.vector if vector else None, vector.embedding_model if vector else ""),
             *(words.weight if words else 0.0, vector.weight if vector else 0.0),
             *(float(RRF_K) if words and vector else None, min_score, top_k, vector.similarity_min if vector else -1.0),
+            *self._chosen_arguments(words.chosen if words else None),
         )
 
     def _words_arguments(self, words: WordsLeg | None) -> tuple[Any, ...]:
         if words is None:
             return (False, "", [], [], K1, B, 1.0)
-        # The index then knows by itself whose passages they are, and reads no others.
-        match = words.match if self._old_words else f"{quoted(TENANT_SIGN + self._tenant)} & ({words.match})"
-        return (True, match, list(words.terms), list(words.weights), K1, B, max(1.0, words.average_words))
+        return (
+            True,
+            self._of_tenant(words.match),
+            list(words.terms),
+            list(words.weights),
+            K1,
+            B,
+            max(1.0, words.average_words),
+        )
+
+    def _chosen_arguments(self, chosen: Chosen | None) -> tuple[Any, ...]:
+        if chosen is None:
+            return (None, None, None)
+        fresh = list(chosen.fresh) or None
+        return (list(chosen.chunk_ids), fresh, self._of_tenant(chosen.fresh_match))
+
+    def _of_tenant(self, match: str | None) -> str | None:
+        """Ask for the tenant too: the index then knows by itself whose passages they are, and reads no others."""
+        if match is None or self._old_words:
+            return match
+        return f"{quoted(TENANT_SIGN + self._tenant)} & ({match})"
