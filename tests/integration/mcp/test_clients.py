@@ -14,7 +14,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from wayline.contracts.schedules import PutSchedule, Schedule, ScheduleConfig
 from wayline.gateway.adapters.keys import create_key
-from wayline.testkit import Platform
+from wayline.testkit import Platform, until
 
 from .conftest import Door, open_door
 
@@ -154,9 +154,9 @@ async def test_a_key_of_one_user_acts_for_nobody_else(platform: Platform):
         await door.platform.bus.ask(PutSchedule(tenant="default", name="everybodys", config=EVERYBODYS), Schedule)
         ran_own = await http.post("/v1/schedules/morning/run")
         ran_other = await http.post("/v1/schedules/everybodys/run")
-        await door.platform.submit("nobodys", "hello")
-        await door.platform.wait_for("nobodys")
-        fork = await http.post("/v1/jobs/nobodys/fork", json={"after": 2, "input": "hello again"})
+        own_id = own.json()["job_id"]
+        await door.platform.wait_for(own_id)
+        fork = await http.post(f"/v1/jobs/{own_id}/fork", json={"after": 2, "input": "hello again"})
     async with door.client(key) as client:
         ran = await client.call_tool("run_agent", job)
         with pytest.raises(MCPError, match="acts for user 'alice'"):
@@ -170,3 +170,43 @@ async def test_a_key_of_one_user_acts_for_nobody_else(platform: Platform):
     for job_id in (own.json()["job_id"], fork.json()["job_id"], ran.structured_content["job_id"]):  # pyright: ignore
         submitted = (await platform.job(job_id)).life.submitted
         assert submitted is not None and submitted.user_id == "alice"
+
+
+async def test_a_key_of_one_user_reads_nobody_elses_jobs(platform: Platform):
+    door = await open_door(platform, "executor", "tracing")
+    headers = {"Authorization": f"Bearer {await users_key(door, 'alice')}"}
+    everybody = {"Authorization": f"Bearer {await door.key('read', 'write')}"}
+    bobs = {"agent": "assistant", "input": "hello", "job_id": "bobs", "user_id": "bob", "session_id": "bobs-talk"}
+    paths = ["", "/events?after=0", "/trace", "/steps", "/export"]
+
+    async with httpx2.AsyncClient(base_url=door.url.removesuffix("/mcp"), headers=everybody) as http:
+        assert (await http.post("/v1/jobs", json=bobs, params={"wait": 60})).status_code == 200
+        seen = [(await http.get(f"/v1/jobs/bobs{path}")).status_code for path in paths]
+        trace_id = (await http.get("/v1/jobs/bobs/trace")).json()["trace_id"]
+    async with httpx2.AsyncClient(base_url=door.url.removesuffix("/mcp"), headers=headers) as http:
+        own = (await http.post("/v1/jobs", json={"agent": "assistant", "input": "hello"}, params={"wait": 60})).json()
+        hidden = [(await http.get(f"/v1/jobs/bobs{path}")).status_code for path in paths]
+        hidden += [(await http.get(path)).status_code for path in (f"/v1/traces/{trace_id}", "/v1/sessions/bobs-talk")]
+        changed = [
+            (await http.post("/v1/jobs/bobs/cancel")).status_code,
+            (await http.post("/v1/jobs/bobs/fork", json={"after": 2, "input": "hello again"})).status_code,
+        ]
+        joined = await http.post("/v1/jobs", json={"agent": "assistant", "input": "hi", "session_id": "bobs-talk"})
+        forgot = await http.delete("/v1/sessions/bobs-talk")
+        named = (await http.get("/v1/jobs", params={"user_id": "bob"}), await http.get("/v1/costs"))
+        listed = await until(lambda: _listed(http), why="the list has the user's own job")
+        sessions = (await http.get("/v1/sessions")).json()
+    async with door.client(headers["Authorization"].removeprefix("Bearer ")) as client:
+        with pytest.raises(MCPError):
+            await client.read_resource("job://bobs/result")
+        waited = await client.call_tool("wait_for_job", {"job_id": "bobs"})
+
+    assert seen == [200] * len(paths)
+    assert (set(hidden), changed) == ({404}, [404, 404])
+    assert [one.status_code for one in (joined, forgot, *named)] == [403] * 4
+    assert [job["job_id"] for job in listed] == [own["job_id"]]
+    assert sessions["sessions"] == [] and waited.is_error
+
+
+async def _listed(http: httpx2.AsyncClient) -> list[Any]:
+    return (await http.get("/v1/jobs")).json()["jobs"]

@@ -13,8 +13,9 @@ from wayline.contracts.jobs import TERMINAL, DecideApproval, JobView
 from wayline.contracts.traces import JobPage, ListJobs
 from wayline.gateway.errors import ArgumentsRefused, DecidedOtherwise, JobEnded, NotAsked
 from wayline.gateway.handlers.shared.dependencies import Approver, Gateway, GatewayDependency, Reader
+from wayline.gateway.handlers.shared.own_jobs import OwnJobPath, is_own
 from wayline.gateway.openapi import fails
-from wayline.gateway.parameters import Cursor, JobPath
+from wayline.gateway.parameters import Cursor
 from wayline.gateway.shapes.approvals import ApprovalBody, Wait, WaitPage
 from wayline.gateway.shapes.body import ONE_LINE
 from wayline.gateway.shapes.jobs import Signalled, links
@@ -35,7 +36,7 @@ async def list_approvals(
     """Page through everything that waits for a person's decision: approvals, and tool calls of unknown outcome."""
     asked = ListJobs(tenant=caller.tenant, limit=limit, cursor=cursor, waiting_for=("approval", "needs_decision"))
     page = await gateway.bus.ask(asked, JobPage)
-    waits = tuple(wait for job in page.jobs for wait in _waits(job))
+    waits = tuple(wait for job in page.jobs if is_own(caller, job.user_id) for wait in _waits(job))
     return WaitPage(approvals=waits, next_cursor=page.next_cursor)
 
 
@@ -76,7 +77,7 @@ def _waits(job: JobView) -> list[Wait]:
 
 @router.post("/jobs/{job_id}/approvals/{approval_id}", status_code=202, responses=fails(404, 409, 413, 422, 429))
 async def decide_approval(
-    job_id: JobPath,
+    job_id: OwnJobPath,
     approval_id: Annotated[str, Path(min_length=1, max_length=200, pattern=ONE_LINE)],
     body: ApprovalBody,
     gateway: GatewayDependency,

@@ -10,9 +10,9 @@ from fastapi.sse import EventSourceResponse
 
 from wayline.gateway.event_streams import UNBUFFERED, as_list
 from wayline.gateway.handlers.shared.dependencies import GatewayDependency, Reader
+from wayline.gateway.handlers.shared.own_jobs import OwnJobPath
 from wayline.gateway.handlers.shared.read_job import find_log
 from wayline.gateway.openapi import EVENT, STREAMED, fails
-from wayline.gateway.parameters import JobPath
 from wayline.gateway.queue_news import while_queued
 from wayline.gateway.reasoning import ReasoningView
 from wayline.gateway.strict_json import StrictRoute
@@ -40,7 +40,7 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
 @router.get("/{job_id}/events", response_class=Response, responses={**_ANSWERS, **fails(404)})
 async def get_events(
     *,
-    job_id: JobPath,
+    job_id: OwnJobPath,
     request: Request,
     gateway: GatewayDependency,
     caller: Reader,

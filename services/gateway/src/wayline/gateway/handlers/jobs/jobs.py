@@ -25,11 +25,12 @@ from wayline.gateway.handlers.shared.dependencies import (
     Writer,
     acting_as,
 )
+from wayline.gateway.handlers.shared.own_jobs import OwnJobPath, require_own_session
 from wayline.gateway.handlers.shared.read_job import find_log, has_ended, read_job, wait_for_end
 from wayline.gateway.handlers.shared.submit_job import submit
 from wayline.gateway.keys import Caller
 from wayline.gateway.openapi import fails
-from wayline.gateway.parameters import Cursor, JobPath, Wait
+from wayline.gateway.parameters import Cursor, Wait
 from wayline.gateway.shapes.body import ONE_LINE
 from wayline.gateway.shapes.jobs import (
     Accepted,
@@ -81,6 +82,7 @@ async def submit_job(
     """
     given = {name: getattr(body, name) for name in SubmitBody.model_fields}
     job = SubmitJob(**{**given, "user_id": acting_as(caller, body.user_id)}, tenant=caller.tenant)
+    await require_own_session(gateway, caller, job.session_id)
     if body.options.dry_run:
         return _answer(200, await gateway.bus.ask(PlanJob(tenant=caller.tenant, job=job), Planned))
     if wait:
@@ -160,21 +162,21 @@ async def list_jobs(
         fingerprint=fingerprint,
         schedule=schedule,
         session_id=session_id,
-        user_id=user_id,
+        user_id=acting_as(caller, user_id),
     )
     page = await gateway.bus.ask(asked, JobPage)
     return page.model_copy(update={"jobs": tuple(linked(job) for job in page.jobs)})
 
 
 @router.get("/{job_id}", responses=fails(404))
-async def get_job(job_id: JobPath, gateway: GatewayDependency, caller: Reader) -> JobView:
+async def get_job(job_id: OwnJobPath, gateway: GatewayDependency, caller: Reader) -> JobView:
     """Return where a job is: status, route, steps, usage, cost, and the answer once there is one."""
     return await read_job(gateway, caller.tenant, job_id)
 
 
 @router.post("/{job_id}/cancel", status_code=202, responses=fails(404, 409, 429))
 async def cancel_job(
-    job_id: JobPath, gateway: GatewayDependency, caller: Writer, body: CancelBody | None = None
+    job_id: OwnJobPath, gateway: GatewayDependency, caller: Writer, body: CancelBody | None = None
 ) -> Signalled:
     """Ask a job to stop. 202: the request is stored; the event `job.cancelled` follows when the job has stopped."""
     head = await find_log(gateway, caller.tenant, job_id)
@@ -186,7 +188,7 @@ async def cancel_job(
 
 @router.post("/{job_id}/answers/{decision_id}", status_code=202, responses=fails(404, 409, 413, 429))
 async def answer_decision(
-    job_id: JobPath,
+    job_id: OwnJobPath,
     decision_id: Annotated[str, Path(min_length=1, max_length=200, pattern=ONE_LINE)],
     body: AnswerBody,
     gateway: GatewayDependency,
@@ -209,7 +211,7 @@ async def answer_decision(
 
 
 @router.post("/{job_id}/budget", status_code=202, responses=fails(403, 404, 409, 429))
-async def change_budget(job_id: JobPath, body: BudgetBody, gateway: GatewayDependency, caller: Writer) -> Signalled:
+async def change_budget(job_id: OwnJobPath, body: BudgetBody, gateway: GatewayDependency, caller: Writer) -> Signalled:
     """Change what a job may spend; one that is parked at its cap goes on, with the event `budget.raised`.
 
     More than its agent and the budgets for each job allow needs the scope `admin`.

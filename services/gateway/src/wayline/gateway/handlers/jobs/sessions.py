@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, Field
 
 from wayline.contracts.base import Usd
+from wayline.contracts.errors import NotFound
 from wayline.contracts.jobs import JobView
 from wayline.contracts.sessions import (
     TURNS_PAGE_MAX,
@@ -23,7 +24,8 @@ from wayline.contracts.sessions import (
 from wayline.contracts.traces import CostTable, GetSessionCosts, JobPage, ListJobs
 from wayline.contracts.working_context import WorkingContext
 from wayline.gateway.handlers.shared.deleting import was_there
-from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader, Writer
+from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader, Writer, acting_as
+from wayline.gateway.handlers.shared.own_jobs import is_own, require_own_session
 from wayline.gateway.handlers.shared.read_job import read_job
 from wayline.gateway.openapi import fails
 from wayline.gateway.paging import Paged
@@ -76,7 +78,9 @@ async def list_sessions(
     user_id: Annotated[str | None, Query(max_length=128, pattern=ONE_LINE)] = None,
 ) -> SessionPage:
     """Page through the sessions, the last used first."""
-    asked = ListSessions(tenant=caller.tenant, limit=limit, cursor=cursor, agent=agent, user_id=user_id)
+    asked = ListSessions(
+        tenant=caller.tenant, limit=limit, cursor=cursor, agent=agent, user_id=acting_as(caller, user_id)
+    )
     return await gateway.bus.ask(asked, SessionPage)
 
 
@@ -94,6 +98,8 @@ async def get_session(
     """Return a session and its turns, newest first: each job with its status, its cost and what its caches saved."""
     asked = GetSession(tenant=caller.tenant, session_id=session_id, limit=limit, before=int(cursor) if cursor else None)
     found = await gateway.bus.ask(asked, SessionTurns)
+    if not is_own(caller, found.user_id):
+        raise NotFound("session", session_id)
     jobs = await _jobs(gateway, caller.tenant, [turn.job_id for turn in found.page])
     page = tuple(TurnView(number=turn.number, after=turn.after, job=jobs[turn.job_id]) for turn in found.page)
     shown: dict[str, Any] = {
@@ -151,6 +157,7 @@ async def delete_session(session_id: SessionPath, gateway: GatewayDependency, ca
 
     409 while a job of it has not ended.
     """
+    await require_own_session(gateway, caller, session_id)
     return was_there(
         await gateway.bus.ask(DeleteSession(tenant=caller.tenant, session_id=session_id), SessionDeleted),
         "session",

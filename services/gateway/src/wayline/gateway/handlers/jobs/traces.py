@@ -11,8 +11,8 @@ from pydantic import AfterValidator
 from wayline.contracts.budgets import TimeZone
 from wayline.contracts.traces import CostGroup, CostTable, GetCosts, GetSteps, GetTrace, StepList, Trace
 from wayline.gateway.handlers.shared.dependencies import GatewayDependency, Reader
+from wayline.gateway.handlers.shared.own_jobs import OwnJobPath, require_all_users, require_own_job
 from wayline.gateway.openapi import fails
-from wayline.gateway.parameters import JobPath
 from wayline.gateway.strict_json import StrictRoute
 
 router = APIRouter(prefix="/v1", tags=["traces"], route_class=StrictRoute)
@@ -30,13 +30,13 @@ def _known(group_by: str) -> str:
 
 
 @router.get("/jobs/{job_id}/trace", responses=fails(404))
-async def get_job_trace(job_id: JobPath, gateway: GatewayDependency, caller: Reader) -> Trace:
+async def get_job_trace(job_id: OwnJobPath, gateway: GatewayDependency, caller: Reader) -> Trace:
     """Return the tree of everything a job did, with latency, tokens and cost of each span and in total."""
     return await gateway.bus.ask(GetTrace(tenant=caller.tenant, job_id=job_id), Trace)
 
 
 @router.get("/jobs/{job_id}/steps", responses=fails(404))
-async def get_job_steps(job_id: JobPath, gateway: GatewayDependency, caller: Reader) -> StepList:
+async def get_job_steps(job_id: OwnJobPath, gateway: GatewayDependency, caller: Reader) -> StepList:
     """Return a job's steps: what it thought, which tool it used, and what came of it."""
     return await gateway.bus.ask(GetSteps(tenant=caller.tenant, job_id=job_id), StepList)
 
@@ -46,7 +46,12 @@ async def get_trace(
     trace_id: Annotated[str, Path(pattern=r"^[0-9a-f]{32}$")], gateway: GatewayDependency, caller: Reader
 ) -> Trace:
     """Return a trace by its own id."""
-    return await gateway.bus.ask(GetTrace(tenant=caller.tenant, trace_id=trace_id), Trace)
+    trace = await gateway.bus.ask(GetTrace(tenant=caller.tenant, trace_id=trace_id), Trace)
+    if trace.job_id is None:
+        require_all_users(caller, "a trace without a job may be")
+    else:
+        await require_own_job(gateway, caller, trace.job_id)
+    return trace
 
 
 @router.get("/costs", responses=fails())
@@ -66,6 +71,7 @@ async def get_costs(
     tz: Annotated[TimeZone, Query(description="Whose days are meant: an IANA name.")] = "UTC",
 ) -> CostTable:
     """Return what was spent, grouped: dollars, tokens, what prompt caches saved, and which costs are unknown."""
+    require_all_users(caller, "costs are")
     if since is not None and since.tzinfo is None:
         since = since.replace(tzinfo=UTC)
     groups: Any = tuple(dict.fromkeys(group_by.split(",")))

@@ -23,6 +23,7 @@ from wayline.contracts.events import Event
 from wayline.gateway.handlers.mcp.offers import Listing, Offers
 from wayline.gateway.handlers.mcp.resources import Resources, job_of
 from wayline.gateway.handlers.shared.dependencies import Gateway
+from wayline.gateway.handlers.shared.own_jobs import require_own_job
 from wayline.gateway.handlers.shared.read_job import find_log
 from wayline.gateway.keys import Caller
 from wayline.journal import follow
@@ -61,7 +62,7 @@ class Changes:
 
     def __init__(self, gateway: Gateway, lists: ClientLists, caller: Caller, wanted: SubscriptionFilter) -> None:
         self._gateway = gateway
-        self._tenant = caller.tenant
+        self._caller = caller
         self._lists = lists.wanted(caller, wanted)
         self._seen: dict[ServerEvent, Any] = {}
         self._watched: dict[str, asyncio.Task[None]] = {}
@@ -86,7 +87,7 @@ class Changes:
         elif uri not in self._watched:
             if len(self._watched) >= WATCHED_MAX:
                 raise Reject(f"a stream tells of at most {WATCHED_MAX} resources: unsubscribe from one first")
-            feed = await updates(self._gateway, self._tenant, uri)
+            feed = await updates(self._gateway, self._caller, uri)
             self._watched[uri] = asyncio.create_task(self._follow(uri, feed), name=f"watch {uri}")
         return len(self._watched)
 
@@ -142,13 +143,14 @@ class Changes:
         self._changed.set()
 
 
-async def updates(gateway: Gateway, tenant: str, uri: str) -> AsyncGenerator[None]:
+async def updates(gateway: Gateway, caller: Caller, uri: str) -> AsyncGenerator[None]:
     """Return what yields at each change of a resource. Raises Reject for one that there is not, or never changes."""
     job_id = job_of(uri)
     if job_id is None:
         raise Reject(f"{uri[:300]!r} is no resource that changes: those are job://…/result and job://…/trace")
-    head = await find_log(gateway, tenant, job_id)
-    return _new_events(gateway, tenant, job_id, head.seq if head is not None else 0)
+    await require_own_job(gateway, caller, job_id)
+    head = await find_log(gateway, caller.tenant, job_id)
+    return _new_events(gateway, caller.tenant, job_id, head.seq if head is not None else 0)
 
 
 async def _new_events(gateway: Gateway, tenant: str, job_id: str, after: int) -> AsyncGenerator[None]:

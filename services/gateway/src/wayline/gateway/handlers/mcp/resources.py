@@ -22,6 +22,7 @@ from wayline.contracts.knowledge import DocumentPage, DocumentStatus, DocumentTe
 from wayline.contracts.traces import GetTrace, Trace
 from wayline.gateway.handlers.mcp.requests import McpRequest
 from wayline.gateway.handlers.shared.dependencies import Gateway
+from wayline.gateway.handlers.shared.own_jobs import require_own_job
 from wayline.gateway.handlers.shared.read_job import read_job
 
 JSON: Final = "application/json"
@@ -86,6 +87,7 @@ class Resources:
                 text = await self._document(request.caller.tenant, unquote(found["id"]))
                 return _read(uri, text, TEXT)
             if found := _JOB.fullmatch(uri):
+                await require_own_job(self._gateway, request.caller, found["id"])
                 return _read(uri, await self._job(request.caller.tenant, found["id"], found["part"]), JSON)
         except (NotFound, Refused) as error:
             if error.status != NotFound.status:

@@ -21,6 +21,7 @@ from wayline.contracts.progress import Progress
 from wayline.gateway.handlers.mcp.cancel_request import cancel_job
 from wayline.gateway.handlers.mcp.requests import McpRequest
 from wayline.gateway.handlers.shared.dependencies import Gateway
+from wayline.gateway.handlers.shared.own_jobs import require_own_job, require_own_session
 from wayline.gateway.handlers.shared.read_job import find_log, has_ended, read_job
 from wayline.gateway.handlers.shared.submit_job import submit
 from wayline.gateway.shapes.body import ONE_LINE, Label
@@ -86,6 +87,7 @@ class AgentRuns:
         try:
             if tool == WAIT_FOR_JOB:
                 wanted = WaitForJob.model_validate(arguments).job_id
+                await require_own_job(self._gateway, request.caller, wanted)
                 await find_log(self._gateway, request.caller.tenant, wanted)
                 return outcome_of(await self._job_after_wait(request, wanted))
             return await self._run(request, RunAgent.model_validate(arguments))
@@ -97,6 +99,7 @@ class AgentRuns:
         request.require("write", to="run agents")
         gateway, tenant = self._gateway, request.caller.tenant
         gateway.streams.require_room(request.caller)
+        await require_own_session(gateway, request.caller, asked.session_id)
         job = SubmitJob(
             tenant=tenant,
             job_id=request.ids.job_id,

@@ -13,10 +13,11 @@ from wayline.contracts.errors import Conflict
 from wayline.contracts.jobs import Fork, JobView, SubmitJob
 from wayline.gateway.handlers.jobs.jobs import IdempotencyKey, current
 from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader, Writer, acting_as
+from wayline.gateway.handlers.shared.own_jobs import OwnJobPath
 from wayline.gateway.handlers.shared.read_job import find_log
 from wayline.gateway.handlers.shared.submit_job import submit
 from wayline.gateway.openapi import fails
-from wayline.gateway.parameters import JobPath, Wait
+from wayline.gateway.parameters import Wait
 from wayline.gateway.shapes.jobs import Accepted
 from wayline.gateway.shapes.time_travel import ExportedJob, ForkBody
 from wayline.gateway.strict_json import StrictRoute
@@ -28,7 +29,7 @@ router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=StrictRoute)
 
 
 @router.get("/{job_id}/export", responses=fails(404, 409))
-async def get_export(job_id: JobPath, gateway: GatewayDependency, caller: Reader) -> ExportedJob:
+async def get_export(job_id: OwnJobPath, gateway: GatewayDependency, caller: Reader) -> ExportedJob:
     """Return a job as one self-contained file: its log so far, what its session had said before, its agent and models.
 
     `wayline jobs replay` and `wayline test` read it.
@@ -45,7 +46,7 @@ async def get_export(job_id: JobPath, gateway: GatewayDependency, caller: Reader
 )
 async def fork_job(
     *,
-    job_id: JobPath,
+    job_id: OwnJobPath,
     body: ForkBody,
     request: Request,
     gateway: GatewayDependency,
