@@ -139,7 +139,7 @@ async def test_an_index_message_from_before_the_deletion_revives_no_document(
 
     assert await client.get("d1") is None
     assert {hit.document_id for hit in (await client.search("zebra", mode="vector")).hits} <= {"first"}
-    # The tombstone goes with the next deletion, now that the queue is past it.
+    # The tombstone goes with the next deletion or sweep, now that the queue is past it.
     assert await owner("SELECT status FROM retrieval.documents WHERE document_id = 'd1'") == [("deleted",)]
     await delete(client, "first")
     assert await owner("SELECT count(*) FROM retrieval.documents") == [(0,)]

@@ -10,7 +10,6 @@ import pytest
 from wayline.chassis import Service
 from wayline.contracts.knowledge import ReserveUpload, UploadReserved
 from wayline.retrieval.adapters.documents import DocumentTable
-from wayline.retrieval.adapters.queue import Queue
 from wayline.retrieval.adapters.uploads import UploadTable
 from wayline.testkit import until
 
@@ -72,12 +71,9 @@ async def test_what_the_object_store_has_let_go_by_age_makes_room(service: Servi
 async def test_uploads_left_by_a_deletion_are_dropped_for_new_ones(service: Service, client: Any):
     await client.ingest("d1", "zebra. " + " " * (2 * MIB))
     documents: DocumentTable = service.work[0].handle.__self__.documents  # type: ignore[attr-defined]
-    state = (await client.bus.js.stream_info("INDEX")).state
-    await documents.delete("acme", "d1", queue=Queue(1, state.last_seq, state.last_seq))
+    # As where the process ends before it has dropped the object.
+    await documents.delete("acme", "d1", last=1)
     held = await kept(client)
-    await client.send("d2", "a zebra")
-    await until(lambda: client.ended("d2"), within=20, why="d2 is indexed")
-    await client.idle()
 
     assert (held, await reserve(client, "d3/x", 2 * MIB), await kept(client)) == (1, True, 0)
 

@@ -26,6 +26,7 @@ from wayline.contracts.knowledge import (
 )
 from wayline.documents.reader_pool import ReaderPool
 from wayline.llm.catalogue import known_prices
+from wayline.retrieval.adapters.deleted_documents import DeletedDocuments
 from wayline.retrieval.adapters.documents import DocumentTable
 from wayline.retrieval.adapters.kept_embeddings import KeptEmbeddingSweep, KeptEmbeddingTable
 from wayline.retrieval.adapters.old_words import OldWordsTable
@@ -34,7 +35,7 @@ from wayline.retrieval.adapters.originals import Originals
 from wayline.retrieval.adapters.passages import PassageTable
 from wayline.retrieval.adapters.payments import Payments, Reporter
 from wayline.retrieval.adapters.postgres import open_store
-from wayline.retrieval.adapters.queue import read_queue
+from wayline.retrieval.adapters.queue import read_last, read_queue
 from wayline.retrieval.adapters.segments import SegmentBuilder
 from wayline.retrieval.adapters.uploads import UploadTable
 from wayline.retrieval.adapters.word_counts import WordCounts
@@ -111,6 +112,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
             WordCounts(store),
             SegmentBuilder(store),
             Reporter(payments),
+            handlers.deleted,
             _embedding_sweep(store, settings),
         ],
         needs={"postgres": store.check},
@@ -179,6 +181,7 @@ def _handlers(
     reader: ReaderPool,
 ) -> Handlers:
     documents = DocumentTable(store)
+    uploads = UploadTable(store, per_tenant_max_bytes=settings.uploads_per_tenant_max_bytes)
     limits = Limits(
         bytes_max=settings.document_bytes_max,
         pdf_pages_max=settings.pdf_pages_max,
@@ -189,7 +192,7 @@ def _handlers(
     return Handlers(
         documents=documents,
         originals=Originals(store),
-        uploads=UploadTable(store, per_tenant_max_bytes=settings.uploads_per_tenant_max_bytes),
+        uploads=uploads,
         indexer=Indexer(
             documents,
             queries.texts.embedder,
@@ -206,8 +209,8 @@ def _handlers(
             settings.keyword_candidates,
             settings.leg_candidates,
         ),
-        queue=partial(read_queue, bus),
-        drop=bus.uploads.drop,
+        deleted=DeletedDocuments(store, uploads, queue=partial(read_queue, bus), drop=bus.uploads.drop),
+        stream_last=partial(read_last, bus),
     )
 
 

@@ -5,20 +5,17 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import orjson
 import structlog
-from nats import errors as nats_errors
-from nats.js import errors as js_errors
 
 from wayline.chassis import Delivery
 from wayline.chassis.claim_check.claims import claimed_bytes
 from wayline.contracts import headers as h
 from wayline.contracts.base import Message
-from wayline.contracts.errors import NotFound, Reject, Retry
+from wayline.contracts.errors import NotFound, Reject
 from wayline.contracts.knowledge import (
     AcceptDocument,
     AttachmentList,
@@ -41,9 +38,9 @@ from wayline.contracts.knowledge import (
     SearchResult,
     UploadReserved,
 )
+from wayline.retrieval.adapters.deleted_documents import DeletedDocuments
 from wayline.retrieval.adapters.documents import DocumentTable
 from wayline.retrieval.adapters.originals import Originals
-from wayline.retrieval.adapters.queue import Queue
 from wayline.retrieval.adapters.uploads import UploadTable
 from wayline.retrieval.decode_document import storable, storable_json
 from wayline.retrieval.index_document import Indexer
@@ -69,15 +66,12 @@ class Handlers:
     uploads: UploadTable
     indexer: Indexer
     searcher: Searcher
-    queue: Callable[[], Awaitable[Queue]]
-    drop: Callable[[Sequence[str]], Awaitable[None]]
-    """Deletes objects on the bus."""
+    deleted: DeletedDocuments
+    stream_last: Callable[[], Awaitable[int]]
+    """Returns the last sequence of the stream of index messages."""
 
     async def on_index(self, asked: IndexDocument, delivery: Delivery) -> Sequence[Message]:
         """Index a document. What is wrong with the document is in its row, never in a dead letter."""
-
-        async def last() -> int:
-            return (await self.queue()).last
 
         stored = claimed_bytes(delivery.body) if h.CLAIMS in delivery.headers else {}
         if stored:
@@ -87,7 +81,7 @@ class Handlers:
             asked,
             sequence=delivery.sequence,
             first_delivery=delivery.deliveries == 1,
-            stream_last=last,
+            stream_last=self.stream_last,
             payloads=tuple(stored),
         )
         return []
@@ -149,34 +143,22 @@ class Handlers:
 
     async def on_delete(self, asked: DeleteDocument) -> DocumentDeleted:
         """Delete a document, its chunks and its uploads. An index message of before that comes late is dropped."""
-        deleted = await self.documents.delete(asked.tenant, asked.document_id, queue=await self.queue())
-        if deleted is None:
+        chunks = await self.documents.delete(asked.tenant, asked.document_id, last=await self.stream_last())
+        if chunks is None:
             raise NotFound("document", asked.document_id)
-        await self._drop_uploads(asked.tenant, deleted.payloads)
-        return DocumentDeleted(document_id=asked.document_id, chunks_deleted=deleted.chunks)
+        await self.deleted.clear(asked.tenant)
+        return DocumentDeleted(document_id=asked.document_id, chunks_deleted=chunks)
 
     async def on_reserve(self, asked: ReserveUpload) -> UploadReserved:
         """Count an object that is about to be stored, or say why it may not be."""
         if await self.uploads.reserve(asked.tenant, asked.name, asked.size_bytes):
             return UploadReserved()
-        with suppress(Retry):
-            # What deleted documents left for messages that have been handled since.
-            names = await self.documents.clear_tombstones(asked.tenant, queue=await self.queue())
-            await self._drop_uploads(asked.tenant, names)
+        # What deleted documents left for messages that have been handled since.
+        await self.deleted.clear(asked.tenant)
         if await self.uploads.reserve(asked.tenant, asked.name, asked.size_bytes):
             return UploadReserved()
         most = self.uploads.per_tenant_max_bytes
         return UploadReserved(full=NO_ROOM.format(tenant=asked.tenant, most=most, size=asked.size_bytes))
-
-    async def _drop_uploads(self, tenant: str, names: Sequence[str]) -> None:
-        if not names:
-            return
-        try:
-            await self.drop(names)
-            await self.uploads.forget(tenant, names)
-        except (nats_errors.Error, js_errors.Error, TimeoutError, Retry) as error:
-            # The document is gone all the same; what is left of its uploads is kept and counted for 30 days.
-            log.warning("uploads of a deleted document are left on the bus", error=repr(error))
 
     async def on_search(self, asked: SearchKnowledge) -> SearchResult:
         """Find the best passages."""

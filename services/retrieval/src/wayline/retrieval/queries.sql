@@ -59,18 +59,23 @@ UPDATE documents SET
 WHERE tenant = $1 AND document_id = $2;
 
 -- name: bury_document
--- Leaves a tombstone, for a message that may still come.
+-- Leaves a tombstone, for a message that may still come, and until its objects on the bus are gone.
 UPDATE documents SET
     status = 'deleted', deleted_sequence = $3, name = '', metadata = '{}', error = NULL,
     chunks_done = 0, chunks_total = NULL, size_bytes = 0
 WHERE tenant = $1 AND document_id = $2;
 
--- name: forget_document
-DELETE FROM documents WHERE tenant = $1 AND document_id = $2;
+-- name: tombstones
+SELECT document_id, deleted_sequence, payloads FROM documents WHERE tenant = $1 AND status = 'deleted';
+
+-- name: tenants_with_tombstones
+SELECT DISTINCT tenant FROM documents WHERE status = 'deleted' LIMIT $1;
 
 -- name: clear_tombstones
--- The queue's oldest message is past them.
-DELETE FROM documents WHERE tenant = $1 AND status = 'deleted' AND deleted_sequence < $2 RETURNING payloads;
+-- One that was deleted again meanwhile has another sequence, and stays.
+DELETE FROM documents USING unnest($2::text[], $3::bigint[]) AS cleared (document_id, deleted_sequence)
+WHERE documents.tenant = $1 AND documents.document_id = cleared.document_id AND documents.status = 'deleted'
+    AND documents.deleted_sequence = cleared.deleted_sequence;
 
 -- name: find_kept_embeddings
 WITH found AS MATERIALIZED (

@@ -258,6 +258,8 @@ IDENTITIES = {
                 *COMMON,
                 TELL_STORED,
                 f"{OWN_API}.STREAM.INFO.INDEX",
+                # Whether a message of a deleted document still waits.
+                f"{OWN_API}.STREAM.MSG.GET.INDEX",
                 *("budgets.hold.*", "budgets.charge.*", "costs.record.*"),
                 *UPLOAD_READ,
                 # It deletes uploads with their documents; nothing else is in there.

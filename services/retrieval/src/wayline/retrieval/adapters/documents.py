@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,6 @@ from wayline.contracts.knowledge import (
     DocumentText,
     trust_by_origin,
 )
-from wayline.retrieval.adapters.queue import Queue
 from wayline.retrieval.decode_document import Decoded, Original
 from wayline.retrieval.documents import Chunk, RequestedDocument, embeddable
 from wayline.retrieval.embed_passages import text_sha256
@@ -38,14 +36,6 @@ TOO_SLOW = (
     "Storing this document ({passages:,} passages) took longer than a statement may, {times} times: cut it into "
     "smaller documents, or send it again when Postgres has less to do."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Deleted:
-    """What a deletion took away, and the objects on the bus that no message can mean any more."""
-
-    chunks: int
-    payloads: tuple[str, ...]
 
 
 class DocumentTable:
@@ -191,36 +181,20 @@ class DocumentTable:
             )
         return True
 
-    async def delete(self, tenant: str, document_id: str, *, queue: Queue) -> Deleted | None:
-        """Delete a document with its chunks; None when there is none.
+    async def delete(self, tenant: str, document_id: str, *, last: int) -> int | None:
+        """Delete a document with its chunks, and return how many they were; None when there is none.
 
-        While index messages wait, one of them may name the same objects: they are left to the tombstone, and to the
-        deletion that clears it.
+        A tombstone is left: index messages up to `last` may name it, and its objects on the bus are to be dropped.
         """
         async with self._store.tenant(tenant) as conn:
-            payloads = await conn.fetchval(self._sql.lock_document, tenant, document_id)
-            if payloads is None:
+            if await conn.fetchval(self._sql.lock_document, tenant, document_id) is None:
                 return None
             gone = await self._delete_chunks(conn, tenant, document_id)
             await self._forget_embeddings(conn, tenant, document_id, gone)
             await conn.execute(self._sql.delete_task_edges, tenant, document_id)
             await conn.execute(self._sql.delete_original, tenant, document_id)
-            if queue.waiting:
-                await conn.execute(self._sql.bury_document, tenant, document_id, queue.last)
-            else:
-                await conn.execute(self._sql.forget_document, tenant, document_id)
-            cleared = await self._clear_tombstones(conn, tenant, queue)
-        free = [] if queue.waiting else payloads
-        return Deleted(len(gone), (*free, *cleared))
-
-    async def clear_tombstones(self, tenant: str, *, queue: Queue) -> list[str]:
-        """Forget deleted documents that no message can mean any more, and return their objects on the bus."""
-        async with self._store.tenant(tenant) as conn:
-            return await self._clear_tombstones(conn, tenant, queue)
-
-    async def _clear_tombstones(self, conn: Connection, tenant: str, queue: Queue) -> list[str]:
-        cleared = await conn.fetch(self._sql.clear_tombstones, tenant, queue.first)
-        return [name for row in cleared for name in row["payloads"]]
+            await conn.execute(self._sql.bury_document, tenant, document_id, last)
+        return len(gone)
 
     async def _delete_chunks(self, conn: Connection, tenant: str, document_id: str) -> list[Record]:
         """Take a document's chunks away, and what they hold from the tenant's counts; returns a row for each."""
