@@ -13,6 +13,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from wayline.contracts.budgets import Budget as SavedBudget
 from wayline.contracts.budgets import BudgetConfig, BudgetList, ListBudgets, PutBudget
+from wayline.contracts.tools import TASK_TOOLS
 from wayline.contracts.traces import CostTable, GetCosts
 from wayline.testkit import Platform, until
 from wayline.testkit.effects_server import EffectsServer
@@ -21,7 +22,7 @@ from ..jobs.conftest import index_document, until_listed, with_tools
 from .conftest import Door, open_door
 
 PAY, PUT, LOOK = "effects__pay_once", "effects__put_idempotent", "effects__look_read"
-BUILT_IN = {"calculator", "date_calculate", "get_current_time", "search_knowledge"}
+BUILT_IN = {"calculator", "date_calculate", "get_current_time", "search_knowledge", *TASK_TOOLS}
 
 
 async def with_effects(platform: Platform, effects: EffectsServer, *services: str, **server: Any) -> Door:

@@ -35,12 +35,17 @@ async def test_a_listing_names_the_built_in_tools_and_their_effect(platform):
     own = [tool for tool in listed.tools if tool.server == "builtin"]
     assert [(tool.name, tool.effect, tool.untrusted) for tool in own] == [
         ("calculator", Effect.READ, False),
+        ("cluster_by_similarity", Effect.READ, False),
         ("date_calculate", Effect.READ, False),
+        ("detect_dependencies", Effect.READ, False),
         ("get_current_time", Effect.READ, False),
+        ("get_document_context", Effect.READ, False),
+        ("query_task_graph", Effect.READ, False),
         ("search_knowledge", Effect.READ, False),
+        ("semantic_search", Effect.READ, False),
         ("web_fetch", Effect.READ, True),
     ]
-    assert set(own[3].input_schema["properties"]) == {"query", "top_k", "document_ids"}
+    assert set(own[7].input_schema["properties"]) == {"query", "top_k", "document_ids"}
 
 
 async def test_a_search_asks_retrieval_for_the_callers_tenant_and_brings_citations(platform):

@@ -89,7 +89,16 @@ class ToolDefinition(Frozen):
         return sha256(orjson.dumps(shown, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
 
 
-BY_NAME = frozenset({"calculator", "date_calculate", "image_generate", "web_fetch", "web_search"})
+TASK_TOOLS = (
+    "semantic_search",
+    "get_document_context",
+    "detect_dependencies",
+    "query_task_graph",
+    "cluster_by_similarity",
+)
+"""The built-in tools by which tasks are planned, in the order in which they are called."""
+_HYPHENED = {name.replace("_", "-"): name for name in TASK_TOOLS}
+BY_NAME = frozenset({"calculator", "date_calculate", "image_generate", "web_fetch", "web_search", *TASK_TOOLS})
 """Built-in tools that an agent has only where it names them: with `*` every prompt would pay for them."""
 BUILTIN = "builtin"
 """The server of the tools that Wayline brings itself."""
@@ -111,10 +120,17 @@ TOOL_SEARCH = "tool_search"
 """Finds tools that are not in the prompt, and loads them."""
 
 
+def tool_named(name: str) -> str:
+    """Return a tool's own name where it is written with hyphens, such as `detect-dependencies`."""
+    return _HYPHENED.get(name, name)
+
+
 def may_use(name: str, *, patterns: Iterable[str], off: Iterable[str] = ()) -> bool:
     """Return whether an agent with these `tools` and `tools_off` may use a tool of this name, if there is one."""
-    allowed = any(fnmatchcase(name, pattern) for pattern in patterns if pattern != "*" or name not in BY_NAME)
-    return allowed and not any(fnmatchcase(name, pattern) for pattern in off)
+    allowed = any(
+        fnmatchcase(name, tool_named(pattern)) for pattern in patterns if pattern != "*" or name not in BY_NAME
+    )
+    return allowed and not any(fnmatchcase(name, tool_named(pattern)) for pattern in off)
 
 
 class ServerAway(Frozen):

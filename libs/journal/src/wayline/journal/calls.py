@@ -10,7 +10,7 @@ import orjson
 
 from wayline.contracts import events as e
 from wayline.contracts.chat import ToolCall
-from wayline.contracts.tools import TOOL_SEARCH, USE_TOOL, Effect, ToolDefinition
+from wayline.contracts.tools import TOOL_SEARCH, USE_TOOL, Effect, ToolDefinition, tool_named
 from wayline.journal.repeats import Repeated, repeated
 
 
@@ -58,7 +58,8 @@ class Call(NamedTuple):
         """
         wanted = self.wanted
         if wanted.tool != USE_TOOL:
-            return wanted
+            own = tool_named(wanted.tool)
+            return wanted if own == wanted.tool else wanted.model_copy(update={"tool": own})
         name, arguments = wanted.arguments.get("name"), wanted.arguments.get("arguments", {})
         if isinstance(arguments, str):
             # Some models write the inner object as text.
@@ -66,7 +67,7 @@ class Call(NamedTuple):
                 arguments = orjson.loads(arguments)
         if not isinstance(name, str) or not name or not isinstance(arguments, dict):
             return wanted
-        return wanted.model_copy(update={"tool": name, "arguments": arguments})
+        return wanted.model_copy(update={"tool": tool_named(name), "arguments": arguments})
 
     @property
     def retries(self) -> int:

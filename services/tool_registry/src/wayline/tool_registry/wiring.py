@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Self
+from typing import Self, TypeVar
 
 from wayline.chassis import Bus, Periodic
-from wayline.contracts.knowledge import EmbeddedTexts, EmbedTexts, SearchKnowledge, SearchResult
+from wayline.contracts.base import Frozen, Request
+from wayline.contracts.knowledge import EmbeddedTexts, EmbedTexts, SearchResult
 from wayline.contracts.server_config import ProgramLimits, ServerSettings
+from wayline.contracts.task_graphs import DocumentContext, TaskGraph
 from wayline.contracts.tools import BUILTIN
 from wayline.store import Store
-from wayline.tool_registry.builtin_tools import builtin_server, builtin_settings
+from wayline.tool_registry.builtin_tools import PlanningTools, builtin_server, builtin_settings
 from wayline.tool_registry.builtin_tools.builtin_server import BuiltinServer
 from wayline.tool_registry.builtin_tools.image_tools import ImageTools, image_tools
 from wayline.tool_registry.bus_tools import BusServices
@@ -51,6 +53,8 @@ from wayline.tool_registry.tenant_servers.user_server import UserServer
 from wayline.tool_registry.tool_search.handlers import SearchHandlers
 from wayline.tool_registry.tool_search.tool_embeddings import ToolEmbeddings
 from wayline.tool_registry.web.web_tools import WebTools, web_tools
+
+T = TypeVar("T", bound=Frozen)
 
 RENEWALS_END_S = 20.0
 """How long renewals of tokens may go on when the service is stopped: an answer that is lost is a lost login."""
@@ -273,11 +277,20 @@ def _of_tenants(
 def _builtin(
     settings: Settings, bus: Bus, arguments: Arguments, web: WebTools, images: ImageTools | None
 ) -> BuiltinServer:
-    async def search(ask: SearchKnowledge) -> SearchResult:
-        return await bus.ask(ask, SearchResult, timeout_s=settings.knowledge_timeout_s)
+    def asking(kind: type[T]) -> Callable[[Request], Awaitable[T]]:
+        async def ask(request: Request) -> T:
+            return await bus.ask(request, kind, timeout_s=settings.knowledge_timeout_s)
 
+        return ask
+
+    planning = PlanningTools(
+        search=asking(SearchResult),
+        context=asking(DocumentContext),
+        graph=asking(TaskGraph),
+        embed=asking(EmbeddedTexts),
+    )
     listed = builtin_settings(web, images)
-    return BuiltinServer(lambda: builtin_server(search, web, images), listed, settings, arguments)
+    return BuiltinServer(lambda: builtin_server(planning, web, images), listed, settings, arguments)
 
 
 def _embeddings(settings: Settings, bus: Bus) -> ToolEmbeddings:

@@ -5,20 +5,33 @@ from __future__ import annotations
 from typing import Any
 
 from wayline.contracts.server_config import ServerSettings, ToolSettings
-from wayline.contracts.tools import BUILTIN, Effect
+from wayline.contracts.tools import BUILTIN, TASK_TOOLS, Effect
 from wayline.tool_registry.builtin_tools.calculator import calculator
 from wayline.tool_registry.builtin_tools.call_meta import call_meta
+from wayline.tool_registry.builtin_tools.cluster_by_similarity import cluster_by_similarity_tool
 from wayline.tool_registry.builtin_tools.date_calculate import date_calculate
+from wayline.tool_registry.builtin_tools.detect_dependencies import detect_dependencies_tool
 from wayline.tool_registry.builtin_tools.get_current_time import get_current_time
+from wayline.tool_registry.builtin_tools.get_document_context import get_document_context_tool
 from wayline.tool_registry.builtin_tools.image_generate import image_generate_tool
 from wayline.tool_registry.builtin_tools.image_tools import ImageTools
-from wayline.tool_registry.builtin_tools.search_knowledge import Search, search_knowledge_tool
+from wayline.tool_registry.builtin_tools.planning_tools import PlanningTools
+from wayline.tool_registry.builtin_tools.query_task_graph import query_task_graph_tool
+from wayline.tool_registry.builtin_tools.search_knowledge import search_knowledge_tool
+from wayline.tool_registry.builtin_tools.semantic_search import semantic_search_tool
 from wayline.tool_registry.builtin_tools.web_fetch import web_fetch_tool
 from wayline.tool_registry.builtin_tools.web_search import web_search_tool
 from wayline.tool_registry.web.web_tools import WebTools
 
-__all__ = ["Search", "builtin_server", "builtin_settings", "call_meta"]
+__all__ = ["PlanningTools", "builtin_server", "builtin_settings", "call_meta"]
 
+_FOR_PLANNING = (
+    semantic_search_tool,
+    get_document_context_tool,
+    detect_dependencies_tool,
+    query_task_graph_tool,
+    cluster_by_similarity_tool,
+)
 _READING = ("calculator", "date_calculate", "get_current_time", "search_knowledge", "web_fetch", "web_search")
 # They try again themselves, and what a search costs is not to be paid a second time unseen.
 _OF_STRANGERS = ToolSettings(untrusted=True, retry_after_s=())
@@ -32,7 +45,7 @@ def builtin_settings(web: WebTools, images: ImageTools | None) -> ServerSettings
         name=BUILTIN,
         url="inside:",
         trusted=True,
-        effects=dict.fromkeys(_READING, Effect.READ) | {"image_generate": Effect.ONCE},
+        effects=dict.fromkeys((*_READING, *TASK_TOOLS), Effect.READ) | {"image_generate": Effect.ONCE},
         tools={
             "web_fetch": _OF_STRANGERS,
             "web_search": _OF_STRANGERS.model_copy(update={"charge": charge}),
@@ -41,12 +54,13 @@ def builtin_settings(web: WebTools, images: ImageTools | None) -> ServerSettings
     )
 
 
-def builtin_server(search: Search, web: WebTools, images: ImageTools | None) -> Any:
+def builtin_server(planning: PlanningTools, web: WebTools, images: ImageTools | None) -> Any:
     """Build an MCP server with the built-in tools; those of the web and of images only where they are configured."""
     from mcp.server import MCPServer
 
     server = MCPServer("wayline", log_level="WARNING")
-    tools = [search_knowledge_tool(search), get_current_time, calculator, date_calculate]
+    tools = [search_knowledge_tool(planning.search), get_current_time, calculator, date_calculate]
+    tools += [make(planning) for make in _FOR_PLANNING]
     if web.pages is not None:
         tools.append(web_fetch_tool(web.pages))
     if web.search is not None:

@@ -15,7 +15,7 @@ import structlog
 
 from wayline.contracts.server_config import ServerSettings, ToolSettings
 from wayline.contracts.tool_details import ToolDetails
-from wayline.contracts.tools import BOUND_TO_PLACE, BUILTIN, Effect, ToolDefinition
+from wayline.contracts.tools import BOUND_TO_PLACE, BUILTIN, Effect, ToolDefinition, tool_named
 from wayline.tool_registry.definitions.arguments import Arguments, digest_of
 from wayline.tool_registry.definitions.fit_schema import fit_schema, own_arguments, with_hash
 from wayline.tool_registry.definitions.listed_tool import ListedTool
@@ -212,6 +212,6 @@ def proposed_effect(offered: ListedTool, server: ServerSettings) -> Effect | Non
 
 def select(tools: Mapping[str, Tool], patterns: Iterable[str]) -> tuple[ToolDefinition, ...]:
     """Return the definitions whose names match any pattern, sorted by name."""
-    wanted = tuple(patterns)
+    wanted = tuple(map(tool_named, patterns))
     names = sorted(name for name in tools if any(fnmatchcase(name, pattern) for pattern in wanted))
     return tuple(tools[name].definition for name in names)

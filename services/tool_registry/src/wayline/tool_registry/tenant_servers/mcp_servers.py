@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from wayline.contracts.errors import Conflict, Unavailable
+from wayline.contracts.tools import tool_named
 from wayline.tool_registry.builtin_tools.builtin_server import BuiltinServer
 from wayline.tool_registry.bus_tools import BusService, BusServices
 from wayline.tool_registry.definitions.catalogue import Tool
@@ -120,6 +121,7 @@ class McpServers:
 
     async def find(self, name: str, *, tenant: str) -> tuple[Tool | None, BuiltinServer | McpServer | BusService]:
         """Return a tool and its server; the server alone if it has no such tool, or has not been reached."""
+        name = tool_named(name)
         prefix, separator, _ = name.partition(SEPARATOR)
         server = self._servers.get(prefix) if separator else self._builtin
         if server is None:
