@@ -31,6 +31,7 @@ from wayline.retrieval.adapters.kept_embeddings import KeptEmbeddingTable
 from wayline.retrieval.adapters.passages import PassageTable
 from wayline.retrieval.adapters.postgres import open_store
 from wayline.retrieval.adapters.word_counts import WordCounts
+from wayline.retrieval.chunking import Size
 from wayline.retrieval.decode_document import Limits
 from wayline.retrieval.embed_passages import PassageEmbedder
 from wayline.retrieval.embed_texts import TextEmbedder
@@ -92,7 +93,8 @@ def recall(ranked: list[str], grades: dict[str, int]) -> float:
 async def ingest(store: Store, judged: JudgedSet, settings: Settings, tenant: str) -> None:
     limits = Limits(settings.document_bytes_max, settings.pdf_pages_max, settings.read_seconds_max, 16_384)
     passages = PassageEmbedder(KeptEmbeddingTable(store), Telemetry("bench"))
-    indexer = Indexer(DocumentTable(store), app.make_embedder(settings), passages, limits, settings.chunk_chars)
+    size = Size(settings.chunk_chars, settings.chunk_tokens)
+    indexer = Indexer(DocumentTable(store), app.make_embedder(settings), passages, limits, size)
     slots = asyncio.Semaphore(INDEXED_AT_ONCE)
 
     async def last() -> int:

@@ -46,8 +46,7 @@ async def test_plain_text_is_found_again(service: Service, client: Any):
         sha256=sha256(b"The tortoise wins the race.").hexdigest(),
     )
     [hit] = (await client.search("who wins?")).hits
-    assert (hit.chunk_id, hit.document_id, hit.document, hit.text, hit.metadata) == (
-        "d1#0",
+    assert (hit.document_id, hit.document, hit.text, hit.metadata) == (
         "d1",
         "Fables",
         "The tortoise wins the race.",

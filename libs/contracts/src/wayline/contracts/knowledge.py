@@ -151,7 +151,7 @@ class DeleteDocument(Request, subject="documents.delete.{tenant}", replies=Docum
 class DocumentText(Frozen):
     """Some of a document's text."""
 
-    text: str = Field(description="Passages in their order; between two of them all white space is a line break.")
+    text: str = Field(description="A slice of what was read of the document.")
     next_position: int | None = Field(default=None, description="Of the passage that comes next; null: there is none.")
 
 

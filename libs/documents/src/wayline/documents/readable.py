@@ -50,6 +50,9 @@ class TextPage:
     number: int | None = None
     header: str | None = None
     """Of a table: the line that names its columns."""
+    title: str | None = None
+    """What stands above all of it, such as the name of a sheet."""
+    code: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ from wayline.retrieval.adapters.queue import read_last, read_queue
 from wayline.retrieval.adapters.segments import SegmentBuilder
 from wayline.retrieval.adapters.uploads import UploadTable
 from wayline.retrieval.adapters.word_counts import WordCounts
+from wayline.retrieval.chunking import Size
 from wayline.retrieval.decode_document import Limits
 from wayline.retrieval.embed_passages import PassageEmbedder
 from wayline.retrieval.embed_queries import QueryEmbedder
@@ -198,7 +199,7 @@ def _handlers(
             queries.texts.embedder,
             PassageEmbedder(KeptEmbeddingTable(store), telemetry),
             limits,
-            settings.chunk_chars,
+            Size(settings.chunk_chars, settings.chunk_tokens),
             payments,
             reader,
         ),

@@ -20,6 +20,12 @@ class Chunk:
     text: str
     headings: tuple[str, ...]
     metadata: dict[str, Any]
+    chunk_id: str
+    start: int
+    end: int
+    """Where it stands in the document's text, in characters."""
+    before: str = ""
+    """The white space between the passage before it and this one."""
 
 
 def embeddable(name: str, piece: Chunk) -> str:

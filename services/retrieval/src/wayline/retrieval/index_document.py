@@ -6,13 +6,13 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wayline.chassis import Failpoint, reach
 from wayline.contracts.knowledge import IndexDocument, trust_by_origin
-from wayline.documents import TextPage
 from wayline.documents.reader_pool import ReaderPool
-from wayline.retrieval.chunking import chunk
+from wayline.retrieval.chunking import Size
+from wayline.retrieval.cut_passages import cut_passages
 from wayline.retrieval.decode_document import Decoded, Limits, Reader, decode, size_of, storable, storable_json
 from wayline.retrieval.documents import Chunk, Documents, RequestedDocument, embeddable
 from wayline.retrieval.embed_passages import PassageEmbedder
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 EMBED_BATCH = 256
 """Passages between two reports of progress."""
 StreamLast = Callable[[], Awaitable[int]]
-HEADINGS = "headings"
-PAGE = "page"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,7 @@ class Indexer:
     embedder: Embedder
     passages: PassageEmbedder
     limits: Limits
-    chunk_chars: int
+    size: Size
     payments: Accounts = NoAccounts()  # noqa: RUF009 - it holds nothing
     reader: Reader = field(default_factory=ReaderPool)
 
@@ -57,7 +55,7 @@ class Indexer:
             return
         try:
             decoded = await self._decode(asked, requested)
-            chunks = await asyncio.to_thread(self._chunks, decoded)
+            chunks = await asyncio.to_thread(cut_passages, requested.document_id, decoded.pages, self.size)
             vectors = await self._embedded(requested, chunks)
         except (Unreadable, ProviderRefused, NoBudget) as error:
             await self.documents.fail(requested, storable(str(error)))
@@ -102,21 +100,6 @@ class Indexer:
                 f"send less, or raise WAYLINE_RETRIEVAL_METADATA_BYTES_MAX."
             )
         return await decode(asked, self.limits, self.reader)
-
-    def _chunks(self, decoded: Decoded) -> list[Chunk]:
-        """Cut a document into passages. Blocking."""
-        return [piece for page in decoded.pages for piece in self._cut(page)]
-
-    def _cut(self, page: TextPage) -> list[Chunk]:
-        above: dict[str, Any] = {} if page.number is None else {PAGE: page.number}
-        chunks: list[Chunk] = []
-        for passage in chunk(page.text, chars_max=self.chunk_chars, markdown=page.markdown):
-            headings = passage.headings
-            # A row says little without the names of its columns.
-            if page.header is not None and passage.start > 0:
-                headings = (page.header,)
-            chunks.append(Chunk(passage.text, headings, {**above, HEADINGS: list(headings)} if headings else above))
-        return chunks
 
     async def _embedded(self, requested: RequestedDocument, chunks: list[Chunk]) -> Vectors | list[Vectors]:
         vectors: list[Vectors] = []

@@ -179,7 +179,10 @@ FROM originals
 WHERE tenant = $1 AND document_id = $2;
 
 -- name: read_passages
-SELECT position, text FROM chunks
+-- With the white space before each; of what was stored before that was kept, a line end stands for it.
+SELECT position,
+    coalesce(space_before, CASE position WHEN 0 THEN '' ELSE E'\n' END) || text AS text
+FROM chunks
 WHERE tenant = $1 AND document_id = $2 AND position >= $3
 ORDER BY position
 LIMIT $4;
@@ -281,10 +284,10 @@ DELETE FROM chunks WHERE tenant = $1 AND document_id = $2 RETURNING text_sha256;
 -- name: add_chunk
 INSERT INTO chunks (
     tenant, chunk_id, document_id, position, name, text, metadata, words, words_count, embedding_model, dimensions,
-    embedding, text_sha256
+    embedding, text_sha256, starts_at, ends_at, space_before
 )
 SELECT $1, $2, $3, $4, $5, $7, $8, words, coalesce((SELECT sum(cardinality(positions)) FROM unnest(words)), 0),
-    $9, $10, $11, $12
+    $9, $10, $11, $12, $13, $14, $15
 FROM words_of($5, $6, $7) AS words;
 
 -- name: drop_unused_terms

@@ -62,6 +62,13 @@ class Settings(EnvironmentSettings):
     )
 
     chunk_chars: int = Field(default=1_000, ge=100, le=20_000, description="The most characters of one passage.")
+    chunk_tokens: int = Field(
+        default=256,
+        ge=32,
+        le=8_192,
+        description="The most tokens of one passage, as the embedder counts them or else by its script: about 1,000 "
+        "characters of English, 280 of Chinese. Embedding models cut off what is beyond their limit.",
+    )
     document_bytes_max: int = Field(default=32 * 1024 * 1024, ge=1, description="A larger document is refused.")
     pdf_pages_max: int = Field(default=5_000, ge=1)
     read_seconds_max: float = Field(default=120.0, gt=0, description="How long reading one document may take.")

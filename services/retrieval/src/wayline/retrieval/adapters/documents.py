@@ -72,13 +72,12 @@ class DocumentTable:
             return None if await self.get(tenant, document_id) is None else DocumentText(text="")
         pieces, size_bytes, following = list[str](), 0, None
         for row in rows:
-            size_bytes += len(row["text"].encode()) + 1
+            size_bytes += len(row["text"].encode())
             if pieces and (size_bytes > PIECE_MAX_BYTES or len(pieces) == READ_PASSAGES_MAX):
                 following = row["position"]
                 break
             pieces.append(row["text"])
-        # The next piece begins on a line of its own too.
-        return DocumentText(text="\n".join(pieces) + ("" if following is None else "\n"), next_position=following)
+        return DocumentText(text="".join(pieces), next_position=following)
 
     async def page(
         self,
@@ -227,11 +226,6 @@ class _TimeOuts:
         self._times.pop((requested.tenant, requested.document_id, requested.sequence), None)
 
 
-def chunk_id(document_id: str, position: int) -> str:
-    """Return the id of a document's n-th chunk: the same whenever it is cut again."""
-    return f"{document_id}#{position}"
-
-
 def _like(name: str) -> str:
     """Turn a name with `*` into a pattern of Postgres."""
     escaped = name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
@@ -241,7 +235,7 @@ def _like(name: str) -> str:
 def _row(requested: RequestedDocument, position: int, chunk: Chunk, vector: NDArray[Any]) -> tuple[Any, ...]:
     return (
         requested.tenant,
-        chunk_id(requested.document_id, position),
+        chunk.chunk_id,
         requested.document_id,
         position,
         requested.name,
@@ -252,6 +246,9 @@ def _row(requested: RequestedDocument, position: int, chunk: Chunk, vector: NDAr
         len(vector),
         vector,
         text_sha256(embeddable(requested.name, chunk)),
+        chunk.start,
+        chunk.end,
+        chunk.before,
     )
 
 
