@@ -90,21 +90,26 @@ def _usage(*, input: int, **counts: int) -> Usage:
 
 def _details(counts: Any, name: str) -> Counts:
     """Return the counts within counts; none where there are none."""
-    if not isinstance(counts, Mapping):
+    if not _has_names(counts):
         raise _Unreadable
     return counts.get(name) or {}
 
 
 def _told(counts: Any, name: str) -> int:
     """Return a count that has to be there."""
-    if not isinstance(counts, Mapping) or counts.get(name) is None:
+    if not _has_names(counts) or counts.get(name) is None:
         raise _Unreadable
     return _count(counts, name)
 
 
+def _has_names(counts: Any) -> bool:
+    # A dictionary is nearly always what they are, and an abstract class is asked in Python.
+    return type(counts) is dict or isinstance(counts, Mapping)
+
+
 def _count(counts: Any, name: str) -> int:
     """Return a count, 0 where it is not there."""
-    if not isinstance(counts, Mapping):
+    if not _has_names(counts):
         raise _Unreadable
     value = counts.get(name)
     if value is None:

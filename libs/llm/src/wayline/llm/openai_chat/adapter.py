@@ -49,8 +49,7 @@ class ChatCompletions:
             async with response:
                 async for batch in await _lines(response):
                     for line in batch:
-                        text = halves.add(reply.take_line(line))
-                        if text:
+                        if (piece := reply.take_line(line)) and (text := halves.add(piece)):
                             yield TextDelta(text)
                     if reply.seen is not counted and not reply.stopped:
                         counted = reply.seen

@@ -42,6 +42,7 @@ class Reply:
         "_text",
         "_thinking",
         "_thinking_field",
+        "_used",
         "done",
         "seen",
     )
@@ -53,6 +54,8 @@ class Reply:
         """What the endpoint has counted until now, where that can be read."""
         self._counted: Any = None
         """The usage that it told last, as it came."""
+        self._used: Usage | None = None
+        """The same, where that can be read."""
         self._pending = b""
         """An object that goes on in the next line."""
         self._lines = 0
@@ -91,7 +94,7 @@ class Reply:
         if self._pending:
             data = self._pending + b"\n" + data
         try:
-            if begins_object(data) and not data.endswith(b"}"):
+            if not data.endswith(b"}") and begins_object(data):
                 raise broken(data)
             chunk = json_object(data)
         except ModelError:
@@ -112,7 +115,8 @@ class Reply:
             counted = (chunk["x_groq"] or {}).get("usage")
         if counted:
             self._counted = counted
-            self.seen = from_chat(counted) or self.seen
+            self._used = from_chat(counted)
+            self.seen = self._used or self.seen
         for choice in chunk.get("choices") or ():
             # More than one would be alternatives, and we ask for one.
             if not choice.get("index"):
@@ -200,7 +204,7 @@ class Reply:
             raise provider_errors.stream_cut()
         if not self._begun:
             raise provider_errors.empty_answer()
-        used = from_chat(self._counted) if self._counted else None
+        used = self._used
         stop = stop_reason(self._stop, calls=bool(self._calls), refused=bool(self._refusal), usage=used)
         message = self._message(stop, provider=provider, model=model)
         wrote = bool(message.text or message.thinking or self._calls)
