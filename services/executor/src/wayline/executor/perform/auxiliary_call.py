@@ -138,7 +138,7 @@ async def _ask(run: JobRun, call: AuxiliaryCall, answered: Answered) -> Sequence
     if shut is not None:
         return NotMade(f"{name} {shut.why}")
     gate_pass = GatePass(name)
-    run.step.push_async_callback(run.services.gates.end, gate_pass)
+    run.passed = gate_pass
     prompt_tokens = worst_case.most_tokens(call.request, PromptHashes().segments(call.request))
     worst_usd = worst_case.worst_usd(call.request, prompt_tokens, at=run.writer.job.at)
     if call.share_of_budget and result_summary.too_dear(worst_usd, worst_case.own_left(run.writer.job)):

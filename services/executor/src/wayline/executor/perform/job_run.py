@@ -10,7 +10,7 @@ from wayline.executor.adapters.attachments import Attachments
 from wayline.executor.adapters.budgets import Budgets
 from wayline.executor.adapters.children import Children
 from wayline.executor.adapters.model_providers import ModelProviders
-from wayline.executor.adapters.provider_gates import ProviderGates
+from wayline.executor.adapters.provider_gates import GatePass, ProviderGates
 from wayline.executor.adapters.session_histories import SessionHistories
 from wayline.executor.adapters.snapshots import Snapshots
 from wayline.executor.adapters.tool_registry import ToolRegistry
@@ -62,6 +62,8 @@ class JobRun:
     services: RunServices
     held: HeldJob
     writer: LogWriter
+    passed: GatePass | None = None
+    """Of the call under way: the gate that let it through is told how it ended, once that is noted or has failed."""
     _step: AsyncExitStack | None = None
 
     @property
@@ -73,6 +75,11 @@ class JobRun:
 
     async def end_step(self) -> None:
         """Give back what the action under way has borrowed."""
-        if self._step is not None:
-            step, self._step = self._step, None
-            await step.aclose()
+        passed, self.passed = self.passed, None
+        step, self._step = self._step, None
+        try:
+            if passed is not None:
+                await self.services.gates.end(passed)
+        finally:
+            if step is not None:
+                await step.aclose()

@@ -103,7 +103,7 @@ async def _pass_gate(run: JobRun, gate_pass: GatePass) -> Action | None:
             return instead
         await _wait(run, shut.wait_s)
         waited_s += shut.wait_s
-    run.step.push_async_callback(run.services.gates.end, gate_pass)
+    run.passed = gate_pass
     return None
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Literal, NamedTuple
 
 from wayline.chassis import Failpoint, stopped
+from wayline.chassis.concurrency.tasks import ended_within
 from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.errors import Reject
@@ -115,12 +116,12 @@ async def _finish(run: JobRun, calls: list[Call], *, late: bool) -> None:
         return run.writer.note_all(noted_result(run, step, calls[0], reply))
     running = {asyncio.ensure_future(call_tool(run, call)): call for call in calls}
     try:
-        if late:
-            _, slow = await asyncio.wait(running, timeout=LATE_S)
-            if slow:
-                await _append(run, Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
+        if late and not await _ended_soon(running):
+            await _append(run, Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
         while running:
-            done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            done = {task for task in running if task.done()}
+            if not done:
+                done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
             for task in [task for task in running if task in done]:
                 run.writer.note_all(noted_result(run, step, running.pop(task), task.result()))
             if running:
@@ -131,6 +132,14 @@ async def _finish(run: JobRun, calls: list[Call], *, late: bool) -> None:
         for task, call in running.items():
             if not task.cancelled() and task.exception() is None:
                 run.writer.note_all(noted_result(run, step, call, task.result()))
+
+
+async def _ended_soon(running: Collection[asyncio.Task[Any]]) -> bool:
+    """Return whether calls end while their intents can wait."""
+    if len(running) == 1:
+        return await ended_within(next(iter(running)), LATE_S)
+    _, slow = await asyncio.wait(running, timeout=LATE_S)
+    return not slow
 
 
 async def _append(run: JobRun, before: Failpoint, after: Failpoint) -> None:
