@@ -113,6 +113,8 @@ class Tools(NamedTuple):
 
     def approval(self, number: str) -> Approval | None:
         """Return the newest approval that was asked for a call of this step."""
+        if not self.approvals:
+            return None
         return next((one for one in reversed(self.approvals) if one.asked.call == number), None)
 
     @property
@@ -134,10 +136,12 @@ class Tools(NamedTuple):
 
     def definition(self, name: str) -> ToolDefinition | None:
         """Return the newest definition of a tool that the model knows."""
-        for known in (reversed(self.discovered), self.offered or ()):
-            for tool in known:
-                if tool.name == name:
-                    return tool
+        for tool in reversed(self.discovered):
+            if tool.name == name:
+                return tool
+        for tool in self.offered or ():
+            if tool.name == name:
+                return tool
         return None
 
 
@@ -167,4 +171,6 @@ class Code(NamedTuple):
 
     def call(self, name: str) -> Call | None:
         """Return the call of this name that is in the log."""
+        if not self.program_calls:
+            return None
         return next((call for call in self.program_calls if call.wanted.call == name), None)

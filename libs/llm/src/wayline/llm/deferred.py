@@ -31,7 +31,8 @@ def found_tools(request: ModelRequest) -> dict[int, tuple[ToolDefinition, ...]]:
 
 def loaded_tokens(request: ModelRequest) -> int:
     """Estimate what found definitions take of a prompt, beyond the texts of the results whose place they take."""
-    return sum(tokens_beyond_text(request.messages[at]) for at in found_tools(request))
+    found = found_tools(request)
+    return sum(tokens_beyond_text(request.messages[at]) for at in found) if found else 0
 
 
 def tokens_beyond_text(message: ChatMessage) -> int:

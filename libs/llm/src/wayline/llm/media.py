@@ -96,8 +96,10 @@ def returned_tokens(
     card: ModelCard, messages: Sequence[ChatMessage], attachments: Mapping[str, Attachment] = NOTHING
 ) -> int:
     """Estimate what images of tools' results take of a model's prompt."""
-    sent = returned(card, messages, attachments).values()
-    return sum(_image(card.media, image, unknown=IMAGE_TOKENS) for images in sent for image in images)
+    sent = returned(card, messages, attachments)
+    if not sent:
+        return 0
+    return sum(_image(card.media, image, unknown=IMAGE_TOKENS) for images in sent.values() for image in images)
 
 
 def returned_most_tokens(
@@ -105,7 +107,9 @@ def returned_most_tokens(
 ) -> int:
     """Return the most they can take: the whole window where nobody has said how its model counts."""
     images = [image for sent in returned(card, messages, attachments).values() for image in sent]
-    if images and card.media.patches_max is None:
+    if not images:
+        return 0
+    if card.media.patches_max is None:
         return card.context_window
     return sum(_image(card.media, image, unknown=card.context_window) + BESIDE_TOKENS_MAX for image in images)
 

@@ -32,7 +32,7 @@ class Task(NamedTuple):
 
 def is_child_call(job: Job, call: Call) -> bool:
     """Return whether a call is one of `run_agent` by an agent that may use it."""
-    return call.meant.tool == RUN_AGENT and bool(job.routing.agents)
+    return bool(job.routing.agents) and call.meant.tool == RUN_AGENT
 
 
 def begun_children(job: Job) -> tuple[Call, ...]:

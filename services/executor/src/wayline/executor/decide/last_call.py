@@ -49,7 +49,10 @@ def _is_out_of_time(job: Job) -> bool:
 
 def _is_out_of_money(job: Job) -> bool:
     """Return whether the job's own budget is enough for an answer, and hardly for more; a job that waits is raised."""
-    left, models_usd = worst_case.own_left(job), cost_sum([*job.money.costs.model.values()])
-    if left is None or not models_usd or worst_case.would_wait(job):
+    left = worst_case.own_left(job)
+    if left is None:
+        return False
+    models_usd = cost_sum([*job.money.costs.model.values()])
+    if not models_usd or worst_case.would_wait(job):
         return False
     return left < LAST_CALLS * models_usd / job.model.step

@@ -150,7 +150,7 @@ def only_read(job: Job, calls: Sequence[Call]) -> bool:
 
 def is_program(job: Job, call: Call) -> bool:
     """Return whether a call is one of `run_code` by an agent that may use it."""
-    return call.meant.tool == RUN_CODE and job.routing.config is not None and job.routing.config.code
+    return job.routing.config is not None and job.routing.config.code and call.meant.tool == RUN_CODE
 
 
 def _waits(job: Job, call: Call) -> bool:

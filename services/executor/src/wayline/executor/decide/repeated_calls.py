@@ -22,6 +22,8 @@ def answered_before(job: Job, call: Call) -> Repeated | None:
     A tool that acts each time is always asked: to say that it returned something would be to say that it acted.
     """
     # A program may well look at the same thing again and again, and a note would be no result.
+    if not job.tools.repeats:
+        return None
     same = None if job.code.call(call.wanted.call) else job.tools.repeated(call.meant)
     if same is None or same.times < ANSWERED_AFTER or same.error in _TRANSIENT:
         return None
@@ -39,7 +41,7 @@ def repeat_note(same: Repeated, tool: str) -> str:
 
 def is_looping(job: Job, call: Call) -> bool:
     """Return whether a call that is not begun is one repeat too many."""
-    if call.key is not None:
+    if call.key is not None or not job.tools.repeats:
         return False
     same = job.tools.repeated(call.meant)
     return same is not None and same.times >= ENDED_AFTER

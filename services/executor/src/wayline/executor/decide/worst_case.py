@@ -45,8 +45,10 @@ def most_tokens(request: ModelRequest, prefix: Sequence[Segment], *, on: ModelCa
         beside += media.most_tokens(card, one)
     estimated -= media.returned_tokens(request.card, request.messages, request.attachments)
     beside += media.returned_most_tokens(card, request.messages, request.attachments)
-    there = replace(request, card=card)
-    estimated += loaded_tokens(there) - loaded_tokens(request)
+    there = request
+    if on is not None:
+        there = replace(request, card=on)
+        estimated += loaded_tokens(there) - loaded_tokens(request)
     pieces += sum(map(len, found_tools(there).values()))
     if card.tools == "json":
         estimated += PROTOCOL_TOKENS_MAX
@@ -73,6 +75,9 @@ def fitted(job: Job, request: ModelRequest, prompt_tokens: int) -> ModelRequest:
 def _room(job: Job, card: ModelCard, slot: Slot, *, tokens: int, wanted: int) -> int:
     """Return the room for output of the job's next call, with a prompt of so many tokens at most."""
     assert job.life.submitted is not None and job.routing.limits is not None
+    left_usd = own_left(job)
+    if left_usd is None:
+        return wanted
     needed = room_needed(
         card,
         slot,
@@ -83,7 +88,7 @@ def _room(job: Job, card: ModelCard, slot: Slot, *, tokens: int, wanted: int) ->
         exact=job.life.submitted.options.max_output_tokens is not None,
     )
     needed = min(needed, wanted)
-    return room_within(card, tokens, wanted=wanted, needed=needed, usd_max=own_left(job), at=job.at)
+    return room_within(card, tokens, wanted=wanted, needed=needed, usd_max=left_usd, at=job.at)
 
 
 def own_left(job: Job) -> Decimal | None:

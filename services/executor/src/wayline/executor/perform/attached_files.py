@@ -42,6 +42,9 @@ def _sends_files(job: Job) -> bool:
 
 def returned_bytes(job: Job) -> int:
     """Count the bytes that its next call sends of images that tools returned, before they are encoded."""
+    card = job.routing.card
+    if not card.images:
+        return 0
     attachments = {one.document_id: one for one in job.conversation.attachments}
-    sent = media.returned(job.routing.card, job.conversation.prompted, attachments).values()
+    sent = media.returned(card, job.conversation.prompted, attachments).values()
     return sum(image.size_bytes for images in sent for image in images)
