@@ -49,8 +49,9 @@ from wayline.retrieval.embedding_payments import Price
 from wayline.retrieval.handlers import Handlers
 from wayline.retrieval.index_document import Indexer
 from wayline.retrieval.memory.wiring import memory_asks
+from wayline.retrieval.minilm.on_board import OnBoard, OnBoardDocuments
 from wayline.retrieval.search_passages import Searcher
-from wayline.retrieval.settings import LEXICAL_MODEL, Settings
+from wayline.retrieval.settings import LEXICAL_MODEL, ON_BOARD_MODEL, Settings
 from wayline.retrieval.tasks.wiring import task_asks
 from wayline.retrieval.word_renewal import WordRenewal
 from wayline.store import Store
@@ -77,14 +78,23 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     payments = Payments(store, bus, embedder.provider, embedder.model, price_of(settings))
     queries = query_embedder(settings, TextEmbedder(embedder, telemetry, payments))
     reader = ReaderPool(memory_max_bytes=settings.read_memory_max_bytes)
+    of_documents = make_document_embedder(settings, embedder)
     handlers = _handlers(
-        settings, store=store, bus=bus, telemetry=telemetry, queries=queries, payments=payments, reader=reader
+        settings,
+        store=store,
+        bus=bus,
+        telemetry=telemetry,
+        queries=queries,
+        payments=payments,
+        reader=reader,
+        of_documents=of_documents,
     )
 
     async def close() -> None:
         await reader.close()
         await queries.close()
-        await embedder.close()
+        for one in {embedder, of_documents}:
+            await one.close()
         await store.close()
 
     return Service(
@@ -130,6 +140,8 @@ def make_embedder(settings: Settings) -> Embedder:
     """Make the embedder that the settings name."""
     if settings.embedding_model == LEXICAL_MODEL:
         return LexicalHash()
+    if settings.embedding_model == ON_BOARD_MODEL:
+        return OnBoard(threads=settings.embedding_threads)
     key = settings.embedding_api_key
     return OpenAICompatible(
         model=settings.embedding_model,
@@ -143,6 +155,11 @@ def make_embedder(settings: Settings) -> Embedder:
     )
 
 
+def make_document_embedder(settings: Settings, embedder: Embedder) -> Embedder:
+    """Make what embeds documents: for the model on board a process of its own, else what embeds queries."""
+    return OnBoardDocuments(threads=settings.embedding_threads) if isinstance(embedder, OnBoard) else embedder
+
+
 def query_embedder(settings: Settings, texts: TextEmbedder) -> QueryEmbedder:
     """Make what embeds queries within the settings' bounds."""
     return QueryEmbedder(
@@ -154,7 +171,7 @@ def query_embedder(settings: Settings, texts: TextEmbedder) -> QueryEmbedder:
 
 def price_of(settings: Settings) -> Price:
     """Return what the settings' embedder costs: as they say, else as the price list does."""
-    if settings.embedding_model == LEXICAL_MODEL:
+    if settings.embedding_model in (LEXICAL_MODEL, ON_BOARD_MODEL):
         return Price(ZERO)
     usd_per_mtok = settings.embedding_usd_per_mtok
     if usd_per_mtok is not None:
@@ -180,6 +197,7 @@ def _handlers(
     queries: QueryEmbedder,
     payments: Payments,
     reader: ReaderPool,
+    of_documents: Embedder,
 ) -> Handlers:
     documents = DocumentTable(store)
     uploads = UploadTable(store, per_tenant_max_bytes=settings.uploads_per_tenant_max_bytes)
@@ -196,7 +214,7 @@ def _handlers(
         uploads=uploads,
         indexer=Indexer(
             documents,
-            queries.texts.embedder,
+            of_documents,
             PassageEmbedder(KeptEmbeddingTable(store), telemetry),
             limits,
             Size(settings.chunk_chars, settings.chunk_tokens),

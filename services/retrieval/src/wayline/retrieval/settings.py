@@ -10,6 +10,7 @@ from pydantic_settings import SettingsConfigDict
 from wayline.chassis.settings import EnvironmentSettings, HttpUrl
 
 LEXICAL_MODEL = "lexical-hash-384"
+ON_BOARD_MODEL = "all-MiniLM-L6-v2-int8"
 
 
 class Settings(EnvironmentSettings):
@@ -19,7 +20,8 @@ class Settings(EnvironmentSettings):
 
     embedding_model: str = Field(
         default=LEXICAL_MODEL,
-        description="The default compares words, not meaning. Any other name is asked of the endpoint at the base URL.",
+        description=f"`{LEXICAL_MODEL}` compares words, not meaning; `{ON_BOARD_MODEL}` is on board, for English. Any "
+        "other name is asked of the endpoint at the base URL.",
     )
     embedding_base_url: HttpUrl = Field(
         default="https://api.openai.com/v1", description="An OpenAI-compatible endpoint: {base}/embeddings is called."
@@ -46,6 +48,9 @@ class Settings(EnvironmentSettings):
         default=1024**3,
         ge=0,
         description="What one tenant's kept embeddings take; its oldest go first.",
+    )
+    embedding_threads: int = Field(
+        default=1, ge=1, le=64, description="Threads of the model on board: of queries, and of documents."
     )
     embedding_timeout_s: float = Field(default=60.0, gt=0)
     query_embedding_max_s: float = Field(

@@ -1,0 +1,103 @@
+"""The model on board cuts and embeds texts as its reference does: the fp32 model and its tokenizer made the file."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from wayline.contracts.errors import Unavailable
+from wayline.retrieval.minilm.model import TOKENS_MAX
+from wayline.retrieval.minilm.on_board import OnBoard, OnBoardDocuments
+from wayline.retrieval.minilm.wordpiece import WordPiece
+from wayline.testkit import until
+
+REFERENCE = json.loads((Path(__file__).parent / "minilm_reference.json").read_text())
+TEXTS = [one["text"] for one in REFERENCE]
+NOTES = (
+    "Invoices are paid within thirty days.",
+    "The client's office is in Hamburg.",
+    "Client loves sea views",
+    "He asked for a call on Monday morning.",
+    "The contract ends in December.",
+    "A new printer was ordered.",
+    "The budget for travel is used up.",
+    "Parking is behind the building.",
+)
+
+
+def reference_vector(one: Any) -> Any:
+    return np.frombuffer(base64.b64decode(one["vector"]), "<f2").astype(np.float32)
+
+
+@pytest.fixture
+async def on_board() -> AsyncIterator[OnBoard]:
+    embedder = OnBoard(threads=1)
+    yield embedder
+    await embedder.close()
+
+
+@pytest.fixture
+async def documents() -> AsyncIterator[OnBoardDocuments]:
+    embedder = OnBoardDocuments(threads=1)
+    yield embedder
+    await embedder.close()
+
+
+@pytest.mark.parametrize("one", REFERENCE, ids=lambda one: ascii(one["text"])[:20])
+def test_a_text_has_the_pieces_of_the_reference_tokenizer(one: Any):
+    assert WordPiece().encode(one["text"], tokens_max=TOKENS_MAX) == one["ids"]
+
+
+async def test_vectors_are_those_of_the_full_model_to_a_hundredth(on_board: OnBoard):
+    vectors = await on_board.embed(TEXTS)
+
+    cosines = {
+        one["text"]: float(vector @ reference_vector(one)) for one, vector in zip(REFERENCE, vectors, strict=True)
+    }
+    assert {text: cosine for text, cosine in cosines.items() if cosine < 0.99} == {}
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+
+
+async def test_a_note_is_found_by_what_it_means(on_board: OnBoard):
+    [asked] = await on_board.embed(["What does the client like?"])
+    ranked = np.argsort(-(await on_board.embed(NOTES) @ asked))
+
+    assert "Client loves sea views" in [NOTES[at] for at in ranked[:2]]
+
+
+async def test_documents_get_the_vectors_of_queries_from_another_process(
+    on_board: OnBoard, documents: OnBoardDocuments
+):
+    assert np.allclose(await documents.embed(TEXTS[:3]), await on_board.embed(TEXTS[:3]), atol=1e-6)
+
+
+async def test_a_killed_process_is_away_and_started_again(documents: OnBoardDocuments):
+    await documents.embed(["a"])
+    first = documents._process
+    assert first is not None
+    first.kill()
+    await until(lambda: first.returncode is not None, why="the process has ended")
+
+    assert (await documents.embed(["a"])).shape == (1, 384)
+    second = documents._process
+    assert second is not None
+    asked = asyncio.create_task(documents.embed(["word " * 300] * 50))
+    await asyncio.sleep(0)
+    second.kill()
+    with pytest.raises(Unavailable):
+        await asked
+
+
+def test_the_licences_ship_with_the_model():
+    folder = files("wayline.retrieval.minilm")
+
+    assert "Apache License" in folder.joinpath("LICENSE").read_text()
+    assert "all-MiniLM-L6-v2" in folder.joinpath("NOTICE").read_text()
