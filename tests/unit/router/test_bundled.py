@@ -2,7 +2,11 @@
 
 import pytest
 
-from wayline.router.agents.bundled import bundled
+from wayline.contracts.tenant_settings import INHERITED
+from wayline.contracts.tools import TASK_TOOLS
+from wayline.router.agents.bundled import ORCHESTRATOR, bundled
+from wayline.router.agents.check_agent import check_agent
+from wayline.router.tenants.settings_in_force import inherited_when_bundled
 from wayline.routing import system_prompt
 
 ASSISTANT = bundled()["assistant"]
@@ -46,3 +50,18 @@ def test_a_fixed_language_is_said_after_the_users():
     assert prompt.endswith(
         "`code`. Leave out fields that are empty.\n\n\nAlways answer in Chinese, whatever the language of the question."
     )
+
+
+def test_the_planner_has_the_decided_defaults_and_tools_that_read():
+    planner = bundled()[ORCHESTRATOR]
+
+    check_agent(planner, ())
+    assert (planner.temperature, planner.max_output_tokens, planner.max_steps) == (0.2, 4_000, 10)
+    assert planner.tools == TASK_TOOLS and (planner.assemble, planner.on_invalid) == ("task_plan", "empty")
+    places = [planner.instructions.index(f"`{tool}`") for tool in TASK_TOOLS]
+    assert places == sorted(places)
+
+
+def test_only_an_agent_with_an_assembler_keeps_its_own_steps():
+    assert inherited_when_bundled(ASSISTANT) == INHERITED
+    assert not {"max_steps", "adapt_steps", "tools"} & set(inherited_when_bundled(bundled()[ORCHESTRATOR]))

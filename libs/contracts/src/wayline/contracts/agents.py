@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
+from wayline.contracts.assemblers import DRAFTS, Assembler
 from wayline.contracts.base import Frozen, Request
 from wayline.contracts.chat import Part
 from wayline.contracts.ids import Name
@@ -116,6 +117,16 @@ class AgentConfig(Frozen):
     output_schema: dict[str, Any] | None = Field(
         default=None, description="JSON Schema of the final answer, which is then JSON."
     )
+    assemble: Assembler | None = Field(
+        default=None,
+        description="Makes the result from what the job's tools recorded and the model's answer (see docs/agents.md); "
+        "it fits `output_schema`.",
+    )
+    on_invalid: Literal["fail", "empty"] = Field(
+        default="fail",
+        description="When no answer fits `output_schema`: the job fails, or it ends with an empty result that fits, "
+        "and says why.",
+    )
     tools: Annotated[tuple[str, ...], WithJsonSchema(_TOOLS_SCHEMA)] = Field(
         default=("*",),
         description="Names or `prefix*` patterns of the tools it may use; or `{always, deferred}`, which is kept as "
@@ -187,6 +198,17 @@ class AgentConfig(Frozen):
     max_cost_usd: MaxCost | None = Field(
         default=None, description="What a job may spend that says nothing of it; None: the tenant's settings say."
     )
+
+    @property
+    def answer_schema(self) -> dict[str, Any] | None:
+        """Return what the model's last word must fit; with an assembler only a part of the result is the model's."""
+        return self.output_schema if self.assemble is None else DRAFTS[self.assemble]
+
+    @model_validator(mode="after")
+    def _have_schema(self) -> Self:
+        if self.output_schema is None and (self.assemble is not None or self.on_invalid != "fail"):
+            raise ValueError("assemble and on_invalid are for an agent with an output_schema")
+        return self
 
     @model_validator(mode="before")
     @classmethod

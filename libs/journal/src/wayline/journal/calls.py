@@ -80,6 +80,15 @@ class Call(NamedTuple):
         return self.decision_id is not None and self.decision is None and self.done is None
 
 
+class RecordedResult(NamedTuple):
+    """A result that an assembler reads, whole, whatever became of the messages that showed it."""
+
+    tool: str
+    content: str
+    """Empty where the call failed."""
+    failed: bool = False
+
+
 class Tools(NamedTuple):
     """The tools that the model knows, and the calls of the step under way."""
 
@@ -104,6 +113,8 @@ class Tools(NamedTuple):
     """The required tools that ran."""
     shortened: tuple[str, ...] = ()
     """Calls of the last step whose results are shown in a shorter form, and for which no summary was asked yet."""
+    recorded: tuple[RecordedResult, ...] = ()
+    """What tools for planning returned, oldest first."""
     sent_back: bool = False
     """Whether an answer was sent back because required tools had not run: once."""
 

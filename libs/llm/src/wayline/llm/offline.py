@@ -9,6 +9,7 @@ from typing import NamedTuple
 from wayline.contracts.chat import AssistantMessage, Citation, ImagePart, TextPart, ToolCall, ToolMessage, UserMessage
 from wayline.contracts.money import Usage
 from wayline.llm.model import Finished, ModelError, ModelRequest, Piece, TextDelta
+from wayline.llm.offline_planner import plan, plans
 from wayline.llm.tokens import estimate, estimate_request
 
 PROVIDER = "offline"
@@ -75,6 +76,8 @@ def respond(request: ModelRequest) -> AssistantMessage:
         )
     question = " ".join(part.text for part in asked.parts if isinstance(part, TextPart)).strip()
     found = [message for message in request.messages[asked_at:] if isinstance(message, ToolMessage)]
+    if plans(request):
+        return plan(asked, found)
     if found:
         return _answer(question, [message for message in found if message.tool == SEARCH])
     if any(tool.name == SEARCH for tool in request.tools):

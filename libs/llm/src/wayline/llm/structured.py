@@ -40,13 +40,13 @@ def unwrapped(text: str) -> str:
     return text.strip()
 
 
-def value_problem(schema: dict[str, Any], value: Any) -> str | None:
+def value_problem(schema: dict[str, Any], value: Any, *, steps_max: int = STEPS_MAX) -> str | None:
     """Return what a schema says against a value, field by field; None if nothing.
 
     `schema` may be that of a stranger's tool: what of it cannot be checked in bounds is left to the tool's server.
     """
     try:
-        found = _schema(_text(schema), lenient=True).problems(value, budget=Budget(STEPS_MAX))
+        found = _schema(_text(schema), lenient=True).problems(value, budget=Budget(steps_max))
     except UnusableSchema as error:
         return f"cannot be checked, the schema is wrong at {error}"
     except OverBudget as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from pydantic import Field
+from pydantic_core import from_json
 
 from wayline.contracts.base import Frozen, Request, Usd
 from wayline.contracts.ids import NAME_PATTERN
@@ -14,13 +15,18 @@ from wayline.contracts.jobs.view import JobView
 
 OUTCOME_MAX = 65_536
 """Characters of an answer, and of any other text of an outcome; the job has the whole."""
+JSON_MAX = 1_000_000
+"""Characters of an answer that is JSON: a part of it would be none, so it is kept whole, or not at all."""
 
 
 class Outcome(Frozen):
     """How a run ended."""
 
     answer: str | None = None
-    cut: bool = Field(default=False, description="The answer is longer: the job has the whole.")
+    cut: bool = Field(
+        default=False,
+        description="The answer is longer: the job has the whole. One that is JSON is kept whole, or left out.",
+    )
     partial: bool = False
     reason: str | None = None
     error: Failure | None = None
@@ -86,12 +92,30 @@ class GetLatestRun(Request, subject="agents.latest.{tenant}", replies=RunResult)
 def _outcome(job: JobView) -> Outcome:
     answer, error = job.answer, job.error
     return Outcome(
-        answer=_kept(answer),
-        cut=answer is not None and len(answer) > OUTCOME_MAX,
+        answer=_kept_answer(answer),
+        cut=answer is not None and len(answer) > (JSON_MAX if _is_json(answer) else OUTCOME_MAX),
         partial=job.partial,
         reason=_kept(job.reason),
         error=None if error is None else Failure(code=error.code, message=_kept(error.message) or ""),
     )
+
+
+def _kept_answer(answer: str | None) -> str | None:
+    if answer is None or len(answer) <= OUTCOME_MAX or not _is_json(answer):
+        return _kept(answer)
+    # JSON has no NUL outside of an escape.
+    return answer if len(answer) <= JSON_MAX else None
+
+
+def _is_json(text: str) -> bool:
+    """Return whether a text is one JSON object or array."""
+    if text[:1] not in ("{", "["):
+        return False
+    try:
+        from_json(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _kept(text: str | None) -> str | None:

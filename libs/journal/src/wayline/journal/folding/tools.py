@@ -6,12 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 from wayline.contracts import events as e
-from wayline.contracts.tools import ToolDefinition
-from wayline.journal.calls import Approval, Call
+from wayline.contracts.framed_words import unframed
+from wayline.contracts.tools import TASK_TOOLS, ToolDefinition
+from wayline.journal.calls import Approval, Call, RecordedResult
 from wayline.journal.repeats import counted
 from wayline.journal.state import Changes, Job
 from wayline.journal.strangers import stranger_of
 
+RECORDED_MAX = 64
+"""Results of tools for planning that are kept of one job; of more the newest."""
+RECORDED_MAX_CHARS = 2_000_000
+"""Of all of them together."""
 _MISREAD = frozenset({"unknown_tool", "invalid_arguments"})
 RAN = frozenset({"tool_failed", "timeout"})
 """Errors of a tool that was called."""
@@ -114,7 +119,7 @@ def _completed(job: Job, event: e.ToolCompleted) -> Changes:
     changes: Changes = {}
     if job.tools.approvals:
         changes["approvals"] = _spent_at_end(job, event.call)
-    for change in (_counted, _ran, _tainted, _shortened, _ended):
+    for change in (_counted, _ran, _tainted, _shortened, _recorded, _ended):
         changes.update(change(job, event))
     return changes
 
@@ -144,6 +149,18 @@ def _counted(job: Job, event: e.ToolCompleted) -> Changes:
     """Count a call that was made before with the same result."""
     ended = next((call for call in job.tools.calls if call.wanted.call == event.call), None)
     return {"repeats": counted(job.tools.repeats, ended.meant, event)} if ended else {}
+
+
+def _recorded(job: Job, event: e.ToolCompleted) -> Changes:
+    """Keep what a tool for planning returned, as it returned it."""
+    if event.tool not in TASK_TOOLS or event.repeat_of is not None:
+        return {}
+    whole = event.full if event.full is not None else unframed(event.content)
+    failed = event.error is not None or event.status != "success"
+    kept = (*job.tools.recorded, RecordedResult(event.tool, "" if failed else whole, failed))[-RECORDED_MAX:]
+    while len(kept) > 1 and sum(len(one.content) for one in kept) > RECORDED_MAX_CHARS:
+        kept = kept[1:]
+    return {"recorded": kept}
 
 
 def _ran(job: Job, event: e.ToolCompleted) -> Changes:

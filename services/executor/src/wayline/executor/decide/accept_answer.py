@@ -9,6 +9,7 @@ from wayline.contracts.events import LOST
 from wayline.contracts.jobs import Failure
 from wayline.executor.decide.absent_tools import began_without
 from wayline.executor.decide.actions import Action, Complete, Correct, Fail
+from wayline.executor.decide.final_result import final_result, missing_records, without_result
 from wayline.executor.decide.retry_or_reroute import escalate, next_fallback
 from wayline.journal import Job
 from wayline.llm.json_protocol import needs_correction
@@ -62,11 +63,11 @@ def after_answer(job: Job, answer: AssistantMessage, *, more: bool) -> Action:
     # Words or a fence around the JSON are not worth another call.
     text = (
         answer.text
-        if job.routing.config is None or job.routing.config.output_schema is None
+        if job.routing.config is None or job.routing.config.answer_schema is None
         else unwrapped(answer.text)
     )
     lacking = f"the answer was given without required tools: {missing}" if missing else _began_without(job)
-    return Complete(text, answer.citations, partial=cut is not None, reason=cut or lacking)
+    return final_result(job, Complete(text, answer.citations, partial=cut is not None, reason=cut or lacking))
 
 
 def _began_without(job: Job) -> str | None:
@@ -76,7 +77,7 @@ def _began_without(job: Job) -> str | None:
 def _missing_tools(job: Job) -> str:
     """Return the required tools that have not run yet, by name."""
     required = job.life.submitted.options.required_tools if job.life.submitted else ()
-    return ", ".join(sorted(set(required) - set(job.tools.ran)))
+    return ", ".join(sorted({*(set(required) - set(job.tools.ran)), *missing_records(job)}))
 
 
 def _cut(job: Job) -> str | None:
@@ -112,12 +113,13 @@ def cut_short(job: Job, reason: str, code: str) -> Complete | Fail:
     An agent with an output schema is given what fits it, or nothing.
     """
     said = [m for m in job.conversation.messages if m.role == "assistant" and m.text.strip()]
-    schema = job.routing.config.output_schema if job.routing.config is not None else None
+    schema = job.routing.config.answer_schema if job.routing.config is not None else None
     if schema is not None:
         fitting = (unwrapped(m.text) for m in reversed(said) if problem(schema, unwrapped(m.text)) is None)
         text = next(fitting, None)
         message = f"{reason} and nothing that was said fits the output schema"
-        return Fail(Failure(code=code, message=message)) if text is None else _partial(text, reason)
+        failure = Failure(code=code, message=message)
+        return without_result(job, failure) if text is None else final_result(job, _partial(text, reason))
     if said:
         return _partial(said[-1].text, reason)
     found = [m for m in job.conversation.messages if isinstance(m, ToolMessage) and not m.failed]
@@ -140,7 +142,7 @@ def _wrong(job: Job, answer: AssistantMessage) -> tuple[Wrong, str] | None:
     offered = [tool.name for tool in job.tools.offered or ()]
     if job.routing.card.tools == "json" and (words := needs_correction(answer, offered)):
         return "envelope", words
-    schema = job.routing.config.output_schema
+    schema = job.routing.config.answer_schema
     if schema is not None and (found := problem(schema, unwrapped(answer.text))):
         return "schema", f"That answer does not fit its JSON Schema: {found}. Answer again, with nothing but the JSON."
     if schema is None and not answer.text.strip() and job.model.stop_reason not in CUT:
@@ -159,7 +161,7 @@ def _mend(job: Job, answer: AssistantMessage, wrong: Wrong, words: str, *, more:
     if wrong == "empty":
         return _without_words(job)
     if wrong == "schema":
-        return Fail(Failure(code="invalid_output", message=words))
+        return without_result(job, Failure(code="invalid_output", message=words))
     return Complete(answer.text, answer.citations, reason=PLAIN)
 
 

@@ -16,6 +16,7 @@ from wayline.contracts.jobs import RunJob
 from wayline.executor.adapters.budgets import Budgets
 from wayline.executor.adapters.children import Children
 from wayline.executor.adapters.session_histories import SessionHistories
+from wayline.executor.adapters.task_graphs import TaskGraphs
 from wayline.executor.adapters.wait_ends import WaitEnds
 from wayline.executor.hold.signals import newest
 from wayline.executor.hold.steering import is_for
@@ -29,17 +30,19 @@ class FollowUp:
 
     def __init__(self, bus: Bus, budgets: Budgets, histories: SessionHistories, children: Children) -> None:
         self._bus = bus
+        self._plans = TaskGraphs(bus)
         self._children = children
         self._histories = histories
         self._budgets = budgets
         self.wait_ends = WaitEnds(bus)
 
     async def ended(self, job: Job, message: Msg) -> None:
-        """Reply to the client, settle what was reserved, then ack the ticket."""
+        """Reply to the client, settle what was reserved, leave a plan for later ones, then ack the ticket."""
         await send_result(self._bus, job)
         reach(Failpoint.EXECUTOR_REPLY_AFTER)
         await self._budgets.settle(job)
         reach(Failpoint.EXECUTOR_SETTLE_AFTER)
+        await self._plans.save(job)
         if job.life.scheduled:
             await self.wait_ends.withdraw_all(job)
         await self._ack(message)

@@ -34,7 +34,7 @@ def model_request(
         breakpoints=prompt.breakpoints,
         max_output_tokens=output_max(card, slot, answer_room(job, limits.max_output_tokens), effort=config.effort),
         attempt_id=ids.attempt_id(job.tenant, job.job_id, step, attempt),
-        output_schema=config.output_schema,
+        output_schema=config.answer_schema,
         temperature=config.temperature,
         effort=config.effort or (REASONING_EFFORT if slot == "reasoning" else None),
         thinking_tokens=thinking_budget(card, slot) or None,

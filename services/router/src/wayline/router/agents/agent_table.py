@@ -8,9 +8,14 @@ import asyncpg
 
 from wayline.contracts.agents import Agent, AgentConfig, AgentList
 from wayline.contracts.errors import NotFound
-from wayline.contracts.tenant_settings import INHERITED
 from wayline.contracts.tool_use import AgentVersion
-from wayline.router.tenants.settings_in_force import inherited_by, inherited_by_default, read_settings, resolved
+from wayline.router.tenants.settings_in_force import (
+    inherited_by,
+    inherited_by_default,
+    inherited_when_bundled,
+    read_settings,
+    resolved,
+)
 from wayline.store import Record, Store
 
 AGENTS_A_PAGE = 100
@@ -75,7 +80,7 @@ class AgentTable:
     async def restore(self, tenant: str, name: str, bundled: AgentConfig | None) -> Agent:
         """Save as the newest version what is bundled, or what was saved last. Raises NotFound."""
         if bundled is not None:
-            return await self.put(tenant, name, bundled, inherits=INHERITED)
+            return await self.put(tenant, name, bundled, inherits=inherited_when_bundled(bundled))
         saved = await self._store.fetchrow(tenant, self._store.sql.last_saved_agent, tenant, name)
         if saved is None:
             raise NotFound("agent", name)
@@ -86,7 +91,9 @@ class AgentTable:
         """Give every tenant the bundled agents it does not have."""
         async with self._store.system() as conn:
             for name, config in agents.items():
-                await conn.execute(self._store.sql.seed_agent, name, config.model_dump(mode="json"), [*INHERITED])
+                await conn.execute(
+                    self._store.sql.seed_agent, name, config.model_dump(mode="json"), [*inherited_when_bundled(config)]
+                )
 
 
 def read_agent(name: str, row: Record) -> Agent:

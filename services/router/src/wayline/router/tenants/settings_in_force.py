@@ -20,6 +20,9 @@ DEFAULTS: Mapping[str, Any] = {name: getattr(TenantSettings(), name) for name in
 """What nobody has changed. What a job may spend by default is the router's own setting."""
 
 
+_OF_ASSEMBLED = frozenset({"max_steps", "adapt_steps", "max_output_tokens", "style", "tools"})
+
+
 def read_settings(stored: Mapping[str, Any] | None) -> SettingsChange:
     """Return what a tenant has changed; a setting that only a newer version knows is passed over."""
     return SettingsChange.model_validate(stored or {}, extra="ignore")
@@ -49,6 +52,15 @@ def inherited_by_default(config: AgentConfig) -> tuple[str, ...]:
     """Return the same for an agent of an older version, which kept no record: the fields that have their default."""
     plain = AgentConfig()
     return tuple(name for name in INHERITED if getattr(config, name) == getattr(plain, name))
+
+
+def inherited_when_bundled(config: AgentConfig) -> tuple[str, ...]:
+    """Return the fields that an agent which is delivered with Wayline leaves to the settings.
+
+    One with an assembler keeps its own tools, steps and words: the assembler needs what they bring.
+    """
+    own = _OF_ASSEMBLED if config.assemble is not None else frozenset[str]()
+    return tuple(name for name in INHERITED if name not in own)
 
 
 def _says_nothing(config: AgentConfig, name: str) -> bool:

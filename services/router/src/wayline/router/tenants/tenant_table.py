@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from wayline.contracts.agents import AgentConfig
-from wayline.contracts.tenant_settings import INHERITED
 from wayline.contracts.tenants import Tenant
+from wayline.router.tenants.settings_in_force import inherited_when_bundled
 from wayline.store import Store, TenantInvalid
 
 
@@ -26,7 +26,9 @@ class TenantTable:
             if row is None:
                 return None
             for name, config in agents.items():
-                await conn.execute(self._store.sql.seed_agent, name, config.model_dump(mode="json"), [*INHERITED])
+                await conn.execute(
+                    self._store.sql.seed_agent, name, config.model_dump(mode="json"), [*inherited_when_bundled(config)]
+                )
         return Tenant(**dict(row))
 
     async def get(self, tenant: str) -> Tenant | None:

@@ -20,7 +20,13 @@ from wayline.planning import (
     word_vectors,
 )
 from wayline.tool_registry.builtin_tools.call_meta import tenant_of_call
-from wayline.tool_registry.builtin_tools.planning_tools import GivenTasks, PlanningTools, json_result, tasks_of
+from wayline.tool_registry.builtin_tools.planning_tools import (
+    GivenTasks,
+    PlanningTools,
+    json_result,
+    named_tasks,
+    tasks_of,
+)
 
 EMBEDDED_MAX = 256
 """Tasks whose meaning is compared; of more the words are."""
@@ -44,7 +50,7 @@ def cluster_by_similarity_tool(planning: PlanningTools) -> Callable[..., Awaitab
         least = similarity_min if similarity_min is not None else SIMILARITY_MIN if model else WORDS_SIMILARITY_MIN
         clusters = await planning.compute(tenant, _clustered, known, vectors, least)
         compared: dict[str, Any] = {"by": "meaning", "model": model} if model else {"by": "words"}
-        return json_result({"clusters": clusters, **compared, "similarity_min": least})
+        return json_result({"tasks": named_tasks(known), "clusters": clusters, **compared, "similarity_min": least})
 
     cluster_tasks.__name__ = "cluster_by_similarity"
     return cluster_tasks

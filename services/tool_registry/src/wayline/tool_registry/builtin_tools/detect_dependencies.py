@@ -24,6 +24,7 @@ from wayline.tool_registry.builtin_tools.planning_tools import (
     PlanningTools,
     ask_retrieval,
     json_result,
+    named_tasks,
     refused,
     tasks_of,
 )
@@ -83,7 +84,7 @@ def _detected(given: list[Task], passages: list[Passage]) -> tuple[list[Task], D
 def _shown(known: list[Task], found: Detected) -> dict[str, Any]:
     shown = found.dependencies[:DEPENDENCIES_SHOWN_MAX]
     value: dict[str, Any] = {
-        "tasks": [{"id": one.id, "name": one.name} for one in known],
+        "tasks": named_tasks(known),
         "dependencies": [_dependency(one) for one in shown],
     }
     if found.cut or len(shown) < len(found.dependencies):

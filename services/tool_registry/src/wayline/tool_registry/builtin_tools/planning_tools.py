@@ -9,12 +9,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.knowledge import EmbeddedTexts, EmbedTexts
+from wayline.contracts.plan_input import PlannedTask
 from wayline.contracts.task_graphs import DocumentContext, GetDocumentContext, QueryTaskGraph, TaskGraph
-from wayline.planning import TASKS_MAX, TEXT_MAX_CHARS, Task
+from wayline.planning import TASKS_MAX, Task
 from wayline.tool_registry.builtin_tools.search_knowledge import Search
 from wayline.tool_registry.connection.failures import AWAY
 
@@ -27,19 +28,7 @@ COMPUTING_MAX = 2
 """Plans that are computed at once in one process; of one tenant one at a time."""
 
 
-class GivenTask(BaseModel):
-    """A task as a model gives it."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    id: str = Field(default="", max_length=64, description="Such as `T1`; left out: its number in the list.")
-    name: str = Field(min_length=1, max_length=2_000, description="What is to be done, in a few words.")
-    text: str = Field(default="", max_length=TEXT_MAX_CHARS, description="All else that is said of it, word for word.")
-    depends_on: list[str] = Field(default_factory=list, max_length=200, description="Ids of tasks that come before it.")
-    priority: float | None = Field(default=None, description="1 is the most urgent.")
-
-
-GivenTasks = Annotated[list[GivenTask], Field(max_length=TASKS_MAX)]
+GivenTasks = Annotated[list[PlannedTask], Field(max_length=TASKS_MAX)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +53,7 @@ class PlanningTools:
                 self._of_tenants.pop(tenant, None)
 
 
-def tasks_of(given: Sequence[GivenTask]) -> list[Task]:
+def tasks_of(given: Sequence[PlannedTask]) -> list[Task]:
     """Return tasks as the planning library takes them; one without an id has its number in the list."""
     return [
         Task(
@@ -76,6 +65,11 @@ def tasks_of(given: Sequence[GivenTask]) -> list[Task]:
         )
         for number, one in enumerate(given, start=1)
     ]
+
+
+def named_tasks(known: Sequence[Task]) -> list[dict[str, str]]:
+    """Return tasks as results name them."""
+    return [{"id": one.id, "name": one.name} for one in known]
 
 
 def json_result(value: Mapping[str, Any], meta: Mapping[str, Any] | None = None) -> "CallToolResult":

@@ -1,0 +1,50 @@
+"""What a job that planned tasks leaves for later plans. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from wayline.contracts.events import JobCompleted
+from wayline.contracts.task_graphs import (
+    GRAPH_EDGES_MAX,
+    GRAPH_TASKS_MAX,
+    GraphEdge,
+    GraphTask,
+    SaveTaskGraph,
+)
+from wayline.journal import Job
+
+
+def planned_graph(job: Job) -> SaveTaskGraph | None:
+    """Return the tasks of a job's plan and what each needs, to be stored; None: there is no plan.
+
+    What it had from earlier plans is not stored again as its own.
+    """
+    ended, config = job.life.ended, job.routing.config
+    if not isinstance(ended, JobCompleted) or config is None or config.assemble != "task_plan":
+        return None
+    plan: dict[str, Any] = orjson.loads(ended.answer)
+    named = {one["id"]: one["name"] for one in plan["prioritized_tasks"]}
+    if not named:
+        return None
+    edges = [
+        GraphEdge(
+            task=named[one["task"]],
+            needs=named[one["needs"]],
+            weight=one["weight"],
+            kind=one["kind"],
+            quote=one["quote"],
+            document_id=one.get("document_id", ""),
+        )
+        for one in plan["dependencies"]
+        if "source_job" not in one
+    ]
+    return SaveTaskGraph(
+        tenant=job.tenant,
+        job_id=job.job_id,
+        tasks=tuple(GraphTask(name=name) for name in named.values())[:GRAPH_TASKS_MAX],
+        edges=tuple(edges[:GRAPH_EDGES_MAX]),
+        untrusted=job.tools.tainted_by is not None,
+    )

@@ -1,0 +1,108 @@
+"""The bundled planner through every service: without a model, whole in the latest result, known to later plans."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from wayline.contracts.jobs import JobView
+from wayline.contracts.task_graphs import QueryTaskGraph, TaskGraph
+from wayline.simulator.chat_server import ChatServer, Say
+from wayline.testkit import Platform, until
+
+from .conftest import chatting, index_document
+
+SHOP = json.loads((Path(__file__).parents[2] / "unit" / "planning" / "coffee_shop.json").read_text())
+SERVICES = ("router", "tool_registry", "retrieval", "executor", "gateway")
+PLAN = """# Party
+
+1. Book the venue
+2. Send the invitations
+3. Order the cake
+
+The invitations are sent once the venue is booked.
+"""
+
+
+async def planned(platform: Platform, job_id: str, asked: Any, **fields: Any) -> tuple[JobView, dict[str, Any]]:
+    """Run the planner, and return its job and its plan."""
+    text = asked if isinstance(asked, str) else json.dumps(asked)
+    await platform.publish({"agent": "task-orchestrator", "input": text, "job_id": job_id, "user_id": "ann", **fields})
+    job = await platform.wait_for(job_id)
+    assert job.answer is not None, job.error
+    return job, json.loads(job.answer)
+
+
+async def graph(platform: Platform, name: str) -> TaskGraph:
+    return await platform.bus.ask(QueryTaskGraph(tenant="default", names=(name,)), TaskGraph)
+
+
+async def test_a_plan_without_a_model_is_known_to_later_plans(platform: Platform):
+    await platform.start(*SERVICES)
+    http = await platform.http()
+    await index_document(platform, "party", "party.md", PLAN)
+
+    first, plan = await planned(platform, "j1", {"outcome": "A party", "document_ids": ["party"]})
+    stored = await until(lambda: _edges(platform, "send the invitations"), why="the plan is stored")
+    _, again = await planned(platform, "j2", {"outcome": "x", "tasks": ["Send the invitations", "Book the venue"]})
+
+    assert plan["execution_waves"] == [{"wave": 1, "tasks": ["1", "3"]}, {"wave": 2, "tasks": ["2"]}]
+    assert plan["dependencies"][0]["document_id"] == "party" and "does not reason" in plan["reasoning"]
+    assert (first.steps, plan["execution_metadata"]["calls"]) == (6, 5) and not first.partial
+    assert [(one.task, one.needs, one.source_job) for one in stored.edges] == [
+        ("Send the invitations", "Book the venue", "j1")
+    ]
+    assert [one["source_job"] for one in again["dependencies"]] == ["j1"]
+
+    async def latest() -> dict[str, Any] | None:
+        found = (await http.get("/v1/agents/task-orchestrator/latest", params={"user_id": "ann"})).json()
+        return found["outcome"] if found["job_id"] == "j2" else None
+
+    outcome = await until(latest, why="the newest result is kept")
+    assert json.loads(outcome["answer"]) == again and not outcome["cut"]
+
+
+async def _edges(platform: Platform, name: str) -> TaskGraph | None:
+    found = await graph(platform, name)
+    return found if found.edges else None
+
+
+async def test_a_fork_assembles_the_same_plan_from_the_shared_log(platform: Platform):
+    await platform.start(*SERVICES)
+    http = await platform.http()
+    _, plan = await planned(platform, "j1", SHOP | {"dependencies": None, "cycles": None})
+
+    answer = await http.post("/v1/jobs/j1/fork", params={"wait": 30}, json={"after": await _last_tool(platform)})
+
+    forked = json.loads(answer.json()["answer"])
+    assert {**forked, "execution_metadata": 0} == {**plan, "execution_metadata": 0}
+    assert forked["execution_metadata"]["calls"] == plan["execution_metadata"]["calls"]
+    assert len(plan["prioritized_tasks"]) == 30 and sum("cut" in one for one in plan["dependencies"]) == 3
+
+
+async def _last_tool(platform: Platform) -> int:
+    return max(event.seq for event in await platform.events("j1") if event.type == "tool.completed")
+
+
+async def test_strangers_words_taint_a_plan_and_those_after_it(platform: Platform):
+    await platform.start(*SERVICES)
+    await index_document(platform, "party", "https://party.example/plan", PLAN)
+
+    await planned(platform, "j1", {"outcome": "A party", "document_ids": ["party"]})
+    stored = await until(lambda: _edges(platform, "send the invitations"), why="the plan is stored")
+    await planned(platform, "j2", {"outcome": "x", "tasks": ["Send the invitations", "Book the venue"]})
+
+    assert all(one.untrusted for one in (*stored.edges, *stored.tasks))
+    assert (await platform.job("j1")).tools.tainted_by is not None
+    assert (await platform.job("j2")).tools.tainted_by == "query_task_graph"
+
+
+async def test_a_model_that_answers_no_json_ends_in_an_empty_plan(platform: Platform):
+    async with ChatServer(lambda _: Say(text="I would rather not.")) as chat:
+        await platform.start("router", "tool_registry", "retrieval", "executor", executor=chatting(chat))
+
+        job, plan = await planned(platform, "j1", {"outcome": "A party"}, options={"model": "chat/m"})
+
+        assert plan["prioritized_tasks"] == [] and "JSON" in plan["execution_metadata"]["empty_because"]
+        assert job.partial and job.reason is not None and "JSON" in job.reason
