@@ -33,6 +33,8 @@ Ask = Literal["always", "writes", "never"]
 """When a person must approve a call: each call, those of tools that do more than read, or none."""
 
 
+_SORTED = json.JSONEncoder(sort_keys=True)
+"""Made once: `json.dumps` makes another for each text that it sorts."""
 BOUND_TO_PLACE = "at-"
 """Begins a digest that also covers where calls of a tool go."""
 
@@ -309,7 +311,7 @@ class CallTool(Request, subject="tools.call.{tenant}", replies=ToolReply):
         """Return the hash of what is asked for under the key: the same key with another one is a conflict."""
         answer = None if self.answer is None else self.answer.model_dump(mode="json")
         # Not orjson: it takes no whole numbers beyond 64 bits.
-        asked = json.dumps([self.tool, self.arguments, self.user_id, answer], sort_keys=True)
+        asked = _SORTED.encode([self.tool, self.arguments, self.user_id, answer])
         return sha256(asked.encode()).hexdigest()
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
 SHARED_FROM = 4
@@ -37,19 +36,53 @@ class RequestTurns:
         fits_share = not held or held + size <= self._held_max_bytes * SHARE
         return fits_share and self._held_bytes + size <= self._held_max_bytes
 
-    @asynccontextmanager
-    async def turn(self, tenant: str, size: int) -> AsyncIterator[None]:
+    def turn(self, tenant: str, size: int) -> AbstractAsyncContextManager[None]:
         """Wait for a turn, its tenant's first: what waits for that takes no slot."""
-        one = self._tenants.setdefault(tenant, _Tenant(asyncio.Semaphore(self._per_tenant)))
+        return _Turn(self, tenant, size)
+
+    async def take(self, tenant: str, size: int) -> None:
+        """Hold the bytes of a request, and wait for its turn."""
+        one = self._tenants.get(tenant)
+        if one is None:
+            one = self._tenants[tenant] = _Tenant(asyncio.Semaphore(self._per_tenant))
         one.users += 1
         one.held_bytes += size
         self._held_bytes += size
         try:
-            async with one.turns, self._turns:
-                yield
-        finally:
-            self._held_bytes -= size
-            one.held_bytes -= size
-            one.users -= 1
-            if not one.users:
-                del self._tenants[tenant]
+            await one.turns.acquire()
+            try:
+                await self._turns.acquire()
+            except BaseException:
+                one.turns.release()
+                raise
+        except BaseException:
+            self._let_go(tenant, one, size)
+            raise
+
+    def give(self, tenant: str, size: int) -> None:
+        """End a turn that was taken."""
+        one = self._tenants[tenant]
+        self._turns.release()
+        one.turns.release()
+        self._let_go(tenant, one, size)
+
+    def _let_go(self, tenant: str, one: _Tenant, size: int) -> None:
+        self._held_bytes -= size
+        one.held_bytes -= size
+        one.users -= 1
+        if not one.users:
+            del self._tenants[tenant]
+
+
+class _Turn(AbstractAsyncContextManager[None]):
+    # Not a generator: the event loop keeps a list of those, and each request would be one.
+    __slots__ = ("_size", "_tenant", "_turns")
+
+    def __init__(self, turns: RequestTurns, tenant: str, size: int) -> None:
+        self._turns, self._tenant, self._size = turns, tenant, size
+
+    async def __aenter__(self) -> None:
+        await self._turns.take(self._tenant, self._size)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._turns.give(self._tenant, self._size)

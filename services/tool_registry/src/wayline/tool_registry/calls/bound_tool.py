@@ -46,7 +46,8 @@ class BoundTool:
                 if is_question(result):
                     reply = asked_input(result, hide=self.server.hide, **took)
                 else:
-                    reply = reply_of(result, trusted=self.tool.trusted, max_bytes=self.max_bytes, form=ask.form, **took)
+                    told = {"trusted": self.tool.trusted, "untrusted": self.tool.definition.untrusted}
+                    reply = reply_of(result, max_bytes=self.max_bytes, form=ask.form, **told, **took)
             except Unusable as error:
                 taken_ms = _ms_since(started)
                 reply = failed(error.code, str(error), effect=effect, attempts=attempt, duration_ms=taken_ms)
@@ -103,7 +104,7 @@ class BoundTool:
             {
                 names.MCP_METHOD: "tools/call",
                 names.GEN_AI_TOOL_NAME: self.tool.name,
-                names.EFFECT: self.tool.effect,
+                names.EFFECT: self.tool.effect.value,
                 names.ATTEMPT: attempt,
             },
         )

@@ -10,6 +10,7 @@ import asyncio
 import random
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 import structlog
@@ -36,8 +37,6 @@ class ReadCall:
         self._ask = ask
         self._bound = bound
         self._ledger = ledger
-        # What it takes to learn that a call was cut is no time of the tool's.
-        self._repeat = repeated(ask, within_s=bound.tool.silent_max_s)
         self._stop_reason: StopReason | None = None
         self._task: asyncio.Task[Any] | None = None
 
@@ -68,6 +67,11 @@ class ReadCall:
         self._stop_reason = reason
         if self._task is not None:
             self._task.cancel()
+
+    @cached_property
+    def _repeat(self) -> CallTool:
+        # What it takes to learn that a call was cut is no time of the tool's.
+        return repeated(self._ask, within_s=self._bound.tool.silent_max_s)
 
     async def _earlier(self) -> ToolReply | Decimal:
         """Return the answer that this read had already, else what another read under its key charged.

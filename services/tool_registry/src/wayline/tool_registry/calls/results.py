@@ -63,8 +63,12 @@ def reply_of(
     attempts: int = 1,
     duration_ms: float = 0,
     form: ResultForm = "text",
+    untrusted: bool | None = None,
 ) -> ToolReply:
-    """Return the reply for a tool's result; citations count only from a server that is trusted."""
+    """Return the reply for a tool's result; citations count only from a server that is trusted.
+
+    `untrusted`: whether it holds the words of strangers where it does not say so itself; None: nobody has said.
+    """
     content, images = _read(result)
     if form == "value" and not result.is_error and (value := value_text(result)) is not None:
         content, images = value, ()
@@ -76,7 +80,7 @@ def reply_of(
         "cost_usd": cost_of(meta),
         "attempts": attempts,
         "duration_ms": duration_ms,
-        "strangers": True if trusted and meta.get(STRANGERS) is True else None,
+        "strangers": True if trusted and meta.get(STRANGERS) is True else untrusted,
     }
     if effect is Effect.READ and (why := meta.get(UNREAD)) and not result.is_error:
         return failed("tool_failed", f"the tool's answer could not be read whole: {why}; ask it for less", **always)
@@ -179,8 +183,10 @@ def cost_of(meta: Mapping[str, Any]) -> Decimal | None:
 
 def citations_of(meta: Mapping[str, Any]) -> tuple[Citation, ...]:
     """Return the passages that a tool's answer rests on."""
+    if CITATIONS not in meta:
+        return ()
     try:
-        return _CITATIONS.validate_python(meta.get(CITATIONS, ()))
+        return _CITATIONS.validate_python(meta[CITATIONS])
     except ValidationError:
         return ()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -88,6 +89,8 @@ class RunningCalls:
         self._telemetry = telemetry
         self._settings = settings
         self._running: dict[str, RunningCall] = {}
+        self._of_tenant = Counter[str]()
+        """How many calls of each tenant have begun, and have not been heard to end."""
         self._cancelled = CancelledKeys()
         self._kept = KeptAnswers()
         self._stopping = False
@@ -111,8 +114,9 @@ class RunningCalls:
 
         Raises ToolKeyConflict where the key stands for a call with other content.
         """
-        running = self._running.get(ask.key) or self._begin(ask)
-        if running.content_hash != ask.content_hash():
+        content_hash = ask.content_hash()
+        running = self._running.get(ask.key) or self._begin(ask, content_hash)
+        if running.content_hash != content_hash:
             raise ToolKeyConflict(key=ask.key)
         assert running.task is not None
         running.waiting += 1
@@ -149,7 +153,7 @@ class RunningCalls:
             join_s=self._settings.answer_within_s,
         ).reply()
 
-    def _begin(self, ask: CallTool) -> RunningCall:
+    def _begin(self, ask: CallTool, content_hash: str) -> RunningCall:
         if self._stopping:
             raise Unavailable("tool-registry", detail="it is being stopped")
         most = self._settings.calls_max
@@ -157,15 +161,19 @@ class RunningCalls:
         if len(self._running) >= most and len(self._tasks()) >= most:
             raise Unavailable("tool-registry", detail=f"all its {most} slots for calls are taken")
         share = self._settings.calls_per_tenant_max
-        if sum(one.tenant == ask.tenant and one.runs for one in self._running.values()) >= share:
+        if self._of_tenant[ask.tenant] >= share and self._run_of(ask.tenant) >= share:
             raise Unavailable("tool-registry", detail=f"{share} calls of this tenant run already")
-        running = self._running[ask.key] = RunningCall(ask.tenant, ask.content_hash())
+        running = self._running[ask.key] = RunningCall(ask.tenant, content_hash)
         # A client of `/mcp` may ask again under the key whose call it has cancelled; an executor never does.
         if not ask.direct and ask.key in self._cancelled:
             running.stop(StopReason.CANCELLED)
         running.task = asyncio.create_task(self._lead(ask, running), name=f"call {ask.key}")
+        self._of_tenant[ask.tenant] += 1
         running.task.add_done_callback(lambda task: self._ended(ask.key, running, task))
         return running
+
+    def _run_of(self, tenant: str) -> int:
+        return sum(one.tenant == tenant and one.runs for one in self._running.values())
 
     async def _lead(self, ask: CallTool, running: RunningCall) -> ToolReply:
         with looked_up_for(ask.tenant):
@@ -200,8 +208,7 @@ class RunningCalls:
     def _take_slot(self, running: RunningCall, server: NamedServer) -> None:
         """Count a call for its server. Raises Unavailable where that runs as many as it may."""
         most = self._settings.calls_per_server_max
-        taken = sum(one.server is server and one.runs for one in self._running.values())
-        if taken >= most and not server.inside:
+        if not server.inside and sum(one.server is server and one.runs for one in self._running.values()) >= most:
             raise Unavailable("tool-registry", detail=f"{most} calls of {server.name!r} run already")
         running.server = server
 
@@ -225,7 +232,7 @@ class RunningCalls:
             return failed("unknown_tool", f"no tool {ask.tool!r}{hint}", strangers=False)
         if to_begin and (problem := tool.unapproved(ask.definition)):
             return failed("definition_changed", problem, effect=tool.effect, strangers=False)
-        if to_begin and ask.misfit not in (None, tool.definition.digest_of_description):
+        if to_begin and ask.misfit is not None and ask.misfit != tool.definition.digest_of_description:
             problem = f"{ask.tool} has changed since the arguments of this call were compared with its schema"
             return failed("definition_changed", problem, effect=tool.effect, strangers=False)
         schema, digest = tool.definition.input_schema, tool.schema_digest
@@ -249,6 +256,9 @@ class RunningCalls:
         return failed("needs_authorization" if waits else "unavailable", message, begun=not waits)
 
     def _ended(self, key: str, running: RunningCall, task: asyncio.Task[ToolReply]) -> None:
+        self._of_tenant[running.tenant] -= 1
+        if not self._of_tenant[running.tenant]:
+            del self._of_tenant[running.tenant]
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, WaylineError):
             log.error("call failed", key=key, error=repr(error), exc_info=error)
