@@ -44,22 +44,27 @@ class TicketLanes:
 
     async def queue(self, ticket: RunJob) -> RunJob:
         """Return the ticket as it is to be queued, and count it."""
-        if len(self._tenants) >= TENANTS_MAX:
-            self._tenants.clear()
-        tickets = self._tenants.setdefault(ticket.tenant, _Tickets())
-        lane = ticket.lane
-        if tickets.by_lane.get(lane) and time.monotonic() - tickets.read_at >= COUNT_FRESH_S:
-            await self._read(ticket.tenant, tickets)
-        before = tickets.by_lane.get(lane, 0)
-        tickets.by_lane[lane] = before + 1
-        tickets.queued_at[lane] = time.monotonic()
-        return ticket.model_copy(update={"lane": backlog_of(lane)}) if before else ticket
+        lane = await self._count(ticket.tenant, ticket.lane)
+        return ticket if lane == ticket.lane else ticket.model_copy(update={"lane": lane})
 
     async def queue_first(self, tenant: str, job_id: str, head: Head) -> RunJob:
         """Return the first ticket of a job as it is to be queued, with the record that it begins with."""
-        return await self.queue(
-            RunJob(tenant=tenant, lane=head.lane, job=job_id, at=head.sequence, record=head.carried())
-        )
+        lane = await self._count(tenant, head.lane)
+        return RunJob(tenant=tenant, lane=lane, job=job_id, at=head.sequence, record=head.carried())
+
+    async def _count(self, tenant: str, lane: str) -> str:
+        """Count one more ticket, and return where it is queued: in its lane, or in the lane's backlog."""
+        tickets = self._tenants.get(tenant)
+        if tickets is None:
+            if len(self._tenants) >= TENANTS_MAX:
+                self._tenants.clear()
+            tickets = self._tenants[tenant] = _Tickets()
+        if tickets.by_lane.get(lane) and time.monotonic() - tickets.read_at >= COUNT_FRESH_S:
+            await self._read(tenant, tickets)
+        before = tickets.by_lane.get(lane, 0)
+        tickets.by_lane[lane] = before + 1
+        tickets.queued_at[lane] = time.monotonic()
+        return backlog_of(lane) if before else lane
 
     def note_end(self, tenant: str) -> None:
         """Count an ended job no longer."""

@@ -128,7 +128,8 @@ def within_agent(job: SubmitJob, agent: Agent) -> tuple[SubmitJob, AgentConfig]:
     """
     own = set(INHERITED).difference(agent.inherits)
     if job.fork is None:
-        job = job.model_copy(update={"options": bounded(job.options, agent.config, own=own)})
+        options = bounded(job.options, agent.config, own=own)
+        job = job if options is job.options else job.model_copy(update={"options": options})
     return job, narrowed(agent.config, job.options, own=own)
 
 

@@ -44,8 +44,9 @@ def submitted(
     *,
     turn: Turn | None = None,
     schedule: FiredBy | None = None,
+    content_hash: str | None = None,
 ) -> JobSubmitted:
-    """Return a log's first event."""
+    """Return a log's first event; `content_hash` is the job's, where the caller has it."""
     subject = delivery.headers.get(h.REPLY_TO)
     return JobSubmitted(
         job_id=job_id,
@@ -54,7 +55,7 @@ def submitted(
         trace=root(job.tenant, job_id),
         tenant=job.tenant,
         job=job,
-        content_hash=job.content_hash(),
+        content_hash=content_hash or job.content_hash(),
         reply_to=subject if subject and may_reply_to(job.tenant, subject) else None,
         caller=caller_of(delivery, job.tenant, job_id),
         turn=turn,
@@ -97,7 +98,7 @@ def routed(
     limits = choose_limits(
         inputs.job.options, inputs.config, steps_level=inputs.steps_level, context_level=inputs.context_level
     )
-    limits = limits.model_copy(update={"max_seconds": min(limits.max_seconds, seconds_max)})
+    bounds = {"max_seconds": min(limits.max_seconds, seconds_max), "budget_usd": admitted.cap_usd}
     return JobRouted(
         job_id=first.job_id,
         seq=2,
@@ -107,7 +108,7 @@ def routed(
         agent_version=admitted.agent.version,
         config=inputs.config,
         route=decision.route,
-        limits=limits.model_copy(update={"budget_usd": admitted.cap_usd}),
+        limits=limits.model_copy(update=bounds),
         candidates=decision.candidates,
         policy=decision.policy,
         left_usd=inputs.left_usd,

@@ -55,12 +55,12 @@ class FirstRecords:
         self._firings = firings
         self._latest = latest
 
-    async def begin(self, log: JobLog, job: SubmitJob, job_id: str, delivery: Delivery) -> Head:
+    async def begin(self, log: JobLog, job: SubmitJob, job_id: str, delivery: Delivery, *, content_hash: str) -> Head:
         """Write a job's first record; only what is new can be refused or has to wait."""
         try:
             await self._log_capacity.require()
             await self._shares.require(job.tenant)
-            return await self._reserve(log, job, job_id, delivery)
+            return await self._reserve(log, job, job_id, delivery, content_hash)
         except (Reject, Retry):
             head = await log.last()
             if head is None:
@@ -85,7 +85,7 @@ class FirstRecords:
             return head
         return await self._append_first(log, first, record)
 
-    async def _reserve(self, log: JobLog, job: SubmitJob, job_id: str, delivery: Delivery) -> Head:
+    async def _reserve(self, log: JobLog, job: SubmitJob, job_id: str, delivery: Delivery, content_hash: str) -> Head:
         reach(Failpoint.ROUTER_RESERVE_BEFORE)
         earlier = await self._accepted_order.before(job, delivery)
         request = AdmissionRequest.of(job, job_id, delivery, earlier=earlier)
@@ -99,7 +99,8 @@ class FirstRecords:
         if admitted is None:
             raise admission.unknown_agent(job.agent)
         schedule = await self._firings.fired_by(job.tenant, job_id, delivery)
-        first = first_events.submitted(job, job_id, delivery, datetime.now(UTC), turn=admitted.turn, schedule=schedule)
+        about = {"turn": admitted.turn, "schedule": schedule, "content_hash": content_hash}
+        first = first_events.submitted(job, job_id, delivery, datetime.now(UTC), **about)
         return await self._append_first(log, first, await self._first_record(first, admitted, branched))
 
     async def _append_first(self, log: JobLog, first: JobSubmitted, record: list[Event]) -> Head:

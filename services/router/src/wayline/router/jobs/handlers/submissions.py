@@ -71,10 +71,10 @@ class SubmissionHandlers:
         read_submission.require_text(job)
         job_log = JobLog(self._bus, job.tenant, job_id)
         # A message that comes for the first time is nearly always of a new job, and where it is not the append says so.
-        head = await job_log.last() if delivery.deliveries > 1 else None
+        head, content_hash = await job_log.last() if delivery.deliveries > 1 else None, job.content_hash()
         if head is None:
-            head = await self._records.begin(job_log, job, job_id, delivery)
-        if head.content_hash != job.content_hash():
+            head = await self._records.begin(job_log, job, job_id, delivery, content_hash=content_hash)
+        if head.content_hash != content_hash:
             raise Conflict(f"job {job_id!r} is already another job", code="job_id_conflict")
         self._accepted_order.taken(job.tenant, [delivery.sequence])
         messages: list[Message] = []
