@@ -12,7 +12,7 @@ import ssl
 from base64 import b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 from urllib.parse import unquote
 
 import httpcore2
@@ -21,8 +21,8 @@ import httpx2
 from wayline.guarded_http.addresses import Address
 from wayline.guarded_http.policy import AddressPolicy, address_of
 from wayline.guarded_http.transport import (
-    CONNECT_S,
     CheckedConnections,
+    GuardedConnections,
     GuardedTransport,
     Resolver,
     certificates,
@@ -134,7 +134,7 @@ class ProxiedTransport(httpx2.AsyncBaseTransport):
         await self._proxied.aclose()
 
 
-class ProxiedConnections(httpcore2.AsyncNetworkBackend):
+class ProxiedConnections(GuardedConnections):
     """Opens connections through tunnels of an installation's proxy, or past it."""
 
     def __init__(
@@ -146,32 +146,25 @@ class ProxiedConnections(httpcore2.AsyncNetworkBackend):
         *,
         ssl_context: ssl.SSLContext,
     ) -> None:
+        super().__init__(policy)
         self._direct = direct
         self._proxy = httpx2.URL(proxy)
-        self._policy = policy
         self._routes = Routes(policy, resolver)
         self._ssl_context = ssl_context
-        self._connections = cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
 
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
+    async def connect(
+        self, name: str, port: int, within_s: float, local_address: str | None, options: Iterable[Any] | None
     ) -> httpcore2.AsyncNetworkStream:
-        name = host.removesuffix(".").lower()
-        self._policy.check_host(name, port)
+        """Connect to a host, through a tunnel unless it is inside. Raises Blocked, or what httpcore2 raises."""
         if await self._routes.is_direct(name, port):
-            return await self._direct.connect_tcp(host, port, timeout, local_address, socket_options)
+            return await self._direct.connect(name, port, within_s, local_address, options)
         stream = await self._connections.connect_tcp(
-            self._proxy.host, self._proxy.port or 80, timeout or CONNECT_S, local_address, socket_options
+            self._proxy.host, self._proxy.port or 80, within_s, local_address, options
         )
         try:
             if self._proxy.scheme == "https":
-                stream = await stream.start_tls(self._ssl_context, self._proxy.host, timeout or CONNECT_S)
-            await self._tunnel(stream, name, port, within_s=timeout or CONNECT_S)
+                stream = await stream.start_tls(self._ssl_context, self._proxy.host, within_s)
+            await self._tunnel(stream, name, port, within_s=within_s)
         except BaseException:
             await stream.aclose()
             raise
@@ -195,11 +188,3 @@ class ProxiedConnections(httpcore2.AsyncNetworkBackend):
         if len(first) < 2 or not first[1].startswith(b"2") or not head.endswith(b"\r\n\r\n"):
             status = first[1][:3].decode("ascii", "replace") if len(first) > 1 else "no answer"
             raise httpcore2.ConnectError(f"the installation's proxy: {status}")
-
-    async def connect_unix_socket(
-        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
-    ) -> httpcore2.AsyncNetworkStream:
-        return await self._direct.connect_unix_socket(path, timeout, socket_options)
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)

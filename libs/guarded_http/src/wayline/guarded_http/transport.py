@@ -72,12 +72,11 @@ def certificates(ca_file: str | None = None) -> ssl.SSLContext:
     return context
 
 
-class CheckedConnections(httpcore2.AsyncNetworkBackend):
-    """Connects to addresses that were checked, never to a name."""
+class GuardedConnections(httpcore2.AsyncNetworkBackend):
+    """Connects to hosts that a policy allows by their names; how is for each kind of connections to say."""
 
-    def __init__(self, policy: AddressPolicy, resolver: Resolver) -> None:
+    def __init__(self, policy: AddressPolicy) -> None:
         self._policy = policy
-        self._resolver = resolver
         # The library types it as something else where anyio is missing.
         self._connections = cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
 
@@ -91,16 +90,42 @@ class CheckedConnections(httpcore2.AsyncNetworkBackend):
     ) -> httpcore2.AsyncNetworkStream:
         name = host.removesuffix(".").lower()
         self._policy.check_host(name, port)
-        addresses = await self._addresses(name, port, within_s=timeout or CONNECT_S)
+        return await self.connect(name, port, timeout or CONNECT_S, local_address, socket_options)
+
+    async def connect(
+        self, name: str, port: int, within_s: float, local_address: str | None, options: Iterable[Any] | None
+    ) -> httpcore2.AsyncNetworkStream:
+        """Connect to a host whose name the policy allows. Raises Blocked, or what httpcore2 raises."""
+        raise NotImplementedError
+
+    async def connect_unix_socket(
+        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
+    ) -> httpcore2.AsyncNetworkStream:
+        raise Blocked("sockets of this machine may not be used")
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class CheckedConnections(GuardedConnections):
+    """Connects to addresses that were checked, never to a name."""
+
+    def __init__(self, policy: AddressPolicy, resolver: Resolver) -> None:
+        super().__init__(policy)
+        self._resolver = resolver
+
+    async def connect(
+        self, name: str, port: int, within_s: float, local_address: str | None, options: Iterable[Any] | None
+    ) -> httpcore2.AsyncNetworkStream:
+        """Connect to one of a host's addresses, once all are checked. Raises Blocked, or what httpcore2 raises."""
+        addresses = await self._addresses(name, port, within_s=within_s)
         # All of them: a name that has one address outside and one inside is an attack or a mistake.
         for address in addresses:
             self._policy.check_address(name, port, address)
-        failure: Exception = httpcore2.ConnectError(f"{host} has no address")
+        failure: Exception = httpcore2.ConnectError(f"{name} has no address")
         for address in addresses[:ADDRESSES_TRIED_MAX]:
             try:
-                return await self._connections.connect_tcp(
-                    str(address), port, timeout or CONNECT_S, local_address, socket_options
-                )
+                return await self._connections.connect_tcp(str(address), port, within_s, local_address, options)
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
                 failure = error
         raise failure
@@ -115,14 +140,6 @@ class CheckedConnections(httpcore2.AsyncNetworkBackend):
             raise httpcore2.ConnectTimeout(f"the name {host} was not resolved within {within_s:g} s") from None
         except OSError as error:
             raise httpcore2.ConnectError(f"the name {host} cannot be resolved") from error
-
-    async def connect_unix_socket(
-        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
-    ) -> httpcore2.AsyncNetworkStream:
-        raise Blocked("sockets of this machine may not be used")
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
 
 
 async def resolve(host: str, port: int) -> list[Address]:

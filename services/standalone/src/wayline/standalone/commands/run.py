@@ -131,14 +131,17 @@ def run(
         lane=lane,
         when_busy=when_busy,
     )
-    text = read_text(INPUT) if task == INPUT else task
     if continues:
         session_id = _last_session(session_id, agent, user_id, as_json=as_json)
-    body = {"agent": agent, "input": text, "session_id": session_id, "user_id": user_id, "job_id": job_id}
+    body = {"agent": agent, "input": _text(task), "session_id": session_id, "user_id": user_id, "job_id": job_id}
     if dry_run:
         _plan({**body, "options": {**options, "dry_run": True}}, file or [], as_json=as_json)
     else:
         _run({**body, "options": options}, file or [], wait=wait, as_json=as_json)
+
+
+def _text(task: str) -> str:
+    return read_text(INPUT) if task == INPUT else task
 
 
 def _last_session(given: str | None, agent: str, user_id: str | None, *, as_json: bool) -> str:

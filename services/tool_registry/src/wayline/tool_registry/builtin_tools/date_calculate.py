@@ -15,61 +15,64 @@ from wayline.tool_registry.calculation.local_times import CannotCalculate
 
 ZONES_MAX = 10
 HOLIDAYS_MAX = 100
-_AMOUNT = Field(ge=-1_000_000, le=1_000_000)
+
+Operation = Annotated[
+    Literal["add", "difference", "period", "weekday", "zones", "describe", "holidays"],
+    Field(
+        description="add: date plus the given years … business_days (below zero: before it). "
+        "difference: from date to end_date; of times in whole days and in the hours that pass. "
+        "period: first and last day of the week, month, quarter or year of date; offset 1 is the next one. "
+        "weekday: the nth weekday after date or, with unit, of that period (-1: its last). "
+        "zones: the time of date in other timezones. describe: weekday, week number, holiday. "
+        "holidays: those from date to end_date."
+    ),
+]
+Date = Annotated[
+    str,
+    Field(
+        max_length=40,
+        description="now, today, tomorrow, yesterday, 2026-03-31, 2026-03-31T14:30 or 2026-03-31T14:30+02:00.",
+    ),
+]
+EndDate = Annotated[str | None, Field(max_length=40, description="In the same forms.")]
+Timezone = Annotated[str, Field(max_length=60, description="IANA name; of times without an offset, and today.")]
+Timezones = Annotated[list[str] | None, Field(max_length=ZONES_MAX, description="For zones.")]
+Amount = Annotated[int, Field(ge=-1_000_000, le=1_000_000)]
+PeriodUnit = Annotated[Unit | None, Field(description="For period and weekday.")]
+Offset = Annotated[int, Field(ge=-10_000, le=10_000, description="Periods on from that of date: 1 is the next.")]
+WantedWeekday = Annotated[Weekday | None, Field(description="For weekday.")]
+Nth = Annotated[int, Field(ge=-53, le=53, description="For weekday: 1 the first, -1 the last or the one before.")]
+Country = Annotated[str | None, Field(max_length=10, description="ISO code whose holidays count, such as CH.")]
+Region = Annotated[
+    str | None,
+    Field(max_length=60, description="Of the country, such as ZH or England; without it no regional holiday counts."),
+]
+ExtraHolidays = Annotated[
+    list[str] | None, Field(max_length=HOLIDAYS_MAX, description="Further days off, such as 2026-12-24.")
+]
 
 
 async def date_calculate(
     *,
-    operation: Annotated[
-        Literal["add", "difference", "period", "weekday", "zones", "describe", "holidays"],
-        Field(
-            description="add: date plus the given years … business_days (below zero: before it). "
-            "difference: from date to end_date; of times in whole days and in the hours that pass. "
-            "period: first and last day of the week, month, quarter or year of date; offset 1 is the next one. "
-            "weekday: the nth weekday after date or, with unit, of that period (-1: its last). "
-            "zones: the time of date in other timezones. describe: weekday, week number, holiday. "
-            "holidays: those from date to end_date."
-        ),
-    ],
-    date: Annotated[
-        str,
-        Field(
-            max_length=40,
-            description="now, today, tomorrow, yesterday, 2026-03-31, 2026-03-31T14:30 or 2026-03-31T14:30+02:00.",
-        ),
-    ] = "now",
-    end_date: Annotated[str | None, Field(max_length=40, description="In the same forms.")] = None,
-    timezone: Annotated[
-        str, Field(max_length=60, description="IANA name; of times without an offset, and today.")
-    ] = "UTC",
-    to_timezones: Annotated[list[str] | None, Field(max_length=ZONES_MAX, description="For zones.")] = None,
-    years: Annotated[int, _AMOUNT] = 0,
-    months: Annotated[int, _AMOUNT] = 0,
-    weeks: Annotated[int, _AMOUNT] = 0,
-    days: Annotated[int, _AMOUNT] = 0,
-    business_days: Annotated[int, _AMOUNT] = 0,
-    hours: Annotated[int, _AMOUNT] = 0,
-    minutes: Annotated[int, _AMOUNT] = 0,
-    unit: Annotated[Unit | None, Field(description="For period and weekday.")] = None,
-    offset: Annotated[
-        int, Field(ge=-10_000, le=10_000, description="Periods on from that of date: 1 is the next.")
-    ] = 0,
-    weekday: Annotated[Weekday | None, Field(description="For weekday.")] = None,
-    nth: Annotated[
-        int, Field(ge=-53, le=53, description="For weekday: 1 the first, -1 the last or the one before.")
-    ] = 1,
-    country: Annotated[
-        str | None, Field(max_length=10, description="ISO code whose holidays count, such as CH.")
-    ] = None,
-    region: Annotated[
-        str | None,
-        Field(
-            max_length=60, description="Of the country, such as ZH or England; without it no regional holiday counts."
-        ),
-    ] = None,
-    extra_holidays: Annotated[
-        list[str] | None, Field(max_length=HOLIDAYS_MAX, description="Further days off, such as 2026-12-24.")
-    ] = None,
+    operation: Operation,
+    date: Date = "now",
+    end_date: EndDate = None,
+    timezone: Timezone = "UTC",
+    to_timezones: Timezones = None,
+    years: Amount = 0,
+    months: Amount = 0,
+    weeks: Amount = 0,
+    days: Amount = 0,
+    business_days: Amount = 0,
+    hours: Amount = 0,
+    minutes: Amount = 0,
+    unit: PeriodUnit = None,
+    offset: Offset = 0,
+    weekday: WantedWeekday = None,
+    nth: Nth = 1,
+    country: Country = None,
+    region: Region = None,
+    extra_holidays: ExtraHolidays = None,
 ) -> str:
     """Calculate with dates and times: add, compare, ends of months, weekdays, time zones, business days, holidays."""
     from mcp.server.mcpserver.exceptions import ToolError

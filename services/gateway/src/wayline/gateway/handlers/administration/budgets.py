@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
 from typing import Annotated, TypeAlias
 
 from fastapi import APIRouter, Path, Response
@@ -19,8 +18,8 @@ from wayline.contracts.budgets import (
     PutBudget,
 )
 from wayline.contracts.errors import NotFound
-from wayline.gateway.conditions import IfUnchanged, Precondition, entity_tag
-from wayline.gateway.handlers.shared.changing import changing, tagged
+from wayline.gateway.conditions import IfUnchanged, entity_tag
+from wayline.gateway.handlers.shared.changing import Changeable, tagged
 from wayline.gateway.handlers.shared.deleting import was_there
 from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, GatewayDependency, Reader
 from wayline.gateway.keys import Caller
@@ -66,7 +65,7 @@ async def put_budget(
     response: Response,
 ) -> Budget:
     """Save a budget. It counts what its present window has seen; raising it wakes the jobs that waited for it."""
-    async with _changing(gateway, caller, name, condition):
+    async with BUDGET.changing(gateway, caller, name, condition):
         saved = await gateway.bus.ask(PutBudget(tenant=caller.tenant, name=name, config=config), Budget)
     return tagged(response, saved, _tag(saved))
 
@@ -76,18 +75,9 @@ async def delete_budget(
     name: BudgetPath, gateway: GatewayDependency, caller: Admin, condition: IfUnchanged
 ) -> BudgetDeleted:
     """Delete a budget: jobs that waited for it go on."""
-    async with _changing(gateway, caller, name, condition):
+    async with BUDGET.changing(gateway, caller, name, condition):
         deleted = await gateway.bus.ask(DeleteBudget(tenant=caller.tenant, name=name), BudgetDeleted)
     return was_there(deleted, "budget", name)
-
-
-def _changing(
-    gateway: Gateway, caller: Caller, name: str, condition: Precondition
-) -> AbstractAsyncContextManager[None]:
-    async def present() -> str:
-        return _tag(await _budget(gateway, caller, name))
-
-    return changing(gateway, caller, "budget", name, condition=condition, present=present)
 
 
 async def _budget(gateway: Gateway, caller: Caller, name: str) -> Budget:
@@ -99,3 +89,6 @@ async def _budget(gateway: Gateway, caller: Caller, name: str) -> Budget:
 
 def _tag(budget: Budget) -> str:
     return entity_tag(budget.name, budget.model_dump(mode="json", include=set(BudgetConfig.model_fields)))
+
+
+BUDGET = Changeable("budget", _budget, _tag)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
 from typing import Annotated, Any, TypeAlias
 
 from fastapi import APIRouter, Body, Path, Response
@@ -24,8 +23,8 @@ from wayline.contracts.models import (
     ProviderList,
     PutModel,
 )
-from wayline.gateway.conditions import IfUnchanged, Precondition, entity_tag
-from wayline.gateway.handlers.shared.changing import changing, tagged
+from wayline.gateway.conditions import IfUnchanged, entity_tag
+from wayline.gateway.handlers.shared.changing import Changeable, tagged
 from wayline.gateway.handlers.shared.deleting import was_there
 from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, GatewayDependency, Reader
 from wayline.gateway.keys import Caller
@@ -127,15 +126,6 @@ def _tag(card: ModelCard) -> str:
     return entity_tag(card.model_dump(mode="json", exclude={"prices"} if hourly else set()))
 
 
-def _changing(
-    gateway: Gateway, caller: Caller, name: str, condition: Precondition
-) -> AbstractAsyncContextManager[None]:
-    async def present() -> str:
-        return _tag(await _card(gateway, caller, name, fresh=True))
-
-    return changing(gateway, caller, "model", name, condition=condition, present=present)
-
-
 @router.put("/models/{provider}/{model:path}", responses=tags(400, 404, 409, 412, 413))
 async def put_model(
     *,
@@ -150,7 +140,7 @@ async def put_model(
     """Add a model of the tenant's own, or replace a bundled card for the tenant; new jobs see it at once."""
     if (card.provider, card.model) != (provider, model):
         raise Reject(f"the path names {provider}/{model}, the body {card.name}", code="invalid_request", status=422)
-    async with _changing(gateway, caller, card.name, condition):
+    async with MODEL.changing(gateway, caller, card.name, condition):
         saved = await gateway.bus.ask(PutModel(tenant=caller.tenant, card=card), ModelCard)
     return tagged(response, saved, _tag(saved))
 
@@ -160,6 +150,13 @@ async def delete_model(
     provider: ProviderPath, model: ModelPath, gateway: GatewayDependency, caller: Admin, condition: IfUnchanged
 ) -> ModelDeleted:
     """Remove a model card of the tenant's own; a bundled model of that name is visible again."""
-    async with _changing(gateway, caller, f"{provider}/{model}", condition):
+    async with MODEL.changing(gateway, caller, f"{provider}/{model}", condition):
         deleted = await gateway.bus.ask(DeleteModel(tenant=caller.tenant, provider=provider, model=model), ModelDeleted)
     return was_there(deleted, "model of the tenant's own", f"{provider}/{model}")
+
+
+async def _fresh_card(gateway: Gateway, caller: Caller, name: str) -> ModelCard:
+    return await _card(gateway, caller, name, fresh=True)
+
+
+MODEL = Changeable("model", _fresh_card, _tag)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
 from hashlib import sha256
 from typing import Annotated, TypeAlias
 
@@ -24,10 +23,10 @@ from wayline.contracts.schedules import (
     ScheduleDeleted,
     ScheduleList,
 )
-from wayline.gateway.conditions import IfUnchanged, Precondition, entity_tag
+from wayline.gateway.conditions import IfUnchanged, entity_tag
 from wayline.gateway.errors import Forbidden
 from wayline.gateway.handlers.jobs.jobs import IdempotencyKey
-from wayline.gateway.handlers.shared.changing import ALWAYS, changing, tagged
+from wayline.gateway.handlers.shared.changing import Changeable, tagged
 from wayline.gateway.handlers.shared.deleting import was_there
 from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, GatewayDependency, Reader, Writer, acting_as
 from wayline.gateway.keys import Caller
@@ -80,22 +79,13 @@ def _tag(schedule: Schedule) -> str:
     return entity_tag(saved)
 
 
-def _changing(
-    gateway: Gateway, caller: Caller, name: str, condition: Precondition = ALWAYS
-) -> AbstractAsyncContextManager[None]:
-    async def present() -> str:
-        return _tag(await gateway.bus.ask(GetSchedule(tenant=caller.tenant, name=name, limit=0), Schedule))
-
-    return changing(gateway, caller, "schedule", name, condition=condition, present=present)
-
-
 @router.post("/{name}", status_code=201, responses=fails(404, 409, 413))
 async def create_schedule(
     name: SchedulePath, config: ScheduleConfig, gateway: GatewayDependency, caller: Admin, response: Response
 ) -> Schedule:
     """Create a schedule. 409: there is one of this name."""
     asked = PutSchedule(tenant=caller.tenant, name=name, config=_of(caller, config), create=True)
-    async with _changing(gateway, caller, name):
+    async with SCHEDULE.changing(gateway, caller, name):
         created = await gateway.bus.ask(asked, Schedule)
     return tagged(response, created, _tag(created))
 
@@ -111,7 +101,7 @@ async def put_schedule(
     response: Response,
 ) -> Schedule:
     """Save a schedule: a change plans anew from now on, the same again changes nothing."""
-    async with _changing(gateway, caller, name, condition):
+    async with SCHEDULE.changing(gateway, caller, name, condition):
         asked = PutSchedule(tenant=caller.tenant, name=name, config=_of(caller, config))
         saved = await gateway.bus.ask(asked, Schedule)
     return tagged(response, saved, _tag(saved))
@@ -126,7 +116,7 @@ def _of(caller: Caller, config: ScheduleConfig) -> ScheduleConfig:
 
 
 async def _enable(gateway: Gateway, caller: Caller, name: str, *, enabled: bool) -> Schedule:
-    async with _changing(gateway, caller, name):
+    async with SCHEDULE.changing(gateway, caller, name):
         return await gateway.bus.ask(EnableSchedule(tenant=caller.tenant, name=name, enabled=enabled), Schedule)
 
 
@@ -163,6 +153,13 @@ async def delete_schedule(
     name: SchedulePath, gateway: GatewayDependency, caller: Admin, condition: IfUnchanged
 ) -> ScheduleDeleted:
     """Delete a schedule: it fires no more. The jobs that it has submitted go on."""
-    async with _changing(gateway, caller, name, condition):
+    async with SCHEDULE.changing(gateway, caller, name, condition):
         deleted = await gateway.bus.ask(DeleteSchedule(tenant=caller.tenant, name=name), ScheduleDeleted)
     return was_there(deleted, "schedule", name)
+
+
+async def _schedule(gateway: Gateway, caller: Caller, name: str) -> Schedule:
+    return await gateway.bus.ask(GetSchedule(tenant=caller.tenant, name=name, limit=0), Schedule)
+
+
+SCHEDULE = Changeable("schedule", _schedule, _tag)

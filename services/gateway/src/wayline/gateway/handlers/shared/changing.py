@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from typing import TypeVar
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from fastapi import Response
 
@@ -32,6 +33,26 @@ async def changing(
         if present is not None:
             await condition.check(present)
         yield
+
+
+@dataclass(frozen=True)
+class Changeable(Generic[T]):
+    """A kind of configuration that is changed by its name."""
+
+    kind: str
+    read: Callable[[Gateway, Caller, str], Awaitable[T]]
+    """Returns what has the name now. Raises NotFound."""
+    tag: Callable[[T], str]
+
+    def changing(
+        self, gateway: Gateway, caller: Caller, name: str, condition: Precondition = ALWAYS
+    ) -> AbstractAsyncContextManager[None]:
+        """Let nobody else change what has the name meanwhile. Raises PreconditionFailed."""
+
+        async def present() -> str:
+            return self.tag(await self.read(gateway, caller, name))
+
+        return changing(gateway, caller, self.kind, name, condition=condition, present=present)
 
 
 def tagged(response: Response, value: T, tag: str) -> T:

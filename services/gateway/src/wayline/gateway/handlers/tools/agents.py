@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
 from typing import Annotated, TypeAlias
 
 from fastapi import APIRouter, Path, Query, Response
@@ -22,8 +21,8 @@ from wayline.contracts.agents import (
 from wayline.contracts.errors import NotFound, WaylineError
 from wayline.contracts.jobs import GetLatestRun, RunResult
 from wayline.contracts.tools import ListTools, ToolList
-from wayline.gateway.conditions import IfUnchanged, Precondition, entity_tag
-from wayline.gateway.handlers.shared.changing import ALWAYS, changing, tagged
+from wayline.gateway.conditions import IfUnchanged, entity_tag
+from wayline.gateway.handlers.shared.changing import Changeable, tagged
 from wayline.gateway.handlers.shared.deleting import was_there
 from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, GatewayDependency, Reader, acting_as
 from wayline.gateway.handlers.shared.read_job import read_job
@@ -61,7 +60,7 @@ async def list_agents(
 @router.get("/agents/{name}", responses=tags(404))
 async def get_agent(name: AgentPath, gateway: GatewayDependency, caller: Reader, response: Response) -> Agent:
     """Return the newest version of an agent."""
-    found = await gateway.bus.ask(GetAgent(tenant=caller.tenant, name=name), Agent)
+    found = await _agent(gateway, caller, name)
     return tagged(response, found, _tag(found))
 
 
@@ -104,19 +103,10 @@ async def put_agent(
     response: Response,
 ) -> Agent:
     """Save an agent: a change is a new version, and a running job keeps the one it began with."""
-    async with _changing(gateway, caller, name, condition):
+    async with AGENT.changing(gateway, caller, name, condition):
         saved = await gateway.bus.ask(PutAgent(tenant=caller.tenant, name=name, config=config), Agent)
     warnings = (*saved.warnings, *await _about_tools(config, gateway, caller.tenant))
     return tagged(response, saved.model_copy(update={"warnings": warnings}), _tag(saved))
-
-
-def _changing(
-    gateway: Gateway, caller: Caller, name: str, condition: Precondition = ALWAYS
-) -> AbstractAsyncContextManager[None]:
-    async def present() -> str:
-        return _tag(await gateway.bus.ask(GetAgent(tenant=caller.tenant, name=name), Agent))
-
-    return changing(gateway, caller, "agent", name, condition=condition, present=present)
 
 
 def _tag(agent: Agent) -> str:
@@ -138,7 +128,7 @@ async def _about_tools(config: AgentConfig, gateway: GatewayDependency, tenant: 
 @router.delete("/agents/{name}", responses=fails(404, 409, 412))
 async def delete_agent(name: AgentPath, gateway: GatewayDependency, caller: Admin, condition: IfUnchanged) -> Deleted:
     """Delete an agent: jobs that began with it go on, new ones are refused."""
-    async with _changing(gateway, caller, name, condition):
+    async with AGENT.changing(gateway, caller, name, condition):
         deleted = await gateway.bus.ask(DeleteAgent(tenant=caller.tenant, name=name), Deleted)
     gateway.router.forget_agent(caller.tenant, name)
     return was_there(deleted, "agent", name)
@@ -147,7 +137,7 @@ async def delete_agent(name: AgentPath, gateway: GatewayDependency, caller: Admi
 @router.post("/agents/{name}/restore", responses=tags(404))
 async def restore_agent(name: AgentPath, gateway: GatewayDependency, caller: Admin, response: Response) -> Agent:
     """Bring an agent back: a bundled one as it was delivered, any other as it was last saved."""
-    async with _changing(gateway, caller, name):
+    async with AGENT.changing(gateway, caller, name):
         restored = await gateway.bus.ask(RestoreAgent(tenant=caller.tenant, name=name), Agent)
     return tagged(response, restored, _tag(restored))
 
@@ -160,3 +150,10 @@ async def list_tools(
     found = await gateway.bus.ask(ListTools(tenant=caller.tenant), ToolList)
     page = page_of(found.tools, limit=limit, cursor=cursor, key=lambda tool: tool.name)
     return ToolPage(tools=page.items, away=found.away, missing=found.missing, next_cursor=page.next_cursor)
+
+
+async def _agent(gateway: Gateway, caller: Caller, name: str) -> Agent:
+    return await gateway.bus.ask(GetAgent(tenant=caller.tenant, name=name), Agent)
+
+
+AGENT = Changeable("agent", _agent, _tag)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
 from typing import Annotated, TypeAlias
 
 from fastapi import APIRouter, Path, Response
@@ -21,8 +20,8 @@ from wayline.contracts.tenant_secrets import (
     SecretView,
     require_value,
 )
-from wayline.gateway.conditions import IfUnchanged, Precondition, entity_tag
-from wayline.gateway.handlers.shared.changing import changing, tagged
+from wayline.gateway.conditions import IfUnchanged, entity_tag
+from wayline.gateway.handlers.shared.changing import Changeable, tagged
 from wayline.gateway.handlers.shared.deleting import was_there
 from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, GatewayDependency, Operator, Reader
 from wayline.gateway.keys import Caller
@@ -89,7 +88,7 @@ async def put_secret(
     response: Response,
 ) -> SecretView:
     """Store a secret that servers name as `${secret:NAME}`; those that do are connected anew with the value."""
-    async with _changing(gateway, caller, name, condition):
+    async with SECRET.changing(gateway, caller, name, condition):
         saved = await gateway.bus.ask(PutSecret(tenant=caller.tenant, name=name, value=body.value), SecretView)
     return tagged(response, saved, _tag(saved))
 
@@ -99,18 +98,9 @@ async def delete_secret(
     name: SecretPath, gateway: GatewayDependency, caller: Admin, condition: IfUnchanged
 ) -> SecretDeleted:
     """Delete a secret; 409 while a server refers to it."""
-    async with _changing(gateway, caller, name, condition):
+    async with SECRET.changing(gateway, caller, name, condition):
         deleted = await gateway.bus.ask(DeleteSecret(tenant=caller.tenant, name=name), SecretDeleted)
     return was_there(deleted, "secret", name)
-
-
-def _changing(
-    gateway: Gateway, caller: Caller, name: str, condition: Precondition
-) -> AbstractAsyncContextManager[None]:
-    async def present() -> str:
-        return _tag(await _secret(gateway, caller, name))
-
-    return changing(gateway, caller, "secret", name, condition=condition, present=present)
 
 
 async def _secret(gateway: Gateway, caller: Caller, name: str) -> SecretView:
@@ -123,3 +113,6 @@ async def _secret(gateway: Gateway, caller: Caller, name: str) -> SecretView:
 
 def _tag(secret: SecretView) -> str:
     return entity_tag(secret.name, secret.saved_at.isoformat())
+
+
+SECRET = Changeable("secret", _secret, _tag)

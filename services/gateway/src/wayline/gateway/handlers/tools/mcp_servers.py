@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import suppress
 from typing import Annotated, TypeAlias
 
 from fastapi import APIRouter, Body, Path, Query, Response
@@ -26,8 +26,8 @@ from wayline.contracts.mcp_servers import (
     TryServer,
 )
 from wayline.contracts.server_config import ServerConfig
-from wayline.gateway.conditions import IfUnchanged, Precondition, entity_tag
-from wayline.gateway.handlers.shared.changing import ALWAYS, changing, tagged
+from wayline.gateway.conditions import IfUnchanged, entity_tag
+from wayline.gateway.handlers.shared.changing import Changeable, tagged
 from wayline.gateway.handlers.shared.deleting import was_there
 from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, GatewayDependency, Reader
 from wayline.gateway.keys import Caller
@@ -136,15 +136,6 @@ def _tag(server: ServerView) -> str:
     return entity_tag(server.model_dump(mode="json", include={"name", "of", "enabled", "config", "saved_at"}))
 
 
-def _changing(
-    gateway: Gateway, caller: Caller, name: str, condition: Precondition = ALWAYS
-) -> AbstractAsyncContextManager[None]:
-    async def present() -> str:
-        return _tag(await gateway.bus.ask(GetServer(tenant=caller.tenant, name=name), ServerView))
-
-    return changing(gateway, caller, "server", name, condition=condition, present=present)
-
-
 @router.get("/servers/{name}/impact", responses=fails(404))
 async def get_impact(name: NamePath, gateway: GatewayDependency, caller: Reader) -> ServerImpact:
     """Return who uses a server's tools, and which calls of 30 days the definitions that wait would refuse."""
@@ -181,7 +172,7 @@ async def put_server(
     if accept_effects:
         config, shown = await _with_proposed_effects(gateway, caller, name, config, shown=shown)
     request = PutServer(tenant=caller.tenant, name=name, config=config, enabled=enabled, shown=shown)
-    async with _changing(gateway, caller, name, condition):
+    async with SERVER.changing(gateway, caller, name, condition):
         saved = await gateway.bus.ask(request, ServerView)
     with suppress(Reject, Retry):
         # Not while others wait to change it. It is saved, whatever becomes of this question.
@@ -213,13 +204,13 @@ async def delete_server(
     name: NamePath, gateway: GatewayDependency, caller: Admin, condition: IfUnchanged
 ) -> ServerDeleted:
     """Remove a server of the tenant's own with its secrets; calls under way end first."""
-    async with _changing(gateway, caller, name, condition):
+    async with SERVER.changing(gateway, caller, name, condition):
         deleted = await gateway.bus.ask(DeleteServer(tenant=caller.tenant, name=name), ServerDeleted)
     return was_there(deleted, "server", name)
 
 
 async def _enable(gateway: Gateway, caller: Caller, name: str, *, enabled: bool) -> ServerView:
-    async with _changing(gateway, caller, name):
+    async with SERVER.changing(gateway, caller, name):
         return await gateway.bus.ask(EnableServer(tenant=caller.tenant, name=name, enabled=enabled), ServerView)
 
 
@@ -242,3 +233,10 @@ async def approve_definitions(
     """Approve changed definitions by their hashes, all or none; 409 where the server offers others by now."""
     request = ApproveDefinitions(tenant=caller.tenant, name=name, sha256=approval.sha256)
     return await gateway.bus.ask(request, ServerView)
+
+
+async def _server(gateway: Gateway, caller: Caller, name: str) -> ServerView:
+    return await gateway.bus.ask(GetServer(tenant=caller.tenant, name=name), ServerView)
+
+
+SERVER = Changeable("server", _server, _tag)

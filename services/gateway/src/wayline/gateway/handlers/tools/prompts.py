@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
 from typing import Annotated, TypeAlias
 
 from fastapi import APIRouter, Path, Response
 
 from wayline.contracts import ids
-from wayline.gateway.conditions import IfUnchanged, Precondition, entity_tag
-from wayline.gateway.handlers.shared.changing import changing, tagged
+from wayline.gateway.conditions import IfUnchanged, entity_tag
+from wayline.gateway.handlers.shared.changing import Changeable, tagged
 from wayline.gateway.handlers.shared.deleting import was_there
 from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, GatewayDependency, Reader
 from wayline.gateway.keys import Caller
@@ -36,7 +35,7 @@ async def list_prompts(
 @router.get("/{name}", responses=tags(404))
 async def get_prompt(name: PromptPath, gateway: GatewayDependency, caller: Reader, response: Response) -> Prompt:
     """Return one prompt as it was saved."""
-    found = await gateway.prompts.get(caller.tenant, name)
+    found = await _prompt(gateway, caller, name)
     return tagged(response, found, _tag(found))
 
 
@@ -51,7 +50,7 @@ async def put_prompt(
     response: Response,
 ) -> Prompt:
     """Save a prompt: clients of /mcp have it at once."""
-    async with _changing(gateway, caller, name, condition):
+    async with PROMPT.changing(gateway, caller, name, condition):
         saved = await gateway.prompts.put(caller.tenant, name, prompt)
     return tagged(response, saved, _tag(saved))
 
@@ -61,19 +60,17 @@ async def delete_prompt(
     name: PromptPath, gateway: GatewayDependency, caller: Admin, condition: IfUnchanged
 ) -> PromptDeleted:
     """Delete a prompt."""
-    async with _changing(gateway, caller, name, condition):
+    async with PROMPT.changing(gateway, caller, name, condition):
         deleted = PromptDeleted(deleted=await gateway.prompts.delete(caller.tenant, name))
     return was_there(deleted, "prompt", name)
 
 
-def _changing(
-    gateway: Gateway, caller: Caller, name: str, condition: Precondition
-) -> AbstractAsyncContextManager[None]:
-    async def present() -> str:
-        return _tag(await gateway.prompts.get(caller.tenant, name))
-
-    return changing(gateway, caller, "prompt", name, condition=condition, present=present)
-
-
 def _tag(prompt: Prompt) -> str:
     return entity_tag(prompt.model_dump(mode="json"))
+
+
+async def _prompt(gateway: Gateway, caller: Caller, name: str) -> Prompt:
+    return await gateway.prompts.get(caller.tenant, name)
+
+
+PROMPT = Changeable("prompt", _prompt, _tag)
