@@ -16,7 +16,8 @@ from nats.errors import NoRespondersError, TimeoutError
 
 from wayline.chassis import Bus, BusSettings
 from wayline.chassis.access.accounts import covers, render_accounts
-from wayline.chassis.access.permissions import ANONYMOUS, IDENTITIES
+from wayline.chassis.access.clients import ANONYMOUS
+from wayline.chassis.access.permissions import IDENTITIES
 from wayline.chassis.claim_check.claims import MESSAGE_MAX, PayloadMissing, claimed
 from wayline.chassis.topology import CONSUMERS, declare
 from wayline.contracts.jobs import SubmitJob

@@ -14,7 +14,8 @@ from nats.aio.msg import Msg
 from nats.errors import NoRespondersError
 
 from wayline.chassis.access.accounts import render_accounts
-from wayline.chassis.access.permissions import IDENTITIES, Client, Scope
+from wayline.chassis.access.clients import Client, Scope
+from wayline.chassis.access.permissions import IDENTITIES
 from wayline.embedded import NatsServer, minimal_config
 from wayline.standalone.setup.credentials import ADMIN, Credentials, load_credentials
 from wayline.testkit import until

@@ -12,18 +12,15 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from wayline.chassis.access.clients import ANONYMOUS, Client, tenant_account, tenants_of
 from wayline.chassis.access.permissions import (
-    ANONYMOUS,
     ANSWERS_MAX,
     ANSWERS_OF_CLIENTS_MAX,
     ANSWERS_WITHIN,
     IDENTITIES,
     OWN_API,
     STREAMS_ACCOUNT,
-    Client,
     Identity,
-    tenant_account,
-    tenants_of,
 )
 
 SYSTEM_ACCOUNT = "SYSTEM"

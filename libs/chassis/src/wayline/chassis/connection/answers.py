@@ -11,6 +11,8 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from wayline.chassis.nats_client import callback_subscription
+from wayline.contracts.base import Request
+from wayline.contracts.errors import Unavailable
 
 NO_RESPONDERS = "503"
 QUIET_S = 0.5
@@ -124,3 +126,8 @@ async def ask_everyone(
 def has_no_responders(answer: Msg) -> bool:
     """Return whether an answer is the server's word that nobody listens."""
     return not answer.data and answer.headers is not None and answer.headers.get("Status") == NO_RESPONDERS
+
+
+def unanswered(request: Request, error: BaseException) -> Unavailable:
+    """Return what an asker is told where nobody answered."""
+    return Unavailable(request.subject_template.split(".{", 1)[0], detail=type(error).__name__)

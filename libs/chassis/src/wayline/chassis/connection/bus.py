@@ -22,15 +22,16 @@ from wayline.chassis.claim_check.claims import CLIENT_BOUNDS, MESSAGE_MAX, STREA
 from wayline.chassis.claim_check.large_replies import WORD, LargeReplies
 from wayline.chassis.claim_check.payloads import Payloads
 from wayline.chassis.claim_check.stored_bytes import StoredBytes
-from wayline.chassis.connection.answers import Answers, ask_everyone
+from wayline.chassis.connection.answers import Answers, ask_everyone, unanswered
 from wayline.chassis.connection.connecting import Link, connect
 from wayline.chassis.connection.dead_letters import dead_letter
 from wayline.chassis.connection.delivery import Delivery
+from wayline.chassis.connection.received import check_headers, has_claims, refuses
 from wayline.chassis.settings import BusSettings
 from wayline.chassis.topology import REPLIES, UPLOADS
 from wayline.contracts import headers as h
 from wayline.contracts.base import Message, Request, tenant_of
-from wayline.contracts.errors import Bug, Full, InvalidMessage, Problem, Unavailable, WaylineError, raised
+from wayline.contracts.errors import Bug, Full, Problem, Unavailable, WaylineError, raised
 from wayline.telemetry import carried, metrics
 
 log = structlog.get_logger()
@@ -281,7 +282,7 @@ class Bus:
         try:
             reply = await self.request(subject, body, timeout_s=timeout_s, headers=wire_headers)
         except AWAY as error:
-            raise _unanswered(request, error) from None
+            raise unanswered(request, error) from None
         return await self._read(reply, replies, tenant=request.tenant)
 
     async def ask_everyone(
@@ -293,13 +294,13 @@ class Bus:
         try:
             answers = await ask_everyone(self.nc, request.subject, body, timeout_s=timeout_s, headers=wire_headers)
         except AWAY as error:
-            raise _unanswered(request, error) from None
-        read = [await self._read(answer, replies, tenant=request.tenant) for answer in answers if not _refuses(answer)]
+            raise unanswered(request, error) from None
+        read = [await self._read(answer, replies, tenant=request.tenant) for answer in answers if not refuses(answer)]
         return read or [await self._read(answers[0], replies, tenant=request.tenant)]
 
     async def _read(self, reply: Msg, replies: type[R], *, tenant: str) -> R:
         data = await self.body(reply, tenant=tenant)
-        if _refuses(reply):
+        if refuses(reply):
             raise raised(Problem.model_validate_json(data))
         return replies.model_validate_json(data, extra="ignore")
 
@@ -318,7 +319,7 @@ class Bus:
 
     async def hear(self, kind: type[M], message: Msg) -> M:
         """Read a received message, checking its headers against its subject. Raises InvalidMessage."""
-        _check_headers(kind, message)
+        check_headers(kind, message)
         return await self.read(kind, message, message.subject)
 
     async def read(self, kind: type[M], message: Msg, subject: str) -> M:
@@ -346,27 +347,3 @@ class Bus:
         await self.store(subject, body, headers)
         metrics.dead_letters.labels(delivery.stream, delivery.consumer, code).inc()
         log.warning("dead letter", stream=delivery.stream, consumer=delivery.consumer, code=code, reason=reason)
-
-
-def _check_headers(kind: type[Message], message: Msg) -> None:
-    """Check that the schema and the tenant in the headers, where present, match the subject. Raises InvalidMessage."""
-    headers = message.headers or {}
-    schema, expected = headers.get(h.SCHEMA), kind.schema_id()
-    if schema is not None and schema != expected:
-        raise InvalidMessage(schema=expected, reason=f"{h.SCHEMA} is {schema!r}, but this build reads {expected!r}")
-    tenant, in_header = kind.address(message.subject).get("tenant"), headers.get(h.TENANT)
-    if tenant is not None and in_header is not None and in_header != tenant:
-        raise InvalidMessage(schema=expected, reason=f"{h.TENANT} is {in_header!r}, but the subject has {tenant!r}")
-
-
-def has_claims(message: Msg) -> bool:
-    """Return whether large fields of a received message are in the object store."""
-    return bool(message.headers and h.CLAIMS in message.headers)
-
-
-def _refuses(reply: Msg) -> bool:
-    return bool(reply.headers and h.ERROR in reply.headers)
-
-
-def _unanswered(request: Request, error: BaseException) -> Unavailable:
-    return Unavailable(request.subject_template.split(".{", 1)[0], detail=type(error).__name__)

@@ -15,8 +15,9 @@ from nats import errors as nats_errors
 from nats.aio.msg import Msg
 
 from wayline.chassis.claim_check.claims import PayloadMissing
-from wayline.chassis.connection.bus import Bus, has_claims
+from wayline.chassis.connection.bus import Bus
 from wayline.chassis.connection.delivery import Delivery
+from wayline.chassis.connection.received import has_claims
 from wayline.chassis.handling.handler_metrics import HandlerMetrics
 from wayline.chassis.handling.heartbeat import Heartbeat
 from wayline.chassis.handling.pull import Puller

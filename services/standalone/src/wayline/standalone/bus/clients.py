@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from wayline.chassis.access.permissions import Client, Scope
+from wayline.chassis.access.clients import Client, Scope
 from wayline.contracts import ids
 from wayline.standalone.errors import ClientInvalid, DataDirInvalid
 from wayline.standalone.setup.credentials import new_seed, public_key, write_private
