@@ -22,7 +22,10 @@ from ..jobs.conftest import index_document, until_listed, with_tools
 from .conftest import Door, open_door
 
 PAY, PUT, LOOK = "effects__pay_once", "effects__put_idempotent", "effects__look_read"
-BUILT_IN = {"calculator", "date_calculate", "get_current_time", "search_knowledge", *TASK_TOOLS}
+BUILT_IN = {
+    *("calculator", "date_calculate", "get_current_time", "search_knowledge", "memory_retrieve", "retrieve_context"),
+    *TASK_TOOLS,
+}
 
 
 async def with_effects(platform: Platform, effects: EffectsServer, *services: str, **server: Any) -> Door:
@@ -40,17 +43,18 @@ async def names(client: Client) -> set[str]:
 async def test_the_scopes_of_a_key_decide_which_tools_it_sees(platform: Platform, effects: EffectsServer):
     door = await with_effects(platform, effects)
     server = {PAY, PUT, LOOK, "effects__book_reconcile", "web_fetch"}
+    remembering = {"memory_save", "store_insight"}
 
     async with door.client(await door.key("read")) as reader:
         assert await names(reader) == {*BUILT_IN, "wait_for_job"}
     async with door.client(await door.key("read", "write")) as writer:
-        assert await names(writer) == {*BUILT_IN, "wait_for_job", "run_agent"}
+        assert await names(writer) == {*BUILT_IN, *remembering, "wait_for_job", "run_agent"}
         with pytest.raises(MCPError, match="no tool is called 'effects__look_read'"):
             await writer.call_tool(LOOK, {})
     async with door.client(await door.key("read", "tools")) as looker:
         assert await names(looker) == {*BUILT_IN, "wait_for_job", "web_fetch", LOOK}
     async with door.client(await door.key()) as everything:
-        assert await names(everything) == {*BUILT_IN, "wait_for_job", "run_agent", *server}
+        assert await names(everything) == {*BUILT_IN, *remembering, "wait_for_job", "run_agent", *server}
 
 
 async def test_run_agent_names_the_agents_and_what_they_do(platform: Platform):

@@ -40,12 +40,16 @@ async def test_a_listing_names_the_built_in_tools_and_their_effect(platform):
         ("detect_dependencies", Effect.READ, False),
         ("get_current_time", Effect.READ, False),
         ("get_document_context", Effect.READ, False),
+        ("memory_retrieve", Effect.READ, False),
+        ("memory_save", Effect.IDEMPOTENT, False),
         ("query_task_graph", Effect.READ, False),
+        ("retrieve_context", Effect.READ, False),
         ("search_knowledge", Effect.READ, False),
         ("semantic_search", Effect.READ, False),
+        ("store_insight", Effect.IDEMPOTENT, False),
         ("web_fetch", Effect.READ, True),
     ]
-    assert set(own[7].input_schema["properties"]) == {"query", "top_k", "document_ids"}
+    assert set(own[10].input_schema["properties"]) == {"query", "top_k", "document_ids"}
 
 
 async def test_a_search_asks_retrieval_for_the_callers_tenant_and_brings_citations(platform):

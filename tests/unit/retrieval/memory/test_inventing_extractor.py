@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from datetime import UTC, datetime, timedelta
 
-from wayline.contracts.memory import NewFact, Quoted, Writer
+from wayline.contracts.memory import NewFact, Quoted, WrittenBy
 from wayline.retrieval.memory.plan_save import Owner, Row, plan_save
 
 SAVES = 2_000
@@ -45,7 +45,7 @@ def _save(user: str, fact: NewFact, known: list[Row], number: int, now: datetime
     plan = plan_save(
         Owner("memory", user_id=user),
         [fact],
-        Writer(),
+        WrittenBy(),
         known=known,
         vectors=[None],
         new_id=lambda place: f"f{number}-{place}",

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wayline.contracts.memory import CAPS, Fact, NewFact, Quoted, Tier, Writer
+from wayline.contracts.memory import CAPS, Fact, NewFact, Quoted, Tier, WrittenBy
 from wayline.retrieval.memory.compare_facts import conflict, says_the_same, supports
 from wayline.retrieval.memory.fact_rules import expiry, relevance
 from wayline.retrieval.memory.fact_text import FactText
@@ -32,7 +32,7 @@ def save(
     plan = plan_save(
         ANN,
         facts,
-        Writer(**written),
+        WrittenBy(**written),
         known=known,
         vectors=[None] * len(facts),
         new_id=lambda number: f"{prefix}{number}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from wayline.contracts.assemblers import DRAFTS, Assembler
 from wayline.contracts.base import Frozen, Request
@@ -41,6 +41,19 @@ MaxCost = Annotated[Dollars, Field(gt=0)]
 PATTERNS_MAX = 100
 ToolPattern = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\s\x00]+$")]
 ToolPatterns = Annotated[tuple[ToolPattern, ...], Field(max_length=PATTERNS_MAX)]
+
+
+def _memory_mode(value: object) -> object:
+    """Return a mode of memory as it is stored: readers of the version before know true and false alone."""
+    return {"off": False, "read_write": True}.get(value, value) if isinstance(value, str) else value
+
+
+MemoryChoice = Annotated[
+    bool | Literal["read"],
+    BeforeValidator(_memory_mode),
+    WithJsonSchema({"anyOf": [{"type": "boolean"}, {"enum": ["off", "read", "read_write"], "type": "string"}]}),
+]
+"""True: read and write. What is stored is `true`, `false` or `read`."""
 
 
 class Routing(Frozen):
@@ -141,7 +154,12 @@ class AgentConfig(Frozen):
         default=(), max_length=100, description="Names or `prefix*` patterns of tools it may not use all the same."
     )
     web_search: bool = Field(default=True, description="Let it use tools that search the web or fetch pages.")
-    memory: bool = Field(default=True, description="Let it use tools that keep and find memories.")
+    memory: MemoryChoice = Field(
+        default=True,
+        description="What it may remember of a job's user: true (`read_write`), `read` or false (`off`). What is "
+        "remembered is told at the beginning of a conversation; with `*` among its tools it also has `memory_save` and "
+        "`memory_retrieve` in jobs with a `user_id`.",
+    )
     images: bool = Field(default=True, description="Let it use tools that make or edit images.")
     code: bool = Field(
         default=False, description="Let the model answer with programs that call the tools (see docs/code.md)."

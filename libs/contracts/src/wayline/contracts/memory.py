@@ -73,7 +73,8 @@ class Quoted(Frozen):
     """Where the user's words stand that a fact rests on, as the holder of the log has found them."""
 
     job_id: str
-    seq: int = Field(ge=0)
+    seq: int = Field(ge=0, description="Of the event; 0: in one of the messages before the job.")
+    said_at: datetime | None = Field(default=None, description="When the user sent that message.")
 
 
 class NewFact(Frozen):
@@ -103,7 +104,7 @@ class NewFact(Frozen):
     of_assistant: bool = Field(default=False, description="Its words were the assistant's, as the log says.")
 
 
-class Writer(Frozen):
+class WrittenBy(Frozen):
     """Who has a fact remembered, and where."""
 
     source: FactSource = "agent_extracted"
@@ -189,7 +190,7 @@ class SaveMemories(Request, subject="memory.save.{tenant}", replies=FactsSaved):
     key: Key = Field(description="Of the tool call or the HTTP request; the same key with other facts is a conflict.")
     user_id: UserId
     facts: tuple[NewFact, ...] = Field(min_length=1, max_length=FACTS_PER_SAVE_MAX)
-    written: Writer = Writer()
+    written: WrittenBy = WrittenBy()
 
     def content_hash(self) -> str:
         """Return the hash of what is asked for under the key."""
@@ -310,7 +311,7 @@ class StoreInsights(Request, subject="insights.store.{tenant}", replies=FactsSav
     about: SubjectRef
     other: SubjectRef | None = None
     facts: tuple[NewFact, ...] = Field(min_length=1, max_length=FACTS_PER_SAVE_MAX)
-    written: Writer = Writer()
+    written: WrittenBy = WrittenBy()
     user_id: UserId | None = Field(default=None, description="In whose conversation it was said.")
 
     def content_hash(self) -> str:

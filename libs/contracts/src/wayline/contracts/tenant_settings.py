@@ -7,18 +7,34 @@ from decimal import Decimal
 
 from pydantic import ConfigDict, Field
 
-from wayline.contracts.agents import MaxCost, MaxOutputTokens, MaxSeconds, MaxSteps, Style, ToolPatterns
+from wayline.contracts.agents import MaxCost, MaxOutputTokens, MaxSeconds, MaxSteps, MemoryChoice, Style, ToolPatterns
 from wayline.contracts.base import Frozen, Request
 
 SWITCHED_TOOLS: dict[str, tuple[str, ...]] = {
     "web_search": ("web_search*", "web_fetch*", "fetch_page*", "*__web_search*", "*__web_fetch*"),
-    "memory": ("*memory", "*memories", "memory_*", "remember*", "*__memory_*", "*__remember*"),
+    "memory": (
+        *("*memory", "*memories", "memory_*", "remember*", "store_insight", "retrieve_context"),
+        *("*__memory_*", "*__remember*"),
+    ),
     "images": (
         *("image_generate*", "generate_image*", "edit_image*", "create_image*"),
         *("*__image_generate*", "*__generate_image*", "*__edit_image*"),
     ),
 }
 """The tools of each switch, as patterns. A server's tools are named `server__tool`, so both forms are listed."""
+MEMORY_WRITING_TOOLS = (
+    "*memory_save*",
+    "*save_memor*",
+    "store_insight",
+    "remember*",
+    "*__remember*",
+    "*__store_insight*",
+)
+"""Those of them that keep something: not of an agent that may only read."""
+MEMORY_SAYS = (
+    "Let agents remember: true (`read_write`) keeps and finds memories of a job's user, `read` only finds them, false "
+    "(`off`) does neither."
+)
 
 
 class TenantSettings(Frozen):
@@ -39,7 +55,7 @@ class TenantSettings(Frozen):
     show_reasoning: bool = Field(default=False, description="Show models' thinking in the events of jobs.")
     tools: ToolPatterns = Field(default=("*",), description="Names or `prefix*` patterns of the tools agents may use.")
     web_search: bool = Field(default=True, description="Let agents use tools that search the web or fetch pages.")
-    memory: bool = Field(default=True, description="Let agents use tools that keep and find memories.")
+    memory: MemoryChoice = Field(default=True, description=MEMORY_SAYS)
     images: bool = Field(default=True, description="Let agents use tools that make or edit images.")
     summarize_results: bool = Field(default=False, description="Have a helper model summarise long tool results.")
 
@@ -64,7 +80,7 @@ class SettingsChange(Frozen):
     show_reasoning: bool | None = None
     tools: ToolPatterns | None = None
     web_search: bool | None = None
-    memory: bool | None = None
+    memory: MemoryChoice | None = None
     images: bool | None = None
     summarize_results: bool | None = None
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from wayline.contracts.agents import AgentConfig, ToolLoading
-from wayline.contracts.tools import BUILTIN, ToolDefinition
+from wayline.contracts.tools import BUILTIN, MEMORY_TOOLS, ToolDefinition
 
 ALWAYS_MAX = 15
 """Tools in every prompt of an agent that does not say which; with more, most are found."""
@@ -23,16 +23,26 @@ def always_loaded(
     """
     if config.tools_loading is not None:
         loading = config.tools_loading
-        return [tool for tool in listed if tool.name in required or _is_always(tool.name, loading)]
+        return [
+            tool
+            for tool in listed
+            if tool.name in required or is_never_deferred(tool) or _is_always(tool.name, loading)
+        ]
     if len(listed) <= ALWAYS_MAX:
         return listed
     # A list of nothing but names says which tools the agent has, not which of them it needs most.
     named = config.tools if any(WILDCARDS & set(pattern) for pattern in config.tools) else ()
     builtin = [tool.name for tool in listed if tool.server == BUILTIN]
+    memory = [tool.name for tool in listed if is_never_deferred(tool)]
     names = {tool.name for tool in listed}
-    first = [name for name in dict.fromkeys((*required, *named, *builtin)) if name in names]
+    first = [name for name in dict.fromkeys((*required, *memory, *named, *builtin)) if name in names]
     chosen = frozenset(first[: max(ALWAYS_MAX, len(required))])
     return [tool for tool in listed if tool.name in chosen]
+
+
+def is_never_deferred(tool: ToolDefinition) -> bool:
+    """Return whether a tool is in every prompt of an agent that has it."""
+    return tool.name in MEMORY_TOOLS and tool.server == BUILTIN
 
 
 def _is_always(name: str, loading: ToolLoading) -> bool:

@@ -14,6 +14,7 @@ import orjson
 from pydantic import Field
 
 from wayline.contracts.base import Frozen, Message, Request, Usd
+from wayline.contracts.call_origin import CallOrigin
 from wayline.contracts.chat import Citation, ToolImage
 from wayline.contracts.tool_charges import ToolCharge
 from wayline.contracts.tool_details import ResultForm, ToolDetails, WholeResult
@@ -91,6 +92,12 @@ class ToolDefinition(Frozen):
         return sha256(orjson.dumps(shown, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
 
 
+MEMORY_SAVE, MEMORY_RETRIEVE = "memory_save", "memory_retrieve"
+STORE_INSIGHT, RETRIEVE_CONTEXT = "store_insight", "retrieve_context"
+MEMORY_WRITES = frozenset({MEMORY_SAVE, STORE_INSIGHT})
+"""Built-in tools that remember. What a tainted job saves is set aside until a person releases it; the call is free."""
+MEMORY_TOOLS = frozenset({*MEMORY_WRITES, MEMORY_RETRIEVE, RETRIEVE_CONTEXT})
+"""Never deferred: what a model has to search for it does not remember to use."""
 TASK_TOOLS = (
     "semantic_search",
     "get_document_context",
@@ -100,7 +107,13 @@ TASK_TOOLS = (
 )
 """The built-in tools by which tasks are planned, in the order in which they are called."""
 _HYPHENED = {name.replace("_", "-"): name for name in TASK_TOOLS}
-BY_NAME = frozenset({"calculator", "date_calculate", "image_generate", "web_fetch", "web_search", *TASK_TOOLS})
+BY_NAME = frozenset(
+    {
+        *("calculator", "date_calculate", "image_generate", "web_fetch", "web_search"),
+        *TASK_TOOLS,
+        *MEMORY_TOOLS,
+    }
+)
 """Built-in tools that an agent has only where it names them: with `*` every prompt would pay for them."""
 BUILTIN = "builtin"
 """The server of the tools that Wayline brings itself."""
@@ -283,6 +296,9 @@ class CallTool(Request, subject="tools.call.{tenant}", replies=ToolReply):
     deadline: datetime = Field(description="Past it the registry refuses to begin.")
     user_id: str | None = Field(
         default=None, description="Whom it is for: a server with logins of single users is called with that user's."
+    )
+    origin: CallOrigin | None = Field(
+        default=None, description="Of a call that remembers: what the log of its job proves, for built-in tools alone."
     )
     definition: str | None = Field(
         default=None,

@@ -8,8 +8,8 @@ from typing import Any
 
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.jobs import JobOptions
-from wayline.contracts.tenant_settings import SWITCHED_TOOLS
-from wayline.contracts.tools import BY_NAME, may_use
+from wayline.contracts.tenant_settings import MEMORY_WRITING_TOOLS, SWITCHED_TOOLS
+from wayline.contracts.tools import BY_NAME, MEMORY_RETRIEVE, MEMORY_SAVE, may_use
 
 
 def narrowed(config: AgentConfig, options: JobOptions, *, own: Collection[str] = ()) -> AgentConfig:
@@ -34,9 +34,22 @@ def bounded(options: JobOptions, config: AgentConfig, *, own: Collection[str]) -
     return options.model_copy(update={"max_steps": config.max_steps})
 
 
+def remembering(config: AgentConfig, user_id: str | None) -> AgentConfig:
+    """Return the configuration of a job of this user: an agent that has all tools has those of memory, too.
+
+    Without a user there is no one to remember, and no prompt pays for the tools.
+    """
+    if user_id is None or not config.memory or "*" not in config.tools:
+        return config
+    names = (MEMORY_SAVE, MEMORY_RETRIEVE) if config.memory is True else (MEMORY_RETRIEVE,)
+    return config.model_copy(update={"tools": _joined(config.tools, names)})
+
+
 def without_switched(config: AgentConfig) -> AgentConfig:
     """Return a configuration that excludes the tools of every switch that is off."""
     off = [pattern for switch, tools in SWITCHED_TOOLS.items() if not getattr(config, switch) for pattern in tools]
+    if config.memory == "read":
+        off += MEMORY_WRITING_TOOLS
     return config.model_copy(update={"tools_off": _joined(config.tools_off, off)}) if off else config
 
 

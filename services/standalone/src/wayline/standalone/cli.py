@@ -16,6 +16,7 @@ from wayline.standalone.commands import (
     jobs,
     knowledge,
     mcp,
+    memory,
     models,
     money,
     replaying,
@@ -147,6 +148,8 @@ app.command()(jobs.approvals)
 app.command()(money.costs)
 app.add_typer(money.budgets, name="budgets")
 app.add_typer(knowledge.app, name="documents")
+app.add_typer(memory.app, name="memory")
+app.add_typer(memory.insights, name="insights")
 app.add_typer(administration.agents, name="agents")
 app.add_typer(settings.app, name="settings")
 app.add_typer(models.app, name="models")

@@ -11,11 +11,12 @@ from typing import Self, TypeVar
 from wayline.chassis import Bus, Periodic
 from wayline.contracts.base import Frozen, Request
 from wayline.contracts.knowledge import EmbeddedTexts, EmbedTexts, SearchResult
+from wayline.contracts.memory import FactsRecalled, FactsSaved
 from wayline.contracts.server_config import ProgramLimits, ServerSettings
 from wayline.contracts.task_graphs import DocumentContext, TaskGraph
 from wayline.contracts.tools import BUILTIN
 from wayline.store import Store
-from wayline.tool_registry.builtin_tools import PlanningTools, builtin_server, builtin_settings
+from wayline.tool_registry.builtin_tools import MemoryRequests, PlanningTools, builtin_server, builtin_settings
 from wayline.tool_registry.builtin_tools.builtin_server import BuiltinServer
 from wayline.tool_registry.builtin_tools.image_tools import ImageTools, image_tools
 from wayline.tool_registry.bus_tools import BusServices
@@ -289,8 +290,14 @@ def _builtin(
         graph=asking(TaskGraph),
         embed=asking(EmbeddedTexts),
     )
+    memory = MemoryRequests(
+        save=asking(FactsSaved),
+        recall=asking(FactsRecalled),
+        store=asking(FactsSaved),
+        recall_insights=asking(FactsRecalled),
+    )
     listed = builtin_settings(web, images)
-    return BuiltinServer(lambda: builtin_server(planning, web, images), listed, settings, arguments)
+    return BuiltinServer(lambda: builtin_server(planning, memory, web, images), listed, settings, arguments)
 
 
 def _embeddings(settings: Settings, bus: Bus) -> ToolEmbeddings:

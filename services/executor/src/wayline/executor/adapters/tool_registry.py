@@ -33,6 +33,7 @@ from wayline.contracts.tools import (
 )
 from wayline.executor.decide.absent_tools import absent_servers, worth_waiting
 from wayline.executor.decide.approvals import answer_to_call, arguments_of, digest_to_call, misfit
+from wayline.executor.decide.call_origin import origin_of
 from wayline.executor.prompt.builtin_tools import may_use
 from wayline.journal import Call, Job
 from wayline.telemetry import JobTrace
@@ -233,6 +234,7 @@ class ToolRegistry:
             asked_before=asked_before,
             form="text" if job.code.call(call.wanted.call) is None else "value",
             misfit=misfit(job, call),
+            origin=origin_of(job, call),
         )
         headers = JobTrace(call.span.trace_id, call.span.span_id).headers()
         told: ToolProgress | None = None
@@ -300,9 +302,9 @@ class ToolRegistry:
                 await asyncio.sleep(ASK_AFTER_BUG_S)
                 continue
             if reply.status != "in_progress":
-                return reply if reply.repeated or ending is void else _unknown()
+                return reply if reply.repeated or ending is void else _UNKNOWN
             until_s = max(until_s, waited.seconds + silent_s)
-        return _unknown()
+        return _UNKNOWN
 
     async def _resolved(self, job: Job, call: Call, decision: DecisionMade) -> ToolReply:
         """Return a human's decision as the outcome of a call, written into the ledger where that answers soon."""
@@ -312,7 +314,7 @@ class ToolRegistry:
         except TimeoutError:
             if decision.outcome == "succeeded":
                 return ToolReply(status="success", content=decision.content, strangers=False)
-            return _unknown()
+            return _UNKNOWN
 
 
 def _call_fields(job: Job, call: Call, *, within_s: float) -> dict[str, Any]:
@@ -335,13 +337,11 @@ def _failed(code: Literal["refused", "cancelled"], message: str) -> ToolReply:
     return ToolReply(status="failed", error=ToolError(code=code, message=message), strangers=False)
 
 
-def _unknown() -> ToolReply:
-    return _failed("cancelled", NOBODY_KNOWS)
+_UNKNOWN = _failed("cancelled", NOBODY_KNOWS)
 
 
 def _is_free_read(job: Job, call: Call) -> bool:
-    definition = job.tools.definition(call.meant.tool)
-    return definition is not None and definition.is_free_read
+    return (definition := job.tools.definition(call.meant.tool)) is not None and definition.is_free_read
 
 
 def _progress(job: Job, call: Call, told: ToolProgress) -> Delta:

@@ -13,7 +13,16 @@ from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import ToolCall
 from wayline.contracts.events import ApprovalRequested
 from wayline.contracts.jobs import ApprovalCause, PendingApproval
-from wayline.contracts.tools import RUN_AGENT, Ask, Effect, InputAnswer, InputRequest, ToolDefinition
+from wayline.contracts.tools import (
+    BUILTIN,
+    MEMORY_WRITES,
+    RUN_AGENT,
+    Ask,
+    Effect,
+    InputAnswer,
+    InputRequest,
+    ToolDefinition,
+)
 from wayline.executor.prompt.builtin_tools import OWN, refusal
 from wayline.journal import Approval, Call, Job
 from wayline.llm.broken_json.arguments import UNREADABLE, fit
@@ -167,10 +176,15 @@ def cause(job: Job, definition: ToolDefinition | None) -> ApprovalCause | None:
     if _asks(ask_of_agent(config, definition.name), definition.effect):
         return "agent"
     # A job that this one starts is tainted with it, and asks for itself.
-    acts = definition.effect is not Effect.READ and definition.name != RUN_AGENT
+    acts = definition.effect is not Effect.READ and definition.name != RUN_AGENT and not _is_set_aside(definition)
     when = taint_policy(job)
     asks = (when.acts and acts) or (when.egress and definition.is_egress)
     return "tainted" if asks and job.tools.tainted_by is not None else None
+
+
+def _is_set_aside(definition: ToolDefinition) -> bool:
+    """Return whether what a tainted job does with a tool waits for a person anyway: a memory is set aside."""
+    return definition.name in MEMORY_WRITES and definition.server == BUILTIN
 
 
 class TaintPolicy(NamedTuple):

@@ -8,7 +8,7 @@ from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.models import ModelCard
 from wayline.routing import choose_limits
-from wayline.routing.job_overrides import bounded, narrowed
+from wayline.routing.job_overrides import bounded, narrowed, remembering
 
 
 def with_model(events: Sequence[e.Event], card: ModelCard) -> list[e.Event]:
@@ -50,7 +50,7 @@ def with_config(events: Sequence[e.Event], config: AgentConfig, *, own: Collecti
     if job is None:
         return list(events)
     options = bounded(job.options, config, own=own) if job.fork is None else job.options
-    narrower = narrowed(config, options, own=own)
+    narrower = remembering(narrowed(config, options, own=own), job.user_id)
 
     def changed(event: e.Event) -> e.Event:
         if not isinstance(event, e.JobRouted):

@@ -31,9 +31,10 @@ class KeyBody(Body):
     tenant: ids.Tenant | None = Field(default=None, description="Left out: the caller's own.")
     scopes: Annotated[tuple[Scope, ...], Field(min_length=1, max_length=len(SCOPES))] = Field(
         default=("read", "write"),
-        description="`read`; `write`: jobs, documents and logins of users to MCP servers; `tools`: the tools of MCP "
-        "servers over /mcp; `approve`: tool calls that wait for a person; `admin`: the tenant's agents, models, "
-        "schedules, budgets, dead letters and keys; `operator`: all tenants and their keys.",
+        description="`read`; `write`: jobs, documents, memories and logins of users to MCP servers; `tools`: the tools "
+        "of MCP servers over /mcp; `approve`: tool calls that wait for a person; `memory:release`: facts that wait for "
+        "one; `admin`: the tenant's agents, models, schedules, budgets, dead letters and keys; `operator`: all tenants "
+        "and their keys.",
     )
     user_id: Label | None = Field(
         default=None,

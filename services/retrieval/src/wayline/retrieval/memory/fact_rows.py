@@ -60,6 +60,7 @@ def arguments_of(
         *(fact.expires_at, row.expiry_given, fact.times, fact.uses, fact.last_used_at),
         *(sorted(row.words.terms | keyword_terms(fact)), sorted(row.words.trigrams)),
         *embedded,
+        quoted.said_at if quoted else None,
     )
 
 
@@ -84,7 +85,9 @@ def _fields(row: Record) -> dict[str, Any]:
     fields: dict[str, Any] = {name: row[name] for name in _COLUMNS}
     fields["subject"] = _subject(row["subject_type"], row["subject_id"])
     fields["other_subject"] = _subject(row["other_type"], row["other_id"])
-    fields["quoted"] = Quoted(job_id=row["quote_job"], seq=row["quote_seq"]) if row["quote_job"] else None
+    fields["quoted"] = None
+    if row["quote_job"]:
+        fields["quoted"] = Quoted(job_id=row["quote_job"], seq=row["quote_seq"], said_at=row["quote_at"])
     return fields
 
 

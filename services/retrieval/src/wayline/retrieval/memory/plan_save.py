@@ -15,8 +15,9 @@ from wayline.contracts.memory import (
     FactState,
     FactTrust,
     NewFact,
+    Quoted,
     SubjectRef,
-    Writer,
+    WrittenBy,
 )
 from wayline.retrieval.memory.compare_facts import conflict, says_the_same, supports
 from wayline.retrieval.memory.fact_refusals import refusal
@@ -117,7 +118,7 @@ class Plan:
 def plan_save(
     owner: Owner,
     facts: Sequence[NewFact],
-    written: Writer,
+    written: WrittenBy,
     *,
     known: Sequence[Row],
     vectors: Sequence[NDArray | None],
@@ -132,7 +133,7 @@ def plan_save(
     return saving.plan
 
 
-def trust_of(fact: NewFact, written: Writer) -> FactTrust:
+def trust_of(fact: NewFact, written: WrittenBy) -> FactTrust:
     """Return whose word a fact is: a stranger's, a person's own, or of unknown origin."""
     if written.tainted_by:
         return "stranger"
@@ -145,7 +146,7 @@ def trust_of(fact: NewFact, written: Writer) -> FactTrust:
 @dataclass(slots=True)
 class _Saving:
     owner: Owner
-    written: Writer
+    written: WrittenBy
     new_id: Callable[[int], str]
     now: datetime
     live: list[Row]
@@ -233,7 +234,7 @@ class _Saving:
     def _again(self, same: Row, new: Row) -> FactOutcome:
         """Count a fact that is known already: as said again, as the user's own from now on, or as used."""
         old, fact = same.fact, new.fact
-        if fact.trust == "stranger" or (fact.quoted is not None and fact.quoted == old.quoted):
+        if fact.trust == "stranger" or _is_same_saying(fact.quoted, old.quoted):
             return _known(old)
         if fact.trust == "inferred":
             # No new words of the user: what repeats a memory was read from it, and what is set aside stays there.
@@ -311,6 +312,15 @@ class _Saving:
     def _retire(self, row: Row, state: FactState, because: str) -> None:
         self.live.remove(row)
         self.plan.retired.append(Retired(row.fact.fact_id, row.fact.version, state, because))
+
+
+def _is_same_saying(one: Quoted | None, other: Quoted | None) -> bool:
+    """Return whether two quotes are of one message: a later job of its session finds it there, too."""
+    if one is None or other is None:
+        return False
+    if one.said_at is not None and other.said_at is not None:
+        return one.said_at == other.said_at
+    return one == other
 
 
 def _known(fact: Fact) -> FactOutcome:

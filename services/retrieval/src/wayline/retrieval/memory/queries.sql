@@ -36,14 +36,14 @@ INSERT INTO facts (
     text, text_hash, category, tier, importance, confidence, keywords, about, source, state,
     trust, quote, quote_job, quote_seq, replaces, agent, job_id, step, conversation, write_key,
     tainted_by, recorded_at, valid_from, last_said_at, retired_at, retired_because, expires_at, expiry_given, times, uses,
-    last_used_at, terms, trigrams, embedding, embedding_model, dimensions
+    last_used_at, terms, trigrams, embedding, embedding_model, dimensions, quote_at
 )
 VALUES (
     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
     $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
     $21, $22, $23, $24, $25, $26, $27, $28, $29, $30,
     $31, $32, $33, $34, $35, $36, $37, $38, $39, $40,
-    $41, $42, $43, $44, $45, $46
+    $41, $42, $43, $44, $45, $46, $47
 );
 
 -- name: retire_fact

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from wayline.chassis import Failpoint, reach
 from wayline.contracts.errors import NotFound
-from wayline.contracts.memory import ChangeFact, Fact, FactKind, FactsSaved, NewFact, Writer
+from wayline.contracts.memory import ChangeFact, Fact, FactKind, FactsSaved, NewFact, WrittenBy
 from wayline.retrieval.decode_document import storable
 from wayline.retrieval.memory.fact_refusals import refusal
 from wayline.retrieval.memory.fact_rules import CATEGORIES, expiry, over_caps
@@ -38,7 +38,7 @@ class Rememberer:
     _room: dict[str, float] = field(default_factory=dict)
 
     async def save(
-        self, tenant: str, owner: Owner, facts: Sequence[NewFact], written: Writer, *, key: str, content_hash: str
+        self, tenant: str, owner: Owner, facts: Sequence[NewFact], written: WrittenBy, *, key: str, content_hash: str
     ) -> FactsSaved:
         """Remember facts, once for the key. Raises MemoryKeyConflict, MemoriesFull, and Retry."""
         await self._room_of(tenant)

@@ -21,7 +21,7 @@ from wayline.contracts.tenant_settings import INHERITED
 from wayline.router.admission.earlier_turns import EarlierTurn
 from wayline.routing import Decision, RoutingInput
 from wayline.routing.context_budget import message_problem
-from wayline.routing.job_overrides import bounded, narrowed
+from wayline.routing.job_overrides import bounded, narrowed, remembering
 from wayline.routing.rules import DEFAULT_CAP, shown
 
 
@@ -130,7 +130,7 @@ def within_agent(job: SubmitJob, agent: Agent) -> tuple[SubmitJob, AgentConfig]:
     if job.fork is None:
         options = bounded(job.options, agent.config, own=own)
         job = job if options is job.options else job.model_copy(update={"options": options})
-    return job, narrowed(agent.config, job.options, own=own)
+    return job, remembering(narrowed(agent.config, job.options, own=own), job.user_id)
 
 
 def turnless(job: SubmitJob, admitted: Admitted) -> Failure | None:

@@ -77,7 +77,10 @@ def create_key(
     name: Annotated[str, typer.Option(help="Whose or what it is for; jobs and signals say it.")],
     tenant: Annotated[str | None, typer.Option(help="Left out: the tenant of the key that you use.")] = None,
     scopes: Annotated[
-        str, typer.Option(metavar="SCOPES", help="Comma-separated: read, write, tools, approve, admin, operator.")
+        str,
+        typer.Option(
+            metavar="SCOPES", help="Comma-separated: read, write, tools, approve, memory:release, admin, operator."
+        ),
     ] = "read,write",
     user: Annotated[
         str | None, typer.Option(help="For whom it acts, and for nobody else; left out: for any user.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wayline.contracts.server_config import ServerSettings, ToolSettings
-from wayline.contracts.tools import BUILTIN, TASK_TOOLS, Effect
+from wayline.contracts.tools import BUILTIN, MEMORY_TOOLS, MEMORY_WRITES, TASK_TOOLS, Effect
 from wayline.tool_registry.builtin_tools.calculator import calculator
 from wayline.tool_registry.builtin_tools.call_meta import call_meta
 from wayline.tool_registry.builtin_tools.cluster_by_similarity import cluster_by_similarity_tool
@@ -15,6 +15,7 @@ from wayline.tool_registry.builtin_tools.get_current_time import get_current_tim
 from wayline.tool_registry.builtin_tools.get_document_context import get_document_context_tool
 from wayline.tool_registry.builtin_tools.image_generate import image_generate_tool
 from wayline.tool_registry.builtin_tools.image_tools import ImageTools
+from wayline.tool_registry.builtin_tools.memory_tools import MemoryRequests, memory_tools
 from wayline.tool_registry.builtin_tools.planning_tools import PlanningTools
 from wayline.tool_registry.builtin_tools.query_task_graph import query_task_graph_tool
 from wayline.tool_registry.builtin_tools.search_knowledge import search_knowledge_tool
@@ -23,7 +24,7 @@ from wayline.tool_registry.builtin_tools.web_fetch import web_fetch_tool
 from wayline.tool_registry.builtin_tools.web_search import web_search_tool
 from wayline.tool_registry.web.web_tools import WebTools
 
-__all__ = ["PlanningTools", "builtin_server", "builtin_settings", "call_meta"]
+__all__ = ["MemoryRequests", "PlanningTools", "builtin_server", "builtin_settings", "call_meta"]
 
 _FOR_PLANNING = (
     semantic_search_tool,
@@ -45,7 +46,11 @@ def builtin_settings(web: WebTools, images: ImageTools | None) -> ServerSettings
         name=BUILTIN,
         url="inside:",
         trusted=True,
-        effects=dict.fromkeys((*_READING, *TASK_TOOLS), Effect.READ) | {"image_generate": Effect.ONCE},
+        effects=dict.fromkeys((*_READING, *TASK_TOOLS), Effect.READ)
+        | {"image_generate": Effect.ONCE}
+        | dict.fromkeys(MEMORY_TOOLS - MEMORY_WRITES, Effect.READ)
+        # The same key again is the same fact.
+        | dict.fromkeys(MEMORY_WRITES, Effect.IDEMPOTENT),
         tools={
             "web_fetch": _OF_STRANGERS,
             "web_search": _OF_STRANGERS.model_copy(update={"charge": charge}),
@@ -54,12 +59,18 @@ def builtin_settings(web: WebTools, images: ImageTools | None) -> ServerSettings
     )
 
 
-def builtin_server(planning: PlanningTools, web: WebTools, images: ImageTools | None) -> Any:
+def builtin_server(planning: PlanningTools, memory: MemoryRequests, web: WebTools, images: ImageTools | None) -> Any:
     """Build an MCP server with the built-in tools; those of the web and of images only where they are configured."""
     from mcp.server import MCPServer
 
     server = MCPServer("wayline", log_level="WARNING")
-    tools = [search_knowledge_tool(planning.search), get_current_time, calculator, date_calculate]
+    tools = [
+        search_knowledge_tool(planning.search),
+        *memory_tools(memory),
+        get_current_time,
+        calculator,
+        date_calculate,
+    ]
     tools += [make(planning) for make in _FOR_PLANNING]
     if web.pages is not None:
         tools.append(web_fetch_tool(web.pages))

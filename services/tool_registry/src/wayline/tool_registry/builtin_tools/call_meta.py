@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from wayline.tool_registry.calls.results import DIRECT, KEY, TENANT
+from wayline.contracts.call_origin import CallOrigin
+from wayline.tool_registry.calls.results import DIRECT, KEY, ORIGIN, TENANT, USER
 
 _meta_of_call: ContextVar[Mapping[str, Any]] = ContextVar("meta of the call under way")
 
@@ -30,6 +31,16 @@ def tenant_of_call() -> str:
 def key_of_call() -> str:
     """Return the key of the call that is running: its name in the ledger."""
     return str(_meta_of_call.get()[KEY])
+
+
+def user_of_call() -> str | None:
+    """Return the user for whom the tool that is running was called."""
+    return _meta_of_call.get().get(USER)
+
+
+def origin_of_call() -> CallOrigin | None:
+    """Return what the log of the calling job proves; None: nothing is known of it."""
+    return _meta_of_call.get().get(ORIGIN)
 
 
 def is_direct_call() -> bool:

@@ -11,7 +11,17 @@ from wayline.contracts.tools import CallTool, Effect, ToolReply
 from wayline.telemetry import Telemetry, names
 from wayline.tool_registry.calls.answers import BROKE, UNREAD
 from wayline.tool_registry.calls.asked_input import asked_input, is_question
-from wayline.tool_registry.calls.results import DIRECT, KEY, RECONCILE, TENANT, failed, reconciled, reply_of
+from wayline.tool_registry.calls.results import (
+    DIRECT,
+    KEY,
+    ORIGIN,
+    RECONCILE,
+    TENANT,
+    USER,
+    failed,
+    reconciled,
+    reply_of,
+)
 from wayline.tool_registry.calls.tool_servers import Leaving, NamedServer, TellProgress, ToolRequest
 from wayline.tool_registry.definitions.catalogue import Tool
 from wayline.tool_registry.errors import AnswerLost, Unusable
@@ -84,7 +94,7 @@ class BoundTool:
     ) -> CallToolResult | InputRequiredResult:
         about = {KEY: ask.key, **meta}
         if self.server.inside:
-            about |= {TENANT: ask.tenant, DIRECT: ask.direct}
+            about |= {TENANT: ask.tenant, DIRECT: ask.direct, USER: ask.user_id, ORIGIN: ask.origin}
         request = ToolRequest(
             name,
             self.tool.as_offered(ask.arguments),

@@ -143,6 +143,8 @@ def acting_as(caller: Caller, user_id: str | None) -> str | None:
 Reader = Annotated[Caller, Depends(allowed("read"))]
 Writer = Annotated[Caller, Depends(allowed("write"))]
 Approver = Annotated[Caller, Depends(allowed("approve"))]
+MemoryReleaser = Annotated[Caller, Depends(allowed("memory:release"))]
+"""Who may let facts count that a job saved after it had read the words of strangers."""
 Decider = Annotated[Caller, Depends(allowed("write", "approve"))]
 """Who may say what became of a call: that approves none, and people who approve calls know it, too."""
 Admin = Annotated[Caller, Depends(allowed("admin"))]

@@ -1,0 +1,1 @@
+"""Handlers of what is remembered: memories of users, insights, subjects."""
