@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from urllib.parse import quote
 
-from wayline.standalone.bus.accounts import ACCOUNTS_FILE, write_accounts
-from wayline.standalone.bus.clients import locked
+from wayline.standalone.bus.accounts_file import ACCOUNTS_FILE, write_accounts
+from wayline.standalone.bus.stored_clients import locked
 from wayline.standalone.settings import Settings
 from wayline.standalone.setup.credentials import write_private
 from wayline.standalone.setup.installation import DATABASE, Installation, ServerAccess

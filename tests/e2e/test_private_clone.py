@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from wayline.embedded import free_port
-from wayline.embedded.accounts import closed_on_the_way
 from wayline.embedded.process import Account
+from wayline.embedded.system_account import closed_on_the_way
 from wayline.testkit import until
 from wayline.testkit.fixtures import run
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from wayline.llm.broken_json import arguments, repair
+from wayline.llm.broken_json import repair, tool_arguments
 
 from .shared import rows
 
@@ -68,9 +68,9 @@ def test_the_parsing_test_suite_comes_through_unchanged_and_within_its_limits(te
 
 
 def test_arguments_that_models_wrote_are_read(tell):
-    cases = rows("json-model-output", "tool_arguments.jsonl.gz")
+    cases = rows("json-model-output", "tool_tool_arguments.jsonl.gz")
     for case in cases:
-        assert same(arguments.read(case["arguments"]), json.loads(case["arguments"] or "{}")), case["src"]
+        assert same(tool_arguments.read(case["arguments"]), json.loads(case["arguments"] or "{}")), case["src"]
     tell(f"arguments that models wrote: {len(cases)} of {len(cases)} read")
 
 

@@ -14,7 +14,7 @@ from wayline.contracts.searched_tools import SearchTools
 from wayline.contracts.tool_loading import always_loaded
 from wayline.contracts.tools import ToolDefinition
 from wayline.executor.prompt.builtin_tools import pin
-from wayline.executor.prompt.tool_loading import QUERY_CHARS_MAX, RESULTS
+from wayline.executor.prompt.tool_discovery import QUERY_CHARS_MAX, RESULTS
 from wayline.llm.tokens import estimate_definitions
 from wayline.tool_registry.tool_search import Entry, ToolIndex, choose, fuse
 from wayline.tool_registry.tool_search.words import stem, words

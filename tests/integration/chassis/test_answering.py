@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from wayline.chassis import Bus, BusSettings, Service, asks
-from wayline.chassis.connection import answers
+from wayline.chassis.connection import requests
 from wayline.chassis.handling import responder
 from wayline.chassis.topology import PAYLOADS, REPLIES, REPLIES_KEPT_S
 from wayline.contracts.agents import Agent, AgentConfig, GetAgent
@@ -208,7 +208,7 @@ async def test_one_refusal_hides_no_other_responders_answer(bus):
 
 
 async def test_asking_everyone_without_responders_fails_at_once(bus, monkeypatch):
-    monkeypatch.setattr(answers, "QUIET_S", 60)
+    monkeypatch.setattr(requests, "QUIET_S", 60)
 
     with pytest.raises(Unavailable, match=r"agents.get does not answer"):
         await asyncio.wait_for(bus.ask_everyone(GetAgent(tenant="default", name="a"), Agent), 10)

@@ -372,7 +372,7 @@ async def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.Monke
 async def test_another_librarys_client_is_guarded_by_the_transport():
     import httpx2
 
-    from wayline.guarded_http.transport import GuardedTransport
+    from wayline.guarded_http.guarded_transport import GuardedTransport
 
     async with website(page=Page("hello"), out=redirect("http://localhost/")) as site:
         policy = AddressPolicy.of([f"127.0.0.1:{site.port}"])

@@ -35,8 +35,8 @@ from wayline.executor.decide.actions import CallModel
 from wayline.executor.decide.children import Limits
 from wayline.executor.hold import log_writer
 from wayline.executor.hold.claim import Ticket, Verdict, judge
-from wayline.executor.hold.heartbeat import Heartbeats
 from wayline.executor.hold.held_job import HeldJob
+from wayline.executor.hold.job_heartbeats import Heartbeats
 from wayline.executor.hold.log_writer import ClaimLost
 from wayline.executor.perform.follow_up import FollowUp
 from wayline.executor.perform.job_run import JobRun

@@ -18,7 +18,7 @@ from wayline.llm.catalogue import bundled
 from wayline.router.agents.agent_table import AgentTable
 from wayline.router.agents.handlers import AgentHandlers
 from wayline.router.app import migrations
-from wayline.router.models.catalogue import Catalogue
+from wayline.router.models.tenant_models import Catalogue
 from wayline.router.tenants.known_tenants import KnownTenants
 from wayline.store import Store, rls_gaps
 from wayline.testkit import Database

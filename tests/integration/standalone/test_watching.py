@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from wayline.chassis import Bus
-from wayline.chassis.concurrency.tasks import stopped
+from wayline.chassis.concurrency.awaited_tasks import stopped
 from wayline.embedded import NatsServer, minimal_config
 from wayline.standalone.servers.watch import keep_running
 from wayline.testkit import until

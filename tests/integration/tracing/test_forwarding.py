@@ -15,7 +15,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from wayline.contracts import ids
 from wayline.contracts.errors import WrongSetting
 from wayline.telemetry import metrics
-from wayline.telemetry.provider import make_provider
+from wayline.telemetry.tracer_provider import make_provider
 from wayline.testkit import until
 from wayline.tracing.adapters import collector as forwarding
 from wayline.tracing.adapters.collector import Collector

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from wayline.chassis.concurrency.tasks import ended_within
+from wayline.chassis.concurrency.awaited_tasks import ended_within
 
 
 async def test_a_task_that_ends_in_time_is_known_to_have_ended():

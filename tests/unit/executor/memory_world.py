@@ -40,8 +40,8 @@ from wayline.executor.decide import approvals
 from wayline.executor.decide.actions import CallModel
 from wayline.executor.hold import log_writer
 from wayline.executor.hold.claim import Ticket, Verdict, judge
-from wayline.executor.hold.heartbeat import Heartbeats
 from wayline.executor.hold.held_job import HeldJob
+from wayline.executor.hold.job_heartbeats import Heartbeats
 from wayline.executor.perform.job_run import JobRun
 from wayline.executor.perform.tell_model import note_news
 from wayline.executor.prompt.notes import silent

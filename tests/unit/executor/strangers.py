@@ -30,7 +30,7 @@ from wayline.executor.perform.run_program import heard_strangers
 from wayline.executor.perform.tool_calls import ended
 from wayline.executor.prompt.builtin_tools import recalled, whole_result
 from wayline.executor.prompt.programs import reply_of
-from wayline.executor.prompt.tool_loading import tell_found, tell_unloaded
+from wayline.executor.prompt.tool_discovery import tell_found, tell_unloaded
 from wayline.journal import Job, fold
 from wayline.tool_registry.builtin_tools.search_knowledge import citations, cost, passages, strangers
 from wayline.tool_registry.calls.asked_input import asked_input

@@ -14,7 +14,7 @@ from tests.unit.executor.strangers import EVIL
 from tests.unit.executor.talk import Talk
 from wayline.contracts.models import CacheRules, ModelCard
 from wayline.executor.prompt.assemble import assemble
-from wayline.executor.prompt.tool_loading import loaded_since
+from wayline.executor.prompt.tool_discovery import loaded_since
 from wayline.llm import File as SentFile
 from wayline.llm import ModelRequest
 from wayline.llm.anthropic.request import body as anthropic_body

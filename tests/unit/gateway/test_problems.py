@@ -1,6 +1,6 @@
 """What is wrong with a request, as its sender is told it."""
 
-from wayline.gateway.problems import WrongField, wrong_fields
+from wayline.gateway.problem_answers import WrongField, wrong_fields
 
 
 def test_a_wrong_field_quotes_the_validators_message():

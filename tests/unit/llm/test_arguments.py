@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wayline.llm.broken_json.arguments import fit, likely_tool, read
+from wayline.llm.broken_json.tool_arguments import fit, likely_tool, read
 from wayline.llm.characters import joined
 
 

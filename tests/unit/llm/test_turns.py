@@ -1,7 +1,7 @@
 """A history in turns: calls with their results, notes where they may stand, ids used once."""
 
 from wayline.contracts.chat import AssistantMessage, NoteMessage, TextPart, ToolCall, ToolMessage, UserMessage, Verbatim
-from wayline.llm.turns import Answer, Input, Result, turns
+from wayline.llm.history_turns import Answer, Input, Result, turns
 
 ASKED = UserMessage(parts=(TextPart(text="hi"),))
 NOTE = NoteMessage(label="CONTEXT", text="it rains")

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from wayline.executor.hold.heartbeat import LOOKS_MAX, Heartbeats
+from wayline.executor.hold.job_heartbeats import LOOKS_MAX, Heartbeats
 from wayline.testkit import until
 
 PERIOD_S = 0.01

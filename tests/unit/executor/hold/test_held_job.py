@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from wayline.executor.hold.claim import Ticket
-from wayline.executor.hold.heartbeat import Heartbeats
 from wayline.executor.hold.held_job import HeldJob
+from wayline.executor.hold.job_heartbeats import Heartbeats
 from wayline.executor.hold.log_writer import LogWriter
 from wayline.journal import Head, Job, JobLog, State
 

@@ -12,7 +12,7 @@ from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import AssistantMessage, TextPart, UserMessage
 from wayline.executor.decide.actions import CallModel, Compact
 from wayline.executor.decide.next_action import decide
-from wayline.executor.prompt.context_budget import (
+from wayline.executor.prompt.context_window import (
     answer_room,
     context_budget,
     history_window,

@@ -12,7 +12,7 @@ from wayline.contracts.tool_loading import ALWAYS_MAX, always_loaded
 from wayline.contracts.tools import BUILTIN, TOOL_SEARCH, USE_TOOL, ToolDefinition
 from wayline.executor.prompt.builtin_tools import pin
 from wayline.executor.prompt.notes import REMIND_AFTER_MESSAGES, found, reminder
-from wayline.executor.prompt.tool_loading import (
+from wayline.executor.prompt.tool_discovery import (
     DEFINITIONS_CHARS_MAX,
     QUERY_CHARS_MAX,
     Search,

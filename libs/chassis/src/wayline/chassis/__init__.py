@@ -1,8 +1,8 @@
 """Runs a service's handlers on the bus: read, trace, handle, publish, ack."""
 
+from wayline.chassis.concurrency.awaited_tasks import stopped
 from wayline.chassis.concurrency.periodic import Periodic
 from wayline.chassis.concurrency.retrying import keep_trying
-from wayline.chassis.concurrency.tasks import stopped
 from wayline.chassis.connection.bus import Bus, WrongSequence
 from wayline.chassis.connection.delivery import Delivery, stored_at
 from wayline.chassis.failpoints import Failpoint, reach

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import ClassVar
 from urllib.parse import quote
 
-from wayline.embedded import accounts, binaries
+from wayline.embedded import binaries, system_account
 from wayline.embedded.datadir import DataDirLock
 from wayline.embedded.errors import DataDirForeign, DataDirTaken, Unreachable
 from wayline.embedded.ports import LOOPBACK
@@ -96,7 +96,7 @@ class PostgresServer(EmbeddedServer):
         return f"postgresql://{quote(user, safe='')}:{quote(secret, safe='')}@{LOOPBACK}:{self.port}/{quote(database)}"
 
     async def _prepare(self) -> None:
-        self._account = accounts.account_for(self.data)
+        self._account = system_account.account_for(self.data)
         if self._account is not None:
             # Others may pass through, not look: everything inside is 0600 or 0700.
             self.data_dir.chmod(0o711)
@@ -136,8 +136,8 @@ class PostgresServer(EmbeddedServer):
         password.write_text(secrets.token_urlsafe(24))
         fresh.mkdir(mode=0o700)
         if self._account is not None:
-            accounts.give(fresh, account=self._account)
-            accounts.give(password, account=self._account)
+            system_account.give(fresh, account=self._account)
+            system_account.give(password, account=self._account)
         where = ["-D", CWD if self._closed else fresh, "--pwfile", _beside_cwd(password) if self._closed else password]
         child = spawn(
             [self._program("initdb"), *where, "-U", SUPERUSER, *INITDB_OPTIONS],
@@ -158,7 +158,7 @@ class PostgresServer(EmbeddedServer):
         fresh.rename(self.data)
 
     def _is_closed_to(self, account: Account) -> bool:
-        directory = accounts.closed_on_the_way(self.data, account=account)
+        directory = system_account.closed_on_the_way(self.data, account=account)
         if directory is not None and not CWD.is_dir():
             raise Unreachable(directory=directory, wanted=self.data, account=account.name)
         return directory is not None
@@ -182,7 +182,7 @@ class PostgresServer(EmbeddedServer):
         if owner != (self._account.uid if self._account else os.geteuid()):
             if self._account is None:
                 raise DataDirForeign(data_dir=self.data, found=f"the user with id {owner}", wanted="this one")
-            accounts.give(self.data, account=self._account)
+            system_account.give(self.data, account=self._account)
 
     def _forget_stale_pid_file(self) -> None:
         """Remove a pid file whose process is not Postgres: Postgres only checks that some process has that id."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from wayline.embedded import accounts
+from wayline.embedded import system_account
 from wayline.embedded.errors import ProgramsUnreadable
 from wayline.embedded.process import Account
 
@@ -62,8 +62,8 @@ class Programs:
     def readable_by(self, account: Account) -> bool:
         """Return whether the account can run the programs where they are."""
         paths = [self.root / path for part in self.parts for path in _walk(self.root, part)]
-        return accounts.closed_on_the_way(*paths, account=account) is None and all(
-            accounts.may_read(path.stat(), account) for path in paths
+        return system_account.closed_on_the_way(*paths, account=account) is None and all(
+            system_account.may_read(path.stat(), account) for path in paths
         )
 
 
@@ -86,7 +86,7 @@ def _make_place(place: Path, *, account: Account) -> None:
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
         raise PermissionError(None, "it is not a directory of ours alone")
     place.chmod(0o755)
-    if accounts.closed_on_the_way(place / LOCK_FILE, account=account):
+    if system_account.closed_on_the_way(place / LOCK_FILE, account=account):
         raise PermissionError(None, f"{account.name} may not enter it")
     if os.statvfs(place).f_flag & os.ST_NOEXEC:
         raise PermissionError(None, "no program may be run there")

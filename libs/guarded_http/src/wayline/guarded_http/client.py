@@ -27,8 +27,8 @@ from wayline.guarded_http.policy import AddressPolicy
 if TYPE_CHECKING:
     import httpx2
 
+    from wayline.guarded_http.guarded_transport import GuardedTransport, Resolver
     from wayline.guarded_http.outbound import ProxiedTransport
-    from wayline.guarded_http.transport import GuardedTransport, Resolver
 
 URL_CHARS_MAX = 4_096
 NOT_SECRET = frozenset({"accept", "accept-language", "user-agent"})
@@ -155,7 +155,7 @@ class GuardedClient:
     async def _check(self, outgoing: _Outgoing) -> None:
         if outgoing.check is None:
             return
-        from wayline.guarded_http.transport import check_url
+        from wayline.guarded_http.guarded_transport import check_url
 
         # First by its form: `check` is told of no URL that is not fetched at all.
         check_url(outgoing.url, self._policy)

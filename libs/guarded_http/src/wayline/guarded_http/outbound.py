@@ -19,8 +19,7 @@ import httpcore2
 import httpx2
 
 from wayline.guarded_http.addresses import Address
-from wayline.guarded_http.policy import AddressPolicy, address_of
-from wayline.guarded_http.transport import (
+from wayline.guarded_http.guarded_transport import (
     CheckedConnections,
     GuardedConnections,
     GuardedTransport,
@@ -30,6 +29,7 @@ from wayline.guarded_http.transport import (
     host_and_port,
     resolve,
 )
+from wayline.guarded_http.policy import AddressPolicy, address_of
 
 KNOWN_WITHIN_S = 2.0
 """How long a name is looked up that a proxy is asked for."""

@@ -13,10 +13,10 @@ import httpcore2
 import httpx2
 
 from wayline.guarded_http.errors import Blocked, GuardedRequestError, InvalidUrl
+from wayline.guarded_http.guarded_transport import CONNECT_S, Resolver, check_url, resolve
 from wayline.guarded_http.lookups import looked_up_for
 from wayline.guarded_http.outbound import Outbound
 from wayline.guarded_http.policy import AddressPolicy
-from wayline.guarded_http.transport import CONNECT_S, Resolver, check_url, resolve
 
 HEAD_MAX_BYTES: Final = 32 * 1024
 PIECE_BYTES: Final = 64 * 1024

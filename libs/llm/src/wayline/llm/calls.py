@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from wayline.contracts.chat import ToolCall
-from wayline.llm.broken_json import arguments
+from wayline.llm.broken_json import tool_arguments
 from wayline.llm.model import StopReason
 from wayline.llm.stops import WHOLE
 
@@ -28,9 +28,9 @@ def numbered(calls: Iterable[Call], *, stop: StopReason, told: bool = True) -> t
         ToolCall(
             call=str(n),
             tool=tool or "",
-            arguments=arguments.unreadable(given)
+            arguments=tool_arguments.unreadable(given)
             if given is None or (stop not in WHOLE and n == len(asked))
-            else arguments.read(given),
+            else tool_arguments.read(given),
             provider_id=wire_id or None,
         )
         for n, (wire_id, tool, given) in enumerate(asked, 1)

@@ -1,7 +1,6 @@
 """Postgres: pool, migrations, named queries, row-level security."""
 
 from wayline.store.batcher import Batcher
-from wayline.store.catalogue import rls_gaps
 from wayline.store.errors import (
     MigrationChanged,
     MigrationError,
@@ -23,6 +22,7 @@ from wayline.store.errors import (
 from wayline.store.migrating import migrate
 from wayline.store.queries import Queries
 from wayline.store.store import Connection, Record, Store
+from wayline.store.table_catalogue import rls_gaps
 
 __all__ = [
     "Batcher",

@@ -5,7 +5,6 @@ from typing import Any
 
 import asyncpg
 
-from wayline.store.catalogue import PROBE_TABLE
 from wayline.store.connecting import connect_admin
 from wayline.store.errors import (
     MigrationChanged,
@@ -16,6 +15,7 @@ from wayline.store.errors import (
     VectorMissing,
 )
 from wayline.store.migration_files import SqlFile, is_function_file, read_functions, read_migrations
+from wayline.store.table_catalogue import PROBE_TABLE
 
 # One lock a database: two services' migrations create the same extension.
 LOCK_KEY = 0x7761796C696E65

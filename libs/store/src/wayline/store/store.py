@@ -11,10 +11,10 @@ from typing import Any, TypeAlias, cast
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
-from wayline.store.catalogue import PROBE_TABLE
 from wayline.store.connecting import CONNECT_TIMEOUT_S, address, is_unreachable, reach, require_version, unavailable
 from wayline.store.errors import SchemaMissing, TenantInvalid
 from wayline.store.queries import Queries
+from wayline.store.table_catalogue import PROBE_TABLE
 from wayline.store.transient_errors import is_away
 
 Record: TypeAlias = asyncpg.Record

@@ -17,8 +17,8 @@ from opentelemetry.trace import Span, SpanContext, SpanKind, StatusCode, TraceFl
 from wayline.contracts import ids
 from wayline.contracts.headers import TRACEPARENT, TRACESTATE
 from wayline.telemetry import names
-from wayline.telemetry.provider import make_provider
 from wayline.telemetry.tracer import JobTracer
+from wayline.telemetry.tracer_provider import make_provider
 
 SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 SCOPE = "wayline"

@@ -12,7 +12,7 @@ from opentelemetry.attributes import BoundedAttributes
 from opentelemetry.sdk import trace as sdk
 from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind, Status, StatusCode
 
-from wayline.telemetry.provider import JobSampler
+from wayline.telemetry.tracer_provider import JobSampler
 
 UNSET = Status(StatusCode.UNSET)
 PLAIN = frozenset({str, int, float, bool})

@@ -28,8 +28,8 @@ from wayline.executor.hold.claim import (
     Verdict,
     judge,
 )
-from wayline.executor.hold.heartbeat import Heartbeats
 from wayline.executor.hold.held_job import HeldJob
+from wayline.executor.hold.job_heartbeats import Heartbeats
 from wayline.executor.hold.log_writer import ClaimLost
 from wayline.executor.hold.signals import SIGNALLED
 from wayline.executor.perform.job_run import RunServices

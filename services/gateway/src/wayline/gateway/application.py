@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
-from wayline.gateway import problems
+from wayline.gateway import problem_answers
 from wayline.gateway.handlers import operations
 from wayline.gateway.handlers.administration import budgets, keys, models, settings, tenants
 from wayline.gateway.handlers.jobs import approvals, events, jobs, schedules, sessions, traces
@@ -53,7 +53,7 @@ def application(gateway: Gateway) -> RequestMiddleware:
     )
     app.state.gateway = gateway
     app.state.mcp = mcp.McpRoute(gateway)
-    problems.install(app)
+    problem_answers.install(app)
     for module in (
         # First: routes are tried in turn, and to try all others is a quarter of what a tool call costs here.
         mcp,

@@ -15,7 +15,7 @@ from wayline.contracts.events import AnyEvent
 from wayline.contracts.jobs import Delta
 from wayline.contracts.progress import Progress
 from wayline.contracts.traces import QueuePlace
-from wayline.gateway.problems import MEDIA_TYPE, HttpProblem
+from wayline.gateway.problem_answers import MEDIA_TYPE, HttpProblem
 
 EVENT = {"$ref": "#/components/schemas/Event"}
 """An event of a job's log."""

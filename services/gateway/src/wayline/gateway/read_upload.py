@@ -23,7 +23,7 @@ from wayline.chassis.claim_check.payloads import CHUNK_BYTES
 from wayline.contracts.knowledge import IndexDocument
 from wayline.contracts.strict_json import NotStrictJson, read_json
 from wayline.gateway.errors import Empty, WrongContentType
-from wayline.gateway.problems import InvalidBody
+from wayline.gateway.problem_answers import InvalidBody
 from wayline.gateway.shapes.documents import DocumentBody, FileFields
 
 B = TypeVar("B", bound=BaseModel)

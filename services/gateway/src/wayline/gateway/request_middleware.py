@@ -11,7 +11,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wayline.gateway.keys import IDENTITY, Caller
-from wayline.gateway.problems import problem_response, status_problem
+from wayline.gateway.problem_answers import problem_response, status_problem
 from wayline.telemetry import headers_of, metrics
 
 log = structlog.get_logger()

@@ -23,8 +23,8 @@ from wayline.router.jobs.parked_signals import ParkedSignals
 from wayline.router.jobs.result_table import ResultTable
 from wayline.router.models.attachments import AttachmentLimits, Attachments
 from wayline.router.models.availability import Availability
-from wayline.router.models.catalogue import Catalogue
 from wayline.router.models.handlers import ModelHandlers
+from wayline.router.models.tenant_models import Catalogue
 from wayline.router.money.budget_table import BudgetTable
 from wayline.router.money.handlers import MoneyHandlers
 from wayline.router.money.lost_charges import LostCharges

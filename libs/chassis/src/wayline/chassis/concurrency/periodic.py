@@ -9,7 +9,7 @@ from contextlib import suppress
 import structlog
 from nats import errors as nats_errors
 
-from wayline.chassis.concurrency.tasks import ended_within, stopped
+from wayline.chassis.concurrency.awaited_tasks import ended_within, stopped
 from wayline.contracts.errors import Retry
 
 log = structlog.get_logger()

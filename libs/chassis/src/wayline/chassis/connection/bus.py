@@ -22,11 +22,11 @@ from wayline.chassis.claim_check.claims import CLIENT_BOUNDS, MESSAGE_MAX, STREA
 from wayline.chassis.claim_check.large_replies import WORD, LargeReplies
 from wayline.chassis.claim_check.payloads import Payloads
 from wayline.chassis.claim_check.stored_bytes import StoredBytes
-from wayline.chassis.connection.answers import Answers, ask_everyone, unanswered
 from wayline.chassis.connection.connecting import Link, connect
 from wayline.chassis.connection.dead_letters import dead_letter
 from wayline.chassis.connection.delivery import Delivery
 from wayline.chassis.connection.received import check_headers, has_claims, refuses
+from wayline.chassis.connection.requests import Answers, ask_everyone, unanswered
 from wayline.chassis.settings import BusSettings
 from wayline.chassis.topology import REPLIES, UPLOADS
 from wayline.contracts import headers as h

@@ -16,7 +16,7 @@ from nats import errors as nats_errors
 from nats.aio.client import Client
 
 from wayline.chassis.access.permissions import IDENTITIES, OWN_API
-from wayline.chassis.concurrency.tasks import stopped
+from wayline.chassis.concurrency.awaited_tasks import stopped
 from wayline.chassis.nats_client.bus_client import BusClient
 from wayline.chassis.settings import BusSettings
 from wayline.contracts.errors import Reject, Unavailable

@@ -13,7 +13,7 @@ from nats import errors as nats_errors
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
-from wayline.chassis.concurrency.tasks import stopped
+from wayline.chassis.concurrency.awaited_tasks import stopped
 from wayline.chassis.connection.bus import Bus
 from wayline.chassis.nats_client import callback_subscription
 from wayline.chassis.topology import Consumer

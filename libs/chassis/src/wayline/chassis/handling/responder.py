@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from wayline.chassis.claim_check.claims import MESSAGE_MAX
 from wayline.chassis.claim_check.large_replies import WORD
-from wayline.chassis.concurrency.tasks import stopped
+from wayline.chassis.concurrency.awaited_tasks import stopped
 from wayline.chassis.connection.bus import Bus
 from wayline.chassis.handling.handler_metrics import HandlerMetrics
 from wayline.chassis.handling.request_turns import RequestTurns

@@ -10,7 +10,7 @@ from wayline.contracts.chat import AssistantMessage, ToolCall, Verbatim
 from wayline.contracts.money import Usage
 from wayline.llm import usage
 from wayline.llm.anthropic.request import THINKING, rebuilt
-from wayline.llm.broken_json import arguments
+from wayline.llm.broken_json import tool_arguments
 from wayline.llm.calls import Call, numbered
 from wayline.llm.characters import joined_all
 from wayline.llm.model import Finished
@@ -172,7 +172,7 @@ def _kept(block: Json, given: str | Json, calls: Iterator[ToolCall]) -> Json:
     """Return a block as it goes back: with its input whole."""
     if block.get("type") == "tool_use":
         return {**block, "input": next(calls).arguments}
-    return {**block, "input": arguments.read(given)} if "input" in block else block
+    return {**block, "input": tool_arguments.read(given)} if "input" in block else block
 
 
 def _without_unsaid(block: Json) -> Json:

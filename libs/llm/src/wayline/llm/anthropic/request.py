@@ -22,8 +22,19 @@ from wayline.contracts.models import Effort
 from wayline.contracts.tools import ToolDefinition
 from wayline.llm import inputs, knobs, media, schemas, structured
 from wayline.llm.deferred import found_tools
+from wayline.llm.history_turns import (
+    NO_ANSWER,
+    NO_RESULT,
+    Answer,
+    Input,
+    Other,
+    Result,
+    asides,
+    label,
+    orphan_result,
+    turns,
+)
 from wayline.llm.model import ModelRequest
-from wayline.llm.turns import NO_ANSWER, NO_RESULT, Answer, Input, Other, Result, asides, label, orphan_result, turns
 
 Json = dict[str, Any]
 Images = Mapping[int, Sequence[ToolImage]]

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from wayline.contracts.strict_json import DEPTH_MAX
-from wayline.llm.broken_json.numbers import Inexact, exact_float, exact_integer
+from wayline.llm.broken_json.written_numbers import Inexact, exact_float, exact_integer
 
 INNER_QUOTES_MAX = 50
 """In one string, not escaped."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from wayline.contracts.strict_json import DEPTH_MAX, read_json, require_bounded
 from wayline.llm.broken_json import lenient
-from wayline.llm.broken_json.numbers import Inexact, exact_float, exact_integer
+from wayline.llm.broken_json.written_numbers import Inexact, exact_float, exact_integer
 from wayline.llm.characters import joined, joined_all
 
 REPAIR_MAX_CHARS = 100_000

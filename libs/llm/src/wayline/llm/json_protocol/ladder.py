@@ -9,7 +9,7 @@ from typing import Any, Literal
 import orjson
 
 from wayline.contracts.chat import AssistantMessage, ToolCall
-from wayline.llm.broken_json import arguments, repair
+from wayline.llm.broken_json import repair, tool_arguments
 
 ReadAs = Literal["json", "repaired", "tags", "text"]
 CALLS_MAX = 64
@@ -188,7 +188,7 @@ def _parameters(call: dict[str, Any]) -> dict[str, Any]:
     parameters = next((place[key] for place in places for key in keys if place.get(key) is not None), {})
     if isinstance(parameters, dict):
         return parameters
-    return arguments.read(parameters if isinstance(parameters, str) else orjson.dumps(parameters).decode())
+    return tool_arguments.read(parameters if isinstance(parameters, str) else orjson.dumps(parameters).decode())
 
 
 def _reason(call: dict[str, Any]) -> str | None:
@@ -197,7 +197,9 @@ def _reason(call: dict[str, Any]) -> str | None:
 
 def _without_half_call(message: AssistantMessage, body: str) -> AssistantMessage:
     *whole, last = message.tool_calls
-    half = last.model_copy(update={"arguments": {arguments.UNREADABLE: body[-arguments.UNREADABLE_MAX_CHARS :]}})
+    half = last.model_copy(
+        update={"arguments": {tool_arguments.UNREADABLE: body[-tool_arguments.UNREADABLE_MAX_CHARS :]}}
+    )
     return message.model_copy(update={"tool_calls": (*whole, half)})
 
 

@@ -24,9 +24,7 @@ from wayline.contracts.chat import (
 from wayline.contracts.tools import TOOL_SEARCH, ToolDefinition
 from wayline.llm import inputs, knobs, media, schemas, structured
 from wayline.llm.deferred import found_tools
-from wayline.llm.knobs import BY_STRENGTH
-from wayline.llm.model import ModelRequest
-from wayline.llm.turns import (
+from wayline.llm.history_turns import (
     NO_ANSWER,
     NO_RESULT,
     Answer,
@@ -39,6 +37,8 @@ from wayline.llm.turns import (
     orphan_result,
     turns,
 )
+from wayline.llm.knobs import BY_STRENGTH
+from wayline.llm.model import ModelRequest
 
 Json = dict[str, Any]
 Images = Mapping[int, Sequence[ToolImage]]

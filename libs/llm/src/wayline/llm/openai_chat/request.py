@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 from wayline.contracts.chat import AssistantMessage, FilePart, ImagePart, TextPart, ToolImage, UserMessage, Verbatim
 from wayline.llm import inputs, knobs, media, schemas, structured
+from wayline.llm.history_turns import NO_RESULT, Answer, Other, Result, is_ours, label, orphan_result, turns
 from wayline.llm.model import ModelRequest
 from wayline.llm.openai_chat.reply import wanted_call
-from wayline.llm.turns import NO_RESULT, Answer, Other, Result, is_ours, label, orphan_result, turns
 
 Json = dict[str, Any]
 

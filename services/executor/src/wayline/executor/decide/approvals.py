@@ -25,7 +25,7 @@ from wayline.contracts.tools import (
 )
 from wayline.executor.prompt.builtin_tools import OWN, refusal
 from wayline.journal import Approval, Call, Job
-from wayline.llm.broken_json.arguments import UNREADABLE, fit
+from wayline.llm.broken_json.tool_arguments import UNREADABLE, fit
 from wayline.llm.structured import value_problem
 
 RULES_VERSION = "1"

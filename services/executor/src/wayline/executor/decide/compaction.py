@@ -23,7 +23,7 @@ from wayline.contracts.models import ModelCard
 from wayline.contracts.observation import observation
 from wayline.contracts.working_context import WorkingContext
 from wayline.executor.decide.actions import Compact
-from wayline.executor.prompt.context_budget import context_budget, history_window, prompt_window, scratchpad_window
+from wayline.executor.prompt.context_window import context_budget, history_window, prompt_window, scratchpad_window
 from wayline.executor.prompt.shorten import cut
 from wayline.executor.prompt.working_context import KNOWN, in_words
 from wayline.journal import Job

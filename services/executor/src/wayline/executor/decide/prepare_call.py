@@ -17,7 +17,7 @@ from wayline.executor.prompt.assemble import PromptHashes
 from wayline.executor.prompt.builtin_tools import pin
 from wayline.executor.prompt.cache_guard import cache_break
 from wayline.executor.prompt.model_request import model_request
-from wayline.executor.prompt.tool_loading import deferred_tokens
+from wayline.executor.prompt.tool_discovery import deferred_tokens
 from wayline.journal import Job
 from wayline.llm import File, ModelRequest
 

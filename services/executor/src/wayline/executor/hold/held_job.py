@@ -17,7 +17,7 @@ from wayline.contracts.events import JobHandedBack
 from wayline.contracts.jobs import Status
 from wayline.executor.hold import signals
 from wayline.executor.hold.claim import Ticket
-from wayline.executor.hold.heartbeat import Heartbeats
+from wayline.executor.hold.job_heartbeats import Heartbeats
 from wayline.executor.hold.log_writer import ClaimLost, LogWriter
 from wayline.executor.prompt.assemble import PromptHashes
 from wayline.journal import Fenced, header_fields, last_record

@@ -22,7 +22,7 @@ from wayline.executor.hold.log_writer import Draft, draft
 from wayline.executor.perform.job_run import JobRun, OtherAction, Outcome
 from wayline.executor.perform.tool_calls import STOPPED_BECAUSE, RepeatedResult, ended, intend, unread
 from wayline.journal import Call, Job
-from wayline.llm.broken_json.arguments import UNREADABLE
+from wayline.llm.broken_json.tool_arguments import UNREADABLE
 
 STOP_WAIT_S = 60.0
 """How long a job that ends waits for those that it has told to stop."""

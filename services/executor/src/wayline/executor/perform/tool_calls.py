@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from typing import Any, Literal, NamedTuple
 
 from wayline.chassis import Failpoint, stopped
-from wayline.chassis.concurrency.tasks import ended_within
+from wayline.chassis.concurrency.awaited_tasks import ended_within
 from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.errors import Reject
@@ -26,11 +26,11 @@ from wayline.executor.perform.job_run import JobRun
 from wayline.executor.perform.park_or_end import expiry
 from wayline.executor.perform.tool_search import SearchResult, find_tools, found, load_tool
 from wayline.executor.prompt.builtin_tools import asked_for, recalled, refusal
-from wayline.executor.prompt.context_budget import result_room
+from wayline.executor.prompt.context_window import result_room
 from wayline.executor.prompt.shorten import shown
-from wayline.executor.prompt.tool_loading import is_search
+from wayline.executor.prompt.tool_discovery import is_search
 from wayline.journal import Call, Job, Repeated, words_of
-from wayline.llm.broken_json.arguments import UNREADABLE, UNREADABLE_MAX_CHARS
+from wayline.llm.broken_json.tool_arguments import UNREADABLE, UNREADABLE_MAX_CHARS
 
 TOOL_TIMEOUT_S = 60.0
 """For a call of a tool that was never listed: the registry will refuse it anyway."""

@@ -10,7 +10,7 @@ from wayline.contracts.searched_tools import FoundTools
 from wayline.contracts.tools import ToolDefinition, ToolError, ToolReply
 from wayline.executor.hold.log_writer import Draft, draft
 from wayline.executor.perform.job_run import JobRun
-from wayline.executor.prompt.tool_loading import search_of, tell_found, tell_unknown, tell_unloaded
+from wayline.executor.prompt.tool_discovery import search_of, tell_found, tell_unknown, tell_unloaded
 from wayline.journal import Call
 from wayline.llm.tokens import estimate
 

@@ -22,9 +22,9 @@ from wayline.contracts.tools import (
     ToolReply,
 )
 from wayline.executor.prompt.shorten import cut
-from wayline.executor.prompt.tool_loading import tool_search
+from wayline.executor.prompt.tool_discovery import tool_search
 from wayline.journal import Job, stranger_of
-from wayline.llm.broken_json.arguments import likely_tool
+from wayline.llm.broken_json.tool_arguments import likely_tool
 from wayline.llm.tokens import estimate
 
 RECALLED_CHARS = 8_000

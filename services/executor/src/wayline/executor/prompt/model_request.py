@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from wayline.contracts import ids
 from wayline.contracts.tools import ToolDefinition
 from wayline.executor.prompt.assemble import assemble
-from wayline.executor.prompt.context_budget import answer_room
+from wayline.executor.prompt.context_window import answer_room
 from wayline.journal import Job
 from wayline.llm import File, ModelRequest
 from wayline.llm.thinking import REASONING_EFFORT, output_max, thinking_budget

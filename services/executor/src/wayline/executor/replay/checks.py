@@ -21,7 +21,7 @@ from wayline.executor.prompt.assemble import PromptHashes, assemble
 from wayline.executor.prompt.builtin_tools import refusal
 from wayline.executor.prompt.cache_guard import cache_break
 from wayline.executor.prompt.notes import GUIDANCE, guidance, reminder
-from wayline.executor.prompt.tool_loading import is_search
+from wayline.executor.prompt.tool_discovery import is_search
 from wayline.executor.prompt.working_context import in_words, update
 from wayline.journal import Job
 

@@ -22,7 +22,7 @@ from wayline.router.agents.agent_table import AgentTable
 from wayline.router.agents.bundled import bundled
 from wayline.router.agents.check_agent import check_agent
 from wayline.router.models.attachments import Attachments, fixed
-from wayline.router.models.catalogue import Catalogue
+from wayline.router.models.tenant_models import Catalogue
 from wayline.router.tenants.known_tenants import KnownTenants
 from wayline.routing.context_budget import system_warning
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wayline.contracts.models import DeleteModel, ListModels, ModelCard, ModelDeleted, ModelList, PutModel
-from wayline.router.models.catalogue import Catalogue
+from wayline.router.models.tenant_models import Catalogue
 from wayline.router.tenants.known_tenants import KnownTenants
 
 

@@ -9,7 +9,7 @@ from wayline.contracts.jobs import SubmitJob
 from wayline.router.admission.conditions import Admitted, within_agent
 from wayline.router.models.attachments import Attachments
 from wayline.router.models.availability import Availability
-from wayline.router.models.catalogue import Catalogue
+from wayline.router.models.tenant_models import Catalogue
 from wayline.router.routes.agent_averages import AgentUsage
 from wayline.router.routes.session_caches import SessionCaches
 from wayline.routing import Decision, RoutingInput, choose_route

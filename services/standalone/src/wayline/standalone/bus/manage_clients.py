@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from wayline.standalone.bus.accounts import reload, write_accounts
-from wayline.standalone.bus.clients import ClientOfBus, add, locked, read_clients, remove, write_clients
+from wayline.standalone.bus.accounts_file import reload, write_accounts
+from wayline.standalone.bus.stored_clients import ClientOfBus, add, locked, read_clients, remove, write_clients
 from wayline.standalone.settings import Settings
 from wayline.standalone.setup.installation import Installation
 

@@ -29,8 +29,8 @@ def postgres_server(installation: Installation, settings: Settings) -> PostgresS
 
 def nats_server(installation: Installation, settings: Settings, credentials: Credentials) -> NatsServer:
     """Return the embedded bus, which knows every identity of the installation."""
-    from wayline.standalone.bus.accounts import write_accounts
-    from wayline.standalone.bus.clients import locked
+    from wayline.standalone.bus.accounts_file import write_accounts
+    from wayline.standalone.bus.stored_clients import locked
     from wayline.standalone.servers.nats_config import render
 
     with locked(installation.clients):

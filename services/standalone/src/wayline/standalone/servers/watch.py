@@ -87,7 +87,7 @@ class ServerWatch:
             for task in ended:
                 task.result()
         finally:
-            from wayline.chassis.concurrency.tasks import stopped
+            from wayline.chassis.concurrency.awaited_tasks import stopped
 
             await stopped(*watching)
 

@@ -12,7 +12,7 @@ from nats.aio.msg import Msg
 from pydantic import ValidationError
 
 from wayline.chassis import Bus
-from wayline.chassis.connection.answers import has_no_responders
+from wayline.chassis.connection.requests import has_no_responders
 from wayline.chassis.nats_client import callback_subscription
 from wayline.contracts import headers as h
 from wayline.contracts.base import Message

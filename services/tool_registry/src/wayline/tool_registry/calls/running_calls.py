@@ -10,7 +10,7 @@ from typing import Protocol
 
 import structlog
 
-from wayline.chassis.concurrency.tasks import ended_within
+from wayline.chassis.concurrency.awaited_tasks import ended_within
 from wayline.contracts.errors import Unavailable, WaylineError
 from wayline.contracts.nearest import nearest_names
 from wayline.contracts.tools import CallTool, Effect, ToolProgress, ToolReply

@@ -30,7 +30,7 @@ from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, Gateway
 from wayline.gateway.keys import Caller
 from wayline.gateway.openapi import fails, tags
 from wayline.gateway.paging import PageCursor, Paged, PageLimit, page_in_order
-from wayline.gateway.problems import InvalidBody
+from wayline.gateway.problem_answers import InvalidBody
 from wayline.gateway.strict_json import StrictRoute
 
 router = APIRouter(prefix="/v1", tags=["models"], route_class=StrictRoute)

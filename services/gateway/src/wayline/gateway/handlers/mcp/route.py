@@ -14,7 +14,7 @@ from wayline.gateway.errors import Forbidden
 from wayline.gateway.handlers.mcp.authorization import challenge
 from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader
 from wayline.gateway.page_access import is_known
-from wayline.gateway.problems import CHALLENGE
+from wayline.gateway.problem_answers import CHALLENGE
 
 if TYPE_CHECKING:
     from wayline.gateway.handlers.mcp.exchange import Exchanges

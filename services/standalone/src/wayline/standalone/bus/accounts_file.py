@@ -13,7 +13,7 @@ from nats.aio.client import Client as Connection
 
 from wayline.chassis.access.accounts import render_accounts
 from wayline.contracts.errors import Unavailable
-from wayline.standalone.bus.clients import read_clients
+from wayline.standalone.bus.stored_clients import read_clients
 from wayline.standalone.settings import Settings
 from wayline.standalone.setup.credentials import ADMIN, SYSTEM, Credentials
 from wayline.standalone.setup.installation import Installation, read_environment

@@ -21,7 +21,7 @@ from wayline.contracts.tools import (
 )
 from wayline.executor.prompt.notes import definition, described
 from wayline.journal import Job
-from wayline.llm.broken_json.arguments import likely_tool
+from wayline.llm.broken_json.tool_arguments import likely_tool
 from wayline.llm.tokens import estimate_definitions
 
 RESULTS, RESULTS_MAX = 3, 10
