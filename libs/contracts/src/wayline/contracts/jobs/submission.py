@@ -151,12 +151,15 @@ class SubmitJob(Message, subject="jobs.submit.{tenant}"):
 
     def beginning(self) -> str:
         """Return the beginning of the input on one line; an image or a file stands as its kind and its document."""
-        shown = self.parts()[:INPUT_SHOWN_MAX]
         # No more than can be shown is read: an input may have a million characters of white space.
-        texts = (
-            part.text[: 4 * INPUT_SHOWN_MAX] if isinstance(part, TextPart) else f"[{part.type} {part.document_id}]"
-            for part in shown
-        )
+        read_max = 4 * INPUT_SHOWN_MAX
+        if isinstance(self.input, str):
+            texts = [self.input[:read_max]]
+        else:
+            texts = [
+                part.text[:read_max] if isinstance(part, TextPart) else f"[{part.type} {part.document_id}]"
+                for part in self.input[:INPUT_SHOWN_MAX]
+            ]
         line = " ".join(" ".join(texts).split())
         return line if len(line) <= INPUT_SHOWN_MAX else f"{line[: INPUT_SHOWN_MAX - 1]}…"
 
