@@ -42,10 +42,15 @@ def _steered(job: Job, event: e.SessionSteered) -> Changes:
 
 
 def _model_completed(job: Job, event: e.ModelCompleted) -> Changes:
-    messages = (*job.conversation.messages, event.message)
-    changes = {"messages": messages, "prompt_tokens": event.usage.total or _estimated(job)}
-    counted = density(event.usage.input, _estimated(job) or 0)
-    return changes if counted is None else changes | {"density": counted}
+    estimated = _estimated(job)
+    changes: Changes = {
+        "messages": (*job.conversation.messages, event.message),
+        "prompt_tokens": event.usage.total or estimated,
+    }
+    counted = density(event.usage.input, estimated or 0)
+    if counted is not None:
+        changes["density"] = counted
+    return changes
 
 
 def _rerouted(job: Job, event: e.JobRerouted) -> Changes:

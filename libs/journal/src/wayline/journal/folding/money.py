@@ -37,8 +37,10 @@ def _tool_requested(job: Job, event: e.ToolRequested) -> Changes:
 def _model_completed(job: Job, event: e.ModelCompleted) -> Changes:
     if event.unsettled is not None:
         return _spared(job, _unsettled(job, event.unsettled))
-    paid = _paid(job, event.usage, "model", _called(job), event.cost_usd, saved_usd=event.saved_usd)
-    return _spared(job, paid) | {"used": _used(job, event.usage)}
+    called = _called(job)
+    paid = _spared(job, _paid(job, event.usage, "model", called, event.cost_usd, saved_usd=event.saved_usd))
+    paid["used"] = _used(job, event.usage, called)
+    return paid
 
 
 def _spared(job: Job, paid: Changes) -> Changes:
@@ -92,11 +94,11 @@ def _unsettled(job: Job, bounds: e.Bounds) -> Changes:
     return {"costs": unsettled(job.money.costs, bounds)}
 
 
-def _used(job: Job, usage: Usage) -> tuple[ModelTotals, ...]:
+def _used(job: Job, usage: Usage, called: str) -> tuple[ModelTotals, ...]:
     """Add a call to what the job used of its model in its slot."""
     if job.routing.route is None:
         return job.money.used
-    now = ModelTotals(_called(job), job.routing.route.slot)
+    now = ModelTotals(called, job.routing.route.slot)
     others: list[ModelTotals] = []
     for one in job.money.used:
         if one.model == now.model and one.slot == now.slot:

@@ -111,8 +111,7 @@ def digest_to_call(job: Job, number: str, tool: str) -> str | None:
     config = job.routing.config
     if config is None or job.tools.definition(tool) is not None:
         return None
-    when = taint_policy(job)
-    tainted = (when.acts or when.egress) and job.tools.tainted_by is not None
+    tainted = job.tools.tainted_by is not None and any(taint_policy(job))
     return "" if tainted or ask_of_agent(config, tool) != "never" else None
 
 
@@ -175,11 +174,12 @@ def cause(job: Job, definition: ToolDefinition | None) -> ApprovalCause | None:
         return "tool"
     if _asks(ask_of_agent(config, definition.name), definition.effect):
         return "agent"
+    if job.tools.tainted_by is None:
+        return None
     # A job that this one starts is tainted with it, and asks for itself.
     acts = definition.effect is not Effect.READ and definition.name != RUN_AGENT and not _is_set_aside(definition)
     when = taint_policy(job)
-    asks = (when.acts and acts) or (when.egress and definition.is_egress)
-    return "tainted" if asks and job.tools.tainted_by is not None else None
+    return "tainted" if (when.acts and acts) or (when.egress and definition.is_egress) else None
 
 
 def _is_set_aside(definition: ToolDefinition) -> bool:

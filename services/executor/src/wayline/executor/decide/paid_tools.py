@@ -29,8 +29,11 @@ def need(job: Job, call: Call) -> Need | None:
     Calls beside it each hold for themselves: what those before it take is counted first, so that the last of them is
     refused and not all.
     """
-    worst, money = most_usd(job, call), job.money
-    if money.held_usd is None or not worst:
+    money = job.money
+    if money.held_usd is None:
+        return None
+    worst = most_usd(job, call)
+    if not worst:
         return None
     if money.spent_usd is None:
         return Need(None)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from wayline.contracts.base import slim
 from wayline.contracts.chat import NO_TEXT, Attachment, ChatMessage, Part, UserMessage
@@ -26,8 +25,7 @@ SYSTEM_BREAKPOINTS = 1
 """Of the breakpoints that a provider allows, how many stand after the tools and the system prompt."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(NamedTuple):
     """One prompt, in the order in which providers cache it: tools, system, messages."""
 
     tools: tuple[ToolDefinition, ...]
