@@ -91,6 +91,9 @@ golden: $(VENV)/.ready ## Write the golden logs that are not there yet; those th
 evals: $(VENV)/.ready ## Measure against recorded and public data in WAYLINE_SHARED or ../shared (about six minutes)
 	$(BIN)/python -m pytest -q tests/evals
 
+retrieval-quality: $(VENV)/.ready ## Measure search on texts in eight languages, on identifiers and on the public sets in WAYLINE_SHARED or ../shared; writes the table in docs/search.md (about five minutes)
+	$(BIN)/python -m tests.bench.retrieval_quality --write docs/search.md
+
 tool-search: $(VENV)/.ready .wayline/npm/minilm/.ready ## Measure tool search on public sets, also with an embedding model; writes the tables in docs/tools.md (about six minutes)
 	WAYLINE_NPM=$(abspath $(NPM)) $(BIN)/python -m tests.evals.tool_search --write docs/tools.md
 
@@ -147,4 +150,4 @@ clean-data: ## Remove all that Wayline has stored here: jobs, documents, keys. A
 	read -r answer && test "$$answer" = yes || { echo "nothing was removed"; exit 1; }; \
 	rm -rf .wayline && echo "removed"
 
-.PHONY: help setup wheels lock format check test test-failed proto dashboards e2e bench golden evals tool-search faults conservation mcp-conformance mcp-servers run demo clean clean-data durations
+.PHONY: help setup wheels lock format check test test-failed proto dashboards e2e bench golden evals retrieval-quality tool-search faults conservation mcp-conformance mcp-servers run demo clean clean-data durations

@@ -106,7 +106,7 @@ async def test_renewed_passages_are_those_that_would_be_stored_now(
     await start()
 
     async def renewed() -> bool:
-        return await owner("SELECT count(*) FROM retrieval.documents WHERE words_version < 4") == [(0,)]
+        return await owner("SELECT count(*) FROM retrieval.documents WHERE words_version < 5") == [(0,)]
 
     async def added() -> bool:
         return await owner("SELECT count(*) FROM retrieval.count_changes") == [(0,)]
@@ -151,5 +151,5 @@ async def test_documents_an_older_build_stores_have_the_new_words(
 
     counts = await owner("SELECT tenant, words_version, count(*) FROM retrieval.documents GROUP BY 1, 2 ORDER BY 1")
     holding = await owner("SELECT tenant FROM retrieval.chunks WHERE 'cafe' = ANY (tsvector_to_array(words)) ")
-    assert counts == [("acme", 1, 3), ("other", 4, 3)]
+    assert counts == [("acme", 1, 3), ("other", 5, 3)]
     assert holding == [("other",)]

@@ -13,7 +13,6 @@ from wayline.retrieval import app
 from wayline.retrieval.adapters.documents import DocumentTable
 from wayline.retrieval.adapters.passages import PassageTable
 from wayline.retrieval.adapters.postgres import open_store
-from wayline.retrieval.adapters.queue import Queue
 from wayline.retrieval.adapters.segments import SegmentBuilder
 from wayline.retrieval.adapters.word_counts import WordCounts
 from wayline.retrieval.decode_document import Decoded, Original
@@ -56,7 +55,8 @@ async def put(store: Store, document_id: str, seed: int, *, sequence: int = 1) -
     assert await table.begin(requested)
     pieces = texts(seed)
     read = Decoded(Original(b"", "text/plain"), [])
-    assert await table.replace(requested, read, [Chunk(one, (), {}) for one in pieces], EMBEDDER.vectors(pieces))
+    chunks = [Chunk(one, (), {}, f"{document_id}#{at}", 0, len(one)) for at, one in enumerate(pieces)]
+    assert await table.replace(requested, read, chunks, EMBEDDER.vectors(pieces))
 
 
 async def found(store: Store, query: str, candidates: int) -> list[tuple[str, float]]:
@@ -82,7 +82,7 @@ async def test_postings_find_what_ranking_every_passage_finds(store: Store, owne
 
     # A new version, a deletion and a new document are seen before the next segment is built.
     await put(store, "d3", 33, sequence=2)
-    await DocumentTable(store).delete("acme", "d4", queue=Queue(first=1, last=1, waiting=0))
+    await DocumentTable(store).delete("acme", "d4", last=1)
     await put(store, "new", 44)
     assert await owner("SELECT count(*) FROM retrieval.segments") == [(1,)]
     assert await same(store)

@@ -120,6 +120,7 @@ MANUAL = {
     "ja-server": "サーバーを再起動すると、ジョブはログから復元されます。",
     "th-password": "หากลืมรหัสผ่านให้เปิดหน้าตั้งค่าแล้วเปลี่ยนรหัสผ่านใหม่",
     "ko-refund": "환불은 영업일 기준 칠일 이내에 처리됩니다.",
+    "ko-seoul": "저는 서울에서 집을 찾고 있습니다.",
 }
 
 
@@ -146,6 +147,10 @@ MANUAL_QUERIES = [
     ("復元", "ja-server"),
     ("รหัสผ่าน", "th-password"),
     ("환불은", "ko-refund"),
+    ("환불", "ko-refund"),
+    ("처리", "ko-refund"),
+    ("서울", "ko-seoul"),
+    ("집", "ko-seoul"),
 ]
 
 
@@ -200,6 +205,69 @@ async def test_parts_of_an_identifier_are_found_too(service: Service, client: An
     await client.ingest("path", IDENTIFIERS["path"], name="page")
 
     assert await found(client, "join") == ["path"]
+
+
+STEMMED = {
+    "de": "Die Häuser und die Bücher der Stadt sind alt, und wir sind es auch.",
+    "fr": "Les chevaux et les maisons sont dans la vallée, avec les bateaux.",
+    "es": "Las canciones y los libros están en la biblioteca.",
+    "ru": "Новые книги стоят в библиотеке, большие и маленькие.",
+    "ar": "الكتاب الجديد في المدرسة الكبيرة",
+    "en": "The houses of the poets were painted, and what a die is was asked.",
+    "mixed": "Der Befehl rebooting startet den Rechner neu, und das ist nicht alles.",
+}
+STEMMED_QUERIES = [
+    ("Haus", "de"),
+    ("Buch", "de"),
+    ("maison", "fr"),
+    ("cancion", "es"),
+    ("libro", "es"),
+    ("книга", "ru"),
+    ("большой", "ru"),
+    ("كتاب", "ar"),
+    ("poet", "en"),
+    # A stop word of German is none of English, and an English word in a German text is found as it is written.
+    ("what is a die", "en"),
+    ("rebooting", "mixed"),
+    ("Was ist mit den Büchern?", "de"),
+]
+
+
+async def test_words_are_stemmed_by_the_language_of_their_passage(service: Service, client: Any):
+    await ingest(client, STEMMED)
+
+    assert [(query, (await found(client, query))[:1]) for query, _ in STEMMED_QUERIES] == [
+        (query, [document]) for query, document in STEMMED_QUERIES
+    ]
+
+
+NAMED = {
+    "camel": "Call getUserName before anything else.",
+    "path": "It is in src/router/turns_queue.py near the top.",
+    "mail": "Write to anna.berg+news@example.com about it.",
+    "setting": "Start it with retries=3 or fail.",
+    "percent": "The rate is 50% on Mondays.",
+    "long": f"The token {'ab1-' * 40}end is refused.",
+}
+
+
+NAMED_QUERIES = [
+    ("user name", "camel"),
+    ("getusername", "camel"),
+    ("turns_queue.py", "path"),
+    ("anna.berg+news@example.com", "mail"),
+    ("retries=3", "setting"),
+    ("50%", "percent"),
+    (f"{'ab1-' * 40}end", "long"),
+]
+
+
+async def test_names_are_found_whole_and_by_their_parts(service: Service, client: Any):
+    await ingest(client, NAMED)
+
+    assert [(query, (await found(client, query))[:1]) for query, _ in NAMED_QUERIES] == [
+        (query, [document]) for query, document in NAMED_QUERIES
+    ]
 
 
 async def test_an_identifier_makes_no_text_longer(service: Service, client: Any, owner: Any):

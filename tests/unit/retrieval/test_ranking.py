@@ -105,3 +105,10 @@ def test_in_a_small_corpus_a_missing_word_outweighs_no_found_ones():
     asked = [Term("leas", 1), Term("renew", 1), Term("hourly", 0)]
 
     assert (coverage(asked, ["'leas'", "'renew'"], chunks=1) or 0) > 0.55
+
+
+def test_forms_of_one_word_are_covered_together():
+    asked = [Term("haus", 4, place=1), Term("house", 0, place=1), Term("rent", 6, place=2)]
+
+    assert coverage(asked, ["'haus'", "'rent'"], chunks=100) == 1
+    assert choose_share(asked, chunks=100, known=0.1, unknown=0.4) == 0.1

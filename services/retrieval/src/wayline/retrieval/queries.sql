@@ -288,7 +288,7 @@ INSERT INTO chunks (
 )
 SELECT $1, $2, $3, $4, $5, $7, $8, words, coalesce((SELECT sum(cardinality(positions)) FROM unnest(words)), 0),
     $9, $10, $11, $12, $13, $14, $15
-FROM words_of($5, $6, $7) AS words;
+FROM words_of($5, $6, $7, $16) AS words;
 
 -- name: drop_unused_terms
 DELETE FROM terms WHERE tenant = $1 AND term = ANY ($2::text[]) AND chunks <= 0;
@@ -419,14 +419,40 @@ GROUP BY embedding_model, dimensions
 HAVING sum(chunks) > 0;
 
 -- name: query_terms
--- The words of a query as the index knows them, how often each is in the query, and in how many chunks. While passages
--- are stored with the words of the version before, also as that version knew them.
-WITH asked AS (
-    SELECT lexeme, coalesce(cardinality(positions), 1) AS times
-    FROM unnest(to_tsvector('english', spaced($2)) || identifiers_of($2))
+-- The words of a query as the index knows them, how often each is in the query, and in how many chunks: stemmed by each
+-- language that the tenant's passages are in, without the stop words of the query's own language. Words of one place are
+-- forms of one word. While passages are stored with the words of a version before, also as that version knew them.
+WITH marked AS (
+    SELECT term FROM terms WHERE tenant = $1 AND term >= '~~' AND term < '~~~' AND chunks > 0
+    UNION
+    SELECT term FROM count_changes, unnest(terms) AS term WHERE tenant = $1 AND term >= '~~' AND term < '~~~'
+),
+spoken AS (
+    SELECT substr(term, 3)::regconfig AS language FROM marked
+    UNION
+    SELECT 'english' WHERE NOT EXISTS (SELECT FROM marked)
+        OR EXISTS (SELECT FROM documents WHERE tenant = $1 AND words_version < 5)
+),
+plain AS MATERIALIZED (SELECT spaced($2) AS query),
+of_language AS (
+    SELECT language, word.lexeme, word.positions
+    FROM spoken, plain, unnest(to_tsvector(language, query)) AS word
+),
+own AS (SELECT language FROM spoken WHERE language = language_of($2)),
+kept AS (SELECT unnest(positions) AS place FROM of_language JOIN own USING (language)),
+asked AS (
+    SELECT lexeme, max(cardinality(positions)) AS times, min(positions[1]) AS place
+    FROM of_language
+    WHERE NOT EXISTS (SELECT FROM own) OR positions[1] IN (SELECT place FROM kept)
+    GROUP BY lexeme
+    UNION ALL
+    SELECT lexeme, 1, NULL FROM unnest(identifiers_of($2))
+    UNION ALL
+    SELECT DISTINCT lexeme, 1, 0 FROM spoken, unnest(parts_of_names($2, language))
+    WHERE lexeme NOT IN (SELECT lexeme FROM of_language)
 ),
 asked_before AS (
-    SELECT lexeme, cardinality(positions) AS times
+    SELECT lexeme, cardinality(positions) AS times, NULL::integer AS place
     FROM unnest(to_tsvector('english', spaced_before($2)))
     WHERE EXISTS (SELECT FROM documents WHERE tenant = $1 AND words_version < 2)
         AND lexeme NOT IN (SELECT lexeme FROM asked)
@@ -438,21 +464,21 @@ changed AS (
     WHERE tenant = $1 AND term IN (SELECT lexeme FROM word)
     GROUP BY term
 )
-SELECT lexeme AS term, times, coalesce(terms.chunks, 0) + coalesce(changed.chunks, 0) AS chunks
+SELECT lexeme AS term, times, place, coalesce(terms.chunks, 0) + coalesce(changed.chunks, 0) AS chunks
 FROM word
 LEFT JOIN terms ON terms.tenant = $1 AND terms.term = word.lexeme
 LEFT JOIN changed ON changed.term = word.lexeme;
 
 -- name: documents_with_old_words
 SELECT tenant, document_id FROM documents
-WHERE words_version < 4 AND (tenant, document_id) > ($1, $2)
+WHERE words_version < 5 AND (tenant, document_id) > ($1, $2)
 ORDER BY tenant, document_id
 LIMIT $3;
 
 -- name: lock_old_words
 -- No row: a newer version of the document is there, or it is being written.
 SELECT document_id FROM documents
-WHERE tenant = $1 AND document_id = $2 AND words_version < 4
+WHERE tenant = $1 AND document_id = $2 AND words_version < 5
 FOR UPDATE SKIP LOCKED;
 
 -- name: renew_words
@@ -464,7 +490,8 @@ WITH batch AS MATERIALIZED (
             CASE jsonb_typeof(metadata -> 'headings') WHEN 'array' THEN (
                 SELECT coalesce(string_agg(heading, ' '), '') FROM jsonb_array_elements_text(metadata -> 'headings') AS heading
             ) ELSE '' END,
-            text
+            text,
+            (SELECT language FROM documents WHERE documents.tenant = $1 AND documents.document_id = $2)
         ) AS after
     FROM chunks
     WHERE tenant = $1 AND document_id = $2 AND position > $3
@@ -502,7 +529,7 @@ noted AS (
 SELECT position FROM batch ORDER BY position;
 
 -- name: end_old_words
-UPDATE documents SET words_version = 4, segment_sequence = NULL WHERE tenant = $1 AND document_id = $2;
+UPDATE documents SET words_version = 5, segment_sequence = NULL WHERE tenant = $1 AND document_id = $2;
 
 -- name: search
 -- Both legs and their fusion. `@>` alone would let an object match one that only holds it. A leg that the mode leaves out is a constant false condition and costs nothing.

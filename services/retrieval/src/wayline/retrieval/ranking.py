@@ -38,6 +38,8 @@ class Term:
     word: str
     chunks: int
     times: int = 1
+    place: int | None = None
+    """Words of one place are one word of the query, as the tenant's languages stem it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,9 @@ def choose_share(found: Sequence[Term], *, chunks: int, known: float, unknown: f
     `known` where passages have most of what its words weigh, `unknown` where they have less than half of it, and all
     where they have none of its words. Of a query of nothing but identifiers, such as an emoji, those are the words.
     """
-    words = [term for term in found if not term.word.startswith(IDENTIFIER_SIGN)] or found
+    terms = [term for term in found if not term.word.startswith(IDENTIFIER_SIGN)] or found
+    # Of the forms of one word the commonest says whether passages have it.
+    words = [max(forms, key=lambda term: term.chunks) for forms in forms_of(terms)]
     total = sum(weight(term, chunks=chunks) for term in words)
     missing = sum(weight(term, chunks=chunks) for term in words if term.chunks <= 0)
     if missing >= total:
@@ -111,12 +115,23 @@ def coverage(asked: Sequence[Term], held: Collection[str], *, chunks: int) -> fl
 
     `held` are words of the query as `choose_words` quotes them.
     """
-    words = [term for term in asked if term.word not in ASKING and not term.word.startswith(IDENTIFIER_SIGN)]
+    words = forms_of([term for term in asked if not term.word.startswith(IDENTIFIER_SIGN)])
+    words = [forms for forms in words if not any(term.word in ASKING for term in forms)]
     of = max(chunks, COVERAGE_CHUNKS_MIN)
-    total = sum(rarity(term.chunks, of=of) for term in words)
+    rarities = [rarity(max(term.chunks for term in forms), of=of) for forms in words]
+    total = sum(rarities)
     if total <= 0:
         return None
-    return sum(rarity(term.chunks, of=of) for term in words if quoted(term.word) in held) / total
+    covered = (any(quoted(term.word) in held for term in forms) for forms in words)
+    return sum(one for one, there in zip(rarities, covered, strict=True) if there) / total
+
+
+def forms_of(terms: Sequence[Term]) -> list[list[Term]]:
+    """Return the terms by the words of the query that they are forms of."""
+    forms: dict[int | str, list[Term]] = {}
+    for term in terms:
+        forms.setdefault(term.word if term.place is None else term.place, []).append(term)
+    return list(forms.values())
 
 
 def rarity(chunks: int, *, of: int) -> float:

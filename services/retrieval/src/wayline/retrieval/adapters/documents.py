@@ -169,7 +169,7 @@ class DocumentTable:
             if not await conn.fetchval(self._sql.lock_indexing, tenant, document_id, requested.sequence):
                 return False
             gone = await self._delete_chunks(conn, tenant, document_id)
-            rows = [_row(requested, at, chunk, vectors[at]) for at, chunk in enumerate(chunks)]
+            rows = [(*_row(requested, at, chunk, vectors[at]), decoded.language) for at, chunk in enumerate(chunks)]
             for at in range(0, len(rows), STORE_BATCH):
                 await conn.executemany(self._sql.add_chunk, rows[at : at + STORE_BATCH])
                 await conn.execute(self._sql.note_counts, tenant, document_id, at, at + STORE_BATCH, ADDED)

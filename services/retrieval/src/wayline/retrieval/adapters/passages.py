@@ -54,7 +54,7 @@ class PassageSearch:
     async def terms(self, query: str) -> list[Term]:
         """Return the words of the query as the index knows them."""
         rows = await self._conn.fetch(self._sql.query_terms, self._tenant, query)
-        return [Term(row["term"], chunks=row["chunks"], times=row["times"]) for row in rows]
+        return [Term(row["term"], chunks=row["chunks"], times=row["times"], place=row["place"]) for row in rows]
 
     async def choose(self, words: Words, *, count: int) -> Chosen | None:
         """Return the passages in which the words weigh most by the tenant's postings; None: there are no segments."""

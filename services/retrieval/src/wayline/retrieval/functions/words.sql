@@ -44,12 +44,13 @@ RETURN
     '\U0001da6d-\U0001da74\U0001da76-\U0001da83\U0001da85-\U0001da8b\U0001e14f\U0001e2ff\U0001e95e-\U0001e95f'
     '\U0001ecac\U0001ecb0\U0001ed2e\U0001eef0-\U0001f0f5\U0001f10d-\U0001fbca';
 
--- The inside of a bracket expression: scripts without spaces between words (Han, Kana, Thai, Lao, Myanmar, Khmer).
+-- The inside of a bracket expression: scripts without spaces between words (Han, Kana, Thai, Lao, Myanmar, Khmer), and
+-- Hangul, whose words carry their particles.
 CREATE OR REPLACE FUNCTION unspaced_scripts() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN
     '\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff'
-    '\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff';
+    '\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff';
 
 -- Characters that nobody sees, each of which would part a word in two: soft hyphens, zero-width spaces and joiners, marks
 -- of direction, byte order marks, and the tatweel of Arabic, which only widens.
@@ -66,11 +67,15 @@ RETURN CASE WHEN octet_length(body) = length(body) THEN lower(body) ELSE (
     SELECT lower(translate(
         replace(replace(replace(marked_off, 'ß', 'ss'), 'æ', 'ae'), 'œ', 'oe'),
         -- Alef wasla, alef maqsura, Farsi yeh, yeh barree, teh marbuta, keheh: as alef, yeh, heh and kaf.
-        U&'øØłŁđĐħĦıς\0671\0649\06CC\06D2\0629\06A9', U&'oOlLdDhHiσ\0627\064A\064A\064A\0647\0643'
+        U&'\E139\E119øØłŁđĐħĦıς\0671\0649\06CC\06D2\0629\06A9',
+        U&'\0439\0419oOlLdDhHiσ\0627\064A\064A\064A\0647\0643'
     ))
-    -- A word that a soft hyphen breaks over two lines is one word.
+    -- A word that a soft hyphen breaks over two lines is one word. The breve of й is no accent: endings have it.
     FROM regexp_replace(body, '\u00ad[ \t]*\n[ \t]*', '', 'g') AS unbroken,
-        translate(unbroken, U&'\2019\02BC\2010\2011\2012\2013\2014\2212' || unseen(), '''''------') AS plain,
+        translate(
+            replace(replace(unbroken, U&'\0438\0306', 'й'), U&'\0418\0306', 'Й'), U&'\0439\0419\2019\02BC\2010\2011\2012\2013\2014\2212' || unseen(),
+            U&'\E139\E119''''------'
+        ) AS plain,
         regexp_replace(plain, '[' || word_breaks() || ']+', ' ', 'g') AS words_apart,
         normalize(regexp_replace(
             normalize(words_apart, NFKD),
@@ -80,34 +85,44 @@ RETURN CASE WHEN octet_length(body) = length(body) THEN lower(body) ELSE (
         ), NFKC) AS marked_off
 ) END;
 
--- Identifiers as one word each: INV-2024-001, os.path.join, 3.11.4, C++, C#, .NET. The letters ǀ, ǂ and ǃ stand for
--- their separators, + and #: the full-text parser takes them for parts of a word.
+-- Identifiers as one word each: INV-2024-001, os.path.join, 3.11.4, a+b@example.com, retries=3, 50%, C++, C#, .NET, and
+-- the parts of a path that are identifiers themselves. The letters ǀ, ǂ, ǃ and ǁ stand for their separators, +, # and %:
+-- the full-text parser takes them for parts of a word.
 CREATE OR REPLACE FUNCTION identifiers(folded text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN CASE WHEN folded ~ '[-_./:@\\+#]' THEN (
+RETURN CASE WHEN folded ~ '[-_./:@\\+#%=]' THEN (
     -- One in front, too: a token that begins with a digit might be read as a number.
-    SELECT string_agg(
-        'ǀ' || regexp_replace(replace(replace(whole, '+', 'ǂ'), '#', 'ǃ'), '[-_./:@\\>]+', 'ǀ', 'g'), ' '
-    )
+    SELECT string_agg('ǀ' || CASE WHEN length(whole) > 96 THEN md5(whole) ELSE whole END, ' ')
     FROM (
-        SELECT found[1] AS whole
-        FROM regexp_matches(
-            folded,
-            '((?:[a-z0-9\u00c0-\u058f\u0620-\u06ff]+(?:[-_./:@\\]|::|->))+[a-z0-9\u00c0-\u058f\u0620-\u06ff]+)', 'g'
-        ) AS found
-        -- No abbreviation: e.g., p.m.
-        WHERE found[1] ~ '[0-9_:@\\]' OR found[1] ~ '\.' AND found[1] ~ '[^-./]{2}'
-        UNION ALL
-        SELECT found[1]
-        FROM regexp_matches(folded, '([a-z0-9]+(?:\+\+|#))(?![a-z0-9])', 'g') AS found
-        UNION ALL
-        SELECT found[1]
+        SELECT regexp_replace(found[1], '[-_./:@\\>+%=]+', 'ǀ', 'g')
+        FROM (
+            SELECT regexp_matches(
+                folded,
+                '((?:[a-z0-9\u00c0-\u058f\u0620-\u06ff]+(?:[-_./:@\\+%=]|::|->))+[a-z0-9\u00c0-\u058f\u0620-\u06ff]+)',
+                'g'
+            )
+            UNION ALL
+            SELECT regexp_matches(
+                folded, '((?:[a-z0-9\u00c0-\u058f\u0620-\u06ff]+[-_.])+[a-z0-9\u00c0-\u058f\u0620-\u06ff]+)', 'g'
+            )
+            WHERE folded ~ '[/:@\\+%=]'
+        ) AS joined (found)
+        -- No abbreviation (e.g., p.m.), and no two words that a hyphen joins.
+        WHERE found[1] ~ '[0-9_:@\\+%=/>]|-.*-' OR found[1] ~ '\.' AND found[1] ~ '[^-./]{2}'
+        UNION
+        SELECT regexp_replace(found[1], '-+', 'ǀ', 'g')
+        FROM regexp_matches(folded, '(?:^|[\s("''`=])(--[a-z0-9][a-z0-9-]*)', 'g') AS found
+        UNION
+        SELECT translate(found[1], '+#%', 'ǂǃǁ')
+        FROM regexp_matches(folded, '([a-z0-9]+(?:\+\+|#|%))(?![a-z0-9])', 'g') AS found
+        UNION
+        SELECT replace(found[1], '.', 'ǀ')
         FROM regexp_matches(folded, '(?:^|[\s("''`])(\.[a-z][a-z0-9]+)', 'g') AS found
-    ) AS identifier
-    WHERE length(whole) <= 64
+    ) AS identifier (whole)
 ) END;
 
--- Every two neighbouring characters of a script without spaces, and each Han character, which can be a word by itself.
+-- Every two neighbouring characters of a script without spaces, and what can be a word by itself: each Han character, and
+-- the first syllable of a Korean word of one or two.
 CREATE OR REPLACE FUNCTION character_pairs(folded text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (
@@ -121,6 +136,8 @@ RETURN (
         )
         UNION ALL
         SELECT regexp_matches(folded, '[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]', 'g')
+        UNION ALL
+        SELECT regexp_matches(folded, '(?<![\uac00-\ud7a3])([\uac00-\ud7a3])[\uac00-\ud7a3]?(?![\uac00-\ud7a3])', 'g')
     ) AS pair (found)
 );
 
@@ -147,11 +164,113 @@ RETURN CASE WHEN body ~ '[\u2600-\u27bf\U0001f300-\U0001faff]' THEN (
     FROM regexp_matches(body, '[\u2600-\u27bf\U0001f300-\U0001f3fa\U0001f400-\U0001faff]', 'g') AS found
 ) END;
 
+-- Names that are written in capitals and small letters: getUserName, HTTPServer; not mRNA, nor iPhone.
+CREATE OR REPLACE FUNCTION compound_names(body text) RETURNS SETOF text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE ROWS 2
+AS $$
+    SELECT found[1]
+    FROM regexp_matches(body, '\y([A-Za-z0-9]*(?:[a-z]{3}[A-Z]|[a-z]{2}[A-Z][a-z]{2}|[A-Z]{3}[a-z]{3})[A-Za-z0-9]*)\y', 'g') AS found
+    WHERE body ~ '[a-z]{3}[A-Z]|[a-z]{2}[A-Z][a-z]{2}|[A-Z]{3}[a-z]{3}' AND length(found[1]) <= 96
+$$;
+
 -- A text's identifiers as the index knows them. They have no positions: their parts are counted already, so they make no
 -- text longer, and each counts once in it.
 CREATE OR REPLACE FUNCTION identifiers_of(body text) RETURNS tsvector
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN strip(to_tsvector('simple', coalesce(identifiers(folded(body)), '') || coalesce(' ' || pictures(body), '')));
+RETURN strip(to_tsvector('simple', concat_ws(
+    ' ', identifiers(folded(body)), pictures(body), lower((SELECT string_agg('ǀ' || name, ' ') FROM compound_names(body) AS name))
+)));
+
+-- The words in those names. They have no positions: the name itself is a word of the text.
+CREATE OR REPLACE FUNCTION parts_of_names(body text, language regconfig) RETURNS tsvector
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN CASE WHEN body ~ '[a-z]{3}[A-Z]|[a-z]{2}[A-Z][a-z]{2}|[A-Z]{3}[a-z]{3}' THEN (
+    SELECT strip(to_tsvector(language, coalesce(lower(string_agg(
+        regexp_replace(regexp_replace(name, '([a-z0-9])([A-Z])', '\1 \2', 'g'), '([A-Z])([A-Z][a-z])', '\1 \2', 'g'), ' '
+    )), '')))
+    FROM compound_names(body) AS name
+) ELSE '' END;
+
+-- What tells a language: words that only its sentences have, and letters that only its words have.
+CREATE OR REPLACE FUNCTION language_signs() RETURNS TABLE (language regconfig, signs text)
+LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 12
+AS $$
+    VALUES
+        ('german'::regconfig, '(?:der|die|das|und|ist|nicht|ein|eine|einen|einer|eines|fur|für|mit|wird|werden|auf|zu|sich|auch|von|dem|den|wie|wo|warum|sind|ich|wir|sie|bei|nach|über|kann|haben|hat|wurde|oder|wenn|im|am|zum|zur|kein|keine)|ß'),
+        ('french', '(?:le|les|des|une|et|est|dans|pour|pas|que|qui|sur|avec|sont|du|au|aux|ce|cette|ces|nous|vous|il|elle|ils|où|ou|comment|quel|quelle|quels|sans|mais|être|été|ont|leur|par|plus)|[çœ]'),
+        ('spanish', '(?:el|los|las|una|unos|y|es|en|por|para|con|del|al|que|se|su|sus|como|cómo|qué|dónde|donde|está|este|esta|pero|más|son|fue|muy|cuando|cuándo|lo|cuál)|[ñ¿¡]'),
+        ('italian', '(?:il|gli|della|delle|degli|dei|nel|nella|che|è|e|di|per|non|una|sono|con|come|dove|questo|questa|più|anche|alla|dal|del)'),
+        ('portuguese', '(?:os|uma|um|não|para|com|são|está|do|da|dos|das|em|no|na|por|que|como|mais|onde|foi|ao|às|você|seu|sua)|[ãõ]'),
+        ('dutch', '(?:het|een|van|zijn|niet|voor|met|wordt|worden|ook|naar|deze|dit|aan|bij|maar|hoe|waar|wat|dat|kan|en|op|te)'),
+        ('swedish', '(?:och|är|inte|ett|för|som|till|av|på|med|den|det|hur|var|kan|från|har|efter)'),
+        ('danish', '(?:og|ikke|er|til|af|på|med|det|den|hvordan|hvor|kan|fra|har|efter|bliver|som|en|et)'),
+        ('finnish', '(?:ja|on|ei|että|se|ovat|kun|tai|mutta|mitä|miten|missä|myös|voi)'),
+        ('hungarian', '(?:az|és|nem|egy|hogy|van|meg|ez|vagy|csak|hogyan|hol|mi|ki|is)|[őű]'),
+        ('romanian', '(?:și|si|este|pentru|nu|care|cu|din|sunt|la|unde|cum|mai|ale|sau)|[ășț]'),
+        ('turkish', '(?:ve|bir|için|bu|ile|değil|nasıl|nerede|olarak|daha|gibi|çok|mi|mı)|[ğı]'),
+        ('indonesian', '(?:yang|dan|di|dengan|untuk|tidak|ini|itu|dari|pada|adalah|bagaimana|akan|ke)')
+$$;
+
+-- The language of a text in a script that has one; NULL: its script has many.
+CREATE OR REPLACE FUNCTION language_of_script(body text) RETURNS regconfig
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN CASE
+    WHEN octet_length(body) = length(body) THEN NULL
+    WHEN body ~ '[\u0400-\u04ff]{3}' THEN 'russian'::regconfig
+    WHEN body ~ '[\u0620-\u064a]{2}' THEN 'arabic'::regconfig
+    WHEN body ~ '[\u0370-\u03ff]{3}' THEN 'greek'::regconfig
+    WHEN body ~ '[\u0900-\u097f]{2}' THEN 'hindi'::regconfig
+    WHEN body ~ '[\u0b80-\u0bff]{2}' THEN 'tamil'::regconfig
+    WHEN body ~ '[\u0530-\u058f]{3}' THEN 'armenian'::regconfig
+END;
+
+-- The language that a text's first 600 characters tell by small words; NULL: nothing tells. English is asked first, since
+-- most texts are; another one has to show two different signs, for a name or a piece of code may look like one.
+CREATE OR REPLACE FUNCTION language_of(body text) RETURNS regconfig
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN coalesce(language_of_script(left(body, 600)), (
+    SELECT CASE
+        WHEN english * 5 >= words AND english > 1 THEN 'english'::regconfig
+        ELSE (
+            SELECT language
+            FROM (
+                SELECT 'english'::regconfig AS language, english AS found, 2 AS different
+                UNION ALL
+                SELECT language, found.signs, found.different
+                FROM language_signs(), LATERAL (
+                    SELECT count(*), count(DISTINCT sign)
+                    FROM regexp_matches(
+                        start, '\m(' || replace(signs, ')|', ')\M|') || CASE WHEN signs LIKE '%)' THEN '\M' ELSE '' END || ')', 'g'
+                    ) AS told (sign)
+                ) AS found (signs, different)
+            ) AS told
+            WHERE found > 1 AND different > 1 AND found * 8 >= words
+            ORDER BY found DESC, language = 'english'::regconfig DESC, language
+            LIMIT 1
+        )
+    END
+    FROM lower(left(body, 600)) AS start,
+        regexp_count(start, '\w+') AS words,
+        regexp_count(
+            start,
+            '\m(?:the|of|and|is|are|was|were|to|in|it|that|this|for|with|not|be|by|from|which|how|what|where|why|when|does'
+            '|do|an|a|you|your|can|has|have|on|as|at)\M'
+        ) AS english
+));
+
+-- The stemmer of a language by its code of two letters; NULL: there is none.
+CREATE OR REPLACE FUNCTION stemmer_of(language text) RETURNS regconfig
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN CASE language
+    WHEN 'ar' THEN 'arabic'::regconfig WHEN 'ca' THEN 'catalan' WHEN 'da' THEN 'danish' WHEN 'de' THEN 'german'
+    WHEN 'el' THEN 'greek' WHEN 'en' THEN 'english' WHEN 'es' THEN 'spanish' WHEN 'eu' THEN 'basque'
+    WHEN 'fi' THEN 'finnish' WHEN 'fr' THEN 'french' WHEN 'ga' THEN 'irish' WHEN 'hi' THEN 'hindi'
+    WHEN 'hu' THEN 'hungarian' WHEN 'hy' THEN 'armenian' WHEN 'id' THEN 'indonesian' WHEN 'it' THEN 'italian'
+    WHEN 'lt' THEN 'lithuanian' WHEN 'nb' THEN 'norwegian' WHEN 'ne' THEN 'nepali' WHEN 'nl' THEN 'dutch'
+    WHEN 'nn' THEN 'norwegian' WHEN 'no' THEN 'norwegian' WHEN 'pt' THEN 'portuguese' WHEN 'ro' THEN 'romanian'
+    WHEN 'ru' THEN 'russian' WHEN 'sr' THEN 'serbian' WHEN 'sv' THEN 'swedish' WHEN 'ta' THEN 'tamil'
+    WHEN 'tr' THEN 'turkish' WHEN 'yi' THEN 'yiddish'
+END;
 
 -- The tenant whose rows a transaction writes, as a word that no text has: `~` ends words. It has no position, so it makes
 -- no text longer.
@@ -159,15 +278,27 @@ CREATE OR REPLACE FUNCTION tenant_word() RETURNS tsvector
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN array_to_tsvector(ARRAY['~' || coalesce(current_setting('wayline.tenant', true), '')]);
 
--- A chunk's words: its tenant, the document's name (twice: measured, it says more than a word of the text) as A, the headings
--- above it as B, its text as D.
+-- A chunk's words, stemmed by its language, which it names, too: its tenant, the document's name (twice: measured, it says
+-- more than a word of the text) as A, the headings above it as B, its text as D. The language is the document's, unless
+-- the passage is in another script; where it is not known, the passage's own words tell.
+CREATE OR REPLACE FUNCTION words_of(name text, headings text, body text, language text) RETURNS tsvector
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN (
+    SELECT setweight(to_tsvector(stemmer, spaced(name || ' ' || name)), 'A')
+        || setweight(to_tsvector(stemmer, spaced(headings)), 'B')
+        || to_tsvector(stemmer, spaced(body))
+        || identifiers_of(name || ' ' || headings || ' ' || body)
+        || parts_of_names(name || ' ' || headings || ' ' || body, stemmer)
+        || tenant_word()
+        || array_to_tsvector(ARRAY['~~' || stemmer::text])
+    FROM coalesce(
+        language_of_script(left(body, 600)), stemmer_of(language), language_of(body), language_of(name), 'english'::regconfig
+    ) AS stemmer
+);
+
 CREATE OR REPLACE FUNCTION words_of(name text, headings text, body text) RETURNS tsvector
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
-RETURN setweight(to_tsvector('english', spaced(name || ' ' || name)), 'A')
-    || setweight(to_tsvector('english', spaced(headings)), 'B')
-    || to_tsvector('english', spaced(body))
-    || identifiers_of(name || ' ' || headings || ' ' || body)
-    || tenant_word();
+RETURN words_of(name, headings, body, NULL);
 
 -- Text as it was before, for passages that are not stored anew yet.
 CREATE OR REPLACE FUNCTION spaced_before(body text) RETURNS text
