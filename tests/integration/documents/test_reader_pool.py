@@ -86,6 +86,18 @@ async def test_a_hostile_document_is_refused_and_the_next_one_is_read(
     assert after.text == "words"
 
 
+@pytest.mark.parametrize(
+    "kind", ["docx", "pptx", "spreadsheet", "opendocument", "epub", "rtf", "mail", "notebook", "html"]
+)
+async def test_every_format_can_be_read_within_the_limits(pool: ReaderPool, kind: str):
+    try:
+        found = await pool.read(b"nothing of that kind", kind=kind, limits=LIMITS)
+    except Unreadable as error:
+        assert "save it anew" in str(error) or "heck the file" in str(error)
+    else:
+        assert (kind, found.text) == ("html", "nothing of that kind")
+
+
 async def test_a_document_beyond_the_memory_of_its_reader_is_refused():
     pool = ReaderPool(memory_max_bytes=96 * MEGABYTE)
     with pytest.raises(Unreadable, match="more memory than it may|ended over it"):

@@ -11,9 +11,9 @@ import pytest
 from wayline.chassis import Service
 from wayline.contracts.errors import Refused, Reject
 from wayline.contracts.knowledge import AcceptDocument, Document, DocumentPage, ListDocuments
+from wayline.documents.file_kinds import DOCX
 from wayline.retrieval import index_document
 from wayline.retrieval.adapters.documents import DocumentTable
-from wayline.retrieval.decode_document import DOCX
 from wayline.retrieval.embedding import LexicalHash
 from wayline.testkit import until
 from wayline.testkit.hostile_files import MEGABYTE, dense_pdf, zip_bomb
@@ -127,7 +127,7 @@ async def test_progress_is_shown_while_a_document_is_indexed(service: Service, c
         ({"content_base64": encoded(b"GIF89a"), "media_type": "application/pdf"}, "not a PDF"),
         (
             {"content_base64": encoded(b"\x00\x00\x00 ftyp"), "media_type": "video/mp4"},
-            "send text, Markdown, HTML, PDF or an image",
+            "send text, Markdown, HTML, PDF, DOCX",
         ),
         ({"text": "x", "metadata": {"large": "y" * 20_000}}, "WAYLINE_RETRIEVAL_METADATA_BYTES_MAX"),
     ],

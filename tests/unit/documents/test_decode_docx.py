@@ -8,8 +8,8 @@ import zipfile
 import pytest
 
 from wayline.documents import Unreadable
-from wayline.documents.decode_docx import PART_MAX_BYTES, docx_text
-from wayline.documents.decode_html import html_page
+from wayline.documents.formats.docx import PART_MAX_BYTES, docx_text
+from wayline.documents.formats.html import html_page
 
 NAMESPACE = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 BODY = """
@@ -36,7 +36,7 @@ def document(body: str) -> str:
 
 def test_headings_lists_and_tables_are_kept():
     assert docx_text(docx(document(BODY))) == (
-        "## Tides\n\nThey rise twice\na day.\n\n- spring\n\n| Place | Metres |\n| Brest | 5 |\n\nThe end."
+        "## Tides\n\nThey rise twice\na day.\n\n- spring\n\n| Place | Metres |\n|---|---|\n| Brest | 5 |\n\nThe end."
     )
 
 
@@ -93,8 +93,8 @@ def test_a_large_document_is_cut_where_it_may_be():
     content = docx(document("<w:p><w:r><w:t>word</w:t></w:r></w:p>" * 1_000))
 
     with pytest.raises(Unreadable, match="larger than 1000 bytes"):
-        docx_text(content, part_max_bytes=1_000)
-    text = docx_text(content, part_max_bytes=1_000, cut=True)
+        docx_text(content, unpacked_max_bytes=1_000)
+    text = docx_text(content, unpacked_max_bytes=1_000, cut=True)
 
     assert set(text.split()) == {"word"}
     assert 10 < len(text.split()) < 1_000

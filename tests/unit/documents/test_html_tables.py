@@ -2,8 +2,8 @@
 
 import pytest
 
-from wayline.documents.decode_html import html_page
-from wayline.documents.html_tables import CELLS_MAX, with_rows
+from wayline.documents.formats.html import html_page
+from wayline.documents.formats.html_tables import CELLS_MAX, with_rows
 
 RATES = """<html><head><title>Rates</title><style>.x{color:red}</style></head><body><h1>Rates</h1><table>
 <thead><tr><th>Country<th>Currency<th>Rate</thead>
@@ -16,9 +16,10 @@ RATES = """<html><head><title>Rates</title><style>.x{color:red}</style></head><b
 
 def test_each_row_is_one_line_with_its_cells_apart():
     assert html_page(RATES.encode()).markdown.splitlines() == [
-        "Rates",
+        "# Rates",
         "",
         "| Country | Currency | Rate |",
+        "|---|---|---|",
         "| Freedonia | FRD | 1,25 |",
         "| Sylvania | SYL | 0.50 |",
         "| Sylvania | SYX | 0.75 net |",

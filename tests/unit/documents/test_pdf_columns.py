@@ -1,6 +1,6 @@
 """Pages set in columns are read one column after the other, and tables row by row."""
 
-from wayline.documents.pdf_columns import in_columns
+from wayline.documents.formats.pdf_columns import in_columns
 
 COLUMNS = """
         A title that runs over all the columns of the page

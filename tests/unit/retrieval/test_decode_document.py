@@ -3,6 +3,8 @@
 import asyncio
 import base64
 import hashlib
+import io
+import zipfile
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from wayline.contracts.knowledge import IndexDocument
 from wayline.documents import ReadableDocument, ReadLimits, characters
 from wayline.documents.decode_file import FileToRead, decode_file
+from wayline.documents.file_kinds import DOCX, EPUB, XLSX
 from wayline.retrieval import decode_document
 from wayline.retrieval.decode_document import (
     Decoded,
@@ -37,6 +40,13 @@ class ReadsHere:
 
 def decode(sent: IndexDocument, limits: Limits) -> Decoded:
     return asyncio.run(decode_document.decode(sent, limits, ReadsHere()))
+
+
+def zipped(name: str, content: bytes = b"<x/>") -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(name, content)
+    return file.getvalue()
 
 
 def document(text: str | None = None, *, content: bytes | None = None, **fields: Any) -> IndexDocument:
@@ -71,6 +81,16 @@ def test_the_name_decides_the_format_only_where_the_sender_did_not(name: str, me
         ("wide.log", "", "text".encode("utf-16"), "text/plain"),
         ("paper", "application/octet-stream", b"%PDF-1.7 and so on", "application/pdf"),
         ("photo", "", png(2, 3), "image/png"),
+        ("report", "application/zip", zipped("word/document.xml"), DOCX),
+        ("book", "application/octet-stream", zipped("mimetype", b"application/epub+zip"), EPUB),
+        ("table.csv", "text/csv", zipped("xl/workbook.xml"), XLSX),
+        ("old", "", bytes.fromhex("d0cf11e0a1b11ae1") + "Workbook".encode("utf-16-le"), "application/vnd.ms-excel"),
+        ("letter.doc", "application/msword", rb"{\rtf1 words}", "application/rtf"),
+        ("letter.eml", "application/octet-stream", b"From: ada", "message/rfc822"),
+        ("model.ipynb", "text/plain", b"{}", "application/x-ipynb+json"),
+        ("talk.srt", "text/plain", b"1", "application/x-subrip"),
+        ("a.log", "", "Привет, мир! ".encode("cp1251") * 9, "text/plain"),
+        ("a.log", "application/x-unheard-of", "wide ".encode("utf-16-le") * 9, "text/plain"),
     ],
 )
 def test_a_generic_media_type_gives_way_to_the_bytes(name: str, media_type: str, content: bytes, read_as: str):
@@ -81,6 +101,25 @@ def test_a_generic_media_type_gives_way_to_the_bytes(name: str, media_type: str,
 def test_binary_bytes_of_no_known_type_are_refused(content: bytes):
     with pytest.raises(Unreadable, match="cannot be read"):
         decode(document(content=content, name="report.docx", media_type="application/zip"), LIMITS)
+
+
+def test_an_old_word_file_is_refused_with_advice():
+    with pytest.raises(Unreadable, match="save it as DOCX"):
+        decode(document(content=bytes.fromhex("d0cf11e0a1b11ae1") + b"\0" * 99, name="a.doc"), LIMITS)
+
+
+def test_a_text_in_an_old_encoding_is_read():
+    text = "Договор может быть расторгнут с уведомлением за три месяца. " * 3  # noqa: RUF001
+
+    found = decode(document(content=text.encode("cp1251"), name="a.log", media_type=""), LIMITS)
+
+    assert ([page.text for page in found.pages], found.language) == ([text], "ru")
+
+
+def test_code_is_told_by_its_name():
+    found = decode(document(content=b"def rise():\n    pass", name="tides.py", media_type="text/x-python"), LIMITS)
+
+    assert [page.code for page in found.pages] == [True]
 
 
 @pytest.mark.parametrize(
@@ -129,7 +168,7 @@ def test_a_page_is_read_in_the_encoding_that_it_names(head: str, encoding: str, 
         (document(content=b""), "empty"),
         (document(content=bytes(range(256)) * 3), "binary data"),
         (document("x" * 1_001), "WAYLINE_RETRIEVAL_DOCUMENT_BYTES_MAX"),
-        (document(content=b"II*\x00\x08\x00", media_type="image/tiff"), "send text, Markdown, HTML, PDF or an image"),
+        (document(content=b"II*\x00\x08\x00", media_type="image/tiff"), "send text, Markdown, HTML, PDF, DOCX"),
         (document("x", media_type="image/png"), "no image in PNG, JPEG, GIF or WebP"),
         (document(content=png(2, 2)[:20], media_type="image/png"), "no image in PNG, JPEG, GIF or WebP"),
         (document("x", media_type="application/pdf"), "must be sent as a file"),

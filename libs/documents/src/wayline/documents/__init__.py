@@ -1,12 +1,11 @@
-"""Text out of documents that others wrote: HTML, PDF, DOCX."""
+"""Text out of documents that others wrote."""
 
-from wayline.documents.characters import BYTE_ORDER_MARKS, characters, is_binary, without_controls, without_nuls
+from wayline.documents.characters import characters, is_binary, looks_like_text, without_controls, without_nuls
 from wayline.documents.errors import Unreadable
 from wayline.documents.language import language_of
 from wayline.documents.readable import ReadableDocument, ReadLimits, TextPage
 
 __all__ = [
-    "BYTE_ORDER_MARKS",
     "ReadLimits",
     "ReadableDocument",
     "TextPage",
@@ -14,6 +13,7 @@ __all__ = [
     "characters",
     "is_binary",
     "language_of",
+    "looks_like_text",
     "without_controls",
     "without_nuls",
 ]

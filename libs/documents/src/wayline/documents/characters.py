@@ -62,6 +62,14 @@ def is_binary(text: str) -> bool:
     return len(_NO_TEXT.findall(text)) > CONTROLS_MAX * len(text) or text.count("\0") > NULS_MAX * len(text)
 
 
+def looks_like_text(content: bytes) -> bool:
+    """Return whether bytes may be text in some encoding: hardly a control character is in their beginning."""
+    sample = content[:GUESS_WITHIN]
+    marked = next((encoding for bom, encoding in BYTE_ORDER_MARKS if sample.startswith(bom)), "") or _two_bytes(sample)
+    text = sample.decode(marked or "latin-1", "replace")
+    return bool(text) and not is_binary(text)
+
+
 def without_nuls(text: str) -> str:
     """Return a text with a space in the place of NULs, which no Postgres column takes and no word holds."""
     return _NULS.sub(" ", text)

@@ -7,11 +7,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from wayline.documents.characters import characters, is_binary, without_nuls
-from wayline.documents.decode_docx import docx_text
-from wayline.documents.decode_html import html_page
-from wayline.documents.decode_pdf import pdf_pages
 from wayline.documents.errors import Unreadable
-from wayline.documents.readable import PageClock, ReadableDocument, ReadLimits, TextPage, no_clock
+from wayline.documents.formats.archive import Archive
+from wayline.documents.formats.docx import docx_text
+from wayline.documents.formats.epub import epub_document
+from wayline.documents.formats.html import html_page
+from wayline.documents.formats.mail import mail_document
+from wayline.documents.formats.opendocument import opendocument_pages
+from wayline.documents.formats.pdf import pdf_pages
+from wayline.documents.formats.pptx import pptx_pages
+from wayline.documents.formats.spreadsheet import spreadsheet_pages
+from wayline.documents.formats.text_formats import json_page, notebook_page, rtf_page, subtitles_page
+from wayline.documents.readable import PageClock, PageTimeout, ReadableDocument, ReadLimits, TextPage, no_clock
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -36,6 +43,8 @@ def decode_file(file: FileToRead, kind: str, limits: ReadLimits, clock: PageCloc
         found = _DECODE[kind](file, limits, clock)
     except (Unreadable, MemoryError):
         raise
+    except PageTimeout:
+        raise Unreadable(f"Reading a part of the document took longer than {limits.page_s:g} s: split it.") from None
     except Exception as error:  # parsers raise almost anything for a broken document
         raise Unreadable(
             f"The document is damaged and cannot be read ({type(error).__name__}): open it where it was made, and save "
@@ -62,11 +71,15 @@ def _bounded(found: ReadableDocument, limits: ReadLimits) -> ReadableDocument:
 
 
 def _text(file: FileToRead, limits: ReadLimits, clock: PageClock) -> ReadableDocument:
+    return ReadableDocument([TextPage(_characters(file, limits))])
+
+
+def _characters(file: FileToRead, limits: ReadLimits) -> str:
     text = characters(file.content, charset=file.charset)
     # What is cut is shown as it is, whatever it holds.
     if is_binary(text) and not limits.cut:
         raise Unreadable("This is binary data, not text: check the file, and send its real media type.")
-    return ReadableDocument([TextPage(text)])
+    return without_nuls(text)
 
 
 def _html(file: FileToRead, limits: ReadLimits, clock: PageClock) -> ReadableDocument:
@@ -81,8 +94,54 @@ def _pdf(file: FileToRead, limits: ReadLimits, clock: PageClock) -> ReadableDocu
 
 
 def _docx(file: FileToRead, limits: ReadLimits, clock: PageClock) -> ReadableDocument:
-    text = docx_text(file.content, part_max_bytes=limits.unpacked_max_bytes, cut=limits.cut)
+    text = docx_text(file.content, unpacked_max_bytes=limits.unpacked_max_bytes, cut=limits.cut)
     return ReadableDocument([TextPage(text, markdown=True)])
 
 
-_DECODE: dict[str, _Decode] = {"text": _text, "html": _html, "pdf": _pdf, "docx": _docx}
+def _pptx(file: FileToRead, limits: ReadLimits, clock: PageClock) -> ReadableDocument:
+    pages = pptx_pages(_archive(file, limits), pages_max=limits.pages_max)
+    return ReadableDocument(pages, page_count=len(pages))
+
+
+def _opendocument(file: FileToRead, limits: ReadLimits, clock: PageClock) -> ReadableDocument:
+    return ReadableDocument(opendocument_pages(_archive(file, limits), pages_max=limits.pages_max))
+
+
+def _spreadsheet(file: FileToRead, limits: ReadLimits, clock: PageClock) -> ReadableDocument:
+    return ReadableDocument(spreadsheet_pages(file.content, limits))
+
+
+def _epub(file: FileToRead, limits: ReadLimits, clock: PageClock) -> ReadableDocument:
+    return epub_document(_archive(file, limits), limits, clock)
+
+
+def _mail(file: FileToRead, limits: ReadLimits, clock: PageClock) -> ReadableDocument:
+    return mail_document(file.content)
+
+
+def _archive(file: FileToRead, limits: ReadLimits) -> Archive:
+    return Archive(file.content, unpacked_max_bytes=limits.unpacked_max_bytes, cut=limits.cut)
+
+
+def _by_text(read: Callable[[str], TextPage]) -> _Decode:
+    def decode(file: FileToRead, limits: ReadLimits, clock: PageClock) -> ReadableDocument:
+        return ReadableDocument([read(_characters(file, limits))])
+
+    return decode
+
+
+_DECODE: dict[str, _Decode] = {
+    "text": _text,
+    "html": _html,
+    "pdf": _pdf,
+    "docx": _docx,
+    "pptx": _pptx,
+    "opendocument": _opendocument,
+    "spreadsheet": _spreadsheet,
+    "epub": _epub,
+    "mail": _mail,
+    "notebook": _by_text(notebook_page),
+    "subtitles": _by_text(subtitles_page),
+    "json": _by_text(json_page),
+    "rtf": _by_text(rtf_page),
+}

@@ -113,7 +113,7 @@ def _under_tables(text: str, passages: list[Passage]) -> list[Passage]:
         while table is not None and table.end <= passage.start:
             table = next(found, None)
         inside = table is not None and table.start < passage.start < table.end
-        headings = (*passage.headings, table.header) if inside and table is not None and table.header else ()
+        headings = (*passage.headings, table.header) if inside and table is not None else ()
         placed.append(Passage(passage.text, passage.start, passage.end, headings or passage.headings))
     return placed
 

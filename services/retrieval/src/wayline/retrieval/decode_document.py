@@ -15,15 +15,16 @@ from wayline.contracts.chat import IMAGES, PDF
 from wayline.contracts.images import seen
 from wayline.contracts.knowledge import IndexDocument
 from wayline.documents import (
-    BYTE_ORDER_MARKS,
     ReadableDocument,
     ReadLimits,
     TextPage,
     Unreadable,
     is_binary,
     language_of,
+    looks_like_text,
     without_nuls,
 )
+from wayline.documents.file_kinds import BY_SUFFIX, CODE_SUFFIXES, KINDS, OLD_OFFICE, suffix, type_by_content
 from wayline.llm.tokens import estimate_bytes
 
 NO_TEXT = (
@@ -32,35 +33,33 @@ NO_TEXT = (
 )
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-_BY_SUFFIX = {
+_TEXTS_BY_SUFFIX = {
     ".txt": "text/plain",
     ".md": "text/markdown",
     ".markdown": "text/markdown",
-    ".html": "text/html",
-    ".htm": "text/html",
     ".csv": "text/csv",
     ".tsv": "text/tab-separated-values",
-    ".pdf": PDF,
-    ".docx": DOCX,
     ".png": "image/png",
     ".jpg": "image/jpeg",
     ".jpeg": "image/jpeg",
     ".gif": "image/gif",
     ".webp": "image/webp",
 }
+_BY_SUFFIX = BY_SUFFIX | _TEXTS_BY_SUFFIX
 _TABLE_SUFFIXES = {".csv": "text/csv", ".tsv": "text/tab-separated-values"}
 _TABLES = frozenset(_TABLE_SUFFIXES.values())
 _NUMBER = re.compile(r"[-+]?[\d.,]+ ?%?")
 HEADER_CHARS_MAX = 500
 """Of a longer first line every passage would hold too much."""
 _MARKDOWN = frozenset({"text/markdown", "text/x-markdown"})
-_HTML = frozenset({"text/html", "application/xhtml+xml"})
-_KINDS = {PDF: "pdf", DOCX: "docx", **dict.fromkeys(_HTML, "html")}
-"""How the reader reads a format; all others are text."""
-_PLAIN = frozenset(
-    {"application/json", "application/x-ndjson", "application/yaml", "application/xml", "application/toml"}
+_PLAIN = frozenset({"application/x-ndjson", "application/yaml", "application/xml", "application/toml"})
+_KINDS_OF_TEXT = frozenset({"json", "notebook", "subtitles"})
+"""What senders call plain text, and names tell apart."""
+READ = (
+    "text, Markdown, HTML, PDF, DOCX, PPTX, XLSX, XLS, ODT, ODS, ODP, EPUB, RTF, EML, a notebook, subtitles or an image"
 )
+_PACKED = frozenset({"docx", "pptx", "spreadsheet", "opendocument", "epub"})
+"""Formats whose bytes are no text."""
 _UNSAID = frozenset({"", "application/octet-stream", "binary/octet-stream"})
 
 
@@ -132,14 +131,15 @@ async def decode(document: IndexDocument, limits: Limits, reader: Reader) -> Dec
     content, media_type = await asyncio.to_thread(_typed, document, limits)
     if media_type in IMAGES:
         return _image(content)
-    kind = _KINDS.get(media_type, "text")
+    kind = KINDS.get(media_type, "text")
     if kind == "pdf" and isinstance(content, str):
         raise Unreadable("A PDF must be sent as a file (content_base64), not as text.")
     found = await asyncio.to_thread(_plain, content) if kind == "text" else None
     if found is None:
         encoded, charset = (content, "") if isinstance(content, bytes) else (storable(content).encode(), "utf-8")
         found = await reader.read(encoded, kind=kind, limits=limits.reading, charset=charset, links=False)
-    return await asyncio.to_thread(_decoded, content, media_type, found)
+    code = kind == "text" and suffix(document.name) in CODE_SUFFIXES
+    return await asyncio.to_thread(_decoded, content, media_type, found, code=code)
 
 
 def _typed(document: IndexDocument, limits: Limits) -> tuple[str | bytes, str]:
@@ -166,13 +166,12 @@ def _plain(content: str | bytes) -> ReadableDocument | None:
         return None
     if is_binary(text):
         raise Unreadable(
-            "This is binary data, not text: check the file, and send its real media type "
-            "(text, Markdown, HTML and PDF can be read)."
+            f"This is binary data, not text: check the file, and send its real media type. What can be read is {READ}."
         )
     return ReadableDocument([TextPage(storable(without_nuls(text)))])
 
 
-def _decoded(content: str | bytes, media_type: str, found: ReadableDocument) -> Decoded:
+def _decoded(content: str | bytes, media_type: str, found: ReadableDocument, *, code: bool) -> Decoded:
     encoded = content if isinstance(content, bytes) else _encoded(content)
     pages = [page for page in found.pages if page.text.strip()]
     language = language_of("\n".join(page.text for page in pages))
@@ -187,7 +186,10 @@ def _decoded(content: str | bytes, media_type: str, found: ReadableDocument) -> 
         pages = [replace(page, header=header_of(page.text)) for page in pages]
     elif media_type in _MARKDOWN:
         pages = [replace(page, markdown=True) for page in pages]
-    original = Original(encoded, media_type, text_bytes=len(encoded), text_tokens=estimate_bytes(encoded))
+    elif code:
+        pages = [replace(page, code=True) for page in pages]
+    text = encoded if KINDS.get(media_type) not in _PACKED else "\n".join(page.text for page in pages).encode()
+    original = Original(encoded, media_type, text_bytes=len(text), text_tokens=estimate_bytes(text))
     return Decoded(original, pages, language=language)
 
 
@@ -200,53 +202,33 @@ def header_of(table: str) -> str | None:
 
 
 def media_type_of(document: IndexDocument, content: str | bytes) -> str:
-    """Return the format to read a document as: the one that its sender named, else by its name, else by its bytes.
+    """Return the format to read a document as: the one that its bytes show, its sender named, or its name ends with.
 
     What senders take from tables of endings is often wrong of a text (main.rs, Booking.com): a type that we do not know
     says nothing. Raises Unreadable.
     """
+    if isinstance(content, bytes) and (shown := _shown_by(content)):
+        return shown
     media_type = document.media_type.split(";")[0].strip().lower()
-    by_name = _BY_SUFFIX.get(_suffix(document.name), "")
+    by_name = _BY_SUFFIX.get(suffix(document.name), "")
     if media_type in _UNSAID:
         media_type = by_name
-    if media_type == "text/plain" and _suffix(document.name) in _TABLE_SUFFIXES:
-        media_type = _TABLE_SUFFIXES[_suffix(document.name)]
-    if media_type == "text/plain" and by_name in _MARKDOWN:
+    if media_type == "text/plain" and (by_name in _TABLES | _MARKDOWN or KINDS.get(by_name) in _KINDS_OF_TEXT):
         media_type = by_name
-    if media_type in _MARKDOWN | _PLAIN | IMAGES | _KINDS.keys() or media_type.startswith("text/"):
+    if media_type in _MARKDOWN | _PLAIN | IMAGES | KINDS.keys() or media_type.startswith("text/"):
         return media_type
-    if seen_as := _seen_as(content):
-        return by_name if seen_as == "text/plain" and by_name in _MARKDOWN | _HTML else seen_as
-    raise Unreadable(
-        f"Documents of type {document.media_type!r} cannot be read: send text, Markdown, HTML, PDF or an image "
-        f"(text/plain, text/markdown, text/html, application/pdf, image/png, image/jpeg, image/gif, image/webp)."
-    )
+    if isinstance(content, str) or looks_like_text(content):
+        return by_name if by_name in _MARKDOWN or KINDS.get(by_name) in _KINDS_OF_TEXT | {"html"} else "text/plain"
+    raise Unreadable(f"Documents of type {document.media_type!r} cannot be read: send {READ}.")
 
 
-def _seen_as(content: str | bytes) -> str | None:
-    """Return a document's media type by its content alone; None: none of what we read."""
-    if isinstance(content, str):
-        return "text/plain"
-    if content.startswith(b"%PDF-"):
-        return PDF
+def _shown_by(content: bytes) -> str | None:
     if image := seen(content):
         return image.media_type
-    return "text/plain" if is_text(content) else None
-
-
-def is_text(content: bytes) -> bool:
-    """Return whether bytes are text: UTF-8 or with a byte order mark, and hardly a control character in them."""
-    encoding = next((encoding for bom, encoding in BYTE_ORDER_MARKS if content.startswith(bom)), "utf-8")
-    try:
-        text = content.decode(encoding)
-    except UnicodeDecodeError:
-        return False
-    return bool(text) and not is_binary(text)
-
-
-def _suffix(name: str) -> str:
-    _, dot, suffix = name.rpartition(".")
-    return f"{dot}{suffix}".lower()
+    shown = type_by_content(content)
+    if shown == OLD_OFFICE:
+        raise Unreadable("This is a file of an old Word, PowerPoint or Outlook: save it as DOCX, PPTX, EML or PDF.")
+    return shown
 
 
 def _content(document: IndexDocument, bytes_max: int) -> str | bytes:

@@ -11,6 +11,8 @@ HEADINGS_MAX = 6
 HEADING_CHARS_MAX = 200
 HEADER_CHARS_MAX = 500
 """Of a table: of a longer first line each passage would hold too much."""
+ROWS_TO_TELL = 2
+"""Lines of a table that tell whether it has a header."""
 TAB_WIDTH = 4
 
 _UNDERLINE = re.compile(r"(=+|-{3,})[ \t]*+")
@@ -101,21 +103,21 @@ def front_matter_end(text: str) -> int:
 
 
 def tables(text: str) -> Iterator[Table]:
-    """Yield the tables of a Markdown text: lines after each other that begin with a bar."""
+    """Yield the tables of a Markdown text that have a header: lines that begin with a bar, the second a rule."""
     if "|" not in text:
         return
-    offset, start, header = 0, -1, ""
-    for line in text.splitlines(keepends=True):
+    offset, first = 0, 0
+    rows: list[str] = []
+    for line in [*text.splitlines(keepends=True), ""]:
         bare = line.strip()
         if bare.startswith("|"):
-            if start < 0:
-                start, header = offset, bare
-        elif start >= 0:
-            yield Table(start, offset, header if len(header) <= HEADER_CHARS_MAX else "")
-            start = -1
+            first = first if rows else offset
+            rows = [*rows, bare] if len(rows) < ROWS_TO_TELL else rows
+        else:
+            if len(rows) == ROWS_TO_TELL and not rows[1].strip("|-: \t") and len(rows[0]) <= HEADER_CHARS_MAX:
+                yield Table(first, offset, rows[0])
+            rows = []
         offset += len(line)
-    if start >= 0:
-        yield Table(start, offset, header if len(header) <= HEADER_CHARS_MAX else "")
 
 
 def top_level_blocks(text: str) -> list[Section]:

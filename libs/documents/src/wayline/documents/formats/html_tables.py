@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from wayline.documents.formats.markdown_tables import table_lines
+
 ROWS_MIN = 2
 CELLS_MIN = 2
 """Of a table of data: fewer rows or cells are a frame around something else."""
@@ -122,6 +124,6 @@ def _replace(table: Any, rows: list[list[str]]) -> None:
     from lxml import etree  # pyright: ignore[reportAttributeAccessIssue] - it has no types
 
     block = etree.Element("p")
-    block.text = "\n".join(f"| {' | '.join(row)} |" for row in rows if any(row))
+    block.text = "\n".join(table_lines(rows))
     block.tail = table.tail
     table.getparent().replace(table, block)

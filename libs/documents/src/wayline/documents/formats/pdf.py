@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from wayline.documents.errors import Unreadable
-from wayline.documents.pdf_columns import ROWS_MIN, in_columns
+from wayline.documents.formats.pdf_columns import ROWS_MIN, in_columns
 from wayline.documents.readable import PageClock, PageTimeout, ReadLimits, no_clock
 
 HEADER_WITHIN = 1_024
