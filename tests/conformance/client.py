@@ -19,9 +19,9 @@ from wayline.contracts.tools import InputAnswer
 from wayline.tool_registry.calls.asked_input import is_question
 from wayline.tool_registry.calls.tool_servers import NEEDS_LOGIN, ToolRequest
 from wayline.tool_registry.connection.mcp_library import load
-from wayline.tool_registry.connection.transport import http_client
+from wayline.tool_registry.connection.server_transport import http_client
 from wayline.tool_registry.definitions.arguments import Arguments
-from wayline.tool_registry.definitions.catalogue import Tool
+from wayline.tool_registry.definitions.tool_catalogue import Tool
 from wayline.tool_registry.errors import LoginRefused, NeedsLogin
 from wayline.tool_registry.logins.authorization_table import AuthorizationTable, Secrets
 from wayline.tool_registry.logins.token_owner import TokenOwner

@@ -9,7 +9,7 @@ from typing import Any
 from wayline.contracts.server_config import ServerSettings
 from wayline.contracts.tools import ToolDefinition
 from wayline.tool_registry.definitions.arguments import Arguments
-from wayline.tool_registry.definitions.catalogue import admit_all
+from wayline.tool_registry.definitions.tool_catalogue import admit_all
 
 from .. import recordings, shared
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from wayline.tool_registry.tool_search import ToolIndex
-from wayline.tool_registry.tool_search.words import stem, words
+from wayline.tool_registry.tool_search.tool_words import stem, words
 
 DIMENSIONS = 256
 OVERSAMPLED, ITERATIONS = 20, 2

@@ -17,7 +17,7 @@ from wayline.executor.prompt.builtin_tools import pin
 from wayline.executor.prompt.tool_discovery import QUERY_CHARS_MAX, RESULTS
 from wayline.llm.tokens import estimate_definitions
 from wayline.tool_registry.tool_search import Entry, ToolIndex, choose, fuse
-from wayline.tool_registry.tool_search.words import stem, words
+from wayline.tool_registry.tool_search.tool_words import stem, words
 
 from ..calls.function_sets import cases
 from .embedder import tool_embeddings

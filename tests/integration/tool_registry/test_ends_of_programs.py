@@ -21,7 +21,7 @@ from wayline.contracts.server_config import ProgramLimits, ServerConfig
 from wayline.guarded_http import AddressPolicy
 from wayline.testkit import until
 from wayline.tool_registry.connection.program_streams import RESULT_BYTES
-from wayline.tool_registry.connection.transport import Confinement, Transport
+from wayline.tool_registry.connection.server_transport import Confinement, Transport
 from wayline.tool_registry.programs.jails import Jails
 from wayline.tool_registry.programs.program_policy import ProgramPolicy
 from wayline.tool_registry.web.pages.document_reader import CannotRead, DocumentReader

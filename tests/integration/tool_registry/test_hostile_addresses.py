@@ -11,7 +11,7 @@ from wayline.contracts.mcp_servers import ServerReport, TryServer
 from wayline.contracts.server_config import ServerConfig
 from wayline.guarded_http import AddressPolicy
 from wayline.simulator.website import Page, Website
-from wayline.tool_registry.connection.transport import Confinement, http_client
+from wayline.tool_registry.connection.server_transport import Confinement, http_client
 from wayline.tool_registry.errors import NotBegun
 from wayline.tool_registry.logins import oauth_flow
 from wayline.tool_registry.logins.oauth_flow import CannotLogIn

@@ -22,7 +22,7 @@ from wayline.guarded_http import AddressPolicy
 from wayline.simulator.website import Page, Website
 from wayline.testkit import until
 from wayline.tool_registry.connection.program_streams import RESULT_BYTES
-from wayline.tool_registry.connection.transport import Confinement, Transport
+from wayline.tool_registry.connection.server_transport import Confinement, Transport
 from wayline.tool_registry.programs import confined_program
 from wayline.tool_registry.programs.jails import JailLimits, Jails, Network, user_of
 from wayline.tool_registry.programs.program_policy import ProgramPolicy

@@ -17,7 +17,7 @@ from wayline.testkit import until
 from wayline.testkit.effects_server import IMPORTS
 from wayline.testkit.fork_server import fork
 from wayline.testkit.media import png
-from wayline.tool_registry.connection import sessions
+from wayline.tool_registry.connection import mcp_sessions
 from wayline.tool_registry.servers import mcp_server
 from wayline.tool_registry.servers.mcp_server import McpServer
 
@@ -316,7 +316,7 @@ async def test_a_streamed_answer_of_megabytes_has_acted(platform):
 
 
 async def test_a_hanging_server_is_left_without_its_farewell(platform, monkeypatch):
-    monkeypatch.setattr(sessions, "LEAVE_S", 0.2)
+    monkeypatch.setattr(mcp_sessions, "LEAVE_S", 0.2)
     old = OldServer()
     async with old_server(old) as url:
         await platform.registry({"name": "old", "url": url}, connect_timeout_s=1, probe_every_s=0.05)

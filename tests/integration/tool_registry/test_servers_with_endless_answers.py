@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 
 from wayline.contracts.tools import ListTools, ToolList
-from wayline.tool_registry.connection import transport
+from wayline.tool_registry.connection import server_transport
 
 LIMIT_BYTES = 1024 * 1024
 BUFFERED_MAX_BYTES = 16 * 1024 * 1024
@@ -94,8 +94,8 @@ async def served(server: HostileServer) -> AsyncIterator[dict]:
 
 @pytest.fixture(autouse=True)
 def small_limit(monkeypatch):
-    monkeypatch.setattr(transport, "MESSAGE_MAX_BYTES", LIMIT_BYTES)
-    monkeypatch.setattr(transport, "IMAGES_BYTES", LIMIT_BYTES)
+    monkeypatch.setattr(server_transport, "MESSAGE_MAX_BYTES", LIMIT_BYTES)
+    monkeypatch.setattr(server_transport, "IMAGES_BYTES", LIMIT_BYTES)
 
 
 async def call_both(platform):

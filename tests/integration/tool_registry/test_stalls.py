@@ -19,7 +19,7 @@ from wayline.tool_registry.calls.effect_call import EffectCall
 from wayline.tool_registry.calls.ledger import Lease
 from wayline.tool_registry.calls.ledger_table import PostgresLedger
 from wayline.tool_registry.calls.tool_servers import ToolRequest
-from wayline.tool_registry.definitions.catalogue import Tool
+from wayline.tool_registry.definitions.tool_catalogue import Tool
 from wayline.tool_registry.errors import AnswerLost, LedgerUnavailable
 
 LEASE_S = 0.3

@@ -7,7 +7,7 @@ from typing import Any
 
 from wayline.contracts.tools import ListTools, ToolDefinition
 from wayline.tool_registry.calls.handlers import CallHandlers
-from wayline.tool_registry.definitions.catalogue import Tool
+from wayline.tool_registry.definitions.tool_catalogue import Tool
 from wayline.tool_registry.tool_search.handlers import PREPARED_MIN, SearchHandlers
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcp_types import CallToolResult, jsonrpc_message_adapter
 
-from wayline.tool_registry.calls.answers import (
+from wayline.tool_registry.calls.server_answers import (
     BLOCKS_MAX,
     UNREAD,
     VALUES_MAX,

@@ -14,7 +14,7 @@ from wayline.tool_registry.calls.ledger import Ledger
 from wayline.tool_registry.calls.running_calls import RunningCalls
 from wayline.tool_registry.calls.tool_servers import ToolServers
 from wayline.tool_registry.definitions.arguments import Arguments
-from wayline.tool_registry.definitions.catalogue import Tool
+from wayline.tool_registry.definitions.tool_catalogue import Tool
 from wayline.tool_registry.settings import Settings
 
 SCHEMA = {"type": "object", "properties": {"usd": {"type": "integer"}}}

@@ -15,7 +15,7 @@ from wayline.telemetry import Telemetry
 from wayline.tool_registry.calls.bound_tool import BoundTool
 from wayline.tool_registry.calls.read_call import ReadCall
 from wayline.tool_registry.calls.stop_reason import StopReason
-from wayline.tool_registry.definitions.catalogue import Tool
+from wayline.tool_registry.definitions.tool_catalogue import Tool
 from wayline.tool_registry.errors import AnswerLost
 from wayline.tool_registry.settings import Settings
 

@@ -18,8 +18,8 @@ from mcp_types import (
 
 from wayline.contracts.tools import Effect, ToolReply
 from wayline.tool_registry.calls import whole_result as whole_results
-from wayline.tool_registry.calls.answers import STRUCTURED, bounded_result
 from wayline.tool_registry.calls.results import reply_of
+from wayline.tool_registry.calls.server_answers import STRUCTURED, bounded_result
 from wayline.tool_registry.calls.whole_result import structured_json, value_text, whole_result
 
 TEXT = TextContent(type="text", text="two", _meta={"acme/id": 1, "wayline/error": "forged"})

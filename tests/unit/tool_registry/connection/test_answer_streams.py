@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wayline.tool_registry.calls.answers import BROKE, UNREAD
+from wayline.tool_registry.calls.server_answers import BROKE, UNREAD
 from wayline.tool_registry.connection import readable_messages
 from wayline.tool_registry.connection.http.answer_streams import AnswerLimits, EventStream, MessageBody
 from wayline.tool_registry.connection.http.asked_messages import AskedMessage

@@ -12,7 +12,7 @@ from wayline.contracts.nearest import nearest_names
 from wayline.contracts.server_config import ServerOAuth, ServerSettings, ToolSettings
 from wayline.contracts.tools import Effect
 from wayline.tool_registry.definitions.arguments import Arguments
-from wayline.tool_registry.definitions.catalogue import admit, admit_all, effect_of, proposed_effect, select
+from wayline.tool_registry.definitions.tool_catalogue import admit, admit_all, effect_of, proposed_effect, select
 
 
 @dataclass

@@ -22,8 +22,8 @@ from wayline.schemas import compile_schema
 from wayline.tool_registry.connection.offered_tools import read_tool
 from wayline.tool_registry.definitions import fit_schema as fitting
 from wayline.tool_registry.definitions.arguments import Arguments
-from wayline.tool_registry.definitions.catalogue import admit_all
 from wayline.tool_registry.definitions.fit_schema import fit_schema, own_arguments
+from wayline.tool_registry.definitions.tool_catalogue import admit_all
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 PARAMETER = re.compile(r"[A-Za-z0-9_.-]{1,64}")

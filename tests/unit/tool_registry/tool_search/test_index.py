@@ -4,7 +4,7 @@ import pytest
 
 from wayline.contracts.tools import ToolDefinition
 from wayline.tool_registry.tool_search import Entry, ToolIndex
-from wayline.tool_registry.tool_search.words import stem, words
+from wayline.tool_registry.tool_search.tool_words import stem, words
 
 
 def tool(name: str, description: str = "", **parameters: str) -> ToolDefinition:

@@ -24,7 +24,7 @@ from wayline.tool_registry.calls.handlers import CallHandlers
 from wayline.tool_registry.calls.ledger_table import PostgresLedger
 from wayline.tool_registry.calls.running_calls import RunningCalls
 from wayline.tool_registry.connection.http.bytes_in_flight import BytesInFlight
-from wayline.tool_registry.connection.transport import Confinement
+from wayline.tool_registry.connection.server_transport import Confinement
 from wayline.tool_registry.definitions.arguments import Arguments
 from wayline.tool_registry.definitions.definition_table import DefinitionTable, ServerPins, UserPins
 from wayline.tool_registry.logins.authorization_table import AuthorizationTable

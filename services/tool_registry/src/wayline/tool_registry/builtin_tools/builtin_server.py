@@ -14,7 +14,7 @@ from wayline.tool_registry.calls.tool_servers import ToolRequest
 from wayline.tool_registry.connection.failures import built_in_error
 from wayline.tool_registry.connection.mcp_library import load
 from wayline.tool_registry.definitions.arguments import Arguments
-from wayline.tool_registry.definitions.catalogue import admit_all
+from wayline.tool_registry.definitions.tool_catalogue import admit_all
 from wayline.tool_registry.errors import TimedOut
 from wayline.tool_registry.servers.server_task import ServerTask
 from wayline.tool_registry.settings import Settings

@@ -12,6 +12,7 @@ from pydantic import Field
 from wayline.tool_registry.builtin_tools.call_meta import tenant_of_call
 from wayline.tool_registry.calls.results import COST
 from wayline.tool_registry.connection.failures import AWAY
+from wayline.tool_registry.web.searches.provider_searches import SearchAway, SearchRefused, SearchResults, WebSearch
 from wayline.tool_registry.web.searches.search_request import (
     DATE_RANGE,
     Kind,
@@ -20,7 +21,6 @@ from wayline.tool_registry.web.searches.search_request import (
     read_date_range,
 )
 from wayline.tool_registry.web.searches.source_categories import SourceCategory
-from wayline.tool_registry.web.searches.web_search import SearchAway, SearchRefused, SearchResults, WebSearch
 
 TARGETS_MAX = 5
 Target = Annotated[str, Field(max_length=100)]

@@ -28,14 +28,14 @@ from wayline.contracts.bus_tools import (
 from wayline.contracts.errors import Problem
 from wayline.telemetry import carried
 from wayline.tool_registry.bus_tools.bus_calls import BusCalls
-from wayline.tool_registry.calls.answers import SHOWN_MAX_CHARS, text_in, unread
 from wayline.tool_registry.calls.results import COST, RECONCILE
+from wayline.tool_registry.calls.server_answers import SHOWN_MAX_CHARS, text_in, unread
 from wayline.tool_registry.calls.tool_servers import TellProgress, ToolRequest
 from wayline.tool_registry.connection.mcp_library import load
 from wayline.tool_registry.definitions.announced_tools import announced_tools
 from wayline.tool_registry.definitions.arguments import Arguments
-from wayline.tool_registry.definitions.catalogue import Tool, own_name
 from wayline.tool_registry.definitions.definitions import INSTRUCTIONS
+from wayline.tool_registry.definitions.tool_catalogue import Tool, own_name
 from wayline.tool_registry.errors import AnswerLost, CallError, NotBegun, Unusable
 from wayline.tool_registry.settings import Settings
 

@@ -19,10 +19,10 @@ from wayline.tool_registry.calculation.exact_numbers import (
     remainder,
     subtract,
 )
+from wayline.tool_registry.calculation.expression_tokens import END, NO_COMMAS, Token, is_per_cent, tokens
 from wayline.tool_registry.calculation.functions import CONSTANTS, FUNCTIONS
 from wayline.tool_registry.calculation.number_text import shown
 from wayline.tool_registry.calculation.powers import power
-from wayline.tool_registry.calculation.tokens import END, NO_COMMAS, Token, is_per_cent, tokens
 
 EXPRESSION_CHARS_MAX = 2_000
 DEPTH_MAX = 50

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from wayline.contracts.tools import CallTool, Effect, ToolReply
 from wayline.telemetry import Telemetry, names
-from wayline.tool_registry.calls.answers import BROKE, UNREAD
 from wayline.tool_registry.calls.asked_input import asked_input, is_question
 from wayline.tool_registry.calls.results import (
     DIRECT,
@@ -22,8 +21,9 @@ from wayline.tool_registry.calls.results import (
     reconciled,
     reply_of,
 )
+from wayline.tool_registry.calls.server_answers import BROKE, UNREAD
 from wayline.tool_registry.calls.tool_servers import Leaving, NamedServer, TellProgress, ToolRequest
-from wayline.tool_registry.definitions.catalogue import Tool
+from wayline.tool_registry.definitions.tool_catalogue import Tool
 from wayline.tool_registry.errors import AnswerLost, Unusable
 
 if TYPE_CHECKING:

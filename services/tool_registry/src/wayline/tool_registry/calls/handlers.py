@@ -22,7 +22,7 @@ from wayline.llm.tokens import estimate
 from wayline.tool_registry.calls.ledger import Ledger
 from wayline.tool_registry.calls.running_calls import RunningCalls
 from wayline.tool_registry.calls.tool_servers import ToolServers
-from wayline.tool_registry.definitions.catalogue import Tool, select
+from wayline.tool_registry.definitions.tool_catalogue import Tool, select
 
 KEY_PARTS_MIN = 4
 """`<tenant>/<job>/<step>/<call>`; doing a call again adds to them."""

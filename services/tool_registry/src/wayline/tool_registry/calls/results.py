@@ -20,7 +20,7 @@ from wayline.contracts.tool_details import ResultForm
 from wayline.contracts.tools import Effect, ToolError, ToolReply
 from wayline.contracts.working_context import ENTITIES_PER_RESULT_MAX, ENTITY_NAME_MAX, Entity
 from wayline.llm.tokens import estimate
-from wayline.tool_registry.calls.answers import UNREAD, text_in, unread, whole_characters
+from wayline.tool_registry.calls.server_answers import UNREAD, text_in, unread, whole_characters
 from wayline.tool_registry.calls.structured_content import ENTITIES, json_object_in, with_structured
 from wayline.tool_registry.calls.whole_result import value_text, whole_result
 

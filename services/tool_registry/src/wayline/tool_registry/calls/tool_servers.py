@@ -8,7 +8,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, Protocol
 
 from wayline.contracts.tools import CallTool, InputAnswer, ToolProgress
-from wayline.tool_registry.definitions.catalogue import Tool
+from wayline.tool_registry.definitions.tool_catalogue import Tool
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, InputRequiredResult

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from wayline.contracts.tool_details import WholeResult
-from wayline.tool_registry.calls.answers import STRUCTURED, whole_characters
+from wayline.tool_registry.calls.server_answers import STRUCTURED, whole_characters
 from wayline.tool_registry.definitions.tool_details import passed_on
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from wayline.contracts.tools import PROGRESS_MAX_CHARS, ToolProgress
-from wayline.tool_registry.calls.answers import fitted_result
+from wayline.tool_registry.calls.server_answers import fitted_result
 from wayline.tool_registry.calls.tool_servers import TellProgress, ToolRequest
 from wayline.tool_registry.connection.questions import is_of_question
 from wayline.tool_registry.definitions.visible_text import one_line

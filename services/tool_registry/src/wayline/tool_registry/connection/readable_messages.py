@@ -13,7 +13,7 @@ from typing import Any
 
 from mcp_types import INTERNAL_ERROR
 
-from wayline.tool_registry.calls.answers import (
+from wayline.tool_registry.calls.server_answers import (
     Unreadable,
     Verdict,
     answer_in,

@@ -14,16 +14,15 @@ from wayline.contracts.mcp_servers import OfferedCounts, OfferedTool, ServerRepo
 from wayline.contracts.server_config import CONFIG_MAX_BYTES, ServerSettings
 from wayline.tool_registry.connection.failures import reason
 from wayline.tool_registry.connection.mcp_library import load
+from wayline.tool_registry.connection.mcp_sessions import entered
 from wayline.tool_registry.connection.offered_tools import (
     OfferedTools,
     every_page,
     offered_tools,
     redacted_tools,
 )
-from wayline.tool_registry.connection.sessions import entered
-from wayline.tool_registry.connection.transport import Confinement, MakeAuth, Transport
+from wayline.tool_registry.connection.server_transport import Confinement, MakeAuth, Transport
 from wayline.tool_registry.definitions.arguments import Arguments
-from wayline.tool_registry.definitions.catalogue import admit_all, effect_of, proposed_effect
 from wayline.tool_registry.definitions.definitions import (
     Definition,
     fingerprint_of_all,
@@ -31,6 +30,7 @@ from wayline.tool_registry.definitions.definitions import (
     require_moderate,
 )
 from wayline.tool_registry.definitions.left_out_tools import left_out_lines
+from wayline.tool_registry.definitions.tool_catalogue import admit_all, effect_of, proposed_effect
 from wayline.tool_registry.definitions.visible_text import visible
 from wayline.tool_registry.settings import Settings
 

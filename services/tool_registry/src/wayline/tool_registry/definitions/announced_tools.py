@@ -9,9 +9,9 @@ from wayline.contracts.bus_tools import SILENT_MAX_S, AnnounceTools, BusTool
 from wayline.contracts.tool_details import ToolDetails
 from wayline.contracts.tools import ToolDefinition
 from wayline.tool_registry.definitions.arguments import Arguments
-from wayline.tool_registry.definitions.catalogue import NAME_MAX, Tool
 from wayline.tool_registry.definitions.fit_schema import fit_schema
 from wayline.tool_registry.definitions.read_definition import read_description, read_schema
+from wayline.tool_registry.definitions.tool_catalogue import NAME_MAX, Tool
 from wayline.tool_registry.definitions.tool_details import output_schema
 from wayline.tool_registry.settings import SEPARATOR
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from wayline.contracts.mcp_servers import UndeclaredTool
 from wayline.contracts.tools import Effect
-from wayline.tool_registry.definitions.catalogue import Tool
+from wayline.tool_registry.definitions.tool_catalogue import Tool
 from wayline.tool_registry.definitions.visible_text import visible
 
 SHOWN_MAX: Final = 100

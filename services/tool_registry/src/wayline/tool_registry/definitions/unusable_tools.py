@@ -8,10 +8,10 @@ from shlex import quote
 
 from wayline.contracts.searched_tools import UnusableTool
 from wayline.contracts.tools import BUILTIN, ToolDefinition
-from wayline.tool_registry.definitions.catalogue import own_name
 from wayline.tool_registry.definitions.definitions import PinnedAway, schema_of
 from wayline.tool_registry.definitions.fit_schema import fit_schema
 from wayline.tool_registry.definitions.read_definition import read_description, read_schema
+from wayline.tool_registry.definitions.tool_catalogue import own_name
 
 DOES = {
     "web_fetch": "Read pages of the web: fetch a URL.",

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from wayline.contracts.server_config import ServerConfig
-from wayline.tool_registry.connection.transport import AddSecret, Confinement, MakeAuth, http_client
+from wayline.tool_registry.connection.server_transport import AddSecret, Confinement, MakeAuth, http_client
 from wayline.tool_registry.logins.authorization_table import AuthorizationTable
 from wayline.tool_registry.logins.token_owner import TokenOwner
 from wayline.tool_registry.logins.token_renewals import TokenRenewals

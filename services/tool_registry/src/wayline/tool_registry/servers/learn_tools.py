@@ -20,9 +20,9 @@ from wayline.tool_registry.connection.offered_tools import (
     redacted_tools,
 )
 from wayline.tool_registry.definitions.arguments import Arguments
-from wayline.tool_registry.definitions.catalogue import AdmittedTools, Tool, admit_all, own_name
 from wayline.tool_registry.definitions.definition_table import ServerPins
 from wayline.tool_registry.definitions.definitions import INSTRUCTIONS, Definition, instructions_of
+from wayline.tool_registry.definitions.tool_catalogue import AdmittedTools, Tool, admit_all, own_name
 from wayline.tool_registry.settings import Settings
 
 if TYPE_CHECKING:

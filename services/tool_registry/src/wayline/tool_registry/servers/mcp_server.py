@@ -17,9 +17,9 @@ from wayline.tool_registry.calls.tool_servers import ToolRequest
 from wayline.tool_registry.connection.failures import call_error, is_lost, reason, refusal
 from wayline.tool_registry.connection.mcp_input import send_call
 from wayline.tool_registry.connection.mcp_library import load
+from wayline.tool_registry.connection.mcp_sessions import entered
 from wayline.tool_registry.connection.questions import CallQuestions, Questions
-from wayline.tool_registry.connection.sessions import entered
-from wayline.tool_registry.connection.transport import Confinement, MakeAuth
+from wayline.tool_registry.connection.server_transport import Confinement, MakeAuth
 from wayline.tool_registry.definitions.arguments import Arguments
 from wayline.tool_registry.definitions.definition_table import ServerPins
 from wayline.tool_registry.errors import (

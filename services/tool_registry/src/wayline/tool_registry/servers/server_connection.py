@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from wayline.contracts.server_config import ServerSettings
 from wayline.tool_registry.calls.tool_servers import NEEDS_LOGIN
 from wayline.tool_registry.connection.failures import reason
+from wayline.tool_registry.connection.mcp_sessions import another
 from wayline.tool_registry.connection.offered_tools import first_page
 from wayline.tool_registry.connection.questions import Questions
-from wayline.tool_registry.connection.sessions import another
-from wayline.tool_registry.connection.transport import Confinement, MakeAuth, Transport
+from wayline.tool_registry.connection.server_transport import Confinement, MakeAuth, Transport
 from wayline.tool_registry.errors import NeedsLogin, NotBegun
 from wayline.tool_registry.servers.server_task import ServerTask
 from wayline.tool_registry.settings import Settings

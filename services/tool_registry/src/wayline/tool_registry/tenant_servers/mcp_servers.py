@@ -11,7 +11,7 @@ from wayline.contracts.errors import Conflict, Unavailable
 from wayline.contracts.tools import tool_named
 from wayline.tool_registry.builtin_tools.builtin_server import BuiltinServer
 from wayline.tool_registry.bus_tools import BusService, BusServices
-from wayline.tool_registry.definitions.catalogue import Tool
+from wayline.tool_registry.definitions.tool_catalogue import Tool
 from wayline.tool_registry.servers.mcp_server import McpServer
 from wayline.tool_registry.settings import SEPARATOR
 from wayline.tool_registry.tenant_servers.running_servers import TenantServers

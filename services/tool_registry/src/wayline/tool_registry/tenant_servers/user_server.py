@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from wayline.tool_registry.calls.tool_servers import ToolRequest
-from wayline.tool_registry.definitions.catalogue import own_name
+from wayline.tool_registry.definitions.tool_catalogue import own_name
 from wayline.tool_registry.errors import Withheld
 from wayline.tool_registry.servers.mcp_server import McpServer, Question
 from wayline.tool_registry.tenant_servers.user_connections import UserConnections

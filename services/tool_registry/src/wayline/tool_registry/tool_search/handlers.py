@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from wayline.contracts.searched_tools import FoundTools, SearchTools, UnusableTool
 from wayline.store import PostgresUnavailable
 from wayline.tool_registry.calls.tool_servers import ToolServers
-from wayline.tool_registry.definitions.catalogue import Tool
 from wayline.tool_registry.definitions.definition_table import DefinitionTable
 from wayline.tool_registry.definitions.definitions import PinnedAway
+from wayline.tool_registry.definitions.tool_catalogue import Tool
 from wayline.tool_registry.definitions.unusable_tools import unusable_tools
 from wayline.tool_registry.tool_search import Entry, ToolIndexes, find_tools
 from wayline.tool_registry.tool_search.tool_embeddings import ToolEmbeddings

@@ -13,7 +13,7 @@ from math import log
 from typing import Any, NamedTuple
 
 from wayline.contracts.tools import ToolDefinition
-from wayline.tool_registry.tool_search.words import stem, words
+from wayline.tool_registry.tool_search.tool_words import stem, words
 
 # All measured with tests/evals/tool_search on three public sets; the neighbouring values are less than 0.01 worse.
 NAME_WEIGHT, DESCRIPTION_WEIGHT, PARAMETER_WEIGHT, ABOUT_PARAMETER_WEIGHT, SERVER_WEIGHT = 2.0, 1.0, 0.5, 0.3, 0.3

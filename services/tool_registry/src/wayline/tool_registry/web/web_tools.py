@@ -12,8 +12,8 @@ from wayline.tool_registry.web.pages.browser import Browser
 from wayline.tool_registry.web.pages.document_reader import DocumentReader
 from wayline.tool_registry.web.pages.fetch_slots import FetchSlots
 from wayline.tool_registry.web.pages.web_pages import WebPages
+from wayline.tool_registry.web.searches.provider_searches import WebSearch
 from wayline.tool_registry.web.searches.search_providers import PROVIDERS
-from wayline.tool_registry.web.searches.web_search import WebSearch
 
 
 @dataclass(frozen=True, slots=True)

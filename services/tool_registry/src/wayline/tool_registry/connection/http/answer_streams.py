@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import httpx2
 
-from wayline.tool_registry.calls.answers import BROKE
+from wayline.tool_registry.calls.server_answers import BROKE
 from wayline.tool_registry.connection.http.asked_messages import AskedMessage
 from wayline.tool_registry.connection.http.bytes_in_flight import TOO_MANY, BytesInFlight, HeldBytes
 from wayline.tool_registry.connection.http.pace import LINE_BYTES, PIECE_BYTES

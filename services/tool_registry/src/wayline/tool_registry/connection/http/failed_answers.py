@@ -11,7 +11,7 @@ from http import HTTPStatus
 import httpx2
 from mcp_types import INTERNAL_ERROR, METHOD_NOT_FOUND
 
-from wayline.tool_registry.calls.answers import Answer, Unreadable, Verdict, answer_in, message_in
+from wayline.tool_registry.calls.server_answers import Answer, Unreadable, Verdict, answer_in, message_in
 from wayline.tool_registry.connection.http.asked_messages import REFUSED_LOGIN, AskedMessage
 from wayline.tool_registry.connection.readable_messages import Proof, own_error
 

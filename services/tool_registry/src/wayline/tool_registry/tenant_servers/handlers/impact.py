@@ -23,9 +23,9 @@ from wayline.contracts.tool_use import (
     ToolUse,
 )
 from wayline.tool_registry.definitions.arguments import Arguments
-from wayline.tool_registry.definitions.catalogue import own_name
 from wayline.tool_registry.definitions.definition_table import DefinitionTable
 from wayline.tool_registry.definitions.impact import CallCheck, ToolChange, compared
+from wayline.tool_registry.definitions.tool_catalogue import own_name
 from wayline.tool_registry.settings import Settings
 from wayline.tool_registry.tenant_servers.handlers.servers import ServerHandlers
 from wayline.tool_registry.tenant_servers.mcp_servers import McpServers

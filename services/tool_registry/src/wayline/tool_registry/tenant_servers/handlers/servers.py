@@ -30,7 +30,7 @@ from wayline.contracts.mcp_servers import (
 from wayline.contracts.server_config import ServerConfig, ServerSettings
 from wayline.tool_registry.builtin_tools.builtin_server import BuiltinServer
 from wayline.tool_registry.calls.tool_servers import NEEDS_LOGIN
-from wayline.tool_registry.connection.transport import Confinement, MakeAuth
+from wayline.tool_registry.connection.server_transport import Confinement, MakeAuth
 from wayline.tool_registry.connection.try_connection import TriedServer, try_connection
 from wayline.tool_registry.definitions.definition_table import DefinitionTable
 from wayline.tool_registry.definitions.left_out_tools import left_out_lines

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from wayline.tool_registry.web.searches.search_providers.brave import Brave
-from wayline.tool_registry.web.searches.search_providers.provider import Provider, UnusableAnswer
+from wayline.tool_registry.web.searches.search_providers.search_provider import Provider, UnusableAnswer
 from wayline.tool_registry.web.searches.search_providers.searxng import Searxng
 from wayline.tool_registry.web.searches.search_providers.tavily import Tavily
 

@@ -6,7 +6,7 @@ from datetime import date
 from typing import Any
 from urllib.parse import urlencode
 
-from wayline.tool_registry.web.searches.search_providers.provider import (
+from wayline.tool_registry.web.searches.search_providers.search_provider import (
     TITLE_CHARS_MAX,
     ProviderCall,
     address,

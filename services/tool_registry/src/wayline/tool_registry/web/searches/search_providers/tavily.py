@@ -6,7 +6,7 @@ import json
 from datetime import date
 from typing import Any
 
-from wayline.tool_registry.web.searches.search_providers.provider import (
+from wayline.tool_registry.web.searches.search_providers.search_provider import (
     TITLE_CHARS_MAX,
     ProviderCall,
     UnusableAnswer,
