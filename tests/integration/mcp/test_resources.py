@@ -8,6 +8,8 @@ from mcp import MCPError
 
 from wayline.contracts.errors import Refused
 from wayline.contracts.knowledge import DocumentText, ReadDocument
+from wayline.contracts.memory import FactsSaved, SaveMemories, StoreInsights
+from wayline.gateway.adapters.keys import create_key
 from wayline.testkit import Platform, until
 
 from ..jobs.conftest import index_document
@@ -94,3 +96,30 @@ async def test_what_is_not_there_is_an_error_of_the_protocol(platform: Platform,
             with pytest.raises(MCPError, match="there is no resource") as caught:
                 await client.read_resource(uri)
             assert (caught.value.code, caught.value.data) == (-32602, {"uri": uri})
+
+
+async def test_what_is_remembered_is_read_by_the_keys_own_user(platform: Platform):
+    door = await open_door(platform, "retrieval")
+    own = {"text": "Lives in Bonn.", "category": "profile"}
+    for user_id in ("ann", "bob"):
+        saved = {"tenant": "default", "key": user_id, "user_id": user_id, "facts": [own]}
+        await platform.bus.ask(SaveMemories.model_validate(saved), FactsSaved)
+    insight = {"text": "Client loves sea views.", "category": "preference"}
+    stored = {"tenant": "default", "key": "i", "about": {"type": "client", "id": "acme"}, "facts": [insight]}
+    outcome = (await platform.bus.ask(StoreInsights.model_validate(stored), FactsSaved)).outcomes[0]
+    anns = await create_key(await platform.store("gateway"), "default", "ann's", scopes=("read",), user_id="ann")
+
+    async with door.client(anns) as client:
+        templates = {one.uri_template for one in (await client.list_resource_templates()).resource_templates}
+        read = [
+            orjson.loads((await client.read_resource(uri)).contents[0].text)  # type: ignore[union-attr]
+            for uri in ("memory://ann", "subject://client/acme", f"insight://{outcome.fact_id}")
+        ]
+        with pytest.raises(MCPError):
+            await client.read_resource("memory://bob")
+        with pytest.raises(MCPError):
+            await client.read_resource("subject://client/nobody")
+
+    assert {"subject://{type}/{id}", "insight://{fact_id}", "memory://{user_id}"} <= templates
+    assert [one["user_id"] for one in read[0]["facts"]] == ["ann"]
+    assert [one["text"] for one in read[1]["most_important"]] == [read[2]["text"]] == ["Client loves sea views."]

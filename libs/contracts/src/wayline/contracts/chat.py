@@ -114,7 +114,9 @@ class NoteMessage(Frozen):
     """Something the platform tells the model between the others' messages; appended once and kept for good."""
 
     role: Literal["note"] = "note"
-    label: Literal["CONTEXT", "TOOL GUIDANCE", "AVAILABLE TOOLS", "CONTEXT UPDATE", "CORRECTION"]
+    label: Literal[
+        "CONTEXT", "TOOL GUIDANCE", "AVAILABLE TOOLS", "CONTEXT UPDATE", "CORRECTION", "MEMORY", "MEMORY UPDATE"
+    ]
     text: str
     quoted: bool = Field(
         default=False,

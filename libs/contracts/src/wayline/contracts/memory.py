@@ -205,6 +205,7 @@ class FactsRecalled(Frozen):
     total: int = Field(description="Facts that there are.")
     note: str | None = None
     degraded: str | None = Field(default=None, description="The way of searching that did not answer, and why.")
+    gone: tuple[str, ...] = Field(default=(), description="Of the facts that the asker knows those that do not count.")
 
 
 class RecallMemories(Request, subject="memory.recall.{tenant}", replies=FactsRecalled):
@@ -219,6 +220,14 @@ class RecallMemories(Request, subject="memory.recall.{tenant}", replies=FactsRec
     limit: int = Field(default=10, ge=1, le=100)
     key: Key | None = Field(default=None, description="Counts a use of each fact, once for the key.")
     as_of: datetime | None = Field(default=None, description="As it was known then; None: now.")
+    always: tuple[Tier, ...] = Field(default=(), description="Memories of these tiers also where they do not fit.")
+    known: tuple[FactId, ...] = Field(
+        default=(),
+        max_length=100,
+        description="Facts that the asker knows, as they are now; `gone` says the rest.",
+    )
+    own_only: bool = Field(default=False, description="Only the user's or a person's own word.")
+    similarity_min: float = Field(default=0, ge=0, le=1)
 
 
 class FactPage(Frozen):

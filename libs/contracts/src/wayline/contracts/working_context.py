@@ -27,6 +27,13 @@ class KnownEntity(Entity):
     untrusted: bool = Field(default=False, description="Its words are those of strangers.")
 
 
+class KnownMemory(Frozen):
+    """A memory that a conversation's model was told, and in which version."""
+
+    fact_id: str
+    version: int
+
+
 class WorkingContext(Frozen):
     """What is known of a conversation without its messages."""
 
@@ -34,4 +41,7 @@ class WorkingContext(Frozen):
     tools_used: tuple[str, ...] = Field(default=(), description="The last ones that were called, the newest last.")
     tools_discovered: tuple[str, ...] = Field(
         default=(), description="Tools that the model was told of after its first call."
+    )
+    memories: tuple[KnownMemory, ...] = Field(
+        default=(), description="What the model was told of what is remembered of its user."
     )

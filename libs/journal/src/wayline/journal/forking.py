@@ -18,6 +18,7 @@ from wayline.contracts.chat import Part
 from wayline.contracts.jobs import Fork, Origin
 from wayline.journal.folding import fold
 from wayline.journal.forked_calls import ForkRefused, SharedEvents, shared_before_failure, shared_until
+from wayline.journal.forked_memories import INJECTED, told_at, without_facts
 from wayline.journal.state import Job
 
 Value = dict[str, Any]
@@ -71,10 +72,12 @@ def branch(values: Sequence[Value], fork: Fork, parts: tuple[Part, ...] | None =
     shared = [value for value in values if taken.holds(value["seq"])]
     job = fold(e.read_event(value) for value in shared)
     prefix = _flat(_changed(shared, fork, after))
-    if not any(value["type"] == "model.requested" for value in prefix):
+    told = any(value["type"] == "model.requested" for value in prefix)
+    other_input = parts is not None and parts != submitted.job.parts()
+    if not told and (other_input or not any(value["type"] == INJECTED for value in prefix)):
         # Nobody has been told anything yet: it begins with its own input.
         prefix = ()
-    elif parts is not None and parts != submitted.job.parts():
+    elif other_input:
         raise ForkRefused(
             "another input would edit what the model was told: fork after event 2, or with another tool result"
         )
@@ -103,6 +106,8 @@ def _flat(values: Sequence[Value]) -> tuple[Value, ...]:
 
 def _shared(events: Sequence[e.Event], fork: Fork) -> SharedEvents:
     """Return which events of its origin a fork shares."""
+    if fork.after is None and fork.without_memory:
+        return shared_until(events, told_at(events, fork.without_memory))
     if fork.after is None:
         return shared_before_failure(events)
     if fork.after > len(events):
@@ -130,7 +135,9 @@ def _changed(values: Sequence[Value], fork: Fork, after: int) -> list[Value]:
             "status": "failed" if failed else "success",
             "error": {"code": "tool_failed", "message": text} if failed else None,
         }
-    if fork.prompt is not None:
+    if fork.without_memory:
+        changed = without_facts(changed, fork.without_memory)
+    if fork.prompt is not None or fork.without_memory:
         # A provider's own blocks are bound to the prompt that stood before them.
         changed = [_unbound(value) for value in changed]
     return changed

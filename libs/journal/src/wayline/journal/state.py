@@ -13,7 +13,7 @@ from wayline.contracts.chat import AssistantMessage, Attachment, ChatMessage
 from wayline.contracts.jobs import Child, Failure, FiredBy, Origin, Parent, Route, Status, SubmitJob, Turn, Waiting
 from wayline.contracts.models import ModelCard, Slot
 from wayline.contracts.money import JobCosts, Usage
-from wayline.contracts.working_context import KnownEntity, WorkingContext
+from wayline.contracts.working_context import KnownEntity, KnownMemory, WorkingContext
 from wayline.journal.calls import Code, Tools
 from wayline.journal.costs import plus
 
@@ -215,6 +215,8 @@ class Context(NamedTuple):
     tools_used: tuple[str, ...] = ()
     tools_discovered: tuple[str, ...] = ()
     """Those that were found after the first call of some job, the newest last."""
+    memories: tuple[KnownMemory, ...] = ()
+    """What the model was told of what is remembered of its user, as far as its prompts still hold it."""
 
 
 class ModelTotals(NamedTuple):
@@ -296,4 +298,5 @@ class Job(NamedTuple):
             entities=self.context.entities,
             tools_used=self.context.tools_used,
             tools_discovered=self.context.tools_discovered,
+            memories=self.context.memories,
         )

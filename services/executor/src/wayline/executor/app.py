@@ -12,6 +12,7 @@ from wayline.contracts.models import ListProviders, Provider, ProviderList
 from wayline.executor.adapters.attachments import Attachments
 from wayline.executor.adapters.budgets import Budgets
 from wayline.executor.adapters.children import Children
+from wayline.executor.adapters.memories import Memories
 from wayline.executor.adapters.model_providers import ModelProviders
 from wayline.executor.adapters.provider_gates import ProviderGates
 from wayline.executor.adapters.sdk_warmup import SdkWarmup
@@ -64,6 +65,7 @@ async def build(
         sandbox=sandbox,
         snapshots=Snapshots(bus, snapshot_keys(settings.snapshot_keys)),
         children=children,
+        memories=Memories(bus),
         child_limits=Limits(
             depth_max=settings.child_depth_max,
             per_step_max=settings.children_per_step_max,

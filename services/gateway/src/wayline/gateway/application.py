@@ -11,7 +11,7 @@ from wayline.gateway.handlers.jobs import approvals, events, jobs, schedules, se
 from wayline.gateway.handlers.knowledge import documents, files
 from wayline.gateway.handlers.mcp import authorization
 from wayline.gateway.handlers.mcp import route as mcp
-from wayline.gateway.handlers.memory import insights, memories, subjects
+from wayline.gateway.handlers.memory import insights, memories, subjects, told_memories
 from wayline.gateway.handlers.recovery import dead_letters, time_travel
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.handlers.tools import (
@@ -71,6 +71,7 @@ def application(gateway: Gateway) -> RequestMiddleware:
         memories,
         insights,
         subjects,
+        told_memories,
         agents,
         tools,
         settings,

@@ -5,7 +5,13 @@ Add a type when something true is missing; never give one a second meaning.
 """
 
 from wayline.contracts.events.code import CodeCall, CodeCompleted, CodeSuspended
-from wayline.contracts.events.context import ContextCompacted, ContextInjected, ResultSummarized
+from wayline.contracts.events.context import (
+    ContextCompacted,
+    ContextInjected,
+    InjectedFact,
+    MemoryInjected,
+    ResultSummarized,
+)
 from wayline.contracts.events.event import Event, SpanRef
 from wayline.contracts.events.life import (
     BudgetRaised,
@@ -93,6 +99,7 @@ __all__ = [
     "Ended",
     "Event",
     "HistoryEnd",
+    "InjectedFact",
     "JobCancelled",
     "JobClaimed",
     "JobCompleted",
@@ -105,6 +112,7 @@ __all__ = [
     "JobRouted",
     "JobSubmitted",
     "Limits",
+    "MemoryInjected",
     "ModelCompleted",
     "ModelFailed",
     "ModelRequested",

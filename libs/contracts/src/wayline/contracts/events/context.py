@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from wayline.contracts.base import Frozen
 from wayline.contracts.chat import NoteMessage
 from wayline.contracts.events.event import Event
 
@@ -18,6 +19,25 @@ class ContextInjected(Event):
     about: Literal["required_tools"] | None = Field(
         default=None, description="What an answer lacked that was sent back; None: something else is told."
     )
+
+
+class InjectedFact(Frozen):
+    """A memory that the model was told, and why."""
+
+    fact_id: str
+    version: int
+    why: str = Field(description="`core`: who the user is; `fits`: it fits the input; `changed`: it was told before.")
+    similarity: float = Field(default=0, description="How well it fits the input.")
+
+
+class MemoryInjected(Event):
+    """The model was told what is remembered of the job's user: read here ever after, never from the store again."""
+
+    type: Literal["memory.injected"] = "memory.injected"
+    note: NoteMessage = Field(description="Its first line says what it is, then each fact has a line, in their order.")
+    facts: tuple[InjectedFact, ...] = ()
+    gone: tuple[str, ...] = Field(default=(), description="Facts that were told before and do not count any more.")
+    tokens: int = Field(default=0, ge=0, description="Estimated, of the note.")
 
 
 class ContextCompacted(Event):

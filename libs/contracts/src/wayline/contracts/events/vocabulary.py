@@ -7,7 +7,7 @@ from typing import Annotated, Any, get_args
 from pydantic import Field
 
 from wayline.contracts.events.code import CodeCompleted, CodeSuspended
-from wayline.contracts.events.context import ContextCompacted, ContextInjected, ResultSummarized
+from wayline.contracts.events.context import ContextCompacted, ContextInjected, MemoryInjected, ResultSummarized
 from wayline.contracts.events.event import Event
 from wayline.contracts.events.life import (
     BudgetRaised,
@@ -61,6 +61,7 @@ AnyEvent = Annotated[
     | AuxiliaryFailed
     | TaskClassified
     | ContextInjected
+    | MemoryInjected
     | ContextCompacted
     | ResultSummarized
     | ToolsDiscovered

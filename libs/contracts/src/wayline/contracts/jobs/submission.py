@@ -107,6 +107,11 @@ class Fork(Frozen):
     tool_result: ForkedResult | None = Field(
         default=None, description="In the place of the result of the `tool.completed` at `after`."
     )
+    without_memory: tuple[str, ...] | None = Field(
+        default=None,
+        max_length=100,
+        description="Facts that its model shall not have been told. Without `after` it branches off where it was told.",
+    )
 
 
 class Origin(Frozen):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from wayline.contracts import events as e
-from wayline.contracts.working_context import KnownEntity
+from wayline.contracts.working_context import KnownEntity, KnownMemory
 from wayline.journal.folding.tools import RAN
 from wayline.journal.state import Changes, Job
 from wayline.journal.strangers import stranger_of
@@ -14,6 +14,8 @@ from wayline.journal.strangers import stranger_of
 PER_TYPE_MAX = 5
 TYPES_MAX = 10
 TOOLS_MAX = 20
+MEMORIES_MAX = 60
+"""Memories of which it is known that the model was told them: more than a user has of the lasting tiers."""
 
 
 def _completed(job: Job, event: e.ToolCompleted) -> Changes:
@@ -59,8 +61,15 @@ def _newest(entities: Iterable[KnownEntity]) -> tuple[KnownEntity, ...]:
 
 
 def _told(job: Job, _: e.ContextCompacted) -> Changes:
-    """Note that the model knows every entity: the summary is said with all of them."""
-    return {"untold": ()} if job.context.untold else {}
+    """Note that the model knows every entity, because the summary is said with all of them, and no memory."""
+    changes: Changes = {"untold": ()} if job.context.untold else {}
+    return changes | {"memories": ()} if job.context.memories else changes
+
+
+def _remembered(job: Job, event: e.MemoryInjected) -> Changes:
+    told = {one.fact_id: KnownMemory(fact_id=one.fact_id, version=one.version) for one in event.facts}
+    kept = (one for one in job.context.memories if one.fact_id not in told and one.fact_id not in event.gone)
+    return {"memories": (*kept, *told.values())[-MEMORIES_MAX:]}
 
 
 def _injected(job: Job, event: e.ContextInjected) -> Changes:
@@ -77,13 +86,16 @@ def _continued(_: Job, event: e.SessionContinued) -> Changes:
     """Take over what the jobs before it knew, also where their messages are lost or their tools are listed anew."""
     known = event.context
     tools: Changes = {"tools_used": known.tools_used, "tools_discovered": known.tools_discovered}
-    return {"entities": known.entities, "untold": (), **tools}
+    # Where the history is lost, no prompt holds what the model was told before.
+    memories = known.memories if event.after is not None else ()
+    return {"entities": known.entities, "untold": (), "memories": memories, **tools}
 
 
 CHANGES: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
     e.ToolCompleted: _completed,
     e.ContextCompacted: _told,
     e.ContextInjected: _injected,
+    e.MemoryInjected: _remembered,
     e.SessionContinued: _continued,
     e.ToolsDiscovered: _discovered,
 }

@@ -85,6 +85,10 @@ def _injected(job: Job, event: e.ContextInjected) -> Changes:
     return {"messages": (*job.conversation.messages, event.note)}
 
 
+def _remembered(job: Job, event: e.MemoryInjected) -> Changes:
+    return {"messages": (*job.conversation.messages, event.note)}
+
+
 def _compacted(job: Job, event: e.ContextCompacted) -> Changes:
     messages = job.conversation.messages
     kept = map(unbound, messages[max(1, len(messages) - event.kept) :])
@@ -157,6 +161,7 @@ CHANGES: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
     e.AuxiliaryCompleted: _aux_ended,
     e.AuxiliaryFailed: _aux_ended,
     e.ContextInjected: _injected,
+    e.MemoryInjected: _remembered,
     e.ContextCompacted: _compacted,
     e.ResultSummarized: _summarized,
     e.SessionContinued: _continued,

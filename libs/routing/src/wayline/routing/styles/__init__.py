@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from wayline.contracts.agents import AgentConfig, Style
 from wayline.contracts.ids import RECENT
+from wayline.contracts.tools import MEMORY_RETRIEVE, MEMORY_SAVE
 
 
 class StyleFigures(NamedTuple):
@@ -27,25 +28,37 @@ STYLES: dict[Style, StyleFigures] = {
 
 
 def system_prompt(config: AgentConfig) -> str:
-    """Return the system prompt of an agent's jobs: its style, its instructions, its language.
+    """Return the system prompt of an agent's jobs: its style, its instructions, what memory is, its language.
 
-    The same for all jobs of an agent's version, so that it stays cached. An agent without tools has no use for a style.
+    The same for all jobs of an agent's version, so that it stays cached. An agent without tools has no use for a style,
+    and only one that has tools of memory is told of it.
     """
-    return _joined(config.style if config.tools else None, config.instructions, config.language)
+    memory = tuple(
+        name
+        for name, tool in (("memory", MEMORY_RETRIEVE), ("saving", MEMORY_SAVE))
+        if config.memory and tool in config.tools
+    )
+    return _joined(config.style if config.tools else None, config.instructions, memory, config.language)
 
 
 @lru_cache(RECENT)
-def _joined(style: Style | None, instructions: str, language: str | None) -> str:
+def _joined(style: Style | None, instructions: str, memory: tuple[str, ...], language: str | None) -> str:
     head = style_text(style) if style is not None else ""
+    remembering = [_text(name) for name in memory]
     ending = f"Always answer in {language}, whatever the language of the question." if language else ""
     # The instructions of an agent that chooses neither stay as they were written, to the last byte.
-    return "\n\n".join(part for part in (head, instructions, ending) if part)
+    return "\n\n".join(part for part in (head, instructions, *remembering, ending) if part)
 
 
 @lru_cache(len(STYLES))
 def style_text(style: Style) -> str:
     """Return what a model is told of a style."""
-    return files(__name__).joinpath(f"{style}.md").read_text().strip()
+    return _text(style)
+
+
+@lru_cache(len(STYLES) + 2)
+def _text(name: str) -> str:
+    return files(__name__).joinpath(f"{name}.md").read_text().strip()
 
 
 def confidence_needed(config: AgentConfig, *, used_tools: bool) -> float:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from wayline.executor.adapters.attachments import Attachments
 from wayline.executor.adapters.budgets import Budgets
 from wayline.executor.adapters.children import Children
+from wayline.executor.adapters.memories import Memories
 from wayline.executor.adapters.model_providers import ModelProviders
 from wayline.executor.adapters.provider_gates import GatePass, ProviderGates
 from wayline.executor.adapters.session_histories import SessionHistories
@@ -38,6 +39,7 @@ class RunServices:
     sandbox: Sandbox
     snapshots: Snapshots
     children: Children
+    memories: Memories
     child_limits: Limits
     decision_ttl_s: float
     notes: Notes = silent

@@ -15,6 +15,7 @@ from wayline.contracts.budgets import Extended
 from wayline.contracts.chat import AssistantMessage, NoteMessage
 from wayline.contracts.errors import Reject
 from wayline.contracts.jobs import Failure
+from wayline.contracts.memory import FactsRecalled
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import ToolDefinition
 from wayline.executor.adapters.model_providers import CallProgress
@@ -31,7 +32,7 @@ from wayline.executor.perform.attached_files import load_attachments
 from wayline.executor.perform.job_run import JobRun, OtherAction, Outcome
 from wayline.executor.perform.paid_call import FailedCall
 from wayline.executor.perform.park_or_end import expiry
-from wayline.executor.perform.tell_model import note_news
+from wayline.executor.perform.tell_model import note_memory, note_news, recalled
 from wayline.journal import Job
 from wayline.llm import File, Finished, ModelRequest, saved
 from wayline.llm.characters import joined
@@ -67,8 +68,9 @@ async def _prepare(run: JobRun, action: CallModel, gate_pass: GatePass) -> Model
     files = await load_attachments(run)
     if isinstance(files, Fail):
         return files
+    remembered = await recalled(run)
     instead = await _pass_gate(run, gate_pass)
-    return instead or await _intend(run, action, tools, files)
+    return instead or await _intend(run, action, tools, files=files, remembered=remembered)
 
 
 async def _tools(run: JobRun) -> tuple[ToolDefinition, ...] | Fail:
@@ -108,12 +110,18 @@ async def _pass_gate(run: JobRun, gate_pass: GatePass) -> Action | None:
 
 
 async def _intend(
-    run: JobRun, action: CallModel, listed: tuple[ToolDefinition, ...], files: dict[str, File]
+    run: JobRun,
+    action: CallModel,
+    listed: tuple[ToolDefinition, ...],
+    *,
+    files: dict[str, File],
+    remembered: FactsRecalled | None,
 ) -> ModelRequest | Action | None:
     """Append what will be asked, with the money for it held; or return what the job needs instead, None: to look again.
 
     Raises Cancelled.
     """
+    note_memory(run.writer, remembered)
     note_news(run.writer, listed, run.services.notes)
     job, seen = run.writer.job, run.writer.signals_seen
     call = prepare_call(job, action, run.held.hashes, listed=listed, files=files, absent=run.services.tools.absent(job))

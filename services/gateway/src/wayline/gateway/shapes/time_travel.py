@@ -40,6 +40,13 @@ class ForkBody(Body):
     tool_result: ForkedResult | None = Field(
         default=None, description="In the place of the result of the `tool.completed` at `after`."
     )
+    without_memory: tuple[Label, ...] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=100,
+        description="Facts that its model shall not have been told: would it have answered so without them? Without "
+        "`after` both share what was before.",
+    )
     budget_usd: Dollars | None = Field(default=None, description="What the fork may spend.")
     max_steps: int | None = Field(default=None, ge=1, le=1_000, description="Those that it shares included.")
     job_id: ids.NewJobId | None = Field(default=None, description="The fork's own id; the same id is the same fork.")

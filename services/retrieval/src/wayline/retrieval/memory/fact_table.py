@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,16 @@ THEN = (
 )
 OWN_OR_INFERRED = ["own", "inferred"]
 """What is recalled: a fact of strangers only once a person has released it, as their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Also:
+    """What is recalled beside what fits, and what of it does not fit well enough."""
+
+    tiers: Sequence[str] = ()
+    known: Sequence[str] = ()
+    own_only: bool = False
+    similarity_min: float = 0.0
 
 
 def load_queries() -> Queries:
@@ -74,18 +85,25 @@ class FactTable:
         limit: int,
         now: datetime,
         as_of: datetime | None,
+        also: Also = Also(),
     ) -> FactsRecalled:
         """Find the facts of an owner that fit what is asked; `embedder`: model, dimensions, weight, least cosine."""
         statement = self._sql.recall_facts.replace("{known_then}", NOW if as_of is None else THEN)
         model, dimensions, weight, least = embedder
         wanted = (
             *(tenant, owner, as_of or now, _list(categories), _list(tiers)),
-            *(asked, model, dimensions, weight, least, limit, OWN_OR_INFERRED),
+            *(asked, model, dimensions, weight, least, limit, ["own"] if also.own_only else OWN_OR_INFERRED),
+            *(also.similarity_min, list(also.tiers), list(also.known)),
         )
         rows = await self._store.fetch(tenant, statement, *wanted)
         facts = await self._with_conflicts(tenant, [found_fact_of(row) for row in rows])
         total = rows[0]["total"] if rows else await self._total(tenant, owner, now, as_of)
-        return FactsRecalled(facts=tuple(facts), matched=rows[0]["matched"] if rows else 0, total=total)
+        gone: list[str] = []
+        if also.known:
+            found = await self._store.fetch(tenant, self._sql.gone_facts, tenant, list(also.known), owner, now)
+            gone = [row["fact_id"] for row in found]
+        matched = rows[0]["matched"] if rows else 0
+        return FactsRecalled(facts=tuple(facts), matched=matched, total=total, gone=tuple(gone))
 
     async def _total(self, tenant: str, owner: str, now: datetime, as_of: datetime | None) -> int:
         known = NOW if as_of is None else THEN

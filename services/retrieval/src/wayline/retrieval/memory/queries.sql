@@ -90,6 +90,7 @@ WHERE facts.tenant = $1 AND facts.fact_id = counted.fact_id AND facts.retired_at
 --  $1 tenant  $2 owner  $3 time that is meant  $4 categories or null  $5 tiers or null
 --  $6 terms: [{terms, trigrams, vector}]   $7 embedding model  $8 dimensions
 --  $9 weight of meaning  $10 least cosine  $11 limit  $12 kinds of trust
+-- $13 least fit  $14 tiers and $15 facts that are meant whether they fit or not
 -- {known_then}: which versions count at that time, because the index needs to see it.
 WITH asked AS MATERIALIZED (
     SELECT ARRAY(SELECT jsonb_array_elements_text(value -> 'terms')) AS terms,
@@ -123,7 +124,8 @@ fitting AS (
 )
 SELECT *, count(*) OVER () AS matched, (SELECT count(*) FROM known) AS total, embedding IS NOT NULL AS embedded
 FROM fitting
-WHERE jsonb_array_length($6::jsonb) = 0 OR keyword > 0 OR fuzzy >= 0.4 OR semantic > 0
+WHERE jsonb_array_length($6::jsonb) = 0 OR (keyword > 0 OR fuzzy >= 0.4 OR semantic > 0) AND fit >= $13::float8
+    OR tier = ANY ($14::text[]) OR fact_id = ANY ($15::text[])
 ORDER BY fit DESC NULLS LAST,
     CASE tier WHEN 'core' THEN 3 WHEN 'important' THEN 2 ELSE 1 END DESC,
     importance DESC, confidence * (1 + ln(uses + times)) DESC, last_said_at DESC, fact_id
@@ -131,6 +133,16 @@ LIMIT $11;
 
 -- name: count_known
 SELECT count(*) FROM facts WHERE tenant = $1 AND owner = $2 AND {known_then} AND trust = ANY ($4::text[]);
+
+-- name: gone_facts
+SELECT asked.fact_id
+FROM unnest($2::text[]) AS asked (fact_id)
+WHERE NOT EXISTS (
+    SELECT FROM facts
+    WHERE tenant = $1 AND facts.fact_id = asked.fact_id AND owner = $3 AND retired_at IS NULL AND state = 'active'
+        AND (expires_at IS NULL OR expires_at > $4)
+)
+ORDER BY 1;
 
 -- name: conflicts_of
 SELECT pair.fact_id, pair.other_id

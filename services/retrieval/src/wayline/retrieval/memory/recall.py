@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from wayline.contracts.memory import NO_MEMORIES, FactsRecalled, RecallInsights, RecallMemories
 from wayline.retrieval.decode_document import storable
 from wayline.retrieval.memory.fact_rows import asked_terms
-from wayline.retrieval.memory.fact_table import FactTable
+from wayline.retrieval.memory.fact_table import Also, FactTable
 from wayline.retrieval.memory.fact_vectors import FactVectors
 from wayline.retrieval.memory.plan_save import owner_of_subject
 
@@ -38,6 +38,7 @@ class Recaller:
             key=asked.key,
             as_of=asked.as_of,
             nothing=NO_MEMORIES,
+            also=Also(asked.always, asked.known, asked.own_only, asked.similarity_min),
         )
 
     async def insights(self, asked: RecallInsights) -> FactsRecalled:
@@ -66,6 +67,7 @@ class Recaller:
         key: str | None,
         as_of: datetime | None,
         nothing: str,
+        also: Also = Also(),  # noqa: B008 - it holds nothing
     ) -> FactsRecalled:
         texts = [text for term in terms if (text := storable(term).strip()[:TERM_CHARS_MAX])]
         vectors, degraded = await self.vectors.of(tenant, texts)
@@ -82,6 +84,7 @@ class Recaller:
             limit=limit,
             now=now,
             as_of=as_of,
+            also=also,
         )
         if key is not None and found.facts and as_of is None:
             await self.facts.count_uses(tenant, [fact.fact_id for fact in found.facts], key, now)

@@ -96,6 +96,14 @@ def reject(fact: FactId, reason: Reason = None, as_json: AsJson = False) -> None
 
 
 @app.command()
+def why(job: Annotated[str, typer.Argument(metavar="JOB", help="The job's id.")], as_json: AsJson = False) -> None:
+    """Show what a job's model was told of its user, why, and which words of the user each fact rests on."""
+    from wayline.standalone.terminal.memory_views import told_table
+
+    answer(lambda client: client.get(f"/v1/jobs/{job}/memories"), as_json=as_json, draw=told_table)
+
+
+@app.command()
 def delete(fact: FactId, as_json: AsJson = False) -> None:
     """Delete a memory with its versions."""
     answer(lambda client: client.delete(f"{MEMORIES}/{fact}"), as_json=as_json, draw=lambda _: f"{fact} is deleted")

@@ -120,10 +120,14 @@ def fork(
         str | None, typer.Option(help="What the tool whose result stands at --after shall have returned.")
     ] = None,
     failed: Annotated[bool, typer.Option("--failed", help="With --tool-result: as an error.")] = False,
+    without_memory: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FACT", help="A remembered fact that its model shall not have been told; again for more."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Begin a new job with what another one was told and did; nothing that they share is done or paid for again."""
-    body: dict[str, Any] = {"after": after, "model": model, "input": text}
+    body: dict[str, Any] = {"after": after, "model": model, "input": text, "without_memory": without_memory or None}
     try:
         body["prompt"] = prompt.read_text() if prompt is not None else None
         body["arguments"] = json.loads(arguments) if arguments is not None else None

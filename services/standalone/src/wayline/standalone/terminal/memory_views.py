@@ -61,6 +61,28 @@ def fact_details(fact: dict[str, Any]) -> RenderableType:
     return details((name, value) for name, value in lines if value)
 
 
+def told_table(told: dict[str, Any]) -> RenderableType:
+    """Draw what a job's model was told, a row a fact."""
+    rows = table(
+        ("fact", "why", "text", "the user's words", "said in", "written by"),
+        (_told(one) for one in told["told"]),
+        nothing="this job was told nothing of its user",
+    )
+    gone = [f"not true any more: {', '.join(told['gone'])}"] if told["gone"] else []
+    return Group(rows, *gone)
+
+
+def _told(one: dict[str, Any]) -> tuple[str, ...]:
+    fact = one["fact"]
+    named = f"{one['fact_id']} v{one['version']}"
+    why = f"{one['why']} {one['similarity']:.2f}" if one["why"] == "fits" else one["why"]
+    if fact is None:
+        return (named, why, "forgotten", "", "", "")
+    quoted = fact["quoted"]
+    said = f"{quoted['job_id']}/{quoted['seq']}" if quoted else ""
+    return (named, why, escape(fact["text"]), escape(fact["quote"] or ""), said, escape(_writer(fact)))
+
+
 def outcomes(saved: dict[str, Any]) -> RenderableType:
     """Draw what became of each fact."""
     return table(

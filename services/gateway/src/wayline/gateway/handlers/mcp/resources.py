@@ -1,4 +1,4 @@
-"""Resources: the text of documents, the traces and the results of jobs."""
+"""Resources: the text of documents, the traces and the results of jobs, what is remembered."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from mcp_types import (
 from wayline.contracts.errors import NotFound, Refused
 from wayline.contracts.knowledge import DocumentPage, DocumentStatus, DocumentText, ListDocuments, ReadDocument
 from wayline.contracts.traces import GetTrace, Trace
+from wayline.gateway.handlers.mcp.memory_resources import TEMPLATES, read_memory
 from wayline.gateway.handlers.mcp.requests import McpRequest
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.handlers.shared.own_jobs import require_own_job
@@ -77,6 +78,7 @@ class Resources:
                     description="Everything that a job did: a tree of spans with latency, tokens and cost.",
                     mime_type=JSON,
                 ),
+                *TEMPLATES,
             ]
         )
 
@@ -89,6 +91,8 @@ class Resources:
             if found := _JOB.fullmatch(uri):
                 await require_own_job(self._gateway, request.caller, found["id"])
                 return _read(uri, await self._job(request.caller.tenant, found["id"], found["part"]), JSON)
+            if (remembered := await read_memory(self._gateway, request.caller, uri)) is not None:
+                return _read(uri, remembered, JSON)
         except (NotFound, Refused) as error:
             if error.status != NotFound.status:
                 raise

@@ -61,7 +61,7 @@ async def fork_job(
     if wait:
         gateway.streams.require_room(caller)
     values = await read_values(gateway, caller.tenant, job_id)
-    changes = body.model_dump(include={"after", "prompt", "arguments", "tool_result"})
+    changes = body.model_dump(include={"after", "prompt", "arguments", "tool_result", "without_memory"})
     job = forked(values, Fork(job_id=job_id, **changes), tenant=caller.tenant, body=body)
     job = job.model_copy(update={"user_id": acting_as(caller, job.user_id)})
     own_id = job.job_id is not None

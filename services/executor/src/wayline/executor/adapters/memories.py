@@ -1,0 +1,30 @@
+"""What is remembered of a job's user, asked of retrieval: a job never fails and never waits long for it."""
+
+from __future__ import annotations
+
+import structlog
+
+from wayline.chassis import Bus
+from wayline.contracts.errors import Reject, Retry
+from wayline.contracts.memory import FactsRecalled, RecallMemories
+
+log = structlog.get_logger()
+
+WAIT_S = 2.0
+"""How long a job's first call is held up at most: without its memory a job goes on."""
+
+
+class Memories:
+    """Retrieval's memory."""
+
+    def __init__(self, bus: Bus, *, wait_s: float = WAIT_S) -> None:
+        self._bus = bus
+        self._wait_s = wait_s
+
+    async def recall(self, asked: RecallMemories) -> FactsRecalled | None:
+        """Return what is remembered; None: retrieval does not answer, or refuses."""
+        try:
+            return await self._bus.ask(asked, FactsRecalled, timeout_s=self._wait_s)
+        except (Retry, Reject) as error:
+            log.warning("a job goes on without what is remembered", tenant=asked.tenant, error=str(error))
+            return None
