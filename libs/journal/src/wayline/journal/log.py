@@ -20,6 +20,7 @@ from nats import errors as nats_errors
 from nats.aio.msg import Msg
 
 from wayline.chassis import Bus, WrongSequence
+from wayline.chassis.claim_check.claims import MESSAGE_MAX
 from wayline.chassis.connection.bus import AWAY
 from wayline.chassis.nats_client.direct_get import Batch, read_batch
 from wayline.contracts import headers as h
@@ -269,8 +270,9 @@ class JobLog:
         headers = {h.RECORD: head.header(), h.MSG_ID: msg_id, h.EXPECTED_LAST: str(expected)}
         while True:
             try:
-                sent, claimed = await self._bus.claims.check_in(body, f"{self.tenant}/{self.job_id}")
-                if claimed:
+                sent = body
+                if len(body) > MESSAGE_MAX:
+                    sent, _ = await self._bus.claims.check_in(body, f"{self.tenant}/{self.job_id}")
                     headers[h.CLAIMS] = "1"
                 ack = await self._bus.store(self.subject, sent, headers)
                 self._bus.stored.note(self.tenant, len(sent) + RECORD_BYTES)

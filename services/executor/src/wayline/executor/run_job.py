@@ -100,7 +100,8 @@ async def _go(run: JobRun) -> None:
     while run.writer.job.life.status is Status.RUNNING:
         if run.held.draining.is_set():
             raise HandBack
-        await run.held.hear()
+        if run.held.told:
+            await run.held.hear()
         action = decide(run.writer.job)
         if isinstance(action, a.CallModel) and run.held.is_over_share:
             action = cut_short(run.writer.job, OVER_SHARE, "tenant_full")
@@ -117,5 +118,6 @@ async def _perform(run: JobRun, action: a.Action) -> a.Action | None:
         # Nothing is awaited between an effect and its note: a stop would lose what is paid for.
         run.writer.note_all(outcome)
     finally:
-        await run.end_step()
+        if run.has_borrowed:
+            await run.end_step()
     return None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from functools import cache, partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import orjson
 import structlog
@@ -257,11 +257,11 @@ class Bus:
             return f"inbox.{tenant}.{subject.removeprefix(INBOX)}"
         return subject
 
-    async def request(
+    def request(
         self, subject: str, body: bytes, *, timeout_s: float, headers: dict[str, str] | None = None
-    ) -> Msg:
+    ) -> Coroutine[Any, Any, Msg]:
         """Ask with encoded bytes and wait for one answer. Raises TimeoutError or nats-py's own errors."""
-        return await self._answers.ask(subject, body, timeout_s=timeout_s, headers=headers)
+        return self._answers.ask(subject, body, timeout_s=timeout_s, headers=headers)
 
     async def ask(
         self,

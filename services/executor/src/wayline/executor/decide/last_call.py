@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from wayline.contracts.chat import NoteMessage
 from wayline.contracts.money import cost_sum
 from wayline.executor.decide import worst_case
@@ -44,7 +42,7 @@ def _is_out_of_time(job: Job) -> bool:
     if job.at is None or job.life.deadline is None:
         return False
     kept = min(LAST_SECONDS, job.routing.limits.max_seconds * LAST_SECONDS_SHARE)
-    return job.life.deadline - job.at <= timedelta(seconds=kept)
+    return (job.life.deadline - job.at).total_seconds() <= kept
 
 
 def _is_out_of_money(job: Job) -> bool:

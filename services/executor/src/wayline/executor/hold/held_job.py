@@ -84,6 +84,11 @@ class HeldJob:
         """Return whether its tenant stores so much more than its share that no job of it may go on."""
         return self._bus.stored.is_over(self.ticket.tenant)
 
+    @property
+    def told(self) -> bool:
+        """Return whether there may be a new signal."""
+        return self._told
+
     def tell(self) -> None:
         """Take the hint that there may be a new signal."""
         self._told = True

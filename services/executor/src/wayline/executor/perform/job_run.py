@@ -75,6 +75,11 @@ class JobRun:
             self._step = AsyncExitStack()
         return self._step
 
+    @property
+    def has_borrowed(self) -> bool:
+        """Return whether the action under way has something to give back."""
+        return self.passed is not None or self._step is not None
+
     async def end_step(self) -> None:
         """Give back what the action under way has borrowed."""
         passed, self.passed = self.passed, None

@@ -64,7 +64,8 @@ async def _prepare(run: JobRun, action: CallModel, gate_pass: GatePass) -> Model
     tools = await _tools(run)
     if isinstance(tools, Fail):
         return tools
-    await _wait(run, action.delay_s)
+    if action.delay_s:
+        await _wait(run, action.delay_s)
     files = await load_attachments(run)
     if isinstance(files, Fail):
         return files
@@ -92,8 +93,7 @@ async def _tools(run: JobRun) -> tuple[ToolDefinition, ...] | Fail:
 
 
 async def _wait(run: JobRun, seconds: float) -> None:
-    if seconds:
-        await run.held.listening(asyncio.sleep(seconds * (1 + SPREAD * random.random())))
+    await run.held.listening(asyncio.sleep(seconds * (1 + SPREAD * random.random())))
 
 
 async def _pass_gate(run: JobRun, gate_pass: GatePass) -> Action | None:
