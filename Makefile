@@ -97,6 +97,9 @@ retrieval-quality: $(VENV)/.ready ## Measure search on texts in eight languages,
 tool-search: $(VENV)/.ready .wayline/npm/minilm/.ready ## Measure tool search on public sets, also with an embedding model; writes the tables in docs/tools.md (about six minutes)
 	WAYLINE_NPM=$(abspath $(NPM)) $(BIN)/python -m tests.evals.tool_search --write docs/tools.md
 
+plan-quality: $(VENV)/.ready ## Measure plans on a public set, by words alone and with a scripted model; writes the table in docs/agents.md (about two minutes)
+	$(BIN)/python -m tests.evals.planning --write docs/agents.md
+
 # What `make test` walks with one seed, or with a part of the examples.
 WALKS := $(shell grep -rlE 'testkit.walks' tests --include='test_*.py')
 faults: $(VENV)/.ready ## Kill every service at every failpoint and at random, and walk every seed (about a quarter of an hour)
@@ -150,4 +153,4 @@ clean-data: ## Remove all that Wayline has stored here: jobs, documents, keys. A
 	read -r answer && test "$$answer" = yes || { echo "nothing was removed"; exit 1; }; \
 	rm -rf .wayline && echo "removed"
 
-.PHONY: help setup wheels lock format check test test-failed proto dashboards e2e bench golden evals retrieval-quality tool-search faults conservation mcp-conformance mcp-servers run demo clean clean-data durations
+.PHONY: help setup wheels lock format check test test-failed proto dashboards e2e bench golden evals retrieval-quality tool-search plan-quality faults conservation mcp-conformance mcp-servers run demo clean clean-data durations

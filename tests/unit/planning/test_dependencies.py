@@ -42,6 +42,9 @@ def test_thirty_tasks_have_their_dependencies_and_three_cycles():
         "Needs the venue booked.",
         "Requires task A",
         "Once the venue is booked.",
+        "Do not start before A.",
+        "It cannot begin before the venue is booked.",
+        "We can't go on until A is done.",
         "Once the venue is booked, write to everybody.",
         "As soon as the booking of the venue is confirmed",
         "Nach A.",
@@ -128,6 +131,13 @@ def test_words_win_over_an_implied_order():
     tasks = [Task("1", "Write the report", "After 2 is done."), Task("2", "Send the report")]
 
     assert edges(detect_dependencies(tasks)) == {("1", "2")}
+
+
+def test_nothing_is_implied_for_a_task_that_says_what_it_needs():
+    first = [Task("1", "Write the report"), Task("2", "Book the room")]
+
+    assert edges(detect_dependencies([*first, Task("3", "Send the report", "After 2 is done.")])) == {("3", "2")}
+    assert edges(detect_dependencies([*first, Task("3", "Send the report")])) == {("3", "1")}
 
 
 def test_too_many_tasks_are_refused():

@@ -127,6 +127,15 @@ def test_what_earlier_plans_know_counts_a_little_less():
     assert len(saved.tasks) == 3 and not saved.untrusted
 
 
+def test_two_tasks_of_one_name_are_two_tasks():
+    twice = [{"id": "1", "name": "Go home"}, {"id": "2", "name": "Eat", "text": "After 1."}]
+    twice.append({"id": "3", "name": "Go home", "text": "After 2."})
+
+    edges = plan_of(played(asked(twice)))["dependencies"]
+
+    assert {(one["task"], one["needs"]) for one in edges} == {("2", "1"), ("3", "2")}
+
+
 def test_framed_results_are_read_and_taint_what_is_stored():
     log = asked()
 

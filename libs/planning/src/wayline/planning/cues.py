@@ -9,7 +9,13 @@ from functools import cache
 
 from wayline.planning.words import Token, words
 
-NEGATIONS = frozenset({"not", "no", "never", "without", "nicht", "kein", "keine", "ne", "pas", "sin", "non", "не"})
+NEGATIONS = frozenset(
+    {"not", "cannot", "no", "never", "without", "nicht", "kein", "keine", "ne", "pas", "sin", "non", "не"}
+)
+_UNTIL = frozenset({("until",), ("only", "when"), ("only", "after")})
+"""Cues that mean the same behind a negation."""
+_BEFORE = frozenset({("before",), ("bevor",), ("vor",), ("avant",), ("antes", "de"), ("prima", "di"), ("перед",)})
+"""Cues that mean the opposite behind one."""
 NEGATED_WITHIN = 2
 """Words before a cue among which a negation counts."""
 
@@ -116,8 +122,11 @@ def find_cues(said: Sequence[Token], *, most: int) -> list[FoundCue]:
             at += 1
             continue
         last = at + len(cue.words)
-        if not _is_negated(said, at, last):
+        if not _is_negated(said, at, last) or cue.words in _UNTIL:
             found.append(FoundCue(cue, at, last))
+        elif cue.words in _BEFORE:
+            # `Do not start before …`: what is named comes first.
+            found.append(FoundCue(replace(cue, forward=False), at, last))
         at = last
     return found
 

@@ -30,8 +30,8 @@ WEIGHT_MIN = 0.3
 CUES_PER_TEXT_MAX = 64
 NAMED_WORDS_MAX = 40
 """Words beside a cue in which tasks are looked for."""
-CONTRADICTED_MIN = 0.6
-"""How sure a dependency must be for one that was only implied, the other way round, to be dropped."""
+SAID_MIN = 0.6
+"""How sure what words say must be for what is only implied to be dropped: of the same task, or the other way round."""
 IMPLIED = frozenset({"product", "refers_back", "date"})
 
 _SENTENCE = re.compile(r"[.!?;](?=\s|$)|[。！？；\n]")
@@ -196,8 +196,9 @@ def _dependency(subject: str, mention: Mention, found: FoundCue, sentence: str) 
 
 
 def _consistent(found: Sequence[Dependency]) -> Iterator[Dependency]:
-    """Yield all but what was only implied where words say the opposite."""
-    said = {(one.task, one.needs) for one in found if one.kind not in IMPLIED and one.weight >= CONTRADICTED_MIN}
+    """Yield all but what was only implied where words say the opposite, or say themselves what the task needs."""
+    said = [one for one in found if one.kind not in IMPLIED and one.weight >= SAID_MIN]
+    edges, told = {(one.task, one.needs) for one in said}, {one.task for one in said}
     for one in found:
-        if one.kind not in IMPLIED or (one.needs, one.task) not in said:
+        if one.kind not in IMPLIED or (one.task not in told and (one.needs, one.task) not in edges):
             yield one

@@ -45,8 +45,9 @@ class Known(NamedTuple):
             self.by_name.setdefault(name_key(task.name), task.id)
 
     def id_of(self, given: str, name: str) -> str | None:
-        """Return the task that a tool or a model means: of this name, else of this id."""
-        found = self.by_name.get(name_key(name)) if name else None
+        """Return the task that a tool or a model means: of this id and name, else of this name, else of this id."""
+        same = given in self.tasks and name_key(self.tasks[given].name) == name_key(name)
+        found = self.by_name.get(name_key(name)) if name and not same else None
         return found or (given if given in self.tasks else self.by_name.get(name_key(given)))
 
 
