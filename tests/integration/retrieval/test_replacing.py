@@ -217,3 +217,39 @@ async def test_a_documents_text_is_given_as_it_was_read(service: Service, client
     read = await client.bus.ask(ReadDocument(tenant="acme", document_id="d1"), DocumentText)
 
     assert read.text == text
+
+
+async def test_an_unchanged_document_is_not_indexed_again(service: Service, client: Any, monkeypatch: Any):
+    await client.ingest("d1", old_text("first"), metadata={"shelf": 1})
+    embed = LexicalHash.embed
+    embedded: list[Any] = []
+
+    async def watched(self: LexicalHash, texts: Any, **more: Any) -> Any:
+        embedded.append(texts)
+        return await embed(self, texts, **more)
+
+    monkeypatch.setattr(LexicalHash, "embed", watched)
+    again = await client.ingest("d1", old_text("first"), metadata={"shelf": 2}, trust="untrusted")
+    hit = (await client.search("zebra", mode="keyword")).hits[0]
+
+    assert (again.status, again.unchanged, again.chunks_done, again.trust) == ("ready", True, 4, "untrusted")
+    assert (embedded, hit.metadata, hit.untrusted) == ([], {"shelf": 2}, True)
+
+
+async def test_another_name_or_text_is_indexed_again(service: Service, client: Any):
+    await client.ingest("d1", "One zebra.")
+    renamed = await client.ingest("d1", "One zebra.", name="Zoo")
+    changed = await client.ingest("d1", "Two zebras.", name="Zoo")
+
+    assert (renamed.unchanged, changed.unchanged) == (False, False)
+    assert [(hit.document, hit.text) for hit in (await client.search("zebra", mode="keyword")).hits] == [
+        ("Zoo", "Two zebras.")
+    ]
+
+
+async def test_a_document_that_failed_is_tried_again(service: Service, client: Any):
+    await client.ingest("d1", "One zebra.")
+    failed = await client.ingest("d1", "")
+    again = await client.ingest("d1", "One zebra.")
+
+    assert (failed.status, again.status, again.chunks_done) == ("failed", "ready", 1)

@@ -388,4 +388,4 @@ def test_ingest_says_what_of_a_folder_it_skipped_and_why(wayline: Installed, tmp
 
     assert done.returncode == 3
     assert "2 documents ready, 2 chunks, 0 failed, 1 skipped" in done.stdout
-    assert f"skipped {tmp_path.name}/program: binary data, neither text nor PDF" in done.stderr
+    assert f"skipped {tmp_path.name}/program: binary data of no kind that is read" in done.stderr

@@ -56,7 +56,7 @@ def test_unsearchable_files_of_a_folder_are_skipped_with_the_reason(tmp_path: Pa
     assert [(one.name.rpartition("/")[2], one.reason.split(",")[0]) for one in found.skipped] == [
         ("nothing.txt", "it is empty"),
         ("photo.jpeg", "an image"),
-        ("program", "binary data"),
+        ("program", "binary data of no kind that is read"),
     ]
 
 
@@ -80,3 +80,13 @@ def test_files_of_one_name_in_two_folders_are_two_documents():
     one, other = File(Path("x/README.md"), "x/README.md"), File(Path("y/README.md"), "y/README.md")
 
     assert one.document_id != other.document_id
+
+
+def test_of_a_folder_only_what_is_wanted_is_found(tmp_path: Path):
+    for name in ("a.md", "b.docx", "drafts/c.md", "docs/d.md", "docs/e.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("words")
+
+    found = find_files([tmp_path], include=["*.md", "docs/*"], exclude=["drafts", "*.txt"])
+
+    assert [file.path.relative_to(tmp_path).as_posix() for file in found.files] == ["a.md", "docs/d.md"]

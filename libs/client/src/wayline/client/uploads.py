@@ -6,6 +6,7 @@ import asyncio
 import codecs
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +15,10 @@ from wayline.client.client import Client
 from wayline.client.documents import document_path
 from wayline.client.errors import ApiError
 
-KINDS = frozenset({".md", ".markdown", ".txt", ".rst", ".html", ".htm", ".pdf", ".csv", ".tsv"})
+KINDS = frozenset(
+    ".md .markdown .txt .rst .html .htm .pdf .csv .tsv .docx .docm .pptx .pptm .xlsx .xlsm .xlsb .xls .odt .ods .odp "
+    ".epub .rtf .eml .ipynb .srt .vtt .json .log".split()
+)
 """Sent by their name alone: old encodings are read too, and a damaged one is an error. All else by its bytes."""
 HEAD_BYTES = 8_192
 IMAGES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF")
@@ -52,8 +56,13 @@ class Found:
     skipped: list[Skipped]
 
 
-def find_files(paths: Iterable[Path]) -> Found:
-    """Return the named files, and the readable files of the named folders without hidden ones."""
+def find_files(paths: Iterable[Path], *, include: Iterable[str] = (), exclude: Iterable[str] = ()) -> Found:
+    """Return the named files, and the readable files of the named folders without hidden ones.
+
+    Of folders only what matches one of `include`, where there is one, and none of `exclude`: patterns for the name of a
+    file or folder, or with a slash for the path in the folder.
+    """
+    included, excluded = tuple(include), tuple(exclude)
     found = Found([], [])
     for path in paths:
         if not path.is_dir():
@@ -62,6 +71,8 @@ def find_files(paths: Iterable[Path]) -> Found:
         for file in sorted(path.rglob("*")):
             inside = file.relative_to(path)
             if not file.is_file() or _hidden(inside):
+                continue
+            if (included and not _matches(inside, included)) or _matches(inside, excluded):
                 continue
             name = f"{_label(path)}/{inside.as_posix()}"
             reason = _unreadable(file)
@@ -72,8 +83,17 @@ def find_files(paths: Iterable[Path]) -> Found:
     return found
 
 
+def _matches(path: Path, patterns: Iterable[str]) -> bool:
+    """Return whether a path in a folder, or one of the folders that it is in, matches one of the patterns."""
+    whole = path.as_posix()
+    return any(
+        fnmatch(whole, pattern) if "/" in pattern else any(fnmatch(part, pattern) for part in path.parts)
+        for pattern in patterns
+    )
+
+
 def _unreadable(path: Path) -> str | None:
-    """Return why nothing could be found in a file, by its first bytes; None where it is text or a PDF."""
+    """Return why nothing could be found in a file, by its name and its first bytes; None where it can be read."""
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
@@ -85,7 +105,7 @@ def _unreadable(path: Path) -> str | None:
         return None
     if head.startswith(IMAGES):
         return "an image, and search finds nothing in images; name it by itself to keep it for jobs"
-    return None if _is_text(head) else "binary data, neither text nor PDF"
+    return None if _is_text(head) else "binary data of no kind that is read"
 
 
 def _is_text(head: bytes) -> bool:

@@ -61,6 +61,9 @@ class Document(Frozen):
     language: str | None = Field(
         default=None, description="ISO 639-1, as detected in its text; None: it cannot be told."
     )
+    unchanged: bool = Field(
+        default=False, description="It was sent again as it was, so that nothing of it was indexed again."
+    )
 
 
 class DocumentPage(Frozen):

@@ -48,6 +48,8 @@ class RequestedDocument:
     trust: Trust = "trusted"
     payloads: tuple[str, ...] = ()
     """The objects on the bus that hold what the message was too large for."""
+    indexed_as: str = ""
+    """The same where indexing it would store what is stored."""
 
 
 class Documents(Protocol):
@@ -56,6 +58,8 @@ class Documents(Protocol):
     async def begin(self, requested: RequestedDocument, *, anew: bool = False) -> bool: ...
 
     async def last_word(self, tenant: str, document_id: str) -> tuple[int, bool]: ...
+
+    async def keep(self, requested: RequestedDocument) -> bool: ...
 
     async def progress(self, requested: RequestedDocument, *, done: int, total: int) -> None: ...
 

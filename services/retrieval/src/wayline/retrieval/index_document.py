@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wayline.chassis import Failpoint, reach
 from wayline.contracts.knowledge import IndexDocument, trust_by_origin
 from wayline.documents.reader_pool import ReaderPool
 from wayline.retrieval.chunking import Size
-from wayline.retrieval.cut_passages import cut_passages
-from wayline.retrieval.decode_document import Decoded, Limits, Reader, decode, size_of, storable, storable_json
+from wayline.retrieval.cut_passages import HEADINGS, PAGE, cut_passages
+from wayline.retrieval.decode_document import Limits, Reader, decode, size_of, storable, storable_json
 from wayline.retrieval.documents import Chunk, Documents, RequestedDocument, embeddable
 from wayline.retrieval.embed_passages import PassageEmbedder
 from wayline.retrieval.embedding import Embedder, joined
@@ -23,6 +24,8 @@ from wayline.retrieval.errors import NoBudget, ProviderRefused, Unreadable
 if TYPE_CHECKING:
     from wayline.retrieval.embedding import Vectors
 
+READING = 1
+"""Which reading and cutting of documents this is: with another one, an unchanged document is indexed again."""
 EMBED_BATCH = 256
 """Passages between two reports of progress."""
 StreamLast = Callable[[], Awaitable[int]]
@@ -50,11 +53,14 @@ class Indexer:
         payloads: Sequence[str] = (),
     ) -> None:
         """Index a document unless this message was overtaken; `stream_last` tells the stream's last sequence."""
-        requested = self._requested(asked, sequence, payloads)
+        requested = await asyncio.to_thread(self._requested, asked, sequence, payloads)
         if not await self._begin(requested, first_delivery=first_delivery, stream_last=stream_last):
             return
         try:
-            decoded = await self._decode(asked, requested)
+            self._check_metadata(asked, requested)
+            if await self.documents.keep(requested):
+                return
+            decoded = await decode(asked, self.limits, self.reader)
             chunks = await asyncio.to_thread(cut_passages, requested.document_id, decoded.pages, self.size)
             vectors = await self._embedded(requested, chunks)
         except (Unreadable, ProviderRefused, NoBudget) as error:
@@ -90,16 +96,34 @@ class Indexer:
             embedding_model=self.embedder.model,
             sequence=sequence,
             payloads=tuple(payloads),
+            indexed_as=self._fingerprint(asked, name, metadata),
         )
 
-    async def _decode(self, asked: IndexDocument, requested: RequestedDocument) -> Decoded:
-        """Decode a document. Raises Unreadable."""
+    def _fingerprint(self, asked: IndexDocument, name: str, metadata: dict[str, Any]) -> str:
+        """Return what is the same where indexing a document would give the same passages and vectors."""
+        content = asked.content_base64 if asked.content_base64 is not None else asked.text or ""
+        own = {key: metadata[key] for key in (PAGE, HEADINGS) if key in metadata}
+        how = [
+            READING,
+            asked.content_base64 is None,
+            name,
+            asked.media_type,
+            own,
+            self.embedder.model,
+            self.embedder.kept,
+        ]
+        how += [self.size.chars_max, self.size.tokens_max]
+        hashed = hashlib.sha256(json.dumps(how, sort_keys=True).encode())
+        hashed.update(content.encode("utf-8", "surrogatepass"))
+        return hashed.hexdigest()
+
+    def _check_metadata(self, asked: IndexDocument, requested: RequestedDocument) -> None:
+        """Raise Unreadable where there is too much of it."""
         if asked.metadata and not requested.metadata:
             raise Unreadable(
                 f"The metadata is larger than {self.limits.metadata_bytes_max} bytes, and every passage carries it: "
                 f"send less, or raise WAYLINE_RETRIEVAL_METADATA_BYTES_MAX."
             )
-        return await decode(asked, self.limits, self.reader)
 
     async def _embedded(self, requested: RequestedDocument, chunks: list[Chunk]) -> Vectors | list[Vectors]:
         vectors: list[Vectors] = []

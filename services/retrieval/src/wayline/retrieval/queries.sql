@@ -55,8 +55,30 @@ SELECT payloads FROM documents WHERE tenant = $1 AND document_id = $2 AND status
 -- $4: why nothing can be found in it.
 UPDATE documents SET
     status = CASE WHEN $4::text IS NULL THEN 'ready' ELSE 'failed' END,
-    chunks_done = $3, chunks_total = $3, error = $4, language = $5
+    chunks_done = $3, chunks_total = $3, error = $4, language = $5,
+    -- What failed is tried again.
+    indexed_as = CASE WHEN $4::text IS NULL THEN $6 END, unchanged = false
 WHERE tenant = $1 AND document_id = $2;
+
+-- name: keep_document
+-- Ends the indexing of a document that is stored as it would be again.
+UPDATE documents SET status = 'ready', unchanged = true, chunks_done = stored.chunks, chunks_total = stored.chunks
+FROM (SELECT count(*) AS chunks FROM chunks WHERE tenant = $1 AND document_id = $2) AS stored
+WHERE tenant = $1 AND document_id = $2 AND sequence = $3 AND status = 'indexing' AND indexed_as = $4
+RETURNING document_id;
+
+-- name: renew_metadata
+-- Gives a document's passages other metadata; where each stands stays.
+UPDATE chunks
+SET metadata = renewed.metadata
+FROM (
+    SELECT chunk_id, coalesce(
+        (SELECT jsonb_object_agg(key, value) FROM jsonb_each(metadata) WHERE key IN ('page', 'headings')), '{}'
+    ) || $3::jsonb AS metadata
+    FROM chunks
+    WHERE tenant = $1 AND document_id = $2
+) AS renewed
+WHERE chunks.tenant = $1 AND chunks.chunk_id = renewed.chunk_id AND chunks.metadata <> renewed.metadata;
 
 -- name: bury_document
 -- Leaves a tombstone, for a message that may still come, and until its objects on the bus are gone.
@@ -147,7 +169,7 @@ DELETE FROM uploads WHERE tenant = $1 AND name = ANY ($2::text[]);
 
 -- name: get_document
 SELECT document_id, name, status, documents.media_type, chunks_done, chunks_total, size_bytes, error, metadata,
-    embedding_model, created_at, sha256, width, height, pages, trust, language
+    embedding_model, created_at, sha256, width, height, pages, trust, language, unchanged
 FROM documents
 LEFT JOIN originals USING (tenant, document_id)
 WHERE tenant = $1 AND document_id = $2 AND status <> 'deleted';
@@ -192,7 +214,7 @@ SELECT sequence, deleted_sequence FROM documents WHERE tenant = $1 AND document_
 
 -- name: list_documents
 SELECT document_id, name, status, documents.media_type, chunks_done, chunks_total, size_bytes, error, metadata,
-    embedding_model, created_at, sha256, width, height, pages, trust, language
+    embedding_model, created_at, sha256, width, height, pages, trust, language, unchanged
 FROM documents
 LEFT JOIN originals USING (tenant, document_id)
 WHERE tenant = $1 AND status <> 'deleted'

@@ -116,6 +116,17 @@ class DocumentTable:
         deleted = row["deleted_sequence"]
         return (row["sequence"], False) if deleted is None else (deleted, True)
 
+    async def keep(self, requested: RequestedDocument) -> bool:
+        """End the indexing of a document that is stored as it would be again, with new metadata; False: it is not."""
+        tenant, document_id = requested.tenant, requested.document_id
+        async with self._store.tenant(tenant) as conn:
+            kept = await conn.fetchval(
+                self._sql.keep_document, tenant, document_id, requested.sequence, requested.indexed_as
+            )
+            if kept:
+                await conn.execute(self._sql.renew_metadata, tenant, document_id, requested.metadata)
+        return bool(kept)
+
     async def progress(self, requested: RequestedDocument, *, done: int, total: int) -> None:
         """Note how many of its passages are embedded."""
         await self._store.execute(
@@ -175,9 +186,8 @@ class DocumentTable:
                 await conn.execute(self._sql.note_counts, tenant, document_id, at, at + STORE_BATCH, ADDED)
             await self._forget_embeddings(conn, tenant, document_id, gone)
             await conn.execute(self._sql.put_original, tenant, document_id, *_kept(decoded.original))
-            await conn.execute(
-                self._sql.end_document, tenant, document_id, len(rows), decoded.problem, decoded.language
-            )
+            ended = (len(rows), decoded.problem, decoded.language, requested.indexed_as)
+            await conn.execute(self._sql.end_document, tenant, document_id, *ended)
         return True
 
     async def delete(self, tenant: str, document_id: str, *, last: int) -> int | None:

@@ -25,8 +25,15 @@ DocumentId = Annotated[str, typer.Argument(metavar="DOCUMENT", help="The documen
 
 
 def ingest(
-    paths: Annotated[list[Path], typer.Argument(exists=True, help="Files, or folders with text and PDFs.")],
+    paths: Annotated[list[Path], typer.Argument(exists=True, help="Files, or folders with text, PDFs, Office files …")],
+    *,
     name: Annotated[str | None, typer.Option(help="What citations will call it; for one file.")] = None,
+    include: Annotated[
+        list[str] | None, typer.Option(help="Of folders only files like this, such as '*.md' or 'docs/*'; repeatable.")
+    ] = None,
+    exclude: Annotated[
+        list[str] | None, typer.Option(help="Of folders no files or folders like this; repeatable.")
+    ] = None,
     untrusted: Annotated[
         bool | None,
         typer.Option("--untrusted/--trusted", help="Strangers wrote them: what they say taints the jobs that read it."),
@@ -39,7 +46,7 @@ def ingest(
     """
     from wayline.client import File, find_files
 
-    found = find_files(paths)
+    found = find_files(paths, include=include or (), exclude=exclude or ())
     files = found.files
     if name is not None:
         if len(files) != 1:
@@ -48,7 +55,7 @@ def ingest(
         files = [File(files[0].path, name)]
     if not files:
         _print_skipped(found.skipped)
-        print(f"wayline: nothing to ingest in {', '.join(map(str, paths))}: no text and no PDF", file=sys.stderr)
+        print(f"wayline: nothing to ingest in {', '.join(map(str, paths))}: nothing that can be read", file=sys.stderr)
         raise typer.Exit(1)
     trust: Trust | None = None if untrusted is None else "untrusted" if untrusted else "trusted"
     ingested = conversation(lambda client: _ingest(client, files, trust=trust, quiet=as_json), as_json=as_json)
@@ -61,7 +68,10 @@ def ingest(
         chunks = sum(document["chunks_done"] for document in outcome)
         _print_skipped(found.skipped)
         skipped = f", {len(found.skipped)} skipped" if found.skipped else ""
-        console().print(f"{len(outcome) - len(failed)} documents ready, {chunks} chunks, {len(failed)} failed{skipped}")
+        unchanged = sum(document.get("unchanged", False) for document in outcome)
+        same = f" ({unchanged} unchanged)" if unchanged else ""
+        ready = f"{len(outcome) - len(failed)} documents ready{same}, {chunks} chunks"
+        console().print(f"{ready}, {len(failed)} failed{skipped}")
     raise typer.Exit(1 if failed else SKIPPED if found.skipped else 0)
 
 
