@@ -285,3 +285,13 @@ async def test_insights_go_with_their_subject(memory: Memory):
     assert deleted.insights_deleted == 3
     with pytest.raises(Refused):
         await bus.ask(GetSubject(tenant="acme", ref=ACME), Subject)
+
+
+async def test_a_fact_saved_without_its_provider_gets_its_vector_later(platform: Platform, memory: Memory, owner: Any):
+    await memory.save(fact("Lives in Bonn."), key="k1")
+    async with platform.superuser() as conn:
+        await conn.execute("UPDATE retrieval.facts SET embedding = NULL, embedding_model = NULL, dimensions = NULL")
+
+    await memory.save(fact("Keeps bees."), key="k2")
+
+    assert [tuple(row) for row in await owner("SELECT count(*), count(embedding) FROM retrieval.facts")] == [(2, 2)]

@@ -76,7 +76,8 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     telemetry = Telemetry(NAME, exporter)
     embedder = make_embedder(settings)
     payments = Payments(store, bus, embedder.provider, embedder.model, price_of(settings))
-    queries = query_embedder(settings, TextEmbedder(embedder, telemetry, payments))
+    texts = TextEmbedder(embedder, telemetry, payments)
+    queries = query_embedder(settings, texts)
     reader = ReaderPool(memory_max_bytes=settings.read_memory_max_bytes)
     of_documents = make_document_embedder(settings, embedder)
     handlers = _handlers(
@@ -112,11 +113,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
                 edges_max=settings.task_edges_per_tenant_max,
                 slots=settings.search_slots,
             ),
-            *memory_asks(
-                *(store, embedder, payments),
-                per_tenant_max=settings.facts_per_tenant_max,
-                slots=settings.search_slots,
-            ),
+            *memory_asks(store, texts, per_tenant_max=settings.facts_per_tenant_max, slots=settings.search_slots),
         ],
         parts=[
             WordRenewal(OldWordsTable(store)),

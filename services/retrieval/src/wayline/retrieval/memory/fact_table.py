@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
+from zlib import crc32
 
 from wayline.chassis import Failpoint, reach
 from wayline.contracts.memory import Fact, FactsRecalled, FactsSaved, ForgetMemories, MemoriesForgotten
@@ -27,6 +28,8 @@ THEN = (
     "state NOT IN ('quarantined', 'rejected') AND recorded_at <= $3 AND (retired_at IS NULL OR retired_at > $3) "
     "AND (expires_at IS NULL OR expires_at > $3)"
 )
+SWEEP_EVERY = 16
+"""One save in so many forgets keys that are too old; it forgets up to a hundred."""
 OWN_OR_INFERRED = ["own", "inferred"]
 """What is recalled: a fact of strangers only once a person has released it, as their own."""
 
@@ -63,10 +66,6 @@ class FactTable:
     async def has_room(self, tenant: str, most: int) -> bool:
         """Return whether a tenant has fewer facts than it may."""
         return bool(await self._store.fetchval(tenant, self._sql.has_room, tenant, most))
-
-    async def live(self, tenant: str, owner: Owner) -> list[Row]:
-        """Return the facts of an owner that are not history."""
-        return [row_of(row) for row in await self._store.fetch(tenant, self._sql.live_facts, tenant, owner.name)]
 
     async def find(self, tenant: str, kind: str, fact_id: str) -> Row | None:
         """Return a fact that is not history."""
@@ -236,8 +235,9 @@ class OwnedFacts:
         """Keep the answer under its key, and forget a few keys that are never repeated any more."""
         stored = answer.model_dump(mode="json")
         await self._conn.execute(self._sql.end_write, self._tenant, key, stored)
-        oldest = now - timedelta(days=KEYS_KEPT_DAYS)
-        await self._conn.execute(self._sql.forget_old_writes, self._tenant, self._owner.name, oldest)
+        if crc32(key.encode()) % SWEEP_EVERY == 0:
+            oldest = now - timedelta(days=KEYS_KEPT_DAYS)
+            await self._conn.execute(self._sql.forget_old_writes, self._tenant, self._owner.name, oldest)
 
     async def note_change(self, fact: Fact, what: str, by: str, reason: str | None) -> None:
         """Write down who decided what about a fact."""

@@ -71,14 +71,13 @@ class Recaller:
     ) -> FactsRecalled:
         texts = [text for term in terms if (text := storable(term).strip()[:TERM_CHARS_MAX])]
         vectors, degraded = await self.vectors.of(tenant, texts)
-        least = self.vectors.embedder.similarity_min
         dimensions = vectors.shape[1] if vectors is not None else 0
         now = datetime.now(UTC)
         found = await self.facts.recall(
             tenant,
             owner,
             asked=asked_terms(texts, vectors),
-            embedder=(self.vectors.model, dimensions, self.vectors.weight, max(least, 0.0)),
+            embedder=(self.vectors.model, dimensions, self.vectors.weight, self.vectors.similarity_min),
             categories=categories,
             tiers=tiers,
             limit=limit,

@@ -43,30 +43,36 @@ class Rememberer:
         """Remember facts, once for the key. Raises MemoryKeyConflict, MemoriesFull, and Retry."""
         await self._room_of(tenant)
         facts = [_storable(fact) for fact in facts]
-        stale = [row for row in await self.facts.live(tenant, owner) if row.vector is None]
-        texts = [*(fact.text for fact in facts), *(row.fact.text for row in stale)]
-        vectors, _ = await self.vectors.of(tenant, texts)
+        vectors, _ = await self.vectors.of(tenant, [fact.text for fact in facts])
         async with self.facts.owned(tenant, owner) as owned:
             if (before := await owned.begin(key, content_hash)) is not None:
                 return before.model_copy(update={"repeated": True})
             now = datetime.now(UTC)
+            known = await owned.live()
             plan = plan_save(
                 owner,
                 facts,
                 written,
-                known=await owned.live(),
+                known=known,
                 vectors=_each(vectors, len(facts)),
                 new_id=lambda number: fact_id(tenant, key, number),
                 now=now,
             )
             if plan.inserts:
                 await owned.ensure_subjects()
-            if vectors is not None and stale:
-                await owned.set_vectors(stale, vectors[len(facts) :], self.vectors.model)
             await owned.apply(plan, key=key, model=self.vectors.model, now=now)
             await owned.end(key, plan.answer(), now)
         reach(Failpoint.RETRIEVAL_FACTS_SAVED)
+        if vectors is not None:
+            await self._embed_rest(tenant, owner, [row for row in known if row.vector is None])
         return plan.answer()
+
+    async def _embed_rest(self, tenant: str, owner: Owner, rows: Sequence[Row]) -> None:
+        """Give facts their vectors that were saved while the provider was away."""
+        vectors, _ = await self.vectors.of(tenant, [row.fact.text for row in rows])
+        if vectors is not None:
+            async with self.facts.owned(tenant, owner) as owned:
+                await owned.set_vectors(rows, vectors, self.vectors.model)
 
     async def change(self, asked: ChangeFact, kind: FactKind) -> Fact:
         """Make a new version of a fact, or decide on one that is quarantined; who did it is written down."""

@@ -20,8 +20,7 @@ from wayline.contracts.memory import (
     SaveMemories,
     StoreInsights,
 )
-from wayline.retrieval.embedding import Embedder
-from wayline.retrieval.embedding_payments import Accounts
+from wayline.retrieval.embed_texts import TextEmbedder
 from wayline.retrieval.memory.fact_table import FactTable
 from wayline.retrieval.memory.fact_vectors import FactVectors
 from wayline.retrieval.memory.handlers import MemoryHandlers
@@ -31,11 +30,9 @@ from wayline.retrieval.memory.subject_table import SubjectTable
 from wayline.store import Store
 
 
-def memory_asks(
-    store: Store, embedder: Embedder, payments: Accounts, *, per_tenant_max: int, slots: int
-) -> list[Ask[Any]]:
+def memory_asks(store: Store, texts: TextEmbedder, *, per_tenant_max: int, slots: int) -> list[Ask[Any]]:
     """Return the requests about what is remembered, bound to what answers them."""
-    facts, vectors = FactTable(store), FactVectors(embedder, payments)
+    facts, vectors = FactTable(store), FactVectors(texts)
     handlers = MemoryHandlers(
         Rememberer(facts, vectors, per_tenant_max), Recaller(facts, vectors), facts, SubjectTable(store)
     )
