@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
+from wayline.documents.file_kinds import KINDS, type_by_content
 from wayline.guarded_http import Answer, GuardedClient, GuardedRequestError, Limits, TimedOut
 from wayline.tool_registry.web.expiring_cache import ExpiringCache
 from wayline.tool_registry.web.fetching import CannotFetch, cannot_fetch
@@ -28,18 +29,10 @@ SHOWN = {"content-type": "text/html; charset=utf-8"}
 """What a browser has made of a page."""
 TEXT_MIN_CHARS = 200
 """A page with less text is one that its scripts make."""
-_KINDS = {
-    "text/html": "html",
-    "application/xhtml+xml": "html",
-    "application/pdf": "pdf",
-    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
-    "application/json": "text",
-    "application/ld+json": "text",
-    "application/xml": "text",
-    "application/yaml": "text",
-    "application/rss+xml": "text",
-    "application/atom+xml": "text",
-}
+READ = "text, HTML, PDF, Office files, books and mail"
+_TEXTS = frozenset(
+    {"application/xml", "application/yaml", "application/rss+xml", "application/atom+xml", "application/x-ndjson"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +132,7 @@ class WebPages:
         kind = _kind(answer)
         if kind is None:
             what = answer.media_type or "a file of no stated type"
-            raise CannotFetch("unsupported", f"this is {what}, and only text, HTML, PDF and DOCX are read")
+            raise CannotFetch("unsupported", f"this is {what}, and only {READ} are read")
         try:
             charset = _charset(answer.headers)
             read = await self._reader.read(
@@ -172,12 +165,10 @@ def _host(url: str) -> str:
 
 
 def _kind(answer: Answer) -> str | None:
-    if answer.content.startswith(b"%PDF-"):
-        return "pdf"
-    media_type = answer.media_type
-    if media_type in _KINDS:
-        return _KINDS[media_type]
-    if media_type.startswith("text/"):
+    media_type = type_by_content(answer.content) or answer.media_type
+    if media_type in KINDS:
+        return KINDS[media_type]
+    if media_type.startswith("text/") or media_type in _TEXTS:
         return "text"
     head = answer.content[:512].lstrip().lower()
     return "html" if not media_type and head.startswith((b"<!doctype html", b"<html")) else None
