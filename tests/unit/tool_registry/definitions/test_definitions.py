@@ -67,20 +67,20 @@ def test_no_instructions_are_the_same_as_empty_ones():
 def test_what_was_approved_is_not_held():
     found = review(OFFERED, pins())
 
-    assert (found.held, found.hold, found.release) == ({}, (), ())
+    assert (found.withheld, found.hold, found.release) == ({}, (), ())
 
 
 def test_changed_and_new_tools_are_held():
     found = review([*OFFERED[:1], one("pay", "other"), one("take", "t"), OFFERED[2]], pins())
 
-    assert found.held == {"pay": CHANGED, "take": NEW}
+    assert found.withheld == {"pay": CHANGED, "take": NEW}
     assert set(found.hold) == {one("take", "t"), one("pay", "other")}
 
 
 def test_other_instructions_hold_every_tool():
     found = review([*OFFERED[:2], one(INSTRUCTIONS, "other")], pins())
 
-    assert found.held == dict.fromkeys(["pay", "rate", INSTRUCTIONS], OTHER_INSTRUCTIONS)
+    assert found.withheld == dict.fromkeys(["pay", "rate", INSTRUCTIONS], OTHER_INSTRUCTIONS)
     assert found.hold == (one(INSTRUCTIONS, "other"),)
 
 
@@ -93,8 +93,8 @@ def test_what_is_as_approved_or_gone_waits_no_more():
 
 
 def test_the_first_of_two_tools_with_one_name_counts():
-    assert review([*OFFERED, one("pay", "other")], pins()).held == {}
-    assert review([one("pay", "other"), *OFFERED], pins()).held == {"pay": CHANGED}
+    assert review([*OFFERED, one("pay", "other")], pins()).withheld == {}
+    assert review([one("pay", "other"), *OFFERED], pins()).withheld == {"pay": CHANGED}
 
 
 @pytest.mark.parametrize("name", ["", "a\0b", "\ud800", "x" * 257])

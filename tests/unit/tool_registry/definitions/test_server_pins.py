@@ -36,20 +36,20 @@ async def test_nothing_is_offered_that_was_never_compared():
     table.away = True
 
     with pytest.raises(NotBegun, match="Postgres is away"):
-        await pins_of(table).held([PAY])
+        await pins_of(table).withheld([PAY])
 
 
 async def test_what_was_read_last_counts_while_postgres_is_away():
     table = Table(Pins(begun=True, approved={"pay": "a"}, waiting={}))
     pins = pins_of(table)
-    assert await pins.held([PAY]) == {}
+    assert await pins.withheld([PAY]) == {}
 
     table.away = True
 
-    assert await pins.held([PAY]) == {}
-    assert await pins.held([OTHER]) == {"pay": CHANGED}
+    assert await pins.withheld([PAY]) == {}
+    assert await pins.withheld([OTHER]) == {"pay": CHANGED}
 
 
 async def test_a_removed_server_offers_nothing():
     with pytest.raises(NotBegun, match="removed"):
-        await pins_of(Table(None)).held([PAY])
+        await pins_of(Table(None)).withheld([PAY])

@@ -32,7 +32,7 @@ class DaemonThreads:
             outcome = _outcome(lambda: context.run(function))
             # The loop is closed where the process ends meanwhile.
             with suppress(RuntimeError):
-                loop.call_soon_threadsafe(self._settle, ended, outcome)
+                loop.call_soon_threadsafe(self._end, ended, outcome)
 
         try:
             threading.Thread(target=work, name="wayline tool", daemon=True).start()
@@ -48,7 +48,7 @@ class DaemonThreads:
             raise error
         return value
 
-    def _settle(self, ended: asyncio.Future[Ended], outcome: Ended) -> None:
+    def _end(self, ended: asyncio.Future[Ended], outcome: Ended) -> None:
         if ended.cancelled():
             self.abandoned -= 1
         else:

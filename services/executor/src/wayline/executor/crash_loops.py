@@ -61,7 +61,7 @@ class CrashLoops:
             if wanted.tool == RUN_AGENT:
                 reply = await self._stop_child(writer, job, call)
             else:
-                reply = await self._services.tools.settle(job, call)
+                reply = await self._services.tools.void(job, call)
             writer.note(
                 e.ToolCompleted,
                 e.SpanRef.model_validate(value["trace"]),

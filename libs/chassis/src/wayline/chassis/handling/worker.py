@@ -130,13 +130,13 @@ class Worker(Generic[M]):
             work.after_ack()
         except _HandBack as handed:
             outcome = "handed back"
-            await _settle(raw.nak(delay=handed.after_s))
+            await _send(raw.nak(delay=handed.after_s))
         except Reject as error:
             outcome = error.code
             await self._put_aside(raw, delivery, error.code, str(error))
         except (asyncio.CancelledError, _Stopping):
             outcome = "handed back"
-            await _settle(raw.nak())
+            await _send(raw.nak())
         except Exception as error:
             outcome = type(error).__name__
             await self._failed(raw, delivery, error)
@@ -228,7 +228,7 @@ class Worker(Generic[M]):
         failures = self._failures.count(delivery.sequence)
         most = self._work.consumer.max_deliver
         if failures < self._attempts_max and not 0 <= most <= delivery.deliveries:
-            await _settle(raw.nak(delay=pause_s(failures)))
+            await _send(raw.nak(delay=pause_s(failures)))
             return
         self._failures.forget(delivery.sequence)
         await self._put_aside(raw, delivery, "undeliverable", f"{type(error).__name__}: {error}")
@@ -239,7 +239,7 @@ class Worker(Generic[M]):
             await self._wait_out(lambda: self._write_letter(delivery, code, reason))
             await raw.ack()
         except (asyncio.CancelledError, _Stopping):
-            await _settle(raw.nak())
+            await _send(raw.nak())
 
     async def _write_letter(self, delivery: Delivery, code: str, reason: str) -> None:
         if self._work.before_dead:
@@ -281,7 +281,7 @@ async def unless_it_keeps_failing(
         log.error("message failed", service=bus.service, subject=delivery.subject, error=repr(error), exc_info=error)
         failed = failures()
         if failed < ATTEMPTS_MAX:
-            return await _settle(raw.nak(delay=pause_s(failed)))
+            return await _send(raw.nak(delay=pause_s(failed)))
         reason = f"{type(error).__name__}: {error}"
         try:
             await last()
@@ -290,7 +290,7 @@ async def unless_it_keeps_failing(
         except Exception as problem:
             reason = f"{reason}; and before it was put aside: {problem!r}"
         await bus.put_aside(delivery, code="undeliverable", reason=reason)
-        await _settle(raw.ack())
+        await _send(raw.ack())
 
 
 class Failures:
@@ -329,7 +329,7 @@ class _Stopping(Exception):
     """The service is being stopped while a message waits for a dependency."""
 
 
-async def _settle(ack_or_nak: Awaitable[None]) -> None:
+async def _send(ack_or_nak: Awaitable[None]) -> None:
     """Send an ack or a nak; without a connection the server redelivers the message by itself."""
     with suppress(nats_errors.Error):
         await ack_or_nak

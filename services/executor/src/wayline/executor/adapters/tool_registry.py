@@ -43,14 +43,14 @@ log = structlog.get_logger()
 ASK_AGAIN_S = 0.2
 ASK_AFTER_BUG_S = 1.0
 """The pause after the registry answered that it failed itself."""
-SETTLE_WAIT_S = 30.0
+VOID_WAIT_S = 30.0
 """How long a call that still runs is waited for when its job ends; longer than a registry waits for a tool's answer."""
-SETTLE_SILENT_S = 15.0
+VOID_SILENT_S = 15.0
 """How long a registry that does not answer is waited for when a job ends: longer than it takes to start. One that is
 frozen finds the cancel behind the call and begins nothing; what it was busy with is unknown, and the job says so."""
 SETTLE_LEDGER_S = 960.0
 """How long a registry is waited for that answers without its ledger: longer than it holds an outcome for that."""
-SETTLE_UNKNOWN_S = 5.0
+VOID_UNKNOWN_S = 5.0
 """The same for a call whose outcome the ledger called unknown before: it cannot begin, whether the ledger answers or
 not."""
 SEARCH_TRIES = 5
@@ -272,23 +272,23 @@ class ToolRegistry:
             "resolve a tool call", lambda: self._bus.ask(request, ToolReply, timeout_s=self._wait_s)
         )
 
-    async def settle(self, job: Job, call: Call) -> ToolReply:
+    async def void(self, job: Job, call: Call) -> ToolReply:
         """End a call for good and return what the ledger says of it.
 
-        A call that has not begun never begins. One that runs is awaited for SETTLE_WAIT_S. After that, or where no
-        registry answers for SETTLE_SILENT_S, its outcome is unknown.
+        A call that has not begun never begins. One that runs is awaited for VOID_WAIT_S. After that, or where no
+        registry answers for VOID_SILENT_S, its outcome is unknown.
         """
         if call.decision is not None and call.decision.outcome != "retry":
             return await self._resolved(job, call, call.decision)
         assert call.key is not None
-        void = VoidTool(**_call_fields(job, call, within_s=SETTLE_WAIT_S))
+        void = VoidTool(**_call_fields(job, call, within_s=VOID_WAIT_S))
         give_up = ResolveTool(tenant=job.tenant, key=call.key, outcome="failed", content=NOBODY_KNOWS)
-        silent_s = SETTLE_UNKNOWN_S if call.decision_id else SETTLE_SILENT_S
+        silent_s = VOID_UNKNOWN_S if call.decision_id else VOID_SILENT_S
         waited, until_s = Stopwatch(), silent_s
         while waited.seconds < until_s:
             try:
                 await self._bus.send(CancelTool(tenant=job.tenant, key=call.key))
-                ending = void if waited.seconds < SETTLE_WAIT_S else give_up
+                ending = void if waited.seconds < VOID_WAIT_S else give_up
                 reply = await self._bus.ask(ending, ToolReply, timeout_s=self._wait_s)
             except Retry as error:
                 if not isinstance(error, Unavailable):
@@ -309,7 +309,7 @@ class ToolRegistry:
     async def _resolved(self, job: Job, call: Call, decision: DecisionMade) -> ToolReply:
         """Return a human's decision as the outcome of a call, written into the ledger where that answers soon."""
         try:
-            async with asyncio.timeout(SETTLE_UNKNOWN_S):
+            async with asyncio.timeout(VOID_UNKNOWN_S):
                 return await self.resolve(job, call, decision)
         except TimeoutError:
             if decision.outcome == "succeeded":

@@ -207,7 +207,7 @@ async def _hold(run: JobRun, call: Call) -> ToolReply | ToolChanged | None:
     except Reject as error:
         why = str(error)
     # An earlier holder may have made the call: only the ledger knows, and then its result and its cost count.
-    reply = await tools.settle(job, call)
+    reply = await tools.void(job, call)
     if reply.begun:
         return reply
     error = ToolError(code="refused", message=f"{tool} was not called: {why}")
@@ -309,7 +309,7 @@ async def _settled(run: JobRun, call: Call, why: Literal["cancelled", "timeout",
     own = UNREADABLE in call.meant.arguments or call.unloaded or call.meant.tool in (RECALL, RUN_CODE, TOOL_SEARCH)
     if own or answered_before(job, call) or refusal(job, call.meant):
         return ToolReply(status="failed", error=ToolError(code=code, message=message), begun=False, strangers=False)
-    reply = await run.services.tools.settle(job, call)
+    reply = await run.services.tools.void(job, call)
     if reply.input is not None:
         error = ToolError(code=code, message=f"{message}; it waited for input")
         return ToolReply(status="failed", error=error, strangers=False)

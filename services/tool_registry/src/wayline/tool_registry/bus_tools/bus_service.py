@@ -59,7 +59,7 @@ class Instance:
     tools: dict[str, Tool]
     left_out: dict[str, str]
     until: float
-    held: dict[str, str]
+    withheld: dict[str, str]
     """Why tools of it, by the service's own names, and its instructions must not be used."""
 
 
@@ -99,18 +99,20 @@ class BusService:
         newest = self._newest()
         if newest is None:
             return {}
-        return {name: tool for name, tool in newest.tools.items() if tool.offered_as not in newest.held}
+        return {name: tool for name, tool in newest.tools.items() if tool.offered_as not in newest.withheld}
 
     @property
-    def held(self) -> dict[str, str]:
+    def withheld(self) -> dict[str, str]:
         """Return why tools wait for an approval, by our names for them."""
         newest = self._newest()
-        return {} if newest is None else {own_name(self.name, name): why for name, why in newest.held.items() if name}
+        return (
+            {} if newest is None else {own_name(self.name, name): why for name, why in newest.withheld.items() if name}
+        )
 
     @property
     def instructions(self) -> str:
         newest = self._newest()
-        return "" if newest is None or INSTRUCTIONS in newest.held else newest.announcement.instructions
+        return "" if newest is None or INSTRUCTIONS in newest.withheld else newest.announcement.instructions
 
     @property
     def newest(self) -> AnnounceTools | None:
@@ -129,13 +131,13 @@ class BusService:
         """Return why it cannot be called now; None: it can."""
         return None if self._newest() is not None else "no instance of it announces its tools"
 
-    def hold(self, held: dict[str, str]) -> None:
+    def hold(self, withheld: dict[str, str]) -> None:
         """Hold tools of the newest instance back, and let go of its others."""
         if (newest := self._newest()) is not None:
-            newest.held = held
+            newest.withheld = withheld
 
-    def hear(self, announcement: AnnounceTools, held: dict[str, str]) -> dict[str, str]:
-        """Note what an instance announces and what of it is held back; return why tools of it are left out."""
+    def hear(self, announcement: AnnounceTools, withheld: dict[str, str]) -> dict[str, str]:
+        """Note what an instance announces and what of it is withheld; return why tools of it are left out."""
         self.last_heard, self.last_seen = self._now(), datetime.now(UTC)
         known = self._instances.get(announcement.instance)
         if announcement.leaving:
@@ -149,7 +151,7 @@ class BusService:
                 log.warning("tool left out", tenant=self.tenant, server=self.name, tool=name, why=why)
         if known is not None or len(self._instances) < INSTANCES_MAX:
             until = self._now() + ANNOUNCED_FOR_S
-            self._instances[announcement.instance] = Instance(announcement, tools, left_out, until, held)
+            self._instances[announcement.instance] = Instance(announcement, tools, left_out, until, withheld)
         self._announced.set()
         return left_out
 

@@ -49,19 +49,21 @@ class BusServices:
             return True
         return (announcement.tools, announcement.instructions) == (known.tools, known.instructions)
 
-    async def compare_again(self, held: Callable[[AnnounceTools], Awaitable[dict[str, str]]]) -> None:
+    async def compare_again(self, withheld: Callable[[AnnounceTools], Awaitable[dict[str, str]]]) -> None:
         """Compare what every service offers with what is approved by now."""
         for services in list(self._services.values()):
             for service in list(services.values()):
-                await _compare(service, held)
+                await _compare(service, withheld)
 
-    async def compare(self, tenant: str, name: str, held: Callable[[AnnounceTools], Awaitable[dict[str, str]]]) -> None:
+    async def compare(
+        self, tenant: str, name: str, withheld: Callable[[AnnounceTools], Awaitable[dict[str, str]]]
+    ) -> None:
         """Compare what one service offers now: its newest instance has left."""
         if (service := self._services.get(tenant, {}).get(name)) is not None:
-            await _compare(service, held)
+            await _compare(service, withheld)
 
-    def hear(self, announcement: AnnounceTools, held: dict[str, str] | None = None) -> dict[str, str]:
-        """Note an announcement and what of it is held back, and return why tools of it are left out.
+    def hear(self, announcement: AnnounceTools, withheld: dict[str, str] | None = None) -> dict[str, str]:
+        """Note an announcement and what of it is withheld, and return why tools of it are left out.
 
         Raises Reject where there are too many.
         """
@@ -77,7 +79,7 @@ class BusServices:
             service = services[announcement.service] = BusService(
                 announcement.tenant, announcement.service, self._calls, self._settings, self._arguments, now=self._now
             )
-        left_out = service.hear(announcement, held or {})
+        left_out = service.hear(announcement, withheld or {})
         self._heard.set()
         return left_out
 
@@ -101,9 +103,9 @@ class BusServices:
             del services[name]
 
 
-async def _compare(service: BusService, held: Callable[[AnnounceTools], Awaitable[dict[str, str]]]) -> None:
+async def _compare(service: BusService, withheld: Callable[[AnnounceTools], Awaitable[dict[str, str]]]) -> None:
     if (announced := service.newest) is None:
         return
     # Where an MCP server has taken its name, the service does not count.
     with suppress(Reject):
-        service.hold(await held(announced))
+        service.hold(await withheld(announced))

@@ -221,7 +221,7 @@ class RunningCalls:
         if tool is None and not await server.ready(self._settings.available_within_s):
             return self._away(ask, server)
         tool = tool or server.tools.get(ask.tool)
-        if tool is None and (why := server.held.get(ask.tool)):
+        if tool is None and (why := server.withheld.get(ask.tool)):
             fix = f"an administrator can approve it: wayline mcp approve {server.name}"
             return failed("refused", f"{ask.tool} cannot be called now: {why}; {fix}", strangers=False)
         if tool is None and (why := self._servers.missing.get(ask.tool)) is not None:

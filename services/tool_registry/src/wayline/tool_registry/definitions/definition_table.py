@@ -129,7 +129,7 @@ class ServerPins:
         """Return the approved definitions of the server's tools; None: it was never reached."""
         return await self._table.approved(self._tenant, self._server)
 
-    async def held(self, offered: Sequence[Definition]) -> dict[str, str]:
+    async def withheld(self, offered: Sequence[Definition]) -> dict[str, str]:
         """Return why each tool that must not be used may not be, by name. Raises TooMuchOffered or NotBegun."""
         require_moderate(offered)
         try:
@@ -137,7 +137,7 @@ class ServerPins:
         except PostgresUnavailable:
             if self._last is None:
                 raise NotBegun("its definitions cannot be compared with those approved: Postgres is away") from None
-            return review(offered, self._last).held
+            return review(offered, self._last).withheld
 
     async def _compare(self, offered: Sequence[Definition]) -> dict[str, str]:
         pins = await self._pins()
@@ -153,7 +153,7 @@ class ServerPins:
             await self._table.hold(self._tenant, self._server, found.hold)
         if found.release:
             await self._table.release(self._tenant, self._server, found.release)
-        return found.held
+        return found.withheld
 
     async def _pins(self) -> Pins:
         pins = await self._table.pins(self._tenant, self._server)
@@ -173,7 +173,7 @@ class UserPins(ServerPins):
 
     async def _compare(self, offered: Sequence[Definition]) -> dict[str, str]:
         # Instructions are read from the tenant's connection alone.
-        return review([one for one in offered if one.name != INSTRUCTIONS], await self._pins()).held
+        return review([one for one in offered if one.name != INSTRUCTIONS], await self._pins()).withheld
 
 
 def _columns(offered: Sequence[Definition]) -> tuple[list[str], list[str], list[str]]:

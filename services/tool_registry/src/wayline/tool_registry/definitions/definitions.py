@@ -85,7 +85,7 @@ class PinnedAway:
 class Review:
     """What becomes of the definitions that a server offers."""
 
-    held: dict[str, str]
+    withheld: dict[str, str]
     """Why each tool that must not be used may not be, by name; with the instructions, where they are others."""
     hold: tuple[Definition, ...]
     """Those that have to be shown to a person, and are not yet."""
@@ -145,12 +145,12 @@ def review(offered: Iterable[Definition], pins: Pins) -> Review:
     """Compare what a server offers with what was approved."""
     by_name = {one.name: one for one in reversed(list(offered))}
     differs = {name: one for name, one in by_name.items() if pins.approved.get(name) != one.sha256}
-    held = {name: CHANGED if name in pins.approved else NEW for name in differs if name != INSTRUCTIONS}
+    withheld = {name: CHANGED if name in pins.approved else NEW for name in differs if name != INSTRUCTIONS}
     if INSTRUCTIONS in differs:
         # They speak to the model about every tool of the server.
-        held = dict.fromkeys(by_name, OTHER_INSTRUCTIONS) | held
+        withheld = dict.fromkeys(by_name, OTHER_INSTRUCTIONS) | withheld
     return Review(
-        held=held,
+        withheld=withheld,
         hold=tuple(one for name, one in differs.items() if pins.waiting.get(name) != one.sha256),
         release=tuple(name for name in pins.waiting if name not in differs),
     )

@@ -42,7 +42,7 @@ class LearnedTools:
     """Those that can be called, by our names for them."""
     left_out: Mapping[str, str]
     """Why each tool cannot be used as it is defined, by the server's name for it."""
-    held: Mapping[str, str]
+    withheld: Mapping[str, str]
     """Why each tool must not be used, by our name for it."""
     instructions: str
 
@@ -81,13 +81,13 @@ class ToolLearner:
             self._taken = await asyncio.to_thread(redacted_tools, offered.tools, self._without_secrets)
             self._about = instructions_of(client.instructions, shown=instructions)
             self._listing = listing
-        held = {} if self._pins is None else await self._pins.held([*self._definitions(), self._about])
+        withheld = {} if self._pins is None else await self._pins.withheld([*self._definitions(), self._about])
         known = self._learned
-        if known is None or known[:2] != (listing, frozenset(held.items())):
-            allowed = [one.tool for one in self._taken if one.tool.name not in held]
+        if known is None or known[:2] != (listing, frozenset(withheld.items())):
+            allowed = [one.tool for one in self._taken if one.tool.name not in withheld]
             admitted = await self._admitted(allowed)
-            learned = self._with(admitted, held, instructions, unread=offered.unread)
-            known = self._learned = listing, frozenset(held.items()), learned
+            learned = self._with(admitted, withheld, instructions, unread=offered.unread)
+            known = self._learned = listing, frozenset(withheld.items()), learned
         return known[2]
 
     async def recall(self) -> LearnedTools | None:
@@ -109,7 +109,7 @@ class ToolLearner:
     def _with(
         self,
         admitted: AdmittedTools,
-        held: Mapping[str, str],
+        withheld: Mapping[str, str],
         instructions: str,
         *,
         unread: Mapping[str, str] | None = None,
@@ -117,8 +117,8 @@ class ToolLearner:
         return LearnedTools(
             tools=admitted.tools,
             left_out={**(unread or {}), **admitted.left_out},
-            held={own_name(self._server.name, name): why for name, why in held.items()},
-            instructions="" if INSTRUCTIONS in held else instructions[:INSTRUCTIONS_MAX_CHARS],
+            withheld={own_name(self._server.name, name): why for name, why in withheld.items()},
+            instructions="" if INSTRUCTIONS in withheld else instructions[:INSTRUCTIONS_MAX_CHARS],
         )
 
 

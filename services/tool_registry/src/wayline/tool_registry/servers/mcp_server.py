@@ -282,5 +282,5 @@ class McpServer(ServerConnection):
             self.listed.set()
 
     def _take(self, learned: LearnedTools) -> None:
-        self.tools, self.left_out, self.held = dict(learned.tools), dict(learned.left_out), dict(learned.held)
+        self.tools, self.left_out, self.withheld = dict(learned.tools), dict(learned.left_out), dict(learned.withheld)
         self.instructions = learned.instructions

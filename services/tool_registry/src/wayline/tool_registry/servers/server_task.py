@@ -18,7 +18,7 @@ class ServerTask:
         self.tools: dict[str, Tool] = {}
         self.instructions = ""
         """The server's description of itself and of how to use its tools."""
-        self.held: dict[str, str] = {}
+        self.withheld: dict[str, str] = {}
         """Why each tool that the server offers must not be used, by our name for it."""
         self.left_out: dict[str, str] = {}
         """Why each tool that the server offers cannot be used as it is defined, by the server's name for it."""

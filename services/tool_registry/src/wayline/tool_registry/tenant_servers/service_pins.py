@@ -26,7 +26,7 @@ class _Comparison:
 
     pins: ServerPins
     fingerprint: str = ""
-    held: dict[str, str] | None = None
+    withheld: dict[str, str] | None = None
     until: float = 0.0
 
 
@@ -52,7 +52,7 @@ class ServicePins:
         """Return whether what a service announces needs no approval."""
         return any(fnmatchcase(f"{tenant}/{service}", pattern) for pattern in self._trusted)
 
-    async def held(self, announcement: AnnounceTools) -> dict[str, str]:
+    async def withheld(self, announcement: AnnounceTools) -> dict[str, str]:
         """Return why each tool that must not be used may not be, by the service's own name for it.
 
         Raises Conflict where an MCP server has the service's name, or there are too many.
@@ -64,16 +64,16 @@ class ServicePins:
             known = self._compared[key] = _Comparison(ServerPins(self._table, *key))
         offered = definitions_of(announcement)
         now_offered = fingerprint({one.name: one.sha256 for one in offered})
-        if known.held is not None and known.fingerprint == now_offered and self._now() < known.until:
-            return known.held
+        if known.withheld is not None and known.fingerprint == now_offered and self._now() < known.until:
+            return known.withheld
         try:
             await self._put(*key)
-            held = await known.pins.held(offered)
+            withheld = await known.pins.withheld(offered)
         except (PostgresUnavailable, NotBegun):
-            unchanged = known.held is not None and known.fingerprint == now_offered
-            return known.held if unchanged and known.held is not None else {one.name: AWAY for one in offered}
-        known.fingerprint, known.held, known.until = now_offered, held, self._now() + COMPARED_EVERY_S
-        return held
+            unchanged = known.withheld is not None and known.fingerprint == now_offered
+            return known.withheld if unchanged and known.withheld is not None else {one.name: AWAY for one in offered}
+        known.fingerprint, known.withheld, known.until = now_offered, withheld, self._now() + COMPARED_EVERY_S
+        return withheld
 
     def compare_again(self) -> None:
         """Have every service compared when it announces itself next: something was approved."""

@@ -31,7 +31,7 @@ class UserServer(McpServer):
         """Call a tool as its user. Raises what McpServer.call does, NeedsLogin and Withheld."""
         user_id = None if request.asked is None else request.asked.user_id
         async with self._users.of(user_id) as server:
-            if why := server.held.get(own_name(self.name, request.tool)):
+            if why := server.withheld.get(own_name(self.name, request.tool)):
                 raise Withheld(
                     f"{request.tool} of {self.name!r} is not called for user {user_id!r}: for this user {why}"
                 )

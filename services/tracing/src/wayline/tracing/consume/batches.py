@@ -114,11 +114,11 @@ class Batches(Generic[T]):
             self._begun.clear()
             self._full.clear()
             if self._in_hand:
-                await self._settle(self._in_hand)
+                await self._store_batch(self._in_hand)
                 self._pull.free(len(self._in_hand))
                 self._in_hand = []
 
-    async def _settle(self, messages: list[Msg]) -> None:
+    async def _store_batch(self, messages: list[Msg]) -> None:
         try:
             await self._patiently(messages)
             return

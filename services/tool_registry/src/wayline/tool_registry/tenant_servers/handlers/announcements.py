@@ -24,18 +24,18 @@ class AnnouncementHandlers:
         """Offer a service's tools for the next seconds. Raises Conflict where a server has its name."""
         if announcement.leaving:
             left_out = self.services.hear(announcement)
-            await self.services.compare(announcement.tenant, announcement.service, self.pins.held)
+            await self.services.compare(announcement.tenant, announcement.service, self.pins.withheld)
             return Announced(left_out=left_out)
         await self.servers.require_free(announcement.service, tenant=announcement.tenant)
         if self.services.counts(announcement):
-            held = await self.pins.held(announcement)
+            withheld = await self.pins.withheld(announcement)
         else:
             # Compared once it is the newest: two versions at once must not take turns in what waits.
-            held = dict.fromkeys((tool.name for tool in announcement.tools), OLDER)
-        left_out = self.services.hear(announcement, held)
-        return Announced(left_out=left_out, held={name: why for name, why in held.items() if name not in left_out})
+            withheld = dict.fromkeys((tool.name for tool in announcement.tools), OLDER)
+        left_out = self.services.hear(announcement, withheld)
+        return Announced(left_out=left_out, held={name: why for name, why in withheld.items() if name not in left_out})
 
     async def compare_again(self) -> None:
         """Compare what services offer with what is approved by now."""
         self.pins.compare_again()
-        await self.services.compare_again(self.pins.held)
+        await self.services.compare_again(self.pins.withheld)

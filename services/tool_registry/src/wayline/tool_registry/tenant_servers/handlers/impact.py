@@ -138,7 +138,7 @@ class ImpactHandlers:
         if running is None or running.problem is not None:
             return True
         known = {*running.left_out, *(one.offered_as for one in running.tools.values())}
-        return tool in known or own_name(name, tool) in running.held
+        return tool in known or own_name(name, tool) in running.withheld
 
     async def _of_configuration(self, tenant: str, name: str, config: ServerConfig) -> Mapping[str, ToolChange]:
         """Connect to a server as it would be saved, and compare what it offers. Raises Conflict."""
