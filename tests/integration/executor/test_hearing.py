@@ -11,6 +11,7 @@ from wayline.chassis import Bus
 from wayline.contracts import events as e
 from wayline.contracts import headers as h
 from wayline.contracts.jobs import Cancel, RaiseBudget, Signal
+from wayline.executor.decide.approvals import judge_decision
 from wayline.executor.hold import signals
 from wayline.executor.hold.log_writer import LogWriter
 from wayline.journal import Job, JobLog
@@ -62,7 +63,7 @@ async def test_a_signal_that_comes_while_others_are_read_is_noted_once(platform:
     first, second = [await platform.signal("j1", RaiseBudget(budget_usd=Decimal(usd))) for usd in (1, 2)]
 
     for newest in (first, second):
-        await signals.hear(platform.bus, "default", "j1", writer, newest)
+        await signals.hear(platform.bus, "default", "j1", writer, newest, judge=judge_decision)
 
     assert writer.signals_seen == second
     assert [event.budget_usd for event in writer._noted if isinstance(event, e.BudgetRaised)] == [

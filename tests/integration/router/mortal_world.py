@@ -32,6 +32,7 @@ from wayline.executor.adapters.children import Children
 from wayline.executor.adapters.session_histories import SessionHistories
 from wayline.executor.claim_jobs import JobClaims
 from wayline.executor.decide.actions import CallModel
+from wayline.executor.decide.approvals import judge_decision
 from wayline.executor.decide.children import Limits
 from wayline.executor.hold import log_writer
 from wayline.executor.hold.claim import Ticket, Verdict, judge
@@ -296,7 +297,8 @@ class MortalWorld:
                     writer = await JobClaims(histories).claim(jobs, head, ticket, 1)
                     assert writer is not None
                     beats = Heartbeats(3600)
-                    held = HeldJob(self.bus, ticket, message, writer, draining=asyncio.Event(), heartbeats=beats)
+                    parts = {"draining": asyncio.Event(), "heartbeats": beats, "judge": judge_decision}
+                    held = HeldJob(self.bus, ticket, message, writer, **parts)
                     await run_job.run_job(services, held)
             case Verdict.FORGET:
                 pass

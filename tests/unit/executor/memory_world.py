@@ -38,6 +38,7 @@ from wayline.executor.adapters import tool_registry
 from wayline.executor.claim_jobs import JobClaims
 from wayline.executor.decide import approvals
 from wayline.executor.decide.actions import CallModel
+from wayline.executor.decide.approvals import judge_decision
 from wayline.executor.hold import log_writer
 from wayline.executor.hold.claim import Ticket, Verdict, judge
 from wayline.executor.hold.held_job import HeldJob
@@ -300,6 +301,7 @@ class Process:
                     writer,
                     draining=asyncio.Event(),
                     heartbeats=Heartbeats(3600),
+                    judge=judge_decision,
                 )
                 await run_job.run_job(self.services, self.held)
             case Verdict.FORGET:

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from wayline.executor.decide.approvals import judge_decision
 from wayline.executor.hold.claim import Ticket
 from wayline.executor.hold.held_job import HeldJob
 from wayline.executor.hold.job_heartbeats import Heartbeats
@@ -17,9 +18,8 @@ LONG_S = 60.0
 @pytest.fixture
 def hold() -> HeldJob:
     writer = LogWriter(JobLog(None, "acme", "j1"), Head(1, State.NEW, 2, "hash"), Job(job_id="j1", tenant="acme"))
-    return HeldJob(
-        None, Ticket("acme", "j1", 1, 1, 1), None, writer, draining=asyncio.Event(), heartbeats=Heartbeats(LONG_S)
-    )
+    parts = {"draining": asyncio.Event(), "heartbeats": Heartbeats(LONG_S), "judge": judge_decision}
+    return HeldJob(None, Ticket("acme", "j1", 1, 1, 1), None, writer, **parts)
 
 
 async def test_what_is_not_over_in_time_is_stopped(hold):

@@ -10,6 +10,7 @@ import pytest
 from wayline.chassis import Failpoint
 from wayline.contracts import events as e
 from wayline.executor.hold.log_writer import LogWriter
+from wayline.executor.perform.earlier_results import read_result
 from wayline.journal import Fenced, Head, Job, JobLog, State
 from wayline.journal.record import decode
 
@@ -57,7 +58,7 @@ async def test_a_result_is_looked_for_behind_the_beginning_of_its_step():
         writer.note(e.ToolCompleted, **named, status="success", content=f"found {step}", duration_ms=1)
         await writer.append(*POINTS)
 
-    found = await writer.result(2, "1")
+    found = await read_result(writer, 2, "1")
 
     assert found is not None and "found 2" in found.text
     assert log.parts_read == [range(2, 4)], "only what is behind the first record of the step"

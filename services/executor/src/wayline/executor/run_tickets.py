@@ -22,6 +22,7 @@ from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.jobs import RunJob
 from wayline.executor.claim_jobs import JobClaims, Unreadable, unread
 from wayline.executor.crash_loops import CRASH_LOOP, CrashLoops
+from wayline.executor.decide.approvals import judge_decision
 from wayline.executor.hold.claim import (
     CLAIMS_MAX,
     Ticket,
@@ -220,7 +221,15 @@ class Lane:
         if writer is None:
             return None
         # A redelivery may have come while the log was read.
-        return HeldJob(self._bus, ticket, taken.message, writer, draining=self._draining, heartbeats=self._heartbeats)
+        return HeldJob(
+            self._bus,
+            ticket,
+            taken.message,
+            writer,
+            draining=self._draining,
+            heartbeats=self._heartbeats,
+            judge=judge_decision,
+        )
 
     async def _leave(self, ticket: Ticket, message: Msg, why: str) -> None:
         """Do not hold what this build cannot read whole: a tolerant writer would go on from a wrong state."""

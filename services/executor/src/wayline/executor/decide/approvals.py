@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from hashlib import sha256
@@ -11,8 +12,8 @@ import orjson
 
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import ToolCall
-from wayline.contracts.events import ApprovalRequested
-from wayline.contracts.jobs import ApprovalCause, PendingApproval
+from wayline.contracts.events import ApprovalDecided, ApprovalRequested
+from wayline.contracts.jobs import ApprovalCause, DecideApproval, PendingApproval
 from wayline.contracts.tools import (
     BUILTIN,
     MEMORY_WRITES,
@@ -23,6 +24,7 @@ from wayline.contracts.tools import (
     InputRequest,
     ToolDefinition,
 )
+from wayline.executor.hold.log_writer import Draft, draft
 from wayline.executor.prompt.builtin_tools import OWN, refusal
 from wayline.journal import Approval, Call, Job
 from wayline.llm.broken_json.tool_arguments import UNREADABLE, fit
@@ -261,6 +263,29 @@ def decision_problem(job: Job, asked: ApprovalRequested, arguments: dict[str, An
     if arguments is None and asked.input is None:
         return None
     return value_problem(job.tools.decision_schema(asked), arguments or {})
+
+
+def judge_decision(job: Job, heard: DecideApproval, stored_at: datetime) -> Draft | str | None:
+    """Return what a decision means for the approval that it names, or what is wrong with it; None: nothing waits.
+
+    `stored_at`: when the bus took it, whenever it is read.
+    """
+    asked = next((one for one in job.tools.pending if one.approval_id == heard.approval_id), None)
+    if asked is None:
+        return None
+    if stored_at > asked.expires_at:
+        # The schedule that says so may be on its way.
+        return draft(ApprovalDecided, approval_id=asked.approval_id, decision="expired")
+    decided = {"approval_id": asked.approval_id, "by": heard.by}
+    if heard.decision == "deny":
+        return draft(ApprovalDecided, **decided, decision="denied", reason=heard.reason)
+    wrong = decision_problem(job, asked, heard.arguments)
+    if wrong is not None:
+        return wrong
+    edited = heard.arguments if asked.input is None else None
+    answer = None if asked.input is None else heard.arguments or {}
+    bound_to = approval_hash(asked.definition, asked.arguments if edited is None else edited, asked.policy)
+    return draft(ApprovalDecided, **decided, decision="approved", arguments=edited, answer=answer, hash=bound_to)
 
 
 def arguments_problem(definition: ToolDefinition | None, arguments: dict[str, Any]) -> str | None:

@@ -19,7 +19,6 @@ from wayline.executor.hold import signals
 from wayline.executor.hold.claim import Ticket
 from wayline.executor.hold.job_heartbeats import Heartbeats
 from wayline.executor.hold.log_writer import ClaimLost, LogWriter
-from wayline.executor.prompt.assemble import PromptHashes
 from wayline.journal import Fenced, header_fields, last_record
 from wayline.telemetry import metrics
 
@@ -46,14 +45,12 @@ class HeldJob:
         *,
         draining: asyncio.Event,
         heartbeats: Heartbeats,
+        judge: signals.Judge,
     ) -> None:
         self._bus = bus
         self.ticket = ticket
         self.message = message
         self.writer = writer
-        self.hashes = PromptHashes()
-        self.attachments_loaded = False
-        """What its messages name was loaded once: the job goes on with those bytes, whatever becomes of them."""
         waited = writer.job.life.waited
         self.waited = frozenset(waited.ends if waited is not None and waited.is_named_once else ())
         """What it had waited for when it was claimed, by ids that no later wait has."""
@@ -62,6 +59,7 @@ class HeldJob:
         self.draining = draining
         self.fenced = False
         self._heartbeats = heartbeats
+        self._judge = judge
         self._holder: asyncio.Task[Any] | None = None
         self._told = False
         self._late = False
@@ -111,7 +109,7 @@ class HeldJob:
         self._told = False
         upto = await signals.newest(self._bus, self.ticket.tenant, self.ticket.job_id)
         if upto > self.writer.signals_seen:
-            await signals.hear(self._bus, self.ticket.tenant, self.ticket.job_id, self.writer, upto)
+            await signals.hear(self._bus, self.ticket.tenant, self.ticket.job_id, self.writer, upto, judge=self._judge)
 
     def start_beating(self, holder: asyncio.Task[Any]) -> None:
         """Keep the ticket ours from now on, for as long as `holder` works on the job."""

@@ -11,7 +11,6 @@ from wayline.chassis import Failpoint, reach
 from wayline.contracts import ids
 from wayline.contracts.chat import ChatMessage
 from wayline.contracts.events import Event, ModelRequested, SpanRef
-from wayline.executor.prompt.builtin_tools import WholeResult, ended_call, whole_result
 from wayline.journal import Fenced, Head, Job, JobLog, evolve
 
 E = TypeVar("E", bound=Event)
@@ -104,20 +103,9 @@ class LogWriter:
         """Write the next record as a new holder."""
         self._claim = {"owner": owner, "attempt": attempt, "epoch": epoch}
 
-    async def result(self, step: int, call: str) -> WholeResult | None:
-        """Return the whole result of a tool call, read from the log; None: there is none."""
-        event = await self._ended_call(step, call)
-        return None if event is None else whole_result(self.job, event)
-
-    async def shown_result(self, step: int, call: str) -> dict[str, Any] | None:
-        """Return what the model was shown of a tool call, read from the log as fields of `ToolCompleted`."""
-        event = await self._ended_call(step, call)
-        shown = ("status", "content", "error", "citations", "loaded", "words")
-        return None if event is None else {name: event[name] for name in shown if event.get(name) is not None}
-
-    async def _ended_call(self, step: int, call: str) -> dict[str, Any] | None:
-        records = await self._log.records(self.head.sequence, after=self._before_step.get(step, 0))
-        return ended_call(records, step, call)
+    async def records_since(self, step: int) -> list[list[dict[str, Any]]]:
+        """Read the records that may hold what came of a step's calls, as decoded JSON."""
+        return await self._log.records(self.head.sequence, after=self._before_step.get(step, 0))
 
     async def append(self, before: Failpoint, after: Failpoint) -> None:
         """Append everything noted as one record.

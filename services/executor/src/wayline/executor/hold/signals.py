@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import structlog
@@ -13,10 +14,9 @@ from wayline.contracts.chat import UserMessage
 from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.events import ApprovalDecided, BudgetRaised, CancelRequested, DecisionMade, SessionSteered
 from wayline.contracts.jobs import Answer, Cancel, DecideApproval, Expire, RaiseBudget, Signal, Steer
-from wayline.executor.decide.approvals import approval_hash, decision_problem
-from wayline.executor.hold.log_writer import LogWriter
+from wayline.executor.hold.log_writer import Draft, LogWriter
 from wayline.executor.hold.steering import known_speakers, read_words
-from wayline.journal import bulk_read, leader_read
+from wayline.journal import Job, bulk_read, leader_read
 
 log = structlog.get_logger()
 
@@ -25,6 +25,8 @@ SIGNALLED = ("signals.*.*", "approvals.*.*")
 """Where the signals of all jobs come in, for the hints."""
 KINDS: dict[str, type[Signal | DecideApproval]] = {"signals": Signal, "approvals": DecideApproval}
 """What is read on which subjects of a job: a signaller may not approve, so neither kind is believed on the other's."""
+Judge = Callable[[Job, DecideApproval, datetime], Draft | str | None]
+"""Returns what a decision of a time means for an approval, or what is wrong with it; None: nothing."""
 
 
 async def newest(bus: Bus, tenant: str, job_id: str) -> int:
@@ -33,7 +35,7 @@ async def newest(bus: Bus, tenant: str, job_id: str) -> int:
     return last.sequence if last else 0
 
 
-async def hear(bus: Bus, tenant: str, job_id: str, writer: LogWriter, upto: int) -> None:
+async def hear(bus: Bus, tenant: str, job_id: str, writer: LogWriter, upto: int, *, judge: Judge) -> None:
     """Note what every signal after `signals_seen` means; one that means nothing is passed over and counts as seen.
 
     In one batch a cancel wins, whatever came before it; everything else is first come, first served.
@@ -58,7 +60,7 @@ async def hear(bus: Bus, tenant: str, job_id: str, writer: LogWriter, upto: int)
     words = await read_words(bus, writer.job, (by for _, _, signal in heard for by in _later_jobs(signal)))
     for _, message, signal in heard:
         if isinstance(signal, DecideApproval):
-            _note_approval(writer, signal, stored_at=_stored_at(message))
+            _note_approval(writer, judge(writer.job, signal, _stored_at(message)))
         else:
             _note(writer, signal, words)
     writer.signals_seen = max(writer.signals_seen, upto)
@@ -113,24 +115,9 @@ def _note_decision(writer: LogWriter, signal: Answer | Expire) -> None:
         writer.note(DecisionMade, decision_id=asked, outcome="expired")
 
 
-def _note_approval(writer: LogWriter, heard: DecideApproval, *, stored_at: datetime) -> None:
+def _note_approval(writer: LogWriter, judged: Draft | str | None) -> None:
     """Note the first decision on an approval that waits; what cannot be one leaves it waiting."""
-    asked = next((one for one in writer.job.tools.pending if one.approval_id == heard.approval_id), None)
-    if asked is None:
-        return
-    if stored_at > asked.expires_at:
-        # The schedule that says so may be on its way.
-        writer.note(ApprovalDecided, approval_id=asked.approval_id, decision="expired")
-        return
-    decided = {"approval_id": asked.approval_id, "by": heard.by}
-    if heard.decision == "deny":
-        writer.note(ApprovalDecided, **decided, decision="denied", reason=heard.reason)
-        return
-    wrong = decision_problem(writer.job, asked, heard.arguments)
-    if wrong is not None:
-        log.warning("an approval has arguments that the tool does not take", job=writer.job.job_id, problem=wrong)
-        return
-    edited = heard.arguments if asked.input is None else None
-    answer = None if asked.input is None else heard.arguments or {}
-    bound_to = approval_hash(asked.definition, asked.arguments if edited is None else edited, asked.policy)
-    writer.note(ApprovalDecided, **decided, decision="approved", arguments=edited, answer=answer, hash=bound_to)
+    if isinstance(judged, str):
+        log.warning("an approval has arguments that the tool does not take", job=writer.job.job_id, problem=judged)
+    elif judged is not None:
+        writer.note_all([judged])

@@ -25,14 +25,14 @@ async def load_attachments(run: JobRun) -> dict[str, File] | Fail:
         if not turn.is_set():
             await run.held.listening(turn.wait())
         found = await run.held.listening(
-            attachments.of(job.tenant, job.conversation.attachments, again=run.held.attachments_loaded)
+            attachments.of(job.tenant, job.conversation.attachments, again=run.attachments_loaded)
         )
     except Retry as error:
         # Each time is a record or two: less and less often.
         raise Retry(str(error), after_s=max(error.after_s, pause_s(run.held.ticket.delivery))) from None
     except Reject as error:
         return Fail(Failure(code=error.code, message=str(error)))
-    run.held.attachments_loaded = True
+    run.attachments_loaded = True
     return found
 
 

@@ -25,6 +25,7 @@ from wayline.executor.decide.actions import Classify, Compact, Summarize
 from wayline.executor.hold.held_job import Cancelled
 from wayline.executor.hold.log_writer import Draft, draft
 from wayline.executor.perform import paid_call
+from wayline.executor.perform.earlier_results import read_result
 from wayline.executor.perform.job_run import JobRun
 from wayline.executor.perform.paid_call import FailedCall
 from wayline.executor.prompt.assemble import PromptHashes
@@ -105,7 +106,7 @@ async def summarize(run: JobRun, action: Summarize) -> Sequence[Draft]:
     await run.writer.append(Failpoint.EXECUTOR_RESULT_BEFORE, Failpoint.EXECUTOR_RESULT_AFTER)
     job = run.writer.job
     step = job.model.step
-    result = await run.writer.result(step, action.call)
+    result = await read_result(run.writer, step, action.call)
     whole = result.text if result is not None else ""
 
     def answered(finished: Finished) -> Sequence[Draft]:

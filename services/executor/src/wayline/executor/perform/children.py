@@ -19,6 +19,7 @@ from wayline.executor.decide.children import Task, end_of, over_limit, refused, 
 from wayline.executor.decide.repeated_calls import answered_before
 from wayline.executor.hold.held_job import Cancelled
 from wayline.executor.hold.log_writer import Draft, draft
+from wayline.executor.perform.earlier_results import read_shown_result
 from wayline.executor.perform.job_run import JobRun, OtherAction, Outcome
 from wayline.executor.perform.tool_calls import STOPPED_BECAUSE, RepeatedResult, ended, intend, unread
 from wayline.journal import Call, Job
@@ -66,7 +67,7 @@ async def _start_all(run: JobRun, calls: Sequence[Call]) -> list[Started]:
 async def _wanted(run: JobRun, call: Call) -> Task | ToolReply | RepeatedResult:
     """Return what a call asks for, or its result where nothing is to be started."""
     job = run.writer.job
-    if (same := answered_before(job, call)) and (again := await run.writer.shown_result(same.step, same.number)):
+    if (same := answered_before(job, call)) and (again := await read_shown_result(run.writer, same.step, same.number)):
         return RepeatedResult(same, again)
     if UNREADABLE in call.meant.arguments:
         return refused("invalid_arguments", unread(job, call))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from wayline.executor.adapters.attachments import Attachments
 from wayline.executor.adapters.budgets import Budgets
@@ -20,6 +20,7 @@ from wayline.executor.decide.children import Limits
 from wayline.executor.hold.held_job import HeldJob
 from wayline.executor.hold.log_writer import Draft, LogWriter
 from wayline.executor.perform.follow_up import FollowUp
+from wayline.executor.prompt.assemble import PromptHashes
 from wayline.executor.prompt.notes import Notes, silent
 from wayline.executor.prompt.shorten import RESULT_TOKENS_MAX
 from wayline.sandbox import Sandbox
@@ -64,6 +65,9 @@ class JobRun:
     services: RunServices
     held: HeldJob
     writer: LogWriter
+    hashes: PromptHashes = field(default_factory=PromptHashes)
+    attachments_loaded: bool = False
+    """What its messages name was loaded once: the job goes on with those bytes, whatever becomes of them."""
     passed: GatePass | None = None
     """Of the call under way: the gate that let it through is told how it ended, once that is noted or has failed."""
     _step: AsyncExitStack | None = None

@@ -124,7 +124,7 @@ async def _intend(
     note_memory(run.writer, remembered)
     note_news(run.writer, listed, run.services.notes)
     job, seen = run.writer.job, run.writer.signals_seen
-    call = prepare_call(job, action, run.held.hashes, listed=listed, files=files, absent=run.services.tools.absent(job))
+    call = prepare_call(job, action, run.hashes, listed=listed, files=files, absent=run.services.tools.absent(job))
     try:
         extended = await paid_call.fund(run, call.request, call.need, waits=worst_case.would_wait(job))
     except Reject as error:

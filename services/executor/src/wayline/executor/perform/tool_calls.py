@@ -22,6 +22,7 @@ from wayline.executor.decide.worst_case import no_room
 from wayline.executor.hold.held_job import Cancelled
 from wayline.executor.hold.log_writer import Draft, draft
 from wayline.executor.perform.approvals import ToolChanged, ask_again, ask_input
+from wayline.executor.perform.earlier_results import read_result, read_shown_result
 from wayline.executor.perform.job_run import JobRun
 from wayline.executor.perform.park_or_end import expiry
 from wayline.executor.perform.tool_search import SearchResult, find_tools, found, load_tool
@@ -150,7 +151,7 @@ async def _append(run: JobRun, before: Failpoint, after: Failpoint) -> None:
 async def call_tool(run: JobRun, call: Call) -> ToolReply | RepeatedResult | ToolChanged | SearchResult:
     """Answer a call from what the job knows already, or perform it here or through the registry."""
     job = run.writer.job
-    if (same := answered_before(job, call)) and (again := await run.writer.shown_result(same.step, same.number)):
+    if (same := answered_before(job, call)) and (again := await read_shown_result(run.writer, same.step, same.number)):
         return RepeatedResult(same, again)
     if UNREADABLE in call.meant.arguments:
         # A schema that asks for nothing would let them pass.
@@ -226,7 +227,7 @@ async def _recall(run: JobRun, call: Call) -> ToolReply:
         return asked
     job = run.writer.job
     if asked.job_id in (None, job.job_id):
-        result = await run.writer.result(asked.step, asked.call)
+        result = await read_result(run.writer, asked.step, asked.call)
     else:
         result = await run.services.histories.result(job, asked.job_id, asked.step, asked.call)
     return recalled(call.meant, result)
