@@ -8,7 +8,7 @@ from typing import Any
 
 from wayline.contracts.jobs import JobView
 from wayline.contracts.task_graphs import QueryTaskGraph, TaskGraph
-from wayline.simulator.chat_server import ChatServer, Say
+from wayline.simulator.chat_server import ChatServer, Say, turns
 from wayline.testkit import Platform, until
 
 from .conftest import chatting, index_document
@@ -96,6 +96,21 @@ async def test_strangers_words_taint_a_plan_and_those_after_it(platform: Platfor
     assert all(one.untrusted for one in (*stored.edges, *stored.tasks))
     assert (await platform.job("j1")).tools.tainted_by is not None
     assert (await platform.job("j2")).tools.tainted_by == "query_task_graph"
+
+
+async def test_a_plan_is_stored_once_retrieval_is_back(platform: Platform):
+    tasks = [{"id": "1", "name": "Book the venue"}, {"id": "2", "name": "Send the invitations", "text": "After 1."}]
+    answer = {"prioritized_tasks": [{"id": "1", "reason": "r"}], "reasoning": "r"}
+    script = turns(Say(tools=(("detect_dependencies", {"tasks": tasks}),)), Say(text=json.dumps(answer)))
+    async with ChatServer(script) as chat:
+        await platform.start("router", "tool_registry", "executor", executor=chatting(chat))
+
+        job, plan = await planned(platform, "j1", {"outcome": "A party"}, options={"model": "chat/m"})
+        await platform.start("retrieval")
+        stored = await until(lambda: _edges(platform, "send the invitations"), why="the plan is stored")
+
+        assert [(one["task"], one["needs"]) for one in plan["dependencies"]] == [("2", "1")] and not job.partial
+        assert [one.source_job for one in stored.edges] == ["j1"]
 
 
 async def test_a_model_that_answers_no_json_ends_in_an_empty_plan(platform: Platform):

@@ -24,6 +24,10 @@ def test_a_group_is_called_by_the_words_that_it_shares():
     assert label(TEXTS[3:], of=TEXTS) == "sound system"
 
 
+def test_a_group_without_a_shared_word_has_a_name():
+    assert label(["Sing", "Dance"]) == "dance sing"
+
+
 def brute(vectors, similarity_min):
     """Merge the two groups that are most alike until no two are enough."""
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -195,6 +195,16 @@ def test_nothing_to_plan_is_an_empty_plan_that_says_so():
     assert planned_graph(Log(config=PLANNER).job) is None
 
 
+def test_an_empty_plan_names_the_tools_that_failed():
+    log = asked(None).ask().answer("", "detect_dependencies")
+    error = {"code": "tool_failed", "message": "no document 'plan.md'"}
+    log.say(e.ToolCompleted, step=1, call="1", tool="detect_dependencies", status="failed", error=error)
+
+    plan = plan_of(log.ask(2).answer('{"prioritized_tasks": [], "reasoning": ""}').next)
+
+    assert "detect_dependencies failed: no document 'plan.md'" in plan["execution_metadata"]["empty_because"]
+
+
 def test_names_with_hyphens_call_the_tools():
     log = asked().ask().answer("", "detect-dependencies")
 

@@ -85,7 +85,7 @@ class RecordedResult(NamedTuple):
 
     tool: str
     content: str
-    """Empty where the call failed."""
+    """Why it failed, where it did."""
     failed: bool = False
 
 

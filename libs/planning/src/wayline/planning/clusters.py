@@ -58,7 +58,7 @@ def word_vectors(texts: Sequence[str]) -> Matrix:
 
 
 def label(texts: Sequence[str], *, of: Sequence[str] = ()) -> str:
-    """Return the words that most of some texts share, the rare ones among all (`of`) first."""
+    """Return the words that most of texts share, else those that they say; the rare ones among all (`of`) first."""
     weights = rarity(telling(words(text)) for text in (of or texts))
     shown: dict[str, str] = {}
     held: Counter[str] = Counter()
@@ -69,7 +69,9 @@ def label(texts: Sequence[str], *, of: Sequence[str] = ()) -> str:
         held.update({stem(word.text) for word in found})
     ranked = sorted(held, key=lambda one: (-held[one], -weights.get(one, 0.0), shown[one]))
     least = len(texts) // 2 + 1
-    return " ".join(shown[one] for one in ranked[:LABEL_WORDS_MAX] if held[one] >= least)
+    shared = [one for one in ranked if held[one] >= least]
+    # Vectors may find alike what has no word in common.
+    return " ".join(shown[one] for one in (shared or ranked)[:LABEL_WORDS_MAX])
 
 
 def _merges(similar: Matrix) -> list[tuple[float, int, int]]:

@@ -155,9 +155,10 @@ def _recorded(job: Job, event: e.ToolCompleted) -> Changes:
     """Keep what a tool for planning returned, as it returned it."""
     if event.tool not in TASK_TOOLS or event.repeat_of is not None:
         return {}
-    whole = event.full if event.full is not None else unframed(event.content)
     failed = event.error is not None or event.status != "success"
-    kept = (*job.tools.recorded, RecordedResult(event.tool, "" if failed else whole, failed))[-RECORDED_MAX:]
+    shown = event.content if event.error is None else event.error.message
+    whole = event.full if event.full is not None else unframed(shown)
+    kept = (*job.tools.recorded, RecordedResult(event.tool, whole, failed))[-RECORDED_MAX:]
     while len(kept) > 1 and sum(len(one.content) for one in kept) > RECORDED_MAX_CHARS:
         kept = kept[1:]
     return {"recorded": kept}

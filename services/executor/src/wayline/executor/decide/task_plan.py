@@ -18,6 +18,8 @@ REASON_MAX_CHARS = 1_000
 REASONING_MAX_CHARS = 20_000
 LABEL_MAX_CHARS = 200
 CLUSTERS_MAX = TASKS_MAX
+FAILURES_MAX = 5
+FAILURE_MAX_CHARS = 200
 KNOWN_SHARE = 0.9
 """What is left of a weight that an earlier plan found."""
 NO_TASKS = "no tasks were given, and none were found in the documents"
@@ -56,7 +58,7 @@ def task_plan(job: Job, draft: Mapping[str, Any]) -> dict[str, Any]:
     given, results = plan_input(job), [*_results(job)]
     known = _known(given, results)
     if not known.tasks:
-        return empty_task_plan(job, NO_TASKS)
+        return empty_task_plan(job, "; ".join((NO_TASKS, *_failures(job))))
     evidence = _evidence(known, given, results)
     tasks = [*known.tasks.values()]
     found = waves(tasks, [one.dependency for one in evidence.values()])
@@ -113,6 +115,12 @@ def _results(job: Job) -> Iterator[tuple[str, dict[str, Any]]]:
             continue
         if isinstance(value, dict):
             yield one.tool, value
+
+
+def _failures(job: Job) -> list[str]:
+    """Return why tools failed, each reason once."""
+    failed = (f"{one.tool} failed: {one.content[:FAILURE_MAX_CHARS]}" for one in job.tools.recorded if one.failed)
+    return list(dict.fromkeys(failed))[:FAILURES_MAX]
 
 
 def _known(given: PlanInput, results: list[tuple[str, dict[str, Any]]]) -> Known:
