@@ -48,6 +48,9 @@ async def test_a_memory_is_saved_read_changed_and_deleted(gateway: Running):
     found = await client.post("/v1/memories/recall", json={"user_id": "ann", "search_terms": ["paris"]})
     deleted = await client.delete(f"/v1/memories/{fact_id}")
 
+    shown = await client.post("/v1/memories/consolidate", json={"dry_run": True})
+
+    assert shown.json() == {"run_id": None, "steps": [], "more": False}
     assert (read.json()["trust"], read.json()["source"], read.json()["tier"]) == ("own", "user_noted", "core")
     assert (changed.status_code, changed.json()["version"]) == (200, 2)
     assert (late.status_code, late.json()["code"]) == (412, "precondition_failed")

@@ -48,6 +48,7 @@ from wayline.retrieval.embedding import Embedder, LexicalHash
 from wayline.retrieval.embedding_payments import Price
 from wayline.retrieval.handlers import Handlers
 from wayline.retrieval.index_document import Indexer
+from wayline.retrieval.memory.consolidation import Consolidation, HourlyConsolidation
 from wayline.retrieval.memory.wiring import memory_asks
 from wayline.retrieval.minilm.on_board import OnBoard, OnBoardDocuments
 from wayline.retrieval.search_passages import Searcher
@@ -122,6 +123,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
             Reporter(payments),
             handlers.deleted,
             _embedding_sweep(store, settings),
+            HourlyConsolidation(Consolidation(store, texts.model)),
         ],
         needs={"postgres": store.check},
         close=close,

@@ -138,6 +138,15 @@ class FactChangeBody(FactChange):
     reason: Reason | None = Field(default=None, description="Why, for those who ask later.")
 
 
+class ConsolidateBody(Body):
+    """Which facts are put in order."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"user_id": "alice", "dry_run": True}]})
+
+    user_id: Label | None = Field(default=None, description="null: all users and subjects that have something to do.")
+    dry_run: bool = False
+
+
 class DecisionBody(Body):
     """Why a quarantined fact is released or rejected."""
 

@@ -12,6 +12,9 @@ from wayline.contracts.errors import NotFound, Reject
 from wayline.contracts.memory import (
     ChangeInsight,
     ChangeMemory,
+    Consolidated,
+    ConsolidateMemories,
+    ConsolidationUndone,
     DeleteSubject,
     Fact,
     FactPage,
@@ -31,8 +34,10 @@ from wayline.contracts.memory import (
     Subject,
     SubjectDeleted,
     SubjectPage,
+    UndoConsolidation,
 )
 from wayline.retrieval.decode_document import storable
+from wayline.retrieval.memory.consolidation import Consolidation
 from wayline.retrieval.memory.fact_table import FactTable
 from wayline.retrieval.memory.plan_save import Owner, owner_of_subject
 from wayline.retrieval.memory.recall import Recaller
@@ -50,6 +55,7 @@ class MemoryHandlers:
     recaller: Recaller
     facts: FactTable
     subjects: SubjectTable
+    consolidation: Consolidation
 
     async def on_save(self, asked: SaveMemories) -> FactsSaved:
         """Remember facts about a user."""
@@ -91,6 +97,14 @@ class MemoryHandlers:
         if deleted:
             await self.subjects.delete(asked.tenant, asked.subject_ref)  # type: ignore[arg-type]
         return forgotten.model_copy(update={"subjects": deleted})
+
+    async def on_consolidate(self, asked: ConsolidateMemories) -> Consolidated:
+        """Put facts in order, or say what would be done."""
+        return await self.consolidation.run(asked)
+
+    async def on_undo(self, asked: UndoConsolidation) -> ConsolidationUndone:
+        """Undo a consolidation."""
+        return await self.consolidation.undo(asked)
 
     async def on_store(self, asked: StoreInsights) -> FactsSaved:
         """Remember insights about a subject."""

@@ -252,3 +252,44 @@ RETURNING kind;
 
 -- name: delete_subject
 DELETE FROM subjects WHERE tenant = $1 AND type = $2 AND id = $3 RETURNING id;
+
+-- name: owners_due
+-- Where something is out of date, or was neither said nor used for long. $1 tenant  $2 now  $3 not since  $4 limit
+SELECT DISTINCT owner FROM facts
+WHERE tenant = $1 AND retired_at IS NULL
+    AND (expires_at <= $2 OR (tier = 'important' AND greatest(last_said_at, last_used_at) < $3))
+ORDER BY owner
+LIMIT $4;
+
+-- name: tenants_due
+SELECT DISTINCT tenant FROM facts
+WHERE retired_at IS NULL AND (expires_at <= $1 OR (tier = 'important' AND greatest(last_said_at, last_used_at) < $2))
+LIMIT $3;
+
+-- name: absorb_fact
+UPDATE facts SET times = times + $4 WHERE tenant = $1 AND fact_id = $2 AND version = $3 AND retired_at IS NULL;
+
+-- name: note_step
+INSERT INTO fact_changes (tenant, change_id, fact_id, version, what, changed_by, reason, run_id, before)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9);
+
+-- name: steps_of_run
+SELECT fact_id, version, what, before FROM fact_changes WHERE tenant = $1 AND run_id = $2 ORDER BY change_id DESC;
+
+-- name: end_run
+UPDATE fact_changes SET run_id = NULL, reason = coalesce(reason, '') || ' (undone by ' || $3::text || ')'
+WHERE tenant = $1 AND run_id = $2;
+
+-- name: owner_of_fact
+SELECT owner FROM facts WHERE tenant = $1 AND fact_id = $2 LIMIT 1;
+
+-- name: bring_back
+-- No row: the fact has another version by now, or is forgotten.
+UPDATE facts SET state = $4, retired_at = NULL, retired_because = NULL, expires_at = $5
+WHERE tenant = $1 AND fact_id = $2 AND version = $3 AND retired_at IS NOT NULL AND NOT EXISTS (
+    SELECT FROM facts AS other WHERE other.tenant = $1 AND other.fact_id = $2 AND other.retired_at IS NULL
+)
+RETURNING fact_id;
+
+-- name: live_version
+SELECT version, times FROM facts WHERE tenant = $1 AND fact_id = $2 AND retired_at IS NULL;

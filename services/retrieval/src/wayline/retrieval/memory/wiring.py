@@ -8,6 +8,7 @@ from wayline.chassis import Ask, asks
 from wayline.contracts.memory import (
     ChangeInsight,
     ChangeMemory,
+    ConsolidateMemories,
     DeleteSubject,
     ForgetMemories,
     GetSubject,
@@ -19,8 +20,10 @@ from wayline.contracts.memory import (
     RecallMemories,
     SaveMemories,
     StoreInsights,
+    UndoConsolidation,
 )
 from wayline.retrieval.embed_texts import TextEmbedder
+from wayline.retrieval.memory.consolidation import Consolidation
 from wayline.retrieval.memory.fact_table import FactTable
 from wayline.retrieval.memory.fact_vectors import FactVectors
 from wayline.retrieval.memory.handlers import MemoryHandlers
@@ -34,7 +37,11 @@ def memory_asks(store: Store, texts: TextEmbedder, *, per_tenant_max: int, slots
     """Return the requests about what is remembered, bound to what answers them."""
     facts, vectors = FactTable(store), FactVectors(texts)
     handlers = MemoryHandlers(
-        Rememberer(facts, vectors, per_tenant_max), Recaller(facts, vectors), facts, SubjectTable(store)
+        Rememberer(facts, vectors, per_tenant_max),
+        Recaller(facts, vectors),
+        facts,
+        SubjectTable(store),
+        Consolidation(store, texts.model),
     )
     return [
         asks(SaveMemories, handlers.on_save, slots=slots),
@@ -42,6 +49,8 @@ def memory_asks(store: Store, texts: TextEmbedder, *, per_tenant_max: int, slots
         asks(ListMemories, handlers.on_list),
         asks(ChangeMemory, handlers.on_change),
         asks(ForgetMemories, handlers.on_forget),
+        asks(ConsolidateMemories, handlers.on_consolidate),
+        asks(UndoConsolidation, handlers.on_undo),
         asks(StoreInsights, handlers.on_store, slots=slots),
         asks(RecallInsights, handlers.on_recall_insights, slots=slots),
         asks(ListInsights, handlers.on_list_insights),

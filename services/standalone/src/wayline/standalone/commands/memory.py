@@ -96,6 +96,32 @@ def reject(fact: FactId, reason: Reason = None, as_json: AsJson = False) -> None
 
 
 @app.command()
+def consolidate(
+    user: Annotated[str | None, typer.Argument(metavar="[USER]", help="Left out: all users and subjects.")] = None,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say only what would be done.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Expire, merge and demote facts, as happens by itself every hour."""
+    from wayline.standalone.terminal.memory_views import steps_table
+
+    body = {"user_id": user, "dry_run": dry_run}
+    answer(lambda client: client.post(f"{MEMORIES}/consolidate", body), as_json=as_json, draw=steps_table)
+
+
+@app.command()
+def undo(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The id of a consolidation.")], as_json: AsJson = False
+) -> None:
+    """Bring back what a consolidation took away."""
+    answer(
+        lambda client: client.post(f"{MEMORIES}/consolidations/{run}/undo"),
+        as_json=as_json,
+        draw=lambda one: f"{one['undone']} undone, {one['skipped']} changed since",
+    )
+
+
+@app.command()
 def why(job: Annotated[str, typer.Argument(metavar="JOB", help="The job's id.")], as_json: AsJson = False) -> None:
     """Show what a job's model was told of its user, why, and which words of the user each fact rests on."""
     from wayline.standalone.terminal.memory_views import told_table

@@ -61,6 +61,17 @@ def fact_details(fact: dict[str, Any]) -> RenderableType:
     return details((name, value) for name, value in lines if value)
 
 
+def steps_table(done: dict[str, Any]) -> RenderableType:
+    """Draw what a consolidation did, or would do, a row a fact."""
+    rows = table(
+        ("what", "fact", "why"),
+        ((one["what"], f"{one['fact_id']} v{one['version']}", escape(one["reason"])) for one in done["steps"]),
+        nothing="there is nothing to do",
+    )
+    ending = [f"`wayline memory undo {done['run_id']}` brings them back"] if done["run_id"] else []
+    return Group(rows, *ending)
+
+
 def told_table(told: dict[str, Any]) -> RenderableType:
     """Draw what a job's model was told, a row a fact."""
     rows = table(

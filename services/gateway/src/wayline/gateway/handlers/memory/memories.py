@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Path, Query, Response
 
 from wayline.contracts.errors import NotFound
 from wayline.contracts.memory import (
+    Consolidated,
+    ConsolidateMemories,
+    ConsolidationUndone,
     Fact,
     FactPage,
     FactsRecalled,
@@ -18,6 +21,7 @@ from wayline.contracts.memory import (
     RecallMemories,
     SaveMemories,
     Tier,
+    UndoConsolidation,
     WrittenBy,
 )
 from wayline.gateway.conditions import IfUnchanged
@@ -35,11 +39,18 @@ from wayline.gateway.handlers.memory.facts import (
     user_of,
 )
 from wayline.gateway.handlers.shared.changing import tagged
-from wayline.gateway.handlers.shared.dependencies import GatewayDependency, MemoryReleaser, Reader, Writer, acting_as
+from wayline.gateway.handlers.shared.dependencies import (
+    Admin,
+    GatewayDependency,
+    MemoryReleaser,
+    Reader,
+    Writer,
+    acting_as,
+)
 from wayline.gateway.openapi import fails, tags
 from wayline.gateway.parameters import Cursor
 from wayline.gateway.shapes.body import ONE_LINE
-from wayline.gateway.shapes.memories import DecisionBody, FactChangeBody, RecallBody, SaveMemoriesBody
+from wayline.gateway.shapes.memories import ConsolidateBody, DecisionBody, FactChangeBody, RecallBody, SaveMemoriesBody
 from wayline.gateway.strict_json import StrictRoute
 
 router = APIRouter(prefix="/v1/memories", tags=["memory"], route_class=StrictRoute)
@@ -95,6 +106,23 @@ async def recall_memories(body: RecallBody, gateway: GatewayDependency, caller: 
     user_id = user_of(caller, body.user_id) or body.user_id
     asked = RecallMemories.model_validate({"tenant": caller.tenant, "user_id": user_id, **fields})
     return await gateway.bus.ask(asked, FactsRecalled)
+
+
+@router.post("/consolidate", responses=fails(404))
+async def consolidate_memories(body: ConsolidateBody, gateway: GatewayDependency, caller: Admin) -> Consolidated:
+    """Expire, merge and demote facts, as happens by itself every hour; with `dry_run` say only what would be done."""
+    user_id = user_of(caller, body.user_id)
+    asked = ConsolidateMemories(tenant=caller.tenant, user_id=user_id, dry_run=body.dry_run, by=caller.name)
+    return await gateway.bus.ask(asked, Consolidated)
+
+
+@router.post("/consolidations/{run_id}/undo", responses=fails())
+async def undo_consolidation(
+    run_id: Annotated[str, Path(pattern=r"^[0-9a-f]{32}$")], gateway: GatewayDependency, caller: Admin
+) -> ConsolidationUndone:
+    """Bring back what one consolidation took away; what was changed since stays as it is."""
+    asked = UndoConsolidation(tenant=caller.tenant, run_id=run_id, by=caller.name)
+    return await gateway.bus.ask(asked, ConsolidationUndone)
 
 
 @router.get("/{fact_id}", responses=tags(404))

@@ -1,0 +1,112 @@
+"""Facts are put in order by themselves: what goes is audited, can be seen beforehand, and can be brought back."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from wayline.contracts.memory import (
+    ChangeMemory,
+    Consolidated,
+    ConsolidateMemories,
+    ConsolidationUndone,
+    Fact,
+    FactChange,
+    FactPage,
+    FactsSaved,
+    ListMemories,
+    SaveMemories,
+    UndoConsolidation,
+)
+from wayline.retrieval.adapters.postgres import open_store
+from wayline.retrieval.memory.consolidation import Consolidation
+from wayline.testkit import Platform
+
+pytestmark = pytest.mark.usefixtures("service")
+
+
+async def save(platform: Platform, *texts: str, **fields: Any) -> list[str]:
+    facts = [{"text": text, "category": "profile", "tier": "important"} | fields for text in texts]
+    asked = {"tenant": "acme", "key": str(texts), "user_id": "ann", "facts": facts, "written": {"source": "user_noted"}}
+    saved = await platform.bus.ask(SaveMemories.model_validate(asked), FactsSaved)
+    return [one.fact_id or "" for one in saved.outcomes]
+
+
+async def facts(platform: Platform) -> list[Fact]:
+    return list((await platform.bus.ask(ListMemories(tenant="acme", user_id="ann"), FactPage)).facts)
+
+
+async def consolidated(platform: Platform, *, dry_run: bool = False) -> Consolidated:
+    asked = ConsolidateMemories(tenant="acme", user_id="ann", dry_run=dry_run, by="ops")
+    return await platform.bus.ask(asked, Consolidated)
+
+
+async def age(platform: Platform, fact_id: str, **columns: Any) -> None:
+    async with platform.superuser() as conn:
+        for column, value in columns.items():
+            await conn.execute(f"UPDATE retrieval.facts SET {column} = $2 WHERE fact_id = $1", fact_id, value)
+
+
+async def make_work(platform: Platform) -> tuple[str, str, str, str]:
+    """Save facts of which one is over, one unused, and two are the same."""
+    over, unused, one, same = await save(platform, "Keeps bees.", "Plays chess.", "Lives in Bonn.", "Owns a boat.")
+    now = datetime.now(UTC)
+    await age(platform, over, expires_at=now - timedelta(days=1))
+    await age(platform, unused, last_said_at=now - timedelta(days=80))
+    await age(platform, same, text="The user lives in Bonn")
+    return over, unused, one, same
+
+
+async def test_a_consolidation_is_shown_done_and_undone(platform: Platform):
+    over, unused, one, same = await make_work(platform)
+    before = {fact.fact_id: (fact.tier, fact.state) for fact in await facts(platform)}
+
+    shown = await consolidated(platform, dry_run=True)
+    untouched = {fact.fact_id: (fact.tier, fact.state) for fact in await facts(platform)}
+    done = await consolidated(platform)
+    after = {fact.fact_id: (fact.tier, fact.times) for fact in await facts(platform)}
+    again = await consolidated(platform)
+    assert done.run_id is not None
+    undo = UndoConsolidation(tenant="acme", run_id=done.run_id, by="ops")
+    undone = await platform.bus.ask(undo, ConsolidationUndone)
+    twice = await platform.bus.ask(undo, ConsolidationUndone)
+
+    assert (shown.run_id, shown.steps, untouched) == (None, done.steps, before)
+    assert [step.what for step in done.steps] == ["expired", "merged", "demoted"]
+    assert (done.steps[0].fact_id, done.steps[2].fact_id) == (over, unused)
+    assert {done.steps[1].fact_id, done.steps[1].into} == {one, same}
+    assert after[unused][0] == "context"
+    assert sorted(times for _, times in after.values()) == [1, 2]
+    assert again.steps == ()
+    assert (undone.undone, undone.skipped, twice.undone) == (3, 0, 0)
+    assert {fact.fact_id: (fact.tier, fact.state) for fact in await facts(platform)} == before
+    assert [fact.times for fact in await facts(platform)] == [1, 1, 1, 1]
+
+
+async def test_what_was_changed_since_is_not_brought_back(platform: Platform):
+    _, unused, _, _ = await make_work(platform)
+    done = await consolidated(platform)
+    assert done.run_id is not None
+    change = ChangeMemory(tenant="acme", fact_id=unused, change=FactChange(text="Plays chess well."), by="ann")
+    await platform.bus.ask(change, Fact)
+
+    undo = UndoConsolidation(tenant="acme", run_id=done.run_id, by="ops")
+    undone = await platform.bus.ask(undo, ConsolidationUndone)
+
+    assert (undone.undone, undone.skipped) == (2, 1)
+    assert "Plays chess well." in [fact.text for fact in await facts(platform)]
+
+
+async def test_every_tenants_facts_that_are_over_end_by_themselves(platform: Platform):
+    over, *_ = await make_work(platform)
+    store = await open_store(await platform.migrate("retrieval"), pool_size=2, wait_s=0)
+
+    await Consolidation(store, "m").all_tenants()
+    await store.close()
+
+    assert over not in [fact.fact_id for fact in await facts(platform)]
+    async with platform.superuser() as conn:
+        audited = await conn.fetchval("SELECT changed_by FROM retrieval.fact_changes WHERE fact_id = $1", over)
+    assert audited == "the hourly consolidation"
