@@ -27,8 +27,7 @@ The invitations are sent once the venue is booked.
 
 async def planned(platform: Platform, job_id: str, asked: Any, **fields: Any) -> tuple[JobView, dict[str, Any]]:
     """Run the planner, and return its job and its plan."""
-    text = asked if isinstance(asked, str) else json.dumps(asked)
-    await platform.publish({"agent": "task-orchestrator", "input": text, "job_id": job_id, "user_id": "ann", **fields})
+    await platform.publish({"agent": "task-orchestrator", "input": asked, "job_id": job_id, "user_id": "ann", **fields})
     job = await platform.wait_for(job_id)
     assert job.answer is not None, job.error
     return job, json.loads(job.answer)

@@ -38,3 +38,13 @@ def test_an_amount_is_never_written_with_an_exponent(cost: str, written: str):
 
     assert f'"cost_usd":"{written}"' in job.model_dump_json()
     assert job.model_dump(mode="json")["cost_usd"] == written
+
+
+def test_an_object_is_told_as_its_json():
+    given = {"outcome": "Öffnen", "tasks": [{"id": 1}]}
+
+    job = SubmitJob.model_validate({"tenant": "t", "agent": "a", "input": given})
+
+    assert job.input == '{"outcome":"Öffnen","tasks":[{"id":1}]}'
+    assert job.content_hash() == SubmitJob(tenant="t", agent="a", input=job.input).content_hash()
+    assert SubmitJob.from_wire(job.to_wire(), "jobs.submit.t").input == job.input

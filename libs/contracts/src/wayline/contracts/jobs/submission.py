@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from wayline.contracts.agents import Instructions, Style, ToolPatterns
 from wayline.contracts.base import Frozen, Message
@@ -122,6 +123,17 @@ class Origin(Frozen):
     hash: str = Field(description="Of that job's events up to there.")
 
 
+def _told(given: Any) -> Any:
+    """Return an object as the text that its job is told."""
+    return json.dumps(given, ensure_ascii=False, separators=(",", ":")) if isinstance(given, dict) else given
+
+
+if TYPE_CHECKING:
+    JobInput = str | tuple[Part, ...]
+else:
+    JobInput = Annotated[str | tuple[Part, ...] | dict[str, Any], AfterValidator(_told)]
+
+
 class SubmitJob(Message, subject="jobs.submit.{tenant}"):
     """Ask for a job: `{"agent": "assistant", "input": "…"}` is enough."""
 
@@ -131,7 +143,9 @@ class SubmitJob(Message, subject="jobs.submit.{tenant}"):
     body_max = 112 * 1024
 
     agent: str = Field(min_length=1, max_length=64)
-    input: str | tuple[Part, ...] = Field(description="Text, or parts: text, image, file by document id.")
+    input: JobInput = Field(
+        description="Text; an object, which is told as its JSON; or parts: text, image, file by document id."
+    )
     job_id: NewJobId | None = Field(default=None, description="The client's own id; the same id is the same job.")
     session_id: str | None = Field(default=None, max_length=128)
     user_id: str | None = Field(default=None, max_length=128)

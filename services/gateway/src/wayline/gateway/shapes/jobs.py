@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from wayline.contracts import ids
-from wayline.contracts.chat import Part
-from wayline.contracts.jobs import JobOptions, JobView, Status
+from wayline.contracts.jobs import JobInput, JobOptions, JobView, Status
 from wayline.contracts.money import Dollars
 from wayline.gateway.shapes.body import ONE_LINE, TEXT_WITHOUT_NUL, Body, Label
 
@@ -31,7 +30,9 @@ class SubmitBody(Body):
     )
 
     agent: Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=ONE_LINE)]
-    input: str | tuple[Part, ...] = Field(description="Text, or parts: text, image, file by document id.")
+    input: JobInput = Field(
+        description="Text; an object, which is told as its JSON; or parts: text, image, file by document id."
+    )
     job_id: ids.NewJobId | None = Field(default=None, description="Your own id; the same id is the same job.")
     session_id: Label | None = None
     user_id: Label | None = None
