@@ -36,7 +36,7 @@ def request(sequence: int = 1) -> RequestedDocument:
 async def put(store: Store, texts: list[str], *, sequence: int = 1) -> bool:
     table, requested = DocumentTable(store), request(sequence)
     assert await table.begin(requested)
-    chunks = [Chunk(text, (), {}) for text in texts]
+    chunks = [Chunk(text, (), {}, f"d1#{sequence}-{at}", 0, len(text)) for at, text in enumerate(texts)]
     return await table.replace(requested, READ, chunks, EMBEDDER.vectors(texts))
 
 
@@ -51,7 +51,7 @@ async def test_no_statement_counts_more_than_a_batch_of_passages(
     counted = await owner("SELECT chunks, terms_count FROM retrieval.count_changes ORDER BY change")
 
     assert [chunks for chunks, _ in counted] == [2, 2, 2, 2, 1, -2, -2, -2, -2, -1, 2, 1]
-    assert max(terms for _, terms in counted) <= 2 * 51
+    assert max(terms for _, terms in counted) <= 2 * 50 + 3
     await WordCounts(store).add_all()
     assert await owner("SELECT count(*), sum(chunks) FROM retrieval.terms WHERE term LIKE 'word%'") == [(150, 150)]
     assert await owner("SELECT chunks FROM retrieval.corpora") == [(3,)]

@@ -10,7 +10,7 @@ from wayline.chassis import Service
 from wayline.contracts.knowledge import DeleteDocument, DocumentDeleted, Filter
 from wayline.retrieval.adapters.passages import PassageTable
 from wayline.retrieval.adapters.postgres import open_store
-from wayline.retrieval.search_plan import WordsLeg
+from wayline.retrieval.search_plan import Allowed, WordsLeg
 from wayline.store import rls_gaps
 from wayline.testkit import Database, Platform
 from wayline.testkit.databases import PASSWORD, migrate_service, role_of
@@ -103,7 +103,7 @@ async def test_no_passage_of_another_tenant_is_read_for_a_search(client: Any, da
     leg = WordsLeg("'tortois'", ["'tortois'"], [1.0], 2.0, 1.0)
     try:
         async with PassageTable(store).searching("acme") as search:
-            found = await search.best(leg, None, where=Filter(), candidates=10, top_k=10, min_score=None)
+            found = await search.best(leg, None, allowed=Allowed(), candidates=10, top_k=10, min_score=None)
             read = await search._conn.fetchval(ROWS_READ)
     finally:
         await store.close()

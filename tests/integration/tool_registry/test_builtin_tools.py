@@ -49,7 +49,9 @@ async def test_a_listing_names_the_built_in_tools_and_their_effect(platform):
         ("store_insight", Effect.IDEMPOTENT, False),
         ("web_fetch", Effect.READ, True),
     ]
-    assert set(own[10].input_schema["properties"]) == {"query", "top_k", "document_ids"}
+    assert set(own[10].input_schema["properties"]) == {
+        *("query", "top_k", "document_ids", "mode", "filter", "collections")
+    }
 
 
 async def test_a_search_asks_retrieval_for_the_callers_tenant_and_brings_citations(platform):

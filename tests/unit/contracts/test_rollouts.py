@@ -82,8 +82,11 @@ def test_an_unknown_request_field_is_refused_by_name(kind: type[Message], body: 
                 "vector_weight": None,
                 "min_score": None,
                 "filter": {"document_ids": ["d"]},
-                # No part of a search that people write: an older build passes over it.
+                # No part of the filter: an older build passes over these.
                 "caller_pays": False,
+                "syntax": "web",
+                "fold_duplicates": True,
+                "audience": None,
             },
         ),
     ],

@@ -30,6 +30,16 @@ def trust_by_origin(name: str, metadata: Mapping[str, Any]) -> Trust:
     return "untrusted" if fetched else "trusted"
 
 
+CONDITIONS_MAX = 16
+"""Keys of a filter, and values that one of them may have."""
+AUDIENCE_MAX = 100
+"""Names in a document's audience, and names on whose behalf a search is made."""
+Scalar = str | int | float | bool | None
+AudienceName = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,200}$")]
+Audience = Annotated[tuple[AudienceName, ...], Field(max_length=AUDIENCE_MAX)]
+CollectionName = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,200}$")]
+
+
 class DocumentStatus(StrEnum):
     """How far a document's ingestion is."""
 
@@ -58,6 +68,9 @@ class Document(Frozen):
     height: int | None = None
     pages: int | None = Field(default=None, description="Of a PDF.")
     trust: Trust = Field(default="trusted", description="Whether it holds the words of strangers.")
+    collection: str | None = None
+    audience: tuple[str, ...] | None = Field(default=None, description="Who may find it; null: everybody.")
+    valid_until: datetime | None = None
     language: str | None = Field(
         default=None, description="ISO 639-1, as detected in its text; None: it cannot be told."
     )
@@ -87,6 +100,11 @@ class IndexDocument(Message, subject="documents.index.{tenant}"):
     trust: Trust | None = Field(
         default=None, description="None: a document from an address (its name, or `url` in its metadata) is untrusted."
     )
+    collection: CollectionName | None = None
+    audience: Audience | None = Field(
+        default=None, description="Who may find it (user ids, groups); null: everybody, empty: nobody."
+    )
+    valid_until: datetime | None = Field(default=None, description="From then on no search finds it.")
 
 
 class AcceptDocument(Request, subject="documents.accept.{tenant}", replies=Document):
@@ -163,6 +181,7 @@ class ReadDocument(Request, subject="documents.text.{tenant}", replies=DocumentT
 
     document_id: DocumentId
     position: int = Field(default=0, ge=0, description="Of the first passage that is wanted.")
+    audience: Audience | None = Field(default=None, description="On whose behalf, as in a search.")
 
 
 class AttachmentList(Frozen):
@@ -207,6 +226,24 @@ EMBEDDED_MAX = 512
 """Texts of one request at most; a large answer goes by way of the store of large replies."""
 
 
+class Condition(Frozen):
+    """What a value in a document's metadata must be; all that is set must hold. A list is what any of its values is."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    equals: Scalar = None
+    any_of: tuple[Scalar, ...] | None = Field(default=None, alias="in", max_length=CONDITIONS_MAX)
+    gt: int | float | str | None = Field(default=None, description="Numbers are compared with numbers, text with text.")
+    gte: int | float | str | None = None
+    lt: int | float | str | None = None
+    lte: int | float | str | None = None
+    exists: bool | None = None
+
+    def asked(self) -> dict[str, Any]:
+        """Return what is asked, by its name in JSON."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
 class Filter(Frozen):
     """Which chunks may be found at all."""
 
@@ -216,6 +253,14 @@ class Filter(Frozen):
         default=None, description="Only in these documents; null: in all, empty: in none."
     )
     metadata: dict[str, Any] = Field(default_factory=dict, description="Every pair must be equal in the chunk.")
+    where: dict[str, Condition] = Field(
+        default_factory=dict,
+        max_length=CONDITIONS_MAX,
+        description="What must hold of the document's metadata, by key.",
+    )
+    collections: tuple[CollectionName, ...] | None = Field(
+        default=None, max_length=CONDITIONS_MAX, description="Only documents of these; null: of any, empty: of none."
+    )
 
 
 QUERY_MAX_CHARS = 100_000
@@ -232,6 +277,9 @@ QueryText = Annotated[str, BeforeValidator(_beginning), Field(min_length=1, max_
 COVERED = "covered"
 """In `Hit.why`: the share of the query's words, weighed by how rare they are, that the passage holds."""
 
+DUPLICATES = "duplicates"
+"""In `Hit.why`: passages of nearly the same text that the hit stands for."""
+
 
 class Hit(Frozen):
     """A passage and why it was found."""
@@ -239,10 +287,16 @@ class Hit(Frozen):
     chunk_id: str
     document_id: str
     document: str = Field(description="The document's name.")
+    collection: str | None = None
     text: str
-    score: float
+    score: float = Field(
+        description="From 0 to 1 in every mode: the share of the most that the query's words could weigh in a passage, "
+        "the cosine, or in hybrid both by the leg's weights."
+    )
     why: dict[str, Any] = Field(
-        default_factory=dict, description="Rank and score of each leg, and how much is covered."
+        default_factory=dict,
+        description="Rank and raw score of each leg (BM25, cosine), how much is covered, and `duplicates`: passages of "
+        "nearly the same text that this one stands for.",
     )
     metadata: dict[str, Any] = Field(default_factory=dict)
     untrusted: bool = Field(default=False, description="Its document holds the words of strangers.")
@@ -269,6 +323,9 @@ class SearchResult(Frozen):
     degraded: tuple[Degraded, ...] = Field(
         default=(), description="What was left out because it could not answer; the hits are of the rest."
     )
+    corrected: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict, description="Words that no passage has, and those one letter away that were looked for."
+    )
     cost_usd: Usd | None = Field(
         default=None,
         description="What embedding the query cost, where its caller reports that; None: nothing is known.",
@@ -290,8 +347,15 @@ class SearchKnowledge(Request, subject="retrieval.search.{tenant}", replies=Sear
         description="The vector leg's share in hybrid: 0 is words alone. None: what the embedding model is worth, 0.5 "
         "for one that understands meaning, less for the lexical one.",
     )
-    min_score: float | None = Field(
-        default=None, description="On the scale of the mode: BM25, cosine, or the fused score (at most 1/61)."
+    min_score: float | None = Field(default=None, description="Of a hit, from 0 to 1.")
+    syntax: Literal["web", "plain"] = Field(
+        default="web",
+        description='`web`: "an exact phrase", -not, begin*; in queries of up to 300 characters. `plain`: words alone.',
+    )
+    fold_duplicates: bool = Field(default=True, description="Show one of several passages of nearly the same text.")
+    audience: Audience | None = Field(
+        default=None,
+        description="On whose behalf (user ids, groups): a document with an audience is found by its names alone.",
     )
     filter: Filter = Filter()
     caller_pays: bool = Field(

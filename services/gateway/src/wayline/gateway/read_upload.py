@@ -118,6 +118,9 @@ def _from_json(body: bytes, tenant: str) -> Upload:
         text=sent.text,
         metadata=sent.metadata,
         trust=sent.trust,
+        collection=sent.collection,
+        audience=sent.audience,
+        valid_until=sent.valid_until,
     )
     return Upload(document, len(content), sha256(content).hexdigest())
 
@@ -139,6 +142,9 @@ async def _from_form(form: FormData, tenant: str) -> Upload:
         media_type=type_of_file(fields.name, is_text=known.is_text) if stated in _UNKNOWN_TYPES else stated,
         metadata=fields.metadata,
         trust=fields.trust,
+        collection=fields.collection,
+        audience=fields.audience,
+        valid_until=fields.valid_until,
     )
     if known.size_bytes <= INLINE_MAX_BYTES:
         await file.seek(0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from wayline.contracts.knowledge import Trust
@@ -50,6 +51,10 @@ class RequestedDocument:
     """The objects on the bus that hold what the message was too large for."""
     indexed_as: str = ""
     """The same where indexing it would store what is stored."""
+    collection: str | None = None
+    audience: tuple[str, ...] | None = None
+    """Who may find it; None: everybody."""
+    valid_until: datetime | None = None
 
 
 class Documents(Protocol):

@@ -124,7 +124,8 @@ class Handlers:
 
     async def on_text(self, asked: ReadDocument) -> DocumentText:
         """Give a piece of a document's text."""
-        found = await self.documents.text(asked.tenant, asked.document_id, asked.position)
+        may = await self.documents.may_be_found(asked.tenant, asked.document_id, asked.audience or ())
+        found = await self.documents.text(asked.tenant, asked.document_id, asked.position) if may else None
         if found is None:
             raise NotFound("document", asked.document_id)
         return found

@@ -97,6 +97,9 @@ class Indexer:
             sequence=sequence,
             payloads=tuple(payloads),
             indexed_as=self._fingerprint(asked, name, metadata),
+            collection=None if asked.collection is None else storable(asked.collection),
+            audience=asked.audience,
+            valid_until=asked.valid_until,
         )
 
     def _fingerprint(self, asked: IndexDocument, name: str, metadata: dict[str, Any]) -> str:

@@ -14,13 +14,15 @@ END;
 -- Takes a document for the message with this sequence; no row comes back when a newer message, a deletion after it or
 -- an earlier delivery of it was there first.
 INSERT INTO documents (
-    tenant, document_id, name, media_type, size_bytes, metadata, embedding_model, sequence, status, payloads, trust
+    tenant, document_id, name, media_type, size_bytes, metadata, embedding_model, sequence, status, payloads, trust,
+    collection, valid_until, audience
 )
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'indexing', $10::text[], $11)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'indexing', $10::text[], $11, $12, $13, $14::text[])
 ON CONFLICT (tenant, document_id) DO UPDATE SET
     name = excluded.name, media_type = excluded.media_type, size_bytes = excluded.size_bytes,
     metadata = excluded.metadata, embedding_model = excluded.embedding_model, sequence = excluded.sequence,
-    trust = excluded.trust,
+    trust = excluded.trust, collection = excluded.collection, valid_until = excluded.valid_until,
+    audience = excluded.audience,
     status = 'indexing', chunks_done = 0, chunks_total = NULL, error = NULL, deleted_sequence = NULL,
     payloads = (
         SELECT coalesce(array_agg(name), '{}')
@@ -169,7 +171,8 @@ DELETE FROM uploads WHERE tenant = $1 AND name = ANY ($2::text[]);
 
 -- name: get_document
 SELECT document_id, name, status, documents.media_type, chunks_done, chunks_total, size_bytes, error, metadata,
-    embedding_model, created_at, sha256, width, height, pages, trust, language, unchanged
+    embedding_model, created_at, sha256, width, height, pages, trust, language, unchanged,
+    collection, audience, valid_until
 FROM documents
 LEFT JOIN originals USING (tenant, document_id)
 WHERE tenant = $1 AND document_id = $2 AND status <> 'deleted';
@@ -200,6 +203,11 @@ SELECT sha256, octet_length(content) AS size_bytes, substring(content FROM $3 + 
 FROM originals
 WHERE tenant = $1 AND document_id = $2;
 
+-- name: may_be_found
+SELECT (audience IS NULL OR audience && $3::text[]) AND (valid_until IS NULL OR valid_until > now())
+FROM documents
+WHERE tenant = $1 AND document_id = $2 AND status <> 'deleted';
+
 -- name: read_passages
 -- With the white space before each; of what was stored before that was kept, a line end stands for it.
 SELECT position,
@@ -214,7 +222,8 @@ SELECT sequence, deleted_sequence FROM documents WHERE tenant = $1 AND document_
 
 -- name: list_documents
 SELECT document_id, name, status, documents.media_type, chunks_done, chunks_total, size_bytes, error, metadata,
-    embedding_model, created_at, sha256, width, height, pages, trust, language, unchanged
+    embedding_model, created_at, sha256, width, height, pages, trust, language, unchanged,
+    collection, audience, valid_until
 FROM documents
 LEFT JOIN originals USING (tenant, document_id)
 WHERE tenant = $1 AND status <> 'deleted'
@@ -420,6 +429,7 @@ LIMIT $2;
 -- parameters would leave out the index that these need.
 SELECT set_config('hnsw.ef_search', '100', true),
     set_config('hnsw.iterative_scan', 'relaxed_order', true),
+    set_config('hnsw.max_scan_tuples', '200000', true),
     set_config('plan_cache_mode', 'force_custom_plan', true),
     set_config('jit', 'off', true);
 
@@ -553,16 +563,74 @@ SELECT position FROM batch ORDER BY position;
 -- name: end_old_words
 UPDATE documents SET words_version = 5, segment_sequence = NULL WHERE tenant = $1 AND document_id = $2;
 
+-- name: has_restricted_documents
+SELECT EXISTS (SELECT FROM documents WHERE tenant = $1 AND (audience IS NOT NULL OR valid_until IS NOT NULL));
+
+-- name: filtered_documents
+-- At most $4 documents that fulfil a filter, and how many passages they have.
+SELECT document_id, coalesce(chunks_total, 0) AS chunks
+FROM documents
+WHERE tenant = $1 AND status <> 'deleted' AND filter_words(tenant, collection, metadata) @@ wanted_words($1, $2, $3)
+    AND fulfils(metadata, $2) AND ($5::text[] IS NULL OR document_id = ANY ($5))
+LIMIT $4;
+
+-- name: near_terms
+-- Words of the tenant that become the same as one of $2's without one of their letters.
+SELECT term, chunks FROM terms
+WHERE tenant = $1 AND length(term) BETWEEN 4 AND 20 AND term !~ '[0-9~ǀǁǂǃ]'
+    AND term_deletions(tenant, term) @@ ($2::text)::tsquery AND chunks > 0
+ORDER BY chunks DESC, term
+LIMIT 20;
+
+-- name: terms_that_begin
+SELECT term, chunks FROM terms
+WHERE tenant = $1 AND term >= $2 AND term < $2 || chr(1114111) AND chunks > 0
+ORDER BY chunks DESC, term
+LIMIT 20;
+
+-- name: demands
+-- What must match ($2: phrases, with one of their forms each) and must not ($3), by the languages of the tenant's passages. Of scripts without spaces a
+-- phrase's pairs must all be there.
+WITH marked AS (
+    SELECT term FROM terms WHERE tenant = $1 AND term >= '~~' AND term < '~~~' AND chunks > 0
+    UNION
+    SELECT term FROM count_changes, unnest(terms) AS term WHERE tenant = $1 AND term >= '~~' AND term < '~~~'
+),
+spoken AS (
+    SELECT substr(term, 3)::regconfig AS language FROM marked
+    UNION
+    SELECT 'english' WHERE NOT EXISTS (SELECT FROM marked)
+),
+asked AS (
+    SELECT n, phrase, wanted FROM unnest($2::text[]) WITH ORDINALITY AS phrases (phrase, n), (SELECT true) AS must (wanted)
+    UNION ALL
+    SELECT n, phrase, false FROM unnest($3::text[]) WITH ORDINALITY AS phrases (phrase, n)
+),
+matched AS (
+    SELECT wanted, n, '(' || string_agg(match::text, ' | ') || ')' AS match
+    FROM asked, spoken, LATERAL (
+        SELECT CASE WHEN phrase ~ ('[' || unspaced_scripts() || ']') THEN plainto_tsquery(language, spaced(phrase))
+            ELSE phraseto_tsquery(language, spaced(phrase)) END AS match
+    ) AS said
+    WHERE numnode(match) > 0
+    GROUP BY wanted, n
+)
+SELECT string_agg(match, ' & ') FILTER (WHERE wanted) AS must, string_agg(match, ' | ') FILTER (WHERE NOT wanted) AS must_not
+FROM matched;
+
 -- name: search
 -- Both legs and their fusion. `@>` alone would let an object match one that only holds it. A leg that the mode leaves out is a constant false condition and costs nothing.
 --  $1 tenant          $2 document ids or null   $3 metadata or null    $4 candidates of a leg
 --  $5 use words       $6 what must match        $7 terms               $8 their weights
 --  $9 k1             $10 b                     $11 average words      $12 use vectors
 -- $13 query vector   $14 embedding model       $15 weight of words    $16 weight of vectors
--- $17 RRF k, or null where one leg's own score counts                 $18 least score     $19 top k
+-- $17 the most that the words could weigh       $18 least score        $19 top k
 -- $20 least cosine      $21 passages that postings chose, or null     $22 documents in no segment, or null
--- $23 what must match in these
--- {dimensions}: of the vectors, because the index is one for each number of them.
+-- $23 what must match in these                  $24 what all passages must match, or null
+-- $25 conditions on the document's metadata, or null                  $26 collections, or null
+-- $27 on whose behalf   $28 whether there are documents that not everybody may find
+-- {dimensions}: of the vectors, because the index is one for each number of them. {exact}: what keeps the index from
+-- being used, where looking at each vector is cheaper.
 WITH term AS MATERIALIZED (
     SELECT quoted::tsquery AS word, weight, quoted FROM unnest($7::text[], $8::float8[]) AS given (quoted, weight)
 ),
@@ -581,10 +649,7 @@ by_words AS MATERIALIZED (
             OR ($21::text[] IS NOT NULL AND chunk_id = ANY ($21))
             OR ($22::text[] IS NOT NULL AND document_id = ANY ($22) AND words @@ ($23::text)::tsquery)
         )
-        AND ($2::text[] IS NULL OR document_id = ANY ($2))
-        AND ($3::jsonb IS NULL OR metadata @> $3 AND NOT EXISTS (
-            SELECT FROM jsonb_each($3) AS pair WHERE metadata -> pair.key IS DISTINCT FROM pair.value
-        ))
+        {allowed}
     ORDER BY bm25.score DESC, chunk_id
     LIMIT $4
 ),
@@ -592,33 +657,42 @@ by_vector AS MATERIALIZED (
     SELECT chunk_id, embedding::vector({dimensions}) <=> $13::vector({dimensions}) AS distance
     FROM chunks
     WHERE $12::boolean AND tenant = $1 AND embedding_model = $14 AND dimensions = {dimensions}
-        AND ($2::text[] IS NULL OR document_id = ANY ($2))
-        AND ($3::jsonb IS NULL OR metadata @> $3 AND NOT EXISTS (
-            SELECT FROM jsonb_each($3) AS pair WHERE metadata -> pair.key IS DISTINCT FROM pair.value
-        ))
-    ORDER BY embedding::vector({dimensions}) <=> $13::vector({dimensions})
+        {allowed}
+    ORDER BY (embedding::vector({dimensions}) <=> $13::vector({dimensions})) {exact}
     LIMIT $4
 ),
-ranked_words AS (SELECT chunk_id, score, rank() OVER (ORDER BY score DESC, chunk_id) AS rank FROM by_words),
+ranked_words AS (
+    SELECT chunk_id, score, rank() OVER (ORDER BY score DESC, chunk_id) AS rank,
+        least(1, score / $17::float8) AS share,
+        coalesce((score - min(score) OVER ()) / nullif(max(score) OVER () - min(score) OVER (), 0), 1) AS relative
+    FROM by_words
+),
 ranked_vector AS (
-    SELECT chunk_id, 1 - distance AS score, rank() OVER (ORDER BY distance, chunk_id) AS rank
-    FROM by_vector
-    WHERE 1 - distance >= $20::float8
+    SELECT chunk_id, score, rank() OVER (ORDER BY score DESC, chunk_id) AS rank, greatest(0, score) AS share,
+        coalesce((score - min(score) OVER ()) / nullif(max(score) OVER () - min(score) OVER (), 0), 1) AS relative
+    FROM (SELECT chunk_id, 1 - distance AS score FROM by_vector) AS near
+    WHERE score >= $20::float8
+),
+-- What the best passage would score that is the best of both legs; null: one leg is alone.
+both_legs AS (
+    SELECT $15::float8 * (SELECT max(share) FROM ranked_words) + $16::float8 * (SELECT max(share) FROM ranked_vector) AS best
 ),
 fused AS (
     SELECT chunk_id,
         words.rank AS words_rank, words.score AS words_score,
         vector.rank AS vector_rank, vector.score AS vector_score,
-        CASE WHEN $17::float8 IS NULL THEN coalesce(words.score, vector.score)
-            ELSE coalesce($15::float8 / ($17 + words.rank), 0) + coalesce($16::float8 / ($17 + vector.rank), 0)
+        -- By how good a passage is within each leg, and on the scale of the best.
+        CASE WHEN both_legs.best IS NULL THEN coalesce(words.share, vector.share)
+            ELSE both_legs.best * ($15 * coalesce(words.relative, 0) + $16 * coalesce(vector.relative, 0))
         END AS score
     FROM ranked_words AS words
     FULL JOIN ranked_vector AS vector USING (chunk_id)
+    CROSS JOIN both_legs
 ),
 best AS MATERIALIZED (
-    SELECT * FROM fused WHERE $18::float8 IS NULL OR score >= $18 ORDER BY score DESC, chunk_id LIMIT $19
+    SELECT * FROM fused WHERE $18::float8 IS NULL OR score >= $18 ORDER BY score DESC, words_rank, chunk_id LIMIT $19
 )
-SELECT chunk_id, score, words_rank, words_score, vector_rank, vector_score, document_id, name, text, metadata,
+SELECT chunk_id, score, words_rank, words_score, vector_rank, vector_score, document_id, name, collection, text, metadata,
     trust = 'untrusted' AS untrusted, ARRAY(SELECT quoted FROM term WHERE passage.words @@ word) AS held
 FROM best
 -- One look-up a passage by the primary key, whatever the planner believes about the table.
@@ -629,9 +703,25 @@ CROSS JOIN LATERAL (
     LIMIT 1
 ) AS passage
 CROSS JOIN LATERAL (
-    SELECT trust FROM documents WHERE tenant = $1 AND documents.document_id = passage.document_id LIMIT 1
+    SELECT trust, collection FROM documents WHERE tenant = $1 AND documents.document_id = passage.document_id LIMIT 1
 ) AS document
-ORDER BY score DESC, chunk_id;
+ORDER BY score DESC, words_rank, chunk_id;
+
+-- name: allowed
+-- In both legs of a search: which passages it may find.
+AND ($2::text[] IS NULL OR document_id = ANY ($2))
+AND ($3::jsonb IS NULL OR metadata @> $3 AND NOT EXISTS (
+    SELECT FROM jsonb_each($3) AS pair WHERE metadata -> pair.key IS DISTINCT FROM pair.value
+))
+AND ($24::text IS NULL OR words @@ ($24::text)::tsquery)
+AND (NOT $28::boolean AND $25::jsonb IS NULL AND $26::text[] IS NULL OR EXISTS (
+    SELECT FROM documents AS holder
+    WHERE holder.tenant = $1 AND holder.document_id = chunks.document_id
+        AND (holder.audience IS NULL OR holder.audience && $27::text[])
+        AND (holder.valid_until IS NULL OR holder.valid_until > now())
+        AND ($26 IS NULL OR holder.collection = ANY ($26))
+        AND ($25 IS NULL OR fulfils(holder.metadata, $25))
+));
 
 -- name: begin_embedding
 INSERT INTO embedding_calls (tenant, charge_id, model, worst_usd) VALUES ($1, $2, $3, $4);

@@ -17,6 +17,8 @@ IDENTIFIER_SIGN = "\u01c0"
 """What the index writes in front of an identifier as a whole."""
 IDENTIFIER_WEIGHT = 2
 """An identifier that is there as asked weighs more than its parts in another order."""
+NEAR_WEIGHT = 0.5
+"""A word that is written otherwise by one letter may be another word."""
 RRF_K = 60
 MISSING_MAX = 0.5
 """The share of a query's weight that no passage may have before its words are distrusted."""
@@ -40,6 +42,8 @@ class Term:
     times: int = 1
     place: int | None = None
     """Words of one place are one word of the query, as the tenant's languages stem it."""
+    near: bool = False
+    """Whether it only looks like the query's word, by one letter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +94,7 @@ def choose_words(found: Sequence[Term], *, chunks: int, candidates: int) -> Word
 
 def weight(term: Term, *, chunks: int) -> float:
     """Return what a word of the query counts: how often it is asked for, times how rare it is."""
-    factor = IDENTIFIER_WEIGHT if term.word.startswith(IDENTIFIER_SIGN) else 1
+    factor = IDENTIFIER_WEIGHT if term.word.startswith(IDENTIFIER_SIGN) else NEAR_WEIGHT if term.near else 1
     return factor * term.times * rarity(term.chunks, of=chunks)
 
 
@@ -115,7 +119,7 @@ def coverage(asked: Sequence[Term], held: Collection[str], *, chunks: int) -> fl
 
     `held` are words of the query as `choose_words` quotes them.
     """
-    words = forms_of([term for term in asked if not term.word.startswith(IDENTIFIER_SIGN)])
+    words = forms_of([term for term in asked if not (term.near or term.word.startswith(IDENTIFIER_SIGN))])
     words = [forms for forms in words if not any(term.word in ASKING for term in forms)]
     of = max(chunks, COVERAGE_CHUNKS_MIN)
     rarities = [rarity(max(term.chunks for term in forms), of=of) for forms in words]
@@ -132,6 +136,15 @@ def forms_of(terms: Sequence[Term]) -> list[list[Term]]:
     for term in terms:
         forms.setdefault(term.word if term.place is None else term.place, []).append(term)
     return list(forms.values())
+
+
+def most_of(asked: Sequence[Term], *, chunks: int) -> float:
+    """Return what a passage would score that had each word of a query very often: those that none has count, too."""
+    weights = []
+    for forms in forms_of(asked):
+        known = [term for term in forms if term.chunks > 0]
+        weights.append(max(weight(term, chunks=chunks) for term in known or forms))
+    return (K1 + 1) * sum(sorted(weights)[-TERMS_MAX:])
 
 
 def rarity(chunks: int, *, of: int) -> float:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from wayline.contracts.knowledge import COVERED, Degraded, EmbeddedTexts, EmbedTexts, Hit, SearchKnowledge, SearchResult
+from wayline.contracts.knowledge import Degraded, EmbeddedTexts, EmbedTexts, SearchKnowledge, SearchResult
 from wayline.retrieval.decode_document import storable, storable_json
 from wayline.retrieval.embed_queries import QueryEmbedder
 from wayline.retrieval.embed_texts import Embedded, TextEmbedder
 from wayline.retrieval.embedding import Embedder
 from wayline.retrieval.embedding_payments import Account
-from wayline.retrieval.ranking import Term, Words, choose_share, choose_words, coverage
-from wayline.retrieval.search_plan import Chosen, Corpus, Passages, Search, VectorLeg, WordsLeg
+from wayline.retrieval.find_terms import FoundTerms, find_terms
+from wayline.retrieval.hits import hits_of
+from wayline.retrieval.query_syntax import ParsedQuery, parse_query
+from wayline.retrieval.ranking import Term, Words, choose_share, choose_words, most_of
+from wayline.retrieval.search_plan import Allowed, Chosen, Corpus, Passages, Search, VectorLeg, WordsLeg
 from wayline.store import Record
 from wayline.telemetry import Telemetry, metrics, names
 
@@ -23,10 +27,17 @@ if TYPE_CHECKING:
 DATA_SOURCE = "knowledge"
 CHOSEN_FACTOR = 3
 """Passages that postings choose for each that is ranked: their weights are rounded."""
+COPIES_MAX = 20
+"""Passages that are looked at beyond those that are asked for, because some may be copies of others."""
+EXACT_VECTORS_MAX = 10_000
+"""Passages of a tenant up to which every vector is looked at: that is as fast as the index of all tenants' vectors,
+misses nothing, and reads no rows of others."""
 EMBEDDED_MAX_CHARS = 10_000
 """Of a query's beginning: an embedder reads no more of it, and a paid one would be paid for it."""
 NOTHING_STORED = "Nothing has been ingested yet."
 NO_DOCUMENTS = "The filter names no document: leave `document_ids` out to search in all of them."
+NOTHING_FITS = "No document fits the filter."
+NO_PHRASE = "No passage holds the phrase as it is written; these hold its words."
 NO_WORDS = "No word of the query can be searched for: they are too common to tell passages apart, or in none of them."
 SQL_SPAN = {names.DB_SYSTEM: "postgresql", names.DB_OPERATION: "SELECT", names.DB_COLLECTION: "retrieval.chunks"}
 
@@ -76,11 +87,12 @@ class Searcher:
         return EmbeddedTexts(model=embedded.model, vectors=tuple(encoded))
 
     async def _search(self, asked: SearchKnowledge, account: Account | None) -> SearchResult:
-        if asked.filter.document_ids == ():
+        if asked.filter.document_ids == () or asked.filter.collections == ():
             return SearchResult(hits=(), mode=asked.mode, note=NO_DOCUMENTS)
         by_vector = asked.mode == "vector" or (asked.mode == "hybrid" and asked.vector_weight != 0)
         query = storable(asked.query)
-        embedded, degraded = await self._embedded(asked.tenant, query, account) if by_vector else (None, ())
+        parsed = parse_query(query) if asked.syntax == "web" else ParsedQuery(query)
+        embedded, degraded = await self._embedded(asked.tenant, parsed.text, account) if by_vector else (None, ())
         vectors = None if embedded is None else embedded.vectors
         async with self.passages.searching(asked.tenant) as search:
             corpora = await search.corpora()
@@ -95,28 +107,68 @@ class Searcher:
             if vectors is not None and (missing := self._incomparable(corpora, vectors.shape[1])) is not None:
                 degraded = (missing,)
                 vectors = vectors if missing.reason == "building" else None
+            allowed = await search.narrow(_allowed(asked))
+            if allowed.document_ids == ():
+                return SearchResult(hits=(), mode=asked.mode, note=NOTHING_FITS, degraded=degraded)
             # Words answer where vectors cannot, whatever was asked for.
             by_words = vectors is None or (asked.mode == "hybrid" and asked.vector_weight != 1)
-            chunks = sum(corpus.chunks for corpus in corpora)
-            terms = await search.terms(query) if by_words else []
-            words = choose_words(terms, chunks=chunks, candidates=self.keyword_candidates)
-            share = self._share(asked, terms, chunks=chunks)
-            vector = None
-            if vectors is not None:
-                vector = VectorLeg(vectors[0], self.embedder.model, self.embedder.similarity_min, share)
-            average = sum(corpus.words for corpus in corpora) / chunks
-            rows = await self._ranked(search, asked, words, vector, average=average, words_weight=1 - share)
-        fused = words is not None and vector is not None
+            found = await find_terms(search, parsed) if by_words else FoundTerms()
+            plan = self._plan(asked, found.terms, corpora, vectors, few=allowed.few)
+            rows, note = await self._demanding(search, asked, plan, allowed, parsed)
         return SearchResult(
-            hits=tuple(
-                _hit(row, fused_with=share if fused else None, covered=coverage(terms, row["held"], chunks=chunks))
-                for row in rows
+            hits=hits_of(
+                rows,
+                terms=found.terms,
+                chunks=plan.chunks,
+                fused_with=plan.share if plan.words is not None and plan.vector is not None else None,
+                fold=asked.fold_duplicates,
+                top_k=asked.top_k,
             ),
             mode=asked.mode,
             embedding_model=self._model(vectors),
-            note=NO_WORDS if by_words and words is None else None,
+            note=NO_WORDS if by_words and plan.words is None else note,
             degraded=degraded,
+            corrected=found.corrected,
         )
+
+    def _plan(
+        self,
+        asked: SearchKnowledge,
+        terms: Sequence[Term],
+        corpora: list[Corpus],
+        vectors: Vectors | None,
+        *,
+        few: bool,
+    ) -> _Plan:
+        """Decide what each leg looks for, and how: of few passages each is looked at."""
+        chunks = sum(corpus.chunks for corpus in corpora)
+        share = self._share(asked, list(terms), chunks=chunks)
+        vector = None
+        if vectors is not None:
+            exact = few or chunks <= EXACT_VECTORS_MAX
+            vector = VectorLeg(vectors[0], self.embedder.model, self.embedder.similarity_min, share, exact)
+        return _Plan(
+            words=choose_words(terms, chunks=chunks, candidates=chunks if few else self.keyword_candidates),
+            vector=vector,
+            share=share,
+            chunks=chunks,
+            average=sum(corpus.words for corpus in corpora) / chunks,
+            most=most_of(terms, chunks=chunks),
+        )
+
+    async def _demanding(
+        self, search: Search, asked: SearchKnowledge, plan: _Plan, allowed: Allowed, parsed: ParsedQuery
+    ) -> tuple[list[Record], str | None]:
+        """Rank what holds the query's phrases and no excluded word; without the phrases where nothing holds them."""
+        if not parsed.demands:
+            return await self._ranked(search, asked, plan, allowed), None
+        must, must_not = await search.demands(parsed.phrases, parsed.excluded)
+        excluding = None if must_not is None else f"!({must_not})"
+        both = " & ".join(part for part in (must, excluding) if part is not None) or None
+        rows = await self._ranked(search, asked, plan, replace(allowed, match=both))
+        if rows or must is None:
+            return rows, None
+        return await self._ranked(search, asked, plan, replace(allowed, match=excluding)), NO_PHRASE
 
     def _share(self, asked: SearchKnowledge, terms: list[Term], *, chunks: int) -> float:
         if asked.vector_weight is not None:
@@ -149,43 +201,55 @@ class Searcher:
             "dimensions): they are found by their words alone until they are embedded again",
         )
 
-    async def _ranked(
-        self,
-        search: Search,
-        asked: SearchKnowledge,
-        words: Words | None,
-        vector: VectorLeg | None,
-        *,
-        average: float,
-        words_weight: float,
-    ) -> list[Record]:
+    async def _ranked(self, search: Search, asked: SearchKnowledge, plan: _Plan, allowed: Allowed) -> list[Record]:
         """Rank what the words choose: all that has any of them where they are rare, else what postings choose of them.
 
         Of a tenant without postings passages with all words come first where even the rarest is common, then any.
         """
         rows: list[Record] = []
-        candidates = max(asked.top_k, self.leg_candidates)
+        words, vector = plan.words, plan.vector
+        wanted = asked.top_k + min(asked.top_k, COPIES_MAX) if asked.fold_duplicates else asked.top_k
+        candidates = max(wanted, self.leg_candidates)
         chosen = None
         if words is not None and not words.complete:
             chosen = await search.choose(words, count=candidates * CHOSEN_FACTOR)
         for match in _matches(words, chosen):
             leg = None
             if words is not None and (match is not None or chosen is not None):
-                leg = WordsLeg(match, words.terms, words.weights, average, words_weight, chosen)
+                weight = 1 - plan.share
+                leg = WordsLeg(match, words.terms, words.weights, plan.average, weight, plan.most, chosen)
             if leg is None and vector is None:
                 break
             with self.telemetry.calling("SELECT retrieval.chunks", SQL_SPAN):
                 rows = await search.best(
-                    leg,
-                    vector,
-                    where=asked.filter.model_copy(update={"metadata": storable_json(asked.filter.metadata)}),
-                    candidates=candidates,
-                    top_k=asked.top_k,
-                    min_score=asked.min_score,
+                    leg, vector, allowed=allowed, candidates=candidates, top_k=wanted, min_score=asked.min_score
                 )
             if sum(row["words_rank"] is not None for row in rows) >= asked.top_k:
                 break
         return rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What one search looks for."""
+
+    words: Words | None
+    vector: VectorLeg | None
+    share: float
+    chunks: int
+    average: float
+    most: float
+
+
+def _allowed(asked: SearchKnowledge) -> Allowed:
+    where = {key: condition.asked() for key, condition in asked.filter.where.items()}
+    return Allowed(
+        document_ids=asked.filter.document_ids,
+        metadata=storable_json(asked.filter.metadata),
+        where=storable_json(where),
+        collections=asked.filter.collections,
+        names=asked.audience or (),
+    )
 
 
 def _matches(words: Words | None, chosen: Chosen | None) -> list[str | None]:
@@ -194,23 +258,3 @@ def _matches(words: Words | None, chosen: Chosen | None) -> list[str | None]:
     if chosen is not None:
         return [words.rare]
     return [words.any_of] if words.all_of is None else [words.all_of, words.any_of]
-
-
-def _hit(row: Record, *, fused_with: float | None, covered: float | None) -> Hit:
-    why: dict[str, Any] = {} if fused_with is None else {"vector_weight": fused_with}
-    if covered is not None:
-        why[COVERED] = round(covered, 4)
-    if row["words_rank"] is not None:
-        why["keyword"] = {"rank": row["words_rank"], "score": row["words_score"]}
-    if row["vector_rank"] is not None:
-        why["vector"] = {"rank": row["vector_rank"], "score": row["vector_score"]}
-    return Hit(
-        chunk_id=row["chunk_id"],
-        document_id=row["document_id"],
-        document=row["name"],
-        text=row["text"],
-        score=row["score"],
-        why=why,
-        metadata=row["metadata"],
-        untrusted=row["untrusted"],
-    )

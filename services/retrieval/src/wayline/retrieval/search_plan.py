@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from wayline.contracts.knowledge import Filter
 from wayline.retrieval.ranking import Term, Words
 from wayline.store import Record
 
@@ -35,6 +34,8 @@ class WordsLeg:
     weights: Sequence[float]
     average_words: float
     weight: float
+    most: float = 1.0
+    """What a passage would score in which every word is very often."""
     chosen: Chosen | None = None
 
 
@@ -56,6 +57,27 @@ class VectorLeg:
     embedding_model: str
     similarity_min: float
     weight: float
+    exact: bool = False
+    """Whether to look at each vector and not at the index of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """Which passages a search may find."""
+
+    document_ids: tuple[str, ...] | None = None
+    """None: of any document."""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    """Pairs that are equal in the passage."""
+    where: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Conditions on the document's metadata, by key."""
+    collections: tuple[str, ...] | None = None
+    names: tuple[str, ...] = ()
+    """On whose behalf."""
+    match: str | None = None
+    """A tsquery that the passage's words must match."""
+    few: bool = False
+    """Whether document_ids name so few passages that each can be looked at."""
 
 
 class Search(Protocol):
@@ -65,6 +87,14 @@ class Search(Protocol):
 
     async def terms(self, query: str) -> list[Term]: ...
 
+    async def narrow(self, allowed: Allowed) -> Allowed: ...
+
+    async def demands(self, phrases: Sequence[str], excluded: Sequence[str]) -> tuple[str | None, str | None]: ...
+
+    async def near_terms(self, word: str) -> list[Term]: ...
+
+    async def terms_that_begin(self, beginning: str) -> list[Term]: ...
+
     async def choose(self, words: Words, *, count: int) -> Chosen | None: ...
 
     async def best(
@@ -72,7 +102,7 @@ class Search(Protocol):
         words: WordsLeg | None,
         vector: VectorLeg | None,
         *,
-        where: Filter,
+        allowed: Allowed,
         candidates: int,
         top_k: int,
         min_score: float | None,

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 
 from wayline.contracts import ids
-from wayline.contracts.knowledge import Filter, QueryText, Trust
+from wayline.contracts.knowledge import CONDITIONS_MAX, Audience, CollectionName, Condition, Filter, QueryText, Trust
 from wayline.contracts.strict_json import NotStrictJson, read_json
 from wayline.gateway.shapes.body import ONE_LINE, TEXT_WITHOUT_NUL, Body, Label, Metadata
+
+
+def _decoded_list(value: Any) -> Any:
+    """Decode a list, which comes as JSON in a form's text."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return read_json(value or "null")
+    except NotStrictJson as error:
+        raise ValueError(f"this is no JSON list: {error}") from None
 
 
 class DocumentBody(Body):
@@ -26,6 +37,11 @@ class DocumentBody(Body):
     media_type: Annotated[str, StringConstraints(pattern=r"^text/[a-z0-9.+-]{1,60}$")] | None = Field(
         default=None, description="`text/markdown`, `text/html` …; guessed from the name when left out."
     )
+    collection: CollectionName | None = None
+    audience: Annotated[Audience | None, BeforeValidator(_decoded_list)] = Field(
+        default=None, description="Who may find it (user ids, groups); null: everybody, empty: nobody."
+    )
+    valid_until: datetime | None = Field(default=None, description="From then on no search finds it.")
     trust: Trust | None = Field(
         default=None,
         description="`untrusted`: it holds the words of strangers, which taint the jobs that read them. Left out, a "
@@ -49,6 +65,11 @@ class FileFields(Body):
     name: Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=ONE_LINE)]
     metadata: Annotated[Metadata, BeforeValidator(_decoded)] = Field(default_factory=dict)
     document_id: ids.JobId | None = None
+    collection: CollectionName | None = None
+    audience: Annotated[Audience | None, BeforeValidator(_decoded_list)] = Field(
+        default=None, description="Who may find it (user ids, groups); null: everybody, empty: nobody."
+    )
+    valid_until: datetime | None = Field(default=None, description="From then on no search finds it.")
     trust: Trust | None = Field(
         default=None,
         description="`untrusted`: it holds the words of strangers, which taint the jobs that read them. Left out, a "
@@ -62,6 +83,11 @@ class SearchFilter(Filter):
     metadata: Metadata = Field(default_factory=dict, description="Every pair must be equal in the chunk.")
     document_ids: tuple[Label, ...] | None = Field(
         default=None, description="Only in these documents; null: in all, empty: in none."
+    )
+    where: dict[Label, Condition] = Field(
+        default_factory=dict,
+        max_length=CONDITIONS_MAX,
+        description="What must hold of the document's metadata, by key.",
     )
 
 
@@ -82,5 +108,15 @@ class SearchBody(Body):
         description="The vector leg's share in hybrid: 0 is words alone. null: what the embedding model is worth, 0.5 "
         "for one that understands meaning, less for the lexical one.",
     )
-    min_score: float | None = None
+    min_score: float | None = Field(default=None, description="Of a hit, from 0 to 1.")
+    syntax: Literal["web", "plain"] = Field(
+        default="web",
+        description='`web`: "an exact phrase", -not, begin*; in queries of up to 300 characters. `plain`: words alone.',
+    )
+    fold_duplicates: bool = Field(default=True, description="Show one of several passages of nearly the same text.")
+    audience: Audience | None = Field(
+        default=None,
+        description="On whose behalf (user ids, groups): a document with an audience is found by its names alone. "
+        "A key of one user searches on behalf of that user alone.",
+    )
     filter: SearchFilter = SearchFilter()

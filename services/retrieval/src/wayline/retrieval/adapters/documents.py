@@ -63,6 +63,11 @@ class DocumentTable:
         row = await self._store.fetchrow(tenant, self._sql.get_document, tenant, document_id)
         return _document(row) if row else None
 
+    async def may_be_found(self, tenant: str, document_id: str, names: Sequence[str]) -> bool:
+        """Return whether a document is there for one of these names."""
+        found = await self._store.fetchval(tenant, self._sql.may_be_found, tenant, document_id, list(names))
+        return bool(found)
+
     async def text(self, tenant: str, document_id: str, position: int) -> DocumentText | None:
         """Return a document's text from a passage on, as much as fits a message; None: there is no such document."""
         rows = await self._store.fetch(
@@ -104,7 +109,8 @@ class DocumentTable:
                 self._sql.begin_indexing,
                 *(requested.tenant, requested.document_id, requested.name, requested.media_type, requested.size_bytes),
                 *(requested.metadata, requested.embedding_model, requested.sequence, anew, list(requested.payloads)),
-                requested.trust,
+                *(requested.trust, requested.collection, requested.valid_until),
+                None if requested.audience is None else list(requested.audience),
             )
         )
 

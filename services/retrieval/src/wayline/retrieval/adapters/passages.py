@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
-from wayline.contracts.knowledge import Filter
 from wayline.retrieval.postings import PostingList, best_places
-from wayline.retrieval.ranking import K1, RRF_K, B, Term, Words, quoted
-from wayline.retrieval.search_plan import Chosen, Corpus, VectorLeg, WordsLeg
+from wayline.retrieval.ranking import K1, B, Term, Words, quoted
+from wayline.retrieval.search_plan import Allowed, Chosen, Corpus, VectorLeg, WordsLeg
+from wayline.retrieval.spelling import deletions, one_letter_apart
 from wayline.store import Connection, Record, Store
 
 POSTED_TERMS_MAX = 64
 """Words of a query whose postings are read."""
+NAMED_MAX = 20_000
+"""Documents that a filter may allow for them to be named; of more, each passage is looked up."""
+LOOKED_AT_MAX = 5_000
+"""Passages of the allowed documents up to which each is looked at."""
 FRESH_MAX = 5_000
 """Documents in no segment whose passages are ranked one by one."""
 TENANT_SIGN = "~"
@@ -76,31 +81,60 @@ class PassageSearch:
             " | ".join(quoted(word) for word in heaviest),
         )
 
+    async def demands(self, phrases: Sequence[str], excluded: Sequence[str]) -> tuple[str | None, str | None]:
+        """Return what passages must match and must not, for phrases and words that a query demands and excludes."""
+        row = await self._conn.fetchrow(self._sql.demands, self._tenant, list(phrases), list(excluded))
+        return (None, None) if row is None else (row["must"], row["must_not"])
+
+    async def near_terms(self, word: str) -> list[Term]:
+        """Return the words of the tenant's passages that are one letter from a word, commonest first."""
+        asked = " | ".join(quoted(f"{self._tenant}{TENANT_SIGN}{part}") for part in deletions(word))
+        rows = await self._conn.fetch(self._sql.near_terms, self._tenant, asked)
+        return [Term(row["term"], chunks=row["chunks"]) for row in rows if one_letter_apart(word, row["term"])]
+
+    async def terms_that_begin(self, beginning: str) -> list[Term]:
+        """Return the commonest words of the tenant's passages with a beginning."""
+        rows = await self._conn.fetch(self._sql.terms_that_begin, self._tenant, beginning.lower())
+        return [Term(row["term"], chunks=row["chunks"]) for row in rows]
+
+    async def narrow(self, allowed: Allowed) -> Allowed:
+        """Name the documents that a filter allows, where they are few enough to look at each of their passages."""
+        if not allowed.where and allowed.collections is None and allowed.document_ids is None:
+            return allowed
+        rows = await self._conn.fetch(
+            self._sql.filtered_documents,
+            *(self._tenant, allowed.where or None, _listed(allowed.collections), NAMED_MAX + 1),
+            _listed(allowed.document_ids),
+        )
+        if len(rows) > NAMED_MAX:
+            return allowed
+        few = sum(row["chunks"] for row in rows) <= LOOKED_AT_MAX
+        return replace(allowed, document_ids=tuple(row["document_id"] for row in rows), few=few)
+
     async def best(
         self,
         words: WordsLeg | None,
         vector: VectorLeg | None,
         *,
-        where: Filter,
+        allowed: Allowed,
         candidates: int,
         top_k: int,
         min_score: float | None,
     ) -> list[Record]:
-        """Return the best passages by one leg's own score, or by reciprocal rank fusion of both."""
+        """Return the best passages by one leg's own score, or by both legs' scores."""
         dimensions = len(vector.vector) if vector else 1
+        sql = self._sql.search.replace("{allowed}", self._sql.allowed).replace("{dimensions}", str(dimensions))
+        restricted = await self._conn.fetchval(self._sql.has_restricted_documents, self._tenant)
         return await self._conn.fetch(
-            self._sql.search.replace("{dimensions}", str(dimensions)),
-            *(
-                self._tenant,
-                None if where.document_ids is None else list(where.document_ids),
-                where.metadata or None,
-                candidates,
-            ),
+            # An operation on the distance is no order that the index knows.
+            sql.replace("{exact}", "+ 0" if vector is not None and vector.exact else ""),
+            *(self._tenant, _listed(allowed.document_ids), allowed.metadata or None, candidates),
             *self._words_arguments(words),
             *(vector is not None, vector.vector if vector else None, vector.embedding_model if vector else ""),
             *(words.weight if words else 0.0, vector.weight if vector else 0.0),
-            *(float(RRF_K) if words and vector else None, min_score, top_k, vector.similarity_min if vector else -1.0),
+            *(words.most if words else 1.0, min_score, top_k, vector.similarity_min if vector else -1.0),
             *self._chosen_arguments(words.chosen if words else None),
+            *(allowed.match, allowed.where or None, _listed(allowed.collections), list(allowed.names), restricted),
         )
 
     def _words_arguments(self, words: WordsLeg | None) -> tuple[Any, ...]:
@@ -127,3 +161,7 @@ class PassageSearch:
         if match is None or self._old_words:
             return match
         return f"{quoted(TENANT_SIGN + self._tenant)} & ({match})"
+
+
+def _listed(names: Sequence[str] | None) -> list[str] | None:
+    return None if names is None else list(names)

@@ -3,14 +3,14 @@
 # No `from __future__ import annotations`: the MCP library evaluates the tools' annotations where it finds them.
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from wayline.contracts.chat import Citation
 from wayline.contracts.errors import Reject, Retry
-from wayline.contracts.knowledge import COVERED, Filter, Hit, QueryText, SearchKnowledge, SearchResult
-from wayline.tool_registry.builtin_tools.call_meta import is_direct_call, tenant_of_call
+from wayline.contracts.knowledge import COVERED, Condition, Filter, Hit, QueryText, SearchKnowledge, SearchResult
+from wayline.tool_registry.builtin_tools.call_meta import is_direct_call, tenant_of_call, user_of_call
 from wayline.tool_registry.calls.results import CITATIONS, COST, STRANGERS
 from wayline.tool_registry.connection.failures import AWAY
 
@@ -22,6 +22,11 @@ _DEGRADED = {
 }
 """What a model is told where part of a search could not answer; the details are not the model's business."""
 
+FILTER = (
+    'What must hold of a document\'s metadata, by key: {"year": {"gte": 2020}, "kind": {"in": ["a", "b"]}, '
+    '"draft": {"exists": false}, "author": {"equals": "Ann"}}.'
+)
+Mode = Literal["hybrid", "keyword", "vector"]
 Search = Callable[[SearchKnowledge], Awaitable[SearchResult]]
 
 
@@ -33,16 +38,24 @@ def search_knowledge_tool(search: Search) -> Callable[..., Awaitable[Any]]:
     async def search_knowledge(
         query: Annotated[QueryText, Field(description="What to look for, in plain words.")],
         top_k: Annotated[int, Field(ge=1, le=TOP_K_MAX, description="How many passages at most.")] = 5,
+        *,
         document_ids: Annotated[
             list[str] | None, Field(description="Only in these documents; an empty list: in none.")
         ] = None,
+        mode: Annotated[
+            Mode, Field(description="`keyword` for exact words and identifiers, `vector` for meaning alone.")
+        ] = "hybrid",
+        filter: Annotated[dict[str, Condition] | None, Field(description=FILTER)] = None,
+        collections: Annotated[list[str] | None, Field(description="Only in documents of these collections.")] = None,
     ) -> CallToolResult:
         """Find passages in the documents of the knowledge base; each comes with the document it is from."""
         request = SearchKnowledge(
             tenant=tenant_of_call(),
             query=query,
             top_k=top_k,
-            filter=Filter() if document_ids is None else Filter(document_ids=tuple(document_ids)),
+            mode=mode,
+            filter=_filter(document_ids, filter, collections),
+            audience=_on_behalf(),
             # Of a job: its log reports what the search costs.
             caller_pays=not is_direct_call(),
         )
@@ -56,6 +69,26 @@ def search_knowledge_tool(search: Search) -> Callable[..., Awaitable[Any]]:
         return CallToolResult(content=[text], _meta={CITATIONS: citations(found)} | cost(found) | strangers(found))
 
     return search_knowledge
+
+
+def _filter(
+    document_ids: list[str] | None, where: dict[str, Condition] | None, collections: list[str] | None
+) -> Filter:
+    """Return what is asked of documents; only what is set travels, since an older retrieval knows no more."""
+    asked: dict[str, Any] = {}
+    if document_ids is not None:
+        asked["document_ids"] = tuple(document_ids)
+    if where:
+        asked["where"] = where
+    if collections is not None:
+        asked["collections"] = tuple(collections)
+    return Filter(**asked)
+
+
+def _on_behalf() -> tuple[str, ...]:
+    """Return the user for whom the calling job runs: groups are known to the application alone."""
+    user = user_of_call()
+    return () if user is None else (user,)
 
 
 def citations(found: SearchResult) -> list[dict[str, Any]]:

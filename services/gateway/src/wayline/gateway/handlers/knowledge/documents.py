@@ -67,6 +67,9 @@ _BODY = {
                         "document_id": {"type": "string", "pattern": ids.JOB_ID_PATTERN},
                         "metadata": {"type": "string", "description": "A JSON object.", "example": "{}"},
                         "trust": _UPLOAD["trust"],
+                        "collection": _UPLOAD["collection"],
+                        "audience": {"type": "string", "description": "A JSON list of user ids and groups."},
+                        "valid_until": _UPLOAD["valid_until"],
                     },
                 }
             },
@@ -123,13 +126,17 @@ async def _is_in_place(gateway: Gateway, upload: Upload) -> bool:
     except (Refused, Retry):
         return False
     trust = document.trust or trust_by_origin(document.name, document.metadata)
-    same = (document.name, document.media_type, document.metadata, trust, upload.sha256)
+    whose = (document.collection, document.audience, document.valid_until)
+    same = (document.name, document.media_type, document.metadata, trust, upload.sha256, *whose)
     return known.status is DocumentStatus.READY and same == (
         known.name,
         known.media_type,
         known.metadata,
         known.trust,
         known.sha256,
+        known.collection,
+        known.audience,
+        known.valid_until,
     )
 
 
@@ -207,6 +214,10 @@ async def delete_document(document_id: DocumentPath, gateway: GatewayDependency,
 @router.post("/search", responses=fails(400, 413))
 async def search(body: SearchBody, gateway: GatewayDependency, caller: Reader) -> SearchResult:
     """Find the best passages for a query by words, by vector, or by both."""
-    search = SearchKnowledge(tenant=caller.tenant, **{name: getattr(body, name) for name in SearchBody.model_fields})
+    fields = {name: getattr(body, name) for name in SearchBody.model_fields}
+    if caller.user_id is not None:
+        # Groups are what the application says they are; a key of one user says nothing of them.
+        fields["audience"] = (caller.user_id,)
+    search = SearchKnowledge(tenant=caller.tenant, **fields)
     # On a busy machine an answer that comes late is worth more than a 503.
     return await gateway.bus.ask(search, SearchResult, timeout_s=SEARCH_WITHIN_S)

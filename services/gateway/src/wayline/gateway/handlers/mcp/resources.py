@@ -25,6 +25,7 @@ from wayline.gateway.handlers.mcp.requests import McpRequest
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.handlers.shared.own_jobs import require_own_job
 from wayline.gateway.handlers.shared.read_job import read_job
+from wayline.gateway.keys import Caller
 
 JSON: Final = "application/json"
 TEXT: Final = "text/plain"
@@ -86,7 +87,7 @@ class Resources:
         """Read a resource. Raises MCPError for one that the tenant does not have."""
         try:
             if found := _DOCUMENT.fullmatch(uri):
-                text = await self._document(request.caller.tenant, unquote(found["id"]))
+                text = await self._document(request.caller, unquote(found["id"]))
                 return _read(uri, text, TEXT)
             if found := _JOB.fullmatch(uri):
                 await require_own_job(self._gateway, request.caller, found["id"])
@@ -99,10 +100,11 @@ class Resources:
             raise _missing(uri) from error
         raise _missing(uri)
 
-    async def _document(self, tenant: str, document_id: str) -> str:
+    async def _document(self, caller: Caller, document_id: str) -> str:
         pieces, position, chars = [], 0, 0
+        names = () if caller.user_id is None else (caller.user_id,)
         while chars < TEXT_MAX_CHARS:
-            asked = ReadDocument(tenant=tenant, document_id=document_id, position=position)
+            asked = ReadDocument(tenant=caller.tenant, document_id=document_id, position=position, audience=names)
             piece = await self._gateway.bus.ask(asked, DocumentText)
             pieces.append(piece.text)
             chars += len(piece.text)

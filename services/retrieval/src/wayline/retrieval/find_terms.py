@@ -1,0 +1,44 @@
+"""Find the words of a query in the index: by their stems, by their beginnings, and where one letter is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from wayline.retrieval.query_syntax import ParsedQuery
+from wayline.retrieval.ranking import Term, forms_of
+from wayline.retrieval.search_plan import Search
+from wayline.retrieval.spelling import may_be_misspelt
+
+CORRECTED_MAX = 4
+"""Words of a query that near words are looked for."""
+NEAR_MAX = 3
+"""Near words that stand for one of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTerms:
+    """The words of a query, and which near ones stand for those that no passage has."""
+
+    terms: Sequence[Term] = ()
+    corrected: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+async def find_terms(search: Search, parsed: ParsedQuery) -> FoundTerms:
+    """Return the words that passages are ranked by."""
+    terms = await search.terms(parsed.text)
+    corrected: dict[str, tuple[str, ...]] = {}
+    for forms in forms_of(terms):
+        known = any(term.chunks > 0 for term in forms)
+        if known or not forms[0].place or len(corrected) == CORRECTED_MAX:
+            continue
+        for term in forms:
+            near = await search.near_terms(term.word) if may_be_misspelt(term.word) else []
+            if near:
+                corrected[term.word] = tuple(one.word for one in near[:NEAR_MAX])
+                terms += [replace(one, times=term.times, place=term.place, near=True) for one in near[:NEAR_MAX]]
+                break
+    for at, beginning in enumerate(parsed.beginnings, start=1):
+        terms += [replace(term, place=-at) for term in await search.terms_that_begin(beginning)]
+    by_word = {term.word: term for term in reversed(terms)}
+    return FoundTerms([term for term in terms if by_word[term.word] is term], corrected)
