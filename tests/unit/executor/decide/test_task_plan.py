@@ -4,18 +4,21 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import AssistantMessage, ToolCall
 from wayline.contracts.tools import TASK_TOOLS
 from wayline.executor.decide.actions import CallModel, Complete, Correct, Fail, RunTools
-from wayline.executor.decide.final_result import STEPS_MAX, empty_value
+from wayline.executor.decide.final_result import STEPS_MAX, empty_value, final_result
 from wayline.executor.decide.planned_graph import planned_graph
+from wayline.journal.calls import RecordedResult
 from wayline.llm.structured import value_problem
 
-from ..logs import Log
-from ..planned import PLANNER, library, offline, played, scripted
+from ..logs import Log, card
+from ..planned import PLANNER, TOOLS, library, offline, played, scripted
 
 SHOP = json.loads((Path(__file__).parents[2] / "planning" / "coffee_shop.json").read_text())
 VENUE = [
@@ -205,6 +208,36 @@ def test_an_empty_plan_names_the_tools_that_failed():
     assert "detect_dependencies failed: no document 'plan.md'" in plan["execution_metadata"]["empty_because"]
 
 
+LEAVES = st.none() | st.booleans() | st.integers(-2, 2) | st.floats() | st.sampled_from(["A", "B", "1", "Book it", ""])
+ENTRIES = st.dictionaries(
+    st.sampled_from(["id", "name", "task", "needs", "weight", "quote", "label", "tasks"]),
+    LEAVES | st.lists(LEAVES, max_size=3),
+)
+RESULTS = st.dictionaries(
+    st.sampled_from(["tasks", "dependencies", "clusters"]), LEAVES | st.lists(LEAVES | ENTRIES, max_size=5)
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(TASK_TOOLS), RESULTS), max_size=4), st.lists(ENTRIES, max_size=3))
+def test_whatever_was_recorded_a_plan_is_valid(results, order):
+    recorded = tuple(RecordedResult(tool, json.dumps(value)) for tool, value in results)
+    job = Log(config=PLANNER, input=json.dumps({"outcome": "x", "tasks": ["Book it"]})).job
+    job = job._replace(tools=job.tools._replace(recorded=recorded))
+
+    plan = plan_of(final_result(job, Complete(json.dumps({"prioritized_tasks": order, "reasoning": None}))))
+
+    require_valid_waves(plan)
+    assert {task for one in plan["clusters"] for task in one["tasks"]} <= {
+        one["id"] for one in plan["prioritized_tasks"]
+    }
+
+
+def test_a_job_whose_words_another_took_leaves_no_plan():
+    log = asked().say(e.JobCompleted, answer="Handed to job j0, which was running: its answer takes this into account.")
+
+    assert planned_graph(log.job) is None
+
+
 def test_names_with_hyphens_call_the_tools():
     log = asked().ask().answer("", "detect-dependencies")
 
@@ -228,6 +261,20 @@ def test_any_agent_may_end_empty_where_no_answer_fits():
 
     assert isinstance(action, Complete) and json.loads(action.answer) == {"city": "", "of": []}
     assert action.partial and "required" in (action.reason or "")
+
+
+@pytest.mark.parametrize("on_invalid", ["empty", "fail"])
+def test_words_outside_the_protocol_are_no_result_of_a_schema(on_invalid):
+    config = AgentConfig(output_schema=CITY, on_invalid=on_invalid)
+    log = Log(config=config, cards=(card("acme/primary", tools="json"),))
+
+    for step in (1, 2, 3):
+        log.ask(step, tools=TOOLS if step == 1 else None).answer('{"action": "respond", "respo', read_as="text")
+        action = log.next
+        log.take(action)
+
+    assert isinstance(action, Complete if on_invalid == "empty" else Fail)
+    assert on_invalid == "fail" or json.loads(action.answer) == {"city": "", "of": []}
 
 
 def test_an_agent_whose_schema_takes_nothing_empty_fails_as_before():

@@ -59,7 +59,8 @@ def strongest(dependencies: Iterable[Dependency], *, most: int = DEPENDENCIES_MA
         before = best.get((one.task, one.needs))
         if one.task != one.needs and (before is None or one.weight > before.weight):
             best[one.task, one.needs] = one
-    return sorted(best.values(), key=lambda one: (-one.weight, natural(one.task), natural(one.needs)))[:most]
+    place = {one: at for at, one in enumerate(sorted({end for pair in best for end in pair}, key=_by_id))}
+    return sorted(best.values(), key=lambda one: (-one.weight, place[one.task], place[one.needs]))[:most]
 
 
 def prioritized(tasks: Collection[Task], found: Waves, *, order: Sequence[str] = ()) -> list[str]:
@@ -90,6 +91,10 @@ def urgency(task: Task) -> tuple[bool, float, tuple[tuple[bool, int, str], ...],
     return (task.priority is None, task.priority or 0.0, natural(task.id), task.id)
 
 
+def _by_id(one: str) -> tuple[tuple[tuple[bool, int, str], ...], str]:
+    return natural(one), one
+
+
 def natural(text: str) -> tuple[tuple[bool, int, str], ...]:
     """Return what sorts `T2` before `T10`."""
     parts = _NUMBERS.split(text)
@@ -100,7 +105,7 @@ def _without_cycles(
     known: Mapping[str, Task], edges: Sequence[Dependency]
 ) -> tuple[dict[tuple[str, str], Dependency], list[Cycle]]:
     """Cut the weakest dependency of the cycles until there are none; put back what was cut in vain."""
-    kept, nodes = {(one.task, one.needs): one for one in edges}, sorted(known, key=natural)
+    kept, nodes = {(one.task, one.needs): one for one in edges}, sorted(known, key=_by_id)
     # They come strongest first, and of two that are as strong always in the same order.
     place = {edge: at for at, edge in enumerate(kept)}
     cycles: list[Cycle] = []

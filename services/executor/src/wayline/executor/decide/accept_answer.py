@@ -162,7 +162,18 @@ def _mend(job: Job, answer: AssistantMessage, wrong: Wrong, words: str, *, more:
         return _without_words(job)
     if wrong == "schema":
         return without_result(job, Failure(code="invalid_output", message=words))
-    return Complete(answer.text, answer.citations, reason=PLAIN)
+    return _plain(job, answer)
+
+
+def _plain(job: Job, answer: AssistantMessage) -> Complete | Fail:
+    """End with words outside of the JSON protocol; an agent with an output schema is given no other words."""
+    schema = job.routing.config.answer_schema if job.routing.config is not None else None
+    if schema is None:
+        return Complete(answer.text, answer.citations, reason=PLAIN)
+    text = unwrapped(answer.text)
+    if found := problem(schema, text):
+        return without_result(job, Failure(code="invalid_output", message=f"{PLAIN}, and no JSON of it fits: {found}"))
+    return final_result(job, Complete(text, answer.citations, reason=PLAIN))
 
 
 def _without_words(job: Job) -> Complete:

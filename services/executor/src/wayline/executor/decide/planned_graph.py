@@ -25,9 +25,9 @@ def planned_graph(job: Job) -> SaveTaskGraph | None:
     ended, config = job.life.ended, job.routing.config
     if not isinstance(ended, JobCompleted) or config is None or config.assemble != "task_plan":
         return None
-    plan: dict[str, Any] = orjson.loads(ended.answer)
-    named = {one["id"]: one["name"] for one in plan["prioritized_tasks"]}
-    if not named:
+    plan = _plan(ended.answer)
+    named = {one["id"]: one["name"] for one in plan["prioritized_tasks"]} if plan is not None else {}
+    if plan is None or not named:
         return None
     edges = [
         GraphEdge(
@@ -48,3 +48,12 @@ def planned_graph(job: Job) -> SaveTaskGraph | None:
         edges=tuple(edges[:GRAPH_EDGES_MAX]),
         untrusted=job.tools.tainted_by is not None,
     )
+
+
+def _plan(answer: str) -> dict[str, Any] | None:
+    """Return a job's plan; None: it ended with other words, such as one whose input another job took."""
+    try:
+        plan = orjson.loads(answer)
+    except orjson.JSONDecodeError:
+        return None
+    return plan if isinstance(plan, dict) and {"prioritized_tasks", "dependencies"} <= plan.keys() else None

@@ -20,6 +20,8 @@ LABEL_MAX_CHARS = 200
 CLUSTERS_MAX = TASKS_MAX
 FAILURES_MAX = 5
 FAILURE_MAX_CHARS = 200
+EVIDENCE_MAX = 10_000
+"""Dependencies that are looked at; of these the plan has the surest."""
 KNOWN_SHARE = 0.9
 """What is left of a weight that an earlier plan found."""
 NO_TASKS = "no tasks were given, and none were found in the documents"
@@ -48,6 +50,8 @@ class Known(NamedTuple):
 
     def id_of(self, given: str, name: str) -> str | None:
         """Return the task that a tool or a model means: of this id and name, else of this name, else of this id."""
+        if not given:
+            return None
         same = given in self.tasks and name_key(self.tasks[given].name) == name_key(name)
         found = self.by_name.get(name_key(name)) if name and not same else None
         return found or (given if given in self.tasks else self.by_name.get(name_key(given)))
@@ -151,6 +155,8 @@ def _evidence(
 
     def note(one: Evidence) -> None:
         key = (one.dependency.task, one.dependency.needs)
+        if key not in best and len(best) >= EVIDENCE_MAX:
+            return
         if key not in best or best[key].dependency.weight < one.dependency.weight:
             best[key] = one
 
