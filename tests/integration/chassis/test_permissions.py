@@ -45,7 +45,6 @@ NOBODY_MAY_SAY = (
     "$JS.API.CONSUMER.CREATE.OBJ_PAYLOADS.spy.$O.PAYLOADS.C.x1",
     "WAYLINE.API.CONSUMER.CREATE.OBJ_PAYLOADS",
     "$JS.API.STREAM.PURGE.OBJ_PAYLOADS",
-    "$JS.API.STREAM.MSG.DELETE.OBJ_PAYLOADS",
     "WAYLINE.API.STREAM.PURGE.OBJ_PAYLOADS",
     "WAYLINE.API.STREAM.MSG.DELETE.OBJ_PAYLOADS",
     "WAYLINE.API.STREAM.CREATE.OTHER",
@@ -294,6 +293,14 @@ async def test_retrieval_deletes_uploads_and_cannot_purge_a_jobs_payloads(guarde
     async with guarded.bus(ADMIN) as admin:
         stored = await admin.js.stream_info("OBJ_UPLOADS", subjects_filter=">")
     assert [one for one in stored.state.subjects or {} if not one.endswith(".x1")] == []
+
+
+def test_the_router_alone_may_erase_logs_signals_and_payloads():
+    erased = [f"STREAM.MSG.DELETE.{stream}" for stream in ("EVENTS", "SIGNALS", "OBJ_PAYLOADS")]
+    wanted = {f"{api}.{call}" for api in ("$JS.API", "WAYLINE.API") for call in erased}
+    for identity in EVERYBODY:
+        granted = wanted - refused(wanted, publish_table(identity))
+        assert granted == ({f"$JS.API.{call}" for call in erased} if identity == "router" else set()), identity
 
 
 async def test_a_service_may_answer_its_caller_once_and_no_other(guarded: Guarded):

@@ -105,6 +105,7 @@ class IndexDocument(Message, subject="documents.index.{tenant}"):
         default=None, description="Who may find it (user ids, groups); null: everybody, empty: nobody."
     )
     valid_until: datetime | None = Field(default=None, description="From then on no search finds it.")
+    user_id: str | None = Field(default=None, max_length=200, description="Who sent it: forgotten with this user.")
 
 
 class AcceptDocument(Request, subject="documents.accept.{tenant}", replies=Document):
@@ -124,6 +125,7 @@ class AcceptDocument(Request, subject="documents.accept.{tenant}", replies=Docum
     trust: Trust | None = Field(
         default=None, description="None: a document from an address (its name, or `url` in its metadata) is untrusted."
     )
+    user_id: str | None = Field(default=None, max_length=200, description="Who sent it: forgotten with this user.")
 
 
 class UploadReserved(Frozen):

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from wayline.chassis import BusSettings, Service, asks, connected
 from wayline.chassis.upload_quota import UploadQuota
+from wayline.contracts.forgetting import EraseFromGateway
 from wayline.contracts.mcp_clients import WatchResource
 from wayline.gateway.adapters.change_locks import ChangeLocks
+from wayline.gateway.adapters.erased_rows import ErasedRows
 from wayline.gateway.adapters.http_server import HttpServer
 from wayline.gateway.adapters.keys import Keys
 from wayline.gateway.adapters.prompts import Prompts
@@ -53,7 +55,10 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     service.telemetry.add_processor(ShownQueries())
     bus.uploads.require_room = UploadQuota(bus).require
     change_streams = ChangeStreams()
-    service.asks = [asks(WatchResource, change_streams.on_watch, everyone=True)]
+    service.asks = [
+        asks(WatchResource, change_streams.on_watch, everyone=True),
+        asks(EraseFromGateway, ErasedRows(store).erase),
+    ]
     service.parts = [_http(settings, service, store, change_streams)]
     return service
 

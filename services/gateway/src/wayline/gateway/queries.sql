@@ -117,3 +117,19 @@ SELECT name, prompt, saved_at FROM prompts WHERE tenant = $1 ORDER BY name;
 
 -- name: delete_prompt
 DELETE FROM prompts WHERE tenant = $1 AND name = $2 RETURNING name;
+
+-- name: count_submissions
+SELECT
+    (SELECT count(*) FROM submissions WHERE tenant = $1 AND (user_id = $2 OR job_id = ANY ($3::text[]))) AS submissions,
+    (SELECT count(*) FROM dismissed_letters WHERE tenant = $1 AND split_part(subject, '.', 3) = ANY ($3::text[]))
+        AS dismissed_letters;
+
+-- name: keys_of_user
+SELECT count(*) FROM api_keys WHERE tenant = $1 AND user_id = $2;
+
+-- name: erase_submissions
+-- What an idempotency key of theirs stood for is forgotten, too: the same key begins a new job.
+DELETE FROM submissions WHERE tenant = $1 AND (user_id = $2 OR job_id = ANY ($3::text[]));
+
+-- name: erase_dismissed_letters
+DELETE FROM dismissed_letters WHERE tenant = $1 AND split_part(subject, '.', 3) = ANY ($2::text[]);

@@ -7,7 +7,7 @@ from base64 import b64encode
 from codecs import IncrementalDecoder, getincrementaldecoder
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from typing import Any, BinaryIO, TypeVar
@@ -69,6 +69,10 @@ class Upload:
     file: MovedField | None = None
     """The value of `content_base64` of a large file."""
 
+    def of_user(self, user_id: str | None) -> Upload:
+        """Return it as sent by a user."""
+        return replace(self, document=self.document.model_copy(update={"user_id": user_id}))
+
     @property
     def moved(self) -> dict[str, MovedField]:
         """Return the fields that its message leaves out."""
@@ -121,6 +125,7 @@ def _from_json(body: bytes, tenant: str) -> Upload:
         collection=sent.collection,
         audience=sent.audience,
         valid_until=sent.valid_until,
+        user_id=sent.user_id,
     )
     return Upload(document, len(content), sha256(content).hexdigest())
 
@@ -145,6 +150,7 @@ async def _from_form(form: FormData, tenant: str) -> Upload:
         collection=fields.collection,
         audience=fields.audience,
         valid_until=fields.valid_until,
+        user_id=fields.user_id,
     )
     if known.size_bytes <= INLINE_MAX_BYTES:
         await file.seek(0)

@@ -27,6 +27,7 @@ from wayline.contracts.knowledge import (
 from wayline.documents.reader_pool import ReaderPool
 from wayline.llm.catalogue import known_prices
 from wayline.retrieval.adapters.deleted_documents import DeletedDocuments
+from wayline.retrieval.adapters.document_owners import DocumentOwners
 from wayline.retrieval.adapters.documents import DocumentTable
 from wayline.retrieval.adapters.kept_embeddings import KeptEmbeddingSweep, KeptEmbeddingTable
 from wayline.retrieval.adapters.old_words import OldWordsTable
@@ -46,10 +47,11 @@ from wayline.retrieval.embed_queries import QueryEmbedder
 from wayline.retrieval.embed_texts import TextEmbedder
 from wayline.retrieval.embedding import Embedder, LexicalHash
 from wayline.retrieval.embedding_payments import Price
+from wayline.retrieval.erasure.wiring import erasure_asks
 from wayline.retrieval.handlers import Handlers
 from wayline.retrieval.index_document import Indexer
 from wayline.retrieval.memory.consolidation import Consolidation, HourlyConsolidation
-from wayline.retrieval.memory.wiring import memory_asks
+from wayline.retrieval.memory.wiring import forget_facts, memory_asks
 from wayline.retrieval.minilm.on_board import OnBoard, OnBoardDocuments
 from wayline.retrieval.search_passages import Searcher
 from wayline.retrieval.settings import LEXICAL_MODEL, ON_BOARD_MODEL, Settings
@@ -115,6 +117,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
                 slots=settings.search_slots,
             ),
             *memory_asks(store, texts, per_tenant_max=settings.facts_per_tenant_max, slots=settings.search_slots),
+            *erasure_asks(store, handlers.owners, delete_document=handlers.on_delete, forget_facts=forget_facts(store)),
         ],
         parts=[
             WordRenewal(OldWordsTable(store)),
@@ -210,6 +213,7 @@ def _handlers(
     return Handlers(
         documents=documents,
         originals=Originals(store),
+        owners=DocumentOwners(store),
         uploads=uploads,
         indexer=Indexer(
             documents,

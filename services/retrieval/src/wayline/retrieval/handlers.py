@@ -39,6 +39,7 @@ from wayline.contracts.knowledge import (
     UploadReserved,
 )
 from wayline.retrieval.adapters.deleted_documents import DeletedDocuments
+from wayline.retrieval.adapters.document_owners import DocumentOwners
 from wayline.retrieval.adapters.documents import DocumentTable
 from wayline.retrieval.adapters.originals import Originals
 from wayline.retrieval.adapters.uploads import UploadTable
@@ -63,6 +64,7 @@ class Handlers:
 
     documents: DocumentTable
     originals: Originals
+    owners: DocumentOwners
     uploads: UploadTable
     indexer: Indexer
     searcher: Searcher
@@ -77,6 +79,7 @@ class Handlers:
         if stored:
             # Nobody could be asked when they were stored, or an older gateway did not ask.
             await self.uploads.note(asked.tenant, stored)
+        await self.owners.note(asked.tenant, asked.document_id, asked.user_id)
         await self.indexer.index(
             asked,
             sequence=delivery.sequence,
@@ -105,6 +108,7 @@ class Handlers:
         found = await self.documents.accept(asked, name=name, metadata=storable_json(asked.metadata))
         if found is None:
             raise NotFound("document", asked.document_id)
+        await self.owners.note(asked.tenant, asked.document_id, asked.user_id)
         return found
 
     async def on_get(self, asked: GetDocument) -> Document:
@@ -147,6 +151,7 @@ class Handlers:
         chunks = await self.documents.delete(asked.tenant, asked.document_id, last=await self.stream_last())
         if chunks is None:
             raise NotFound("document", asked.document_id)
+        await self.owners.forget(asked.tenant, asked.document_id)
         await self.deleted.clear(asked.tenant)
         return DocumentDeleted(document_id=asked.document_id, chunks_deleted=chunks)
 

@@ -736,3 +736,15 @@ DELETE FROM embedding_calls WHERE tenant = $1 AND charge_id = ANY ($2::text[]);
 -- What is still open after so long has lost its process: nobody will say how it ended.
 SELECT * FROM embedding_calls WHERE state <> 'open' OR at < now() - make_interval(secs => $1)
 ORDER BY tenant, at LIMIT $2;
+
+-- name: note_owner
+-- Of the version that is sent now.
+INSERT INTO document_owners (tenant, document_id, user_id) VALUES ($1, $2, $3)
+ON CONFLICT (tenant, document_id) DO UPDATE SET user_id = excluded.user_id
+WHERE document_owners.user_id <> excluded.user_id;
+
+-- name: documents_of_user
+SELECT document_id FROM document_owners WHERE tenant = $1 AND user_id = $2 ORDER BY document_id;
+
+-- name: forget_owner
+DELETE FROM document_owners WHERE tenant = $1 AND document_id = $2;

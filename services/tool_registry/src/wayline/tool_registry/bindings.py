@@ -6,6 +6,7 @@ from typing import Any
 
 from wayline.chassis import Ask, asks, hears
 from wayline.contracts.bus_tools import AnnounceTools
+from wayline.contracts.forgetting import EraseFromRegistry
 from wayline.contracts.mcp_servers import (
     ApproveDefinitions,
     DeleteServer,
@@ -64,6 +65,7 @@ def _about_calls(handlers: Handlers, calls_max: int) -> list[Ask[Any]]:
         asks(ResolveTool, handlers.calls.resolve_tool),
         asks(VoidTool, handlers.calls.void_tool, slots=calls_max),
         hears(CancelTool, handlers.calls.cancel_tool),
+        asks(EraseFromRegistry, handlers.erased_calls.erase),
     ]
 
 

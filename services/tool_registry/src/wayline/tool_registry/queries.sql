@@ -415,3 +415,12 @@ ORDER BY tenant, server, user_id LIMIT $2;
 UPDATE authorizations SET key_id = $5, sealed = $6
 WHERE tenant = $1 AND server = $2 AND user_id = $3 AND sealed = $4
 RETURNING server;
+
+-- name: count_erasable
+SELECT
+    (SELECT count(*) FROM calls WHERE tenant = $1 AND job_id = ANY ($3::text[])) AS tool_calls,
+    (SELECT count(*) FROM authorizations WHERE tenant = $1 AND user_id = $2) AS authorizations,
+    (SELECT count(*) FROM logins WHERE tenant = $1 AND user_id = $2) AS logins;
+
+-- name: erase_calls
+DELETE FROM calls WHERE tenant = $1 AND job_id = ANY ($2::text[]);

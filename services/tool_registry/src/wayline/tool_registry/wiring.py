@@ -20,6 +20,7 @@ from wayline.tool_registry.builtin_tools import MemoryRequests, PlanningTools, b
 from wayline.tool_registry.builtin_tools.builtin_server import BuiltinServer
 from wayline.tool_registry.builtin_tools.image_tools import ImageTools, image_tools
 from wayline.tool_registry.bus_tools import BusServices
+from wayline.tool_registry.calls.erased_calls import ErasedCalls
 from wayline.tool_registry.calls.handlers import CallHandlers
 from wayline.tool_registry.calls.ledger_table import PostgresLedger
 from wayline.tool_registry.calls.running_calls import RunningCalls
@@ -73,6 +74,7 @@ class Tables:
     sealed: SealedRows
     secrets: SecretTable
     servers: ServerTable
+    store: Store
 
     @classmethod
     def of(cls, store: Store, settings: Settings) -> Self:
@@ -87,6 +89,7 @@ class Tables:
             sealed=SealedRows(store, keys, servers=servers, authorizations=authorizations, secrets=secrets),
             secrets=secrets,
             servers=servers,
+            store=store,
         )
 
     def upkeep(self, *, keep_days: int) -> list[Periodic]:
@@ -167,6 +170,7 @@ class Handlers:
 
     announcements: AnnouncementHandlers
     calls: CallHandlers
+    erased_calls: ErasedCalls
     impact: ImpactHandlers
     logins: AuthorizationHandlers
     resources: ResourceHandlers
@@ -211,6 +215,7 @@ class Handlers:
         return cls(
             announcements=announcements,
             calls=CallHandlers(servers, running, tables.ledger, search.prepare),
+            erased_calls=ErasedCalls(tables.store, logins.forget_user),
             impact=ImpactHandlers(bus, administration, tables.definitions, servers, of_tenants, arguments, settings),
             logins=logins,
             resources=ResourceHandlers(tables.servers, servers, of_tenants, settings),

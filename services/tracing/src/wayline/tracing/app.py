@@ -9,6 +9,7 @@ from typing import Any
 from wayline.chassis import Ask, Bus, BusSettings, Part, Periodic, Service, asks, connected
 from wayline.chassis.topology import EVENTS_TRACING, TELEMETRY_TRACING
 from wayline.contracts.finished_jobs import TakeFinished
+from wayline.contracts.forgetting import EraseFromTracing
 from wayline.contracts.job_events import ReadEvents
 from wayline.contracts.tool_use import FindParkedJobs, GetAgentsToolUse, GetToolUse, ListRecordedCalls
 from wayline.contracts.traces import (
@@ -30,6 +31,7 @@ from wayline.tracing.consume.exported_spans import Export, ExportedSpans
 from wayline.tracing.consume.projector import Projector, Record
 from wayline.tracing.consume.trace_tenants import TraceTenants
 from wayline.tracing.handlers.answers import ViewHandlers
+from wayline.tracing.handlers.erasing import Eraser
 from wayline.tracing.handlers.finished_jobs import Followers
 from wayline.tracing.handlers.job_events import JobEvents
 from wayline.tracing.handlers.record_spending import SpendingRecorder
@@ -98,6 +100,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
             asks(RecordSpending, SpendingRecorder(tables).on_record),
             asks(TakeFinished, Followers(store, bus.put_aside).take),
             asks(ReadEvents, JobEvents(bus).read),
+            asks(EraseFromTracing, Eraser(store).on_erase),
         ],
         parts=parts,
         needs={"postgres": store.check, "records": records.check, "spans": spans.check},

@@ -452,3 +452,58 @@ FROM taken
 JOIN jobs USING (job_id)
 WHERE jobs.tenant = $1
 ORDER BY ended_at, job_id
+
+-- name: count_erasable
+-- Jobs of the user that are named, and those that only tracing knows. The sums of the ledger stay.
+WITH meant AS (
+    SELECT job_id, trace_id FROM jobs WHERE tenant = $1 AND (user_id = $2 OR job_id = ANY ($3::text[]))
+)
+SELECT
+    (SELECT count(*) FROM meant) AS jobs,
+    (SELECT count(*) FROM steps WHERE tenant = $1 AND job_id = ANY ($3 || ARRAY(SELECT job_id FROM meant))) AS steps,
+    (
+        SELECT count(*) FROM spans WHERE tenant = $1 AND trace_id = ANY ($4::text[] || ARRAY(SELECT trace_id FROM meant))
+    ) AS spans,
+    (SELECT count(*) FROM deliveries WHERE tenant = $1 AND job_id = ANY ($3 || ARRAY(SELECT job_id FROM meant)))
+        AS deliveries,
+    (
+        SELECT count(*) FROM ledger
+        WHERE tenant = $1 AND (user_id = $2 OR job_id = ANY ($3 || ARRAY(SELECT job_id FROM meant)))
+            AND (user_id IS NOT NULL OR session_id IS NOT NULL)
+    ) AS ledger_names
+
+-- name: count_nameless
+SELECT count(*) FROM ledger WHERE tenant = $1 AND job_id = ANY ($2::text[])
+
+-- name: jobs_to_erase
+SELECT job_id, trace_id FROM jobs WHERE tenant = $1 AND (user_id = $2 OR job_id = ANY ($3::text[]))
+
+-- name: erase_jobs
+DELETE FROM jobs WHERE tenant = $1 AND job_id = ANY ($2::text[])
+
+-- name: erase_steps
+DELETE FROM steps WHERE tenant = $1 AND job_id = ANY ($2::text[])
+
+-- name: erase_deliveries
+DELETE FROM deliveries WHERE tenant = $1 AND job_id = ANY ($2::text[])
+
+-- name: erase_spans
+DELETE FROM spans WHERE tenant = $1 AND trace_id = ANY ($2::text[])
+
+-- name: erase_names
+UPDATE ledger SET user_id = NULL, session_id = NULL
+WHERE tenant = $1 AND (user_id = $2 OR job_id = ANY ($3::text[])) AND (user_id IS NOT NULL OR session_id IS NOT NULL)
+
+-- name: rows_with_samples
+SELECT
+    (
+        SELECT count(*) FROM jobs
+        WHERE tenant = $1 AND EXISTS (
+            SELECT FROM unnest($2::text[]) AS sample WHERE position(sample IN concat_ws(' ', input, answer)) > 0
+        )
+    ) + (
+        SELECT count(*) FROM steps
+        WHERE tenant = $1 AND EXISTS (
+            SELECT FROM unnest($2::text[]) AS sample WHERE position(sample IN concat_ws(' ', thought, output)) > 0
+        )
+    )

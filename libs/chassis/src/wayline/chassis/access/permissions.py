@@ -129,6 +129,7 @@ IDENTITIES = {
                 *UPLOAD_WRITE,
                 "jobs.submit.*",
                 "jobs.plan.*",
+                *("forget.begin.*", "forget.get.*"),
                 "signals.*.*",
                 "approvals.*.*",
                 "documents.index.*",
@@ -164,7 +165,7 @@ IDENTITIES = {
                 f"{OWN_API}.DIRECT.GET.SIGNALS",
                 f"{OWN_API}.DIRECT.GET.DEAD",
             ),
-            answers=(CLIENT_MESSAGE, WATCH_RESOURCE),
+            answers=(CLIENT_MESSAGE, WATCH_RESOURCE, "erase.gateway.*"),
             subscribe=("live.*.*", "deltas.*.*"),
         ),
         Identity(
@@ -197,8 +198,16 @@ IDENTITIES = {
                 "memory.forget.*",
                 "subjects.delete.*",
                 f"{OWN_API}.STREAM.MSG.GET.KV_{PROVIDERS}",
+                # Of a user who is forgotten, and of a job that is deleted: single messages, which are overwritten.
+                *(
+                    f"{OWN_API}.STREAM.MSG.DELETE.{stream}"
+                    for stream in ("EVENTS", "SIGNALS", "DEAD", f"OBJ_{PAYLOADS}")
+                ),
+                *(f"{OWN_API}.{read}.DEAD" for read in ("STREAM.MSG.GET", "DIRECT.GET", "STREAM.INFO")),
+                *(f"erase.{store}.*" for store in ("gateway", "registry", "retrieval", "tracing")),
             ),
             answers=(
+                *("forget.begin.*", "forget.get.*"),
                 *(f"agents.{verb}.*" for verb in AGENT_VERBS),
                 *(f"tenants.{verb}.*" for verb in ("create", "get", "list", "disable", "enable")),
                 TELL_STORED,
@@ -260,7 +269,8 @@ IDENTITIES = {
                 f"{OWN_API}.STREAM.MSG.GET.INDEX",
                 *("budgets.hold.*", "budgets.charge.*", "costs.record.*"),
                 *UPLOAD_READ,
-                # It deletes uploads with their documents; nothing else is in there.
+                # It erases uploads with their documents; nothing else is in there. A build before this one purges.
+                f"{OWN_API}.STREAM.MSG.DELETE.OBJ_{UPLOADS}",
                 f"{OWN_API}.STREAM.PURGE.OBJ_{UPLOADS}",
             ),
             answers=(
@@ -270,6 +280,7 @@ IDENTITIES = {
                 ),
                 "retrieval.search.*",
                 "retrieval.embed.*",
+                "erase.retrieval.*",
                 *("tasks.save.*", "tasks.query.*", "documents.context.*"),
                 *MEMORY,
             ),
@@ -296,6 +307,7 @@ IDENTITIES = {
                 *(f"mcp.{verb}.*" for verb in SERVER_VERBS),
                 SERVERS_CHANGED,
                 ANNOUNCE_TOOLS,
+                "erase.registry.*",
             ),
             asks_clients=(INVOKE_TOOL,),
             tells_clients=(WANT_TOOLS, STOP_TOOL),
@@ -317,6 +329,7 @@ IDENTITIES = {
                 *TOOL_USE,
                 TAKE_FINISHED,
                 READ_EVENTS,
+                "erase.tracing.*",
             ),
         ),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -145,6 +145,13 @@ class Claims:
         """
         _Unfolding(within, None).name([name])
         return await self._fetch(name)
+
+    async def names_of(self, tenant: str, owners: Collection[str]) -> list[str]:
+        """Return the names of all objects of a tenant that belong to these owners."""
+        if not owners:
+            return []
+        prefixes = {f"{tenant}/{owner}" for owner in owners}
+        return [name async for name in self._payloads.names() if name.rpartition("/")[0] in prefixes]
 
     async def drop(self, names: Iterable[str]) -> None:
         """Delete objects before they expire; missing ones are ignored."""

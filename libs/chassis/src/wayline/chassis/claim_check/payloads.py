@@ -2,14 +2,15 @@
 
 The client library's object store creates a push consumer to read and purges to write. A consumer delivers on whatever
 subject its creator names and a purge takes what is not its own, so no service may create one, and nobody may purge
-`PAYLOADS`. Retrieval may purge `UPLOADS`, which holds nothing but uploads of documents.
+`PAYLOADS`: the router alone may erase single messages of it. Retrieval may erase those of `UPLOADS`, which holds
+nothing but uploads of documents.
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-from base64 import b64decode, urlsafe_b64encode
+from base64 import b64decode, urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -32,6 +33,7 @@ TIMEOUT_S = 2.0
 INFO_TIMEOUT_S = 0.5
 """For how full a store is: without that it is used all the same."""
 NO_MESSAGE = 10037
+NOT_DELETED, NOT_THERE = 10057, "no message found"
 BEHIND_RETRY_S = 0.05
 """The pause before another look for a chunk that has not come: a replica may be behind, or the chunk is gone."""
 DIGEST = "SHA-256="
@@ -48,6 +50,7 @@ class Payloads:
         self._ask = ask
         self._bucket = bucket
         self._stream = f"OBJ_{bucket}"
+        self._metas = f"$O.{bucket}.M."
         self._timeout_s = timeout_s
 
     async def has(self, name: str) -> bool:
@@ -102,12 +105,48 @@ class Payloads:
         return b"".join(chunks)
 
     async def delete(self, name: str) -> None:
-        """Purge an object, its name first. Raises NotFoundError where there is none."""
-        meta = await self._find(name)
-        if meta is None:
+        """Erase an object: its bytes are overwritten. Raises NotFoundError where there is none.
+
+        The chunks go first: after a crash its name is still there, and with it what they are called.
+        """
+        metas = await self._stored(self._meta(name))
+        if not metas:
             raise NotFoundError
-        for subject in (self._meta(name), self._chunks(meta["nuid"])):
-            await self._call(f"{self._api}.STREAM.PURGE.{self._stream}", {"filter": subject})
+        for _, body in metas:
+            chunks = self._chunks(orjson.loads(body)["nuid"])
+            for sequence, _ in await self._stored(chunks):
+                await self._erase(sequence)
+        for sequence, _ in metas:
+            await self._erase(sequence)
+
+    async def names(self) -> AsyncIterator[str]:
+        """Yield the name of every object."""
+        offset = 0
+        while True:
+            request = {"subjects_filter": f"{self._metas}*", "offset": offset}
+            answer = await self._call(f"{self._api}.STREAM.INFO.{self._stream}", request)
+            subjects = (answer or {}).get("state", {}).get("subjects") or {}
+            for subject in subjects:
+                yield urlsafe_b64decode(subject.rpartition(".")[2]).decode()
+            offset += len(subjects)
+            if not subjects or offset >= (answer or {}).get("total", 0):
+                return
+
+    async def _stored(self, subject: str) -> list[tuple[int, bytes]]:
+        """Return every message of a subject with its sequence, as the leader knows them."""
+        found: list[tuple[int, bytes]] = []
+        request = {"seq": 1, "next_by_subj": subject}
+        while answer := await self._call(f"{self._api}.STREAM.MSG.GET.{self._stream}", request, missing=True):
+            message = answer["message"]
+            body = b64decode(message.get("data", "")) if subject.startswith(self._metas) else b""
+            found.append((message["seq"], body))
+            request["seq"] = message["seq"] + 1
+        return found
+
+    async def _erase(self, sequence: int) -> None:
+        """Overwrite one message. A purge would take it out of the stream and leave its bytes in the files."""
+        request = {"seq": sequence, "no_erase": False}
+        await self._call(f"{self._api}.STREAM.MSG.DELETE.{self._stream}", request, missing=True)
 
     async def fill(self) -> float | None:
         """Return how full the store is, from 0 to 1; None where that cannot be told, or where it has no limit."""
@@ -141,7 +180,7 @@ class Payloads:
         """Ask JetStream; None: `missing` is allowed and there is no such message."""
         timeout_s = self._timeout_s if within_s is None else within_s
         answer = orjson.loads((await self._ask(subject, orjson.dumps(request), timeout_s=timeout_s)).data)
-        if missing and answer.get("error", {}).get("err_code") == NO_MESSAGE:
+        if missing and is_missing(answer):
             return None
         _raise_refusal(answer)
         return answer
@@ -150,7 +189,15 @@ class Payloads:
         return f"$O.{self._bucket}.C.{nuid}"
 
     def _meta(self, name: str) -> str:
-        return f"$O.{self._bucket}.M.{urlsafe_b64encode(name.encode()).decode()}"
+        return f"{self._metas}{urlsafe_b64encode(name.encode()).decode()}"
+
+
+def is_missing(answer: dict[str, Any]) -> bool:
+    """Return whether JetStream says that there is no such message, to read or to delete."""
+    error = answer.get("error", {})
+    return error.get("err_code") == NO_MESSAGE or (
+        error.get("err_code") == NOT_DELETED and error.get("description") == NOT_THERE
+    )
 
 
 async def _chunks_of(data: bytes) -> AsyncIterator[bytes]:

@@ -69,3 +69,8 @@ class StartChild(Request, subject="jobs.start.{tenant}", replies=ChildState):
     lane: Lane = "interactive"
     max_seconds: float = Field(gt=0, description="What is left of its parent's time.")
     stop: str | None = Field(default=None, description="Why it shall end.")
+
+    @property
+    def owner(self) -> str:
+        """Return the job that starts it, so that what is stored is erased with them."""
+        return self.parent.job_id

@@ -66,3 +66,8 @@ class PlanJob(Request, subject="jobs.plan.{tenant}", replies=Planned):
     terse = True
 
     job: SubmitJob
+
+    @property
+    def owner(self) -> str:
+        """Return the job, so that what is stored of it is erased with it."""
+        return self.job.job_id or "-"

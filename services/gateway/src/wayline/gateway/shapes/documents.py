@@ -12,6 +12,11 @@ from wayline.contracts.knowledge import CONDITIONS_MAX, Audience, CollectionName
 from wayline.contracts.strict_json import NotStrictJson, read_json
 from wayline.gateway.shapes.body import ONE_LINE, TEXT_WITHOUT_NUL, Body, Label, Metadata
 
+DocumentUser = Annotated[
+    Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=ONE_LINE)] | None,
+    Field(description="Who sent it: it is deleted when this user is forgotten. A key of one user names that one."),
+]
+
 
 def _decoded_list(value: Any) -> Any:
     """Decode a list, which comes as JSON in a form's text."""
@@ -47,6 +52,7 @@ class DocumentBody(Body):
         description="`untrusted`: it holds the words of strangers, which taint the jobs that read them. Left out, a "
         "document is untrusted that is from an address: its name is one, or `url` in its metadata.",
     )
+    user_id: DocumentUser = None
 
 
 def _decoded(value: Any) -> Any:
@@ -75,6 +81,7 @@ class FileFields(Body):
         description="`untrusted`: it holds the words of strangers, which taint the jobs that read them. Left out, a "
         "document is untrusted that is from an address: its name is one, or `url` in its metadata.",
     )
+    user_id: DocumentUser = None
 
 
 class SearchFilter(Filter):

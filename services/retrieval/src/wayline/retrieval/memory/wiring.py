@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from wayline.chassis import Ask, asks
@@ -15,6 +16,7 @@ from wayline.contracts.memory import (
     ListInsights,
     ListMemories,
     ListSubjects,
+    MemoriesForgotten,
     PutSubject,
     RecallInsights,
     RecallMemories,
@@ -60,3 +62,17 @@ def memory_asks(store: Store, texts: TextEmbedder, *, per_tenant_max: int, slots
         asks(PutSubject, handlers.on_put_subject),
         asks(DeleteSubject, handlers.on_delete_subject),
     ]
+
+
+def forget_facts(store: Store) -> Callable[[ForgetMemories], Awaitable[MemoriesForgotten]]:
+    """Return what deletes all that is remembered of a user, a subject or a job."""
+    facts, subjects = FactTable(store), SubjectTable(store)
+
+    async def forget(asked: ForgetMemories) -> MemoriesForgotten:
+        forgotten = await facts.forget(asked)
+        subject = asked.subject_ref
+        if subject is not None and await subjects.get(asked.tenant, subject) is not None:
+            await subjects.delete(asked.tenant, subject)
+        return forgotten
+
+    return forget

@@ -27,7 +27,7 @@ from wayline.contracts.knowledge import (
     SearchResult,
     trust_by_origin,
 )
-from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader, Writer
+from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader, Writer, acting_as
 from wayline.gateway.keys import Caller
 from wayline.gateway.openapi import fails
 from wayline.gateway.parameters import Cursor, Wait
@@ -70,6 +70,7 @@ _BODY = {
                         "collection": _UPLOAD["collection"],
                         "audience": {"type": "string", "description": "A JSON list of user ids and groups."},
                         "valid_until": _UPLOAD["valid_until"],
+                        "user_id": _UPLOAD["user_id"],
                     },
                 }
             },
@@ -94,7 +95,8 @@ async def add_document(request: Request, gateway: GatewayDependency, caller: Wri
     """
     if wait:
         gateway.streams.require_room(caller)
-    async with reading(request, caller.tenant) as upload:
+    async with reading(request, caller.tenant) as sent:
+        upload = sent.of_user(acting_as(caller, sent.document.user_id))
         known = await _note(gateway, upload, sequence=await _queue(gateway, upload))
     if wait:
         known = await _after_wait(gateway, known, caller, wait_s=min(wait, gateway.settings.wait_max_s))
@@ -150,10 +152,11 @@ async def _note(gateway: Gateway, upload: Upload, *, sequence: int) -> Document:
         "size_bytes": upload.size_bytes,
         "metadata": document.metadata,
     }
+    user_id = document.user_id
     trust = document.trust or trust_by_origin(document.name, document.metadata)
     with suppress(Retry):
         return await gateway.bus.ask(
-            AcceptDocument(tenant=document.tenant, sequence=sequence, trust=trust, **fields), Document
+            AcceptDocument(tenant=document.tenant, sequence=sequence, trust=trust, user_id=user_id, **fields), Document
         )
     return Document(trust=trust, **fields)
 

@@ -1,0 +1,1 @@
+"""Erases what retrieval keeps of users, subjects and jobs."""
