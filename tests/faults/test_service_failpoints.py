@@ -59,7 +59,9 @@ REDRIVES = {point for point in Failpoint if point.startswith("gateway.redrive")}
 """Reached where failed jobs go on: `test_redrives.py`."""
 CHARGES = {Failpoint.GATEWAY_HOLD_AFTER, Failpoint.GATEWAY_COUNT_BEFORE, Failpoint.GATEWAY_COUNT_AFTER}
 """Reached by calls over `/mcp` that are paid for: `test_paid_mcp_calls.py`."""
-ELSEWHERE = {*EXPIRIES} | FIRINGS | STEERING | CHILDREN | REDRIVES | CHARGES
+FORGETTING = {point for point in Failpoint if point.startswith("router.forget")}
+"""Reached where a user is forgotten: `test_forgetting.py`."""
+ELSEWHERE = {*EXPIRIES} | FIRINGS | STEERING | CHILDREN | REDRIVES | CHARGES | FORGETTING
 OTHERS = ("router", "tool_registry", "executor")
 PASSAGES = 200
 

@@ -45,6 +45,13 @@ class Failpoint(StrEnum):
     ROUTER_CHILD_AFTER = "router.child.after"
     ROUTER_PARENT_BEFORE = "router.parent.before"
     ROUTER_PARENT_AFTER = "router.parent.after"
+    ROUTER_FORGET_BATCH_BEFORE = "router.forget_batch.before"
+    ROUTER_FORGET_BATCH_AFTER = "router.forget_batch.after"
+    ROUTER_FORGET_COUNT_BEFORE = "router.forget_count.before"
+    ROUTER_FORGET_COUNT_AFTER = "router.forget_count.after"
+    ROUTER_FORGET_ERASE_AFTER = "router.forget_erase.after"
+    ROUTER_FORGET_END_BEFORE = "router.forget_end.before"
+    ROUTER_FORGET_END_AFTER = "router.forget_end.after"
 
     EXECUTOR_CLAIM_BEFORE = "executor.claim.before"
     EXECUTOR_CLAIM_AFTER = "executor.claim.after"

@@ -9,6 +9,7 @@ from wayline.chassis import Ask, Bus, Delivery, Failpoint, Work, asks, reach
 from wayline.chassis.topology import ADVISORY_ROUTER, APPROVALS_ROUTER, LATER_ROUTER, SIGNALS_ROUTER, SUBMIT_ROUTER
 from wayline.contracts import agents, budgets, models, schedules, sessions, tenant_settings, tenants
 from wayline.contracts.errors import InvalidMessage
+from wayline.contracts.forgetting import Forget, GetForgetting
 from wayline.contracts.jobs import DecideApproval, Due, GetLatestRun, PlanJob, Signal, StartChild, SubmitJob
 from wayline.contracts.tool_use import FindAgentsUsing
 from wayline.router.admission.read_submission import job_id_of
@@ -71,6 +72,8 @@ def asks_of(handlers: Handlers) -> list[Ask[Any]]:
         asks(budgets.SettleJob, handlers.settlements.on_settle),
         asks(StartChild, handlers.children.on_start),
         asks(GetLatestRun, handlers.results.on_get_latest),
+        asks(Forget, handlers.forgetting.on_forget),
+        asks(GetForgetting, handlers.forgetting.on_get),
         asks(tenant_settings.GetSettings, handlers.settings.on_get),
         asks(tenant_settings.ChangeSettings, handlers.settings.on_change),
         *_asks_about_agents(handlers.agents),

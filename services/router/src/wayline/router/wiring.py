@@ -11,6 +11,14 @@ from wayline.router.agents.agent_table import AgentTable
 from wayline.router.agents.bundled import bundled
 from wayline.router.agents.handlers import AgentHandlers
 from wayline.router.begun_messages import BegunMessages
+from wayline.router.forgetting.forget_table import ForgetTable
+from wayline.router.forgetting.handlers import ForgetHandlers
+from wayline.router.forgetting.jobs_to_end import JobsToEnd
+from wayline.router.forgetting.open_forgets import OpenForgets
+from wayline.router.forgetting.own_rows import OwnRows
+from wayline.router.forgetting.saga import Forgetter
+from wayline.router.forgetting.stored_messages import StoredMessages
+from wayline.router.forgetting.stores import erasable_stores
 from wayline.router.jobs.approvals import Approvals
 from wayline.router.jobs.families import Families
 from wayline.router.jobs.first_records import FirstRecords
@@ -67,8 +75,11 @@ class Rooms:
     catalogue: Catalogue
     families: Families
     firings: Firings
+    forgets: ForgetTable
+    forgetter: Forgetter
     known_tenants: KnownTenants
     lanes: TicketLanes
+    open_forgets: OpenForgets
     parked_signals: ParkedSignals
     results: ResultTable
     schedules: ScheduleTable
@@ -86,7 +97,7 @@ class Rooms:
     def of(cls, bus: Bus, store: Store, settings: Settings, *, signals_per_tenant_max: int) -> Self:
         """Make each from its settings; nothing runs yet."""
         lanes, turn_table, usd = TicketLanes(bus), TurnTable(store), settings.job_budget_usd
-        missed_max_s = settings.schedules_missed_max_s
+        missed_max_s, forgets = settings.schedules_missed_max_s, ForgetTable(store)
         return cls(
             accepted_order=AcceptedOrder(bus),
             admissions=AdmissionTable(store, job_budget_usd=usd, turns_waiting_max=settings.turns_waiting_max),
@@ -99,8 +110,11 @@ class Rooms:
             catalogue=_catalogue(store, settings),
             families=Families(bus, store),
             firings=Firings(bus, FiringTable(store), every_s=settings.schedules_every_s, missed_max_s=missed_max_s),
+            forgets=forgets,
+            forgetter=_forgetter(bus, store, forgets),
             known_tenants=KnownTenants(store, fresh_s=settings.tenants_fresh_s),
             lanes=lanes,
+            open_forgets=OpenForgets(forgets),
             parked_signals=ParkedSignals(bus, lanes),
             results=ResultTable(store),
             schedules=ScheduleTable(store),
@@ -120,7 +134,7 @@ class Rooms:
         lost_charges = LostCharges(self.budgets)
         return [
             *(self.waker, lost_charges, self.availability, self.usage),
-            *(self.signal_share, self.shares, self.firings),
+            *(self.signal_share, self.shares, self.firings, self.forgetter),
         ]
 
 
@@ -130,6 +144,7 @@ class Handlers:
 
     agents: AgentHandlers
     children: ChildHandlers
+    forgetting: ForgetHandlers
     models: ModelHandlers
     money: MoneyHandlers
     records: FirstRecords
@@ -151,6 +166,7 @@ class Handlers:
         return cls(
             agents=AgentHandlers(own.agents, tenants=known, catalogue=own.catalogue, attachments=own.attachments),
             children=ChildHandlers(bus, records, own.families, own.lanes),
+            forgetting=ForgetHandlers(bus, own.forgets, tenants=known, forgetter=own.forgetter, jobs=JobsToEnd(bus)),
             models=ModelHandlers(own.catalogue, tenants=known),
             money=MoneyHandlers(own.budgets, tenants=known, changed=own.waker.look_now),
             records=records,
@@ -164,6 +180,11 @@ class Handlers:
             submissions=_submissions(bus, own, records),
             tenants=TenantHandlers(own.tenants, shares=own.shares, bundled=bundled(), tenants_max=settings.tenants_max),
         )
+
+
+def _forgetter(bus: Bus, store: Store, forgets: ForgetTable) -> Forgetter:
+    stores = erasable_stores(bus, StoredMessages(bus), OwnRows(store))
+    return Forgetter(forgets, JobsToEnd(bus), stores)
 
 
 def _share_limits(settings: Settings) -> ShareLimits:
@@ -213,6 +234,7 @@ def _submissions(bus: Bus, own: Rooms, records: FirstRecords) -> SubmissionHandl
         own.known_tenants,
         records,
         shares=own.shares,
+        open_forgets=own.open_forgets,
         turns=own.turns,
         ticket_lanes=own.lanes,
         firings=own.firings,

@@ -13,6 +13,7 @@ from wayline.contracts.events import Event, JobSubmitted
 from wayline.contracts.jobs import Failure, SubmitJob
 from wayline.journal import Fenced, Head, JobLog, State, fold, run_result, send_result
 from wayline.router.admission import first_events, read_submission
+from wayline.router.forgetting.open_forgets import OpenForgets
 from wayline.router.jobs.first_records import FirstRecords
 from wayline.router.jobs.parked_signals import ParkedSignals
 from wayline.router.jobs.result_table import ResultTable
@@ -39,6 +40,7 @@ class SubmissionHandlers:
         records: FirstRecords,
         *,
         shares: Shares,
+        open_forgets: OpenForgets,
         turns: Turns,
         ticket_lanes: TicketLanes,
         firings: Firings,
@@ -48,6 +50,7 @@ class SubmissionHandlers:
     ) -> None:
         self._accepted_order = accepted_order
         self._parked_signals = parked_signals
+        self._open_forgets = open_forgets
         self._bus = bus
         self._tenants = tenants
         self._records = records
@@ -69,6 +72,7 @@ class SubmissionHandlers:
         self._warn_of_bare_id(job, delivery)
         read_submission.reply_to_of(job.tenant, delivery)
         read_submission.require_text(job)
+        await self._open_forgets.require_not_forgetting(job.tenant, job.user_id, sequence=delivery.sequence)
         job_log = JobLog(self._bus, job.tenant, job_id)
         # A message that comes for the first time is nearly always of a new job, and where it is not the append says so.
         head, content_hash = await job_log.last() if delivery.deliveries > 1 else None, job.content_hash()

@@ -1,0 +1,1 @@
+"""Forgets users, subjects and jobs: a durable walk over all stores, with a receipt."""

@@ -1,0 +1,123 @@
+"""The walk over the stores: what comes late is erased in another round, and what nobody can erase is told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from decimal import Decimal
+
+import pytest
+
+from wayline.contracts.errors import Unavailable
+from wayline.contracts.forgetting import Erased, Forget
+from wayline.router.admission.admission_table import AdmissionTable
+from wayline.router.admission.conditions import AdmissionRequest
+from wayline.router.agents.agent_table import AgentTable
+from wayline.router.agents.bundled import bundled
+from wayline.router.app import open_store
+from wayline.router.forgetting import saga
+from wayline.router.forgetting.erasure_scope import ErasureScope
+from wayline.router.forgetting.forget_table import ForgetTable
+from wayline.router.forgetting.handlers import name_sha256
+from wayline.router.forgetting.jobs_to_end import JobsToEnd
+from wayline.router.forgetting.saga import Forgetter
+from wayline.router.forgetting.stores import ErasableStore
+from wayline.router.money.budget_table import BudgetTable
+from wayline.store import Record, Store
+from wayline.testkit import Platform, until
+
+from .conftest import TENANT
+
+ASKED = Forget(tenant=TENANT, user_id="ann", asked_by="a test")
+
+
+class RowsOfUsers:
+    """A store in memory, in which more may come after it was erased."""
+
+    def __init__(self, *, comes_again: int = 0, away: int = 0) -> None:
+        self.rows, self.late, self.away = Counter({"rows": 3}), comes_again, away
+
+    async def count(self, _: ErasureScope, __: Iterable[str]) -> Erased:
+        if self.away:
+            self.away -= 1
+            raise Unavailable("this store", detail="a test")
+        return Erased(counts=dict(+self.rows))
+
+    async def erase(self, _: ErasureScope) -> None:
+        self.rows.clear()
+        if self.late:
+            self.late -= 1
+            self.rows["rows"] = 1
+
+    def named(self, name: str) -> ErasableStore:
+        return ErasableStore(name, self.count, self.erase)
+
+
+@pytest.fixture
+async def store(platform: Platform) -> Store:
+    return await open_store(await platform.migrate("router"))
+
+
+async def forget(platform: Platform, store: Store, monkeypatch: pytest.MonkeyPatch, *stores: ErasableStore) -> Record:
+    """Forget a user with one settled job, whose log is gone, and return the row once it is done."""
+    for name in ("AGAIN_AFTER_S", "STOPPED_AFTER_S", "AWAY_AGAIN_S"):
+        monkeypatch.setattr(saga, name, 0.0)
+    await AgentTable(store).seed(bundled())
+    request = AdmissionRequest("j1", "assistant", "ann")
+    assert await AdmissionTable(store, job_budget_usd=Decimal(1)).admit(TENANT, request)
+    await BudgetTable(store, job_budget_usd=Decimal(1)).settle(TENANT, "j1", Decimal(0))
+    table = ForgetTable(store)
+    forgetter = Forgetter(table, JobsToEnd(platform.bus), stores)
+    row = await table.begin(ASKED, "forget_1", name_sha256=name_sha256(ASKED), look_after_s=0)
+
+    async def done() -> Record | None:
+        await forgetter.look()
+        found = await table.get(TENANT, "forget_1")
+        return found if found is not None and found["step"] == "done" else None
+
+    assert row["step"] == "stopping"
+    found = await until(done, why="all is forgotten")
+    assert found is not None
+    return found
+
+
+async def test_what_comes_late_is_erased_in_another_round(
+    platform: Platform, store: Store, monkeypatch: pytest.MonkeyPatch
+):
+    rows = RowsOfUsers(comes_again=3)
+
+    done = await forget(platform, store, monkeypatch, rows.named("late"))
+
+    [receipt] = await ForgetTable(store).receipt(TENANT, "forget_1")
+    # Of the job and of the user, in the first round and the second: each was counted before it was erased.
+    assert (done["round"], done["left_over"], receipt.counts) == (2, {}, {"rows": 3 + 1 + 1 + 1})
+    assert rows.rows == Counter()
+    await store.close()
+
+
+async def test_what_stays_after_all_rounds_is_told(platform: Platform, store: Store, monkeypatch: pytest.MonkeyPatch):
+    done = await forget(platform, store, monkeypatch, RowsOfUsers(comes_again=100).named("stubborn"))
+
+    assert (done["round"], done["user_id"]) == (saga.ROUNDS_MAX, None)
+    assert done["left_over"] == {"stubborn.rows": 2}
+    await store.close()
+
+
+async def test_a_store_that_is_away_is_waited_for(platform: Platform, store: Store, monkeypatch: pytest.MonkeyPatch):
+    away = RowsOfUsers(away=3)
+
+    done = await forget(platform, store, monkeypatch, RowsOfUsers().named("here"), away.named("away"))
+
+    assert (done["left_over"], away.rows, away.away) == ({}, Counter(), 0)
+    await store.close()
+
+
+async def test_the_same_request_is_one_while_it_is_under_way(platform: Platform, store: Store):
+    table, other = ForgetTable(store), ASKED.model_copy(update={"tenant": "acme"})
+
+    first = await table.begin(ASKED, "forget_1", name_sha256=name_sha256(ASKED), look_after_s=60)
+    again = await table.begin(ASKED, "forget_2", name_sha256=name_sha256(ASKED), look_after_s=60)
+    theirs = await table.begin(other, "forget_3", name_sha256=name_sha256(other), look_after_s=60)
+
+    assert [row["forget_id"] for row in (first, again, theirs)] == ["forget_1", "forget_1", "forget_3"]
+    await store.close()
