@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from wayline.gateway import problem_answers
 from wayline.gateway.handlers import operations
 from wayline.gateway.handlers.administration import budgets, keys, models, settings, tenants
-from wayline.gateway.handlers.jobs import approvals, events, jobs, schedules, sessions, traces
+from wayline.gateway.handlers.jobs import approvals, events, forgetting, jobs, schedules, sessions, traces
 from wayline.gateway.handlers.knowledge import documents, files
 from wayline.gateway.handlers.mcp import authorization
 from wayline.gateway.handlers.mcp import route as mcp
@@ -59,6 +59,7 @@ def application(gateway: Gateway) -> RequestMiddleware:
         mcp,
         authorization,
         jobs,
+        forgetting,
         approvals,
         events,
         time_travel,

@@ -13,6 +13,7 @@ from wayline.standalone.commands import (
     access,
     administration,
     bus,
+    forget,
     jobs,
     knowledge,
     mcp,
@@ -139,6 +140,7 @@ app.command()(knowledge.search)
 jobs.app.command()(replaying.replay)
 jobs.app.command()(replaying.export)
 jobs.app.command()(replaying.fork)
+jobs.app.command("delete")(forget.delete_job)
 app.add_typer(jobs.app, name="jobs")
 app.command()(replaying.test)
 app.add_typer(sessions.app, name="sessions")
@@ -150,6 +152,8 @@ app.add_typer(money.budgets, name="budgets")
 app.add_typer(knowledge.app, name="documents")
 app.add_typer(memory.app, name="memory")
 app.add_typer(memory.insights, name="insights")
+memory.app.command("forget")(forget.user)
+app.add_typer(forget.app, name="forget")
 app.add_typer(administration.agents, name="agents")
 app.add_typer(settings.app, name="settings")
 app.add_typer(models.app, name="models")

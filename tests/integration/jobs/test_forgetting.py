@@ -1,0 +1,145 @@
+"""A user is forgotten in every store, with a receipt; another user's jobs, and another tenant's, stay whole."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+import httpx2
+import pytest
+
+from wayline.chassis.topology import Limits
+from wayline.contracts.tenants import CreateTenant, Tenant
+from wayline.journal import JobLog
+from wayline.simulator.chat_server import ChatServer, Say
+from wayline.testkit import Platform, until
+
+from .conftest import chatting
+
+ON_DISK = Limits(ack_wait_s=2)
+SERVICES = ("router", "tool_registry", "executor", "retrieval", "tracing", "gateway")
+
+
+async def submit(
+    platform: Platform, job_id: str, text: str, *, user: str, tenant: str = "default", session: str | None = None
+) -> None:
+    body = {"agent": "assistant", "input": text, "job_id": job_id, "user_id": user, "session_id": session}
+    await platform.publish({**body, "options": {"model": "chat/m"}}, tenant=tenant)
+
+
+async def forgotten(http: httpx2.AsyncClient, asked: httpx2.Response) -> dict[str, Any]:
+    """Wait until a request to forget is done, and return it."""
+    assert asked.status_code == 202, asked.text
+    told: list[dict[str, Any]] = []
+
+    async def done() -> bool:
+        told[:] = [(await http.get(asked.headers["Location"])).json()]
+        return told[0]["step"] == "done"
+
+    try:
+        await until(done, within=60, why="all is forgotten")
+    except AssertionError as error:
+        raise AssertionError(f"{error}: {told}") from None
+    return told[0]
+
+
+def files_with(directory: Path, text: str) -> list[str]:
+    """Return the files below a directory that hold a text."""
+    files = (path for path in directory.rglob("*") if path.is_file())
+    return sorted(str(path.relative_to(directory)) for path in files if text.encode() in path.read_bytes())
+
+
+def receipt_of(told: dict[str, Any]) -> dict[str, dict[str, int]]:
+    return {one["store"]: one["counts"] for one in told["receipt"]}
+
+
+@pytest.mark.parametrize("platform", [ON_DISK], indirect=True)
+@pytest.mark.not_replayed("its logs are gone")
+async def test_a_user_is_forgotten_everywhere_with_a_receipt(platform: Platform):
+    word, hold, begun = f"zeppelin{token_hex(6)}", asyncio.Event(), asyncio.Event()
+
+    def answer(body: dict[str, Any]) -> Say:
+        slow = "wait for it" in body["messages"][-1]["content"]
+        begun.set() if slow else None
+        return Say(text=f"You said: {body['messages'][-1]['content']}", hold=hold if slow else None)
+
+    async with ChatServer(answer) as chat:
+        await platform.start(*SERVICES, executor=chatting(chat))
+        await platform.bus.ask(CreateTenant(tenant="acme"), Tenant)
+        http = await platform.http()
+        await submit(platform, "first", f"I like the {word} more than trains.", user="ann", session="talk")
+        await platform.wait_for("first")
+        large = {"agent": "assistant", "input": f"{word} " * 15_000, "job_id": "large", "user_id": "ann"}
+        await http.post("/v1/jobs", json={**large, "options": {"model": "chat/m"}})
+        await submit(platform, "second", f"Why is the {word} so good to me?", user="ann", session="talk")
+        await submit(platform, "bobs", "I like trains more than that.", user="bob", session="other")
+        await submit(platform, "theirs", "The same user in another tenant.", user="ann", tenant="acme")
+        for job_id in ("second", "bobs", "large"):
+            await platform.wait_for(job_id)
+        await platform.wait_for("theirs", "acme")
+        sent = await http.post("/v1/documents", json={"name": "n.md", "text": f"On the {word}.", "user_id": "ann"})
+        await submit(platform, "running", f"Now wait for it, the {word} comes.", user="ann")
+        await begun.wait()
+
+        asked = await http.post("/v1/forget", json={"user_id": "ann"})
+        again = await http.post("/v1/forget", json={"user_id": "ann"})
+        # It waits until the other is done, and is whole then.
+        await submit(platform, "later", "What do you know of me by now?", user="ann", session="talk")
+        told = await forgotten(http, asked)
+        later = await platform.wait_for("later")
+
+        assert again.json()["forget_id"] == asked.json()["forget_id"]
+        assert (told["left"], told["user_id"], told["jobs"]) == ({}, None, 4), told
+        counts = receipt_of(told)
+        assert set(counts) == {"logs", "gateway", "registry", "retrieval", "router", "tracing"}
+        assert counts["logs"]["payloads"] >= 1 and counts["logs"]["log_records"] >= 8 and counts["logs"]["signals"] >= 1
+        assert (counts["router"]["sessions"], counts["router"]["latest_results"]) == (1, 1)
+        assert counts["retrieval"]["documents"] == 1 and counts["tracing"]["jobs"] == 4
+        assert later.status == "completed" and (later.answer or "").startswith(
+            "You said: What do you know of me by now?"
+        )
+        for job_id in ("first", "second", "large", "running"):
+            assert (await http.get(f"/v1/jobs/{job_id}")).status_code == 404
+        assert (await http.get(f"/v1/documents/{sent.json()['document_id']}")).status_code == 404
+        assert (await http.get("/v1/jobs/bobs")).json()["answer"].startswith("You said: I like trains")
+        assert await JobLog(platform.bus, "acme", "theirs").last() is not None
+        await platform.wait_until_empty("SUBMIT", "RUN", "INDEX", "TELEMETRY")
+        assert files_with(platform.nats.server.data_dir, word) == []
+
+
+@pytest.mark.parametrize("platform", [ON_DISK], indirect=True)
+@pytest.mark.not_replayed("its log is gone")
+async def test_an_ended_job_is_deleted_and_its_neighbours_stay(platform: Platform):
+    word, hold, begun = f"zeppelin{token_hex(6)}", asyncio.Event(), asyncio.Event()
+
+    def answer(body: dict[str, Any]) -> Say:
+        slow = "wait for it" in body["messages"][-1]["content"]
+        begun.set() if slow else None
+        return Say(text="Yes.", hold=hold if slow else None)
+
+    async with ChatServer(answer) as chat:
+        await platform.start(*SERVICES, executor=chatting(chat))
+        http = await platform.http()
+        await submit(platform, "gone", f"The {word} comes and goes as it likes.", user="ann")
+        await submit(platform, "kept", "Something else that is long enough.", user="ann")
+        for job_id in ("gone", "kept"):
+            await platform.wait_for(job_id)
+        await submit(platform, "running", "wait for it", user="ann")
+        await begun.wait()
+
+        refused = await http.delete("/v1/jobs/running")
+        unknown = await http.delete("/v1/jobs/nobody-knows")
+        told = await forgotten(http, await http.delete("/v1/jobs/gone"))
+        hold.set()
+        await platform.wait_for("running")
+
+        assert (refused.status_code, refused.json()["code"], unknown.status_code) == (409, "job_not_ended", 404)
+        assert (told["what"], told["job_id"], told["jobs"], told["left"]) == ("job", "gone", 1, {})
+        assert (await http.get("/v1/jobs/gone")).status_code == 404
+        assert (await http.get("/v1/jobs/kept")).json()["answer"].startswith("Yes.")
+        listed = (await http.get("/v1/jobs")).json()["jobs"]
+        assert {one["job_id"] for one in listed} == {"kept", "running"}
+        await platform.wait_until_empty("SUBMIT", "RUN", "TELEMETRY")
+        assert files_with(platform.nats.server.data_dir, word) == []
