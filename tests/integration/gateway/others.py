@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 from wayline.chassis import Bus, asks
@@ -13,6 +14,7 @@ from wayline.contracts import agents as a
 from wayline.contracts import budgets as b
 from wayline.contracts import knowledge as k
 from wayline.contracts import mcp_servers as mcp
+from wayline.contracts import memory as memories
 from wayline.contracts import models as m
 from wayline.contracts import schedules as c
 from wayline.contracts import server_logins as logins
@@ -79,6 +81,12 @@ ROOT = t.Span(
 SERVER = mcp.ServerView(
     name="bank", state=mcp.State.CONNECTED, config=ServerConfig(url="https://bank.example/mcp", headers={"X": "s"})
 )
+SAMPLES = Path(__file__).parents[3] / "proto/samples/replies"
+FACT = memories.Fact.model_validate_json((SAMPLES / "Fact-1.json").read_bytes())
+SUBJECT = memories.Subject.model_validate_json((SAMPLES / "Subject-1.json").read_bytes())
+FACTS = memories.FactPage(facts=(FACT,))
+SAVED = memories.FactsSaved.model_validate_json((SAMPLES / "FactsSaved-1.json").read_bytes())
+RECALLED = memories.FactsRecalled(facts=(), matched=0, total=0)
 ANSWERS: dict[type[Request], Any] = {
     PlanJob: Planned(
         agent="critic", agent_version=2, route=Route(provider="p", model="m", tier="flash", reason="it is short")
@@ -170,6 +178,19 @@ ANSWERS: dict[type[Request], Any] = {
     b.ListBudgets: b.BudgetList(budgets=(BUDGET,), job_budget_usd=Decimal("0.10")),
     b.PutBudget: BUDGET,
     b.DeleteBudget: b.BudgetDeleted(deleted=True),
+    memories.SaveMemories: SAVED,
+    memories.RecallMemories: RECALLED,
+    memories.ListMemories: FACTS,
+    memories.ChangeMemory: FACT,
+    memories.ForgetMemories: memories.MemoriesForgotten(facts=1),
+    memories.StoreInsights: SAVED,
+    memories.RecallInsights: RECALLED,
+    memories.ListInsights: FACTS,
+    memories.ChangeInsight: FACT,
+    memories.PutSubject: SUBJECT,
+    memories.GetSubject: SUBJECT,
+    memories.ListSubjects: memories.SubjectPage(subjects=(SUBJECT,)),
+    memories.DeleteSubject: memories.SubjectDeleted(type="client", id="acme", insights_deleted=1),
 }
 
 

@@ -44,6 +44,7 @@ BODIES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"cron": "0 7 * * *", "job": JOB},
         {"cron": "0 8 * * *", "job": JOB},
     ),
+    "/v1/subjects/{kind}/{subject_id}": ("/v1/subjects/client/acme", {"name": "Acme"}, {"name": "Acme Ltd."}),
 }
 """What each route takes that changes configuration by name: an address, a body and another one."""
 NO_CONFIGURATION = {
@@ -51,13 +52,15 @@ NO_CONFIGURATION = {
     *("/v1/mcp/servers/{name}/authorization", "/v1/mcp/servers/{name}/logins"),
 }
 """What is deleted and never changed: there is no update that could be lost."""
+VERSIONED = {"/v1/insights/{fact_id}", "/v1/memories/{fact_id}"}
+"""Where a change is a new version of the one that it names; `test_memories.py` has their conditions."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def http(module_platform: Platform) -> AsyncIterator[httpx2.AsyncClient]:
     registry = RegistrySettings.model_validate({"keys": f"k1:{b64encode(bytes(32)).decode()}"})
     await module_platform.start(
-        "router", "tool_registry", "gateway", gateway=Settings(http_port=0), tool_registry=registry
+        "router", "tool_registry", "retrieval", "gateway", gateway=Settings(http_port=0), tool_registry=registry
     )
     yield await module_platform.http(timeout_s=30)
 
@@ -73,7 +76,12 @@ async def test_every_change_of_configuration_takes_conditions_by_the_description
         for path, operations in paths.items()
     }
 
-    assert {path for path, found in changing.items() if found} == {*BODIES, *NO_CONFIGURATION, "/v1/settings"}
+    assert {path for path, found in changing.items() if found} == {
+        *BODIES,
+        *NO_CONFIGURATION,
+        *VERSIONED,
+        "/v1/settings",
+    }
     for path in (*BODIES, "/v1/settings"):
         assert "ETag" in paths[path]["get"]["responses"]["200"]["headers"], path
         for method, operation in changing[path].items():

@@ -30,8 +30,9 @@ class Registry:
 
     def __init__(self, **asked: Any) -> None:
         named = {"search": away, "context": away, "graph": away, "embed": words_only} | asked
+        memory: Any = None
         web: Any = SimpleNamespace(pages=None, search=None)
-        self._server = builtin_server(PlanningTools(**named), web, None)
+        self._server = builtin_server(PlanningTools(**named), memory, web, None)
 
     async def raw(self, tool: str, **arguments: Any) -> Any:
         from mcp.server.mcpserver import Context

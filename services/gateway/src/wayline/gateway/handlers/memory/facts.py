@@ -32,7 +32,7 @@ States: TypeAlias = Annotated[
     Query(alias="state", max_length=5, description="Only facts that are so; several are allowed."),
 ]
 VERSIONS_MAX = 100
-"""Of one fact's history."""
+"""Of one fact's history, in a page."""
 
 
 def save_key(caller: Caller, key: str | None) -> str:

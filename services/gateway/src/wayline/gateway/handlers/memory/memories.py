@@ -132,15 +132,22 @@ async def get_memory(fact_id: FactPath, gateway: GatewayDependency, caller: Read
     return tagged(response, found, tag_of(found))
 
 
-@router.get("/{fact_id}/versions", responses=fails(404))
-async def list_memory_versions(fact_id: FactPath, gateway: GatewayDependency, caller: Reader) -> FactPage:
+@router.get("/{fact_id}/versions", responses=fails(400, 404))
+async def list_memory_versions(
+    fact_id: FactPath, gateway: GatewayDependency, caller: Reader, cursor: Cursor = None
+) -> FactPage:
     """Return what a memory was before, the newest version first."""
     states = ("active", "quarantined", "superseded", "expired", "rejected")
     asked = ListMemories(
-        tenant=caller.tenant, user_id=caller.user_id, fact_ids=(fact_id,), states=states, limit=VERSIONS_MAX
+        tenant=caller.tenant,
+        user_id=caller.user_id,
+        fact_ids=(fact_id,),
+        states=states,
+        limit=VERSIONS_MAX,
+        cursor=cursor,
     )
     found = await gateway.bus.ask(asked, FactPage)
-    if not found.facts:
+    if not found.facts and cursor is None:
         raise NotFound("memory", fact_id)
     return found
 

@@ -17,7 +17,7 @@ from wayline.contracts.memory import (
     SubjectRef,
 )
 from wayline.gateway.conditions import IfUnchanged, entity_tag
-from wayline.gateway.handlers.shared.changing import changing, tagged
+from wayline.gateway.handlers.shared.changing import Changeable, tagged
 from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader, Writer
 from wayline.gateway.keys import Caller
 from wayline.gateway.openapi import fails, tags
@@ -69,27 +69,37 @@ async def put_subject(
     """Make or change a subject; a link to a subject that is not there is a 404."""
     ref = SubjectRef(type=kind, id=subject_id)
 
-    async def present() -> str:
-        return _tag(await _subject(gateway, caller, ref))
-
-    async with changing(gateway, caller, "subject", f"{kind}/{subject_id}", condition=condition, present=present):
+    async with SUBJECT.changing(gateway, caller, _name(ref), condition):
         asked = PutSubject(tenant=caller.tenant, ref=ref, name=body.name, attributes=body.attributes, links=body.links)
         saved = await gateway.bus.ask(asked, Subject)
     return tagged(response, saved, _tag(saved))
 
 
-@router.delete("/{kind}/{subject_id:path}", responses=fails(404))
+@router.delete("/{kind}/{subject_id:path}", responses=fails(404, 412))
 async def delete_subject(
-    kind: TypePath, subject_id: IdPath, gateway: GatewayDependency, caller: Writer
+    kind: TypePath, subject_id: IdPath, gateway: GatewayDependency, caller: Writer, condition: IfUnchanged
 ) -> SubjectDeleted:
     """Delete a subject with its insights, also those in which it comes second."""
-    asked = DeleteSubject(tenant=caller.tenant, ref=SubjectRef(type=kind, id=subject_id))
-    return await gateway.bus.ask(asked, SubjectDeleted)
+    ref = SubjectRef(type=kind, id=subject_id)
+    async with SUBJECT.changing(gateway, caller, _name(ref), condition):
+        return await gateway.bus.ask(DeleteSubject(tenant=caller.tenant, ref=ref), SubjectDeleted)
 
 
 async def _subject(gateway: Gateway, caller: Caller, ref: SubjectRef) -> Subject:
     return await gateway.bus.ask(GetSubject(tenant=caller.tenant, ref=ref), Subject)
 
 
+async def _named(gateway: Gateway, caller: Caller, name: str) -> Subject:
+    kind, _, subject_id = name.partition("/")
+    return await _subject(gateway, caller, SubjectRef(type=kind, id=subject_id))
+
+
+def _name(ref: SubjectRef) -> str:
+    return f"{ref.type}/{ref.id}"
+
+
 def _tag(subject: Subject) -> str:
     return entity_tag(subject.type, subject.id, subject.version)
+
+
+SUBJECT = Changeable("subject", _named, _tag)
