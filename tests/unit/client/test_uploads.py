@@ -1,12 +1,13 @@
-"""Which files of a folder are uploaded, and what they are called."""
+"""Which files of a folder are uploaded, and what they are called; pages of the web are named alone."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from wayline.client import File, find_files
+from wayline.client import ApiError, Client, File, add_urls, find_files
 
 
 def test_a_folder_gives_its_readable_files_and_none_that_is_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -90,3 +91,30 @@ def test_of_a_folder_only_what_is_wanted_is_found(tmp_path: Path):
     found = find_files([tmp_path], include=["*.md", "docs/*"], exclude=["drafts", "*.txt"])
 
     assert [file.path.relative_to(tmp_path).as_posix() for file in found.files] == ["a.md", "docs/d.md"]
+
+
+class SlowGateway:
+    """Answers as a gateway does that has not fetched the page yet when it is first asked."""
+
+    def __init__(self) -> None:
+        self.posted: list[Any] = []
+
+    async def post(self, path: str, body: Any, *, params: Any) -> dict[str, Any]:
+        self.posted.append((path, body))
+        if "bad" in body["url"]:
+            raise ApiError("no such address", status=422)
+        return {"document_id": "d1", "status": "queued"}
+
+    async def get(self, path: str) -> dict[str, Any]:
+        return {"document_id": path.rpartition("/")[2], "status": "ready"}
+
+
+async def test_addresses_are_sent_and_waited_for():
+    gateway, told = SlowGateway(), list[str]()
+    urls = ["https://sea.example", "https://bad.example"]
+
+    ended = await add_urls(cast("Client", gateway), urls, done=lambda url, _: told.append(url), trust="trusted")
+
+    assert [one["status"] for one in ended] == ["ready", "failed"]
+    assert gateway.posted[0] == ("/v1/documents", {"url": "https://sea.example", "trust": "trusted"})
+    assert sorted(told) == sorted(urls)

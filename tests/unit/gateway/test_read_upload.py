@@ -15,7 +15,8 @@ from starlette.datastructures import FormData, UploadFile
 
 from wayline.chassis.claim_check.claims import MovedField
 from wayline.contracts.knowledge import IndexDocument
-from wayline.gateway.read_upload import BLOCK_BYTES, Upload, _from_form, look_through, same_id, type_of_file
+from wayline.gateway.problem_answers import InvalidBody
+from wayline.gateway.read_upload import BLOCK_BYTES, Upload, _from_form, _from_json, look_through, same_id, type_of_file
 
 MIB_OF_LARGE = 16
 PEAK_MAX_BYTES = 4 * 1024 * 1024
@@ -95,3 +96,34 @@ async def test_reading_a_large_file_never_holds_the_whole():
     assert size == upload.file.size
     assert upload.size_bytes == MIB_OF_LARGE * 1024 * 1024
     assert peak < PEAK_MAX_BYTES
+
+
+def test_an_address_is_given_on_for_fetching_as_untrusted():
+    url = "https://sea.example/tides?page=1"
+
+    upload = _from_json(orjson.dumps({"url": url, "metadata": {"shelf": 1}}), "acme")
+
+    assert upload.document == IndexDocument(
+        tenant="acme",
+        document_id=same_id(url, url.encode()),
+        name=url,
+        media_type="",
+        url=url,
+        metadata={"url": url, "shelf": 1},
+        trust="untrusted",
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"name": "a"},
+        {"text": "words"},
+        {"url": "https://sea.example", "text": "words"},
+        {"url": "file:///etc/passwd"},
+        {"url": "https://sea.example/a b"},
+    ],
+)
+def test_a_document_is_either_a_named_text_or_an_address(body: dict[str, str]):
+    with pytest.raises(InvalidBody):
+        _from_json(orjson.dumps(body), "acme")

@@ -5,7 +5,7 @@ from wayline.client.client import Client
 from wayline.client.documents import document_path, find_document
 from wayline.client.errors import ApiError, NotReachable, NotWayline, WrongVariable
 from wayline.client.traces import whole_trace
-from wayline.client.uploads import File, Found, Skipped, find_files, upload_documents, upload_parts
+from wayline.client.uploads import File, Found, Skipped, add_urls, find_files, upload_documents, upload_parts
 
 __all__ = [
     "MACHINE_KEY",
@@ -18,6 +18,7 @@ __all__ = [
     "NotWayline",
     "Skipped",
     "WrongVariable",
+    "add_urls",
     "document_path",
     "find_document",
     "find_files",

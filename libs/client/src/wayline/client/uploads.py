@@ -151,6 +151,39 @@ async def upload_documents(
     return list(await asyncio.gather(*(one(file) for file in files)))
 
 
+async def add_urls(
+    client: Client,
+    urls: Iterable[str],
+    *,
+    done: Callable[[str, dict[str, Any]], None],
+    trust: Literal["trusted", "untrusted"] | None = None,
+) -> list[dict[str, Any]]:
+    """Have documents fetched from addresses, and wait until each is ready or has failed; `done` is called with each."""
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def one(url: str) -> dict[str, Any]:
+        body = {"url": url} | ({} if trust is None else {"trust": trust})
+        async with gate:
+            try:
+                document = await _ended(client, await client.post("/v1/documents", body, params={"wait": WAIT_EACH_S}))
+            except ApiError as error:
+                if error.status is None:
+                    raise
+                document = {"document_id": "", "name": url, "status": "failed", "error": str(error), "chunks_done": 0}
+        done(url, document)
+        return document
+
+    return list(await asyncio.gather(*map(one, urls)))
+
+
+async def _ended(client: Client, document: dict[str, Any]) -> dict[str, Any]:
+    """Return a document once it is ready or has failed."""
+    while document["status"] not in ("ready", "failed"):
+        await asyncio.sleep(POLL_S)
+        document = await client.get(document_path(document["document_id"]))
+    return document
+
+
 async def upload_parts(client: Client, paths: Iterable[Path]) -> list[dict[str, Any]]:
     """Upload files and name them as parts of a job's input. Raises ApiError for one that no job can be given."""
     return list(await asyncio.gather(*(_upload_part(client, path) for path in paths)))
@@ -181,9 +214,7 @@ async def _upload(
         document = await client.post(
             "/v1/documents", fields, file=(file.path.name, content), params={"wait": WAIT_EACH_S}
         )
-        while document["status"] not in ("ready", "failed"):
-            await asyncio.sleep(POLL_S)
-            document = await client.get(document_path(document["document_id"]))
+        document = await _ended(client, document)
     except ApiError as error:
         # Without a status nothing answered at all: the other files would fare no better.
         if error.status is None:

@@ -16,6 +16,8 @@ DOCUMENT_ID_PATTERN = r"^[^\x00-\x1f\x7f]{1,200}$"
 DocumentId = Annotated[str, StringConstraints(pattern=DOCUMENT_ID_PATTERN)]
 
 
+URL_MAX_CHARS = 2_000
+
 Trust = Literal["trusted", "untrusted"]
 """Whether a document holds the words of strangers (`untrusted`): they taint the jobs that read them, and are framed."""
 _ORIGINS = ("url", "source_url", "source", "uri", "link")
@@ -96,6 +98,12 @@ class IndexDocument(Message, subject="documents.index.{tenant}"):
     media_type: str = "text/plain"
     text: str | None = None
     content_base64: str | None = Field(default=None, description="The bytes of a file, where it is not text.")
+    url: str | None = Field(
+        default=None,
+        max_length=URL_MAX_CHARS,
+        description="Where it is fetched from, when neither text nor bytes are sent; then it is untrusted, unless "
+        "`trust` says otherwise.",
+    )
     metadata: dict[str, Any] = Field(default_factory=dict)
     trust: Trust | None = Field(
         default=None, description="None: a document from an address (its name, or `url` in its metadata) is untrusted."

@@ -36,6 +36,7 @@ BLOCK_BYTES = CHUNK_BYTES // 4 * 3
 INLINE_MAX_BYTES = BLOCK_BYTES
 """A file that is not larger travels in its message."""
 
+NAME_MAX_CHARS = 500
 _TEXT_TYPES = {
     ".md": "text/markdown",
     ".markdown": "text/markdown",
@@ -111,7 +112,9 @@ def _from_json(body: bytes, tenant: str) -> Upload:
     except NotStrictJson as error:
         raise HTTPException(422, f"the body is not JSON: {error}") from None
     sent = _fit(DocumentBody, value)
-    if not sent.text.strip():
+    if sent.url is not None:
+        return _from_url(sent, sent.url, tenant)
+    if sent.text is None or sent.name is None or not sent.text.strip():
         raise Empty
     content = sent.text.encode("utf-8", "surrogatepass")
     document = IndexDocument(
@@ -128,6 +131,24 @@ def _from_json(body: bytes, tenant: str) -> Upload:
         user_id=sent.user_id,
     )
     return Upload(document, len(content), sha256(content).hexdigest())
+
+
+def _from_url(sent: DocumentBody, url: str, tenant: str) -> Upload:
+    """Return a document that retrieval fetches; until then nothing is known of its content."""
+    name = sent.name or url[:NAME_MAX_CHARS]
+    document = IndexDocument(
+        tenant=tenant,
+        document_id=sent.document_id or same_id(name, url.encode()),
+        name=name,
+        media_type="",
+        url=url,
+        metadata={"url": url, **sent.metadata},
+        trust=sent.trust or "untrusted",
+        collection=sent.collection,
+        audience=sent.audience,
+        valid_until=sent.valid_until,
+    )
+    return Upload(document, 0, "")
 
 
 async def _from_form(form: FormData, tenant: str) -> Upload:

@@ -25,10 +25,12 @@ from wayline.contracts.knowledge import (
     SearchKnowledge,
 )
 from wayline.documents.reader_pool import ReaderPool
+from wayline.guarded_http import Limits as FetchLimits
 from wayline.llm.catalogue import known_prices
 from wayline.retrieval.adapters.deleted_documents import DeletedDocuments
 from wayline.retrieval.adapters.document_owners import DocumentOwners
 from wayline.retrieval.adapters.documents import DocumentTable
+from wayline.retrieval.adapters.fetched_documents import DocumentFetcher
 from wayline.retrieval.adapters.kept_embeddings import KeptEmbeddingSweep, KeptEmbeddingTable
 from wayline.retrieval.adapters.old_words import OldWordsTable
 from wayline.retrieval.adapters.openai_compatible import OpenAICompatible
@@ -82,6 +84,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     texts = TextEmbedder(embedder, telemetry, payments)
     queries = query_embedder(settings, texts)
     reader = ReaderPool(memory_max_bytes=settings.read_memory_max_bytes)
+    fetcher = make_fetcher(settings)
     of_documents = make_document_embedder(settings, embedder)
     handlers = _handlers(
         settings,
@@ -91,11 +94,13 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         queries=queries,
         payments=payments,
         reader=reader,
+        fetcher=fetcher,
         of_documents=of_documents,
     )
 
     async def close() -> None:
         await reader.close()
+        await fetcher.close()
         await queries.close()
         for one in {embedder, of_documents}:
             await one.close()
@@ -171,6 +176,17 @@ def query_embedder(settings: Settings, texts: TextEmbedder) -> QueryEmbedder:
     )
 
 
+def make_fetcher(settings: Settings) -> DocumentFetcher:
+    """Make what fetches documents from addresses, as the settings allow."""
+    return DocumentFetcher.of(
+        wanted=settings.fetch_urls,
+        hosts=settings.fetch_allowed_hosts,
+        proxy=settings.http_proxy.get_secret_value() if settings.http_proxy else None,
+        ca_file=str(settings.ca_file) if settings.ca_file else None,
+        limits=FetchLimits(body_max_bytes=settings.document_bytes_max, total_s=settings.fetch_seconds_max),
+    )
+
+
 def price_of(settings: Settings) -> Price:
     """Return what the settings' embedder costs: as they say, else as the price list does."""
     if settings.embedding_model in (LEXICAL_MODEL, ON_BOARD_MODEL):
@@ -199,6 +215,7 @@ def _handlers(
     queries: QueryEmbedder,
     payments: Payments,
     reader: ReaderPool,
+    fetcher: DocumentFetcher,
     of_documents: Embedder,
 ) -> Handlers:
     documents = DocumentTable(store)
@@ -223,6 +240,7 @@ def _handlers(
             Size(settings.chunk_chars, settings.chunk_tokens),
             payments,
             reader,
+            fetcher.fetch,
         ),
         searcher=Searcher(
             PassageTable(store),

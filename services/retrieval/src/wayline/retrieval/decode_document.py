@@ -32,6 +32,7 @@ NO_TEXT = (
     "found. It is kept as it is, and a job can be given it."
 )
 
+_CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.-]{1,40})", re.I)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TEXTS_BY_SUFFIX = {
     ".txt": "text/plain",
@@ -136,7 +137,9 @@ async def decode(document: IndexDocument, limits: Limits, reader: Reader) -> Dec
         raise Unreadable("A PDF must be sent as a file (content_base64), not as text.")
     found = await asyncio.to_thread(_plain, content) if kind == "text" else None
     if found is None:
-        encoded, charset = (content, "") if isinstance(content, bytes) else (storable(content).encode(), "utf-8")
+        named = _CHARSET.search(document.media_type)
+        charset = "utf-8" if isinstance(content, str) else named[1] if named else ""
+        encoded = content if isinstance(content, bytes) else storable(content).encode()
         found = await reader.read(encoded, kind=kind, limits=limits.reading, charset=charset, links=False)
     code = kind == "text" and suffix(document.name) in CODE_SUFFIXES
     return await asyncio.to_thread(_decoded, content, media_type, found, code=code)

@@ -28,6 +28,8 @@ READING = 1
 """Which reading and cutting of documents this is: with another one, an unchanged document is indexed again."""
 EMBED_BATCH = 256
 """Passages between two reports of progress."""
+Fetch = Callable[[IndexDocument], Awaitable[IndexDocument]]
+"""Returns a document with what its address has; raises Unreadable."""
 StreamLast = Callable[[], Awaitable[int]]
 
 
@@ -42,6 +44,7 @@ class Indexer:
     size: Size
     payments: Accounts = NoAccounts()  # noqa: RUF009 - it holds nothing
     reader: Reader = field(default_factory=ReaderPool)
+    fetch: Fetch | None = None
 
     async def index(
         self,
@@ -53,10 +56,13 @@ class Indexer:
         payloads: Sequence[str] = (),
     ) -> None:
         """Index a document unless this message was overtaken; `stream_last` tells the stream's last sequence."""
+        asked, problem = await self._fetched(asked)
         requested = await asyncio.to_thread(self._requested, asked, sequence, payloads)
         if not await self._begin(requested, first_delivery=first_delivery, stream_last=stream_last):
             return
         try:
+            if problem is not None:
+                raise problem
             self._check_metadata(asked, requested)
             if await self.documents.keep(requested):
                 return
@@ -69,6 +75,17 @@ class Indexer:
         reach(Failpoint.RETRIEVAL_STORE_BEFORE)
         await self.documents.replace(requested, decoded, chunks, vectors)
         reach(Failpoint.RETRIEVAL_STORE_AFTER)
+
+    async def _fetched(self, asked: IndexDocument) -> tuple[IndexDocument, Unreadable | None]:
+        """Return a document with what is at its address, or with why that was not fetched."""
+        if asked.url is None or asked.text is not None or asked.content_base64 is not None:
+            return asked, None
+        if self.fetch is None:
+            return asked, Unreadable("Documents are not fetched from addresses here: send the file.")
+        try:
+            return await self.fetch(asked), None
+        except Unreadable as error:
+            return asked, error
 
     async def _begin(self, requested: RequestedDocument, *, first_delivery: bool, stream_last: StreamLast) -> bool:
         if await self.documents.begin(requested):
@@ -89,7 +106,7 @@ class Indexer:
             tenant=asked.tenant,
             document_id=asked.document_id,
             name=name,
-            trust=asked.trust or trust_by_origin(name, metadata),
+            trust=asked.trust or ("untrusted" if asked.url else trust_by_origin(name, metadata)),
             media_type=storable(asked.media_type),
             size_bytes=len(content) * 3 // 4 if content is not None else size_of(asked.text or ""),
             metadata={} if too_large else metadata,

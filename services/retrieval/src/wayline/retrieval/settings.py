@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 
 from pydantic import Field, SecretStr
 from pydantic_settings import SettingsConfigDict
@@ -85,6 +86,21 @@ class Settings(EnvironmentSettings):
     )
     metadata_bytes_max: int = Field(
         default=16 * 1024, ge=0, description="Every passage carries its document's metadata."
+    )
+
+    fetch_urls: bool = Field(
+        default=True, description="Fetch documents from addresses that their senders name, of the public web alone."
+    )
+    fetch_seconds_max: float = Field(default=30.0, gt=0, description="How long fetching one document may take.")
+    fetch_allowed_hosts: tuple[str, ...] = Field(
+        default=(),
+        description="Hosts of the inside that documents may be fetched from, as JSON: names, addresses or networks.",
+    )
+    http_proxy: SecretStr | None = Field(
+        default=None, description="The proxy through which documents are fetched, such as http://proxy.example:3128."
+    )
+    ca_file: Path | None = Field(
+        default=None, description="Certificate authorities in PEM that are trusted beside the public ones."
     )
 
     uploads_per_tenant_max_bytes: int = Field(

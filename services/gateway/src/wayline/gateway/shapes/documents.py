@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from wayline.contracts import ids
-from wayline.contracts.knowledge import CONDITIONS_MAX, Audience, CollectionName, Condition, Filter, QueryText, Trust
+from wayline.contracts.knowledge import (
+    CONDITIONS_MAX,
+    URL_MAX_CHARS,
+    Audience,
+    CollectionName,
+    Condition,
+    Filter,
+    QueryText,
+    Trust,
+)
 from wayline.contracts.strict_json import NotStrictJson, read_json
 from wayline.gateway.shapes.body import ONE_LINE, TEXT_WITHOUT_NUL, Body, Label, Metadata
 
@@ -29,14 +38,19 @@ def _decoded_list(value: Any) -> Any:
 
 
 class DocumentBody(Body):
-    """A document as text."""
+    """A document as text, or the address that it is fetched from."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"name": "tides.md", "text": "# Tides\n\nThe moon pulls the sea."}]}
     )
 
-    name: Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=ONE_LINE)]
-    text: str
+    name: Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=ONE_LINE)] | None = Field(
+        default=None, description="What citations will call it; its address, when left out."
+    )
+    text: str | None = None
+    url: Annotated[str, StringConstraints(max_length=URL_MAX_CHARS, pattern=r"^https?://[^\s]+$")] | None = Field(
+        default=None, description="Instead of `text`: it is fetched from the public web, and anew when sent again."
+    )
     metadata: Metadata = Field(default_factory=dict)
     document_id: ids.JobId | None = Field(default=None, description="Your own id; the same id again replaces it.")
     media_type: Annotated[str, StringConstraints(pattern=r"^text/[a-z0-9.+-]{1,60}$")] | None = Field(
@@ -53,6 +67,14 @@ class DocumentBody(Body):
         "document is untrusted that is from an address: its name is one, or `url` in its metadata.",
     )
     user_id: DocumentUser = None
+
+    @model_validator(mode="after")
+    def _has_one_content(self) -> Self:
+        if (self.text is None) == (self.url is None):
+            raise ValueError("give either text or url")
+        if self.url is None and self.name is None:
+            raise ValueError("give a name")
+        return self
 
 
 def _decoded(value: Any) -> Any:

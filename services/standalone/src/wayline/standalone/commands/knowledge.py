@@ -25,9 +25,18 @@ DocumentId = Annotated[str, typer.Argument(metavar="DOCUMENT", help="The documen
 
 
 def ingest(
-    paths: Annotated[list[Path], typer.Argument(exists=True, help="Files, or folders with text, PDFs, Office files …")],
+    paths: Annotated[
+        list[Path] | None, typer.Argument(exists=True, help="Files, or folders with text, PDFs, Office files …")
+    ] = None,
     *,
     name: Annotated[str | None, typer.Option(help="What citations will call it; for one file.")] = None,
+    url: Annotated[
+        list[str] | None, typer.Option(help="An address that the document is fetched from; repeatable.")
+    ] = None,
+    urls: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="A file with one address a line; # begins a comment."),
+    ] = None,
     include: Annotated[
         list[str] | None, typer.Option(help="Of folders only files like this, such as '*.md' or 'docs/*'; repeatable.")
     ] = None,
@@ -40,39 +49,51 @@ def ingest(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Add files to the knowledge, replacing those of the same name.
+    """Add files and pages of the web to the knowledge, replacing those of the same name.
 
     Exit code 1: one of them failed. 3: some files of a folder were skipped, and all others are ready.
     """
     from wayline.client import File, find_files
 
-    found = find_files(paths, include=include or (), exclude=exclude or ())
-    files = found.files
+    found = find_files(paths or (), include=include or (), exclude=exclude or ())
+    files, addresses = found.files, [*(url or ()), *_addresses(urls)]
     if name is not None:
-        if len(files) != 1:
-            print(f"wayline: --name is for one file; {len(files)} were found", file=sys.stderr)
+        if len(files) != 1 or addresses:
+            print(f"wayline: --name is for one file; {len(files) + len(addresses)} were found", file=sys.stderr)
             raise typer.Exit(1)
         files = [File(files[0].path, name)]
-    if not files:
+    if not files and not addresses:
         _print_skipped(found.skipped)
-        print(f"wayline: nothing to ingest in {', '.join(map(str, paths))}: nothing that can be read", file=sys.stderr)
+        where = f" in {', '.join(map(str, paths))}: nothing that can be read" if paths else ""
+        print(f"wayline: nothing to ingest{where}", file=sys.stderr)
         raise typer.Exit(1)
     trust: Trust | None = None if untrusted is None else "untrusted" if untrusted else "trusted"
-    ingested = conversation(lambda client: _ingest(client, files, trust=trust, quiet=as_json), as_json=as_json)
-    outcome = [document for _, document in ingested]
-    failed = [document for document in outcome if document["status"] == "failed"]
+    outcome = conversation(
+        lambda client: _ingest(client, files, addresses, trust=trust, quiet=as_json), as_json=as_json
+    )
     if as_json:
         skipped = [{"name": one.name, "reason": one.reason} for one in found.skipped]
         print_json({"documents": outcome, "skipped": skipped})
     else:
-        chunks = sum(document["chunks_done"] for document in outcome)
         _print_skipped(found.skipped)
-        skipped = f", {len(found.skipped)} skipped" if found.skipped else ""
-        unchanged = sum(document.get("unchanged", False) for document in outcome)
-        same = f" ({unchanged} unchanged)" if unchanged else ""
-        ready = f"{len(outcome) - len(failed)} documents ready{same}, {chunks} chunks"
-        console().print(f"{ready}, {len(failed)} failed{skipped}")
+        console().print(_summary(outcome, skipped=len(found.skipped)))
+    failed = any(document["status"] == "failed" for document in outcome)
     raise typer.Exit(1 if failed else SKIPPED if found.skipped else 0)
+
+
+def _addresses(file: Path | None) -> list[str]:
+    """Return the addresses in a file, one on each line."""
+    lines = [] if file is None else file.read_text().splitlines()
+    return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+
+
+def _summary(outcome: list[dict[str, Any]], *, skipped: int) -> str:
+    failed = sum(document["status"] == "failed" for document in outcome)
+    unchanged = sum(document.get("unchanged", False) for document in outcome)
+    same = f" ({unchanged} unchanged)" if unchanged else ""
+    chunks = sum(document["chunks_done"] for document in outcome)
+    left = f", {skipped} skipped" if skipped else ""
+    return f"{len(outcome) - failed} documents ready{same}, {chunks} chunks, {failed} failed{left}"
 
 
 def _print_skipped(skipped: list[Skipped]) -> None:
@@ -82,20 +103,24 @@ def _print_skipped(skipped: list[Skipped]) -> None:
         print(f"skipped {len(skipped) - SKIPPED_SHOWN_MAX} more; --json names them all", file=sys.stderr)
 
 
-async def _ingest(client: Client, files: list[File], *, trust: Trust | None, quiet: bool) -> Any:
+async def _ingest(
+    client: Client, files: list[File], addresses: list[str], *, trust: Trust | None, quiet: bool
+) -> list[dict[str, Any]]:
     from rich.progress import Progress
 
-    from wayline.client import upload_documents
+    from wayline.client import add_urls, upload_documents
 
     with Progress(console=progress_console(), disable=quiet, transient=True) as bar:
-        task = bar.add_task("Ingesting", total=len(files))
+        task = bar.add_task("Ingesting", total=len(files) + len(addresses))
 
-        def done(file: File, document: dict[str, Any]) -> None:
+        def done(file: File | str, document: dict[str, Any]) -> None:
             bar.advance(task)
             if document["status"] == "failed":
-                bar.console.print(f"[red]failed[/red] {file.name}: {document['error']}", soft_wrap=True)
+                name = file if isinstance(file, str) else file.name
+                bar.console.print(f"[red]failed[/red] {name}: {document['error']}", soft_wrap=True)
 
-        return await upload_documents(client, files, done=done, trust=trust)
+        uploaded = await upload_documents(client, files, done=done, trust=trust)
+        return [*(document for _, document in uploaded), *await add_urls(client, addresses, done=done, trust=trust)]
 
 
 def search(
