@@ -13,7 +13,7 @@ from wayline.guarded_http.errors import (
     Undecodable,
     Unreachable,
 )
-from wayline.guarded_http.lookups import looked_up_for
+from wayline.guarded_http.lookups import look_up_for, looked_up_for
 from wayline.guarded_http.policy import PORTS, AddressPolicy
 
 __all__ = [
@@ -33,5 +33,6 @@ __all__ = [
     "TooManyRedirects",
     "Undecodable",
     "Unreachable",
+    "look_up_for",
     "looked_up_for",
 ]

@@ -150,18 +150,18 @@ async def _append(run: JobRun, before: Failpoint, after: Failpoint) -> None:
 
 async def call_tool(run: JobRun, call: Call) -> ToolReply | RepeatedResult | ToolChanged | SearchResult:
     """Answer a call from what the job knows already, or perform it here or through the registry."""
-    job = run.writer.job
+    job, wanted = run.writer.job, call.meant
     if (same := answered_before(job, call)) and (again := await read_shown_result(run.writer, same.step, same.number)):
         return RepeatedResult(same, again)
-    if UNREADABLE in call.meant.arguments:
+    if UNREADABLE in wanted.arguments:
         # A schema that asks for nothing would let them pass.
         message = unread(job, call)
         return ToolReply(status="failed", error=ToolError(code="invalid_arguments", message=message), strangers=False)
-    if call.meant.tool == RECALL:
+    if wanted.tool == RECALL:
         return await _recall(run, call)
-    if is_search(job, call.meant):
+    if is_search(job, wanted):
         return await find_tools(run, call)
-    if refused := refusal(job, call.meant):
+    if refused := refusal(job, wanted):
         return refused
     if call.unloaded:
         return await load_tool(run, call)

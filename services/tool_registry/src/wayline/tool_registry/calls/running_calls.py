@@ -14,7 +14,7 @@ from wayline.chassis.concurrency.awaited_tasks import ended_within
 from wayline.contracts.errors import Unavailable, WaylineError
 from wayline.contracts.nearest import nearest_names
 from wayline.contracts.tools import CallTool, Effect, ToolProgress, ToolReply
-from wayline.guarded_http import looked_up_for
+from wayline.guarded_http import look_up_for
 from wayline.telemetry import Telemetry
 from wayline.tool_registry.calls.bound_tool import BoundTool
 from wayline.tool_registry.calls.effect_call import EffectCall
@@ -176,10 +176,8 @@ class RunningCalls:
         return sum(one.tenant == tenant and one.runs for one in self._running.values())
 
     async def _lead(self, ask: CallTool, running: RunningCall) -> ToolReply:
-        with looked_up_for(ask.tenant):
-            return await self._made(ask, running)
-
-    async def _made(self, ask: CallTool, running: RunningCall) -> ToolReply:
+        # In a task of its own, which ends with the call.
+        look_up_for(ask.tenant)
         bound = await self.bind(ask, to_begin=True)
         if isinstance(bound, BoundTool):
             self._take_slot(running, bound.server)
