@@ -32,7 +32,6 @@ from wayline.retrieval.adapters.kept_embeddings import KeptEmbeddingTable
 from wayline.retrieval.adapters.passages import PassageTable
 from wayline.retrieval.adapters.postgres import open_store
 from wayline.retrieval.adapters.word_counts import WordCounts
-from wayline.retrieval.chunking import Size
 from wayline.retrieval.decode_document import Limits
 from wayline.retrieval.embed_passages import PassageEmbedder
 from wayline.retrieval.embed_texts import TextEmbedder
@@ -142,7 +141,7 @@ class Measures:
 async def ingest(store: Store, judged: JudgedSet, settings: Settings, tenant: str) -> None:
     limits = Limits(settings.document_bytes_max, settings.pdf_pages_max, settings.read_seconds_max, 16_384)
     passages = PassageEmbedder(KeptEmbeddingTable(store), Telemetry("bench"))
-    size = Size(settings.chunk_chars, settings.chunk_tokens)
+    size = app.passage_size(settings)
     indexer = Indexer(DocumentTable(store), app.make_embedder(settings), passages, limits, size)
     slots = asyncio.Semaphore(INDEXED_AT_ONCE)
 

@@ -14,9 +14,12 @@ import numpy as np
 import pytest
 
 from wayline.contracts.errors import Unavailable
+from wayline.retrieval.app import passage_size
+from wayline.retrieval.chunking import chunk
 from wayline.retrieval.minilm.model import TOKENS_MAX
-from wayline.retrieval.minilm.on_board import OnBoard, OnBoardDocuments
+from wayline.retrieval.minilm.on_board import PASSAGE_TOKENS_MAX, OnBoard, OnBoardDocuments
 from wayline.retrieval.minilm.wordpiece import WordPiece
+from wayline.retrieval.settings import ON_BOARD_MODEL, Settings
 from wayline.testkit import until
 
 REFERENCE = json.loads((Path(__file__).parent / "minilm_reference.json").read_text())
@@ -101,3 +104,18 @@ def test_the_licences_ship_with_the_model():
 
     assert "Apache License" in folder.joinpath("LICENSE").read_text()
     assert "all-MiniLM-L6-v2" in folder.joinpath("NOTICE").read_text()
+
+
+def test_passages_have_no_more_tokens_than_the_model_reads():
+    size = passage_size(Settings(embedding_model=ON_BOARD_MODEL))
+    pieces = WordPiece()
+    texts = [
+        "Прилив приходит дважды в сутки, и вода стоит высоко. ",
+        "潮水每天上涨两次。",
+        "The tides rise twice a day. ",
+    ]
+
+    passages = [passage for text in texts for passage in chunk(text * 100, size=size)]
+
+    longest = max(len(pieces.encode(passage.text, tokens_max=1_000)) for passage in passages)
+    assert PASSAGE_TOKENS_MAX - 40 < longest <= PASSAGE_TOKENS_MAX + 2

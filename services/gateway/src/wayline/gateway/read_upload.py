@@ -147,6 +147,7 @@ def _from_url(sent: DocumentBody, url: str, tenant: str) -> Upload:
         collection=sent.collection,
         audience=sent.audience,
         valid_until=sent.valid_until,
+        user_id=sent.user_id,
     )
     return Upload(document, 0, "")
 

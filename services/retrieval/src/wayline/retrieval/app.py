@@ -54,7 +54,7 @@ from wayline.retrieval.handlers import Handlers
 from wayline.retrieval.index_document import Indexer
 from wayline.retrieval.memory.consolidation import Consolidation, HourlyConsolidation
 from wayline.retrieval.memory.wiring import forget_facts, memory_asks
-from wayline.retrieval.minilm.on_board import OnBoard, OnBoardDocuments
+from wayline.retrieval.minilm.on_board import PASSAGE_TOKENS_MAX, OnBoard, OnBoardDocuments, PassageTokens
 from wayline.retrieval.search_passages import Searcher
 from wayline.retrieval.settings import LEXICAL_MODEL, ON_BOARD_MODEL, Settings
 from wayline.retrieval.tasks.wiring import task_asks
@@ -176,6 +176,14 @@ def query_embedder(settings: Settings, texts: TextEmbedder) -> QueryEmbedder:
     )
 
 
+def passage_size(settings: Settings) -> Size:
+    """Return how much a passage may hold, in tokens of the model on board where that embeds it."""
+    if settings.embedding_model == ON_BOARD_MODEL:
+        tokens_max = min(settings.chunk_tokens, PASSAGE_TOKENS_MAX)
+        return Size(settings.chunk_chars, tokens_max, PassageTokens())
+    return Size(settings.chunk_chars, settings.chunk_tokens)
+
+
 def make_fetcher(settings: Settings) -> DocumentFetcher:
     """Make what fetches documents from addresses, as the settings allow."""
     return DocumentFetcher.of(
@@ -237,7 +245,7 @@ def _handlers(
             of_documents,
             PassageEmbedder(KeptEmbeddingTable(store), telemetry),
             limits,
-            Size(settings.chunk_chars, settings.chunk_tokens),
+            passage_size(settings),
             payments,
             reader,
             fetcher.fetch,

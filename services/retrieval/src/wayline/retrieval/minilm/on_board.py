@@ -7,12 +7,14 @@ import json
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import structlog
 
 from wayline.contracts.errors import Unavailable
-from wayline.retrieval.minilm.model import DIMENSIONS, MODEL, MiniLM
+from wayline.retrieval.minilm.model import DIMENSIONS, MODEL, TOKENS_MAX, MiniLM
+from wayline.retrieval.minilm.wordpiece import WordPiece
 
 if TYPE_CHECKING:
     from wayline.retrieval.embedding import Vectors
@@ -58,6 +60,23 @@ class OnBoard:
         if self._model is None:
             self._model = MiniLM(threads=self._threads)
         return self._model.vectors(texts)
+
+
+HEADING_TOKENS = 32
+"""Of what the model reads, left for the name and the headings of a passage, which are embedded with it."""
+PASSAGE_TOKENS_MAX = TOKENS_MAX - HEADING_TOKENS
+
+
+class PassageTokens:
+    """Counts the tokens of passages as the model does; its vocabulary is loaded with the first."""
+
+    @cached_property
+    def _pieces(self) -> WordPiece:
+        return WordPiece()
+
+    def __call__(self, text: str) -> int:
+        """Return the tokens of a text."""
+        return self._pieces.count(text)
 
 
 class OnBoardDocuments:

@@ -44,6 +44,10 @@ class WordPiece:
                 break
         return [*ids[: tokens_max - 1], SEP]
 
+    def count(self, text: str) -> int:
+        """Return how many pieces a text has, without those that mark its ends."""
+        return sum(len(self._pieces(word)) for word in _words(text))
+
     def _pieces(self, word: str) -> tuple[int, ...]:
         known = self._words.get(word)
         if known is None:
