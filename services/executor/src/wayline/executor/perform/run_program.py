@@ -10,12 +10,11 @@ import structlog
 
 from wayline.chassis import Failpoint, stopped
 from wayline.contracts import events as e
-from wayline.contracts import ids
 from wayline.contracts.chat import ToolCall
 from wayline.contracts.errors import Reject, Retry
-from wayline.contracts.tools import Effect, ToolReply
+from wayline.contracts.tools import ToolReply
 from wayline.executor.decide.actions import RunProgram, SettleCalls
-from wayline.executor.decide.approvals import MAY_RUN, ApprovalState, needs_new_intent, stands
+from wayline.executor.decide.approvals import MAY_RUN, ApprovalState, stands
 from wayline.executor.decide.open_calls import begun_calls, in_order
 from wayline.executor.hold.held_job import Cancelled, HandBack
 from wayline.executor.hold.log_writer import Draft, draft
@@ -26,7 +25,6 @@ from wayline.executor.perform.tool_calls import (
     call_tool,
     ended,
     intend,
-    next_key,
     noted_result,
     settle_calls,
 )
@@ -36,7 +34,6 @@ from wayline.executor.prompt.programs import (
     answer_of,
     code_calls,
     code_of,
-    logged_arguments,
     refused,
     reply_of,
     stubs_of,
@@ -158,7 +155,7 @@ class _Running:
         asks = self._ask([call for call, how in calls if how is ApprovalState.NEEDED])
         results = bool(self._run.writer.job.code.outcomes)
         denied = [self._denied(call) for call, how in calls if how is ApprovalState.DENIED]
-        ready = [self._intend(call) for call in self._may_begin(calls)]
+        ready = [intend(self._run, call, program=self._call.wanted.call) for call in self._may_begin(calls)]
         # A cancel may end this step, but not half an append: whether the record is in must be known.
         await asyncio.shield(self._run.writer.append(*_points(asks=asks, results=results)))
         for call in ready:
@@ -198,25 +195,6 @@ class _Running:
     def _denied(self, call: Call) -> Call:
         """Return a call that nobody approved with its end, noted."""
         self._run.writer.note_all([denied(self._run.writer.job, call)])
-        return self._noted(call)
-
-    def _intend(self, call: Call) -> Call:
-        """Return a call of the program with its key, noted as an intent unless the log has it."""
-        job, name = self._run.writer.job, call.wanted.call
-        if not needs_new_intent(job, call):
-            return call
-        definition = job.tools.definition(call.meant.tool)
-        self._run.writer.note(
-            e.ToolRequested,
-            ids.tool_span(job.tenant, job.job_id, self._step, name),
-            step=self._step,
-            call=name,
-            tool=call.meant.tool,
-            arguments=logged_arguments(job, call),
-            effect=definition.effect if definition else Effect.ONCE,
-            key=next_key(call.key) if call.key else ids.tool_key(job.tenant, job.job_id, self._step, name),
-            program=self._call.wanted.call,
-        )
         return self._noted(call)
 
     def _noted(self, call: Call) -> Call:

@@ -28,6 +28,7 @@ from wayline.executor.perform.park_or_end import expiry
 from wayline.executor.perform.tool_search import SearchResult, find_tools, found, load_tool
 from wayline.executor.prompt.builtin_tools import asked_for, recalled, refusal
 from wayline.executor.prompt.context_window import result_room
+from wayline.executor.prompt.programs import logged_arguments
 from wayline.executor.prompt.shorten import shown
 from wayline.executor.prompt.tool_discovery import is_search
 from wayline.journal import Call, Job, Repeated, words_of
@@ -83,24 +84,33 @@ async def run_tools(run: JobRun, action: RunTools) -> Iterable[Draft]:
     return ()
 
 
-def intend(run: JobRun, call: Call) -> Call:
-    """Return the call with its key, noted as an intent unless the log has it."""
-    job = run.writer.job
+def intend(run: JobRun, call: Call, *, program: str | None = None) -> Call:
+    """Return the call with its key, noted as an intent unless the log has it.
+
+    `program`: the call that runs the program which makes this one.
+    """
+    job, name = run.writer.job, call.wanted.call
     if not needs_new_intent(job, call):
         return call
-    wanted = call.meant
-    definition = job.tools.definition(wanted.tool)
+    definition = job.tools.definition(call.meant.tool)
     run.writer.note(
         e.ToolRequested,
-        ids.tool_span(job.tenant, job.job_id, job.model.step, wanted.call),
+        ids.tool_span(job.tenant, job.job_id, job.model.step, name),
         step=job.model.step,
-        call=wanted.call,
-        tool=wanted.tool,
-        arguments=arguments_of(job, call),
+        call=name,
+        tool=call.meant.tool,
+        arguments=arguments_of(job, call) if program is None else logged_arguments(job, call),
         effect=definition.effect if definition else Effect.ONCE,
-        key=next_key(call.key) if call.key else ids.tool_key(job.tenant, job.job_id, job.model.step, wanted.call),
+        key=next_key(call.key) if call.key else ids.tool_key(job.tenant, job.job_id, job.model.step, name),
+        program=program,
     )
-    return next(noted for noted in run.writer.job.tools.calls if noted.wanted.call == wanted.call)
+    return _as_noted(run.writer.job, name)
+
+
+def _as_noted(job: Job, name: str) -> Call:
+    """Return a call of the model or of a program as the log has it."""
+    of_program = job.code.call(name)
+    return of_program if of_program is not None else next(one for one in job.tools.calls if one.wanted.call == name)
 
 
 def next_key(key: str) -> str:
