@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from decimal import Decimal
 
 import pytest
-from nats.aio.msg import Msg
 
 from wayline.chassis import Bus
 from wayline.client import Address, Client
@@ -130,9 +129,9 @@ async def test_children_are_settled_before_their_parent_goes_on(family: Family, 
     over = asyncio.Event()
     parked, send_result = FollowUp.parked, follow_up.send_result
 
-    async def park_late(self: FollowUp, tenant: str, head: Head, last: JobParked, message: Msg) -> None:
+    async def park_late(self: FollowUp, tenant: str, head: Head, last: JobParked) -> None:
         await until(lambda: have_ended(family.platform.bus, tenant, last.waiting.children), why="the child to end")
-        await parked(self, tenant, head, last, message)
+        await parked(self, tenant, head, last)
 
     async def send_late(bus: Bus, job: Job) -> None:
         if ids.is_child(job.job_id):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from itertools import product
-from types import SimpleNamespace
 from typing import Any, Literal, get_args
 
 import orjson
@@ -133,16 +132,11 @@ async def park(platform: Platform, job: str, why: str) -> Head:
 
 
 async def let_go(platform: Platform, job: str, head: Head) -> None:
-    """Do what an executor does after the record, and drop its ticket."""
-
-    async def ack() -> None:
-        return None
-
+    """Do what an executor does after the record, before it drops its ticket."""
     bus, [*_, last] = platform.bus, await platform.events(job)
     after = FollowUp(bus, Budgets(bus), SessionHistories(bus, kept_max_bytes=0), Children(bus))
-    message: Any = SimpleNamespace(ack=ack, nak=ack, in_progress=ack)
     assert isinstance(last, e.JobParked)
-    await after.parked("default", head, last, message)
+    await after.parked("default", head, last)
 
 
 async def submit_turn(platform: Platform, job: str, *, session: str) -> None:

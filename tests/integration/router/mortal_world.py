@@ -39,6 +39,7 @@ from wayline.executor.hold.claim import Ticket, Verdict, judge
 from wayline.executor.hold.held_job import HeldJob
 from wayline.executor.hold.job_heartbeats import Heartbeats
 from wayline.executor.hold.log_writer import ClaimLost
+from wayline.executor.hold.ticket_end import Acked
 from wayline.executor.perform.follow_up import FollowUp
 from wayline.executor.perform.job_run import JobRun
 from wayline.journal import Job, JobLog, fold
@@ -276,10 +277,12 @@ class MortalWorld:
         head = await jobs.last()
         match judge(head, ticket):
             case Verdict.SETTLE:
-                await after.ended(await self.job(run.job), message)
+                await after.ended(await self.job(run.job))
+                await ack()
             case Verdict.PARKED:
                 assert head is not None
-                await after.parked(TENANT, head, head.events[-1], message)  # type: ignore[arg-type]
+                await after.parked(TENANT, head, head.events[-1])  # type: ignore[arg-type]
+                await ack()
             case Verdict.STALE:
                 await ack()
             case Verdict.CLAIM:
@@ -299,7 +302,8 @@ class MortalWorld:
                     beats = Heartbeats(3600)
                     parts = {"draining": asyncio.Event(), "heartbeats": beats, "judge": judge_decision}
                     held = HeldJob(self.bus, ticket, message, writer, **parts)
-                    await run_job.run_job(services, held)
+                    if isinstance(await run_job.run_job(services, held), Acked):
+                        await ack()
             case Verdict.FORGET:
                 pass
 

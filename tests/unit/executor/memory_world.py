@@ -43,6 +43,7 @@ from wayline.executor.hold import log_writer
 from wayline.executor.hold.claim import Ticket, Verdict, judge
 from wayline.executor.hold.held_job import HeldJob
 from wayline.executor.hold.job_heartbeats import Heartbeats
+from wayline.executor.hold.ticket_end import Acked
 from wayline.executor.perform.job_run import JobRun
 from wayline.executor.perform.tell_model import note_news
 from wayline.executor.prompt.notes import silent
@@ -235,16 +236,15 @@ class World:
         ]
         return AssistantMessage(tool_calls=(ToolCall(call="look", tool="look", arguments={"at": step}), *paying))
 
-    async def parked(self, _: str, head: Head, __: e.JobParked, message: Any) -> None:
-        """Do rule 16: look for signals once more, then let the ticket go."""
+    async def parked(self, _: str, head: Head, __: e.JobParked) -> None:
+        """Do rule 16: look for signals once more."""
         self.reach(Failpoint.EXECUTOR_PARK_AFTER)
         if len(self.signals) > head.signals_seen:
             self.wake(head)
             self.reach(Failpoint.EXECUTOR_PARK_AFTER)
-        await message.ack()
 
-    async def ended(self, _: Any, message: Any) -> None:
-        await message.ack()
+    async def ended(self, _: Any) -> None:
+        """Do nothing."""
 
 
 ANY = f"*.{TENANT}.{JOB_ID}"
@@ -290,7 +290,8 @@ class Process:
             case Verdict.SETTLE | Verdict.STALE:
                 await message.ack()
             case Verdict.PARKED:
-                await world.parked(TENANT, head, None, message)  # type: ignore[arg-type]
+                await world.parked(TENANT, head, None)  # type: ignore[arg-type]
+                await message.ack()
             case Verdict.CLAIM:
                 writer = await self.claims.claim(world.log, head, ticket, 1)
                 assert writer is not None
@@ -303,7 +304,8 @@ class Process:
                     heartbeats=Heartbeats(3600),
                     judge=judge_decision,
                 )
-                await run_job.run_job(self.services, self.held)
+                if isinstance(await run_job.run_job(self.services, self.held), Acked):
+                    await message.ack()
             case Verdict.FORGET:
                 raise AssertionError("nobody else holds the job")
 

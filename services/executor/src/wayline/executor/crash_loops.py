@@ -16,6 +16,7 @@ from wayline.contracts.tools import RUN_AGENT, Effect, ToolError, ToolReply
 from wayline.executor.claim_jobs import JobClaims, unread
 from wayline.executor.hold.claim import CLAIMS_MAX, Ticket, wrote_nothing_at_all
 from wayline.executor.hold.log_writer import LogWriter
+from wayline.executor.hold.ticket_end import Acked
 from wayline.executor.perform.job_run import RunServices
 from wayline.journal import Call, Head, Job, JobLog, fold
 
@@ -34,7 +35,7 @@ class CrashLoops:
         self._claims = claims
         self._heartbeat = heartbeat
 
-    async def give_up(self, jobs: JobLog, head: Head, ticket: Ticket, message: Msg, attempt: int) -> None:
+    async def give_up(self, jobs: JobLog, head: Head, ticket: Ticket, message: Msg, attempt: int) -> Acked:
         """End a job that keeps killing its holders, before folding it: the fold may be what kills.
 
         Its open tool calls are settled first, unless that was tried before and killed, too.
@@ -50,7 +51,7 @@ class CrashLoops:
             e.JobFailed, error=Failure(code=CRASH_LOOP, message=GIVEN_UP), cost_usd=writer.job.money.cost_usd
         )
         await writer.append(Failpoint.EXECUTOR_END_BEFORE, Failpoint.EXECUTOR_END_AFTER)
-        await self.put_aside(jobs, [end], message)
+        return await self.put_aside(jobs, [end], message)
 
     async def _settle_calls(self, writer: LogWriter, open_calls: list[dict[str, Any]]) -> None:
         """Have the ledger end each call and note how it ended; a tool's result is in the ledger alone."""
@@ -80,14 +81,15 @@ class CrashLoops:
         await self._services.children.stop(job, call, GIVEN_UP, lane=writer.head.lane)
         return ToolReply(status="failed", error=ToolError(code="cancelled", message=GIVEN_UP))
 
-    async def put_aside(self, jobs: JobLog, last: Sequence[e.Event], message: Msg) -> None:
+    async def put_aside(self, jobs: JobLog, last: Sequence[e.Event], message: Msg) -> Acked:
         """Put a job in a crash loop aside; read only the log's ends, because what lies between may be what kills."""
         await self._bus.put_aside(Delivery.of(message), code=CRASH_LOOP, reason=GIVEN_UP)
         job = fold([*await jobs.first(), *last])
         # What its calls may have cost is in what lies between: all that is held for it counts as not settled.
         costs = job.money.costs.model_copy(update={"unsettled_upper_usd": None})
         job = job._replace(money=job.money._replace(costs=costs))
-        await self._heartbeat.during(message, self._services.follow_up.ended(job, message))
+        await self._heartbeat.during(message, self._services.follow_up.ended(job))
+        return Acked()
 
 
 async def _open_calls(jobs: JobLog, head: Head) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from wayline.executor.decide.accept_answer import cut_short
 from wayline.executor.decide.next_action import decide
 from wayline.executor.hold.held_job import HandBack, HeldJob
 from wayline.executor.hold.log_writer import Draft
+from wayline.executor.hold.ticket_end import Acked, Forgotten, TicketEnd
 from wayline.executor.perform import (
     approvals,
     auxiliary_call,
@@ -69,8 +70,8 @@ PERFORM: dict[type[a.Action], Callable[[JobRun, Any], Awaitable[Outcome]]] = {
 """Who performs which action. A performer appends its intent itself, before any effect; what came of it, it returns."""
 
 
-async def run_job(services: RunServices, held: HeldJob) -> None:
-    """Hold a job; its ticket ends acked, handed back or, when we were fenced, forgotten: another holder lives on it."""
+async def run_job(services: RunServices, held: HeldJob) -> TicketEnd:
+    """Hold a job, and return how its ticket ends: forgotten where we were fenced, as another holder lives on it."""
     holder = asyncio.current_task()
     assert holder is not None
     held.start_beating(holder)
@@ -79,20 +80,19 @@ async def run_job(services: RunServices, held: HeldJob) -> None:
     except Fenced:
         metrics.jobs_fenced.labels("append").inc()
         log.info("fenced", job=held.ticket.job_id)
+        return Forgotten()
     except HandBack:
-        await held.hand_back(STOPPING)
+        return await held.hand_back(STOPPING)
     except Full as error:
-        log.warning("given back", job=held.ticket.job_id, why=str(error))
         # Room may be long in coming, and each time is a record or two: less and less often.
-        await held.hand_back(str(error), delay_s=pause_s(held.ticket.delivery))
+        return await held.hand_back(str(error), delay_s=pause_s(held.ticket.delivery))
     except Retry as error:
-        log.warning("given back", job=held.ticket.job_id, why=str(error))
-        await held.hand_back(str(error), delay_s=error.after_s)
+        return await held.hand_back(str(error), delay_s=error.after_s)
     except asyncio.CancelledError:
-        if not held.fenced:
-            await held.hand_back(STOPPING)
+        return Forgotten() if held.fenced else await held.hand_back(STOPPING)
     finally:
         held.stop_beating()
+    return Acked()
 
 
 async def _go(run: JobRun) -> None:

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
 from contextlib import AbstractContextManager, suppress
 from sys import intern
-from typing import Any
 
 import structlog
 from nats import errors as nats_errors
 from nats.aio.msg import Msg
+from opentelemetry.trace import StatusCode
 
 from wayline.chassis import Bus, Delivery
 from wayline.chassis.handling.heartbeat import Heartbeat
 from wayline.chassis.handling.pull import Puller
-from wayline.chassis.handling.worker import Failures, pause_s, unless_it_keeps_failing
+from wayline.chassis.handling.worker import pause_s
 from wayline.chassis.topology import RUN_BACKLOGS, Consumer
 from wayline.contracts import events as e
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.jobs import RunJob
-from wayline.executor.claim_jobs import JobClaims, Unreadable, unread
+from wayline.executor.claim_jobs import JobClaims, Unreadable
 from wayline.executor.crash_loops import CRASH_LOOP, CrashLoops
 from wayline.executor.decide.approvals import judge_decision
+from wayline.executor.finish_tickets import TicketFinisher
 from wayline.executor.hold.claim import (
     CLAIMS_MAX,
     Ticket,
@@ -33,6 +33,7 @@ from wayline.executor.hold.held_job import HeldJob
 from wayline.executor.hold.job_heartbeats import Heartbeats
 from wayline.executor.hold.log_writer import ClaimLost
 from wayline.executor.hold.signals import SIGNALLED
+from wayline.executor.hold.ticket_end import Acked, Failed, Forgotten, GivenBack, TicketEnd
 from wayline.executor.perform.job_run import RunServices
 from wayline.executor.run_job import run_job
 from wayline.journal import Head, JobLog, State, fold
@@ -59,7 +60,7 @@ class Lane:
         self._by_job: dict[tuple[str, str], HeldJob] = {}
         self._taken: dict[int, _Taken] = {}
         """Tickets that are being judged, by their place in the stream: no job is held by them yet."""
-        self._failures = Failures()
+        self._finisher = TicketFinisher(bus, services.budgets)
         self._draining = asyncio.Event()
         self._unheld = Heartbeat(consumer.ack_wait_s / 3)
         self._claims = JobClaims(services.histories)
@@ -102,7 +103,7 @@ class Lane:
         # From here on: whatever is read before the job is ours must not cost the ticket.
         self._unheld.begin(message)
         try:
-            await self._judge(delivery, taken)
+            await self._handle(delivery, taken)
         finally:
             self._unheld.end(taken.message)
             if self._taken.get(delivery.sequence) is taken:
@@ -115,11 +116,12 @@ class Lane:
             held.adopt(message)
         elif taken is not None:
             self._unheld.end(taken.message)
-            taken.message = message
             self._unheld.begin(message)
+        if taken is not None:
+            taken.message = message
         return held is not None or taken is not None
 
-    async def _judge(self, delivery: Delivery, taken: _Taken) -> None:
+    async def _handle(self, delivery: Delivery, taken: _Taken) -> None:
         run = await self._heard(delivery, taken)
         if run is None:
             return
@@ -127,20 +129,12 @@ class Lane:
         message, taking = taken.message, self._take(ticket, _brought(run, ticket), taken)
         # What the ticket brought must not stay in memory for as long as the job runs.
         del run
-        try:
-            await unless_it_keeps_failing(
-                self._bus,
-                message,
-                self._traced(ticket, message, taking),
-                failures=lambda: self._failures.count(ticket.sequence),
-                last=lambda: self._settle_unread(ticket, taken),
-                # The claim of a holder that failed counts towards a crash loop.
-                forgotten=lambda: taken.held,
-            )
-        except Retry as error:
-            log.warning("ticket given back", job=ticket.job_id, why=str(error))
-            with suppress(nats_errors.Error):
-                await taken.message.nak(delay=error.after_s)
+        with self._handling(ticket, message) as span:
+            end = await taking
+            if isinstance(end, Failed):
+                span.record_exception(end.error)
+                span.set_status(StatusCode.ERROR)
+            await self._finisher.finish(ticket, taken.message, end)
 
     async def _heard(self, delivery: Delivery, taken: _Taken) -> RunJob | None:
         """Read what a ticket says; None: it has been dealt with."""
@@ -153,10 +147,11 @@ class Lane:
             await self._bus.put_aside(delivery, code=error.code, reason=str(error))
             await message.ack()
             return None
-
-    async def _traced(self, ticket: Ticket, message: Msg, taking: Coroutine[Any, Any, None]) -> None:
-        with self._handling(ticket, message):
-            await taking
+        except Retry as error:
+            log.warning("ticket given back", stream=delivery.stream, sequence=delivery.sequence, why=str(error))
+            with suppress(nats_errors.Error):
+                await message.nak(delay=error.after_s)
+            return None
 
     def _handling(self, ticket: Ticket, message: Msg) -> AbstractContextManager[Span]:
         job_trace = JobTrace.of(ticket.tenant, ticket.job_id)
@@ -165,65 +160,87 @@ class Lane:
             RunJob.subject_template, message.headers, job_trace=job_trace, attributes=attributes
         )
 
-    async def _settle_unread(self, ticket: Ticket, taken: _Taken) -> None:
-        """Settle a job that has ended and that cannot be read, before its ticket is put aside."""
-        if taken.ended is not None:
-            await self._services.budgets.settle(unread(taken.ended, ticket))
-
-    async def _take(self, ticket: Ticket, head: Head | None, taken: _Taken) -> None:
-        """Judge a ticket by the log's last record and do what that says; a lost race is judged again.
+    async def _take(self, ticket: Ticket, head: Head | None, taken: _Taken) -> TicketEnd:
+        """Judge a ticket by the log's last record, do what that says, and return how the ticket ends.
 
         The record that a ticket brought is believed to be the last until the claim is appended after it, or refused.
+        A lost race is judged again. Raises what is unexpected once a job is held: its claim counts as one that died.
         """
         jobs = JobLog(self._bus, ticket.tenant, ticket.job_id)
         while True:
-            if head is None:
-                head = await jobs.last()
-            match judge(head, ticket):
-                case Verdict.CLAIM:
-                    assert head is not None
-                    try:
-                        held = await self._claim(jobs, head, ticket, taken)
-                        taken.held = held is not None
-                        # The record that the claim was decided by must not stay in memory for as long as the job runs.
-                        head = None
-                        return await self._hold(held, taken) if held else None
-                    except ClaimLost:
-                        head = None
-                case Verdict.SETTLE:
-                    assert head is not None
-                    taken.ended = head
-                    if head.values[-1].get("error", {}).get("code") == CRASH_LOOP:
-                        # The executor that gave the job up may have died before it had put the ticket aside.
-                        return await self._crash_loops.put_aside(jobs, head.events, taken.message)
-                    job = fold([event async for event in jobs.read()])
-                    return await self._services.follow_up.ended(job, taken.message)
-                case Verdict.PARKED:
-                    assert head is not None
-                    last = head.events[-1]
-                    assert isinstance(last, e.JobParked)
-                    return await self._services.follow_up.parked(ticket.tenant, head, last, taken.message)
-                case Verdict.STALE:
-                    return await taken.message.ack()
-                case Verdict.FORGET:
-                    return None
+            try:
+                found = await self._judged(jobs, ticket, head, taken)
+            except ClaimLost:
+                head = None
+                continue
+            except Retry as error:
+                return GivenBack(str(error), error.after_s)
+            except Exception as error:
+                return Failed(error)
+            if not isinstance(found, HeldJob):
+                return found
+            # The record that the claim was decided by must not stay in memory for as long as the job runs.
+            head = None
+            try:
+                return await self._hold(found, taken)
+            except ClaimLost:
+                continue
+            except Retry as error:
+                return GivenBack(str(error), error.after_s)
 
-    async def _claim(self, jobs: JobLog, head: Head, ticket: Ticket, taken: _Taken) -> HeldJob | None:
-        """Return the job as it will be held; None: there is nothing to hold, and the ticket has been dealt with."""
+    async def _judged(self, jobs: JobLog, ticket: Ticket, head: Head | None, taken: _Taken) -> TicketEnd | HeldJob:
+        """Do what a ticket is still good for, or return the job that is to be held. Raises ClaimLost and Retry."""
+        if head is None:
+            head = await jobs.last()
+        match judge(head, ticket):
+            case Verdict.CLAIM:
+                assert head is not None
+                return await self._claim(jobs, head, ticket, taken)
+            case Verdict.SETTLE:
+                assert head is not None
+                return await self._settle(jobs, head, taken)
+            case Verdict.PARKED:
+                assert head is not None
+                last = head.events[-1]
+                assert isinstance(last, e.JobParked)
+                await self._services.follow_up.parked(ticket.tenant, head, last)
+                return Acked()
+            case Verdict.STALE:
+                return Acked()
+            case Verdict.FORGET:
+                return Forgotten()
+
+    async def _settle(self, jobs: JobLog, head: Head, taken: _Taken) -> TicketEnd:
+        """Do what comes after the end of a job: its holder may not have lived to do it. Raises Retry."""
+        try:
+            if head.values[-1].get("error", {}).get("code") == CRASH_LOOP:
+                # The executor that gave the job up may have died before it had put the ticket aside.
+                return await self._crash_loops.put_aside(jobs, head.events, taken.message)
+            await self._services.follow_up.ended(fold([event async for event in jobs.read()]))
+            return Acked()
+        except Retry:
+            raise
+        except Exception as error:
+            return Failed(error, ended=head)
+
+    async def _claim(self, jobs: JobLog, head: Head, ticket: Ticket, taken: _Taken) -> TicketEnd | HeldJob:
+        """Return the job as it will be held, or how the ticket ends where there is nothing to hold."""
         attempt = 1 if head.state is not State.ACTIVE else head.attempt + 1
         if attempt > CLAIMS_MAX:
-            await self._crash_loops.give_up(jobs, head, ticket, taken.message, attempt)
-            return None
+            return await self._crash_loops.give_up(jobs, head, ticket, taken.message, attempt)
         try:
             writer = await self._claims.claim(jobs, head, ticket, attempt)
         except Unreadable as error:
-            return await self._leave(ticket, taken.message, str(error))
+            # Not held by what cannot read it whole: a tolerant writer would go on from a wrong state.
+            metrics.unknown_events.labels("executor").inc()
+            why = f"left to a newer build: {error}"
+            return GivenBack(why, max(UNKNOWN_RETRY_S, pause_s(ticket.delivery)))
         if writer is None:
-            return None
-        # A redelivery may have come while the log was read.
+            return Forgotten()
         return HeldJob(
             self._bus,
             ticket,
+            # A redelivery may have come while the log was read.
             taken.message,
             writer,
             draining=self._draining,
@@ -231,20 +248,14 @@ class Lane:
             judge=judge_decision,
         )
 
-    async def _leave(self, ticket: Ticket, message: Msg, why: str) -> None:
-        """Do not hold what this build cannot read whole: a tolerant writer would go on from a wrong state."""
-        metrics.unknown_events.labels("executor").inc()
-        log.warning("job left to a newer build", job=ticket.job_id, why=why)
-        await message.nak(delay=max(UNKNOWN_RETRY_S, pause_s(ticket.delivery)))
-
-    async def _hold(self, held: HeldJob, taken: _Taken) -> None:
+    async def _hold(self, held: HeldJob, taken: _Taken) -> TicketEnd:
         key = (held.ticket.tenant, held.ticket.job_id)
         self._held[held.ticket.sequence] = self._by_job[key] = held
         # It has a heartbeat of its own.
         self._unheld.end(taken.message)
         metrics.jobs_in_flight.labels(self._consumer.name).inc()
         try:
-            await run_job(self._services, held)
+            return await run_job(self._services, held)
         finally:
             metrics.jobs_in_flight.labels(self._consumer.name).dec()
             # Two deliveries of one ticket may race for its claim: each takes away only itself.
@@ -260,8 +271,6 @@ class _Taken:
     def __init__(self, message: Msg) -> None:
         self.message = message
         """Of its newest delivery here."""
-        self.held = False
-        self.ended: Head | None = None
 
 
 def _brought(run: RunJob, ticket: Ticket) -> Head | None:

@@ -254,45 +254,6 @@ class Worker(Generic[M]):
         await self._bus.put_aside(delivery, code=code, reason=reason)
 
 
-async def unless_it_keeps_failing(
-    bus: Bus,
-    raw: Msg,
-    doing: Awaitable[None],
-    *,
-    failures: Callable[[], int],
-    last: Callable[[], Awaitable[None]],
-    forgotten: Callable[[], bool] = lambda: False,
-) -> None:
-    """Handle a message; put it aside when that keeps raising.
-
-    For services that ack by themselves. After an unexpected error the message rests, longer each time; after
-    ATTEMPTS_MAX `failures`, this one included, `last` is tried and the message becomes a dead letter. Retry is raised:
-    something is away or full, which is not the message's fault; nor is a delivery whose handler never began. The error
-    of a message that is `forgotten` by then is raised too: another process has it.
-    """
-    try:
-        await doing
-    except Retry:
-        raise
-    except Exception as error:
-        if forgotten():
-            raise
-        delivery = Delivery.of(raw)
-        log.error("message failed", service=bus.service, subject=delivery.subject, error=repr(error), exc_info=error)
-        failed = failures()
-        if failed < ATTEMPTS_MAX:
-            return await _send(raw.nak(delay=pause_s(failed)))
-        reason = f"{type(error).__name__}: {error}"
-        try:
-            await last()
-        except Retry:
-            raise
-        except Exception as problem:
-            reason = f"{reason}; and before it was put aside: {problem!r}"
-        await bus.put_aside(delivery, code="undeliverable", reason=reason)
-        await _send(raw.ack())
-
-
 class Failures:
     """How often the handlers of messages have failed in this process; a message that came and went is no failure."""
 

@@ -19,6 +19,7 @@ from wayline.executor.hold import signals
 from wayline.executor.hold.claim import Ticket
 from wayline.executor.hold.job_heartbeats import Heartbeats
 from wayline.executor.hold.log_writer import ClaimLost, LogWriter
+from wayline.executor.hold.ticket_end import Forgotten, GivenBack
 from wayline.journal import Fenced, header_fields, last_record
 from wayline.telemetry import metrics
 
@@ -67,7 +68,7 @@ class HeldJob:
         self._subject = f"events.{ticket.tenant}.{ticket.job_id}"
 
     def adopt(self, message: Msg) -> None:
-        """Take a redelivery of our ticket: beat and ack with the new message, no new claim."""
+        """Take a redelivery of our ticket: beat with the new message, no new claim."""
         self.message = message
 
     @property
@@ -144,8 +145,8 @@ class HeldJob:
             if signalled > self.writer.signals_seen:
                 self.tell()
 
-    async def hand_back(self, why: str, *, delay_s: float = 0) -> None:
-        """Write down what is known and give the ticket back, if the log's last record is still ours.
+    async def hand_back(self, why: str, *, delay_s: float = 0) -> GivenBack | Forgotten:
+        """Write down what is known; the ticket is given back if the log's last record is still ours.
 
         That we lived to do so is written too: only a claim whose holder died may count against the job.
         """
@@ -157,10 +158,9 @@ class HeldJob:
                 await self.writer.append(Failpoint.EXECUTOR_HAND_BACK_BEFORE, Failpoint.EXECUTOR_HAND_BACK_AFTER)
             last = await last_record(self._bus, self._subject)
         except (Fenced, ClaimLost, Retry):
-            return
-        if last is not None and last.sequence == self.writer.head.sequence:
-            with suppress(nats_errors.Error):
-                await self.message.nak(delay=delay_s or None)
+            return Forgotten()
+        is_ours = last is not None and last.sequence == self.writer.head.sequence
+        return GivenBack(why, delay_s) if is_ours else Forgotten()
 
     async def listening(
         self,

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import structlog
-from nats import errors as nats_errors
-from nats.aio.msg import Msg
 
 from wayline.chassis import Bus, Failpoint, reach
 from wayline.contracts.budgets import ReleaseBudget
@@ -36,8 +32,8 @@ class FollowUp:
         self._budgets = budgets
         self.wait_ends = WaitEnds(bus)
 
-    async def ended(self, job: Job, message: Msg) -> None:
-        """Reply to the client, settle what was reserved, leave a plan for later ones, then ack the ticket."""
+    async def ended(self, job: Job) -> None:
+        """Reply to the client, settle what was reserved, leave a plan for later ones: then the ticket is acked."""
         await send_result(self._bus, job)
         reach(Failpoint.EXECUTOR_REPLY_AFTER)
         await self._budgets.settle(job)
@@ -45,10 +41,9 @@ class FollowUp:
         await self._plans.save(job)
         if job.life.scheduled:
             await self.wait_ends.withdraw_all(job)
-        await self._ack(message)
 
-    async def parked(self, tenant: str, head: Head, last: JobParked, message: Msg) -> None:
-        """Give back what was held and not spent, queue a wake-up for a signal that came meanwhile, let the ticket go.
+    async def parked(self, tenant: str, head: Head, last: JobParked) -> None:
+        """Give back what was held and not spent, queue a wake-up for a signal that came meanwhile.
 
         A holder never resumes the job that it parked: once parked, its own ticket is good for an ack only.
         """
@@ -60,7 +55,6 @@ class FollowUp:
         if signalled or await self._turn_has_come(tenant, last) or await self._children_have_ended(tenant, last):
             wake = RunJob(tenant=tenant, lane=head.lane, job=job_id, at=head.sequence)
             await self._bus.publish(wake, msg_id=wake.msg_id)
-        await self._ack(message)
 
     async def steered(self, job: Job, told: set[str]) -> None:
         """Wake the jobs whose words a call of this one says, so that they end; `told`: those that were woken.
@@ -95,8 +89,3 @@ class FollowUp:
         """Return whether the jobs ended meanwhile whose end a job is parked for."""
         after = last.waiting.after
         return after is not None and await self._histories.turn_has_come(tenant, after)
-
-    async def _ack(self, message: Msg) -> None:
-        with suppress(nats_errors.Error):
-            await message.ack()
-        reach(Failpoint.EXECUTOR_ACK_AFTER)

@@ -30,7 +30,7 @@ async def park(run: JobRun, action: Park) -> tuple[Draft, ...]:
             tenant=run.held.ticket.tenant, lane=writer.head.lane, job=writer.job.job_id, at=writer.head.sequence
         )
         run.services.gates.waits.remember(route.name, ticket)
-    await run.services.follow_up.parked(run.writer.job.tenant, writer.head, last, run.held.message)
+    await run.services.follow_up.parked(run.writer.job.tenant, writer.head, last)
     return ()
 
 
@@ -47,7 +47,7 @@ async def end(run: JobRun, action: Complete | Fail | Cancel) -> tuple[Draft, ...
             run.writer.note(e.JobCancelled, reason=reason, by=by, **sums)
     await run.writer.append(Failpoint.EXECUTOR_END_BEFORE, Failpoint.EXECUTOR_END_AFTER)
     run.services.histories.remember(run.writer.job)
-    await run.services.follow_up.ended(run.writer.job, run.held.message)
+    await run.services.follow_up.ended(run.writer.job)
     return ()
 
 
