@@ -7,6 +7,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+import asyncpg
 import httpx2
 import pytest
 
@@ -51,6 +52,25 @@ def files_with(directory: Path, text: str) -> list[str]:
     return sorted(str(path.relative_to(directory)) for path in files if text.encode() in path.read_bytes())
 
 
+async def rewrite_tables(platform: Platform) -> None:
+    """Do what an administrator does whom docs/forgetting.md tells how to leave nothing in Postgres' files."""
+    conn = await asyncpg.connect(platform.database.dsn)
+    try:
+        await conn.execute("ALTER SYSTEM SET wal_recycle = off")
+        for statement in (
+            "SELECT pg_reload_conf()",
+            "VACUUM FULL",
+            "SELECT pg_switch_wal()",
+            "CHECKPOINT",
+            "CHECKPOINT",
+        ):
+            await conn.execute(statement)
+        await conn.execute("ALTER SYSTEM RESET wal_recycle")
+        await conn.execute("SELECT pg_reload_conf()")
+    finally:
+        await conn.close()
+
+
 def receipt_of(told: dict[str, Any]) -> dict[str, dict[str, int]]:
     return {one["store"]: one["counts"] for one in told["receipt"]}
 
@@ -82,6 +102,7 @@ async def test_a_user_is_forgotten_everywhere_with_a_receipt(platform: Platform)
         sent = await http.post("/v1/documents", json={"name": "n.md", "text": f"On the {word}.", "user_id": "ann"})
         await submit(platform, "running", f"Now wait for it, the {word} comes.", user="ann")
         await begun.wait()
+        assert files_with(platform.nats.server.data_dir, word) != []
 
         asked = await http.post("/v1/forget", json={"user_id": "ann"})
         again = await http.post("/v1/forget", json={"user_id": "ann"})
@@ -107,6 +128,9 @@ async def test_a_user_is_forgotten_everywhere_with_a_receipt(platform: Platform)
         assert await JobLog(platform.bus, "acme", "theirs").last() is not None
         await platform.wait_until_empty("SUBMIT", "RUN", "INDEX", "TELEMETRY")
         assert files_with(platform.nats.server.data_dir, word) == []
+        assert files_with(platform.database.server.data, word) != []
+        await rewrite_tables(platform)
+        assert files_with(platform.database.server.data, word) == []
 
 
 @pytest.mark.parametrize("platform", [ON_DISK], indirect=True)

@@ -8,14 +8,14 @@ from decimal import Decimal
 
 import pytest
 
-from wayline.contracts.errors import Unavailable
+from wayline.contracts.errors import Reject, Unavailable
 from wayline.contracts.forgetting import Erased, Forget
 from wayline.router.admission.admission_table import AdmissionTable
 from wayline.router.admission.conditions import AdmissionRequest
 from wayline.router.agents.agent_table import AgentTable
 from wayline.router.agents.bundled import bundled
 from wayline.router.app import open_store
-from wayline.router.forgetting import saga
+from wayline.router.forgetting import forget_table, saga
 from wayline.router.forgetting.erasure_scope import ErasureScope
 from wayline.router.forgetting.forget_table import ForgetTable
 from wayline.router.forgetting.handlers import name_sha256
@@ -58,7 +58,13 @@ async def store(platform: Platform) -> Store:
     return await open_store(await platform.migrate("router"))
 
 
-async def forget(platform: Platform, store: Store, monkeypatch: pytest.MonkeyPatch, *stores: ErasableStore) -> Record:
+async def forget(
+    platform: Platform,
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    *stores: ErasableStore,
+    sweep_after_s: float = 60.0,
+) -> Record:
     """Forget a user with one settled job, whose log is gone, and return the row once it is done."""
     for name in ("AGAIN_AFTER_S", "STOPPED_AFTER_S", "AWAY_AGAIN_S"):
         monkeypatch.setattr(saga, name, 0.0)
@@ -67,7 +73,7 @@ async def forget(platform: Platform, store: Store, monkeypatch: pytest.MonkeyPat
     assert await AdmissionTable(store, job_budget_usd=Decimal(1)).admit(TENANT, request)
     await BudgetTable(store, job_budget_usd=Decimal(1)).settle(TENANT, "j1", Decimal(0))
     table = ForgetTable(store)
-    forgetter = Forgetter(table, JobsToEnd(platform.bus), stores)
+    forgetter = Forgetter(table, JobsToEnd(platform.bus), stores, sweep_after_s=sweep_after_s)
     row = await table.begin(ASKED, "forget_1", name_sha256=name_sha256(ASKED), look_after_s=0)
 
     async def done() -> Record | None:
@@ -103,6 +109,21 @@ async def test_what_stays_after_all_rounds_is_told(platform: Platform, store: St
     await store.close()
 
 
+async def test_what_was_sent_late_is_erased_once_more(
+    platform: Platform, store: Store, monkeypatch: pytest.MonkeyPatch
+):
+    rows, table = RowsOfUsers(), ForgetTable(store)
+    done = await forget(platform, store, monkeypatch, rows.named("late"), sweep_after_s=0)
+    rows.rows["rows"] = 5
+    before = await table.batches(done)
+
+    await Forgetter(table, JobsToEnd(platform.bus), [rows.named("late")]).look()
+
+    # Of the jobs alone: whose they were is forgotten by then. And so are they from now on.
+    assert (before, rows.rows, await table.batches(done)) == ([(1, ("j1",))], Counter(), [])
+    await store.close()
+
+
 async def test_a_store_that_is_away_is_waited_for(platform: Platform, store: Store, monkeypatch: pytest.MonkeyPatch):
     away = RowsOfUsers(away=3)
 
@@ -112,12 +133,16 @@ async def test_a_store_that_is_away_is_waited_for(platform: Platform, store: Sto
     await store.close()
 
 
-async def test_the_same_request_is_one_while_it_is_under_way(platform: Platform, store: Store):
+async def test_the_same_request_is_one_while_it_is_under_way(store: Store, monkeypatch: pytest.MonkeyPatch):
     table, other = ForgetTable(store), ASKED.model_copy(update={"tenant": "acme"})
 
+    monkeypatch.setattr(forget_table, "OPEN_MAX", 1)
     first = await table.begin(ASKED, "forget_1", name_sha256=name_sha256(ASKED), look_after_s=60)
     again = await table.begin(ASKED, "forget_2", name_sha256=name_sha256(ASKED), look_after_s=60)
     theirs = await table.begin(other, "forget_3", name_sha256=name_sha256(other), look_after_s=60)
+
+    with pytest.raises(Reject, match="under way"):
+        await table.begin(ASKED, "forget_4", name_sha256="of somebody else", look_after_s=60)
 
     assert [row["forget_id"] for row in (first, again, theirs)] == ["forget_1", "forget_1", "forget_3"]
     await store.close()

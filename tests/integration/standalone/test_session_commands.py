@@ -41,6 +41,21 @@ def test_a_session_is_run_continued_shown_and_deleted(wayline: Installed):
     assert (missing.returncode, "no session" in missing.stderr) == (1, True)
 
 
+def test_a_job_is_deleted_and_a_user_forgotten_with_receipts(wayline: Installed):
+    first = wayline.run_json("run", "Find a train.", "--user", "eve")
+    wayline.run_json("run", "And back?", "--user", "eve")
+    deleted = wayline.run_json("jobs", "delete", first["job_id"])
+    told = wayline.run_json("memory", "forget", "eve")
+    shown = wayline.wayline("forget", "show", told["forget_id"]).stdout.splitlines()
+    nobody = wayline.wayline("forget", "show", "forget_unknown")
+
+    assert (deleted["step"], deleted["jobs"], deleted["left"]) == ("done", 1, {})
+    assert (told["step"], told["jobs"], told["left"], told["user_id"]) == ("done", 1, {}, None)
+    assert {"left\t0", "router\tlatest_results\t1\terased"} <= {*shown}
+    assert wayline.run_json("jobs", "list", "--user", "eve")["jobs"] == []
+    assert (nobody.returncode, "no forgetting" in nobody.stderr) == (1, True)
+
+
 def test_settings_are_shown_changed_and_reset(wayline: Installed):
     before = wayline.run_json("settings", "show")
     changed = wayline.run_json("settings", "set", "max_steps=8", "memory=off", "tools=web_*,get_*")

@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import NamedTuple
 
+from wayline.contracts.errors import Reject
 from wayline.contracts.forgetting import Erased, Forget, StoreReceipt
 from wayline.store import Queries, Record, Store
 
 CLAIMED_S = 10.0
 """How long a request that a router works on is left to it; one that takes longer says so in between."""
 CLAIMED_AT_ONCE = 4
+OPEN_MAX = 100
+"""Requests of one tenant that are under way."""
 
 
 class JobToStop(NamedTuple):
@@ -31,7 +34,9 @@ class ForgetTable:
         self._sql = Queries.load(files("wayline.router.forgetting").joinpath("queries.sql"))
 
     async def begin(self, asked: Forget, forget_id: str, *, name_sha256: str, look_after_s: float) -> Record:
-        """Begin a request, or return the one of the same name that is under way."""
+        """Begin a request, or return the one of the same name that is under way. Raises Reject: too many are."""
+        if await self._store.fetchval(asked.tenant, self._sql.count_open, asked.tenant, name_sha256) >= OPEN_MAX:
+            raise Reject(f"{OPEN_MAX} requests to forget are under way: wait", code="too_many_forgets", status=429)
         what = "user" if asked.user_id is not None else "job" if asked.job_id is not None else "subject"
         subject = (None, None) if asked.subject_ref is None else (asked.subject_ref.type, asked.subject_ref.id)
         row = (forget_id, what, asked.user_id, asked.job_id, *subject, name_sha256, asked.asked_by, look_after_s)

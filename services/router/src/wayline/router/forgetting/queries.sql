@@ -10,6 +10,9 @@ RETURNING *;
 -- name: open_forget
 SELECT * FROM forgets WHERE tenant = $1 AND name_sha256 = $2 AND step <> 'done';
 
+-- name: count_open
+SELECT count(*) FROM forgets WHERE tenant = $1 AND step <> 'done' AND name_sha256 <> $2;
+
 -- name: cut_submissions
 -- Once.
 UPDATE forgets SET submitted_upto = $3, look_at = clock_timestamp()

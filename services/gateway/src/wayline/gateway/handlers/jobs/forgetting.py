@@ -22,7 +22,7 @@ ForgetPath: TypeAlias = Annotated[
 ]
 
 
-@router.post("/forget", status_code=202, responses=fails(404, 409))
+@router.post("/forget", status_code=202, responses=fails(404, 409, 429))
 async def forget(body: ForgetBody, gateway: GatewayDependency, caller: Writer, response: Response) -> Forgetting:
     """Forget a user or a subject. 202: it is stored, and goes on until the receipt is whole.
 
@@ -41,7 +41,7 @@ async def get_forgetting(forget_id: ForgetPath, gateway: GatewayDependency, call
     return await gateway.bus.ask(asked, Forgetting)
 
 
-@router.delete("/jobs/{job_id}", status_code=202, responses=fails(404, 409))
+@router.delete("/jobs/{job_id}", status_code=202, responses=fails(404, 409, 429))
 async def delete_job(job_id: JobPath, gateway: GatewayDependency, caller: Writer, response: Response) -> Forgetting:
     """Delete an ended job with those that it started: its log, its traces, all that is of it. 202: it is stored.
 
