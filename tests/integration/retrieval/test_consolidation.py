@@ -101,6 +101,8 @@ async def test_what_was_changed_since_is_not_brought_back(platform: Platform):
 
 async def test_every_tenants_facts_that_are_over_end_by_themselves(platform: Platform):
     over, *_ = await make_work(platform)
+    async with platform.superuser() as conn:
+        await conn.execute("UPDATE retrieval.fact_writes SET written_at = now() - interval '40 days'")
     store = await open_store(await platform.migrate("retrieval"), pool_size=2, wait_s=0)
 
     await Consolidation(store, "m").all_tenants()
@@ -109,4 +111,5 @@ async def test_every_tenants_facts_that_are_over_end_by_themselves(platform: Pla
     assert over not in [fact.fact_id for fact in await facts(platform)]
     async with platform.superuser() as conn:
         audited = await conn.fetchval("SELECT changed_by FROM retrieval.fact_changes WHERE fact_id = $1", over)
-    assert audited == "the hourly consolidation"
+        keys = await conn.fetchval("SELECT count(*) FROM retrieval.fact_writes")
+    assert (audited, keys) == ("the hourly consolidation", 0)

@@ -12,7 +12,7 @@ from wayline.chassis import Periodic
 from wayline.chassis.concurrency.each_alone import each_alone
 from wayline.contracts.memory import Consolidated, ConsolidateMemories, ConsolidationUndone, UndoConsolidation
 from wayline.retrieval.memory.fact_rows import arguments_of, row_of
-from wayline.retrieval.memory.fact_rules import expiry
+from wayline.retrieval.memory.fact_rules import KEYS_KEPT_DAYS, expiry
 from wayline.retrieval.memory.fact_table import load_queries
 from wayline.retrieval.memory.plan_consolidation import UNUSED_DAYS, Step, plan_consolidation
 from wayline.retrieval.memory.plan_save import Owner
@@ -22,6 +22,7 @@ from wayline.store.queries import Queries
 OWNERS_MAX = 200
 """Users and subjects of one run; there may be more to do."""
 TENANTS_MAX = 1_000
+SWEPT_AT_ONCE = 10_000
 EVERY_S = 3_600.0
 SCHEDULE = "the hourly consolidation"
 
@@ -75,6 +76,16 @@ class Consolidation:
             await self.run(ConsolidateMemories(tenant=tenant, by=SCHEDULE))
 
         await each_alone("consolidation of memories", [row["tenant"] for row in rows], one)
+        await self._sweep(now)
+
+    async def _sweep(self, now: datetime) -> None:
+        """Forget uses and keys that no call repeats any more, some in each transaction."""
+        oldest = now - timedelta(days=KEYS_KEPT_DAYS)
+        for statement in (self.sql.sweep_uses, self.sql.sweep_writes):
+            swept = SWEPT_AT_ONCE
+            while swept == SWEPT_AT_ONCE:
+                async with self.store.system() as conn:
+                    swept = int((await conn.execute(statement, oldest, SWEPT_AT_ONCE)).rsplit(" ", 1)[-1])
 
     async def _due(self, tenant: str, now: datetime) -> list[str]:
         unused = now - timedelta(days=UNUSED_DAYS)

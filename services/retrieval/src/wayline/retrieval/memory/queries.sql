@@ -20,8 +20,12 @@ WHERE tenant = $1 AND write_key IN (
     SELECT write_key FROM fact_writes WHERE tenant = $1 AND owner = $2 AND written_at < $3 ORDER BY written_at LIMIT 100
 );
 
--- name: forget_old_uses
-DELETE FROM fact_uses WHERE tenant = $1 AND fact_id = ANY ($2::text[]) AND used_at < $3;
+-- name: sweep_uses
+DELETE FROM fact_uses WHERE ctid = ANY (ARRAY(SELECT ctid FROM fact_uses WHERE used_at < $1 ORDER BY used_at LIMIT $2));
+
+-- name: sweep_writes
+DELETE FROM fact_writes
+WHERE ctid = ANY (ARRAY(SELECT ctid FROM fact_writes WHERE written_at < $1 ORDER BY written_at LIMIT $2));
 
 -- name: live_facts
 SELECT *, embedding IS NOT NULL AS embedded FROM facts WHERE tenant = $1 AND owner = $2 AND retired_at IS NULL;
