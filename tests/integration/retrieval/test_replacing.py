@@ -215,8 +215,10 @@ async def test_a_documents_text_is_given_as_it_was_read(service: Service, client
     await client.ingest("d1", text)
 
     read = await client.bus.ask(ReadDocument(tenant="acme", document_id="d1"), DocumentText)
+    hits = (await client.search("filler", mode="keyword", top_k=50)).hits
 
     assert read.text == text
+    assert {text[hit.start : hit.end] == hit.text for hit in hits} == {True}
 
 
 async def test_an_unchanged_document_is_not_indexed_again(service: Service, client: Any, monkeypatch: Any):

@@ -310,6 +310,11 @@ class Hit(Frozen):
     )
     metadata: dict[str, Any] = Field(default_factory=dict)
     untrusted: bool = Field(default=False, description="Its document holds the words of strangers.")
+    start: int | None = Field(
+        default=None,
+        description="Where it begins in its document's text, in characters; None: it was stored before that was kept.",
+    )
+    end: int | None = Field(default=None, description="Where it ends there.")
 
 
 class Degraded(Frozen):

@@ -33,6 +33,8 @@ def hits_of(
                 why=why,
                 metadata=row["metadata"],
                 untrusted=row["untrusted"] or any(rows[copy]["untrusted"] for copy in copies),
+                start=row["starts_at"],
+                end=row["ends_at"],
             )
         )
     return tuple(hits)

@@ -693,11 +693,12 @@ best AS MATERIALIZED (
     SELECT * FROM fused WHERE $18::float8 IS NULL OR score >= $18 ORDER BY score DESC, words_rank, chunk_id LIMIT $19
 )
 SELECT chunk_id, score, words_rank, words_score, vector_rank, vector_score, document_id, name, collection, text, metadata,
+    starts_at, ends_at,
     trust = 'untrusted' AS untrusted, ARRAY(SELECT quoted FROM term WHERE passage.words @@ word) AS held
 FROM best
 -- One look-up a passage by the primary key, whatever the planner believes about the table.
 CROSS JOIN LATERAL (
-    SELECT document_id, name, text, metadata, words
+    SELECT document_id, name, text, metadata, words, starts_at, ends_at
     FROM chunks
     WHERE tenant = $1 AND chunks.chunk_id = best.chunk_id
     LIMIT 1
