@@ -32,6 +32,7 @@ class Registry:
         named = {"search": away, "context": away, "graph": away, "embed": words_only} | asked
         memory: Any = None
         web: Any = SimpleNamespace(pages=None, search=None)
+        memory: Any = SimpleNamespace(save=away, recall=away, store=away, retrieve=away)
         self._server = builtin_server(PlanningTools(**named), memory, web, None)
 
     async def raw(self, tool: str, **arguments: Any) -> Any:
