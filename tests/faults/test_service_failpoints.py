@@ -61,7 +61,9 @@ CHARGES = {Failpoint.GATEWAY_HOLD_AFTER, Failpoint.GATEWAY_COUNT_BEFORE, Failpoi
 """Reached by calls over `/mcp` that are paid for: `test_paid_mcp_calls.py`."""
 FORGETTING = {point for point in Failpoint if point.startswith("router.forget")}
 """Reached where a user is forgotten: `test_forgetting.py`."""
-ELSEWHERE = {*EXPIRIES} | FIRINGS | STEERING | CHILDREN | REDRIVES | CHARGES | FORGETTING
+SETS = {point for point in Failpoint if point.startswith(("retrieval.vectors.", "retrieval.switch."))}
+"""Reached where another embedding model takes over: tests/integration/retrieval/test_vector_sets.py."""
+ELSEWHERE = {*EXPIRIES} | FIRINGS | STEERING | CHILDREN | REDRIVES | CHARGES | FORGETTING | SETS
 OTHERS = ("router", "tool_registry", "executor")
 PASSAGES = 200
 

@@ -21,7 +21,9 @@ from wayline.testkit.processes import Fleet
 
 ACK_WAIT_S = 1
 FACTS = [point for point in Failpoint if point.startswith("retrieval.facts.")]
-RETRIEVAL = [point for point in Failpoint if point.startswith("retrieval.") and point not in FACTS]
+SETS = {point for point in Failpoint if point.startswith(("retrieval.vectors.", "retrieval.switch."))}
+"""They have tests of their own."""
+RETRIEVAL = [point for point in Failpoint if point.startswith("retrieval.") and point not in {*FACTS, *SETS}]
 
 
 @pytest.fixture

@@ -39,6 +39,7 @@ async def test_plain_text_is_found_again(service: Service, client: Any):
         status="ready",  # pyright: ignore[reportArgumentType]
         chunks_done=1,
         chunks_total=1,
+        chunks_embedded=1,
         size_bytes=27,
         metadata={"shelf": 3},
         embedding_model="lexical-hash-384",

@@ -15,7 +15,7 @@ from wayline.retrieval.adapters.kept_embeddings import KeptEmbeddingSweep, KeptE
 from wayline.retrieval.adapters.postgres import open_store
 from wayline.simulator import Asked, Fault, Simulator
 from wayline.simulator.models import Facts, Rates
-from wayline.testkit import Platform
+from wayline.testkit import Platform, until
 
 MODEL = "local-embedding"
 BATCH = 4
@@ -67,6 +67,10 @@ async def test_a_rate_limited_document_is_embedded_once(service: Service, client
 
     document = await client.ingest("d1", "\n\n".join(PASSAGES))
 
+    async def embedded() -> bool:
+        return (await client.get("d1")).chunks_embedded == len(PASSAGES)
+
+    await until(embedded, within=30, why="every passage has its vector")
     assert (document.status, document.chunks_done) == ("ready", len(PASSAGES))
     assert len(limited.answered) == len(PASSAGES)
     assert set(limited.answered.values()) == {1}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from wayline.testkit import until
+
 NOTES = {
     "views": "Client loves sea views",
     "terms": "Invoices are paid within thirty days",
@@ -17,6 +19,10 @@ async def test_a_passage_is_found_that_shares_no_word_with_the_query(start: Any,
     for name, text in NOTES.items():
         await client.ingest(name, text, name=f"{name}.txt")
 
+    async def embedded() -> bool:
+        return not (await client.search("scenery")).degraded
+
+    await until(embedded, within=60, why="every passage has its vector")
     found = await client.search("Which scenery does the customer prefer?", mode="vector", top_k=2)
 
     assert (found.hits[0].document_id, found.degraded) == ("views", ())

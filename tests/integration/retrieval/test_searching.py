@@ -213,25 +213,18 @@ async def test_of_common_words_passages_with_all_come_first(start: Any, client: 
     assert len(many) == 50
 
 
-async def test_passages_of_another_model_are_found_by_words(start: Any, client: Any, owner: Any, counted: Any):
+async def test_passages_of_other_dimensions_are_found_by_words(start: Any, client: Any, owner: Any):
     await start()
     await client.ingest("f1", FABLES["f1"])
-    await counted()
-    await owner("UPDATE retrieval.corpora SET embedding_model = 'older-model'")
-    await owner("UPDATE retrieval.chunks SET embedding_model = 'older-model'")
+    await owner("UPDATE retrieval.vector_sets SET dimensions = 12")
 
     for mode in ("hybrid", "vector"):
         found = await client.search("tortoise", mode=mode)
         assert [hit.document_id for hit in found.hits] == ["f1"]
         [missing] = found.degraded
         assert (missing.leg, missing.reason) == ("vectors", "model")
-        assert "1 passages were embedded with older-model (384 dimensions)" in missing.detail
+        assert "passages have 12 dimensions, queries 384" in missing.detail
     assert (await client.search("tortoise", mode="keyword")).degraded == ()
-
-    await client.ingest("f2", FABLES["f2"])
-    await counted()
-    [missing] = (await client.search("tortoise")).degraded
-    assert missing.reason == "building"
 
 
 async def test_a_hit_says_how_much_of_the_query_it_covers(fables: Any):

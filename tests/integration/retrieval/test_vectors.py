@@ -58,7 +58,9 @@ async def test_postgres_reads_the_numbers_that_were_written(store: Store):
 async def test_a_stored_passage_has_the_embedding_of_its_text(service: Any, client: Any, store: Store):
     await client.ingest("d1", "The zebra crosses the river.")
 
-    row = await store.fetchrow("acme", "SELECT text, embedding, dimensions FROM chunks WHERE document_id = 'd1'")
+    row = await store.fetchrow(
+        "acme", "SELECT text, held.embedding, held.dimensions FROM chunks JOIN chunk_vectors AS held USING (chunk_id)"
+    )
 
     assert row is not None
     assert row["dimensions"] == row["embedding"].dimensions() == 384

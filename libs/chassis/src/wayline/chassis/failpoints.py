@@ -96,6 +96,10 @@ class Failpoint(StrEnum):
 
     RETRIEVAL_KEEP_BEFORE = "retrieval.keep.before"
     RETRIEVAL_KEEP_AFTER = "retrieval.keep.after"
+    RETRIEVAL_VECTORS_BEFORE = "retrieval.vectors.before"
+    RETRIEVAL_VECTORS_AFTER = "retrieval.vectors.after"
+    RETRIEVAL_SWITCH_BEFORE = "retrieval.switch.before"
+    RETRIEVAL_SWITCH_AFTER = "retrieval.switch.after"
     RETRIEVAL_STORE_BEFORE = "retrieval.store.before"
     RETRIEVAL_STORE_AFTER = "retrieval.store.after"
     RETRIEVAL_FACTS_BEFORE = "retrieval.facts.before"

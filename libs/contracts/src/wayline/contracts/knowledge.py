@@ -79,6 +79,10 @@ class Document(Frozen):
     unchanged: bool = Field(
         default=False, description="It was sent again as it was, so that nothing of it was indexed again."
     )
+    chunks_embedded: int | None = Field(
+        default=None, description="Chunks that searches by meaning find by now; the others are found by their words."
+    )
+    embedding_error: str | None = Field(default=None, description="Why the others wait.")
 
 
 class DocumentPage(Frozen):

@@ -8,7 +8,7 @@ from wayline.gateway import problem_answers
 from wayline.gateway.handlers import operations
 from wayline.gateway.handlers.administration import budgets, keys, models, settings, tenants
 from wayline.gateway.handlers.jobs import approvals, events, forgetting, jobs, schedules, sessions, traces
-from wayline.gateway.handlers.knowledge import documents, files
+from wayline.gateway.handlers.knowledge import documents, files, vector_sets
 from wayline.gateway.handlers.mcp import authorization
 from wayline.gateway.handlers.mcp import route as mcp
 from wayline.gateway.handlers.memory import insights, memories, subjects, told_memories
@@ -68,6 +68,7 @@ def application(gateway: Gateway) -> RequestMiddleware:
         traces,
         budgets,
         documents,
+        vector_sets,
         files,
         memories,
         insights,

@@ -9,7 +9,7 @@ from typing import Any
 
 import structlog
 
-from wayline.chassis import Ask, Bus, BusSettings, Failpoint, Service, Work, asks, connected, reach
+from wayline.chassis import Ask, Bus, BusSettings, Failpoint, Part, Service, Work, asks, connected, reach
 from wayline.chassis.topology import INDEX_RETRIEVAL
 from wayline.contracts.knowledge import (
     AcceptDocument,
@@ -26,10 +26,10 @@ from wayline.contracts.knowledge import (
 )
 from wayline.documents.reader_pool import ReaderPool
 from wayline.guarded_http import Limits as FetchLimits
-from wayline.llm.catalogue import known_prices
 from wayline.retrieval.adapters.deleted_documents import DeletedDocuments
 from wayline.retrieval.adapters.document_owners import DocumentOwners
 from wayline.retrieval.adapters.documents import DocumentTable
+from wayline.retrieval.adapters.embedders import Embedders
 from wayline.retrieval.adapters.fetched_documents import DocumentFetcher
 from wayline.retrieval.adapters.kept_embeddings import KeptEmbeddingSweep, KeptEmbeddingTable
 from wayline.retrieval.adapters.old_words import OldWordsTable
@@ -47,17 +47,20 @@ from wayline.retrieval.decode_document import Limits
 from wayline.retrieval.embed_passages import PassageEmbedder
 from wayline.retrieval.embed_queries import QueryEmbedder
 from wayline.retrieval.embed_texts import TextEmbedder
-from wayline.retrieval.embedding import Embedder, LexicalHash
-from wayline.retrieval.embedding_payments import Price
+from wayline.retrieval.embedding import Embedder
 from wayline.retrieval.erasure.wiring import erasure_asks
 from wayline.retrieval.handlers import Handlers
 from wayline.retrieval.index_document import Indexer
+from wayline.retrieval.live_sets import EmbedderOf
 from wayline.retrieval.memory.consolidation import Consolidation, HourlyConsolidation
 from wayline.retrieval.memory.wiring import forget_facts, memory_asks
-from wayline.retrieval.minilm.on_board import PASSAGE_TOKENS_MAX, OnBoard, OnBoardDocuments, PassageTokens
+from wayline.retrieval.minilm.on_board import PASSAGE_TOKENS_MAX, PassageTokens
 from wayline.retrieval.search_passages import Searcher
-from wayline.retrieval.settings import LEXICAL_MODEL, ON_BOARD_MODEL, Settings
+from wayline.retrieval.settings import ON_BOARD_MODEL, Settings
 from wayline.retrieval.tasks.wiring import task_asks
+from wayline.retrieval.vector_sets.builder import VectorBuilder
+from wayline.retrieval.vector_sets.set_table import VectorSetTable
+from wayline.retrieval.vector_sets.wiring import vector_set_asks
 from wayline.retrieval.word_renewal import WordRenewal
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Telemetry
@@ -79,13 +82,14 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     bus, store = await connected(shared, NAME, opening)
     exporter = BusExporter(NAME)
     telemetry = Telemetry(NAME, exporter)
-    embedder = make_embedder(settings)
-    payments = Payments(store, bus, embedder.provider, embedder.model, price_of(settings))
+    embedders = Embedders(settings)
+    embedder = embedders.default
+    payments = Payments(store, bus, OpenAICompatible.provider, embedder.model, embedders.price)
     texts = TextEmbedder(embedder, telemetry, payments)
-    queries = query_embedder(settings, texts)
+    queries = query_embedder(settings, texts, embedder_of=embedders.of_queries)
     reader = ReaderPool(memory_max_bytes=settings.read_memory_max_bytes)
     fetcher = make_fetcher(settings)
-    of_documents = make_document_embedder(settings, embedder)
+    passages, searched = PassageEmbedder(KeptEmbeddingTable(store), telemetry), PassageTable(store)
     handlers = _handlers(
         settings,
         store=store,
@@ -95,15 +99,18 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         payments=payments,
         reader=reader,
         fetcher=fetcher,
-        of_documents=of_documents,
+        passages=passages,
+        searched=searched,
+        embedders=embedders,
     )
+
+    builder = VectorBuilder(VectorSetTable(store), embedders, passages, payments, searched)
 
     async def close() -> None:
         await reader.close()
         await fetcher.close()
         await queries.close()
-        for one in {embedder, of_documents}:
-            await one.close()
+        await embedders.close()
         await store.close()
 
     return Service(
@@ -115,6 +122,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         work=[_work(handlers, slots=settings.index_slots)],
         asks=[
             *_asks(handlers, search_slots=settings.search_slots),
+            *vector_set_asks(VectorSetTable(store), settings),
             *task_asks(
                 store,
                 tasks_max=settings.tasks_per_tenant_max,
@@ -124,15 +132,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
             *memory_asks(store, texts, per_tenant_max=settings.facts_per_tenant_max, slots=settings.search_slots),
             *erasure_asks(store, handlers.owners, delete_document=handlers.on_delete, forget_facts=forget_facts(store)),
         ],
-        parts=[
-            WordRenewal(OldWordsTable(store)),
-            WordCounts(store),
-            SegmentBuilder(store),
-            Reporter(payments),
-            handlers.deleted,
-            _embedding_sweep(store, settings),
-            HourlyConsolidation(Consolidation(store, texts.model)),
-        ],
+        parts=_parts(settings, store, payments, handlers, builder),
         needs={"postgres": store.check},
         close=close,
     )
@@ -145,34 +145,16 @@ def migrations() -> Path:
 
 def make_embedder(settings: Settings) -> Embedder:
     """Make the embedder that the settings name."""
-    if settings.embedding_model == LEXICAL_MODEL:
-        return LexicalHash()
-    if settings.embedding_model == ON_BOARD_MODEL:
-        return OnBoard(threads=settings.embedding_threads)
-    key = settings.embedding_api_key
-    return OpenAICompatible(
-        model=settings.embedding_model,
-        base_url=settings.embedding_base_url,
-        api_key=key.get_secret_value() if key else None,
-        batch=settings.embedding_batch,
-        timeout_s=settings.embedding_timeout_s,
-        dimensions=settings.embedding_dimensions,
-        batch_max_tokens=settings.embedding_batch_max_tokens,
-        input_max_tokens=settings.embedding_input_max_tokens,
-    )
+    return Embedders(settings).default
 
 
-def make_document_embedder(settings: Settings, embedder: Embedder) -> Embedder:
-    """Make what embeds documents: for the model on board a process of its own, else what embeds queries."""
-    return OnBoardDocuments(threads=settings.embedding_threads) if isinstance(embedder, OnBoard) else embedder
-
-
-def query_embedder(settings: Settings, texts: TextEmbedder) -> QueryEmbedder:
+def query_embedder(settings: Settings, texts: TextEmbedder, *, embedder_of: EmbedderOf | None = None) -> QueryEmbedder:
     """Make what embeds queries within the settings' bounds."""
     return QueryEmbedder(
         texts,
         within_s=settings.query_embedding_max_s,
         remembered_max_bytes=settings.query_vectors_max_bytes,
+        embedder_of=embedder_of,
     )
 
 
@@ -195,25 +177,6 @@ def make_fetcher(settings: Settings) -> DocumentFetcher:
     )
 
 
-def price_of(settings: Settings) -> Price:
-    """Return what the settings' embedder costs: as they say, else as the price list does."""
-    if settings.embedding_model in (LEXICAL_MODEL, ON_BOARD_MODEL):
-        return Price(ZERO)
-    usd_per_mtok = settings.embedding_usd_per_mtok
-    if usd_per_mtok is not None:
-        return Price(usd_per_mtok)
-    listed = known_prices().get(f"openai/{settings.embedding_model}")
-    if listed is None and settings.embedding_api_key is None:
-        # A server that wants no key sends no bill.
-        return Price(ZERO)
-    if listed is None:
-        log.warning(
-            "nobody has said what the embedding model costs: set WAYLINE_RETRIEVAL_EMBEDDING_USD_PER_MTOK",
-            model=settings.embedding_model,
-        )
-    return Price(listed.rates.input if listed else None)
-
-
 def _handlers(
     settings: Settings,
     *,
@@ -224,7 +187,9 @@ def _handlers(
     payments: Payments,
     reader: ReaderPool,
     fetcher: DocumentFetcher,
-    of_documents: Embedder,
+    passages: PassageEmbedder,
+    searched: PassageTable,
+    embedders: Embedders,
 ) -> Handlers:
     documents = DocumentTable(store)
     uploads = UploadTable(store, per_tenant_max_bytes=settings.uploads_per_tenant_max_bytes)
@@ -242,16 +207,17 @@ def _handlers(
         uploads=uploads,
         indexer=Indexer(
             documents,
-            of_documents,
-            PassageEmbedder(KeptEmbeddingTable(store), telemetry),
+            embedders.default,
+            passages,
             limits,
             passage_size(settings),
             payments,
             reader,
             fetcher.fetch,
+            embedders.of_documents,
         ),
         searcher=Searcher(
-            PassageTable(store),
+            searched,
             queries,
             telemetry,
             settings.keyword_candidates,
@@ -260,6 +226,22 @@ def _handlers(
         deleted=DeletedDocuments(store, uploads, queue=partial(read_queue, bus), drop=bus.uploads.drop),
         stream_last=partial(read_last, bus),
     )
+
+
+def _parts(
+    settings: Settings, store: Store, payments: Payments, handlers: Handlers, builder: VectorBuilder
+) -> list[Part]:
+    """Return what runs beside the messages."""
+    return [
+        builder,
+        WordRenewal(OldWordsTable(store)),
+        WordCounts(store),
+        SegmentBuilder(store),
+        Reporter(payments),
+        handlers.deleted,
+        _embedding_sweep(store, settings),
+        HourlyConsolidation(Consolidation(store, settings.embedding_model)),
+    ]
 
 
 def _embedding_sweep(store: Store, settings: Settings) -> KeptEmbeddingSweep:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from wayline.contracts.knowledge import Trust
 from wayline.retrieval.decode_document import Decoded
+from wayline.retrieval.live_sets import LiveSet
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,7 +32,12 @@ class Chunk:
 
 def embeddable(name: str, piece: Chunk) -> str:
     """Return what stands for a passage in vector space: the text with what says where it stands."""
-    return "\n".join([" > ".join((name, *piece.headings)), piece.text])
+    return embeddable_text(name, piece.headings, piece.text)
+
+
+def embeddable_text(name: str, headings: Sequence[str], text: str) -> str:
+    """Return the same of a passage's parts."""
+    return "\n".join([" > ".join((name, *headings)), text])
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,8 @@ class RequestedDocument:
     metadata: dict[str, Any]
     embedding_model: str
     sequence: int
+    set_id: int | None = None
+    """The tenant's set of vectors that is searched."""
     trust: Trust = "trusted"
     payloads: tuple[str, ...] = ()
     """The objects on the bus that hold what the message was too large for."""
@@ -59,6 +67,8 @@ class RequestedDocument:
 
 class Documents(Protocol):
     """The table of documents, as indexing needs it."""
+
+    async def live_set(self, tenant: str, *, model: str, asked_dimensions: int | None) -> LiveSet: ...
 
     async def begin(self, requested: RequestedDocument, *, anew: bool = False) -> bool: ...
 
@@ -75,5 +85,5 @@ class Documents(Protocol):
         requested: RequestedDocument,
         decoded: Decoded,
         chunks: Sequence[Chunk],
-        vectors: NDArray[Any] | Sequence[NDArray[Any]],
+        vectors: NDArray[Any] | Sequence[NDArray[Any]] | None,
     ) -> bool: ...

@@ -16,6 +16,7 @@ from wayline.contracts.knowledge import Degraded
 from wayline.retrieval.embed_texts import Embedded, TextEmbedder
 from wayline.retrieval.embedding import Embedder
 from wayline.retrieval.embedding_payments import Account
+from wayline.retrieval.live_sets import EmbedderOf, only
 
 log = structlog.get_logger()
 
@@ -49,9 +50,11 @@ class QueryEmbedder:
         *,
         within_s: float,
         remembered_max_bytes: int,
+        embedder_of: EmbedderOf | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.texts = texts
+        self.embedder_of = embedder_of or only(texts.embedder)
         self._within_s = within_s
         self._most = remembered_max_bytes
         self._clock = clock

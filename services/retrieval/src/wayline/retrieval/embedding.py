@@ -49,6 +49,10 @@ class Embedder(Protocol):
     """The same where passages do not know most of the query's words."""
     kept: str
     """The name under which its vectors are kept, that says all that they depend on; empty: they cost too little."""
+    asked_dimensions: int | None
+    """Of what it asks its provider for; None: what the model gives."""
+    background: bool
+    """Whether documents get its vectors after they are searchable by words: it takes long."""
     similarity_min: float
     """A cosine below this says nothing: such a passage is not found."""
 
@@ -79,6 +83,8 @@ class LexicalHash:
     # Texts without a word in common differ from 0 by the noise of hashing, about 1 / sqrt(DIMENSIONS).
     similarity_min = 0.1
     kept = ""
+    background = False
+    asked_dimensions: int | None = None
 
     def __init__(self) -> None:
         self.model = f"lexical-hash-{DIMENSIONS}"

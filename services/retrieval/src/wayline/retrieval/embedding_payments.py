@@ -57,10 +57,10 @@ class Account(Payer, Protocol):
 class Accounts(Protocol):
     """The accounts of all tenants."""
 
-    def account(self, tenant: str, *, holds: bool) -> Account | None:
+    def account(self, tenant: str, *, holds: bool, model: str | None = None) -> Account | None:
         """Return what pays for a tenant's calls; None where they cost nothing.
 
-        `holds`: only calls are made that every hard budget has room for.
+        `holds`: only calls are made that every hard budget has room for. `model`: another one than the settings'.
         """
         ...
 
@@ -68,7 +68,7 @@ class Accounts(Protocol):
 class NoAccounts:
     """No tenant pays: the embedding model is free."""
 
-    def account(self, tenant: str, *, holds: bool) -> Account | None:
+    def account(self, tenant: str, *, holds: bool, model: str | None = None) -> Account | None:
         """Return None: there is nothing to pay."""
         return None
 

@@ -9,7 +9,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import structlog
+
 from wayline.chassis import Failpoint, reach
+from wayline.contracts.errors import Retry
 from wayline.contracts.knowledge import IndexDocument, trust_by_origin
 from wayline.documents.reader_pool import ReaderPool
 from wayline.retrieval.chunking import Size
@@ -20,9 +23,12 @@ from wayline.retrieval.embed_passages import PassageEmbedder
 from wayline.retrieval.embedding import Embedder, joined
 from wayline.retrieval.embedding_payments import Accounts, NoAccounts
 from wayline.retrieval.errors import NoBudget, ProviderRefused, Unreadable
+from wayline.retrieval.live_sets import EmbedderOf, LiveSet
 
 if TYPE_CHECKING:
     from wayline.retrieval.embedding import Vectors
+
+log = structlog.get_logger()
 
 READING = 1
 """Which reading and cutting of documents this is: with another one, an unchanged document is indexed again."""
@@ -45,6 +51,8 @@ class Indexer:
     payments: Accounts = NoAccounts()  # noqa: RUF009 - it holds nothing
     reader: Reader = field(default_factory=ReaderPool)
     fetch: Fetch | None = None
+    embedder_of: EmbedderOf | None = None
+    """Returns what embeds documents for a set; None: there is this one alone."""
 
     async def index(
         self,
@@ -57,7 +65,11 @@ class Indexer:
     ) -> None:
         """Index a document unless this message was overtaken; `stream_last` tells the stream's last sequence."""
         asked, problem = await self._fetched(asked)
-        requested = await asyncio.to_thread(self._requested, asked, sequence, payloads)
+        live = await self.documents.live_set(
+            asked.tenant, model=self.embedder.model, asked_dimensions=self.embedder.asked_dimensions
+        )
+        embedder = self.embedder if self.embedder_of is None else self.embedder_of(live.model, live.asked_dimensions)
+        requested = await asyncio.to_thread(self._requested, asked, sequence, payloads, live)
         if not await self._begin(requested, first_delivery=first_delivery, stream_last=stream_last):
             return
         try:
@@ -68,7 +80,7 @@ class Indexer:
                 return
             decoded = await decode(asked, self.limits, self.reader)
             chunks = await asyncio.to_thread(cut_passages, requested.document_id, decoded.pages, self.size)
-            vectors = await self._embedded(requested, chunks)
+            vectors = await self._embedded(requested, chunks, embedder)
         except (Unreadable, ProviderRefused, NoBudget) as error:
             await self.documents.fail(requested, storable(str(error)))
             return
@@ -97,7 +109,9 @@ class Indexer:
         began_again = before > await stream_last() or (first_delivery and repeated)
         return began_again and await self.documents.begin(requested, anew=True)
 
-    def _requested(self, asked: IndexDocument, sequence: int, payloads: Sequence[str]) -> RequestedDocument:
+    def _requested(
+        self, asked: IndexDocument, sequence: int, payloads: Sequence[str], live: LiveSet
+    ) -> RequestedDocument:
         content = asked.content_base64
         metadata = storable_json(asked.metadata)
         too_large = len(json.dumps(metadata)) > self.limits.metadata_bytes_max
@@ -110,7 +124,8 @@ class Indexer:
             media_type=storable(asked.media_type),
             size_bytes=len(content) * 3 // 4 if content is not None else size_of(asked.text or ""),
             metadata={} if too_large else metadata,
-            embedding_model=self.embedder.model,
+            embedding_model=live.model,
+            set_id=live.set_id,
             sequence=sequence,
             payloads=tuple(payloads),
             indexed_as=self._fingerprint(asked, name, metadata),
@@ -145,12 +160,21 @@ class Indexer:
                 f"send less, or raise WAYLINE_RETRIEVAL_METADATA_BYTES_MAX."
             )
 
-    async def _embedded(self, requested: RequestedDocument, chunks: list[Chunk]) -> Vectors | list[Vectors]:
-        vectors: list[Vectors] = []
-        payer = self.payments.account(requested.tenant, holds=True)
+    async def _embedded(
+        self, requested: RequestedDocument, chunks: list[Chunk], embedder: Embedder
+    ) -> Vectors | list[Vectors] | None:
+        """Return the passages' vectors; None: they are made later, and words find the document until then."""
         await self.documents.progress(requested, done=0, total=len(chunks))
+        if embedder.background and self.embedder_of is not None:
+            return None
+        vectors: list[Vectors] = []
+        payer = self.payments.account(requested.tenant, holds=True, model=embedder.model)
         for at in range(0, len(chunks), EMBED_BATCH):
             batch = [embeddable(requested.name, piece) for piece in chunks[at : at + EMBED_BATCH]]
-            vectors.append(await self.passages.embed(self.embedder, requested.tenant, batch, payer=payer))
+            try:
+                vectors.append(await self.passages.embed(embedder, requested.tenant, batch, payer=payer))
+            except Retry as error:
+                log.warning("a document gets its vectors later", document_id=requested.document_id, why=str(error))
+                return None
             await self.documents.progress(requested, done=at + len(batch), total=len(chunks))
         return joined(vectors) if vectors else vectors

@@ -172,9 +172,20 @@ DELETE FROM uploads WHERE tenant = $1 AND name = ANY ($2::text[]);
 -- name: get_document
 SELECT document_id, name, status, documents.media_type, chunks_done, chunks_total, size_bytes, error, metadata,
     embedding_model, created_at, sha256, width, height, pages, trust, language, unchanged,
-    collection, audience, valid_until
+    collection, audience, valid_until,
+    coalesce(waiting.chunks, chunks_done) AS chunks_embedded, waiting.why AS embedding_error
 FROM documents
 LEFT JOIN originals USING (tenant, document_id)
+LEFT JOIN LATERAL (
+    SELECT pending.error AS why, (
+        SELECT count(*) FROM chunk_vectors AS held
+        WHERE held.tenant = $1 AND held.document_id = documents.document_id AND held.set_id = live.set_id
+    ) AS chunks
+    FROM vector_sets AS live
+    JOIN pending_vectors AS pending ON pending.tenant = $1 AND pending.set_id = live.set_id
+        AND pending.document_id = documents.document_id
+    WHERE live.tenant = $1 AND live.state = 'live' AND documents.status = 'ready'
+) AS waiting ON true
 WHERE tenant = $1 AND document_id = $2 AND status <> 'deleted';
 
 -- name: put_original
@@ -223,9 +234,20 @@ SELECT sequence, deleted_sequence FROM documents WHERE tenant = $1 AND document_
 -- name: list_documents
 SELECT document_id, name, status, documents.media_type, chunks_done, chunks_total, size_bytes, error, metadata,
     embedding_model, created_at, sha256, width, height, pages, trust, language, unchanged,
-    collection, audience, valid_until
+    collection, audience, valid_until,
+    coalesce(waiting.chunks, chunks_done) AS chunks_embedded, waiting.why AS embedding_error
 FROM documents
 LEFT JOIN originals USING (tenant, document_id)
+LEFT JOIN LATERAL (
+    SELECT pending.error AS why, (
+        SELECT count(*) FROM chunk_vectors AS held
+        WHERE held.tenant = $1 AND held.document_id = documents.document_id AND held.set_id = live.set_id
+    ) AS chunks
+    FROM vector_sets AS live
+    JOIN pending_vectors AS pending ON pending.tenant = $1 AND pending.set_id = live.set_id
+        AND pending.document_id = documents.document_id
+    WHERE live.tenant = $1 AND live.state = 'live' AND documents.status = 'ready'
+) AS waiting ON true
 WHERE tenant = $1 AND status <> 'deleted'
     AND ($2::timestamptz IS NULL OR (created_at, document_id) < ($2, $3::text))
     AND ($5::text IS NULL OR name LIKE $5)
@@ -311,6 +333,41 @@ DELETE FROM task_edges WHERE tenant = $1 AND document_id = $2;
 -- name: delete_chunks
 -- The answer says what was embedded for them.
 DELETE FROM chunks WHERE tenant = $1 AND document_id = $2 RETURNING text_sha256;
+
+-- name: live_set
+-- `waiting`: documents, up to a hundred, whose passages do not all have vectors in it.
+SELECT set_id, model, asked_dimensions, dimensions, (
+    SELECT count(*) FROM (
+        SELECT FROM pending_vectors AS pending WHERE tenant = $1 AND pending.set_id = live.set_id LIMIT 100
+    ) AS counted
+) AS waiting
+FROM vector_sets AS live
+WHERE tenant = $1 AND state = 'live';
+
+-- name: make_live_set
+-- A tenant's first: of the model that it has chosen, else of the settings'.
+INSERT INTO vector_sets (tenant, model, asked_dimensions, state)
+SELECT $1, coalesce(chosen.model, $2), CASE WHEN chosen.model IS NULL THEN $3::integer ELSE chosen.asked_dimensions END, 'live'
+FROM (SELECT) AS one LEFT JOIN vector_choices AS chosen ON chosen.tenant = $1
+WHERE NOT EXISTS (SELECT FROM vector_sets WHERE tenant = $1 AND state = 'live')
+ON CONFLICT DO NOTHING;
+
+-- name: delete_chunk_vectors
+-- After its chunks: a process that adds a vector to one of them holds it until then.
+DELETE FROM chunk_vectors WHERE tenant = $1 AND document_id = $2;
+
+-- name: add_chunk_vector
+INSERT INTO chunk_vectors (tenant, set_id, chunk_id, document_id, dimensions, embedding) VALUES ($1, $2, $3, $4, $5, $6);
+
+-- name: await_vectors
+-- In every set of the tenant that is searched or built, but for the one ($4) that has them already.
+WITH whole AS (DELETE FROM pending_vectors WHERE tenant = $1 AND set_id = $4 AND document_id = $2)
+INSERT INTO pending_vectors (tenant, set_id, document_id, sequence, claimed_until)
+SELECT $1, set_id, $2, $3, CASE state WHEN 'live' THEN '-infinity' ELSE now() END
+FROM vector_sets
+WHERE tenant = $1 AND state IN ('live', 'building', 'shadow') AND set_id IS DISTINCT FROM $4
+ON CONFLICT (tenant, set_id, document_id) DO UPDATE SET
+    sequence = excluded.sequence, claimed_until = excluded.claimed_until, error = NULL;
 
 -- name: add_chunk
 INSERT INTO chunks (
@@ -623,13 +680,13 @@ FROM matched;
 --  $1 tenant          $2 document ids or null   $3 metadata or null    $4 candidates of a leg
 --  $5 use words       $6 what must match        $7 terms               $8 their weights
 --  $9 k1             $10 b                     $11 average words      $12 use vectors
--- $13 query vector   $14 embedding model       $15 weight of words    $16 weight of vectors
+-- $13 query vector   $14 set of vectors        $15 weight of words    $16 weight of vectors
 -- $17 the most that the words could weigh       $18 least score        $19 top k
 -- $20 least cosine      $21 passages that postings chose, or null     $22 documents in no segment, or null
 -- $23 what must match in these                  $24 what all passages must match, or null
 -- $25 conditions on the document's metadata, or null                  $26 collections, or null
 -- $27 on whose behalf   $28 whether there are documents that not everybody may find
--- {dimensions}: of the vectors, because the index is one for each number of them. {exact}: what keeps the index from
+-- {dimensions}, {stored}, {asked}: of the vectors, because the index is one for each number of them. {exact}: what keeps the index from
 -- being used, where looking at each vector is cheaper.
 WITH term AS MATERIALIZED (
     SELECT quoted::tsquery AS word, weight, quoted FROM unnest($7::text[], $8::float8[]) AS given (quoted, weight)
@@ -654,11 +711,16 @@ by_words AS MATERIALIZED (
     LIMIT $4
 ),
 by_vector AS MATERIALIZED (
-    SELECT chunk_id, embedding::vector({dimensions}) <=> $13::vector({dimensions}) AS distance
-    FROM chunks
-    WHERE $12::boolean AND tenant = $1 AND embedding_model = $14 AND dimensions = {dimensions}
-        {allowed}
-    ORDER BY (embedding::vector({dimensions}) <=> $13::vector({dimensions})) {exact}
+    SELECT chunk_id, {stored} <=> {asked} AS distance
+    FROM chunk_vectors AS held
+    WHERE $12::boolean AND tenant = $1 AND set_id = $14::bigint AND dimensions = {dimensions}
+        AND ($2::text[] IS NULL OR document_id = ANY ($2))
+        -- No passage is looked up where every one may be found.
+        AND (
+            $3::jsonb IS NULL AND $24::text IS NULL AND NOT $28::boolean AND $25::jsonb IS NULL AND $26::text[] IS NULL
+            OR EXISTS (SELECT FROM chunks WHERE tenant = $1 AND chunks.chunk_id = held.chunk_id {allowed})
+        )
+    ORDER BY ({stored} <=> {asked}) {exact}
     LIMIT $4
 ),
 ranked_words AS (
@@ -722,6 +784,16 @@ AND (NOT $28::boolean AND $25::jsonb IS NULL AND $26::text[] IS NULL OR EXISTS (
         AND (holder.valid_until IS NULL OR holder.valid_until > now())
         AND ($26 IS NULL OR holder.collection = ANY ($26))
         AND ($25 IS NULL OR fulfils(holder.metadata, $25))
+));
+
+-- name: note_query
+INSERT INTO asked_queries (tenant, query, query_sha256) VALUES ($1, $2, sha256(convert_to($2, 'UTF8')))
+ON CONFLICT (tenant, query_sha256) DO UPDATE SET asked_at = now();
+
+-- name: forget_queries
+DELETE FROM asked_queries
+WHERE tenant = $1 AND (asked_at < now() - make_interval(days => $3::integer) OR query_sha256 IN (
+    SELECT query_sha256 FROM asked_queries WHERE tenant = $1 ORDER BY asked_at DESC OFFSET $2
 ));
 
 -- name: begin_embedding

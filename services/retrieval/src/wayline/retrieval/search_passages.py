@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from wayline.contracts.knowledge import Degraded, EmbeddedTexts, EmbedTexts, SearchKnowledge, SearchResult
 from wayline.retrieval.decode_document import storable, storable_json
 from wayline.retrieval.embed_queries import QueryEmbedder
-from wayline.retrieval.embed_texts import Embedded, TextEmbedder
+from wayline.retrieval.embed_texts import TextEmbedder
 from wayline.retrieval.embedding import Embedder
 from wayline.retrieval.embedding_payments import Account
 from wayline.retrieval.find_terms import FoundTerms, find_terms
 from wayline.retrieval.hits import hits_of
+from wayline.retrieval.live_sets import LiveSet
 from wayline.retrieval.query_syntax import ParsedQuery, parse_query
 from wayline.retrieval.ranking import Term, Words, choose_share, choose_words, most_of
 from wayline.retrieval.search_plan import Allowed, Chosen, Corpus, Passages, Search, VectorLeg, WordsLeg
@@ -22,7 +23,7 @@ from wayline.store import Record
 from wayline.telemetry import Telemetry, metrics, names
 
 if TYPE_CHECKING:
-    from wayline.retrieval.embedding import Vectors
+    from wayline.retrieval.embedding import Vector
 
 DATA_SOURCE = "knowledge"
 CHOSEN_FACTOR = 3
@@ -34,6 +35,7 @@ EXACT_VECTORS_MAX = 10_000
 misses nothing, and reads no rows of others."""
 EMBEDDED_MAX_CHARS = 10_000
 """Of a query's beginning: an embedder reads no more of it, and a paid one would be paid for it."""
+WAITING_COUNTED_MAX = 100
 NOTHING_STORED = "Nothing has been ingested yet."
 NO_DOCUMENTS = "The filter names no document: leave `document_ids` out to search in all of them."
 NOTHING_FITS = "No document fits the filter."
@@ -57,11 +59,6 @@ class Searcher:
         """Return what embeds texts at once."""
         return self.queries.texts
 
-    @property
-    def embedder(self) -> Embedder:
-        """Return what embeds queries."""
-        return self.texts.embedder
-
     async def search(self, asked: SearchKnowledge) -> SearchResult:
         """Find the best passages. Raises Retry while Postgres is away; a leg that cannot answer is left out."""
         attributes = {
@@ -70,8 +67,9 @@ class Searcher:
             names.GEN_AI_TOP_K: asked.top_k,
         }
         with self.telemetry.calling(f"retrieval {DATA_SOURCE}", attributes):
-            account = self.texts.payments.account(asked.tenant, holds=False)
-            found = await self._search(asked, account)
+            live = await self.passages.live_set(asked.tenant) if _by_vector(asked) else None
+            account = self.texts.payments.account(asked.tenant, holds=False, model=live.model) if live else None
+            found = await self._search(asked, live, account)
             for missing in found.degraded:
                 metrics.searches_degraded.labels(missing.leg, missing.reason).inc()
             if account is None or not asked.caller_pays:
@@ -86,34 +84,23 @@ class Searcher:
         encoded = (base64.b64encode(vector.astype("<f4").tobytes()).decode() for vector in embedded.vectors)
         return EmbeddedTexts(model=embedded.model, vectors=tuple(encoded))
 
-    async def _search(self, asked: SearchKnowledge, account: Account | None) -> SearchResult:
+    async def _search(self, asked: SearchKnowledge, live: LiveSet | None, account: Account | None) -> SearchResult:
         if asked.filter.document_ids == () or asked.filter.collections == ():
             return SearchResult(hits=(), mode=asked.mode, note=NO_DOCUMENTS)
-        by_vector = asked.mode == "vector" or (asked.mode == "hybrid" and asked.vector_weight != 0)
         query = storable(asked.query)
         parsed = parse_query(query) if asked.syntax == "web" else ParsedQuery(query)
-        embedded, degraded = await self._embedded(asked.tenant, parsed.text, account) if by_vector else (None, ())
-        vectors = None if embedded is None else embedded.vectors
+        meant, degraded = await self._embedded(asked.tenant, parsed.text, live, account)
         async with self.passages.searching(asked.tenant) as search:
             corpora = await search.corpora()
             if not corpora:
-                return SearchResult(
-                    hits=(),
-                    mode=asked.mode,
-                    embedding_model=self._model(vectors),
-                    note=NOTHING_STORED,
-                    degraded=degraded,
-                )
-            if vectors is not None and (missing := self._incomparable(corpora, vectors.shape[1])) is not None:
-                degraded = (missing,)
-                vectors = vectors if missing.reason == "building" else None
+                return SearchResult(hits=(), mode=asked.mode, note=NOTHING_STORED, degraded=degraded)
             allowed = await search.narrow(_allowed(asked))
             if allowed.document_ids == ():
                 return SearchResult(hits=(), mode=asked.mode, note=NOTHING_FITS, degraded=degraded)
             # Words answer where vectors cannot, whatever was asked for.
-            by_words = vectors is None or (asked.mode == "hybrid" and asked.vector_weight != 1)
+            by_words = meant is None or (asked.mode == "hybrid" and asked.vector_weight != 1)
             found = await find_terms(search, parsed) if by_words else FoundTerms()
-            plan = self._plan(asked, found.terms, corpora, vectors, few=allowed.few)
+            plan = self._plan(asked, found.terms, corpora, meant, few=allowed.few)
             rows, note = await self._demanding(search, asked, plan, allowed, parsed)
         return SearchResult(
             hits=hits_of(
@@ -125,7 +112,7 @@ class Searcher:
                 top_k=asked.top_k,
             ),
             mode=asked.mode,
-            embedding_model=self._model(vectors),
+            embedding_model=None if meant is None else meant.embedder.model,
             note=NO_WORDS if by_words and plan.words is None else note,
             degraded=degraded,
             corrected=found.corrected,
@@ -136,17 +123,17 @@ class Searcher:
         asked: SearchKnowledge,
         terms: Sequence[Term],
         corpora: list[Corpus],
-        vectors: Vectors | None,
+        meant: _Meant | None,
         *,
         few: bool,
     ) -> _Plan:
         """Decide what each leg looks for, and how: of few passages each is looked at."""
         chunks = sum(corpus.chunks for corpus in corpora)
-        share = self._share(asked, list(terms), chunks=chunks)
-        vector = None
-        if vectors is not None:
+        share, vector = 0.0, None
+        if meant is not None:
+            share = _share(asked, terms, meant.embedder, chunks=chunks)
             exact = few or chunks <= EXACT_VECTORS_MAX
-            vector = VectorLeg(vectors[0], self.embedder.model, self.embedder.similarity_min, share, exact)
+            vector = VectorLeg(meant.vector, meant.set_id, meant.embedder.similarity_min, share, exact)
         return _Plan(
             words=choose_words(terms, chunks=chunks, candidates=chunks if few else self.keyword_candidates),
             vector=vector,
@@ -170,36 +157,23 @@ class Searcher:
             return rows, None
         return await self._ranked(search, asked, plan, replace(allowed, match=excluding)), NO_PHRASE
 
-    def _share(self, asked: SearchKnowledge, terms: list[Term], *, chunks: int) -> float:
-        if asked.vector_weight is not None:
-            return asked.vector_weight
-        return choose_share(
-            terms, chunks=chunks, known=self.embedder.vector_weight, unknown=self.embedder.vector_weight_unknown
-        )
-
-    def _model(self, vectors: Vectors | None) -> str | None:
-        return self.embedder.model if vectors is not None else None
-
     async def _embedded(
-        self, tenant: str, query: str, account: Account | None
-    ) -> tuple[Embedded | None, tuple[Degraded, ...]]:
-        """Embed a query, or say why not."""
-        found = await self.queries.embed(tenant, query[:EMBEDDED_MAX_CHARS], account)
-        return (None, (found,)) if isinstance(found, Degraded) else (found, ())
-
-    def _incomparable(self, corpora: list[Corpus], dimensions: int) -> Degraded | None:
-        """Say which passages have vectors of another model; None: none has."""
-        other = [it for it in corpora if (it.embedding_model, it.dimensions) != (self.embedder.model, dimensions)]
-        if not other:
-            return None
-        chunks = sum(corpus.chunks for corpus in other)
-        models = " and ".join(sorted(f"{it.embedding_model} ({it.dimensions} dimensions)" for it in other))
-        return Degraded(
-            leg="vectors",
-            reason="model" if len(other) == len(corpora) else "building",
-            detail=f"{chunks} passages were embedded with {models}, queries with {self.embedder.model} ({dimensions} "
-            "dimensions): they are found by their words alone until they are embedded again",
-        )
+        self, tenant: str, query: str, live: LiveSet | None, account: Account | None
+    ) -> tuple[_Meant | None, tuple[Degraded, ...]]:
+        """Embed a query for the set that is searched, and say what it cannot be compared with."""
+        if live is None:
+            return None, ()
+        self.passages.note_query(tenant, query)
+        embedder = self.queries.embedder_of(live.model, live.asked_dimensions)
+        found = await self.queries.embed(tenant, query[:EMBEDDED_MAX_CHARS], account, embedder=embedder)
+        if isinstance(found, Degraded):
+            return None, (found,)
+        vector = found.vectors[0]
+        if live.dimensions is not None and live.dimensions != len(vector):
+            detail = f"passages have {live.dimensions} dimensions, queries {len(vector)}: embed the passages again"
+            return None, (Degraded(leg="vectors", reason="model", detail=detail),)
+        waiting = (Degraded(leg="vectors", reason="building", detail=_waiting(live)),) if live.waiting else ()
+        return _Meant(vector, live.set_id, embedder), waiting
 
     async def _ranked(self, search: Search, asked: SearchKnowledge, plan: _Plan, allowed: Allowed) -> list[Record]:
         """Rank what the words choose: all that has any of them where they are rare, else what postings choose of them.
@@ -250,6 +224,31 @@ def _allowed(asked: SearchKnowledge) -> Allowed:
         collections=asked.filter.collections,
         names=asked.audience or (),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Meant:
+    """A query as a vector, and the set that it is compared with."""
+
+    vector: Vector
+    set_id: int
+    embedder: Embedder
+
+
+def _by_vector(asked: SearchKnowledge) -> bool:
+    return asked.mode == "vector" or (asked.mode == "hybrid" and asked.vector_weight != 0)
+
+
+def _share(asked: SearchKnowledge, terms: Sequence[Term], embedder: Embedder, *, chunks: int) -> float:
+    if asked.vector_weight is not None:
+        return asked.vector_weight
+    known, unknown = embedder.vector_weight, embedder.vector_weight_unknown
+    return choose_share(terms, chunks=chunks, known=known, unknown=unknown)
+
+
+def _waiting(live: LiveSet) -> str:
+    some = f"{live.waiting}" if live.waiting < WAITING_COUNTED_MAX else f"{WAITING_COUNTED_MAX} or more"
+    return f"passages of {some} documents have no vectors of {live.model} yet: they are found by their words alone"
 
 
 def _matches(words: Words | None, chosen: Chosen | None) -> list[str | None]:

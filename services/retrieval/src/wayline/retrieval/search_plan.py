@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from wayline.retrieval.live_sets import LiveSet
 from wayline.retrieval.ranking import Term, Words
 from wayline.store import Record
 
@@ -54,7 +55,7 @@ class VectorLeg:
     """Rank by cosine to the query's vector."""
 
     vector: NDArray[Any]
-    embedding_model: str
+    set_id: int
     similarity_min: float
     weight: float
     exact: bool = False
@@ -111,5 +112,9 @@ class Search(Protocol):
 
 class Passages(Protocol):
     """The table of passages, as searching needs it."""
+
+    async def live_set(self, tenant: str) -> LiveSet | None: ...
+
+    def note_query(self, tenant: str, query: str) -> None: ...
 
     def searching(self, tenant: str) -> AbstractAsyncContextManager[Search]: ...

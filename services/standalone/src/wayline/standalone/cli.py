@@ -13,6 +13,7 @@ from wayline.standalone.commands import (
     access,
     administration,
     bus,
+    embeddings,
     forget,
     jobs,
     knowledge,
@@ -150,6 +151,7 @@ app.command()(jobs.approvals)
 app.command()(money.costs)
 app.add_typer(money.budgets, name="budgets")
 app.add_typer(knowledge.app, name="documents")
+app.add_typer(embeddings.app, name="embeddings")
 app.add_typer(memory.app, name="memory")
 app.add_typer(memory.insights, name="insights")
 memory.app.command("forget")(forget.user)

@@ -52,6 +52,7 @@ AGENTS_USING = "agents.using.*"
 MEMORY_VERBS = ("save", "recall", "list", "change", "forget", "consolidate", "undo")
 INSIGHT_VERBS = ("store", "recall", "list", "change")
 SUBJECT_VERBS = ("get", "list", "put", "delete")
+VECTOR_SETS = tuple(f"vectors.{verb}.*" for verb in ("get", "build", "switch", "undo"))
 MEMORY = (
     *(f"memory.{verb}.*" for verb in MEMORY_VERBS),
     *(f"insights.{verb}.*" for verb in INSIGHT_VERBS),
@@ -135,6 +136,7 @@ IDENTITIES = {
                 "documents.index.*",
                 *(f"documents.{verb}.*" for verb in ("accept", "get", "list", "delete", "reserve", "text", "read")),
                 "retrieval.search.*",
+                *VECTOR_SETS,
                 *MEMORY,
                 *(f"agents.{verb}.*" for verb in AGENT_VERBS),
                 *(f"tenants.{verb}.*" for verb in ("create", "get", "list", "disable", "enable")),
@@ -281,6 +283,7 @@ IDENTITIES = {
                 "retrieval.search.*",
                 "retrieval.embed.*",
                 "erase.retrieval.*",
+                *VECTOR_SETS,
                 *("tasks.save.*", "tasks.query.*", "documents.context.*"),
                 *MEMORY,
             ),

@@ -14,9 +14,11 @@ from wayline.contracts.knowledge import (
     DocumentText,
     trust_by_origin,
 )
+from wayline.retrieval.adapters.live_sets import LiveSetTable
 from wayline.retrieval.decode_document import Decoded, Original
 from wayline.retrieval.documents import Chunk, RequestedDocument, embeddable
 from wayline.retrieval.embed_passages import text_sha256
+from wayline.retrieval.live_sets import LiveSet
 from wayline.store import Connection, PostgresUnavailable, Record, Store
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ class DocumentTable:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._sql = store.sql
+        self._sets = LiveSetTable(store)
         self._timed_out = _TimeOuts()
 
     async def accept(self, asked: AcceptDocument, *, name: str, metadata: dict[str, Any]) -> Document | None:
@@ -100,6 +103,10 @@ class DocumentTable:
             tenant, self._sql.list_documents, tenant, created_at, document_id, limit, like, status
         )
         return [_document(row) for row in rows]
+
+    async def live_set(self, tenant: str, *, model: str, asked_dimensions: int | None) -> LiveSet:
+        """Return the set of vectors that the tenant's searches read, a new one of this model where there is none."""
+        return await self._sets.made(tenant, model=model, asked_dimensions=asked_dimensions)
 
     async def begin(self, requested: RequestedDocument, *, anew: bool = False) -> bool:
         """Take a document for indexing; False when this message has nothing more to say about it."""
@@ -158,7 +165,7 @@ class DocumentTable:
         requested: RequestedDocument,
         decoded: Decoded,
         chunks: Sequence[Chunk],
-        vectors: NDArray[Any] | Sequence[NDArray[Any]],
+        vectors: NDArray[Any] | Sequence[NDArray[Any]] | None,
     ) -> bool:
         """Put the new version in the old one's place, all at once; False when the message was overtaken meanwhile.
 
@@ -179,18 +186,20 @@ class DocumentTable:
         requested: RequestedDocument,
         decoded: Decoded,
         chunks: Sequence[Chunk],
-        vectors: NDArray[Any] | Sequence[NDArray[Any]],
+        vectors: NDArray[Any] | Sequence[NDArray[Any]] | None,
     ) -> bool:
         tenant, document_id = requested.tenant, requested.document_id
         async with self._store.tenant(tenant) as conn:
             if not await conn.fetchval(self._sql.lock_indexing, tenant, document_id, requested.sequence):
                 return False
             gone = await self._delete_chunks(conn, tenant, document_id)
-            rows = [(*_row(requested, at, chunk, vectors[at]), decoded.language) for at, chunk in enumerate(chunks)]
+            dimensions = len(vectors[0]) if vectors is not None and len(vectors) else 0
+            rows = [(*_row(requested, at, chunk, dimensions), decoded.language) for at, chunk in enumerate(chunks)]
             for at in range(0, len(rows), STORE_BATCH):
                 await conn.executemany(self._sql.add_chunk, rows[at : at + STORE_BATCH])
                 await conn.execute(self._sql.note_counts, tenant, document_id, at, at + STORE_BATCH, ADDED)
             await self._forget_embeddings(conn, tenant, document_id, gone)
+            await self._add_vectors(conn, requested, chunks, vectors)
             await conn.execute(self._sql.put_original, tenant, document_id, *_kept(decoded.original))
             ended = (len(rows), decoded.problem, decoded.language, requested.indexed_as)
             await conn.execute(self._sql.end_document, tenant, document_id, *ended)
@@ -216,7 +225,31 @@ class DocumentTable:
         end = await conn.fetchval(self._sql.passages_end, tenant, document_id)
         for at in range(0, end, STORE_BATCH):
             await conn.execute(self._sql.note_counts, tenant, document_id, at, at + STORE_BATCH, REMOVED)
-        return await conn.fetch(self._sql.delete_chunks, tenant, document_id)
+        gone = await conn.fetch(self._sql.delete_chunks, tenant, document_id)
+        await conn.execute(self._sql.delete_chunk_vectors, tenant, document_id)
+        return gone
+
+    async def _add_vectors(
+        self,
+        conn: Connection,
+        requested: RequestedDocument,
+        chunks: Sequence[Chunk],
+        vectors: NDArray[Any] | Sequence[NDArray[Any]] | None,
+    ) -> None:
+        """Store the vectors that are there, and note in which sets others are to be made."""
+        if not chunks:
+            return
+        tenant, document_id, set_id = requested.tenant, requested.document_id, requested.set_id
+        if vectors is None:
+            set_id = None
+        elif set_id is not None:
+            rows = [
+                (tenant, set_id, chunk.chunk_id, document_id, len(vector), vector)
+                for chunk, vector in zip(chunks, vectors, strict=True)
+            ]
+            for at in range(0, len(rows), STORE_BATCH):
+                await conn.executemany(self._sql.add_chunk_vector, rows[at : at + STORE_BATCH])
+        await conn.execute(self._sql.await_vectors, tenant, document_id, requested.sequence, set_id)
 
     async def _forget_embeddings(self, conn: Connection, tenant: str, document_id: str, gone: Sequence[Record]) -> None:
         texts = [row["text_sha256"] for row in gone if row["text_sha256"] is not None]
@@ -248,7 +281,7 @@ def _like(name: str) -> str:
     return escaped.replace("*", "%")
 
 
-def _row(requested: RequestedDocument, position: int, chunk: Chunk, vector: NDArray[Any]) -> tuple[Any, ...]:
+def _row(requested: RequestedDocument, position: int, chunk: Chunk, dimensions: int) -> tuple[Any, ...]:
     return (
         requested.tenant,
         chunk.chunk_id,
@@ -259,8 +292,8 @@ def _row(requested: RequestedDocument, position: int, chunk: Chunk, vector: NDAr
         chunk.text,
         {**chunk.metadata, **requested.metadata},
         requested.embedding_model,
-        len(vector),
-        vector,
+        dimensions,
+        None,
         text_sha256(embeddable(requested.name, chunk)),
         chunk.start,
         chunk.end,

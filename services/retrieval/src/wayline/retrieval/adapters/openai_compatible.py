@@ -43,6 +43,7 @@ class OpenAICompatible:
     vector_weight = 0.5
     vector_weight_unknown = 0.5
     similarity_min = -1.0
+    background = False
 
     def __init__(
         self,
@@ -64,7 +65,7 @@ class OpenAICompatible:
         self._batch_max_tokens = batch_max_tokens
         self._input_max_tokens = input_max_tokens
         self._timeout_s = timeout_s
-        self._dimensions = dimensions
+        self.asked_dimensions = dimensions
         self._client: httpx2.AsyncClient | None = None
 
     async def embed(self, texts: Sequence[str], *, payer: Payer | None = None) -> Vectors:
@@ -131,8 +132,8 @@ class OpenAICompatible:
         if self._client is None:
             self._client = httpx2.AsyncClient(timeout=self._timeout_s, headers=self._headers)
         body: dict[str, Any] = {"model": self.model, "input": texts, "encoding_format": "float"}
-        if self._dimensions is not None:
-            body["dimensions"] = self._dimensions
+        if self.asked_dimensions is not None:
+            body["dimensions"] = self.asked_dimensions
         try:
             reply = await self._client.post(self._url, json=body, headers={ATTEMPT_HEADER: call.attempt_id})
         except httpx2.TransportError as error:

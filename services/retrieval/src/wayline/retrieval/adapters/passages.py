@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+from wayline.retrieval.adapters.live_sets import LiveSetTable
+from wayline.retrieval.live_sets import LiveSet
 from wayline.retrieval.postings import PostingList, best_places
 from wayline.retrieval.ranking import K1, B, Term, Words, quoted
 from wayline.retrieval.search_plan import Allowed, Chosen, Corpus, VectorLeg, WordsLeg
@@ -22,6 +25,13 @@ LOOKED_AT_MAX = 5_000
 """Passages of the allowed documents up to which each is looked at."""
 FRESH_MAX = 5_000
 """Documents in no segment whose passages are ranked one by one."""
+QUERIES_REMEMBERED_MAX = 200
+"""Of a tenant, the last distinct ones."""
+QUERIES_MAX_DAYS = 7
+TENANTS_REMEMBERED_MAX = 1_000
+"""Whose queries wait to be stored in this process."""
+VECTOR_INDEX_MAX = 2_000
+"""Dimensions up to which HNSW takes whole numbers of four bytes; above, of two."""
 TENANT_SIGN = "~"
 """What the index writes in front of the tenant among a passage's words."""
 
@@ -32,6 +42,30 @@ class PassageTable:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._sql = store.sql
+        self._sets = LiveSetTable(store)
+        self._asked: dict[str, OrderedDict[str, None]] = {}
+
+    async def live_set(self, tenant: str) -> LiveSet | None:
+        """Return the set of vectors that the tenant's searches read; None: there is none yet."""
+        return await self._sets.live(tenant)
+
+    def note_query(self, tenant: str, query: str) -> None:
+        """Remember a query among the tenant's last ones, by which a new set of vectors is compared."""
+        asked = self._asked.setdefault(tenant, OrderedDict())
+        asked[query] = None
+        asked.move_to_end(query)
+        if len(asked) > QUERIES_REMEMBERED_MAX:
+            asked.popitem(last=False)
+        if len(self._asked) > TENANTS_REMEMBERED_MAX:
+            del self._asked[next(iter(self._asked))]
+
+    async def store_queries(self) -> None:
+        """Store the queries that were asked since the last time: not one by one, for a search waits for no commit."""
+        asked, self._asked = self._asked, {}
+        for tenant, queries in asked.items():
+            async with self._store.tenant(tenant) as conn:
+                await conn.executemany(self._sql.note_query, [(tenant, query) for query in queries])
+                await conn.execute(self._sql.forget_queries, tenant, QUERIES_REMEMBERED_MAX, QUERIES_MAX_DAYS)
 
     @asynccontextmanager
     async def searching(self, tenant: str) -> AsyncIterator[PassageSearch]:
@@ -123,14 +157,14 @@ class PassageSearch:
     ) -> list[Record]:
         """Return the best passages by one leg's own score, or by both legs' scores."""
         dimensions = len(vector.vector) if vector else 1
-        sql = self._sql.search.replace("{allowed}", self._sql.allowed).replace("{dimensions}", str(dimensions))
+        sql = with_dimensions(self._sql.search.replace("{allowed}", self._sql.allowed), dimensions, asked="$13")
         restricted = await self._conn.fetchval(self._sql.has_restricted_documents, self._tenant)
         return await self._conn.fetch(
             # An operation on the distance is no order that the index knows.
             sql.replace("{exact}", "+ 0" if vector is not None and vector.exact else ""),
             *(self._tenant, _listed(allowed.document_ids), allowed.metadata or None, candidates),
             *self._words_arguments(words),
-            *(vector is not None, vector.vector if vector else None, vector.embedding_model if vector else ""),
+            *(vector is not None, vector.vector if vector else None, vector.set_id if vector else 0),
             *(words.weight if words else 0.0, vector.weight if vector else 0.0),
             *(words.most if words else 1.0, min_score, top_k, vector.similarity_min if vector else -1.0),
             *self._chosen_arguments(words.chosen if words else None),
@@ -165,3 +199,13 @@ class PassageSearch:
 
 def _listed(names: Sequence[str] | None) -> list[str] | None:
     return None if names is None else list(names)
+
+
+def with_dimensions(sql: str, dimensions: int, *, asked: str) -> str:
+    """Return a statement for vectors of so many dimensions, in the form that the index over them has."""
+    form = f"halfvec({dimensions})" if dimensions > VECTOR_INDEX_MAX else f"vector({dimensions})"
+    # The parameter is a vector whatever the index holds.
+    value = f"{asked}::vector({dimensions})" + (f"::{form}" if dimensions > VECTOR_INDEX_MAX else "")
+    return (
+        sql.replace("{dimensions}", str(dimensions)).replace("{stored}", f"embedding::{form}").replace("{asked}", value)
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -39,11 +39,15 @@ class Payments:
     bus: Bus
     provider: str
     model: str
-    price: Price
+    """The settings' one."""
+    price: Callable[[str], Price]
+    """Returns what a model costs."""
 
-    def account(self, tenant: str, *, holds: bool) -> TenantAccount | None:
+    def account(self, tenant: str, *, holds: bool, model: str | None = None) -> TenantAccount | None:
         """Return what pays for a tenant's calls; None where they cost nothing."""
-        return None if self.price.free else TenantAccount(self, tenant, holds=holds)
+        model = model or self.model
+        price = self.price(model)
+        return None if price.free else TenantAccount(self, tenant, model, price, holds=holds)
 
     async def report(self) -> int:
         """Report calls that have ended to tracing and to the router, and forget them; returns how many were reported.
@@ -92,22 +96,24 @@ class TenantAccount:
 
     payments: Payments
     tenant: str
-    holds: bool
+    model: str
+    price: Price
+    holds: bool = field(kw_only=True)
     _made: list[tuple[str, Decimal | None]] = field(default_factory=list)
 
     @asynccontextmanager
     async def paying(self, texts: Sequence[str]) -> AsyncGenerator[PaidCall]:
         """Write a call down, hold its worst case, and note how it ended. Raises NoBudget, and Retry."""
-        pay, store = self.payments, self.payments.store
-        charge_id, worst_usd = f"{PURPOSE}/{uuid4().hex}", self.payments.price.worst(texts)
-        await store.execute(self.tenant, store.sql.begin_embedding, self.tenant, charge_id, pay.model, worst_usd)
+        store = self.payments.store
+        charge_id, worst_usd = f"{PURPOSE}/{uuid4().hex}", self.price.worst(texts)
+        await store.execute(self.tenant, store.sql.begin_embedding, self.tenant, charge_id, self.model, worst_usd)
         call = PaidCall(charge_id, attempt_id(self.tenant, charge_id))
         try:
             await self._hold(call, worst_usd)
             yield call
         finally:
             # A process that ends here leaves the row open, and another one reports it.
-            cost_usd = pay.price.of(call.input_tokens) if call.outcome == "answered" else None
+            cost_usd = self.price.of(call.input_tokens) if call.outcome == "answered" else None
             self._made.append((charge_id, ZERO if call.outcome == "refused" else cost_usd))
             await asyncio.shield(self._end(call, cost_usd))
 
@@ -125,7 +131,7 @@ class TenantAccount:
         asked = HoldCharge(tenant=self.tenant, charge_id=call.charge_id, usd=worst_usd)
         answer = await self.payments.bus.ask(asked, Extended)
         if not answer.granted:
-            raise NoBudget(budget=answer.limited_by, worst_usd=worst_usd, model=self.payments.model)
+            raise NoBudget(budget=answer.limited_by, worst_usd=worst_usd, model=self.model)
         call.outcome = "lost"
 
     async def _end(self, call: PaidCall, cost_usd: Decimal | None) -> None:
@@ -143,8 +149,7 @@ class Reporter:
         self.stop = self._periodic.stop
 
     async def start(self) -> None:
-        if not self._payments.price.free:
-            await self._periodic.start()
+        await self._periodic.start()
 
     async def _report(self) -> None:
         if await self._payments.report() == SPENDINGS_MAX:

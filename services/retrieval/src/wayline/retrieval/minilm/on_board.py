@@ -36,6 +36,8 @@ class OnBoard:
 
     model = kept = MODEL
     provider = "wayline"
+    background = True
+    asked_dimensions: int | None = None
     vector_weight = vector_weight_unknown = 0.5
     # Texts that have nothing to do with each other are around 0.
     similarity_min = 0.1
@@ -84,6 +86,8 @@ class OnBoardDocuments:
 
     model = kept = MODEL
     provider = "wayline"
+    background = True
+    asked_dimensions: int | None = None
     vector_weight = vector_weight_unknown = OnBoard.vector_weight
     similarity_min = OnBoard.similarity_min
 

@@ -30,9 +30,31 @@ def passages(result: dict[str, Any]) -> RenderableType:
     return Group(*parts)
 
 
+def vector_sets_table(found: dict[str, Any]) -> RenderableType:
+    """Draw one row for each set of vectors."""
+    return table(
+        ("set", "model", "state", "passages", "waiting", "overlap"),
+        (
+            (
+                str(one["set_id"]),
+                escape(one["model"]),
+                status(one["state"]) + (f": {escape(one['error'])}" if one["error"] else ""),
+                f"{one['passages']} of {one['passages_in_all']}",
+                f"{one['documents_waiting']} documents",
+                "" if one["overlap"] is None else f"{one['overlap']:.0%} of {one['queries']} queries",
+            )
+            for one in found["sets"]
+        ),
+        nothing=f"no set yet: the first document makes one. Models here: {', '.join(found['models'])}",
+    )
+
+
 def chunks_done(document: Mapping[str, Any]) -> str:
     """Return how many of a document's chunks are done, of how many where that is not all."""
     done, total = document["chunks_done"], document["chunks_total"]
+    embedded = document.get("chunks_embedded")
+    if embedded is not None and document["status"] == "ready" and embedded < done:
+        return f"{done}, {embedded} embedded"
     return str(done) if total in (None, done) else f"{done} of {total}"
 
 

@@ -9,12 +9,22 @@ from pydantic import Field
 
 from wayline.contracts.chat import Citation
 from wayline.contracts.errors import Reject, Retry
-from wayline.contracts.knowledge import COVERED, Condition, Filter, Hit, QueryText, SearchKnowledge, SearchResult
+from wayline.contracts.knowledge import (
+    COVERED,
+    Condition,
+    Degraded,
+    Filter,
+    Hit,
+    QueryText,
+    SearchKnowledge,
+    SearchResult,
+)
 from wayline.tool_registry.builtin_tools.call_meta import is_direct_call, tenant_of_call, user_of_call
 from wayline.tool_registry.calls.results import CITATIONS, COST, STRANGERS
 from wayline.tool_registry.connection.failures import AWAY
 
 TOP_K_MAX = 50
+_BUILDING = "(Some passages were compared by their words alone.)"
 _DEGRADED = {
     "vectors": "(This search compared words alone: what says the same in other words may be missing.)",
     "words": "(This search compared meanings alone: exact names and numbers may be missing.)",
@@ -121,7 +131,11 @@ def passages(found: SearchResult) -> str:
         text = f"No passage was found.{f' {found.note}' if found.note else ''}"
     else:
         text = "\n\n".join(f"[{n}] {hit.document}\n{_in_place(hit)}" for n, hit in enumerate(found.hits, start=1))
-    return text if not found.degraded else f"{text}\n\n{_DEGRADED[found.degraded[0].leg]}"
+    return text if not found.degraded else f"{text}\n\n{_told(found.degraded[0])}"
+
+
+def _told(missing: Degraded) -> str:
+    return _BUILDING if missing.reason == "building" else _DEGRADED[missing.leg]
 
 
 def _in_place(hit: Hit) -> str:
