@@ -49,7 +49,7 @@ async def list_insights(
     gateway: GatewayDependency,
     caller: Reader,
     subject_type: Annotated[str | None, Query(max_length=32, pattern=r"^[a-z][a-z0-9_-]*$")] = None,
-    subject_id: Annotated[str | None, Query(max_length=128, pattern=ONE_LINE)] = None,
+    subject_id: Annotated[str | None, Query(min_length=1, max_length=128, pattern=ONE_LINE)] = None,
     states: States = ("active",),
     category: InsightCategory | None = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 20,

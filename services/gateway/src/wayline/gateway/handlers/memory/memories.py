@@ -61,7 +61,7 @@ async def list_memories(
     *,
     gateway: GatewayDependency,
     caller: Reader,
-    user_id: Annotated[str | None, Query(max_length=128, pattern=ONE_LINE)] = None,
+    user_id: Annotated[str | None, Query(min_length=1, max_length=128, pattern=ONE_LINE)] = None,
     states: States = ("active",),
     category: MemoryCategory | None = None,
     tier: Tier | None = None,
