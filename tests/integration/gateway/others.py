@@ -12,6 +12,7 @@ from wayline.chassis.access.permissions import IDENTITIES, STREAMS_ACCOUNT
 from wayline.chassis.handling.responder import Responder
 from wayline.contracts import agents as a
 from wayline.contracts import budgets as b
+from wayline.contracts import forgetting as f
 from wayline.contracts import knowledge as k
 from wayline.contracts import mcp_servers as mcp
 from wayline.contracts import memory as memories
@@ -86,6 +87,9 @@ FACT = memories.Fact.model_validate_json((SAMPLES / "Fact-1.json").read_bytes())
 SUBJECT = memories.Subject.model_validate_json((SAMPLES / "Subject-1.json").read_bytes())
 FACTS = memories.FactPage(facts=(FACT,))
 SAVED = memories.FactsSaved.model_validate_json((SAMPLES / "FactsSaved-1.json").read_bytes())
+FORGETTING = f.Forgetting.model_validate_json((SAMPLES / "Forgetting-1.json").read_bytes())
+CONSOLIDATED = memories.Consolidated.model_validate_json((SAMPLES / "Consolidated-1.json").read_bytes())
+UNDONE = memories.ConsolidationUndone.model_validate_json((SAMPLES / "ConsolidationUndone-1.json").read_bytes())
 RECALLED = memories.FactsRecalled(facts=(), matched=0, total=0)
 ANSWERS: dict[type[Request], Any] = {
     PlanJob: Planned(
@@ -178,11 +182,15 @@ ANSWERS: dict[type[Request], Any] = {
     b.ListBudgets: b.BudgetList(budgets=(BUDGET,), job_budget_usd=Decimal("0.10")),
     b.PutBudget: BUDGET,
     b.DeleteBudget: b.BudgetDeleted(deleted=True),
+    f.Forget: FORGETTING,
+    f.GetForgetting: FORGETTING,
     memories.SaveMemories: SAVED,
     memories.RecallMemories: RECALLED,
     memories.ListMemories: FACTS,
     memories.ChangeMemory: FACT,
     memories.ForgetMemories: memories.MemoriesForgotten(facts=1),
+    memories.ConsolidateMemories: CONSOLIDATED,
+    memories.UndoConsolidation: UNDONE,
     memories.StoreInsights: SAVED,
     memories.RecallInsights: RECALLED,
     memories.ListInsights: FACTS,
