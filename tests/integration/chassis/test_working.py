@@ -282,14 +282,18 @@ async def spend(bus, deliveries):
     await pulled.unsubscribe()
 
 
-async def begun_table(begun=0):
-    counts = {}
+class BegunTable:
+    """Counts handlers that began and did not end; so many have before."""
 
-    async def count(delivery):
-        counts[delivery.sequence] = counts.get(delivery.sequence, begun) + 1
-        return counts[delivery.sequence]
+    def __init__(self, begun=0):
+        self.begun = begun
 
-    return count
+    async def count(self, _):
+        self.begun += 1
+        return self.begun
+
+    async def take_back(self, _):
+        self.begun -= 1
 
 
 async def test_deliveries_that_restarts_spent_give_no_message_up(bus, bind):
@@ -307,10 +311,33 @@ async def test_deliveries_that_restarts_spent_give_no_message_up(bus, bind):
 
     await submit(bus, "j1")
     await spend(bus, ATTEMPTS_MAX + 5)
-    await bind(on_job, before_dead=before_dead, count_begun=await begun_table())
+    await bind(on_job, before_dead=before_dead, begun=BegunTable())
     await empty(bus)
 
     assert failed[0] > ATTEMPTS_MAX and noted.inputs == ["j1"]
+    assert (await bus.js.stream_info("DEAD")).state.messages == 0
+
+
+async def test_handlers_that_fail_and_end_are_none_that_died(bus, bind, monkeypatch):
+    monkeypatch.setattr("wayline.chassis.handling.worker.NAK_FIRST_S", 0.01)
+    noted, begun, failed = Noting(), BegunTable(), []
+
+    async def on_job(job, delivery):
+        if len(failed) <= BEGUN_MAX:
+            failed.append(delivery.deliveries)
+            raise ZeroDivisionError("again and again")
+        return await noted(job, delivery)
+
+    async def before_dead(delivery, code, reason):
+        pass
+
+    await submit(bus, "j1")
+    await spend(bus, ATTEMPTS_MAX + 1)
+    await bind(on_job, before_dead=before_dead, begun=begun)
+    await empty(bus)
+
+    assert noted.inputs == ["j1"] and len(failed) == BEGUN_MAX + 1
+    assert begun.begun == 0
     assert (await bus.js.stream_info("DEAD")).state.messages == 0
 
 
@@ -320,7 +347,7 @@ async def test_a_message_whose_handlers_began_and_died_is_given_up(bus, bind):
 
     await submit(bus, "j1")
     await spend(bus, ATTEMPTS_MAX + 1)
-    await bind(never_reached, before_dead=before_dead, count_begun=await begun_table(BEGUN_MAX))
+    await bind(never_reached, before_dead=before_dead, begun=BegunTable(BEGUN_MAX))
     await empty(bus)
 
     letter = await bus.js.get_msg("DEAD", 1)

@@ -13,8 +13,15 @@ class BegunMessages:
         self._store = store
 
     async def count(self, delivery: Delivery) -> int:
-        """Count that a handler begins, before it does; return how often one has."""
+        """Count that a handler begins, before it does; return how many have begun and not ended."""
         async with self._store.system() as conn:
             return await conn.fetchval(
                 self._store.sql.count_begun, f"{delivery.stream}/{delivery.consumer}", delivery.sequence
+            )
+
+    async def take_back(self, delivery: Delivery) -> None:
+        """Count a handler no more that has ended, however that was."""
+        async with self._store.system() as conn:
+            await conn.execute(
+                self._store.sql.take_back_begun, f"{delivery.stream}/{delivery.consumer}", delivery.sequence
             )

@@ -7,6 +7,10 @@ INSERT INTO begun_messages (consumer, sequence) VALUES ($1, $2)
 ON CONFLICT (consumer, sequence) DO UPDATE SET begun = begun_messages.begun + 1, last_at = clock_timestamp()
 RETURNING begun;
 
+-- name: take_back_begun
+UPDATE begun_messages SET begun = begun - 1, last_at = clock_timestamp()
+WHERE consumer = $1 AND sequence = $2 AND begun > 0;
+
 -- name: tenant_is_enabled
 -- No row: there is no such tenant.
 SELECT disabled_at IS NULL FROM tenants WHERE tenant = $1;

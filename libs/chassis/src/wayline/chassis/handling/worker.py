@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import structlog
 from nats import errors as nats_errors
@@ -59,6 +59,18 @@ def _nothing() -> None:
     return None
 
 
+class BegunHandlers(Protocol):
+    """A table of handlers that have begun with a message, and have not ended."""
+
+    async def count(self, delivery: Delivery) -> int:
+        """Count that a handler begins, before it does; return how many have begun and not ended. Raises Retry."""
+        ...
+
+    async def take_back(self, delivery: Delivery) -> None:
+        """Count it no more: it has ended, however that was. Raises Retry."""
+        ...
+
+
 @dataclass(frozen=True)
 class Work(Generic[M]):
     """A handler bound to a work queue."""
@@ -69,9 +81,9 @@ class Work(Generic[M]):
     slots: int = 32
     attempts_max: int | None = None
     """Failures after which a message is given up; None: ATTEMPTS_MAX."""
-    count_begun: Callable[[Delivery], Awaitable[int]] | None = None
-    """Counts in a table that the handler of a message of many deliveries begins, and returns how often it has; None:
-    each delivery counts, also one that a restart has spent."""
+    begun: BegunHandlers | None = None
+    """Counts the handlers of a message of many deliveries that began and never ended; None: each delivery counts, also
+    one that a restart has spent."""
     job_trace: Callable[[M, Delivery], JobTrace | None] | None = None
     """The job's own trace that a message belongs to; None: it goes on in its sender's."""
     before_dead: Callable[[Delivery, str, str], Awaitable[None]] | None = None
@@ -116,11 +128,12 @@ class Worker(Generic[M]):
 
     async def _on_message(self, raw: Msg) -> None:
         work, delivery = self._work, Delivery.of(raw)
-        started, outcome = time.perf_counter(), "ok"
+        started, outcome, counted = time.perf_counter(), "ok", False
         self._heartbeat.begin(raw)
         try:
             if work.before_dead and delivery.deliveries > self._attempts_max:
                 await self._require_safe(delivery)
+                counted = work.begun is not None
             tenant = work.message.address(raw.subject).get("tenant", "")
             held = HeldMessage(tenant, len(raw.data), self._puller.free_slot)
             with self._slots.known(held):
@@ -141,6 +154,8 @@ class Worker(Generic[M]):
             outcome = type(error).__name__
             await self._failed(raw, delivery, error)
         finally:
+            if counted:
+                await self._take_back(delivery)
             self._heartbeat.end(raw)
             self._metrics.measure(outcome, started=started)
 
@@ -149,13 +164,19 @@ class Worker(Generic[M]):
 
         Deliveries alone do not tell: restarts spend them on messages whose handlers never began.
         """
-        count, begun = self._work.count_begun, None
-        if count is not None:
-            begun = await self._wait_out(partial(count, delivery))
+        begun = None
+        if self._work.begun is not None:
+            begun = await self._wait_out(partial(self._work.begun.count, delivery))
             if begun <= BEGUN_MAX:
                 return
         times = f"{delivery.deliveries - 1} deliveries" if begun is None else f"{begun - 1} handlers that began"
         raise Reject(f"none of {times} ended: its handlers died", code="undeliverable")
+
+    async def _take_back(self, delivery: Delivery) -> None:
+        """Let a handler that has ended count no more as one that died."""
+        assert self._work.begun is not None
+        with suppress(Retry):
+            await self._work.begun.take_back(delivery)
 
     async def _hear(self, raw: Msg, delivery: Delivery, held: HeldMessage) -> M:
         hearing = partial(self._bus.hear, self._work.message, raw)
