@@ -208,7 +208,10 @@ def test_an_empty_plan_names_the_tools_that_failed():
     assert "detect_dependencies failed: no document 'plan.md'" in plan["execution_metadata"]["empty_because"]
 
 
-LEAVES = st.none() | st.booleans() | st.integers(-2, 2) | st.floats() | st.sampled_from(["A", "B", "1", "Book it", ""])
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+LEAVES = (
+    st.none() | st.booleans() | st.integers(-2, 2) | FLOATS | st.sampled_from(["A", "B", "1", "Book it", "\ud800", ""])
+)
 ENTRIES = st.dictionaries(
     st.sampled_from(["id", "name", "task", "needs", "weight", "quote", "label", "tasks"]),
     LEAVES | st.lists(LEAVES, max_size=3),
@@ -230,6 +233,23 @@ def test_whatever_was_recorded_a_plan_is_valid(results, order):
     assert {task for one in plan["clusters"] for task in one["tasks"]} <= {
         one["id"] for one in plan["prioritized_tasks"]
     }
+
+
+HALF = "half a \\ud83d character"
+"""As an escape in JSON: no text that could be sent on."""
+
+
+@pytest.mark.parametrize("given", [f'{{"outcome": "{HALF}"}}', f'{{"outcome": "x", "tasks": ["Dig", "{HALF}"]}}'])
+def test_half_characters_end_no_plan(given):
+    draft = f'{{"prioritized_tasks": [{{"id": "1", "reason": "{HALF}"}}], "reasoning": "{HALF}"}}'
+    log = Log(config=PLANNER, input=given, max_steps=10)
+    log.ask().answer("", "detect_dependencies")
+    found = f'{{"tasks": [{{"id": "1", "name": "{HALF}"}}], "dependencies": []}}'
+    log.say(e.ToolCompleted, step=1, call="1", tool="detect_dependencies", status="success", content=found)
+
+    plan_of(log.ask(2).answer(draft).next)
+
+    plan_of(played(Log(config=PLANNER, input=given, max_steps=10), offline))
 
 
 def test_a_job_whose_words_another_took_leaves_no_plan():

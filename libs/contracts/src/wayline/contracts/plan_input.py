@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
+from pydantic_core import from_json
 
 from wayline.contracts.base import Frozen
 
@@ -23,7 +23,7 @@ class PlannedTask(Frozen):
     name: str = Field(min_length=1, max_length=2_000, description="What is to be done, in a few words.")
     text: str = Field(default="", max_length=4_000, description="All else that is said of it, word for word.")
     depends_on: list[str] = Field(default_factory=list, max_length=200, description="Ids of tasks that come before it.")
-    priority: float | None = Field(default=None, description="1 is the most urgent.")
+    priority: float | None = Field(default=None, allow_inf_nan=False, description="1 is the most urgent.")
 
     @model_validator(mode="before")
     @classmethod
@@ -67,7 +67,8 @@ def read_plan_input(text: str) -> PlanInput:
     """Read an input: JSON `{outcome, document_ids?, tasks?}`, else a text that says the outcome."""
     if text.lstrip().startswith("{") and len(text) <= INPUT_MAX_CHARS:
         try:
-            return PlanInput.model_validate(json.loads(text))
-        except (ValueError, ValidationError, RecursionError):
+            return PlanInput.model_validate(from_json(text))
+        except ValueError:
+            # Half characters are no JSON either, and no text that could be sent on.
             pass
     return PlanInput(outcome=text.strip())

@@ -10,6 +10,7 @@ from wayline.contracts.chat import AssistantMessage, TextPart, ToolCall, ToolMes
 from wayline.contracts.framed_words import unframed
 from wayline.contracts.plan_input import PlanInput, read_plan_input
 from wayline.contracts.tools import TASK_TOOLS
+from wayline.llm.characters import joined_all
 from wayline.llm.model import ModelRequest
 
 REASONING = (
@@ -62,7 +63,7 @@ def _value(message: ToolMessage) -> dict[str, Any]:
         value, _ = _JSON.raw_decode(unframed(message.content).lstrip())
     except (ValueError, RecursionError):
         return {}
-    return value if isinstance(value, dict) else {}
+    return joined_all(value) if isinstance(value, dict) else {}
 
 
 def _arguments(tool: str, given: PlanInput, found: Mapping[str, dict[str, Any]]) -> dict[str, Any] | None:

@@ -12,6 +12,7 @@ from wayline.contracts.jobs import Failure
 from wayline.executor.decide.actions import Complete, Fail
 from wayline.executor.decide.task_plan import empty_task_plan, task_plan
 from wayline.journal import Job
+from wayline.llm.broken_json import repair
 from wayline.llm.structured import value_problem
 
 STEPS_MAX = 400_000
@@ -39,7 +40,7 @@ def final_result(job: Job, answer: Complete) -> Complete | Fail:
     config = job.routing.config
     if config is None or config.assemble is None or config.output_schema is None:
         return answer
-    value = ASSEMBLE[config.assemble](job, orjson.loads(answer.answer))
+    value = ASSEMBLE[config.assemble](job, repair.strict(answer.answer))
     problem = value_problem(config.output_schema, value, steps_max=STEPS_MAX)
     if problem is not None:
         words = f"the assembled result does not fit the output schema: {problem}"

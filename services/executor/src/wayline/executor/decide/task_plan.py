@@ -5,12 +5,12 @@ Dependencies and clusters come from the log alone, never from prose; waves are c
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from wayline.contracts.plan_input import PlanInput, read_plan_input
 from wayline.journal import Job
+from wayline.llm.broken_json import repair
 from wayline.planning import QUOTE_MAX_CHARS, TASKS_MAX, Dependency, Task, Waves, prioritized, waves, words
 
 NAME_MAX_CHARS = 300
@@ -25,7 +25,6 @@ EVIDENCE_MAX = 10_000
 KNOWN_SHARE = 0.9
 """What is left of a weight that an earlier plan found."""
 NO_TASKS = "no tasks were given, and none were found in the documents"
-_JSON = json.JSONDecoder()
 
 
 class Evidence(NamedTuple):
@@ -114,8 +113,8 @@ def _results(job: Job) -> Iterator[tuple[str, dict[str, Any]]]:
         if one.failed:
             continue
         try:
-            value, _ = _JSON.raw_decode(one.content.lstrip())
-        except (ValueError, RecursionError):
+            value = repair.strict(one.content)
+        except ValueError:
             continue
         if isinstance(value, dict):
             yield one.tool, value
