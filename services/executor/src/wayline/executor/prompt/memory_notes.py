@@ -18,9 +18,9 @@ from wayline.llm.tokens import estimate
 TOKENS_MAX = 800
 """Of one note."""
 FACTS_MAX = 40
-SEARCHED_CHARS_MAX = 2_000
+SEARCHED_CHARS_MAX = 1_000
 """Of a job's input that memories are searched by."""
-SIMILARITY_MIN = 0.25
+SIMILARITY_MIN = 0.1
 """Of a memory that is told because it fits the input; who the user is is told anyway."""
 FACT_CHARS_MAX = 400
 HEAD = (

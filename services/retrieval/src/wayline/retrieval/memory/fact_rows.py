@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from wayline.retrieval.embedding import Vectors
 
 
+SPELLED_TERMS_MAX = 40
+"""Words of a search term whose spelling counts: in a long text some word is spelt as the facts are."""
 _ELSEWHERE = {"subject", "other_subject", "quoted", "conflicts_with"}
 _COLUMNS = tuple(name for name in Fact.model_fields if name not in _ELSEWHERE)
 
@@ -74,7 +76,8 @@ def asked_terms(texts: list[str], vectors: Vectors | None) -> list[dict[str, Any
     asked: list[dict[str, Any]] = []
     for number, text in enumerate(texts):
         words = FactText(text)
-        one: dict[str, Any] = {"terms": sorted(words.terms), "trigrams": sorted(words.trigrams)}
+        trigrams = sorted(words.trigrams) if len(words.terms) <= SPELLED_TERMS_MAX else []
+        one: dict[str, Any] = {"terms": sorted(words.terms), "trigrams": trigrams}
         if vectors is not None:
             one["vector"] = orjson.dumps(vectors[number].tolist()).decode()
         asked.append(one)

@@ -97,32 +97,54 @@ WHERE facts.tenant = $1 AND facts.fact_id = counted.fact_id AND facts.retired_at
 -- $13 least fit  $14 tiers and $15 facts that are meant whether they fit or not
 -- {known_then}: which versions count at that time, because the index needs to see it.
 WITH asked AS MATERIALIZED (
-    SELECT ARRAY(SELECT jsonb_array_elements_text(value -> 'terms')) AS terms,
+    SELECT n,
+        ARRAY(SELECT jsonb_array_elements_text(value -> 'terms')) AS terms,
         ARRAY(SELECT jsonb_array_elements_text(value -> 'trigrams')) AS trigrams,
         (value ->> 'vector')::vector AS vector
-    FROM jsonb_array_elements($6::jsonb)
+    FROM jsonb_array_elements($6::jsonb) WITH ORDINALITY AS term (value, n)
 ),
 known AS MATERIALIZED (
     SELECT * FROM facts
     WHERE tenant = $1 AND owner = $2 AND {known_then} AND trust = ANY ($12::text[])
 ),
+wanted AS MATERIALIZED (
+    SELECT n, 'word' AS kind, word FROM asked, unnest(terms) AS word
+    UNION ALL
+    SELECT n, 'gram', gram FROM asked, unnest(trigrams) AS gram
+),
+held AS MATERIALIZED (
+    SELECT 'word' AS kind, word, count(*) AS facts FROM known, unnest(terms) AS word GROUP BY word
+    UNION ALL
+    SELECT 'gram', gram, count(*) FROM known, unnest(trigrams) AS gram GROUP BY gram
+),
+-- What is in few of the owner's facts says more.
+weighed AS MATERIALIZED (
+    SELECT n, kind, word, ln(1 + (total - coalesce(facts, 0) + 0.5) / (coalesce(facts, 0) + 0.5))::float8 AS weight
+    FROM wanted
+    LEFT JOIN held USING (kind, word)
+    CROSS JOIN (SELECT count(*) AS total FROM known) AS all_known
+),
 fitting AS (
-    SELECT known.*, semantic, keyword, fuzzy,
-        greatest(keyword, 0.8 * fuzzy, $9::float8 * semantic) + 0.1 * (keyword + fuzzy + semantic) / 3 AS fit
+    SELECT known.*, semantic, keyword, fuzzy, fit
     FROM known
     LEFT JOIN LATERAL (
-        SELECT max(by_meaning) AS semantic, max(by_words) AS keyword, max(by_letters) AS fuzzy
+        SELECT max(by_meaning) AS semantic, max(by_words) AS keyword, max(by_letters) AS fuzzy,
+            -- Measured on conversations: words, a fifth for spelling, and meaning as much as it is worth.
+            max(by_words + 0.2 * by_letters + $9::float8 * by_meaning) / (1.2 + $9) AS fit
         FROM asked
         CROSS JOIN LATERAL (
-            SELECT CASE WHEN asked.vector IS NOT NULL AND known.embedding_model = $7 AND known.dimensions = $8::integer
-                    THEN CASE WHEN 1 - (known.embedding <=> asked.vector) >= $10::float8
-                        THEN 1 - (known.embedding <=> asked.vector) ELSE 0 END
-                    ELSE 0 END AS by_meaning,
-                cardinality(ARRAY(SELECT unnest(known.terms) INTERSECT SELECT unnest(asked.terms)))::float8
-                    / greatest(1, cardinality(asked.terms)) AS by_words,
-                cardinality(ARRAY(SELECT unnest(known.trigrams) INTERSECT SELECT unnest(asked.trigrams)))::float8
-                    / greatest(1, cardinality(asked.trigrams)) AS by_letters
-        ) AS ways
+            SELECT coalesce(1 - (CASE WHEN known.embedding_model = $7 AND known.dimensions = $8::integer
+                THEN known.embedding <=> asked.vector END), 0) AS cosine
+        ) AS compared
+        CROSS JOIN LATERAL (SELECT CASE WHEN cosine >= $10::float8 THEN cosine ELSE 0 END AS by_meaning) AS meant
+        LEFT JOIN LATERAL (
+            SELECT coalesce(sum(weight) FILTER (WHERE kind = 'word' AND word = ANY (known.terms))
+                    / nullif(sum(weight) FILTER (WHERE kind = 'word'), 0), 0) AS by_words,
+                coalesce(sum(weight) FILTER (WHERE kind = 'gram' AND word = ANY (known.trigrams))
+                    / nullif(sum(weight) FILTER (WHERE kind = 'gram'), 0), 0) AS by_letters
+            FROM weighed
+            WHERE weighed.n = asked.n
+        ) AS words ON true
     ) AS best ON true
     WHERE ($4::text[] IS NULL OR category = ANY ($4)) AND ($5::text[] IS NULL OR tier = ANY ($5))
 )
