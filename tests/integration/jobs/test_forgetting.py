@@ -78,7 +78,7 @@ def receipt_of(told: dict[str, Any]) -> dict[str, dict[str, int]]:
 @pytest.mark.parametrize("platform", [ON_DISK], indirect=True)
 @pytest.mark.not_replayed("its logs are gone")
 async def test_a_user_is_forgotten_everywhere_with_a_receipt(platform: Platform):
-    word, hold, begun = f"zeppelin{token_hex(6)}", asyncio.Event(), asyncio.Event()
+    word, ann, hold, begun = f"zeppelin{token_hex(6)}", f"ann-{token_hex(6)}", asyncio.Event(), asyncio.Event()
 
     def answer(body: dict[str, Any]) -> Say:
         slow = "wait for it" in body["messages"][-1]["content"]
@@ -89,25 +89,27 @@ async def test_a_user_is_forgotten_everywhere_with_a_receipt(platform: Platform)
         await platform.start(*SERVICES, executor=chatting(chat))
         await platform.bus.ask(CreateTenant(tenant="acme"), Tenant)
         http = await platform.http()
-        await submit(platform, "first", f"I like the {word} more than trains.", user="ann", session="talk")
+        await submit(platform, "first", f"I like the {word} more than trains.", user=ann, session="talk")
         await platform.wait_for("first")
-        large = {"agent": "assistant", "input": f"{word} " * 15_000, "job_id": "large", "user_id": "ann"}
+        large = {"agent": "assistant", "input": f"{word} " * 15_000, "job_id": "large", "user_id": ann}
         await http.post("/v1/jobs", json={**large, "options": {"model": "chat/m"}})
-        await submit(platform, "second", f"Why is the {word} so good to me?", user="ann", session="talk")
+        await submit(platform, "second", f"Why is the {word} so good to me?", user=ann, session="talk")
         await submit(platform, "bobs", "I like trains more than that.", user="bob", session="other")
-        await submit(platform, "theirs", "The same user in another tenant.", user="ann", tenant="acme")
+        await submit(platform, "theirs", "The same user in another tenant.", user=ann, tenant="acme")
+        for path in ("/v1/jobs", "/v1/sessions", "/v1/agents/assistant/latest"):
+            assert (await http.get(path, params={"user_id": ann})).status_code == 200
         for job_id in ("second", "bobs", "large"):
             await platform.wait_for(job_id)
         await platform.wait_for("theirs", "acme")
-        sent = await http.post("/v1/documents", json={"name": "n.md", "text": f"On the {word}.", "user_id": "ann"})
-        await submit(platform, "running", f"Now wait for it, the {word} comes.", user="ann")
+        sent = await http.post("/v1/documents", json={"name": "n.md", "text": f"On the {word}.", "user_id": ann})
+        await submit(platform, "running", f"Now wait for it, the {word} comes.", user=ann)
         await begun.wait()
         assert files_with(platform.nats.server.data_dir, word) != []
 
-        asked = await http.post("/v1/forget", json={"user_id": "ann"})
-        again = await http.post("/v1/forget", json={"user_id": "ann"})
+        asked = await http.post("/v1/forget", json={"user_id": ann})
+        again = await http.post("/v1/forget", json={"user_id": ann})
         # It waits until the other is done, and is whole then.
-        await submit(platform, "later", "What do you know of me by now?", user="ann", session="talk")
+        await submit(platform, "later", "What do you know of me by now?", user=ann, session="talk")
         told = await forgotten(http, asked)
         later = await platform.wait_for("later")
 

@@ -38,7 +38,8 @@ WHERE (tenant, forget_id) IN (
 RETURNING *;
 
 -- name: keep_claim
-UPDATE forgets SET look_at = clock_timestamp() + make_interval(secs => $3) WHERE tenant = $1 AND forget_id = $2;
+UPDATE forgets SET look_at = clock_timestamp() + make_interval(secs => $3)
+WHERE tenant = $1 AND forget_id = $2 AND look_at < 'infinity';
 
 -- name: wait_on
 UPDATE forgets SET waits_for = $3, look_at = clock_timestamp() + make_interval(secs => $4)

@@ -7,20 +7,23 @@ end all is searched for again, and what is found is erased in another round. Wha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 
 import structlog
 
 from wayline.chassis import Failpoint, Periodic, reach
+from wayline.chassis.concurrency.awaited_tasks import stopped
 from wayline.chassis.concurrency.each_alone import each_alone
 from wayline.contracts.errors import Retry
 from wayline.contracts.forgetting import Erased
 from wayline.contracts.memory import SubjectRef
 from wayline.router.forgetting.erasure_scope import ErasureScope
-from wayline.router.forgetting.forget_table import ForgetTable, added
+from wayline.router.forgetting.forget_table import CLAIMED_S, ForgetTable, added
 from wayline.router.forgetting.jobs_to_end import JobsToEnd
 from wayline.router.forgetting.stores import ErasableStore
-from wayline.store import Record
+from wayline.store import PostgresUnavailable, Record
 
 log = structlog.get_logger()
 
@@ -70,10 +73,27 @@ class Forgetter:
     async def _go_on(self, row: Record) -> None:
         steps = {"stopping": self._stop, "erasing": self._erase, "searching": self._search, "done": self._sweep}
         try:
-            await steps[row["step"]](row)
+            async with self._kept(row):
+                await steps[row["step"]](row)
         except Retry as error:
             log.warning("put off", what="forgetting", forget=row["forget_id"], why=str(error))
             await self._table.wait(row, str(error), again_after_s=AWAY_AGAIN_S)
+
+    @asynccontextmanager
+    async def _kept(self, row: Record) -> AsyncIterator[None]:
+        """Keep other routers off a request meanwhile: long logs take minutes."""
+
+        async def beat() -> None:
+            while True:
+                await asyncio.sleep(CLAIMED_S / 3)
+                with suppress(PostgresUnavailable):
+                    await self._table.keep_claim(row)
+
+        beating = asyncio.create_task(beat())
+        try:
+            yield
+        finally:
+            await stopped(beating)
 
     async def _stop(self, row: Record) -> None:
         """Cancel jobs until all have ended and are settled, then put them into batches."""
@@ -101,7 +121,6 @@ class Forgetter:
         """Count, note and erase, store by store and batch by batch."""
         for batch, scope in await self._scopes(row):
             for store in self._stores:
-                await self._table.keep_claim(row)
                 await self._erase_from(row, store, batch, scope)
         await self._table.begin_searching(row)
         self.look_now()
@@ -124,7 +143,6 @@ class Forgetter:
         left: dict[str, int] = {}
         for _, scope in await self._scopes(row):
             for store in self._stores:
-                await self._table.keep_claim(row)
                 found = await store.count(scope, row["samples"] if scope.user_id or scope.subject_ref else ())
                 left = added(left, {f"{store.name}.{what}": count for what, count in found.counts.items()})
                 if same_words := {what: n for what, n in found.kept.items() if what.endswith(SAME_WORDS)}:
@@ -143,7 +161,6 @@ class Forgetter:
         for _, jobs in await self._table.batches(row):
             scope = ErasureScope(tenant=row["tenant"], job_ids=jobs)
             for store in self._stores:
-                await self._table.keep_claim(row)
                 await store.erase(scope)
         await self._table.end_sweep(row)
 
