@@ -21,6 +21,9 @@ pytest_plugins = [
     "wayline.testkit.garbage",
 ]
 
+# The model on board takes half a second to load, and few tests are about meaning. Those name it.
+os.environ.setdefault("WAYLINE_RETRIEVAL_EMBEDDING_MODEL", "lexical-hash-384")
+
 # A time for each example would be an assertion about the machine.
 hypothesis.settings.register_profile("wayline", deadline=None)
 hypothesis.settings.load_profile("wayline")

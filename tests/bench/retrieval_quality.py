@@ -37,7 +37,7 @@ from wayline.retrieval.embed_passages import PassageEmbedder
 from wayline.retrieval.embed_texts import TextEmbedder
 from wayline.retrieval.index_document import Indexer
 from wayline.retrieval.search_passages import Searcher
-from wayline.retrieval.settings import Settings
+from wayline.retrieval.settings import LEXICAL_MODEL, Settings
 from wayline.store import Store, migrate
 from wayline.telemetry import Telemetry
 
@@ -285,6 +285,6 @@ if __name__ == "__main__":
     if absent := [name for name, judged in wanted.items() if judged is None]:
         print(f"not here, and left out: {', '.join(absent)}; name their folder with --data")
     loaded = [judged for judged in wanted.values() if judged is not None]
-    table = asyncio.run(main(loaded, Settings(chunk_chars=given.chunk_chars)))
+    table = asyncio.run(main(loaded, Settings(chunk_chars=given.chunk_chars, embedding_model=LEXICAL_MODEL)))
     if given.write:
         page.write(given.write, "quality", "\n".join(table) + "\n", by="make retrieval-quality")

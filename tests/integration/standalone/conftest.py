@@ -23,6 +23,7 @@ from wayline.embedded.process import Child, children_of, is_alive
 from wayline.simulator.chat_server import ChatServer, Script
 from wayline.testkit import Database, until
 from wayline.testkit.fixtures import run
+from wayline.testkit.processes import EMBEDS
 from wayline.testkit.service_starts import start_command
 
 START_WITHIN_S = 60.0
@@ -43,7 +44,7 @@ class Installed:
 
     @property
     def env(self) -> dict[str, str]:
-        ours = {name: value for name, value in os.environ.items() if not name.startswith("WAYLINE_")}
+        ours = {name: value for name, value in os.environ.items() if not name.startswith("WAYLINE_") or name == EMBEDS}
         return {
             **ours,
             "WAYLINE_DATA_DIR": str(self.data),

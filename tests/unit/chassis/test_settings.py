@@ -52,6 +52,8 @@ def test_an_unreadable_value_is_reported_with_its_variable(
 
 @pytest.mark.parametrize("kind", CLASSES)
 def test_a_variable_that_is_set_to_nothing_is_not_set(kind: type[EnvironmentSettings], monkeypatch: pytest.MonkeyPatch):
+    for name in kind.model_fields:
+        monkeypatch.delenv(kind.variable(name), raising=False)
     default = kind()
     for name in kind.model_fields:
         monkeypatch.setenv(kind.variable(name), "")

@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 from wayline.contracts.errors import Unavailable
+from wayline.retrieval.adapters import embedders
+from wayline.retrieval.adapters.embedders import Embedders
 from wayline.retrieval.app import passage_size
 from wayline.retrieval.chunking import chunk
 from wayline.retrieval.minilm.model import TOKENS_MAX
@@ -119,3 +121,11 @@ def test_passages_have_no_more_tokens_than_the_model_reads():
 
     longest = max(len(pieces.encode(passage.text, tokens_max=1_000)) for passage in passages)
     assert PASSAGE_TOKENS_MAX - 40 < longest <= PASSAGE_TOKENS_MAX + 2
+
+
+def test_the_model_on_board_is_the_default_where_it_can_run(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("WAYLINE_RETRIEVAL_EMBEDDING_MODEL", raising=False)
+    assert Embedders(Settings()).default.model == "all-MiniLM-L6-v2-int8"
+
+    monkeypatch.setattr(embedders, "find_spec", lambda name: None)
+    assert Embedders(Settings()).default.model == "lexical-hash-384"

@@ -17,6 +17,8 @@ from wayline.testkit.service_starts import start_service
 from wayline.testkit.waiting import until
 
 START_WITHIN_S = 60.0
+EMBEDS = "WAYLINE_RETRIEVAL_EMBEDDING_MODEL"
+"""The one variable of ours that processes of a test inherit: most are not about meaning."""
 END_WITHIN_S = 30.0
 LOG_TAIL_LINES = 40
 
@@ -108,7 +110,7 @@ class Fleet:
     ) -> ServiceProcess:
         """Start a service without waiting for it, armed with a failpoint or not."""
         log = self.directory / f"{name}-{len(self.processes)}.log"
-        inherited = {key: value for key, value in os.environ.items() if not key.startswith("WAYLINE_")}
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith("WAYLINE_") or key == EMBEDS}
         identity = (
             {"WAYLINE_NATS_SEED": self.seeds[name], "WAYLINE_NATS_ACCOUNTS": "true"} if name in self.seeds else {}
         )

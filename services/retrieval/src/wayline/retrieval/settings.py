@@ -20,9 +20,9 @@ class Settings(EnvironmentSettings):
     model_config = SettingsConfigDict(env_prefix="WAYLINE_RETRIEVAL_")
 
     embedding_model: str = Field(
-        default=LEXICAL_MODEL,
-        description=f"`{LEXICAL_MODEL}` compares words, not meaning; `{ON_BOARD_MODEL}` is on board, for English. Any "
-        "other name is asked of the endpoint at the base URL.",
+        default=ON_BOARD_MODEL,
+        description=f"`{ON_BOARD_MODEL}` is on board and understands English; `{LEXICAL_MODEL}` compares words, not "
+        "meaning. Any other name is asked of the endpoint at the base URL.",
     )
     embedding_base_url: HttpUrl = Field(
         default="https://api.openai.com/v1", description="An OpenAI-compatible endpoint: {base}/embeddings is called."

