@@ -22,6 +22,17 @@ async def test_each_message_is_counted_for_itself_over_all_routers(offices: Offi
     assert await other.count(delivery(1, "approvals")) == 1
 
 
+async def test_a_handler_that_has_ended_counts_no_more(offices: Offices):
+    table = BegunMessages((await offices()).store)
+    await table.count(delivery(1))
+    await table.count(delivery(1))
+
+    await table.take_back(delivery(1))
+    await table.take_back(delivery(2))
+
+    assert await table.count(delivery(1)) == 2
+
+
 async def test_what_was_counted_long_ago_is_forgotten(offices: Offices):
     office = await offices()
     table = BegunMessages(office.store)
