@@ -9,6 +9,7 @@ from wayline.sdk.connection import bus_broker
 from wayline.sdk.errors import JobTimeout, JobWaits, ToolFailed, ToolsRefused, TryLater
 from wayline.sdk.finished import FinishedJobs
 from wayline.sdk.jobs import Jobs
+from wayline.sdk.passage_ranking import Reranked, Scored, keyword_search, reciprocal_rank_fusion, rerank
 from wayline.sdk.tools import Tools
 
 __all__ = [
@@ -23,8 +24,10 @@ __all__ = [
     "Jobs",
     "Refused",
     "Reject",
+    "Reranked",
     "Result",
     "Retry",
+    "Scored",
     "ToolFailed",
     "Tools",
     "ToolsRefused",
@@ -32,4 +35,7 @@ __all__ = [
     "Unavailable",
     "WaylineError",
     "bus_broker",
+    "keyword_search",
+    "reciprocal_rank_fusion",
+    "rerank",
 ]
