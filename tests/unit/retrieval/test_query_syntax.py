@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wayline.retrieval.query_syntax import SYNTAX_MAX_CHARS, ParsedQuery, parse_query
+from wayline.retrieval.query_syntax import SYNTAX_WORDS_MAX, ParsedQuery, parse_query
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_a_query_is_read(query: str, parsed: ParsedQuery):
     assert parse_query(query) == parsed
 
 
-def test_a_pasted_text_is_words_alone():
-    text = 'He said "no" -never. ' * SYNTAX_MAX_CHARS
+def test_a_sentence_is_words_alone():
+    text = "word " * (SYNTAX_WORDS_MAX - 1) + '"no" -never'
 
     assert parse_query(text) == ParsedQuery(text)

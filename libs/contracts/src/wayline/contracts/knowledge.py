@@ -369,7 +369,7 @@ class SearchKnowledge(Request, subject="retrieval.search.{tenant}", replies=Sear
     min_score: float | None = Field(default=None, description="Of a hit, from 0 to 1.")
     syntax: Literal["web", "plain"] = Field(
         default="web",
-        description='`web`: "an exact phrase", -not, begin*; in queries of up to 300 characters. `plain`: words alone.',
+        description='`web`: "an exact phrase", -not, begin*; in queries of up to eight words. `plain`: words alone.',
     )
     fold_duplicates: bool = Field(default=True, description="Show one of several passages of nearly the same text.")
     audience: Audience | None = Field(

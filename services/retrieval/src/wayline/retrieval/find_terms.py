@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from wayline.retrieval.query_syntax import ParsedQuery
-from wayline.retrieval.ranking import Term, forms_of
+from wayline.retrieval.ranking import Term, forms_of, missing_share
 from wayline.retrieval.search_plan import Search
 from wayline.retrieval.spelling import may_be_misspelt
 
 CORRECTED_MAX = 4
 """Words of a query that near words are looked for."""
+MISSING_MIN = 0.25
+"""The share of a query's weight that is in no passage from which on near words are looked for: one word of four. Beside
+many known words an unknown one says little, and what looks like it says less."""
 NEAR_MAX = 3
 """Near words that stand for one of them."""
 
@@ -24,11 +27,11 @@ class FoundTerms:
     corrected: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-async def find_terms(search: Search, parsed: ParsedQuery) -> FoundTerms:
-    """Return the words that passages are ranked by."""
+async def find_terms(search: Search, parsed: ParsedQuery, *, chunks: int) -> FoundTerms:
+    """Return the words that passages are ranked by; near ones where what no passage has is much of the query."""
     terms = await search.terms(parsed.text)
     corrected: dict[str, tuple[str, ...]] = {}
-    for forms in forms_of(terms):
+    for forms in forms_of(terms) if missing_share(terms, chunks=chunks) >= MISSING_MIN else ():
         known = any(term.chunks > 0 for term in forms)
         if known or not forms[0].place or len(corrected) == CORRECTED_MAX:
             continue

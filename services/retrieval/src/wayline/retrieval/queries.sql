@@ -636,6 +636,10 @@ LIMIT $4;
 SELECT term, chunks FROM terms
 WHERE tenant = $1 AND length(term) BETWEEN 4 AND 20 AND term !~ '[0-9~ǀǁǂǃ]'
     AND term_deletions(tenant, term) @@ ($2::text)::tsquery AND chunks > 0
+    -- Without their index all words of the tenant would be looked through.
+    AND (SELECT bool_and(proleakproof) FROM pg_proc WHERE oid IN (
+        'pg_catalog.ts_match_vq(tsvector,tsquery)'::regprocedure, 'term_deletions(text,text)'::regprocedure
+    ))
 ORDER BY chunks DESC, term
 LIMIT 20;
 

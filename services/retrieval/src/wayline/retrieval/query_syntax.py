@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-SYNTAX_MAX_CHARS = 300
-"""A longer query is a pasted text: its quotes and dashes are its own."""
+SYNTAX_WORDS_MAX = 8
+"""A longer query is a sentence or a pasted text: its quotes and dashes are its own."""
 ASKED_MAX = 8
 """Phrases, excluded words and beginnings of each kind that are read."""
 
@@ -39,7 +39,7 @@ class ParsedQuery:
 
 def parse_query(query: str) -> ParsedQuery:
     """Read a query; what is no syntax, and all of a long one, is words."""
-    if len(query) > SYNTAX_MAX_CHARS:
+    if len(query.split(maxsplit=SYNTAX_WORDS_MAX)) > SYNTAX_WORDS_MAX:
         return ParsedQuery(query)
     phrases, excluded, beginnings = list[str](), list[str](), list[str]()
 

@@ -104,14 +104,20 @@ def choose_share(found: Sequence[Term], *, chunks: int, known: float, unknown: f
     `known` where passages have most of what its words weigh, `unknown` where they have less than half of it, and all
     where they have none of its words. Of a query of nothing but identifiers, such as an emoji, those are the words.
     """
+    missing = missing_share(found, chunks=chunks)
+    if missing >= 1:
+        return 1.0
+    return unknown if missing > MISSING_MAX else known
+
+
+def missing_share(found: Sequence[Term], *, chunks: int) -> float:
+    """Return the share of a query's weight that no passage has; of nothing, all is missing."""
     terms = [term for term in found if not term.word.startswith(IDENTIFIER_SIGN)] or found
     # Of the forms of one word the commonest says whether passages have it.
     words = [max(forms, key=lambda term: term.chunks) for forms in forms_of(terms)]
     total = sum(weight(term, chunks=chunks) for term in words)
     missing = sum(weight(term, chunks=chunks) for term in words if term.chunks <= 0)
-    if missing >= total:
-        return 1.0
-    return unknown if missing > total * MISSING_MAX else known
+    return missing / total if missing < total else 1.0
 
 
 def coverage(asked: Sequence[Term], held: Collection[str], *, chunks: int) -> float | None:

@@ -99,7 +99,8 @@ class Searcher:
                 return SearchResult(hits=(), mode=asked.mode, note=NOTHING_FITS, degraded=degraded)
             # Words answer where vectors cannot, whatever was asked for.
             by_words = meant is None or (asked.mode == "hybrid" and asked.vector_weight != 1)
-            found = await find_terms(search, parsed) if by_words else FoundTerms()
+            chunks = sum(corpus.chunks for corpus in corpora)
+            found = await find_terms(search, parsed, chunks=chunks) if by_words else FoundTerms()
             plan = self._plan(asked, found.terms, corpora, meant, few=allowed.few)
             rows, note = await self._demanding(search, asked, plan, allowed, parsed)
         return SearchResult(

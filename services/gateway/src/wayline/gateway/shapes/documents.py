@@ -140,7 +140,7 @@ class SearchBody(Body):
     min_score: float | None = Field(default=None, description="Of a hit, from 0 to 1.")
     syntax: Literal["web", "plain"] = Field(
         default="web",
-        description='`web`: "an exact phrase", -not, begin*; in queries of up to 300 characters. `plain`: words alone.',
+        description='`web`: "an exact phrase", -not, begin*; in queries of up to eight words. `plain`: words alone.',
     )
     fold_duplicates: bool = Field(default=True, description="Show one of several passages of nearly the same text.")
     audience: Audience | None = Field(
