@@ -44,6 +44,13 @@ async def subscribe(nc: Client, subject: str, handle: Handle, *, queue: str = ""
     return subscription
 
 
+async def end(subscription: Subscription) -> None:
+    """End a subscription at once; nats-py's cycles around it keep nothing of ours."""
+    with suppress(nats_errors.Error):
+        await subscription.unsubscribe()
+    subscription._pending_queue = asyncio.Queue()  # pyright: ignore[reportPrivateUsage]
+
+
 async def leave(nc: Client, subscription: Subscription) -> None:
     """End a subscription: after the messages already sent, or at once without a connection."""
     with suppress(nats_errors.Error):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,8 +31,7 @@ async def read_batch(nc: Client, subject: str, request: dict[str, Any], *, timeo
         await nc.publish(subject, orjson.dumps(request), reply=inbox)
         await answer.ended(timeout_s)
     finally:
-        with suppress(nats_errors.Error):
-            await subscription.unsubscribe()
+        await callback_subscription.end(subscription)
     headers = answer.end.result().headers or {}
     if headers.get("Status") not in ("204", "404"):
         return None
