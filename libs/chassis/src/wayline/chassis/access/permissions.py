@@ -196,9 +196,6 @@ IDENTITIES = {
                 f"{OWN_API}.STREAM.MSG.GET.SIGNALS",
                 f"{OWN_API}.DIRECT.GET.SIGNALS",
                 "documents.describe.*",
-                # Forgets a user or a subject.
-                "memory.forget.*",
-                "subjects.delete.*",
                 f"{OWN_API}.STREAM.MSG.GET.KV_{PROVIDERS}",
                 # Of a user who is forgotten, and of a job that is deleted: single messages, which are overwritten.
                 *(
