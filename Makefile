@@ -88,11 +88,14 @@ bench: $(VENV)/.ready ## How fast and how dear it is; writes the tables in docs/
 golden: $(VENV)/.ready ## Write the golden logs that are not there yet; those that are stay as they were recorded
 	WAYLINE_WRITE_GOLDEN=1 $(BIN)/python -m pytest -q tests/integration/jobs/test_golden_logs.py
 
-evals: $(VENV)/.ready ## Measure against recorded and public data in WAYLINE_SHARED or ../shared (about six minutes)
+evals: $(VENV)/.ready ## Measure against recorded and public data in WAYLINE_SHARED or ../shared (about eight minutes)
 	$(BIN)/python -m pytest -q tests/evals
 
 retrieval-quality: $(VENV)/.ready ## Measure search on texts in eight languages, on identifiers and on the public sets in WAYLINE_SHARED or ../shared; writes the table in docs/search.md (about five minutes)
 	$(BIN)/python -m tests.bench.retrieval_quality --write docs/search.md
+
+memory-quality: $(VENV)/.ready ## Measure what memory recalls on a public set in WAYLINE_SHARED or ../shared; writes the table in docs/memory.md (about two minutes)
+	$(BIN)/python -m tests.bench.memory --write docs/memory.md
 
 tool-search: $(VENV)/.ready .wayline/npm/minilm/.ready ## Measure tool search on public sets, also with an embedding model; writes the tables in docs/tools.md (about six minutes)
 	WAYLINE_NPM=$(abspath $(NPM)) $(BIN)/python -m tests.evals.tool_search --write docs/tools.md
@@ -153,4 +156,4 @@ clean-data: ## Remove all that Wayline has stored here: jobs, documents, keys. A
 	read -r answer && test "$$answer" = yes || { echo "nothing was removed"; exit 1; }; \
 	rm -rf .wayline && echo "removed"
 
-.PHONY: help setup wheels lock format check test test-failed proto dashboards e2e bench golden evals retrieval-quality tool-search plan-quality faults conservation mcp-conformance mcp-servers run demo clean clean-data durations
+.PHONY: help setup wheels lock format check test test-failed proto dashboards e2e bench golden evals retrieval-quality memory-quality tool-search plan-quality faults conservation mcp-conformance mcp-servers run demo clean clean-data durations
