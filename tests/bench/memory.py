@@ -1,10 +1,11 @@
-"""How well memory finds the turns of conversations that answer a question, beside bm25s.
+"""How well memory finds the turns of conversations that answer a question, beside bm25s; and how long it takes.
 
-    python -m tests.bench.memory [--write docs/memory.md]
+    python -m tests.bench.memory [--facts 10000,100000] [--write docs/memory.md]
 
 Each turn of the public set `memory-locomo-dev` (see tests/evals/shared.py) is stored as a fact, past the caps and
 refusals of saving, and asked for as a service asks: by retrieval's own code and statement, in a Postgres of its own.
-`--write` puts the table into a page, between its two marks.
+Then as many facts as `--facts` says are stored of users and subjects that have as many as they may, and saved and
+recalled one call at a time. `--write` puts both tables into a page, each between its two marks.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gzip
+import itertools
 import json
 import os
+import random
 import statistics
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,22 +30,44 @@ from typing import Any
 from tests.bench import page
 from tests.bench.retrieval_quality import CUT, ndcg, recall
 from tests.evals.shared import path
-from wayline.contracts.memory import Fact, RecallMemories
+from wayline.contracts.memory import (
+    CAPS,
+    Fact,
+    NewFact,
+    Quoted,
+    RecallInsights,
+    RecallMemories,
+    SubjectRef,
+    Tier,
+    WrittenBy,
+)
 from wayline.embedded import PostgresServer
 from wayline.retrieval import app
 from wayline.retrieval.adapters.postgres import open_store
 from wayline.retrieval.embed_texts import TextEmbedder
+from wayline.retrieval.memory.fact_rules import INSIGHTS_PER_SUBJECT_MAX
 from wayline.retrieval.memory.fact_table import FactTable
 from wayline.retrieval.memory.fact_text import FactText
 from wayline.retrieval.memory.fact_vectors import FactVectors
 from wayline.retrieval.memory.plan_save import Owner, Plan, Row
 from wayline.retrieval.memory.recall import Recaller
+from wayline.retrieval.memory.remember import Rememberer
 from wayline.retrieval.settings import LEXICAL_MODEL, ON_BOARD_MODEL, Settings
 from wayline.store import Store, migrate
 from wayline.telemetry import Telemetry
 
 SET = "memory-locomo-dev"
-MADE_BY, PART = "make memory-quality", "recall"
+MADE_BY = "make memory-quality"
+SUBJECTS = 20
+"""That have 200 insights each; the other facts are memories of users who have 26."""
+CALLS = 500
+"""Of each kind, one at a time."""
+SENTENCES = 300
+"""That the stored facts are: what a call costs does not depend on what is stored of others."""
+SPEED_HEAD = ["facts", "", "save a memory", "recall of 26 memories", "save an insight", "recall of 200 insights"]
+DOES = ("play", "collect", "repair", "sell", "paint", "study", "draw", "lend")
+WHAT = ("cellos", "stamps", "bicycles", "maps", "clocks", "kites", "lamps", "boats", "roses", "drums")
+WHERE = ("in Bonn", "in Lisbon", "at home", "with my sister", "at work", "in Osaka", "near the harbour")
 MODELS = {LEXICAL_MODEL: "memory, by words and spelling", ON_BOARD_MODEL: "memory, with the model on board"}
 
 
@@ -61,37 +87,47 @@ BM25S_SAME_WORDS = Quality(0.4766, 0.6229)
 
 @dataclass(frozen=True)
 class Memory:
-    """What is remembered of a tenant's users, with one embedder; the tenant is named as its model."""
+    """What is remembered by a tenant, with one embedder."""
 
+    tenant: str
     facts: FactTable
     vectors: FactVectors
 
     @classmethod
-    def of(cls, store: Store, model: str) -> Memory:
+    def of(cls, store: Store, model: str, tenant: str) -> Memory:
         embedder = app.make_embedder(Settings(embedding_model=model))
-        return cls(FactTable(store), FactVectors(TextEmbedder(embedder, Telemetry("bench"))))
+        return cls(tenant, FactTable(store), FactVectors(TextEmbedder(embedder, Telemetry("bench"))))
 
     @property
-    def tenant(self) -> str:
-        return self.vectors.model.lower()
+    def recaller(self) -> Recaller:
+        return Recaller(self.facts, self.vectors)
 
-    async def fill(self, user_id: str, texts: dict[str, str]) -> None:
-        """Store texts by their ids as memories of a user, also what saving would refuse or retire."""
-        owner, now = Owner("memory", user_id=user_id), datetime.now(UTC)
+    async def rows(self, texts: dict[str, str]) -> list[Row]:
+        """Return texts by their ids as facts of nobody yet."""
         vectors, degraded = await self.vectors.of(self.tenant, list(texts.values()))
         assert vectors is not None, degraded
-        common: dict[str, Any] = {"user_id": user_id, "category": "profile", "tier": "core", "trust": "own"}
-        rows = [
-            Row(Fact(fact_id=key, text=text, recorded_at=now, last_said_at=now, **common), FactText(text), vector)
+        now = datetime.now(UTC)
+        common: dict[str, Any] = {"category": "preference", "trust": "own", "recorded_at": now, "last_said_at": now}
+        return [
+            Row(Fact(fact_id=key, text=text, **common), FactText(text), vector)
             for (key, text), vector in zip(texts.items(), vectors, strict=True)
         ]
+
+    async def fill(self, owner: Owner, rows: Sequence[Row], tiers: Iterable[Tier | None]) -> None:
+        """Store facts of one owner, also what saving would refuse or retire."""
+        named = {"kind": owner.kind, "user_id": owner.user_id, "subject": owner.subject}
+        inserts = [
+            replace(row, fact=row.fact.model_copy(update={**named, "tier": tier}))
+            for row, tier in zip(rows, tiers, strict=False)
+        ]
         async with self.facts.owned(self.tenant, owner) as owned:
-            await owned.apply(Plan(inserts=rows), key=None, model=self.vectors.model, now=now)
+            await owned.ensure_subjects()
+            await owned.apply(Plan(inserts=inserts), key=None, model=self.vectors.model, now=datetime.now(UTC))
 
     async def recall(self, user_id: str, query: str) -> list[str]:
         """Return the ids of what is recalled, best first."""
         asked = RecallMemories(tenant=self.tenant, user_id=user_id, search_terms=(query,), limit=CUT)
-        found = await Recaller(self.facts, self.vectors).memories(asked)
+        found = await self.recaller.memories(asked)
         assert found.degraded is None, found.degraded
         return [fact.fact_id for fact in found.facts]
 
@@ -102,7 +138,7 @@ async def measure_recall(memory: Memory, folder: Path) -> Quality:
     for turn in _lines(folder / "corpus.jsonl.gz"):
         turns.setdefault(turn["owner"], {})[turn["_id"]] = turn["text"]
     for owner, texts in turns.items():
-        await memory.fill(owner, texts)
+        await memory.fill(Owner("memory", user_id=owner), await memory.rows(texts), itertools.repeat("core"))
     grades: dict[str, dict[str, int]] = {}
     with gzip.open(folder / "qrels.tsv.gz", "rt", encoding="utf-8") as rows:
         for query_id, turn, grade in (row.split("\t") for row in list(rows)[1:]):
@@ -142,24 +178,121 @@ async def report_recall(store: Store) -> str:
     """Measure with each embedder, and return the table."""
     measured = {"bm25s": BM25S, "bm25s on the words of memory": BM25S_SAME_WORDS}
     for model, name in MODELS.items():
-        measured[name] = await measure_recall(Memory.of(store, model), path(SET))
+        measured[name] = await measure_recall(Memory.of(store, model, model.lower()), path(SET))
     lines = [[name, f"{one.ndcg:.3f}", f"{one.recall:.3f}"] for name, one in measured.items()]
     return page.table(["", "nDCG@10", "recall@10"], lines)
 
 
-async def main(write: Path | None) -> None:
+@dataclass(frozen=True)
+class Crowd:
+    """Users and subjects that have as many facts as they may, and calls for one of them at a time."""
+
+    memory: Memory
+    rememberer: Rememberer
+    users: int
+    chance: random.Random
+
+    @classmethod
+    async def of(cls, memory: Memory, facts: int) -> Crowd:
+        """Store so many facts: insights of a few subjects, and for the rest memories."""
+        tiers: list[Tier | None] = [tier for tier, most in CAPS.items() for _ in range(most)]
+        insights: list[Tier | None] = [None] * INSIGHTS_PER_SUBJECT_MAX
+        users = (facts - SUBJECTS * INSIGHTS_PER_SUBJECT_MAX) // len(tiers)
+        rememberer = Rememberer(memory.facts, memory.vectors, per_tenant_max=2 * facts)
+        crowd = cls(memory, rememberer, users, random.Random(facts))
+        known = await memory.rows({str(number): sentence(number) for number in range(SENTENCES)})
+        owners = [(subject(number), insights) for number in range(SUBJECTS)]
+        owners += [(Owner("memory", user_id=f"u{number}"), tiers) for number in range(users)]
+        for owner, kinds in owners:
+            rows = [
+                replace(row, fact=row.fact.model_copy(update={"fact_id": f"{owner.name} {number}"}))
+                for number, row in enumerate(crowd.chance.sample(known, len(kinds)))
+            ]
+            await memory.fill(owner, rows, kinds)
+        return crowd
+
+    async def save_memory(self, number: int) -> None:
+        await self._save(Owner("memory", user_id=self._user()), number)
+
+    async def recall_memories(self, number: int) -> None:
+        asked = RecallMemories(
+            tenant=self.memory.tenant, user_id=self._user(), search_terms=(self._asked(),), key=f"r {number}"
+        )
+        await self.memory.recaller.memories(asked)
+
+    async def save_insight(self, number: int) -> None:
+        await self._save(subject(self.chance.randrange(SUBJECTS)), number)
+
+    async def recall_insights(self, number: int) -> None:
+        about = subject(self.chance.randrange(SUBJECTS)).subject
+        assert about is not None
+        asked = RecallInsights(tenant=self.memory.tenant, about=about, query=self._asked(), key=f"i {number}")
+        await self.memory.recaller.insights(asked)
+
+    async def _save(self, owner: Owner, number: int) -> None:
+        text, key = sentence(SENTENCES + number), f"{owner.name} {number}"
+        fact = NewFact(text=text, category="preference", quote=text, quoted=Quoted(job_id="j", seq=number))
+        await self.rememberer.save(self.memory.tenant, owner, [fact], WrittenBy(), key=key, content_hash=key)
+
+    def _user(self) -> str:
+        return f"u{self.chance.randrange(self.users)}"
+
+    def _asked(self) -> str:
+        return f"What does she say about {sentence(self.chance.randrange(SENTENCES))}?"
+
+
+def subject(number: int) -> Owner:
+    return Owner("insight", subject=SubjectRef(type="client", id=f"c{number}"))
+
+
+def sentence(number: int) -> str:
+    """Return one of many sentences."""
+    chance = random.Random(number)
+    does, what, where = (chance.choice(words) for words in (DOES, WHAT, WHERE))
+    return f"I {does} {chance.randrange(2, 99)} {what} {where} near street {number}"
+
+
+async def report_speed(store: Store, facts: int) -> list[list[str]]:
+    """Return for each embedder the milliseconds that each kind of call takes."""
+    lines: list[list[str]] = []
+    for model, name in MODELS.items():
+        crowd = await Crowd.of(Memory.of(store, model, f"facts-{facts}-{model.lower()}"), facts)
+        await store.execute(crowd.memory.tenant, "ANALYZE")
+        cells = [f"{facts:,}", name]
+        for call in (crowd.save_memory, crowd.recall_memories, crowd.save_insight, crowd.recall_insights):
+            seconds: list[float] = []
+            for number in range(CALLS):
+                began = time.perf_counter()
+                await call(number)
+                seconds.append(time.perf_counter() - began)
+            cells.append(
+                f"{statistics.median(seconds) * 1000:.1f}, {statistics.quantiles(seconds, n=100)[98] * 1000:.1f}"
+            )
+        lines.append(cells)
+        print(" | ".join(cells), flush=True)
+    return lines
+
+
+async def main(facts: Sequence[int], write: Path | None) -> None:
     """Measure, print, and write what is asked for."""
-    if not path(SET).exists():
-        print(f"not measured: {path(SET)} is not here; set WAYLINE_SHARED")
-        return
+    load = os.getloadavg()[0]
+    parts: dict[str, str] = {}
     async with open_tables() as store:
-        text = await report_recall(store)
-    print(text)
-    if write is not None:
-        page.write(write, PART, text, by=MADE_BY)
+        if path(SET).exists():
+            parts["recall"] = await report_recall(store)
+        else:
+            print(f"recall is not measured: {path(SET)} is not here; set WAYLINE_SHARED")
+        lines = [line for count in facts for line in await report_speed(store, count)]
+    parts["speed"] = f"{page.table(SPEED_HEAD, lines)}\n{page.machine(load)}\n"
+    for part, text in parts.items():
+        print(text)
+        if write is not None:
+            page.write(write, part, text, by=MADE_BY)
 
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--write", type=Path, help="the page whose table is replaced")
-    asyncio.run(main(arguments.parse_args().write))
+    arguments.add_argument("--facts", default="10000", help="how many facts are stored, one number or several")
+    arguments.add_argument("--write", type=Path, help="the page whose tables are replaced")
+    given = arguments.parse_args()
+    asyncio.run(main([int(count) for count in given.facts.split(",")], given.write))

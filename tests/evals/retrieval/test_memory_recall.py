@@ -34,7 +34,7 @@ async def store(database: Database) -> AsyncIterator[Store]:
 async def test_memory_finds_more_turns_with_the_answer_than_bm25s(
     store: Store, tell: Callable[[str], None], model: str
 ):
-    found = await bench.measure_recall(bench.Memory.of(store, model), needed(bench.SET))
+    found = await bench.measure_recall(bench.Memory.of(store, model, tenant="eval"), needed(bench.SET))
     tell(f"{bench.SET} with {model}: {found}, bm25s {bench.BM25S}, on the same words {bench.BM25S_SAME_WORDS}")
 
     for floor in (bench.BM25S, bench.BM25S_SAME_WORDS):
