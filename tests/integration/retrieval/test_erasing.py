@@ -16,6 +16,7 @@ from wayline.contracts.memory import (
     SubjectRef,
     WrittenBy,
 )
+from wayline.testkit import Platform
 
 from .test_tasks import needs, query, save
 
@@ -77,3 +78,14 @@ async def test_a_subject_is_erased_with_the_insights_about_it(service: Service, 
 
     assert (erased.counts["facts"], erased.counts["subjects"]) == (1, 1)
     assert (await client.bus.ask(ListSubjects(tenant="acme"), SubjectPage)).subjects == ()
+
+
+async def test_the_queries_of_a_tenant_go_with_any_of_its_users(service: Service, client: Any, platform: Platform):
+    asks = "INSERT INTO retrieval.asked_queries (tenant, query, query_sha256) VALUES ($1, $2, $3)"
+    async with platform.superuser() as conn:
+        await conn.executemany(asks, [(tenant, "Where does Ann live?", b"1") for tenant in ("acme", "globex")])
+
+    await client.bus.ask(EraseFromRetrieval(tenant="acme", user_id="ann"), Erased)
+
+    async with platform.superuser() as conn:
+        assert await conn.fetch("SELECT tenant FROM retrieval.asked_queries") == [("globex",)]

@@ -47,6 +47,7 @@ class EraseHandlers:
                 await self._drop(asked.tenant, document_id)
             await self._erase_facts(asked)
             await self._erase_plans(asked)
+            await self._store.execute(asked.tenant, self._sql.erase_queries, asked.tenant)
         return Erased(counts={name: count for name, count in counts.items() if count}, kept=kept)
 
     async def _count(self, conn: Connection, asked: EraseFromRetrieval, documents: list[str]) -> dict[str, int]:

@@ -30,3 +30,7 @@ DELETE FROM task_graph_jobs WHERE tenant = $1 AND job_id = ANY ($2::text[]);
 SELECT count(*) FROM chunks WHERE tenant = $1 AND EXISTS (
     SELECT FROM unnest($2::text[]) AS sample WHERE position(sample IN text) > 0
 );
+
+-- name: erase_queries
+-- No query says whose it was.
+DELETE FROM asked_queries WHERE tenant = $1;

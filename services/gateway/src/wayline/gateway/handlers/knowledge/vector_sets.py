@@ -26,7 +26,7 @@ class BuildBody(BaseModel):
     switch: bool = Field(default=False, description="Search the new set as soon as it is whole.")
 
 
-@router.get("")
+@router.get("", responses=fails())
 async def get_vector_sets(gateway: GatewayDependency, caller: Reader) -> VectorSetList:
     """Return the tenant's sets of vectors, how far each is, and how much a new one finds that the live one finds."""
     return await gateway.bus.ask(GetVectorSets(tenant=caller.tenant), VectorSetList)
