@@ -110,3 +110,17 @@ def test_a_module_has_no_namesake_that_it_may_import(name: str):
 def test_a_module_that_has_a_namesake_is_found():
     assert "chassis/handling/heartbeat.py" in modules("wayline-chassis")
     assert "executor/hold/job_heartbeats.py" in modules("wayline-executor")
+
+
+def test_no_package_defines_what_is_called_as_one_of_its_modules():
+    """Importing the module would put it in the place of the other."""
+    doubled = [
+        f"{path.relative_to(ROOT)}: {node.name}"
+        for member in MEMBERS.values()
+        for path in (member / "src").rglob("__init__.py")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and ((path.parent / f"{node.name}.py").exists() or (path.parent / node.name / "__init__.py").exists())
+    ]
+
+    assert doubled == []

@@ -12,7 +12,7 @@ from wayline.contracts.errors import NotFound, Unavailable
 from wayline.contracts.knowledge import EMBEDDED_AT_ONCE_MAX, EmbeddedTexts, Hit, SearchResult
 from wayline.contracts.task_graphs import ContextPassage, DocumentContext, GraphEdge, GraphTask, TaskGraph
 from wayline.contracts.tools import TASK_TOOLS, may_use, tool_named
-from wayline.tool_registry.builtin_tools import PlanningTools, builtin_server, call_meta
+from wayline.tool_registry.builtin_tools import PlanningTools, call_meta, make_builtin_server
 
 VENUE = [{"name": "Book the venue"}, {"name": "Send the invitations", "text": "Once the venue is booked."}]
 
@@ -33,7 +33,7 @@ class Registry:
         memory: Any = None
         web: Any = SimpleNamespace(pages=None, search=None)
         memory: Any = SimpleNamespace(save=away, recall=away, store=away, retrieve=away)
-        self._server = builtin_server(PlanningTools(**named), memory, web, None)
+        self._server = make_builtin_server(PlanningTools(**named), memory, web, None)
 
     async def raw(self, tool: str, **arguments: Any) -> Any:
         from mcp.server.mcpserver import Context

@@ -16,7 +16,7 @@ from wayline.contracts.server_config import ProgramLimits, ServerSettings
 from wayline.contracts.task_graphs import DocumentContext, TaskGraph
 from wayline.contracts.tools import BUILTIN
 from wayline.store import Store
-from wayline.tool_registry.builtin_tools import MemoryRequests, PlanningTools, builtin_server, builtin_settings
+from wayline.tool_registry.builtin_tools import MemoryRequests, PlanningTools, builtin_settings, make_builtin_server
 from wayline.tool_registry.builtin_tools.builtin_server import BuiltinServer
 from wayline.tool_registry.builtin_tools.image_tools import ImageTools, image_tools
 from wayline.tool_registry.bus_tools import BusServices
@@ -302,7 +302,7 @@ def _builtin(
         recall_insights=asking(FactsRecalled),
     )
     listed = builtin_settings(web, images)
-    return BuiltinServer(lambda: builtin_server(planning, memory, web, images), listed, settings, arguments)
+    return BuiltinServer(lambda: make_builtin_server(planning, memory, web, images), listed, settings, arguments)
 
 
 def _embeddings(settings: Settings, bus: Bus) -> ToolEmbeddings:

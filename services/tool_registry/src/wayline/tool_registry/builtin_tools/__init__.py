@@ -24,7 +24,7 @@ from wayline.tool_registry.builtin_tools.web_fetch import web_fetch_tool
 from wayline.tool_registry.builtin_tools.web_search import web_search_tool
 from wayline.tool_registry.web.web_tools import WebTools
 
-__all__ = ["MemoryRequests", "PlanningTools", "builtin_server", "builtin_settings", "call_meta"]
+__all__ = ["MemoryRequests", "PlanningTools", "builtin_settings", "call_meta", "make_builtin_server"]
 
 _FOR_PLANNING = (
     semantic_search_tool,
@@ -59,7 +59,9 @@ def builtin_settings(web: WebTools, images: ImageTools | None) -> ServerSettings
     )
 
 
-def builtin_server(planning: PlanningTools, memory: MemoryRequests, web: WebTools, images: ImageTools | None) -> Any:
+def make_builtin_server(
+    planning: PlanningTools, memory: MemoryRequests, web: WebTools, images: ImageTools | None
+) -> Any:
     """Build an MCP server with the built-in tools; those of the web and of images only where they are configured."""
     from mcp.server import MCPServer
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
+import structlog
+
 from wayline.tool_registry.definitions.tool_catalogue import Tool
+
+log = structlog.get_logger()
 
 CLOSE_S = 5.0
 
@@ -34,6 +38,7 @@ class ServerTask:
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name=f"mcp server {self.name}")
+        self._task.add_done_callback(self._ended)
 
     async def stop(self) -> None:
         # A flag beside the cancellation: the library may raise something else in its place while it connects.
@@ -51,6 +56,11 @@ class ServerTask:
 
     def tell_cancelled(self, key: str) -> None:
         """Pass over that a call was cancelled: its request is cut where the tool does not end by itself."""
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Say why the server cannot be used for good, where its task fails."""
+        if not task.cancelled() and not self._closing and (error := task.exception()) is not None:
+            log.error("mcp server has failed", server=self.name, error=repr(error), exc_info=error)
 
     async def _run(self) -> None:
         """Make the server usable, and keep it so."""
