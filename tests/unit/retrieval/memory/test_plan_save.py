@@ -167,6 +167,8 @@ def test_a_quote_supports_only_what_stands_in_it():
     assert supports("我住在北京", FactText("Lives in Beijing"))
     assert not supports("we moved to Bonn", FactText("Moved to Bonn in 2021"))
     assert not supports("yes", FactText("Lives in Berlin"))
+    assert not supports("I live in Bonn", FactText("Lives in Paris"))
+    assert supports("i live in paris", FactText("Lives in Paris"))
     assert not supports("what is the weather like?", FactText("Owns a sailing boat"))
     assert not supports("I like olives", FactText("Does not like olives"))
 

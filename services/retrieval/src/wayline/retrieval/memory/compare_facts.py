@@ -53,7 +53,7 @@ def conflict(one: FactText, other: FactText, *, about: tuple[str | None, str | N
 
 
 def supports(quote: str, fact: FactText) -> bool:
-    """Return whether a user's words can be what a fact says: its numbers and enough of its words stand in them.
+    """Return whether a user's words can be what a fact says: its numbers, names and enough of its words stand in them.
 
     Where a quote is in another script than the fact, the words cannot be compared, and the numbers alone decide.
     """
@@ -64,6 +64,8 @@ def supports(quote: str, fact: FactText) -> bool:
         return False
     if bool(_LATIN.search(said.plain)) != bool(_LATIN.search(fact.plain)):
         return True
+    if not all(FactText(name).plain in said.plain for name in _names(fact)):
+        return False
     if fact.negated != said.negated and len(said.claims) <= 2 * len(fact.claims):
         return False
     needed = max(1, math.ceil(len(fact.claims) * SUPPORT_SHARE))
