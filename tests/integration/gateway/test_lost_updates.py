@@ -48,7 +48,13 @@ BODIES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 }
 """What each route takes that changes configuration by name: an address, a body and another one."""
 NO_CONFIGURATION = {
-    *("/v1/documents/{document_id}", "/v1/keys/{key_id}", "/v1/mcp/logins", "/v1/sessions/{session_id}"),
+    *(
+        "/v1/documents/{document_id}",
+        "/v1/jobs/{job_id}",
+        "/v1/keys/{key_id}",
+        "/v1/mcp/logins",
+        "/v1/sessions/{session_id}",
+    ),
     *("/v1/mcp/servers/{name}/authorization", "/v1/mcp/servers/{name}/logins"),
 }
 """What is deleted and never changed: there is no update that could be lost."""

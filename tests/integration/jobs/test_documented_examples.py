@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import re
 from contextlib import AsyncExitStack
@@ -61,7 +62,7 @@ async def test_documented_examples_do_what_their_pages_say(
     bank, till = dict[str, Any](), dict[str, Any]()
     for block in examples("tools.md"):
         exec(block, bank)
-    refund, harness, jobs, _ = examples("sdk.md")
+    refund, harness, jobs, *_ = examples("sdk.md")
     exec(refund + harness, till)
     await till["test_a_refund_says_what_was_paid_back"]()
     calls = Say(
@@ -103,3 +104,16 @@ async def test_documented_examples_do_what_their_pages_say(
     order = Entity(type="order", id="A-17", name="Two pairs of shoes")
     assert {end.tool: end.entities for end in ends}["bank__find_order"] == (order,)
     assert said[RUN_CODE] == '[{"order":"A-2","customer":"Ms. c2"},{"order":"A-1","customer":"Ms. c1"}]'
+
+
+async def test_the_documented_ranking_puts_the_best_passage_first():
+    passages = {"tides": "High tide is at noon.", "cats": "A cat sleeps.", "sea": "The sea is high today."}
+
+    async def ask(question: str) -> str:
+        return "[2]"
+
+    names: dict[str, Any] = {"query": "high tide", "passages": passages, "by_vector": ["sea", "tides"], "ask": ask}
+    await eval(compile(examples("sdk.md")[-1], "sdk.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
+
+    assert names["by_words"] == ["tides", "sea"]
+    assert names["best"].reranked and names["best"].order[0] == 1
