@@ -1,3 +1,25 @@
+-- A pair of a document's metadata as a word that holds its tenant; without a value: that the key is there.
+CREATE OR REPLACE FUNCTION filter_word(tenant text, key text, value jsonb) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN tenant || '~' || md5(key) || CASE
+    WHEN value IS NULL THEN ''
+    WHEN jsonb_typeof(value) = 'number' THEN '=' || md5(trim_scale((value #>> '{}')::numeric)::text)
+    ELSE '=' || md5(value::text)
+END;
+
+-- All such words of a document. As full-text words, because row-level security lets no other index serve conditions on
+-- lists; with their tenant, so that nobody's rows are read for another.
+CREATE OR REPLACE FUNCTION filter_words(tenant text, collection text, metadata jsonb) RETURNS tsvector
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN array_to_tsvector(ARRAY(
+    SELECT tenant || '~'
+    UNION SELECT filter_word(tenant, key, NULL) FROM jsonb_object_keys(metadata) AS key
+    UNION SELECT filter_word(tenant, key, value) FROM jsonb_each(metadata)
+    UNION SELECT filter_word(tenant, key, one)
+        FROM jsonb_each(metadata), jsonb_array_elements(CASE jsonb_typeof(value) WHEN 'array' THEN value ELSE '[]' END) AS one
+    UNION SELECT tenant || '~in~' || md5(collection) WHERE collection IS NOT NULL
+));
+
 CREATE OR REPLACE FUNCTION is_or_holds(value jsonb, one jsonb) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN value = one OR (jsonb_typeof(value) = 'array' AND value @> jsonb_build_array(one));
