@@ -45,8 +45,7 @@ from wayline.contracts.memory import (
 )
 from wayline.embedded import PostgresServer
 from wayline.retrieval import app
-from wayline.retrieval.adapters.postgres import open_store
-from wayline.retrieval.embed_texts import TextEmbedder
+from wayline.retrieval.embeddings.embed_texts import TextEmbedder
 from wayline.retrieval.memory.fact_rules import INSIGHTS_PER_SUBJECT_MAX
 from wayline.retrieval.memory.fact_table import FactTable
 from wayline.retrieval.memory.fact_text import FactText
@@ -54,6 +53,7 @@ from wayline.retrieval.memory.fact_vectors import FactVectors
 from wayline.retrieval.memory.plan_save import Owner, Plan, Row
 from wayline.retrieval.memory.recall import Recaller
 from wayline.retrieval.memory.remember import Rememberer
+from wayline.retrieval.postgres import open_store
 from wayline.retrieval.settings import LEXICAL_MODEL, ON_BOARD_MODEL, Settings
 from wayline.store import Store, migrate
 from wayline.telemetry import Telemetry

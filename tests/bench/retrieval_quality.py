@@ -27,16 +27,18 @@ from tests.bench import page
 from wayline.contracts.knowledge import IndexDocument, SearchKnowledge
 from wayline.embedded import PostgresServer
 from wayline.retrieval import app
-from wayline.retrieval.adapters.documents import DocumentTable
-from wayline.retrieval.adapters.kept_embeddings import KeptEmbeddingTable
-from wayline.retrieval.adapters.passages import PassageTable
-from wayline.retrieval.adapters.postgres import open_store
-from wayline.retrieval.adapters.word_counts import WordCounts
-from wayline.retrieval.decode_document import Limits
-from wayline.retrieval.embed_passages import PassageEmbedder
-from wayline.retrieval.embed_texts import TextEmbedder
-from wayline.retrieval.index_document import Indexer
-from wayline.retrieval.search_passages import Searcher
+from wayline.retrieval.documents.decode_document import Limits
+from wayline.retrieval.documents.document_table import DocumentTable
+from wayline.retrieval.documents.index_document import Indexer
+from wayline.retrieval.documents.wiring import passage_size
+from wayline.retrieval.embeddings.embed_passages import PassageEmbedder
+from wayline.retrieval.embeddings.embed_texts import TextEmbedder
+from wayline.retrieval.embeddings.kept_embeddings import KeptEmbeddingTable
+from wayline.retrieval.postgres import open_store
+from wayline.retrieval.search.passage_table import PassageTable
+from wayline.retrieval.search.search_passages import Searcher
+from wayline.retrieval.search.wiring import query_embedder
+from wayline.retrieval.search.word_counts import WordCounts
 from wayline.retrieval.settings import LEXICAL_MODEL, Settings
 from wayline.store import Store, migrate
 from wayline.telemetry import Telemetry
@@ -141,7 +143,7 @@ class Measures:
 async def ingest(store: Store, judged: JudgedSet, settings: Settings, tenant: str) -> None:
     limits = Limits(settings.document_bytes_max, settings.pdf_pages_max, settings.read_seconds_max, 16_384)
     passages = PassageEmbedder(KeptEmbeddingTable(store), Telemetry("bench"))
-    size = app.passage_size(settings)
+    size = passage_size(settings)
     indexer = Indexer(DocumentTable(store), app.make_embedder(settings), passages, limits, size)
     slots = asyncio.Semaphore(INDEXED_AT_ONCE)
 
@@ -240,7 +242,7 @@ def make_searcher(store: Store, settings: Settings) -> Searcher:
     texts = TextEmbedder(app.make_embedder(settings), Telemetry("bench"))
     return Searcher(
         PassageTable(store),
-        app.query_embedder(settings, texts),
+        query_embedder(settings, texts),
         Telemetry("bench"),
         settings.keyword_candidates,
         settings.leg_candidates,

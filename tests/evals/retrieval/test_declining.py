@@ -14,10 +14,11 @@ from wayline.contracts.models import ModelCard
 from wayline.llm import ModelRequest
 from wayline.llm.offline import SEARCH, respond
 from wayline.retrieval import app
-from wayline.retrieval.adapters.passages import PassageTable
-from wayline.retrieval.adapters.postgres import open_store
-from wayline.retrieval.embed_texts import TextEmbedder
-from wayline.retrieval.search_passages import Searcher
+from wayline.retrieval.embeddings.embed_texts import TextEmbedder
+from wayline.retrieval.postgres import open_store
+from wayline.retrieval.search.passage_table import PassageTable
+from wayline.retrieval.search.search_passages import Searcher
+from wayline.retrieval.search.wiring import query_embedder
 from wayline.retrieval.settings import Settings
 from wayline.store import Store, migrate
 from wayline.telemetry import Telemetry
@@ -61,7 +62,7 @@ async def test_it_declines_once_the_documents_with_the_answer_are_removed(store:
             judged.documents[key] = {"_id": key, "title": name, "text": text[at : at + 4_000]}
     await quality.ingest(store, judged, settings, TENANT)
     telemetry = Telemetry("eval")
-    embedder = app.query_embedder(settings, TextEmbedder(app.make_embedder(settings), telemetry))
+    embedder = query_embedder(settings, TextEmbedder(app.make_embedder(settings), telemetry))
     searcher = Searcher(PassageTable(store), embedder, telemetry, settings.keyword_candidates, settings.leg_candidates)
 
     async def passages(question: str) -> list[Citation]:

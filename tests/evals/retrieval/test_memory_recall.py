@@ -8,7 +8,7 @@ import pytest
 
 from tests.bench import memory as bench
 from wayline.retrieval import app
-from wayline.retrieval.adapters.postgres import open_store
+from wayline.retrieval.postgres import open_store
 from wayline.retrieval.settings import LEXICAL_MODEL, ON_BOARD_MODEL
 from wayline.store import Store, migrate
 from wayline.testkit import Database

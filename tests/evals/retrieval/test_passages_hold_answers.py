@@ -8,7 +8,7 @@ import re
 from collections import Counter
 
 from tests.evals.shared import needed, rows
-from wayline.retrieval.chunking import Passage, Size, chunk
+from wayline.retrieval.documents.chunking import Passage, Size, chunk
 
 FOLDER = "chunking-chroma-dev"
 TOP = 5

@@ -9,11 +9,12 @@ import pytest
 
 from tests.bench import retrieval_quality as quality
 from wayline.retrieval import app
-from wayline.retrieval.adapters.passages import PassageTable
-from wayline.retrieval.adapters.postgres import open_store
-from wayline.retrieval.adapters.segments import SegmentBuilder
-from wayline.retrieval.embed_texts import TextEmbedder
-from wayline.retrieval.search_passages import Searcher
+from wayline.retrieval.embeddings.embed_texts import TextEmbedder
+from wayline.retrieval.postgres import open_store
+from wayline.retrieval.search.passage_table import PassageTable
+from wayline.retrieval.search.search_passages import Searcher
+from wayline.retrieval.search.segments import SegmentBuilder
+from wayline.retrieval.search.wiring import query_embedder
 from wayline.retrieval.settings import Settings
 from wayline.store import Store, migrate
 from wayline.telemetry import Telemetry
@@ -55,7 +56,7 @@ async def store(database: Database) -> AsyncIterator[Store]:
 
 
 def make_searcher(store: Store, settings: Settings, keyword_candidates: int) -> Searcher:
-    texts = app.query_embedder(settings, TextEmbedder(app.make_embedder(settings), Telemetry("eval")))
+    texts = query_embedder(settings, TextEmbedder(app.make_embedder(settings), Telemetry("eval")))
     return Searcher(PassageTable(store), texts, Telemetry("eval"), keyword_candidates, settings.leg_candidates)
 
 

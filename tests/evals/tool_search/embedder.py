@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from wayline.contracts.knowledge import EmbeddedTexts, EmbedTexts
-from wayline.retrieval.adapters.openai_compatible import OpenAICompatible
+from wayline.retrieval.embeddings.openai_compatible import OpenAICompatible
 from wayline.tool_registry.tool_search.tool_embeddings import ToolEmbeddings
 
 MODEL = "all-MiniLM-L6-v2"

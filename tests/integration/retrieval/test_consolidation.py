@@ -20,8 +20,8 @@ from wayline.contracts.memory import (
     SaveMemories,
     UndoConsolidation,
 )
-from wayline.retrieval.adapters.postgres import open_store
 from wayline.retrieval.memory.consolidation import Consolidation
+from wayline.retrieval.postgres import open_store
 from wayline.testkit import Platform
 
 pytestmark = pytest.mark.usefixtures("service")

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from wayline.retrieval.adapters import documents
-from wayline.retrieval.adapters.documents import TIME_OUTS_MAX, DocumentTable
-from wayline.retrieval.adapters.postgres import open_store
-from wayline.retrieval.adapters.word_counts import WordCounts
-from wayline.retrieval.decode_document import Decoded, Original
-from wayline.retrieval.documents import Chunk, RequestedDocument
-from wayline.retrieval.embedding import LexicalHash
+from wayline.retrieval.documents import document_table as documents
+from wayline.retrieval.documents.decode_document import Decoded, Original
+from wayline.retrieval.documents.document import Chunk, RequestedDocument
+from wayline.retrieval.documents.document_table import TIME_OUTS_MAX, DocumentTable
+from wayline.retrieval.embeddings.embedding import LexicalHash
+from wayline.retrieval.postgres import open_store
+from wayline.retrieval.search.word_counts import WordCounts
 from wayline.store import PostgresUnavailable, Store
 from wayline.testkit import Database
 from wayline.testkit.databases import PASSWORD, role_of

@@ -9,7 +9,7 @@ import pytest
 from wayline.chassis import Service
 from wayline.contracts.errors import Retry
 from wayline.contracts.knowledge import DeleteDocument, DocumentDeleted
-from wayline.retrieval.embedding import LexicalHash
+from wayline.retrieval.embeddings.embedding import LexicalHash
 from wayline.testkit import until
 
 from .test_payloads import kept, large

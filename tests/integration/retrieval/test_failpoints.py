@@ -13,7 +13,7 @@ from wayline.chassis import Bus, Failpoint
 from wayline.chassis.topology import INDEX_RETRIEVAL
 from wayline.contracts.errors import Retry
 from wayline.contracts.memory import FactsSaved, SaveMemories
-from wayline.retrieval.app import INDEX_ATTEMPTS_MAX
+from wayline.retrieval.documents.wiring import INDEX_ATTEMPTS_MAX
 from wayline.simulator import Asked, Fault, Simulator
 from wayline.simulator.models import Facts, Rates
 from wayline.testkit import Platform

@@ -12,9 +12,9 @@ from wayline.chassis import Service
 from wayline.contracts.errors import Refused, Reject
 from wayline.contracts.knowledge import AcceptDocument, Document, DocumentPage, ListDocuments
 from wayline.documents.file_kinds import DOCX
-from wayline.retrieval import index_document
-from wayline.retrieval.adapters.documents import DocumentTable
-from wayline.retrieval.embedding import LexicalHash
+from wayline.retrieval.documents import index_document
+from wayline.retrieval.documents.document_table import DocumentTable
+from wayline.retrieval.embeddings.embedding import LexicalHash
 from wayline.testkit import until
 from wayline.testkit.hostile_files import MEGABYTE, dense_pdf, zip_bomb
 

@@ -11,8 +11,8 @@ import pytest
 
 from wayline.chassis import Service
 from wayline.contracts.knowledge import DeleteDocument, DocumentDeleted
-from wayline.retrieval.adapters.kept_embeddings import KeptEmbeddingSweep, KeptEmbeddingTable
-from wayline.retrieval.adapters.postgres import open_store
+from wayline.retrieval.embeddings.kept_embeddings import KeptEmbeddingSweep, KeptEmbeddingTable
+from wayline.retrieval.postgres import open_store
 from wayline.simulator import Asked, Fault, Simulator
 from wayline.simulator.models import Facts, Rates
 from wayline.testkit import Platform, until

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from wayline.retrieval import app, word_renewal
-from wayline.retrieval.adapters import old_words
-from wayline.retrieval.adapters.postgres import open_store
+from wayline.retrieval import app
+from wayline.retrieval.postgres import open_store
+from wayline.retrieval.search import old_words, word_renewal
 from wayline.store import Store, migrate
 from wayline.testkit import Database, until
 from wayline.testkit.databases import PASSWORD

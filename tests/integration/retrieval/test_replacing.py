@@ -16,8 +16,8 @@ from wayline.contracts.knowledge import (
     IndexDocument,
     ReadDocument,
 )
-from wayline.retrieval.adapters.documents import DocumentTable
-from wayline.retrieval.embedding import LexicalHash
+from wayline.retrieval.documents.document_table import DocumentTable
+from wayline.retrieval.embeddings.embedding import LexicalHash
 from wayline.testkit import until
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from wayline.chassis import Service
 from wayline.contracts.knowledge import Filter
-from wayline.retrieval.ranking import K1, B, rarity
+from wayline.retrieval.search.ranking import K1, B, rarity
 
 FABLES = {
     "f1": "tortoise race hare tortoise winner",

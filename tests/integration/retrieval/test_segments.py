@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from wayline.contracts.knowledge import SearchKnowledge
-from wayline.retrieval import app
-from wayline.retrieval.adapters.documents import DocumentTable
-from wayline.retrieval.adapters.passages import PassageTable
-from wayline.retrieval.adapters.postgres import open_store
-from wayline.retrieval.adapters.segments import SegmentBuilder
-from wayline.retrieval.adapters.word_counts import WordCounts
-from wayline.retrieval.decode_document import Decoded, Original
-from wayline.retrieval.documents import Chunk, RequestedDocument
-from wayline.retrieval.embed_texts import TextEmbedder
-from wayline.retrieval.embedding import LexicalHash
-from wayline.retrieval.search_passages import Searcher
+from wayline.retrieval.documents.decode_document import Decoded, Original
+from wayline.retrieval.documents.document import Chunk, RequestedDocument
+from wayline.retrieval.documents.document_table import DocumentTable
+from wayline.retrieval.embeddings.embed_texts import TextEmbedder
+from wayline.retrieval.embeddings.embedding import LexicalHash
+from wayline.retrieval.postgres import open_store
+from wayline.retrieval.search.passage_table import PassageTable
+from wayline.retrieval.search.search_passages import Searcher
+from wayline.retrieval.search.segments import SegmentBuilder
+from wayline.retrieval.search.wiring import query_embedder
+from wayline.retrieval.search.word_counts import WordCounts
 from wayline.retrieval.settings import Settings
 from wayline.store import Store
 from wayline.telemetry import Telemetry
@@ -60,7 +60,7 @@ async def put(store: Store, document_id: str, seed: int, *, sequence: int = 1) -
 
 
 async def found(store: Store, query: str, candidates: int) -> list[tuple[str, float]]:
-    queries = app.query_embedder(Settings(), TextEmbedder(EMBEDDER, Telemetry("test")))
+    queries = query_embedder(Settings(), TextEmbedder(EMBEDDER, Telemetry("test")))
     searcher = Searcher(PassageTable(store), queries, Telemetry("test"), candidates, 10)
     hits = (await searcher.search(SearchKnowledge(tenant="acme", query=query, mode="keyword", top_k=10))).hits
     return [(hit.chunk_id, round(hit.score, 6)) for hit in hits]

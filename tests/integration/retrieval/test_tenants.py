@@ -8,9 +8,9 @@ import structlog.testing
 
 from wayline.chassis import Service
 from wayline.contracts.knowledge import DeleteDocument, DocumentDeleted, Filter
-from wayline.retrieval.adapters.passages import PassageTable
-from wayline.retrieval.adapters.postgres import open_store
-from wayline.retrieval.search_plan import Allowed, WordsLeg
+from wayline.retrieval.postgres import open_store
+from wayline.retrieval.search.passage_table import PassageTable
+from wayline.retrieval.search.search_plan import Allowed, WordsLeg
 from wayline.store import rls_gaps
 from wayline.testkit import Database, Platform
 from wayline.testkit.databases import PASSWORD, migrate_service, role_of

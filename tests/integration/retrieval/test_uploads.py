@@ -9,8 +9,8 @@ import pytest
 
 from wayline.chassis import Service
 from wayline.contracts.knowledge import ReserveUpload, UploadReserved
-from wayline.retrieval.adapters.documents import DocumentTable
-from wayline.retrieval.adapters.uploads import UploadTable
+from wayline.retrieval.documents.document_table import DocumentTable
+from wayline.retrieval.documents.uploads import UploadTable
 from wayline.testkit import until
 
 from .conftest import Start

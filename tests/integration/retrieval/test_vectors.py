@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from pgvector import Vector
 
-from wayline.retrieval.adapters.postgres import open_store
-from wayline.retrieval.embedding import LexicalHash
+from wayline.retrieval.embeddings.embedding import LexicalHash
+from wayline.retrieval.postgres import open_store
 from wayline.store import Store
 from wayline.testkit import Platform
 

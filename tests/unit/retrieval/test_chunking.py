@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wayline.retrieval.chunking import Passage, Size, chunk, estimated_tokens
+from wayline.retrieval.documents.chunking import Passage, Size, chunk, estimated_tokens
 
 TEXTS = st.text(alphabet="ab .!?\n#-`~=é漢。\t", max_size=2_000)
 

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wayline.documents import TextPage
-from wayline.retrieval.chunking import Size
-from wayline.retrieval.cut_passages import BETWEEN_PAGES, cut_passages
+from wayline.retrieval.documents.chunking import Size
+from wayline.retrieval.documents.cut_passages import BETWEEN_PAGES, cut_passages
 
 SIZE = Size(60, 30)
 PAGES = st.lists(st.text(alphabet="ab .\n#|漢", min_size=1, max_size=300), max_size=4)

@@ -13,17 +13,10 @@ from wayline.contracts.knowledge import IndexDocument
 from wayline.documents import ReadableDocument, ReadLimits, characters
 from wayline.documents.decode_file import FileToRead, decode_file
 from wayline.documents.file_kinds import DOCX, EPUB, XLSX
-from wayline.retrieval import decode_document
-from wayline.retrieval.decode_document import (
-    Decoded,
-    Limits,
-    Original,
-    header_of,
-    media_type_of,
-    storable,
-    storable_json,
-)
+from wayline.retrieval.documents import decode_document
+from wayline.retrieval.documents.decode_document import Decoded, Limits, Original, header_of, media_type_of
 from wayline.retrieval.errors import Unreadable
+from wayline.retrieval.storable import storable, storable_json
 from wayline.testkit.media import pdf, png
 
 LIMITS = Limits(bytes_max=1_000, pdf_pages_max=10, read_seconds_max=10, metadata_bytes_max=100)

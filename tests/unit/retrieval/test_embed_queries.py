@@ -9,8 +9,8 @@ import numpy as np
 
 from wayline.contracts.errors import Retry
 from wayline.contracts.knowledge import Degraded
-from wayline.retrieval.embed_queries import ENTRY_BYTES, QueryEmbedder
-from wayline.retrieval.embed_texts import Embedded, TextEmbedder
+from wayline.retrieval.embeddings.embed_queries import ENTRY_BYTES, QueryEmbedder
+from wayline.retrieval.embeddings.embed_texts import Embedded, TextEmbedder
 from wayline.telemetry import Telemetry
 
 

@@ -6,8 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from wayline.contracts.knowledge import EMBEDDED_MAX, EmbedTexts
-from wayline.retrieval.embed_texts import TextEmbedder
-from wayline.retrieval.embedding import LexicalHash
+from wayline.retrieval.embeddings.embed_texts import TextEmbedder
+from wayline.retrieval.embeddings.embedding import LexicalHash
 from wayline.telemetry import Telemetry
 
 

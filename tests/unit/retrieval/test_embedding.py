@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from wayline.retrieval.embedding import LexicalHash
+from wayline.retrieval.embeddings.embedding import LexicalHash
 
 
 def cosine(one: str, other: str) -> float:

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 from wayline.contracts.errors import Unavailable
-from wayline.retrieval.adapters import embedders
-from wayline.retrieval.adapters.embedders import Embedders
-from wayline.retrieval.app import passage_size
-from wayline.retrieval.chunking import chunk
-from wayline.retrieval.minilm.model import TOKENS_MAX
-from wayline.retrieval.minilm.on_board import PASSAGE_TOKENS_MAX, OnBoard, OnBoardDocuments
-from wayline.retrieval.minilm.wordpiece import WordPiece
+from wayline.retrieval.documents.chunking import chunk
+from wayline.retrieval.documents.wiring import passage_size
+from wayline.retrieval.embeddings import embedders
+from wayline.retrieval.embeddings.embedders import Embedders
+from wayline.retrieval.embeddings.minilm.model import TOKENS_MAX
+from wayline.retrieval.embeddings.minilm.on_board import PASSAGE_TOKENS_MAX, OnBoard, OnBoardDocuments
+from wayline.retrieval.embeddings.minilm.wordpiece import WordPiece
 from wayline.retrieval.settings import ON_BOARD_MODEL, Settings
 from wayline.testkit import until
 
@@ -102,7 +102,7 @@ async def test_a_killed_process_is_away_and_started_again(documents: OnBoardDocu
 
 
 def test_the_licences_ship_with_the_model():
-    folder = files("wayline.retrieval.minilm")
+    folder = files("wayline.retrieval.embeddings.minilm")
 
     assert "Apache License" in folder.joinpath("LICENSE").read_text()
     assert "all-MiniLM-L6-v2" in folder.joinpath("NOTICE").read_text()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wayline.retrieval.near_duplicates import fold_near_duplicates
+from wayline.retrieval.search.near_duplicates import fold_near_duplicates
 
 FIRST = "The gateway takes a job, and the router chooses the model that it runs on, by rules and by budget. " * 3
 

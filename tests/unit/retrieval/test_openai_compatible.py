@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from wayline.contracts.errors import Retry, Unavailable
-from wayline.retrieval.adapters.openai_compatible import OpenAICompatible
+from wayline.retrieval.embeddings.openai_compatible import OpenAICompatible
 from wayline.retrieval.errors import ProviderRefused
 
 

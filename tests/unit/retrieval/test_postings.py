@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from struct import pack
 
-from wayline.retrieval.postings import IMPACT_BITS, Place, PostingList, best_places
+from wayline.retrieval.search.postings import IMPACT_BITS, Place, PostingList, best_places
 
 
 def listed(segment: int, term: str, held: dict[int, int]) -> PostingList:

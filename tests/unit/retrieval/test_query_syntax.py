@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wayline.retrieval.query_syntax import SYNTAX_WORDS_MAX, ParsedQuery, parse_query
+from wayline.retrieval.search.query_syntax import SYNTAX_WORDS_MAX, ParsedQuery, parse_query
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from math import log
 
 import pytest
 
-from wayline.retrieval.ranking import (
+from wayline.retrieval.search.ranking import (
     IDENTIFIER_SIGN,
     IDENTIFIER_WEIGHT,
     TERMS_MAX,

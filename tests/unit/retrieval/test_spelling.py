@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wayline.retrieval.spelling import deletions, may_be_misspelt, one_letter_apart
+from wayline.retrieval.search.spelling import deletions, may_be_misspelt, one_letter_apart
 
 
 @pytest.mark.parametrize(

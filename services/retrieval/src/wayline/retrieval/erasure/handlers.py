@@ -10,7 +10,7 @@ from wayline.contracts.errors import NotFound
 from wayline.contracts.forgetting import Erased, EraseFromRetrieval
 from wayline.contracts.knowledge import DeleteDocument
 from wayline.contracts.memory import ForgetMemories, MemoriesForgotten
-from wayline.retrieval.adapters.document_owners import DocumentOwners
+from wayline.retrieval.documents.document_owners import DocumentOwners
 from wayline.store import Connection, Queries, Store
 
 FACTS_AT_ONCE = 1_000

@@ -6,7 +6,7 @@ from typing import Any
 
 from wayline.chassis import Ask, asks
 from wayline.contracts.forgetting import EraseFromRetrieval
-from wayline.retrieval.adapters.document_owners import DocumentOwners
+from wayline.retrieval.documents.document_owners import DocumentOwners
 from wayline.retrieval.erasure.handlers import DropDocument, EraseHandlers, ForgetFacts
 from wayline.store import Store
 

@@ -14,7 +14,7 @@ from wayline.store import Record
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from wayline.retrieval.embedding import Vectors
+    from wayline.retrieval.embeddings.embedding import Vectors
 
 
 SPELLED_TERMS_MAX = 40

@@ -21,7 +21,7 @@ from wayline.store import Connection, Store
 from wayline.store.queries import Queries
 
 if TYPE_CHECKING:
-    from wayline.retrieval.embedding import Vectors
+    from wayline.retrieval.embeddings.embedding import Vectors
 
 NOW = "retired_at IS NULL AND state = 'active' AND (expires_at IS NULL OR expires_at > $3)"
 THEN = (

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import structlog
 
 from wayline.contracts.errors import Reject, Retry
-from wayline.retrieval.embed_texts import TextEmbedder
+from wayline.retrieval.embeddings.embed_texts import TextEmbedder
 
 if TYPE_CHECKING:
-    from wayline.retrieval.embedding import Vectors
+    from wayline.retrieval.embeddings.embedding import Vectors
 
 log = structlog.get_logger()
 

@@ -36,13 +36,13 @@ from wayline.contracts.memory import (
     SubjectPage,
     UndoConsolidation,
 )
-from wayline.retrieval.decode_document import storable
 from wayline.retrieval.memory.consolidation import Consolidation
 from wayline.retrieval.memory.fact_table import FactTable
 from wayline.retrieval.memory.plan_save import Owner, owner_of_subject
 from wayline.retrieval.memory.recall import Recaller
 from wayline.retrieval.memory.remember import Rememberer
 from wayline.retrieval.memory.subject_table import SubjectTable
+from wayline.retrieval.storable import storable
 
 CURSOR_SIGN = "\n"
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from wayline.contracts.memory import NO_MEMORIES, FactsRecalled, RecallInsights, RecallMemories
-from wayline.retrieval.decode_document import storable
 from wayline.retrieval.memory.fact_rows import asked_terms
 from wayline.retrieval.memory.fact_table import Also, FactTable
 from wayline.retrieval.memory.fact_vectors import FactVectors
 from wayline.retrieval.memory.plan_save import owner_of_subject
+from wayline.retrieval.storable import storable
 
 TERM_CHARS_MAX = 2_000
 """Of one search term what is compared; the rest of a longer one is left out."""

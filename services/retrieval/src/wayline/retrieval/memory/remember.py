@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from wayline.chassis import Failpoint, reach
 from wayline.contracts.errors import NotFound
 from wayline.contracts.memory import ChangeFact, Fact, FactKind, FactsSaved, NewFact, WrittenBy
-from wayline.retrieval.decode_document import storable
 from wayline.retrieval.memory.fact_refusals import refusal
 from wayline.retrieval.memory.fact_rules import CATEGORIES, expiry, over_caps
 from wayline.retrieval.memory.fact_table import FactTable
@@ -20,9 +19,10 @@ from wayline.retrieval.memory.fact_text import FactText
 from wayline.retrieval.memory.fact_vectors import FactVectors
 from wayline.retrieval.memory.memory_errors import FactRefused, MemoriesFull, NothingToDecide, VersionConflict
 from wayline.retrieval.memory.plan_save import TIER_FULL, Owner, Plan, Retired, Row, plan_save
+from wayline.retrieval.storable import storable
 
 if TYPE_CHECKING:
-    from wayline.retrieval.embedding import Vectors
+    from wayline.retrieval.embeddings.embedding import Vectors
 
 ROOM_KNOWN_S = 30.0
 """How long it is believed that a tenant has room: counting its facts takes longer than saving one."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from wayline.contracts.errors import NotFound
 from wayline.contracts.memory import PutSubject, Subject, SubjectDeleted, SubjectRef
-from wayline.retrieval.decode_document import storable, storable_json
 from wayline.retrieval.memory.fact_table import forget_facts, load_queries
 from wayline.retrieval.memory.memory_errors import VersionConflict
 from wayline.retrieval.memory.plan_save import owner_of_subject
+from wayline.retrieval.storable import storable, storable_json
 from wayline.store import Connection, Record, Store
 
 

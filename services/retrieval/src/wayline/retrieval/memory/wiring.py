@@ -24,7 +24,7 @@ from wayline.contracts.memory import (
     StoreInsights,
     UndoConsolidation,
 )
-from wayline.retrieval.embed_texts import TextEmbedder
+from wayline.retrieval.embeddings.embed_texts import TextEmbedder
 from wayline.retrieval.memory.consolidation import Consolidation
 from wayline.retrieval.memory.fact_table import FactTable
 from wayline.retrieval.memory.fact_vectors import FactVectors

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.resources import files
 
 from wayline.contracts.task_graphs import ContextPassage, DocumentContext, GetDocumentContext
-from wayline.retrieval.decode_document import storable
+from wayline.retrieval.storable import storable
 from wayline.store import Store
 from wayline.store.queries import Queries
 

@@ -17,7 +17,7 @@ from wayline.contracts.task_graphs import (
     TaskGraphSaved,
 )
 from wayline.planning import telling, words
-from wayline.retrieval.decode_document import storable
+from wayline.retrieval.storable import storable
 from wayline.store import Record, Store
 from wayline.store.queries import Queries
 

@@ -9,11 +9,11 @@ import structlog
 
 from wayline.chassis import Failpoint, Periodic, reach
 from wayline.contracts.errors import NotFound, Reject, Retry
-from wayline.retrieval.adapters.embedders import Embedders
-from wayline.retrieval.adapters.passages import QUERIES_REMEMBERED_MAX, PassageTable
-from wayline.retrieval.embed_passages import PassageEmbedder
-from wayline.retrieval.embedding_payments import Accounts
+from wayline.retrieval.embeddings.embed_passages import PassageEmbedder
+from wayline.retrieval.embeddings.embedders import Embedders
+from wayline.retrieval.embeddings.embedding_payments import Accounts
 from wayline.retrieval.errors import ProviderRefused
+from wayline.retrieval.search.passage_table import QUERIES_REMEMBERED_MAX, PassageTable
 from wayline.retrieval.vector_sets.set_table import Pending, VectorSetTable
 from wayline.store import Record
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from wayline.contracts.errors import Conflict, NotFound
 from wayline.contracts.vector_sets import VectorSet
-from wayline.retrieval.adapters.passages import with_dimensions
-from wayline.retrieval.documents import embeddable_text
+from wayline.retrieval.documents.document import embeddable_text
+from wayline.retrieval.search.passage_table import with_dimensions
 from wayline.store import Record, Store
 from wayline.store.queries import Queries
 
 if TYPE_CHECKING:
-    from wayline.retrieval.embedding import Vector, Vectors
+    from wayline.retrieval.embeddings.embedding import Vector, Vectors
     from wayline.store import Connection
 
 CLAIM_S = 150.0

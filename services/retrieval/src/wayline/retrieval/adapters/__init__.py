@@ -1,1 +1,0 @@
-"""What is outside: file formats and the embedding provider; each turns its errors into ours."""

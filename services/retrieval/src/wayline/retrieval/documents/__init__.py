@@ -1,0 +1,1 @@
+"""Documents: what comes in is read, cut, embedded and stored, and given again."""

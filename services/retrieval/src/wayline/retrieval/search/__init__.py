@@ -1,0 +1,1 @@
+"""Search: passages found by words, by vector, or by both."""
