@@ -119,6 +119,8 @@ def test_run_asks_for_what_its_options_say(wayline: Installed):
         "style": "in one sentence",
         "agent_style": "direct",
         "tools": ["search_knowledge", "get_current_time"],
+        "effort": "low",
+        "temperature": 0.5,
         "max_steps": 3,
         "max_output_tokens": 200,
         "max_seconds": 60.0,

@@ -5,7 +5,8 @@ from decimal import Decimal
 import pytest
 
 from wayline.contracts.chat import FilePart, ImagePart, TextPart
-from wayline.contracts.jobs import INPUT_SHOWN_MAX, JobView, Status, SubmitJob
+from wayline.contracts.jobs import INPUT_SHOWN_MAX, EarlierMessage, JobOptions, JobView, Status, SubmitJob
+from wayline.contracts.jobs.submission import OUTPUT_SCHEMA_MAX_BYTES
 
 
 def beginning(given: object) -> str:
@@ -48,3 +49,30 @@ def test_an_object_is_told_as_its_json():
     assert job.input == '{"outcome":"Öffnen","tasks":[{"id":1}]}'
     assert job.content_hash() == SubmitJob(tenant="t", agent="a", input=job.input).content_hash()
     assert SubmitJob.from_wire(job.to_wire(), "jobs.submit.t").input == job.input
+
+
+def test_a_job_of_a_session_has_no_other_past():
+    said = {"role": "user", "parts": [{"type": "text", "text": "My name is Ada."}]}
+    job = {"tenant": "t", "agent": "a", "input": "Who am I?", "history": [said]}
+
+    with pytest.raises(ValueError, match="leave out history or session_id"):
+        SubmitJob.model_validate({**job, "session_id": "s-1"})
+
+    assert SubmitJob.model_validate(job).told_parts() == (
+        TextPart(text="My name is Ada."),
+        TextPart(text="Who am I?"),
+    )
+
+
+def test_a_job_without_a_past_keeps_its_stored_hash():
+    job = SubmitJob(tenant="t", agent="a", input="x")
+    said = EarlierMessage(role="user", parts=(TextPart(text="y"),))
+
+    assert job.content_hash() == "37fc5b74aba60eafdeadce3ea6dda15e"
+    assert job.model_copy(update={"history": (said,)}).content_hash() != job.content_hash()
+    assert job.model_copy(update={"options": JobOptions(effort="low")}).content_hash() != job.content_hash()
+
+
+def test_a_schema_of_a_job_is_bounded():
+    with pytest.raises(ValueError, match="more than 65536 bytes"):
+        JobOptions(output_schema={"description": "x" * OUTPUT_SCHEMA_MAX_BYTES})

@@ -83,3 +83,18 @@ def test_a_jobs_steps_stay_within_those_its_agent_sets(wanted: int | None, own: 
     options = bounded(JobOptions(max_steps=wanted), AgentConfig(max_steps=8), own=own)
 
     assert options.max_steps == steps
+
+
+def test_a_jobs_schema_replaces_its_agents_and_its_assembler():
+    own = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    agent = {"output_schema": {"type": "object"}, "assemble": "task_plan", "on_invalid": "empty"}
+
+    found = config(agent=agent, output_schema=own)
+
+    assert (found.output_schema, found.answer_schema, found.assemble, found.on_invalid) == (own, own, None, "fail")
+
+
+def test_a_jobs_effort_and_temperature_replace_its_agents():
+    found = config(agent={"effort": "low", "temperature": 0.7}, effort="high", temperature=0.0)
+
+    assert (found.effort, found.temperature) == ("high", 0.0)

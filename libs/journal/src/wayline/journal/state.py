@@ -79,7 +79,8 @@ class Conversation(NamedTuple):
     """What was said, as the model is shown it."""
 
     history: tuple[ChatMessage, ...] = ()
-    """What was said in its session before it. In no event: its holder reads it where `session.continued` says."""
+    """What was said before it: as its submission tells, or in its session. The latter is in no event: its holder reads
+    it where `session.continued` says."""
     messages: tuple[ChatMessage, ...] = ()
     steering: tuple[e.SessionSteered, ...] = ()
     """Words of later jobs, which the next call says behind all messages; they are messages from then on."""

@@ -119,7 +119,7 @@ def shape_of(
 
     `steps_max`: its step limit, where it is known; else `steps_level` is the complexity that the limit follows, if any.
     """
-    options, has_tools, parts = job.options, bool(config.tools), (*config.pinned, *job.parts())
+    options, has_tools, parts = job.options, bool(config.tools), (*config.pinned, *job.told_parts())
     steps_max = steps_max or adapted(options.max_steps or config.max_steps, steps_level)
     output_max = options.max_output_tokens or config.max_output_tokens
     return Shape(

@@ -22,6 +22,12 @@ def narrowed(config: AgentConfig, options: JobOptions, *, own: Collection[str] =
         changes["style"] = options.agent_style
     if options.show_reasoning is not None and (config.show_reasoning or "show_reasoning" not in own):
         changes["show_reasoning"] = options.show_reasoning
+    for name in ("effort", "temperature"):
+        if getattr(options, name) is not None:
+            changes[name] = getattr(options, name)
+    if options.output_schema is not None:
+        # What the agent assembles, and what it ends with instead, is made for its own schema.
+        changes |= {"output_schema": options.output_schema, "assemble": None, "on_invalid": "fail"}
     if options.tools is not None:
         changes |= _narrowed_tools(config, options.tools)
     return without_switched(config.model_copy(update=changes)) if changes else config

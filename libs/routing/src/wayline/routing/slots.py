@@ -61,7 +61,7 @@ def needs_of(
 ) -> Needs:
     """Return what this job needs; `kept_tokens` are those of a prefix that its session has had counted."""
     answer = job.options.max_output_tokens or config.max_output_tokens
-    parts = (*config.pinned, *job.parts())
+    parts = (*config.pinned, *job.told_parts())
     # Of what nobody has described, only what it is called is known.
     unknown = undescribed(parts, attachments)
     kinds = {kind_of(attachment.media_type) for attachment in attachments}

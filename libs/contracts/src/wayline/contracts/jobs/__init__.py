@@ -20,6 +20,7 @@ from wayline.contracts.jobs.status import TERMINAL, Failure, Status
 from wayline.contracts.jobs.submission import (
     INPUT_SHOWN_MAX,
     SECONDS_MAX,
+    EarlierMessage,
     FiredBy,
     Fork,
     ForkedResult,
@@ -61,6 +62,7 @@ __all__ = [
     "DecideApproval",
     "Delta",
     "Due",
+    "EarlierMessage",
     "Expire",
     "Failure",
     "FiredBy",

@@ -5,24 +5,38 @@ from __future__ import annotations
 import json
 from datetime import datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from wayline.contracts.agents import Instructions, Style, ToolPatterns
 from wayline.contracts.base import Frozen, Message
 from wayline.contracts.chat import Part, TextPart
 from wayline.contracts.ids import JobId, NewJobId
+from wayline.contracts.models import Effort
 from wayline.contracts.money import Dollars
 
 SECONDS_MAX = 14 * 86_400
 """A job ends within 14 days: the log keeps its records for 30, so no live log loses its head."""
+OUTPUT_SCHEMA_MAX_BYTES = 64 * 1024
+"""Of a job's own schema, as JSON."""
+HISTORY_MESSAGES_MAX = 2_000
+"""Of a conversation that its client keeps."""
 
 
 Lane = Literal["interactive", "batch"]
 
 
 WhenBusy = Literal["wait", "refuse", "interrupt", "steer"]
+
+
+def _short_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    if len(json.dumps(schema, ensure_ascii=False).encode()) > OUTPUT_SCHEMA_MAX_BYTES:
+        raise ValueError(f"the schema has more than {OUTPUT_SCHEMA_MAX_BYTES} bytes")
+    return schema
+
+
+OutputSchema = Annotated[dict[str, Any], AfterValidator(_short_schema)]
 
 
 class JobOptions(Frozen):
@@ -47,6 +61,19 @@ class JobOptions(Frozen):
     show_reasoning: bool | None = Field(
         default=None,
         description="Show models' thinking in its events, or hide it; an agent that hides it itself is not overridden.",
+    )
+    output_schema: OutputSchema | None = Field(
+        default=None,
+        description="JSON Schema of this job's answer, which is then JSON; in place of its agent's `output_schema`.",
+    )
+    effort: Effort | None = Field(
+        default=None, description="How hard a reasoning model thinks, in the place of its agent's `effort`."
+    )
+    temperature: float | None = Field(
+        default=None,
+        ge=0,
+        le=2,
+        description="In the place of its agent's `temperature`; sent only to models that take one.",
     )
     max_steps: int | None = Field(
         default=None, ge=1, le=1_000, description="Model calls; never more than its agent sets itself."
@@ -77,7 +104,18 @@ class JobOptions(Frozen):
     dry_run: bool = Field(default=False, description="Decide the route and its predicted cost; run nothing.")
 
 
-YOUNGER_OPTIONS = ("agent_style", "tools", "web_search", "memory", "images", "show_reasoning", "provider_patience_s")
+YOUNGER_OPTIONS = (
+    "agent_style",
+    "tools",
+    "web_search",
+    "memory",
+    "images",
+    "show_reasoning",
+    "provider_patience_s",
+    "output_schema",
+    "effort",
+    "temperature",
+)
 """Options that stored hashes of submissions know nothing of."""
 INPUT_SHOWN_MAX = 200
 """Characters of a job's input that lists and details show; its log has the whole."""
@@ -134,6 +172,29 @@ else:
     JobInput = Annotated[str | tuple[Part, ...] | dict[str, Any], AfterValidator(_told)]
 
 
+class EarlierMessage(Frozen):
+    """A message of a conversation that its client keeps, and that was said before the job."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    role: Literal["user", "assistant", "system"] = Field(
+        description="`system`: what the application says beside the conversation. It is told as the application's "
+        "words, and never as the agent's instructions."
+    )
+    parts: tuple[Part, ...] = Field(description="Of a user text, images and files; of the others text.")
+
+    @model_validator(mode="after")
+    def _say_words(self) -> Self:
+        if self.role != "user" and any(not isinstance(part, TextPart) for part in self.parts):
+            raise ValueError(f"a message of role {self.role!r} has text alone")
+        return self
+
+    @property
+    def text(self) -> str:
+        """Return its words."""
+        return "\n".join(part.text for part in self.parts if isinstance(part, TextPart))
+
+
 class SubmitJob(Message, subject="jobs.submit.{tenant}"):
     """Ask for a job: `{"agent": "assistant", "input": "…"}` is enough."""
 
@@ -147,6 +208,12 @@ class SubmitJob(Message, subject="jobs.submit.{tenant}"):
         description="Text; an object, which is told as its JSON; or parts: text, image, file by document id."
     )
     job_id: NewJobId | None = Field(default=None, description="The client's own id; the same id is the same job.")
+    history: tuple[EarlierMessage, ...] = Field(
+        default=(),
+        max_length=HISTORY_MESSAGES_MAX,
+        description="What was said before, where its client keeps the conversation. A session keeps it itself: a job "
+        "with a `session_id` has none.",
+    )
     session_id: str | None = Field(default=None, max_length=128)
     user_id: str | None = Field(default=None, max_length=128)
     options: JobOptions = JobOptions()
@@ -155,18 +222,29 @@ class SubmitJob(Message, subject="jobs.submit.{tenant}"):
         description="It branches off another job: same agent, and the same input unless nothing is shared.",
     )
 
+    @model_validator(mode="after")
+    def _have_one_past(self) -> Self:
+        if self.history and self.session_id is not None:
+            raise ValueError("the session keeps what was said before: leave out history or session_id")
+        return self
+
     def content_hash(self) -> str:
         """Hash what makes two submissions the same job: everything but the id."""
         # An option that is younger than stored hashes counts only where it is set.
         younger = {name for name in YOUNGER_OPTIONS if getattr(self.options, name) is None}
         younger |= {"when_busy"} if self.options.when_busy == "wait" else set()
         beside = {"job_id": True, "options": younger} | ({"fork": True} if self.fork is None else {})
+        beside |= {} if self.history else {"history": True}
         content = self.model_dump_json(exclude=beside)
         return sha256(content.encode()).hexdigest()[:32]
 
     def parts(self) -> tuple[Part, ...]:
         """Return the input as parts, whichever way it was written."""
         return (TextPart(text=self.input),) if isinstance(self.input, str) else self.input
+
+    def told_parts(self) -> tuple[Part, ...]:
+        """Return all parts that its first prompt holds: of what was said before, then of its input."""
+        return (*(part for message in self.history for part in message.parts), *self.parts())
 
     def beginning(self) -> str:
         """Return the beginning of the input on one line; an image or a file stands as its kind and its document."""

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from wayline.contracts import events as e
-from wayline.contracts.chat import AssistantMessage, ChatMessage, LoadedTools, ToolMessage, UserMessage
+from wayline.contracts.chat import AssistantMessage, ChatMessage, LoadedTools, NoteMessage, ToolMessage, UserMessage
+from wayline.contracts.jobs import EarlierMessage
 from wayline.contracts.loaded_tools import LoadingMessage
 from wayline.contracts.tools import ToolDefinition
 from wayline.journal.calls import Call
@@ -16,7 +17,17 @@ from wayline.journal.state import Changes, Job, density
 
 def _submitted(job: Job, event: e.JobSubmitted) -> Changes:
     message = UserMessage(parts=event.job.parts(), style=event.job.options.style, sent_at=event.at)
-    return {"messages": (message,)}
+    told: Changes = {"history": tuple(map(_earlier, event.job.history))} if event.job.history else {}
+    return {"messages": (message,)} | told
+
+
+def _earlier(said: EarlierMessage) -> ChatMessage:
+    """Return a message of the client's conversation as prompts have it."""
+    if said.role == "user":
+        return UserMessage(parts=said.parts)
+    if said.role == "assistant":
+        return AssistantMessage(text=said.text)
+    return NoteMessage(label="CONTEXT", text=said.text, quoted=True)
 
 
 def _routed(job: Job, event: e.JobRouted) -> Changes:

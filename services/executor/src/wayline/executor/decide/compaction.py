@@ -98,9 +98,9 @@ def _is_history_full(job: Job) -> bool:
 def _history_tokens(job: Job) -> int:
     """Return about how many tokens of each prompt were said before the job."""
     history, continued = job.conversation.history, job.session.continued
-    if not history or continued is None:
+    if not history:
         return 0
-    if continued.tokens is None or continued.call is None:
+    if continued is None or continued.tokens is None or continued.call is None:
         return int(_tokens(history, job.routing.card) * _density(job))
     return continued.tokens - sum(part.tokens for part in continued.call.prefix if part.part != "messages")
 
@@ -115,9 +115,9 @@ def _filled(job: Job) -> int | None:
     if answer is not None:
         since = list(takewhile(lambda message: message is not answer, reversed(conversation.steered)))
         return conversation.prompt_tokens and conversation.prompt_tokens + int(_tokens(since, card) * _density(job))
-    if not conversation.history or job.session.continued is None:
+    if not conversation.history:
         return None
-    counted = job.session.continued.tokens
+    counted = job.session.continued.tokens if job.session.continued else None
     before = _heads(job) + int(_tokens(conversation.history, card) * _density(job)) if counted is None else counted
     return before + int(_tokens(conversation.messages, card) * _density(job))
 

@@ -80,7 +80,8 @@ class RouterAnswers:
 
     async def require_runnable(self, job: SubmitJob) -> None:
         """Pass for a job that the router would not refuse for its agent, its model or its files. Raises Refused."""
-        names_files = any(not isinstance(part, TextPart) for part in job.parts())
+        _require_usable_schema(job)
+        names_files = any(not isinstance(part, TextPart) for part in job.told_parts())
         combination = (job.tenant, job.agent, job.options.model)
         if not names_files and self._is_fresh(combination):
             return
@@ -131,3 +132,14 @@ class RouterAnswers:
             self._good.clear()
             self._tenants.clear()
         self._good[thing] = time.monotonic() + FRESH_S
+
+
+def _require_usable_schema(job: SubmitJob) -> None:
+    """Pass for a job whose answer can be checked by its own schema. Raises Reject."""
+    if job.options.output_schema is None:
+        return
+    from wayline.llm.structured import schema_problem
+
+    problem = schema_problem(job.options.output_schema)
+    if problem:
+        raise Reject(f"options.output_schema is no JSON Schema: {problem}", code="invalid_output_schema", status=422)

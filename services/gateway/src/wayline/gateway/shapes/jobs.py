@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from wayline.contracts import ids
-from wayline.contracts.jobs import JobInput, JobOptions, JobView, Status
+from wayline.contracts.jobs import EarlierMessage, JobInput, JobOptions, JobView, Status
+from wayline.contracts.jobs.submission import HISTORY_MESSAGES_MAX
 from wayline.contracts.money import Dollars
 from wayline.gateway.shapes.body import ONE_LINE, TEXT_WITHOUT_NUL, Body, Label
 
@@ -34,9 +35,19 @@ class SubmitBody(Body):
         description="Text; an object, which is told as its JSON; or parts: text, image, file by document id."
     )
     job_id: ids.NewJobId | None = Field(default=None, description="Your own id; the same id is the same job.")
+    history: Annotated[tuple[EarlierMessage, ...], Field(max_length=HISTORY_MESSAGES_MAX)] = Field(
+        default=(),
+        description="What was said before, where you keep the conversation yourself; not together with `session_id`.",
+    )
     session_id: Label | None = None
     user_id: Label | None = None
     options: JobOptions = JobOptions()
+
+    @model_validator(mode="after")
+    def _have_one_past(self) -> Self:
+        if self.history and self.session_id is not None:
+            raise ValueError("the session keeps what was said before: leave out history or session_id")
+        return self
 
 
 class Accepted(BaseModel):

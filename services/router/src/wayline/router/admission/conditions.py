@@ -18,6 +18,7 @@ from wayline.contracts.jobs import (
 )
 from wayline.contracts.money import dollars
 from wayline.contracts.tenant_settings import INHERITED
+from wayline.llm.structured import schema_problem
 from wayline.router.admission.earlier_turns import EarlierTurn
 from wayline.routing import Decision, RoutingInput
 from wayline.routing.context_budget import message_problem
@@ -151,6 +152,14 @@ def too_long(inputs: RoutingInput) -> Failure | None:
     level = inputs.context_level
     problem = message_problem(inputs.text, level) if level is not None and inputs.job.fork is None else None
     return Failure(code="input_too_long", message=problem) if problem else None
+
+
+def unusable_schema(job: SubmitJob) -> Failure | None:
+    """Return why no answer could be checked against a job's own schema."""
+    schema = job.options.output_schema
+    problem = None if schema is None else schema_problem(schema)
+    message = f"options.output_schema is no JSON Schema: {problem}"
+    return Failure(code="invalid_output_schema", message=message) if problem else None
 
 
 def unaffordable(job: SubmitJob, decision: Decision, admitted: Admitted) -> Failure | None:

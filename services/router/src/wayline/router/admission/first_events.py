@@ -175,7 +175,7 @@ def voided(first: JobSubmitted, reason: str) -> list[Event]:
 
 def without_input(first: JobSubmitted) -> JobSubmitted:
     """Return the first event of a job that is refused for the room it would take; its hash is still the whole job's."""
-    return first.model_copy(update={"job": first.job.model_copy(update={"input": ""})})
+    return first.model_copy(update={"job": first.job.model_copy(update={"input": "", "history": ()})})
 
 
 def root(tenant: str, job_id: str) -> SpanRef:

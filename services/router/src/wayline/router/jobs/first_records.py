@@ -134,6 +134,7 @@ class FirstRecords:
         decided = first_events.routed(first, admitted, inputs, decision, agents=agents, seconds_max=seconds_max)
         refusal = (
             admission.turnless(job, admitted)
+            or admission.unusable_schema(job)
             or admission.too_long(inputs)
             or admission.unaffordable(job, decision, admitted)
         )

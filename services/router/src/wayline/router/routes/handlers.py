@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from wayline.contracts.jobs import PlanJob, Planned
 from wayline.router.admission.admission_table import AdmissionTable
-from wayline.router.admission.conditions import AdmissionRequest, too_long, unaffordable, unknown_agent
+from wayline.router.admission.conditions import (
+    AdmissionRequest,
+    too_long,
+    unaffordable,
+    unknown_agent,
+    unusable_schema,
+)
 from wayline.router.routes.routes import Routes
 
 
@@ -23,5 +29,8 @@ class RouteHandlers:
             raise unknown_agent(job.agent)
         inputs = await self._routes.inputs(request.tenant, job, admitted)
         decision = await self._routes.decide(request.tenant, inputs)
-        agent, refusal = admitted.agent, too_long(inputs) or unaffordable(job, decision, admitted)
+        agent, refusal = (
+            admitted.agent,
+            (unusable_schema(job) or too_long(inputs) or unaffordable(job, decision, admitted)),
+        )
         return Planned(agent=agent.name, agent_version=agent.version, route=decision.route, refusal=refusal)

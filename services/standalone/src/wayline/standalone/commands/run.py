@@ -55,6 +55,17 @@ Switch = Annotated[bool, typer.Option(help="Whether it may use such tools, where
 ShowReasoning = Annotated[
     bool | None, typer.Option("--show-reasoning/--hide-reasoning", help="Show its models' thinking in its events.")
 ]
+OutputSchema = Annotated[
+    Path | None,
+    typer.Option(
+        exists=True, dir_okay=False, readable=True, metavar="FILE", help="A JSON Schema: the answer is JSON that fits."
+    ),
+]
+ReasoningEffort = Annotated[
+    Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None,
+    typer.Option(help="How hard a reasoning model thinks."),
+]
+Temperature = Annotated[float | None, typer.Option(min=0, max=2, help="Of models that take one.")]
 MaxSteps = Annotated[int | None, typer.Option(help="At most so many steps.")]
 MaxOutputTokens = Annotated[int | None, typer.Option(help="At most so many tokens an answer.")]
 MaxSeconds = Annotated[float | None, typer.Option(callback=finite, help="At most so long.")]
@@ -98,6 +109,9 @@ def run(
     memory: Switch = True,
     images: Switch = True,
     show_reasoning: ShowReasoning = None,
+    output_schema: OutputSchema = None,
+    effort: ReasoningEffort = None,
+    temperature: Temperature = None,
     max_steps: MaxSteps = None,
     max_output_tokens: MaxOutputTokens = None,
     max_seconds: MaxSeconds = None,
@@ -121,6 +135,9 @@ def run(
         memory=None if memory else False,
         images=None if images else False,
         show_reasoning=show_reasoning,
+        output_schema=None if output_schema is None else _schema(output_schema),
+        effort=effort,
+        temperature=temperature,
         max_steps=max_steps,
         max_output_tokens=max_output_tokens,
         max_seconds=max_seconds,
@@ -142,6 +159,19 @@ def run(
 
 def _text(task: str) -> str:
     return read_text(INPUT) if task == INPUT else task
+
+
+def _schema(file: Path) -> dict[str, Any]:
+    """Return the JSON Schema in a file."""
+    from pydantic_core import from_json
+
+    try:
+        schema = from_json(file.read_bytes())
+    except ValueError as error:
+        fail(f"{file} holds no JSON: {error}")
+    if not isinstance(schema, dict):
+        fail(f"{file} holds no JSON object, which a schema is")
+    return schema
 
 
 def _last_session(given: str | None, agent: str, user_id: str | None, *, as_json: bool) -> str:

@@ -99,6 +99,7 @@ def forked(values: list[dict[str, Any]], fork: Fork, *, tenant: str, body: ForkB
         agent=submitted.agent,
         input=submitted.input if body.input is None else body.input,
         job_id=body.job_id,
+        history=submitted.history,
         user_id=submitted.user_id,
         options=submitted.options.model_copy(update=options),
         fork=fork,
