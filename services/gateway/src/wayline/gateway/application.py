@@ -28,6 +28,43 @@ from wayline.gateway.openapi import describe
 from wayline.gateway.page_access import PageAccess
 from wayline.gateway.request_middleware import PROBED, RequestMiddleware
 
+MODULES = (
+    # First: routes are tried in turn, and to try all others is a quarter of what a tool call costs here.
+    mcp,
+    authorization,
+    jobs,
+    forgetting,
+    approvals,
+    events,
+    time_travel,
+    sessions,
+    schedules,
+    traces,
+    budgets,
+    documents,
+    vector_sets,
+    files,
+    memories,
+    insights,
+    subjects,
+    told_memories,
+    agents,
+    tools,
+    settings,
+    models,
+    mcp_servers,
+    mcp_logins,
+    browser_logins,
+    mcp_resources,
+    mcp_secrets,
+    prompts,
+    tenants,
+    keys,
+    dead_letters,
+    operations,
+)
+"""Whose routes it has, in the order in which they are tried."""
+
 
 def application(gateway: Gateway) -> RequestMiddleware:
     """Return the whole front door as one ASGI application."""
@@ -54,41 +91,7 @@ def application(gateway: Gateway) -> RequestMiddleware:
     app.state.gateway = gateway
     app.state.mcp = mcp.McpRoute(gateway)
     problem_answers.install(app)
-    for module in (
-        # First: routes are tried in turn, and to try all others is a quarter of what a tool call costs here.
-        mcp,
-        authorization,
-        jobs,
-        forgetting,
-        approvals,
-        events,
-        time_travel,
-        sessions,
-        schedules,
-        traces,
-        budgets,
-        documents,
-        vector_sets,
-        files,
-        memories,
-        insights,
-        subjects,
-        told_memories,
-        agents,
-        tools,
-        settings,
-        models,
-        mcp_servers,
-        mcp_logins,
-        browser_logins,
-        mcp_resources,
-        mcp_secrets,
-        prompts,
-        tenants,
-        keys,
-        dead_letters,
-        operations,
-    ):
+    for module in MODULES:
         app.include_router(module.router)
     app.include_router(documents.uploads, max_body_size=gateway.settings.document_max_bytes)
     describe(app)

@@ -72,7 +72,6 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         fetcher=fetcher,
     )
     searcher = Searcher(searched, queries, telemetry, settings.keyword_candidates, settings.leg_candidates)
-
     builder = VectorBuilder(VectorSetTable(store), embedders, passages, payments, searched)
 
     async def close() -> None:
