@@ -5,8 +5,10 @@ from typing import NamedTuple
 import asyncpg
 import pytest
 
+from wayline.contracts.traces import ListJobs
 from wayline.tracing.adapters.tables import PostgresTables
 from wayline.tracing.rows import JobRow, LedgerRow, SpanRow, StepRow
+from wayline.tracing.views.job_search import page_statements
 
 from .conftest import TracingPlatform
 
@@ -70,8 +72,7 @@ async def test_progress_and_tenant_lookups_use_an_index(platform: TracingPlatfor
 @pytest.mark.parametrize("filtered", ["session_id", "user_id"])
 async def test_the_jobs_of_one_session_or_user_are_read_alone(platform: TracingPlatform, filtered: str):
     admin = await asyncpg.connect(platform.database.dsn)
-    wanted = {"session_id": None, "user_id": None, filtered: "x7"}
-    asked = ("acme", None, None, None, None, 11, None, None, None, 100, *wanted.values())
+    [asked] = page_statements(ListJobs(tenant="acme", limit=10, **{filtered: "x7"}), None, shown=100)
 
     async def read() -> int:
         async with platform.tables.system() as conn:
@@ -82,10 +83,10 @@ async def test_the_jobs_of_one_session_or_user_are_read_alone(platform: TracingP
     await admin.execute(f"UPDATE tracing.jobs SET {filtered} = 'x' || substr(job_id, 2)::int % 500")
     await admin.execute("ANALYZE tracing.jobs")
     for _ in range(2 * UNTIL_KEPT):
-        assert len(await platform.tables.fetch("acme", platform.tables.sql.newest_jobs, *asked)) == JOBS / 500
+        assert len(await platform.tables.fetch("acme", asked.sql, *asked.arguments)) == JOBS / 500
     before = await read()
 
-    await platform.tables.fetch("acme", platform.tables.sql.newest_jobs, *asked)
+    await platform.tables.fetch("acme", asked.sql, *asked.arguments)
 
     assert await read() - before <= JOBS / 500
     await admin.close()
@@ -113,7 +114,7 @@ async def test_the_costs_of_a_tenant_are_found_without_reading_the_others(platfo
 
 
 @pytest.mark.parametrize(
-    ("row", "kind"), [(JobRow, "job_row_6"), (StepRow, "step_row"), (LedgerRow, "ledger_row"), (SpanRow, "span_row")]
+    ("row", "kind"), [(JobRow, "job_row_7"), (StepRow, "step_row"), (LedgerRow, "ledger_row"), (SpanRow, "span_row")]
 )
 async def test_a_row_has_the_fields_of_its_type_in_their_order(
     platform: TracingPlatform, row: type[NamedTuple], kind: str

@@ -57,7 +57,7 @@ def test_two_messages_cannot_share_a_subject():
 
 def test_options_left_out_keep_the_hash_of_earlier_builds():
     job = SubmitJob(tenant="acme", agent="a", input="why?", options=JobOptions(max_steps=3))
-    newer = ({"agent_style": "direct"}, {"tools": ()}, {"memory": False}, {"show_reasoning": False})
+    newer = ({"agent_style": "direct"}, {"tools": ()}, {"memory": False}, {"tags": ("team:a",)})
 
     hashes = [job.model_copy(update={"options": JobOptions(max_steps=3, **one)}).content_hash() for one in newer]
 

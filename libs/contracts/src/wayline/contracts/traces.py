@@ -11,10 +11,14 @@ from pydantic import Field
 from wayline.contracts.base import Frozen, Message, Request, Usd
 from wayline.contracts.events.model_calls import Bounds, Purpose
 from wayline.contracts.ids import JobId
-from wayline.contracts.jobs import JobView, Lane, Status
+from wayline.contracts.jobs import TAGS_MAX, JobView, Lane, Status
 from wayline.contracts.models import TOKENS_MAX
 from wayline.contracts.money import Usage
 from wayline.contracts.sessions import SESSION_ID_MAX
+
+QUERY_MAX = 200
+"""Characters of words that jobs are looked for by."""
+JobOrder = Literal["newest", "dearest", "slowest"]
 
 
 class Span(Frozen):
@@ -103,11 +107,22 @@ class StepList(Frozen):
     steps: tuple[Step, ...]
 
 
+class JobCounts(Frozen):
+    """How many jobs of a filter there are, in all and by what they are of."""
+
+    jobs: int
+    counted_max: int = Field(description="At most so many of the newest are counted: there may be more.")
+    status: dict[str, int] = Field(default_factory=dict)
+    agent: dict[str, int] = Field(default_factory=dict)
+    model: dict[str, int] = Field(default_factory=dict, description="By `provider/model`.")
+
+
 class JobPage(Frozen):
-    """Some of a tenant's jobs, newest first; `next_cursor` asks for more."""
+    """Some of a tenant's jobs, in the order that was asked for; `next_cursor` asks for more."""
 
     jobs: tuple[JobView, ...]
     next_cursor: str | None = None
+    facets: JobCounts | None = Field(default=None, description="Where they were asked for.")
 
 
 class GetTrace(Request, subject="traces.get.{tenant}", replies=Trace):
@@ -124,7 +139,7 @@ class GetSteps(Request, subject="traces.steps.{tenant}", replies=StepList):
 
 
 class ListJobs(Request, subject="jobs.list.{tenant}", replies=JobPage):
-    """Page through a tenant's jobs, newest first."""
+    """Page through those of a tenant's jobs that meet every condition."""
 
     limit: int = Field(default=50, ge=1, le=200)
     cursor: str | None = None
@@ -136,8 +151,29 @@ class ListJobs(Request, subject="jobs.list.{tenant}", replies=JobPage):
     user_id: str | None = Field(default=None, description="Only jobs of this user.")
     job_ids: tuple[JobId, ...] | None = Field(default=None, max_length=200, description="Only these.")
     waiting_for: tuple[str, ...] | None = Field(
-        default=None, max_length=10, description="Only parked jobs that wait for one of these, whatever else is asked."
+        default=None, max_length=10, description="Only parked jobs that wait for one of these."
     )
+    statuses: tuple[Status, ...] = Field(default=(), max_length=10, description="Only in one of these states.")
+    agents: tuple[str, ...] = Field(default=(), max_length=50, description="Only of one of these agents.")
+    q: str | None = Field(default=None, max_length=QUERY_MAX, description="Only with all of these words.")
+    model: str | None = Field(default=None, max_length=200, description="A model, or `provider/model`.")
+    tier: str | None = Field(default=None, max_length=64)
+    lane: Lane | None = None
+    error_code: str | None = Field(default=None, max_length=64)
+    tool: str | None = Field(default=None, max_length=128, description="Only jobs that called this tool.")
+    tags: tuple[str, ...] = Field(default=(), max_length=TAGS_MAX, description="Only with all of these.")
+    parent: str | None = Field(
+        default=None, max_length=200, description="Only what this job started; `none`: only what no job started."
+    )
+    origin: str | None = Field(default=None, max_length=200, description="Only what branched off this job.")
+    since: datetime | None = Field(default=None, description="Only accepted then or later.")
+    until: datetime | None = Field(default=None, description="Only accepted before.")
+    cost_min: Decimal | None = Field(default=None, ge=0, description="USD. A job of unknown cost is in no range.")
+    cost_max: Decimal | None = Field(default=None, ge=0)
+    seconds_min: float | None = Field(default=None, ge=0, description="From acceptance to the end, or until now.")
+    seconds_max: float | None = Field(default=None, ge=0)
+    sort: JobOrder = Field(default="newest", description="`slowest`: only jobs that have ended.")
+    facets: bool = Field(default=False, description="Count them, too.")
 
 
 class QueuePlace(Frozen):

@@ -21,6 +21,7 @@ def view(job: Job) -> JobView:
         agent_version=job.routing.agent_version,
         session_id=submitted.session_id if submitted else None,
         user_id=submitted.user_id if submitted else None,
+        tags=(submitted.options.tags or ()) if submitted else (),
         input=submitted.beginning() if submitted else None,
         route=job.routing.route,
         steps=job.model.step,

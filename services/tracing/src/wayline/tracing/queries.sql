@@ -3,14 +3,14 @@ INSERT INTO jobs AS old (
     tenant, job_id, seq, trace_id, status, agent, agent_version, session_id, user_id, provider, model, tier,
     route_reason, estimated_cost_usd, steps, usage, tokens, cost_usd, costs, answer, partial, reason, citations,
     error_code, error_message, waiting_for, created_at, ended_at, input, fingerprint, schedule,
-    lane, beyond
+    lane, beyond, tags, words
 )
 SELECT
     tenant, job_id, seq, trace_id, status, agent, agent_version, session_id, user_id, provider, model, tier,
     route_reason, estimated_cost_usd, steps, usage::jsonb, tokens, cost_usd, costs::jsonb, answer, partial, reason,
     citations::jsonb, error_code, error_message, waiting_for::jsonb, created_at, ended_at, input,
-    fingerprint, schedule::jsonb, lane, beyond::jsonb
-FROM unnest($1::job_row_6[])
+    fingerprint, schedule::jsonb, lane, beyond::jsonb, tags, array_to_tsvector(words)
+FROM unnest($1::job_row_7[])
 ON CONFLICT (tenant, job_id) DO UPDATE SET
     seq = excluded.seq, status = excluded.status, agent = excluded.agent, agent_version = excluded.agent_version,
     session_id = excluded.session_id, user_id = excluded.user_id, provider = excluded.provider,
@@ -20,7 +20,8 @@ ON CONFLICT (tenant, job_id) DO UPDATE SET
     partial = excluded.partial, reason = excluded.reason, citations = excluded.citations,
     error_code = excluded.error_code, error_message = excluded.error_message, waiting_for = excluded.waiting_for,
     created_at = excluded.created_at, ended_at = excluded.ended_at, input = excluded.input,
-    fingerprint = excluded.fingerprint, schedule = excluded.schedule, lane = excluded.lane, beyond = excluded.beyond
+    fingerprint = excluded.fingerprint, schedule = excluded.schedule, lane = excluded.lane, beyond = excluded.beyond,
+    tags = excluded.tags, words = excluded.words
 WHERE old.seq < excluded.seq
 RETURNING tenant, job_id
 
@@ -117,38 +118,6 @@ LIMIT $3
 
 -- name: steps_of_job
 SELECT * FROM steps WHERE tenant = $1 AND job_id = $2 ORDER BY step
-
--- name: newest_jobs
--- No whole answers: a page of them is too large for a message.
-SELECT
-    tenant, job_id, trace_id, status, agent, agent_version, session_id, user_id, provider, model, tier, route_reason,
-    estimated_cost_usd, steps, usage, cost_usd, costs, left(answer, $10) AS answer, partial, reason, citations,
-    error_code, error_message, waiting_for, created_at, ended_at, input, fingerprint, schedule, beyond
-FROM jobs
-WHERE tenant = $1
-    AND ($2::text IS NULL OR status = $2)
-    AND ($3::text IS NULL OR agent = $3)
-    AND ($4::timestamptz IS NULL OR (created_at, job_id) < ($4, $5::text))
-    AND ($7::text[] IS NULL OR job_id = ANY ($7))
-    AND ($8::text IS NULL OR fingerprint = $8)
-    AND ($9::text IS NULL OR schedule ->> 'schedule' = $9)
-    AND ($11::text IS NULL OR session_id = $11)
-    AND ($12::text IS NULL OR user_id = $12)
-ORDER BY created_at DESC, job_id DESC
-LIMIT $6
-
--- name: waiting_jobs
-SELECT
-    tenant, job_id, trace_id, status, agent, agent_version, session_id, user_id, provider, model, tier, route_reason,
-    estimated_cost_usd, steps, usage, cost_usd, costs, left(answer, $6) AS answer, partial, reason, citations,
-    error_code, error_message, waiting_for, created_at, ended_at, input, fingerprint, schedule, beyond
-FROM jobs
-WHERE tenant = $1
-    AND status = 'parked'
-    AND waiting_for ->> 'why' = ANY ($2::text[])
-    AND ($3::timestamptz IS NULL OR (created_at, job_id) < ($3, $4::text))
-ORDER BY created_at DESC, job_id DESC
-LIMIT $5
 
 -- name: tool_call_counts
 -- The row without a tool counts the jobs of all of them.

@@ -66,6 +66,9 @@ class JobRow(NamedTuple):
     schedule: Json
     lane: str
     beyond: Json
+    tags: list[str] | None
+    words: list[str] | None
+    """What it is found by, once it has ended."""
 
 
 class StepRow(NamedTuple):

@@ -20,6 +20,7 @@ from wayline.contracts.jobs.status import TERMINAL, Failure, Status
 from wayline.contracts.jobs.submission import (
     INPUT_SHOWN_MAX,
     SECONDS_MAX,
+    TAGS_MAX,
     EarlierMessage,
     FiredBy,
     Fork,
@@ -29,6 +30,7 @@ from wayline.contracts.jobs.submission import (
     Lane,
     Origin,
     SubmitJob,
+    Tag,
     Turn,
     WhenBusy,
 )
@@ -49,6 +51,7 @@ __all__ = [
     "PARENT_LATE",
     "REPLY_TO_MAX",
     "SECONDS_MAX",
+    "TAGS_MAX",
     "TERMINAL",
     "TURN",
     "Answer",
@@ -91,6 +94,7 @@ __all__ = [
     "Status",
     "Steer",
     "SubmitJob",
+    "Tag",
     "Turn",
     "Waiting",
     "WakeLater",

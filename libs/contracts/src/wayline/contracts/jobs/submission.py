@@ -7,7 +7,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from wayline.contracts.agents import Instructions, Style, ToolPatterns
 from wayline.contracts.base import Frozen, Message
@@ -28,6 +28,10 @@ Lane = Literal["interactive", "batch"]
 
 
 WhenBusy = Literal["wait", "refuse", "interrupt", "steer"]
+
+TAGS_MAX = 16
+Tag = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]{0,31}:[A-Za-z0-9_.@/-]{1,64}$")]
+"""A label of a job, such as `team:billing`."""
 
 
 def _short_schema(schema: dict[str, Any]) -> dict[str, Any]:
@@ -101,6 +105,11 @@ class JobOptions(Frozen):
         description="What to do while an earlier job of the session has not ended: wait for its end, be refused "
         "(`session_busy`), cancel it and go on, or hand the input to it and end.",
     )
+    tags: tuple[Tag, ...] | None = Field(
+        default=None,
+        max_length=TAGS_MAX,
+        description="Labels to find it by and to group costs by, each `key:value`, such as `team:billing`.",
+    )
     dry_run: bool = Field(default=False, description="Decide the route and its predicted cost; run nothing.")
 
 
@@ -115,6 +124,7 @@ YOUNGER_OPTIONS = (
     "output_schema",
     "effort",
     "temperature",
+    "tags",
 )
 """Options that stored hashes of submissions know nothing of."""
 INPUT_SHOWN_MAX = 200

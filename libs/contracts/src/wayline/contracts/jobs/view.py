@@ -47,6 +47,7 @@ class JobView(Frozen):
     agent_version: int | None = None
     session_id: str | None = None
     user_id: str | None = None
+    tags: tuple[str, ...] = ()
     input: str | None = Field(
         default=None, description="The beginning of its input, on one line; null where nobody has it (yet)."
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -19,35 +19,71 @@ JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.")]
 @app.command("list")
 def list_jobs(
     *,
-    status: Annotated[str | None, typer.Option(help="queued, running, parked, completed, failed or cancelled")] = None,
-    agent: Annotated[str | None, typer.Option()] = None,
+    q: Annotated[
+        str | None, typer.Option("-q", "--words", help="Words of its input, answer or error; or how its id begins.")
+    ] = None,
+    status: Annotated[
+        list[str] | None, typer.Option(help="queued, running, parked, completed, failed or cancelled. Can be repeated.")
+    ] = None,
+    agent: Annotated[list[str] | None, typer.Option(help="Can be repeated.")] = None,
+    model: Annotated[str | None, typer.Option(help="A model, or provider/model.")] = None,
+    tool: Annotated[str | None, typer.Option(help="Only those that called this tool.")] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option(metavar="KEY:VALUE", help="Only those with this label. Can be repeated.")
+    ] = None,
+    waiting_for: Annotated[
+        list[str] | None, typer.Option(help="Only parked ones: approval, budget, … Can be repeated.")
+    ] = None,
     schedule: Annotated[str | None, typer.Option(help="Only those that this schedule submitted.")] = None,
     session: Annotated[str | None, typer.Option(help="Only those of this session.")] = None,
     user: Annotated[str | None, typer.Option(help="Only those of this user.")] = None,
+    parent: Annotated[
+        str | None, typer.Option(metavar="JOB", help="Only those that this job started; none: that no job started.")
+    ] = None,
+    error: Annotated[str | None, typer.Option(metavar="CODE", help="Only those that failed with this code.")] = None,
     fingerprint: Annotated[
         str | None, typer.Option(help="Only those that failed of this cause: `wayline dead-letters groups`.")
     ] = None,
+    since: Annotated[str | None, typer.Option(metavar="TIME", help="Only those accepted then or later.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Only those accepted before.")] = None,
+    cost_min: Annotated[str | None, typer.Option(metavar="USD")] = None,
+    cost_max: Annotated[str | None, typer.Option(metavar="USD")] = None,
+    seconds_min: Annotated[float | None, typer.Option(min=0)] = None,
+    seconds_max: Annotated[float | None, typer.Option(min=0)] = None,
+    sort: Annotated[Literal["newest", "dearest", "slowest"], typer.Option(help="Which come first.")] = "newest",
+    facets: Annotated[bool, typer.Option("--facets", help="Count them by status, agent and model, too.")] = False,
     limit: Annotated[int, typer.Option(min=1, max=200)] = 20,
     cursor: Annotated[str | None, typer.Option(help="next_cursor of the page before.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the newest jobs."""
+    """List the jobs that meet all conditions."""
     from wayline.standalone.terminal.job_views import jobs_table
 
+    wanted: dict[str, Any] = {
+        "q": q,
+        "status": status,
+        "agent": agent,
+        "model": model,
+        "tool": tool,
+        "tag": tag,
+        "waiting_for": waiting_for,
+        "schedule": schedule,
+        "session_id": session,
+        "user_id": user,
+        "parent": parent,
+        "error_code": error,
+        "fingerprint": fingerprint,
+        "since": since,
+        "until": until,
+        "cost_min": cost_min,
+        "cost_max": cost_max,
+        "seconds_min": seconds_min,
+        "seconds_max": seconds_max,
+        "sort": sort,
+        "facets": facets or None,
+    }
     answer(
-        lambda client: client.get(
-            "/v1/jobs",
-            status=status,
-            agent=agent,
-            schedule=schedule,
-            session_id=session,
-            user_id=user,
-            fingerprint=fingerprint,
-            limit=limit,
-            cursor=cursor,
-        ),
-        as_json=as_json,
-        draw=jobs_table,
+        lambda client: client.get("/v1/jobs", **wanted, limit=limit, cursor=cursor), as_json=as_json, draw=jobs_table
     )
 
 

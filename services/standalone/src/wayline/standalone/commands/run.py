@@ -85,6 +85,9 @@ RequiredTools = Annotated[
     typer.Option("--require-tool", metavar="TOOL", help="Do not begin without it. Can be repeated."),
 ]
 Lane = Annotated[Literal["interactive", "batch"] | None, typer.Option(help="In which queue it waits.")]
+Tags = Annotated[
+    list[str] | None, typer.Option("--tag", metavar="KEY:VALUE", help="A label to find it by. Can be repeated.")
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say its route and its predicted cost.")]
 Wait = Annotated[bool, typer.Option(help="Follow it to its end, or only submit it.")]
 
@@ -120,6 +123,7 @@ def run(
     at_cap: AtCap = None,
     required_tools: RequiredTools = None,
     lane: Lane = None,
+    tags: Tags = None,
     dry_run: DryRun = False,
     wait: Wait = True,
     as_json: AsJson = False,
@@ -146,6 +150,7 @@ def run(
         at_cap=at_cap,
         required_tools=required_tools or None,
         lane=lane,
+        tags=tags or None,
         when_busy=when_busy,
     )
     if continues:

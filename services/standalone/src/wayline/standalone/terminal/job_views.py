@@ -198,8 +198,8 @@ def waits_for(job: dict[str, Any]) -> RenderableType:
 
 
 def jobs_table(page: dict[str, Any]) -> RenderableType:
-    """Draw one row for each job."""
-    return table(
+    """Draw one row for each job, and below them how many there are where they were counted."""
+    jobs = table(
         ("job", "status", "agent", "steps", "tokens", "cost", "created", "input"),
         (
             (
@@ -216,6 +216,16 @@ def jobs_table(page: dict[str, Any]) -> RenderableType:
         ),
         nothing="no jobs",
     )
+    return Group(jobs, _counts(page["facets"])) if page.get("facets") else jobs
+
+
+def _counts(facets: dict[str, Any]) -> Text:
+    """Return how many jobs there are, by what they are of, the most first."""
+    most = "at least " if facets["jobs"] >= facets["counted_max"] else ""
+    groups = (
+        ", ".join(f"{name} {count}" for name, count in facets[kind].items()) for kind in ("status", "agent", "model")
+    )
+    return Text(" · ".join([f"{most}{facets['jobs']} jobs", *filter(None, groups)]), style="dim")
 
 
 def shortened(text: str) -> str:

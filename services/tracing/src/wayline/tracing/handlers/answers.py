@@ -14,6 +14,7 @@ from wayline.contracts.traces import (
     GetSessionCosts,
     GetSteps,
     GetTrace,
+    JobCounts,
     JobPage,
     ListJobs,
     QueuePlace,
@@ -22,10 +23,11 @@ from wayline.contracts.traces import (
     Totals,
     Trace,
 )
-from wayline.store import Record, Store
+from wayline.store import Connection, Record, Store
 from wayline.tracing.errors import UnknownTimeZone
 from wayline.tracing.rows import NOBODY
 from wayline.tracing.views import row_views, trace_tree
+from wayline.tracing.views.job_search import COUNTED_MAX, counts_statement, page_statements
 
 SPANS_MAX = 20_000
 """Spans of one trace that are read; those made from the log come first."""
@@ -82,41 +84,29 @@ class ViewHandlers:
         return StepList(job_id=asked.job_id, steps=tuple(row_views.step(row) for row in rows))
 
     async def list_jobs(self, asked: ListJobs) -> JobPage:
-        """Return a page, newest first; one row more than asked for shows whether there is another.
+        """Return a page in the order asked for; one row more than asked for shows whether there is another.
 
-        A page is no larger than a message, so it may hold fewer jobs than asked for.
+        A page is no larger than a message, so it may hold fewer jobs than asked for. Raises BadCursor.
         """
-        after = row_views.after_cursor(asked.cursor) if asked.cursor else (None, None)
-        sql, limit = self._store.sql, asked.limit + 1
-        if asked.waiting_for is not None:
-            waiting = list(asked.waiting_for)
-            rows = await self._store.fetch(asked.tenant, sql.waiting_jobs, asked.tenant, waiting, *after, limit, SHOWN)
-        else:
-            status = asked.status.value if asked.status else None
-            job_ids = None if asked.job_ids is None else list(asked.job_ids)
-            rows = await self._store.fetch(
-                asked.tenant,
-                sql.newest_jobs,
-                asked.tenant,
-                status,
-                asked.agent,
-                *after,
-                limit,
-                job_ids,
-                asked.fingerprint,
-                asked.schedule,
-                SHOWN,
-                asked.session_id,
-                asked.user_id,
-            )
+        after = row_views.after_cursor(asked.cursor, asked.sort) if asked.cursor else None
+        rows: list[Record] = []
+        async with self._store.tenant(asked.tenant) as conn:
+            for statement in page_statements(asked, after, shown=SHOWN):
+                rows = await conn.fetch(statement.sql, *statement.arguments)
+                if len(rows) > asked.limit:
+                    break
+            counts = await self._counted(conn, asked) if asked.facets else None
         views = (row_views.job_view(row) for row in rows[: asked.limit])
         jobs = row_views.fitting(views, most_bytes=PAGE_MAX_BYTES)
-        more = len(rows) > len(jobs)
-        last = rows[len(jobs) - 1] if jobs else None
+        last = rows[len(jobs) - 1] if jobs and len(rows) > len(jobs) else None
         return JobPage(
-            jobs=tuple(jobs),
-            next_cursor=row_views.cursor(last["created_at"], last["job_id"]) if more and last else None,
+            jobs=tuple(jobs), next_cursor=row_views.cursor(last, asked.sort) if last else None, facets=counts
         )
+
+    async def _counted(self, conn: Connection, asked: ListJobs) -> JobCounts:
+        statement = counts_statement(asked)
+        rows = await conn.fetch(statement.sql, *statement.arguments)
+        return row_views.job_counts(rows, counted_max=COUNTED_MAX)
 
     async def find_queue_places(self, asked: FindQueuePlaces) -> QueuePlaces:
         """Return where those jobs stand that no executor has begun."""

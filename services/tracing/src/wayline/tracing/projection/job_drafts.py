@@ -19,6 +19,8 @@ class JobDrafts:
         self.calls: dict[str, tuple[SpanDraft, LedgerDraft]] = {}
         """The priced calls that are under way, by attempt id."""
         self.parked_at: datetime | None = None
+        self.tools: set[str] = set()
+        """The tools that were called, those among them that exist."""
         self._root: SpanDraft | None = None
         self._steps: dict[int, StepDraft] = {}
         self.forget_changes()

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 
 from wayline.contracts import events as e
 from wayline.contracts import ids
+from wayline.contracts.chat import TextPart
 from wayline.journal import Job, evolve, failure_fingerprint, plus
 from wayline.tracing.job_metrics import Fact
+from wayline.tracing.job_words import job_words
 from wayline.tracing.projection import JobDrafts, apply_event
 from wayline.tracing.rows import BeyondColumns, JobRow, Rows, SpanRow, as_json, clean, model_json
 
@@ -119,7 +121,19 @@ class JobProjection:
             schedule=as_json(job.life.schedule.model_dump(mode="json")) if job.life.schedule else None,
             lane=submitted.options.lane if submitted else "interactive",
             beyond=self._beyond(),
+            tags=list(submitted.options.tags) if submitted and submitted.options.tags else None,
+            words=self._words() if job.life.ended else None,
         )
+
+    def _words(self) -> list[str]:
+        """Return what the job is found by."""
+        job = self.job
+        submitted, done, error = job.life.submitted, job.life.ended, job.life.error
+        told = (part.text for part in submitted.parts() if isinstance(part, TextPart)) if submitted else ()
+        answer = done.answer if isinstance(done, e.JobCompleted) else None
+        tags = submitted.options.tags or () if submitted else ()
+        texts = [*told, answer, error.message if error else None]
+        return job_words(self.tenant, self.job_id, texts, tags=tags, tools=sorted(self._drafts.tools))
 
     def _beyond(self) -> str:
         """Return what `view` shows and no other column holds, as JSON."""

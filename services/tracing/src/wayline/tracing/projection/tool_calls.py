@@ -40,6 +40,8 @@ def completed(drafts: JobDrafts, event: e.ToolCompleted, _: Job) -> None:
     _price(drafts, event, span)
     # A name that no tool has comes from a model: such names must not become label values without end.
     known = call.error != "unknown_tool"
+    if known:
+        drafts.tools.add(clean(event.tool))
     effect = str(span.attributes.get(names.EFFECT, "-"))
     drafts.facts.append(ToolEnded(event.tool if known else "-", effect, event.status, event.duration_ms / 1_000))
     if step.complete:

@@ -6,6 +6,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as NotBase64
 from collections.abc import Iterable
 from datetime import datetime
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import orjson
@@ -15,7 +16,7 @@ from wayline.contracts.jobs import Failure, JobView, Route, Status
 from wayline.contracts.money import Usage
 from wayline.contracts.observation import joined, observation
 from wayline.contracts.tools import RUN_CODE
-from wayline.contracts.traces import CostRow, Step, StepCall
+from wayline.contracts.traces import CostRow, JobCounts, JobOrder, Step, StepCall
 from wayline.store import Record
 from wayline.telemetry import names
 from wayline.tracing.errors import BadCursor
@@ -26,7 +27,7 @@ from wayline.tracing.views.trace_tree import TreeNode
 
 def job_view(row: Record) -> JobView:
     """Return a job as the list shows it."""
-    beyond = BeyondColumns.model_validate(row["beyond"], extra="ignore") if row["beyond"] else None
+    beyond = BeyondColumns.model_validate(row["beyond"], extra="ignore") if row["beyond"] is not None else None
     route = beyond.route if beyond else None
     if beyond is None and row["provider"] is not None:
         route = Route(
@@ -50,6 +51,7 @@ def job_view(row: Record) -> JobView:
             "costs": row["costs"],
             "waiting_for": row["waiting_for"],
             "schedule": row["schedule"],
+            "tags": row["tags"] or (),
             **({"total_cost_usd": None} if beyond is None else beyond.model_dump(exclude={"route"})),
         }
     ).in_list()
@@ -162,18 +164,36 @@ def root_of(job: Record) -> TreeNode:
     )
 
 
-def cursor(created_at: datetime, job_id: str) -> str:
+def cursor(last: Record, sort: JobOrder) -> str:
     """Encode where a page ended."""
-    return urlsafe_b64encode(f"{created_at.isoformat()} {job_id}".encode()).decode()
+    place = [] if sort == "newest" else [sort, str(last["place"])]
+    return urlsafe_b64encode(" ".join([last["created_at"].isoformat(), last["job_id"], *place]).encode()).decode()
 
 
-def after_cursor(text: str) -> tuple[datetime, str]:
-    """Decode where the next page begins. Raises BadCursor."""
+def after_cursor(text: str, sort: JobOrder) -> tuple[Decimal | None, datetime, str]:
+    """Decode where the next page begins. Raises BadCursor, also for a page of another order."""
     try:
-        at, _, job_id = urlsafe_b64decode(text.encode()).decode().partition(" ")
+        at, job_id, *rest = urlsafe_b64decode(text.encode()).decode().split(" ")
         moment = datetime.fromisoformat(at)
-    except (ValueError, NotBase64):
+        order, place = rest or ("newest", None)
+        number = None if place is None else Decimal(place)
+    except (ValueError, NotBase64, InvalidOperation):
         raise BadCursor(text) from None
-    if moment.tzinfo is None or not job_id:
+    if moment.tzinfo is None or not job_id or order != sort or (number is not None and not number.is_finite()):
         raise BadCursor(text)
-    return moment, job_id
+    return number, moment, job_id
+
+
+def job_counts(rows: Iterable[Record], *, counted_max: int) -> JobCounts:
+    """Return how many jobs there are by what they are of, the most first."""
+    counts: dict[str, Any] = {"status": {}, "agent": {}, "model": {}}
+    jobs = 0
+    # `grouping` has a bit for each column that a row is no group of.
+    groups = {0b011: "status", 0b101: "agent", 0b110: "model"}
+    for row in rows:
+        name = groups.get(row["of"])
+        if name is None:
+            jobs = row["jobs"]
+        elif row[name] is not None:
+            counts[name][row[name]] = row["jobs"]
+    return JobCounts(jobs=jobs, counted_max=counted_max, **counts)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, StringConstraints
 from wayline.contracts import ids
 from wayline.contracts.errors import NotFound, Retry
 from wayline.contracts.jobs import Answer, Cancel, JobView, PlanJob, Planned, RaiseBudget, Signal, Status, SubmitJob
-from wayline.contracts.traces import JobPage, ListJobs
+from wayline.contracts.traces import JobPage
 from wayline.gateway.errors import DecidedOtherwise, JobEnded, NotWaiting
 from wayline.gateway.handlers.jobs.budget_limits import require_allowed
 from wayline.gateway.handlers.shared.dependencies import (
@@ -30,8 +30,9 @@ from wayline.gateway.handlers.shared.read_job import find_log, has_ended, read_j
 from wayline.gateway.handlers.shared.submit_job import submit
 from wayline.gateway.keys import Caller
 from wayline.gateway.openapi import fails
-from wayline.gateway.parameters import Cursor, Wait
+from wayline.gateway.parameters import Wait
 from wayline.gateway.shapes.body import ONE_LINE
+from wayline.gateway.shapes.job_query import JobQuery
 from wayline.gateway.shapes.jobs import (
     Accepted,
     AnswerBody,
@@ -131,39 +132,9 @@ async def _looked_at(gateway: Gateway, caller: Caller, job_id: str, *, wait_s: f
 
 
 @router.get("", responses=fails())
-async def list_jobs(
-    *,
-    gateway: GatewayDependency,
-    caller: Reader,
-    limit: Annotated[int, Query(ge=1, le=200)] = 50,
-    cursor: Cursor = None,
-    status: Status | None = None,
-    agent: Annotated[str | None, Query(max_length=64, pattern=ONE_LINE)] = None,
-    fingerprint: Annotated[
-        str | None, Query(pattern=r"^[0-9a-f]{16}$", description="Only jobs that failed of this cause.")
-    ] = None,
-    schedule: Annotated[
-        str | None, Query(pattern=ids.NAME_PATTERN, description="Only jobs that this schedule submitted.")
-    ] = None,
-    session_id: Annotated[
-        str | None, Query(max_length=128, pattern=ONE_LINE, description="Only jobs of this session.")
-    ] = None,
-    user_id: Annotated[
-        str | None, Query(max_length=128, pattern=ONE_LINE, description="Only jobs of this user.")
-    ] = None,
-) -> JobPage:
-    """Page through the jobs, newest first."""
-    asked = ListJobs(
-        tenant=caller.tenant,
-        limit=limit,
-        cursor=cursor,
-        status=status,
-        agent=agent,
-        fingerprint=fingerprint,
-        schedule=schedule,
-        session_id=session_id,
-        user_id=acting_as(caller, user_id),
-    )
+async def list_jobs(gateway: GatewayDependency, caller: Reader, query: Annotated[JobQuery, Query()]) -> JobPage:
+    """Page through the jobs that meet all conditions, newest first unless `sort` says otherwise."""
+    asked = query.asked(caller.tenant, user_id=acting_as(caller, query.user_id))
     page = await gateway.bus.ask(asked, JobPage)
     return page.model_copy(update={"jobs": tuple(linked(job) for job in page.jobs)})
 

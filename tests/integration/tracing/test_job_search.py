@@ -1,0 +1,231 @@
+"""Every filter and order of jobs finds what a walk over all of them finds, and an index serves what is asked most."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import asyncpg
+import orjson
+import pytest
+
+from wayline.contracts.jobs import Status
+from wayline.contracts.traces import JobPage, ListJobs
+from wayline.tracing.adapters.tables import PostgresTables
+from wayline.tracing.errors import BadCursor
+from wayline.tracing.handlers.answers import ViewHandlers
+from wayline.tracing.job_words import job_words
+from wayline.tracing.rows import JobRow, Rows, StepRow
+from wayline.tracing.views.job_search import page_statements
+
+from .conftest import TracingPlatform
+
+JOBS, QUESTIONS = 1_200, 250
+BEGAN = datetime(2026, 5, 1, tzinfo=UTC)
+NAMES = ("refund", "invoice", "harbour", "Zürich", "退款政策", "o'clock", "50%_off")
+AGENTS, TOOLS, TAGS = ("support", "critic", "scout"), ("search", "refund", "mail"), ("team:a", "team:b", "case:7")
+MODELS = (("openai", "small"), ("openrouter", "acme/large"), ("local", "small"))
+ENDED = {"completed", "failed", "cancelled"}
+
+
+def job(rng: random.Random, number: int, tenant: str = "acme") -> tuple[JobRow, list[StepRow]]:
+    """Return a random job and its steps."""
+    status = rng.choice([status.value for status in Status])
+    ended = status in ENDED
+    created = BEGAN + timedelta(seconds=rng.randrange(50_000))
+    said = " ".join(rng.choices(NAMES, k=rng.randrange(3)))
+    answer = " ".join(rng.choices(NAMES, k=2)) if status == "completed" else None
+    error = rng.choice(NAMES) if status == "failed" else None
+    tags, tools = rng.sample(TAGS, rng.randrange(3)), rng.sample(TOOLS, rng.randrange(3))
+    provider, model = rng.choice([*MODELS, (None, None)])
+    job_id = f"job_{number:06x}"
+    beyond: dict[str, Any] = {}
+    if rng.random() < 0.2:
+        beyond["parent"] = {"job_id": f"job_{rng.randrange(40):06x}", "step": 1, "call": "c1", "depth": 1}
+    if rng.random() < 0.1:
+        beyond["origin"] = {"job_id": f"job_{rng.randrange(40):06x}", "seq": 3, "hash": "h"}
+    words = job_words(tenant, job_id, [said, answer, error], tags=tags, tools=tools) if ended else None
+    waiting = {"why": rng.choice(["approval", "budget"]), "wait_id": "w"} if status == "parked" else None
+    row = JobRow(
+        tenant=tenant,
+        job_id=job_id,
+        seq=3,
+        trace_id=f"{number:032x}",
+        status=status,
+        agent=rng.choice(AGENTS),
+        agent_version=1,
+        session_id=rng.choice(["s1", None]),
+        user_id=rng.choice(["u1", "u2", None]),
+        provider=provider,
+        model=model,
+        tier=rng.choice(["flash", "standard", None]),
+        route_reason="r",
+        estimated_cost_usd=None,
+        steps=1,
+        usage="{}",
+        tokens=0,
+        cost_usd=rng.choice([None, Decimal(rng.randrange(40)) / 100]),
+        costs="{}",
+        answer=answer,
+        partial=False,
+        reason=None,
+        citations="[]",
+        error_code="crash_loop" if status == "failed" else None,
+        error_message=error,
+        waiting_for=None if waiting is None else orjson.dumps(waiting).decode(),
+        created_at=created,
+        ended_at=created + timedelta(seconds=rng.randrange(900)) if ended else None,
+        input=said,
+        fingerprint=None,
+        schedule=None,
+        lane=rng.choice(["interactive", "batch"]),
+        beyond=orjson.dumps(beyond).decode(),
+        tags=list(tags) or None,
+        words=words,
+    )
+    calls = orjson.dumps([{"call": "c", "tool": tool} for tool in tools]).decode()
+    step = StepRow(tenant, job_id, 1, 3, created, "", None, "{}", None, calls, None, "success")
+    return row, [step] if tools else []
+
+
+def conditions(rng: random.Random, now: datetime) -> Iterator[tuple[dict[str, Any], Callable[[JobRow, Any], bool]]]:
+    """Yield every kind of condition, with what a job must be to meet it."""
+    status, agent, name, tool = rng.choice(list(Status)), rng.choice(AGENTS), rng.choice(NAMES), rng.choice(TOOLS)
+    several, tag, since = (Status.FAILED, Status.PARKED), rng.choice(TAGS), BEGAN + timedelta(seconds=20_000)
+    dollars, seconds, other = Decimal(rng.randrange(40)) / 100, rng.randrange(900), f"job_{rng.randrange(40):06x}"
+    provider, model = rng.choice(MODELS)
+    yield {"status": status}, lambda row, _: row.status == status
+    yield {"statuses": several}, lambda row, _: row.status in several
+    yield {"agent": agent}, lambda row, _: row.agent == agent
+    yield {"agents": AGENTS[:2]}, lambda row, _: row.agent in AGENTS[:2]
+    yield {"q": name}, lambda row, _: name in " ".join(filter(None, [row.input, row.answer, row.error_message]))
+    yield {"q": other[:8]}, lambda row, _: row.job_id.startswith(other[:8])
+    yield {"tags": (tag,)}, lambda row, _: tag in (row.tags or ())
+    yield {"tool": tool}, lambda row, tools: tool in tools
+    yield {"user_id": "u1"}, lambda row, _: row.user_id == "u1"
+    yield {"session_id": "s1"}, lambda row, _: row.session_id == "s1"
+    yield {"model": model}, lambda row, _: row.model == model
+    yield {"model": f"{provider}/{model}"}, lambda row, _: (row.provider, row.model) == (provider, model)
+    yield {"tier": "flash"}, lambda row, _: row.tier == "flash"
+    yield {"lane": "batch"}, lambda row, _: row.lane == "batch"
+    yield {"error_code": "crash_loop"}, lambda row, _: row.error_code == "crash_loop"
+    yield {"waiting_for": ("approval",)}, lambda row, _: '"approval"' in (row.waiting_for or "")
+    yield {"parent": "none"}, lambda row, _: "parent" not in orjson.loads(row.beyond or "{}")
+    yield {"parent": other}, lambda row, _: orjson.loads(row.beyond or "{}").get("parent", {}).get("job_id") == other
+    yield {"origin": other}, lambda row, _: orjson.loads(row.beyond or "{}").get("origin", {}).get("job_id") == other
+    yield {"since": since}, lambda row, _: row.created_at >= since
+    yield {"until": since}, lambda row, _: row.created_at < since
+    yield {"cost_min": dollars}, lambda row, _: row.cost_usd is not None and row.cost_usd >= dollars
+    yield {"cost_max": dollars}, lambda row, _: row.cost_usd is not None and row.cost_usd <= dollars
+    yield {"seconds_min": seconds}, lambda row, _: took(row, now) >= seconds
+    yield {"seconds_max": seconds}, lambda row, _: took(row, now) <= seconds
+
+
+def took(row: JobRow, now: datetime) -> float:
+    return ((row.ended_at or now) - row.created_at).total_seconds()
+
+
+def ordered(rows: list[JobRow], sort: str) -> list[str]:
+    """Return the ids in the order asked for."""
+    newest = sorted(rows, key=lambda row: (row.created_at, row.job_id), reverse=True)
+    if sort == "dearest":
+        newest.sort(key=lambda row: -1 if row.cost_usd is None else row.cost_usd, reverse=True)
+    if sort == "slowest":
+        newest = [row for row in newest if row.ended_at]
+        newest.sort(key=lambda row: took(row, row.created_at), reverse=True)
+    return [row.job_id for row in newest]
+
+
+async def every_page(views: ViewHandlers, asked: ListJobs) -> list[str]:
+    found: list[str] = []
+    while True:
+        page = await views.list_jobs(asked)
+        found += [one.job_id for one in page.jobs]
+        if page.next_cursor is None:
+            return found
+        asked = asked.model_copy(update={"cursor": page.next_cursor})
+
+
+@pytest.fixture
+async def stored(platform: TracingPlatform) -> list[tuple[JobRow, list[str]]]:
+    """Store random jobs of one tenant, among those of another."""
+    rng = random.Random(7)
+    mine = [job(rng, number) for number in range(JOBS)]
+    theirs = [job(rng, number, tenant="globex") for number in range(200)]
+    tables = PostgresTables(platform.tables, spans_days=7)
+    await tables.keep_spans()
+    await tables.write(
+        Rows(jobs=[row for row, _ in mine + theirs], steps=[step for _, steps in mine + theirs for step in steps])
+    )
+    return [(row, [call["tool"] for step in steps for call in orjson.loads(step.calls or "[]")]) for row, steps in mine]
+
+
+async def test_filters_and_orders_agree_with_a_walk_over_all_jobs(
+    platform: TracingPlatform, stored: list[tuple[JobRow, list[str]]]
+):
+    views, rng = ViewHandlers(platform.tables), random.Random(11)
+    for _ in range(QUESTIONS):
+        chosen = rng.sample(list(conditions(rng, datetime.now(UTC))), rng.choice([1, 1, 2, 3]))
+        asked: dict[str, Any] = {name: value for condition, _ in chosen for name, value in condition.items()}
+        meets = [meet for condition, meet in chosen if all(asked[name] == value for name, value in condition.items())]
+        sort = rng.choice(["newest", "dearest", "slowest"])
+        if {"agent", "agents"} <= asked.keys() or {"status", "statuses"} <= asked.keys():
+            continue
+        wanted = [row for row, tools in stored if all(meet(row, tools) for meet in meets)]
+
+        found = await every_page(views, ListJobs(tenant="acme", limit=200, sort=sort, **asked))
+
+        assert found == ordered(wanted, sort), (asked, sort)
+
+
+async def test_counts_agree_with_a_walk_over_all_jobs(
+    platform: TracingPlatform, stored: list[tuple[JobRow, list[str]]]
+):
+    wanted = [row for row, _ in stored if row.agent == "scout"]
+
+    page = await ViewHandlers(platform.tables).list_jobs(ListJobs(tenant="acme", agent="scout", facets=True, limit=1))
+
+    assert page.facets is not None
+    assert page.facets.jobs == len(wanted)
+    assert page.facets.status == Counter(row.status for row in wanted)
+    assert page.facets.agent == {"scout": len(wanted)}
+    assert page.facets.model == Counter(f"{row.provider}/{row.model}" for row in wanted if row.model)
+
+
+async def test_a_cursor_of_another_order_is_refused(platform: TracingPlatform, stored: list[Any]):
+    views = ViewHandlers(platform.tables)
+    page: JobPage = await views.list_jobs(ListJobs(tenant="acme", limit=5, sort="dearest"))
+
+    with pytest.raises(BadCursor):
+        await views.list_jobs(ListJobs(tenant="acme", cursor=page.next_cursor))
+
+
+@pytest.mark.parametrize(
+    ("asked", "index"),
+    [
+        ({"q": "rareword"}, "jobs_by_words"),
+        ({"tags": ("case:99",)}, "jobs_by_words"),
+        ({"sort": "dearest"}, "jobs_dearest"),
+        ({"sort": "slowest"}, "jobs_slowest"),
+        ({"waiting_for": ("approval",)}, "jobs_parked"),
+    ],
+)
+async def test_an_index_serves_what_is_asked_most(
+    platform: TracingPlatform, stored: list[Any], asked: dict[str, Any], index: str
+):
+    admin = await asyncpg.connect(platform.database.dsn)
+    await admin.execute("ANALYZE tracing.jobs")
+    await admin.close()
+    *_, statement = page_statements(ListJobs(tenant="acme", limit=10, **asked), None, shown=100)
+
+    async with platform.tables.tenant("acme") as conn:
+        # So few rows are cheaper to scan: what counts is that the index may be taken under row-level security.
+        await conn.execute("SET LOCAL enable_seqscan = off")
+        await conn.execute(f"SET LOCAL enable_{'indexscan' if 'words' in index else 'sort'} = off")
+        plan = "\n".join(row[0] for row in await conn.fetch(f"EXPLAIN {statement.sql}", *statement.arguments))
+
+    assert index in plan
