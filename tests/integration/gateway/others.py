@@ -12,6 +12,7 @@ from wayline.chassis.access.permissions import IDENTITIES, STREAMS_ACCOUNT
 from wayline.chassis.handling.responder import Responder
 from wayline.contracts import agents as a
 from wayline.contracts import budgets as b
+from wayline.contracts import document_changes as dc
 from wayline.contracts import forgetting as f
 from wayline.contracts import knowledge as k
 from wayline.contracts import mcp_servers as mcp
@@ -156,6 +157,8 @@ ANSWERS: dict[type[Request], Any] = {
     k.GetDocument: DOCUMENT,
     k.ListDocuments: k.DocumentPage(documents=(DOCUMENT,)),
     k.ReserveUpload: k.UploadReserved(),
+    dc.ChangeDocument: DOCUMENT,
+    dc.ListChunks: dc.ChunkPage(chunks=()),
     k.DeleteDocument: k.DocumentDeleted(document_id="tides", chunks_deleted=2),
     k.SearchKnowledge: k.SearchResult(hits=(), mode="hybrid"),
     t.GetTrace: t.Trace(

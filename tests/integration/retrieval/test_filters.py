@@ -107,3 +107,21 @@ async def test_a_document_with_an_audience_is_found_by_its_names_alone(service: 
     # A new version says anew who may find it.
     await client.ingest("ann", "tortoise open", name="page")
     assert await found() == {"all", "valid", "ann"}
+
+
+async def test_words_of_hidden_passages_are_as_unknown_as_others(service: Service, client: Any, counted: Any):
+    await client.send("hers", "zanzibar tortoise", name="page", audience=("ann",))
+    await client.send("all", "The hare.", name="page")
+    await client.idle()
+    await counted()
+
+    async def told(query: str, **fields: Any) -> dict[str, Any]:
+        return (await client.search(query, mode="keyword", audience=("bob",), **fields)).model_dump()
+
+    for there, nowhere in (("zanzibar", "qwertzuiop"), ("zanzibr", "qwertzuip"), ("zanz*", "qwer*")):
+        assert await told(there) == await told(nowhere), there
+    named = [Filter(document_ids=(one,)) for one in ("hers", "none")]
+    assert await told("hare", filter=named[0]) == await told("hare", filter=named[1])
+    # Where they may be found, a near word is shown.
+    found = await client.search("zanzibr", mode="keyword", audience=("ann",))
+    assert found.corrected == {"zanzibr": ("zanzibar",)} and found.hits[0].document_id == "hers"

@@ -2,7 +2,7 @@
 
 from wayline.client.address import MACHINE_KEY, Address
 from wayline.client.client import Client
-from wayline.client.documents import document_path, find_document
+from wayline.client.documents import change_document, document_path, find_document, reindex_document
 from wayline.client.errors import ApiError, NotReachable, NotWayline, WrongVariable
 from wayline.client.traces import whole_trace
 from wayline.client.uploads import File, Found, Skipped, add_urls, find_files, upload_documents, upload_parts
@@ -19,9 +19,11 @@ __all__ = [
     "Skipped",
     "WrongVariable",
     "add_urls",
+    "change_document",
     "document_path",
     "find_document",
     "find_files",
+    "reindex_document",
     "upload_documents",
     "upload_parts",
     "whole_trace",

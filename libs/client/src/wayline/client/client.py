@@ -73,9 +73,9 @@ class Client:
         """Put a resource; `headers`: `If-Match` or `If-None-Match`, where it is to be as it was read."""
         return await self._send("PUT", path, json=body, params=params, headers=headers)
 
-    async def patch(self, path: str, body: Mapping[str, Any]) -> Any:
-        """Change some fields of a resource."""
-        return await self._send("PATCH", path, json=body)
+    async def patch(self, path: str, body: Mapping[str, Any], *, headers: Mapping[str, str] | None = None) -> Any:
+        """Change some fields of a resource; `headers`: `If-Match`, where it is to be as it was read."""
+        return await self._send("PATCH", path, json=body, headers=headers)
 
     async def delete(self, path: str) -> Any:
         """Delete a resource."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -32,6 +33,21 @@ async def find_document(client: Client, name_or_id: str) -> dict[str, Any]:
         several = ", ".join(document["document_id"] for document in found[:NAMED_MAX])
         raise ApiError(f"{len(found)} documents have the name {name_or_id!r}; say the id of one: {several}", status=409)
     return found[0]
+
+
+async def change_document(client: Client, name_or_id: str, change: Mapping[str, Any]) -> dict[str, Any]:
+    """Change what describes a document: `name`, `metadata`, `collection`, `audience`, `valid_until`, `trust`.
+
+    What is left out stays; nothing is indexed again. Raises ApiError for no document, or several of this name.
+    """
+    found = await find_document(client, name_or_id)
+    return await client.patch(document_path(found["document_id"]), change)
+
+
+async def reindex_document(client: Client, name_or_id: str) -> dict[str, Any]:
+    """Index a document once more from the bytes that are kept of it. Raises ApiError."""
+    found = await find_document(client, name_or_id)
+    return await client.post(f"{document_path(found['document_id'])}/reindex")
 
 
 async def _named(client: Client, name: str) -> list[dict[str, Any]]:

@@ -40,6 +40,11 @@ Scalar = str | int | float | bool | None
 AudienceName = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,200}$")]
 Audience = Annotated[tuple[AudienceName, ...], Field(max_length=AUDIENCE_MAX)]
 CollectionName = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,200}$")]
+SEEN_BY: Any = Field(
+    default=None,
+    description="On whose behalf (user ids, groups): a document with an audience is there for its names alone. null: "
+    "for an application, which sees every document.",
+)
 
 
 class DocumentStatus(StrEnum):
@@ -118,6 +123,10 @@ class IndexDocument(Message, subject="documents.index.{tenant}"):
     )
     valid_until: datetime | None = Field(default=None, description="From then on no search finds it.")
     user_id: str | None = Field(default=None, max_length=200, description="Who sent it: forgotten with this user.")
+    kept: bool = Field(
+        default=False,
+        description="Index what is kept of it once more, as it is described now; nothing else of this message counts.",
+    )
 
 
 class AcceptDocument(Request, subject="documents.accept.{tenant}", replies=Document):
@@ -137,6 +146,10 @@ class AcceptDocument(Request, subject="documents.accept.{tenant}", replies=Docum
     trust: Trust | None = Field(
         default=None, description="None: a document from an address (its name, or `url` in its metadata) is untrusted."
     )
+    collection: CollectionName | None = None
+    audience: Audience | None = Field(default=None, description="Who may find it, as the IndexDocument says.")
+    valid_until: datetime | None = None
+    kept: bool = Field(default=False, description="It is indexed once more from what is kept of it.")
     user_id: str | None = Field(default=None, max_length=200, description="Who sent it: forgotten with this user.")
 
 
@@ -159,6 +172,7 @@ class GetDocument(Request, subject="documents.get.{tenant}", replies=Document):
     """Ask for one document and how far its ingestion is."""
 
     document_id: DocumentId
+    seen_by: Audience | None = SEEN_BY
 
 
 class ListDocuments(Request, subject="documents.list.{tenant}", replies=DocumentPage):
@@ -168,6 +182,7 @@ class ListDocuments(Request, subject="documents.list.{tenant}", replies=Document
     cursor: str | None = None
     name: str | None = Field(default=None, description="Only documents of this name; `*` stands for anything.")
     status: DocumentStatus | None = Field(default=None, description="Only documents that are so far.")
+    seen_by: Audience | None = SEEN_BY
 
 
 class DocumentDeleted(Frozen):
@@ -181,6 +196,7 @@ class DeleteDocument(Request, subject="documents.delete.{tenant}", replies=Docum
     """Delete a document with its passages and the bytes that are kept of it."""
 
     document_id: DocumentId
+    seen_by: Audience | None = SEEN_BY
 
 
 class DocumentText(Frozen):
@@ -212,6 +228,7 @@ class DescribeAttachments(Request, subject="documents.describe.{tenant}", replie
     """Ask what documents are, so that a job can be given them; ids that are in no part of the answer are unknown."""
 
     document_ids: tuple[str, ...] = Field(max_length=1_000)
+    seen_by: Audience | None = SEEN_BY
 
 
 PIECE_MAX_BYTES = 180_000
@@ -232,6 +249,7 @@ class ReadAttachment(Request, subject="documents.read.{tenant}", replies=Attachm
     sha256: Sha256
     offset: int = Field(default=0, ge=0)
     length: int = Field(default=PIECE_MAX_BYTES, ge=0, le=PIECE_MAX_BYTES)
+    seen_by: Audience | None = SEEN_BY
 
 
 EMBEDDED_AT_ONCE_MAX = 16

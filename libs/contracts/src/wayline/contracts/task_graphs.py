@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Annotated
 
 from pydantic import Field
 
 from wayline.contracts.base import Frozen, Request
-from wayline.contracts.knowledge import DocumentId
+from wayline.contracts.knowledge import Audience, DocumentId
 
 GRAPH_TASKS_MAX = 1_000
 """Tasks of one plan."""
 GRAPH_EDGES_MAX = 2_000
 """Dependencies of one plan."""
+GRAPH_DOCUMENTS_MAX = 1_000
+"""Documents that one job has read."""
 TASK_NAME_MAX_CHARS = 300
 QUOTE_MAX_CHARS = 300
 TASKS_ASKED_MAX = 200
@@ -67,6 +70,9 @@ class SaveTaskGraph(Request, subject="tasks.save.{tenant}", replies=TaskGraphSav
     tasks: tuple[GraphTask, ...] = Field(max_length=GRAPH_TASKS_MAX)
     edges: tuple[GraphEdge, ...] = Field(default=(), max_length=GRAPH_EDGES_MAX)
     untrusted: bool = Field(default=False, description="The job had read the words of strangers.")
+    document_ids: tuple[Annotated[str, Field(max_length=200)], ...] = Field(
+        default=(), max_length=GRAPH_DOCUMENTS_MAX, description="What the job had read: those may be told who find it."
+    )
 
 
 class QueryTaskGraph(Request, subject="tasks.query.{tenant}", replies=TaskGraph):
@@ -76,6 +82,7 @@ class QueryTaskGraph(Request, subject="tasks.query.{tenant}", replies=TaskGraph)
     text: str = Field(default="", max_length=10_000, description="Tasks that share words with it.")
     depth: int = Field(default=1, ge=0, le=DEPTH_MAX, description="How many dependencies away from them.")
     limit: int = Field(default=50, ge=1, le=TASKS_ASKED_MAX, description="Tasks at most to begin with.")
+    audience: Audience | None = Field(default=None, description="On whose behalf, as in a search.")
 
 
 class ContextPassage(Frozen):
@@ -103,3 +110,4 @@ class GetDocumentContext(Request, subject="documents.context.{tenant}", replies=
     chunk_id: str | None = Field(default=None, max_length=400, description="None: from the beginning.")
     before: int = Field(default=2, ge=0, le=60)
     after: int = Field(default=4, ge=0, le=60)
+    audience: Audience | None = Field(default=None, description="On whose behalf, as in a search.")

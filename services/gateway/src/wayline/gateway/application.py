@@ -8,7 +8,7 @@ from wayline.gateway import problem_answers
 from wayline.gateway.handlers import operations
 from wayline.gateway.handlers.administration import budgets, keys, models, settings, tenants
 from wayline.gateway.handlers.jobs import approvals, events, forgetting, jobs, schedules, sessions, traces
-from wayline.gateway.handlers.knowledge import documents, files, vector_sets
+from wayline.gateway.handlers.knowledge import documents, files, passages, vector_sets
 from wayline.gateway.handlers.mcp import authorization
 from wayline.gateway.handlers.mcp import route as mcp
 from wayline.gateway.handlers.memory import insights, memories, subjects, told_memories
@@ -41,6 +41,8 @@ MODULES = (
     schedules,
     traces,
     budgets,
+    # Before the documents, whose ids may hold any word.
+    passages,
     documents,
     vector_sets,
     files,

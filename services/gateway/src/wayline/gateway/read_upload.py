@@ -69,10 +69,15 @@ class Upload:
     """By which its stored bytes are known."""
     file: MovedField | None = None
     """The value of `content_base64` of a large file."""
+    named: bool = False
+    """Whether its sender chose its id."""
 
-    def of_user(self, user_id: str | None) -> Upload:
-        """Return it as sent by a user."""
-        return replace(self, document=self.document.model_copy(update={"user_id": user_id}))
+    def of_user(self, user_id: str | None, *, apart: bool = False) -> Upload:
+        """Return it as sent by a user. `apart`: what others sent, and may keep to themselves, has other ids."""
+        changed = {"user_id": user_id}
+        if apart and not self.named:
+            changed["document_id"] = same_id(self.document.document_id, (user_id or "").encode())
+        return replace(self, document=self.document.model_copy(update=changed))
 
     @property
     def moved(self) -> dict[str, MovedField]:
@@ -130,7 +135,7 @@ def _from_json(body: bytes, tenant: str) -> Upload:
         valid_until=sent.valid_until,
         user_id=sent.user_id,
     )
-    return Upload(document, len(content), sha256(content).hexdigest())
+    return Upload(document, len(content), sha256(content).hexdigest(), named=sent.document_id is not None)
 
 
 def _from_url(sent: DocumentBody, url: str, tenant: str) -> Upload:
@@ -143,13 +148,13 @@ def _from_url(sent: DocumentBody, url: str, tenant: str) -> Upload:
         media_type="",
         url=url,
         metadata={"url": url, **sent.metadata},
-        trust=sent.trust or "untrusted",
+        trust=sent.trust,
         collection=sent.collection,
         audience=sent.audience,
         valid_until=sent.valid_until,
         user_id=sent.user_id,
     )
-    return Upload(document, 0, "")
+    return Upload(document, 0, "", named=sent.document_id is not None)
 
 
 async def _from_form(form: FormData, tenant: str) -> Upload:
@@ -174,12 +179,13 @@ async def _from_form(form: FormData, tenant: str) -> Upload:
         valid_until=fields.valid_until,
         user_id=fields.user_id,
     )
+    named = fields.document_id is not None
     if known.size_bytes <= INLINE_MAX_BYTES:
         await file.seek(0)
         document = document.model_copy(update={"content_base64": b64encode(await file.read()).decode()})
-        return Upload(document, known.size_bytes, known.sha256)
+        return Upload(document, known.size_bytes, known.sha256, named=named)
     field = MovedField(known.encoded_sha256, known.encoded_bytes, partial(_encoded_pieces, file))
-    return Upload(document, known.size_bytes, known.sha256, field)
+    return Upload(document, known.size_bytes, known.sha256, field, named=named)
 
 
 @dataclass(frozen=True, slots=True)

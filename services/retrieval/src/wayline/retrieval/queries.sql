@@ -1,10 +1,29 @@
 -- name: accept_document
--- Says queued for a new document or a newer version, and leaves alone what has got further.
-INSERT INTO documents (tenant, document_id, name, media_type, size_bytes, metadata, trust, status)
-VALUES ($1, $2, $3, $4, $5, $6, $8, 'queued')
+-- Says queued for a new document or a newer version, and leaves alone what has got further. While the version before
+-- can be found, nobody sees it who might not: who may find it is at the end of indexing what the newer one says. $13: it is the same version once more.
+INSERT INTO documents (
+    tenant, document_id, name, media_type, size_bytes, metadata, trust, status, collection, audience, valid_until
+)
+VALUES ($1, $2, $3, $4, $5, $6, $8, 'queued', $10, $11::text[], $12)
 ON CONFLICT (tenant, document_id) DO UPDATE SET
-    name = excluded.name, media_type = excluded.media_type, size_bytes = excluded.size_bytes,
-    metadata = excluded.metadata, trust = excluded.trust, status = 'queued', chunks_done = 0, chunks_total = NULL, error = NULL
+    name = CASE WHEN $13::boolean THEN documents.name ELSE excluded.name END, media_type = excluded.media_type, size_bytes = excluded.size_bytes,
+    metadata = CASE WHEN $13 OR stays('metadata', documents.changed, $9) THEN documents.metadata ELSE excluded.metadata END,
+    collection = CASE WHEN $13 OR stays('collection', documents.changed, $9) THEN documents.collection ELSE excluded.collection END,
+    trust = CASE
+        WHEN $13 OR stays('trust', documents.changed, $9) OR documents.trust = 'untrusted' AND has_content($1, $2) THEN documents.trust
+        ELSE excluded.trust
+    END,
+    audience = CASE
+        WHEN $13 OR stays('audience', documents.changed, $9) THEN documents.audience
+        WHEN has_content($1, $2) THEN narrower(documents.audience, excluded.audience)
+        ELSE excluded.audience
+    END,
+    valid_until = CASE
+        WHEN $13 OR stays('valid_until', documents.changed, $9) THEN documents.valid_until
+        WHEN has_content($1, $2) THEN least(documents.valid_until, excluded.valid_until)
+        ELSE excluded.valid_until
+    END,
+    status = 'queued', chunks_done = 0, chunks_total = NULL, error = NULL
 WHERE CASE documents.status
     WHEN 'deleted' THEN $7::bigint IS NULL OR $7 > documents.deleted_sequence
     ELSE $7 > documents.sequence
@@ -12,7 +31,7 @@ END;
 
 -- name: begin_indexing
 -- Takes a document for the message with this sequence; no row comes back when a newer message, a deletion after it or
--- an earlier delivery of it was there first.
+-- an earlier delivery of it was there first. $15: what the message says of the document; $16: it says nothing.
 INSERT INTO documents (
     tenant, document_id, name, media_type, size_bytes, metadata, embedding_model, sequence, status, payloads, trust,
     collection, valid_until, audience
@@ -20,9 +39,28 @@ INSERT INTO documents (
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'indexing', $10::text[], $11, $12, $13, $14::text[])
 ON CONFLICT (tenant, document_id) DO UPDATE SET
     name = excluded.name, media_type = excluded.media_type, size_bytes = excluded.size_bytes,
-    metadata = excluded.metadata, embedding_model = excluded.embedding_model, sequence = excluded.sequence,
-    trust = excluded.trust, collection = excluded.collection, valid_until = excluded.valid_until,
-    audience = excluded.audience,
+    embedding_model = excluded.embedding_model, sequence = excluded.sequence,
+    changed = ARRAY(SELECT unnest(documents.changed) EXCEPT SELECT unnest($15::text[])),
+    metadata = CASE
+        WHEN $16::boolean OR stays('metadata', documents.changed, $15) THEN documents.metadata ELSE excluded.metadata
+    END,
+    collection = CASE
+        WHEN $16 OR stays('collection', documents.changed, $15) THEN documents.collection ELSE excluded.collection
+    END,
+    trust = CASE
+        WHEN $16 OR stays('trust', documents.changed, $15) OR documents.trust = 'untrusted' AND has_content($1, $2) THEN documents.trust
+        ELSE excluded.trust
+    END,
+    audience = CASE
+        WHEN $16 OR stays('audience', documents.changed, $15) THEN documents.audience
+        WHEN has_content($1, $2) THEN narrower(documents.audience, excluded.audience)
+        ELSE excluded.audience
+    END,
+    valid_until = CASE
+        WHEN $16 OR stays('valid_until', documents.changed, $15) THEN documents.valid_until
+        WHEN has_content($1, $2) THEN least(documents.valid_until, excluded.valid_until)
+        ELSE excluded.valid_until
+    END,
     status = 'indexing', chunks_done = 0, chunks_total = NULL, error = NULL, deleted_sequence = NULL,
     payloads = (
         SELECT coalesce(array_agg(name), '{}')
@@ -51,7 +89,10 @@ WHERE tenant = $1 AND document_id = $2 AND sequence = $3 AND status = 'indexing'
 FOR UPDATE;
 
 -- name: lock_document
-SELECT payloads FROM documents WHERE tenant = $1 AND document_id = $2 AND status <> 'deleted' FOR UPDATE;
+SELECT payloads FROM documents
+WHERE tenant = $1 AND document_id = $2 AND status <> 'deleted'
+    AND ($3::text[] IS NULL OR audience IS NULL OR audience && $3)
+FOR UPDATE;
 
 -- name: end_document
 -- $4: why nothing can be found in it.
@@ -59,8 +100,37 @@ UPDATE documents SET
     status = CASE WHEN $4::text IS NULL THEN 'ready' ELSE 'failed' END,
     chunks_done = $3, chunks_total = $3, error = $4, language = $5,
     -- What failed is tried again.
-    indexed_as = CASE WHEN $4::text IS NULL THEN $6 END, unchanged = false
+    indexed_as = CASE WHEN $4::text IS NULL THEN $6 END, unchanged = false,
+    words_version = DEFAULT
 WHERE tenant = $1 AND document_id = $2;
+
+-- name: end_version
+-- What the version says that is in place now, but for what was changed since. $7: it says nothing.
+UPDATE documents SET
+    trust = CASE WHEN 'trust' = ANY (changed) THEN trust ELSE $4 END,
+    audience = CASE WHEN 'audience' = ANY (changed) THEN audience ELSE $5::text[] END,
+    valid_until = CASE WHEN 'valid_until' = ANY (changed) THEN valid_until ELSE $6 END
+WHERE tenant = $1 AND document_id = $2 AND sequence = $3 AND NOT $7::boolean;
+
+-- name: change_document
+-- $3: what is changed. The words of its passages are renewed beside the searches where its name is another one.
+UPDATE documents SET
+    name = CASE WHEN 'name' = ANY ($3::text[]) THEN $4 ELSE name END,
+    metadata = CASE WHEN 'metadata' = ANY ($3) THEN coalesce($5::jsonb, '{}') ELSE metadata END,
+    collection = CASE WHEN 'collection' = ANY ($3) THEN $6 ELSE collection END,
+    audience = CASE WHEN 'audience' = ANY ($3) THEN $7::text[] ELSE audience END,
+    valid_until = CASE WHEN 'valid_until' = ANY ($3) THEN $8 ELSE valid_until END,
+    trust = CASE WHEN 'trust' = ANY ($3) THEN $9 ELSE trust END,
+    changed = ARRAY(SELECT unnest(changed) UNION SELECT unnest($3) EXCEPT SELECT 'name'),
+    words_version = CASE WHEN 'name' = ANY ($3) AND name <> $4 THEN least(words_version, 4) ELSE words_version END,
+    indexed_as = CASE WHEN 'name' = ANY ($3) AND name <> $4 THEN NULL ELSE indexed_as END
+WHERE tenant = $1 AND document_id = $2;
+
+-- name: state_of_document
+SELECT status FROM documents
+WHERE tenant = $1 AND document_id = $2 AND status <> 'deleted'
+    AND ($3::text[] IS NULL OR audience IS NULL OR audience && $3)
+FOR UPDATE;
 
 -- name: keep_document
 -- Ends the indexing of a document that is stored as it would be again.
@@ -69,24 +139,18 @@ FROM (SELECT count(*) AS chunks FROM chunks WHERE tenant = $1 AND document_id = 
 WHERE tenant = $1 AND document_id = $2 AND sequence = $3 AND status = 'indexing' AND indexed_as = $4
 RETURNING document_id;
 
--- name: renew_metadata
--- Gives a document's passages other metadata; where each stands stays.
+-- name: forget_copied_metadata
+-- Earlier versions copied a document's metadata into its passages; what is their own is where they stand.
 UPDATE chunks
-SET metadata = renewed.metadata
-FROM (
-    SELECT chunk_id, coalesce(
-        (SELECT jsonb_object_agg(key, value) FROM jsonb_each(metadata) WHERE key IN ('page', 'headings')), '{}'
-    ) || $3::jsonb AS metadata
-    FROM chunks
-    WHERE tenant = $1 AND document_id = $2
-) AS renewed
-WHERE chunks.tenant = $1 AND chunks.chunk_id = renewed.chunk_id AND chunks.metadata <> renewed.metadata;
+SET metadata = metadata - ARRAY(SELECT jsonb_object_keys(metadata) EXCEPT SELECT unnest(ARRAY['page', 'headings']))
+WHERE tenant = $1 AND document_id = $2 AND metadata - ARRAY['page', 'headings'] <> '{}';
 
 -- name: bury_document
 -- Leaves a tombstone, for a message that may still come, and until its objects on the bus are gone.
 UPDATE documents SET
     status = 'deleted', deleted_sequence = $3, name = '', metadata = '{}', error = NULL,
-    chunks_done = 0, chunks_total = NULL, size_bytes = 0
+    chunks_done = 0, chunks_total = NULL, size_bytes = 0,
+    collection = NULL, audience = NULL, valid_until = NULL, changed = '{}'
 WHERE tenant = $1 AND document_id = $2;
 
 -- name: tombstones
@@ -186,7 +250,8 @@ LEFT JOIN LATERAL (
         AND pending.document_id = documents.document_id
     WHERE live.tenant = $1 AND live.state = 'live' AND documents.status = 'ready'
 ) AS waiting ON true
-WHERE tenant = $1 AND document_id = $2 AND status <> 'deleted';
+WHERE tenant = $1 AND document_id = $2 AND status <> 'deleted'
+    AND ($3::text[] IS NULL OR audience IS NULL OR audience && $3);
 
 -- name: put_original
 INSERT INTO originals AS kept (
@@ -207,12 +272,34 @@ SELECT document_id, name, status, error, sha256, originals.media_type, octet_len
     pages, text_bytes, text_tokens, trust = 'untrusted' AS untrusted
 FROM documents
 LEFT JOIN originals USING (tenant, document_id)
-WHERE tenant = $1 AND document_id = ANY ($2::text[]) AND status <> 'deleted';
+WHERE tenant = $1 AND document_id = ANY ($2::text[]) AND status <> 'deleted'
+    AND ($3::text[] IS NULL OR audience IS NULL OR audience && $3);
 
 -- name: read_original
 SELECT sha256, octet_length(content) AS size_bytes, substring(content FROM $3 + 1 FOR $4) AS piece
 FROM originals
-WHERE tenant = $1 AND document_id = $2;
+JOIN documents USING (tenant, document_id)
+WHERE tenant = $1 AND document_id = $2 AND ($5::text[] IS NULL OR audience IS NULL OR audience && $5);
+
+-- name: whole_original
+SELECT name, documents.media_type, metadata, trust, collection, audience, valid_until, content
+FROM documents
+LEFT JOIN originals USING (tenant, document_id)
+WHERE tenant = $1 AND document_id = $2 AND status <> 'deleted';
+
+-- name: list_chunks
+SELECT chunk_id, position, text, metadata -> 'headings' AS headings, metadata -> 'page' AS page,
+    starts_at AS start, ends_at AS "end",
+    (SELECT substr(lexeme, 3) FROM unnest(words) WHERE lexeme LIKE '~~%' LIMIT 1) AS language,
+    EXISTS (
+        SELECT FROM vector_sets AS live
+        JOIN chunk_vectors AS held ON held.tenant = $1 AND held.set_id = live.set_id AND held.chunk_id = chunks.chunk_id
+        WHERE live.tenant = $1 AND live.state = 'live'
+    ) AS embedded
+FROM chunks
+WHERE tenant = $1 AND document_id = $2 AND position >= $3
+ORDER BY position
+LIMIT $4;
 
 -- name: may_be_found
 SELECT (audience IS NULL OR audience && $3::text[]) AND (valid_until IS NULL OR valid_until > now())
@@ -252,6 +339,7 @@ WHERE tenant = $1 AND status <> 'deleted'
     AND ($2::timestamptz IS NULL OR (created_at, document_id) < ($2, $3::text))
     AND ($5::text IS NULL OR name LIKE $5)
     AND ($6::text IS NULL OR status = $6)
+    AND ($7::text[] IS NULL OR audience IS NULL OR audience && $7)
 ORDER BY created_at DESC, document_id DESC
 LIMIT $4;
 
@@ -329,6 +417,10 @@ SELECT (SELECT count(*) FROM taken) AS changes,
 -- name: delete_task_edges
 -- They quote the document.
 DELETE FROM task_edges WHERE tenant = $1 AND document_id = $2;
+
+-- name: delete_tasks_of
+-- What is known from the document alone.
+DELETE FROM tasks WHERE tenant = $1 AND $2 = ANY (document_ids);
 
 -- name: delete_chunks
 -- The answer says what was embedded for them.
@@ -574,22 +666,27 @@ FOR UPDATE SKIP LOCKED;
 -- Of the next passages of a document those whose words change are stored anew, and what they gain and lose is noted.
 WITH batch AS MATERIALIZED (
     SELECT chunk_id, position, words AS before, words_count AS count_before,
+        named.name,
         words_of(
-            name,
+            named.name,
             CASE jsonb_typeof(metadata -> 'headings') WHEN 'array' THEN (
                 SELECT coalesce(string_agg(heading, ' '), '') FROM jsonb_array_elements_text(metadata -> 'headings') AS heading
             ) ELSE '' END,
             text,
-            (SELECT language FROM documents WHERE documents.tenant = $1 AND documents.document_id = $2)
+            named.language
         ) AS after
     FROM chunks
+    CROSS JOIN (
+        SELECT name, language FROM documents WHERE documents.tenant = $1 AND documents.document_id = $2
+    ) AS named
     WHERE tenant = $1 AND document_id = $2 AND position > $3
     ORDER BY position
     LIMIT $4
 ),
 renewed AS (
     UPDATE chunks
-    SET words = after, words_count = coalesce((SELECT sum(cardinality(positions)) FROM unnest(after)), 0)
+    SET words = after, words_count = coalesce((SELECT sum(cardinality(positions)) FROM unnest(after)), 0),
+        name = batch.name
     FROM batch
     WHERE chunks.tenant = $1 AND chunks.chunk_id = batch.chunk_id AND after <> before
     RETURNING embedding_model, dimensions, words_count - count_before AS words,
@@ -629,6 +726,7 @@ SELECT document_id, coalesce(chunks_total, 0) AS chunks
 FROM documents
 WHERE tenant = $1 AND status <> 'deleted' AND filter_words(tenant, collection, metadata) @@ wanted_words($1, $2, $3)
     AND fulfils(metadata, $2) AND ($5::text[] IS NULL OR document_id = ANY ($5))
+    AND (audience IS NULL OR audience && $6::text[]) AND (valid_until IS NULL OR valid_until > now())
 LIMIT $4;
 
 -- name: near_terms
@@ -680,7 +778,7 @@ SELECT string_agg(match, ' & ') FILTER (WHERE wanted) AS must, string_agg(match,
 FROM matched;
 
 -- name: search
--- Both legs and their fusion. `@>` alone would let an object match one that only holds it. A leg that the mode leaves out is a constant false condition and costs nothing.
+-- Both legs and their fusion. A leg that the mode leaves out is a constant false condition and costs nothing.
 --  $1 tenant          $2 document ids or null   $3 metadata or null    $4 candidates of a leg
 --  $5 use words       $6 what must match        $7 terms               $8 their weights
 --  $9 k1             $10 b                     $11 average words      $12 use vectors
@@ -758,27 +856,33 @@ fused AS (
 best AS MATERIALIZED (
     SELECT * FROM fused WHERE $18::float8 IS NULL OR score >= $18 ORDER BY score DESC, words_rank, chunk_id LIMIT $19
 )
-SELECT chunk_id, score, words_rank, words_score, vector_rank, vector_score, document_id, name, collection, text, metadata,
+SELECT chunk_id, score, words_rank, words_score, vector_rank, vector_score, document_id, document.name, collection, text,
+    passage.metadata || document.metadata AS metadata,
     starts_at, ends_at,
     trust = 'untrusted' AS untrusted, ARRAY(SELECT quoted FROM term WHERE passage.words @@ word) AS held
 FROM best
 -- One look-up a passage by the primary key, whatever the planner believes about the table.
 CROSS JOIN LATERAL (
-    SELECT document_id, name, text, metadata, words, starts_at, ends_at
+    SELECT document_id, text, metadata, words, starts_at, ends_at
     FROM chunks
     WHERE tenant = $1 AND chunks.chunk_id = best.chunk_id
     LIMIT 1
 ) AS passage
 CROSS JOIN LATERAL (
-    SELECT trust, collection FROM documents WHERE tenant = $1 AND documents.document_id = passage.document_id LIMIT 1
+    SELECT name, metadata, trust, collection FROM documents WHERE tenant = $1 AND documents.document_id = passage.document_id LIMIT 1
 ) AS document
 ORDER BY score DESC, words_rank, chunk_id;
 
 -- name: allowed
 -- In both legs of a search: which passages it may find.
 AND ($2::text[] IS NULL OR document_id = ANY ($2))
-AND ($3::jsonb IS NULL OR metadata @> $3 AND NOT EXISTS (
-    SELECT FROM jsonb_each($3) AS pair WHERE metadata -> pair.key IS DISTINCT FROM pair.value
+AND ($3::jsonb IS NULL OR EXISTS (
+    SELECT FROM documents AS described
+    WHERE described.tenant = $1 AND described.document_id = chunks.document_id
+        AND NOT EXISTS (
+            SELECT FROM jsonb_each($3) AS pair
+            WHERE (chunks.metadata || described.metadata) -> pair.key IS DISTINCT FROM pair.value
+        )
 ))
 AND ($24::text IS NULL OR words @@ ($24::text)::tsquery)
 AND (NOT $28::boolean AND $25::jsonb IS NULL AND $26::text[] IS NULL OR EXISTS (

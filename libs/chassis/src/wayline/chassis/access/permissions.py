@@ -37,6 +37,7 @@ REPLY_OBJECTS = (
 # Letters without a tenant are of the version before.
 COMMON = ("telemetry.traces", "dead.*.*.*", "dead.*.*", *OBJECT_WRITE, *REPLY_OBJECTS)
 TELL_STORED = "tenants.stored.*"
+DOCUMENT_VERBS = ("get", "list", "change", "chunks", "delete", "text")
 AGENT_VERBS = ("get", "list", "put", "delete", "restore", "latest")
 SCHEDULE_VERBS = ("put", "enable", "get", "list", "delete", "run")
 SERVERS_CHANGED = "mcp.changed.*"
@@ -134,7 +135,7 @@ IDENTITIES = {
                 "signals.*.*",
                 "approvals.*.*",
                 "documents.index.*",
-                *(f"documents.{verb}.*" for verb in ("accept", "get", "list", "delete", "reserve", "text", "read")),
+                *(f"documents.{verb}.*" for verb in ("accept", "reserve", "read", *DOCUMENT_VERBS)),
                 "retrieval.search.*",
                 *VECTOR_SETS,
                 *MEMORY,
@@ -273,10 +274,7 @@ IDENTITIES = {
                 f"{OWN_API}.STREAM.PURGE.OBJ_{UPLOADS}",
             ),
             answers=(
-                *(
-                    f"documents.{verb}.*"
-                    for verb in ("accept", "get", "list", "delete", "describe", "read", "reserve", "text")
-                ),
+                *(f"documents.{verb}.*" for verb in ("accept", "reserve", "describe", "read", *DOCUMENT_VERBS)),
                 "retrieval.search.*",
                 "retrieval.embed.*",
                 "erase.retrieval.*",

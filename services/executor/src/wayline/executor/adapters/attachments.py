@@ -7,6 +7,7 @@ from base64 import b64decode
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from hashlib import sha256
 from sys import getsizeof
 from weakref import WeakValueDictionary
@@ -29,6 +30,14 @@ SENT_MAX_BYTES = 256 * 1024 * 1024
 
 Key = tuple[str, str, inputs.Kind | None]
 """Whose, the hash of the content, and how it is sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Whose:
+    """For whom a document is read."""
+
+    tenant: str
+    seen_by: tuple[str, ...] | None
 
 
 class Attachments:
@@ -57,43 +66,51 @@ class Attachments:
         """
         return self._room.wanted(sum(one.size_bytes for one in attachments) + beside_bytes)
 
-    async def of(self, tenant: str, attachments: Sequence[Attachment], *, again: bool = False) -> dict[str, File]:
+    async def of(
+        self, tenant: str, attachments: Sequence[Attachment], *, user_id: str | None = None, again: bool = False
+    ) -> dict[str, File]:
         """Describe each attachment by document id; wait AWAY_MAX_S for a retrieval that is away.
+
+        `user_id`: for whom the job runs. A document that this user may not find any more is given as a deleted one is.
 
         Raises Unavailable after that, so that others can use the slot; Reject where a document was deleted or has other
         content by now: also one that is in memory, unless a job is given it `again`.
         """
         found: dict[str, File] = {}
+        whose = _Whose(tenant, None if user_id is None else (user_id,))
         for one in attachments:
-            found[one.document_id] = File(one.name, one.media_type, await self._content(tenant, one, again=again))
+            found[one.document_id] = File(one.name, one.media_type, await self._content(whose, one, again=again))
         return found
 
-    async def _content(self, tenant: str, attachment: Attachment, *, again: bool) -> str:
-        key = (tenant, attachment.sha256, inputs.kind_of(attachment.media_type))
+    async def _content(self, whose: _Whose, attachment: Attachment, *, again: bool) -> str:
+        key = (whose.tenant, attachment.sha256, inputs.kind_of(attachment.media_type))
         # Jobs of one agent begin together, and are given the same documents: the first reads them for all.
         async with self._reading.setdefault(key, asyncio.Lock()):
             content = self._cached.get(key)
             if content is None:
-                content = await self._read(tenant, attachment)
+                content = await self._read(whose, attachment)
                 self._keep(key, content)
             else:
                 self._cached.move_to_end(key)
                 if not again:
-                    await self._piece(tenant, attachment, offset=0, length=0)
+                    await self._piece(whose, attachment, offset=0, length=0)
             return content
 
-    async def _read(self, tenant: str, attachment: Attachment) -> str:
+    async def _read(self, whose: _Whose, attachment: Attachment) -> str:
         pieces: list[bytes] = []
         offsets = range(0, attachment.size_bytes, PIECE_MAX_BYTES)
         for at in range(0, len(offsets), PIECES_AT_ONCE):
-            asked = [self._piece(tenant, attachment, offset=offset) for offset in offsets[at : at + PIECES_AT_ONCE]]
+            asked = [self._piece(whose, attachment, offset=offset) for offset in offsets[at : at + PIECES_AT_ONCE]]
             pieces += await asyncio.gather(*asked)
         # In a thread, and once: the largest take as long as a heartbeat should not wait.
         return await asyncio.to_thread(_encoded, pieces, attachment)
 
-    async def _piece(self, tenant: str, attachment: Attachment, *, offset: int, length: int = PIECE_MAX_BYTES) -> bytes:
+    async def _piece(
+        self, whose: _Whose, attachment: Attachment, *, offset: int, length: int = PIECE_MAX_BYTES
+    ) -> bytes:
         asked = ReadAttachment(
-            tenant=tenant,
+            tenant=whose.tenant,
+            seen_by=whose.seen_by,
             document_id=attachment.document_id,
             sha256=attachment.sha256,
             offset=offset,

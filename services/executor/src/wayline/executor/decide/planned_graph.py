@@ -6,8 +6,10 @@ from typing import Any
 
 import orjson
 
+from wayline.contracts.chat import AssistantMessage, ToolMessage
 from wayline.contracts.events import JobCompleted
 from wayline.contracts.task_graphs import (
+    GRAPH_DOCUMENTS_MAX,
     GRAPH_EDGES_MAX,
     GRAPH_TASKS_MAX,
     GraphEdge,
@@ -15,6 +17,8 @@ from wayline.contracts.task_graphs import (
     SaveTaskGraph,
 )
 from wayline.journal import Job
+
+DOCUMENT_ID_MAX_CHARS = 200
 
 
 def planned_graph(job: Job) -> SaveTaskGraph | None:
@@ -47,7 +51,21 @@ def planned_graph(job: Job) -> SaveTaskGraph | None:
         tasks=tuple(GraphTask(name=name) for name in named.values())[:GRAPH_TASKS_MAX],
         edges=tuple(edges[:GRAPH_EDGES_MAX]),
         untrusted=job.tools.tainted_by is not None,
+        document_ids=tuple(sorted(_documents_read(job)))[:GRAPH_DOCUMENTS_MAX],
     )
+
+
+def _documents_read(job: Job) -> set[str]:
+    """Return the documents that a job named to its tools, or that these cited."""
+    named: list[Any] = []
+    for message in job.conversation.prompted:
+        if isinstance(message, AssistantMessage):
+            for call in message.tool_calls:
+                given = call.arguments.get("document_ids")
+                named += [call.arguments.get("document_id"), *(given if isinstance(given, list) else ())]
+        elif isinstance(message, ToolMessage):
+            named += [citation.document_id for citation in message.citations]
+    return {one for one in named if isinstance(one, str) and 0 < len(one) <= DOCUMENT_ID_MAX_CHARS}
 
 
 def _plan(answer: str) -> dict[str, Any] | None:

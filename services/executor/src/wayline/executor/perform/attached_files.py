@@ -24,9 +24,11 @@ async def load_attachments(run: JobRun) -> dict[str, File] | Fail:
     try:
         if not turn.is_set():
             await run.held.listening(turn.wait())
-        found = await run.held.listening(
-            attachments.of(job.tenant, job.conversation.attachments, again=run.attachments_loaded)
+        user_id = job.life.submitted.user_id if job.life.submitted else None
+        loading = attachments.of(
+            job.tenant, job.conversation.attachments, user_id=user_id, again=run.attachments_loaded
         )
+        found = await run.held.listening(loading)
     except Retry as error:
         # Each time is a record or two: less and less often.
         raise Retry(str(error), after_s=max(error.after_s, pause_s(run.held.ticket.delivery))) from None

@@ -77,6 +77,23 @@ class DocumentBody(Body):
         return self
 
 
+class DocumentChangeBody(Body):
+    """What becomes different of a document; what is left out stays."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"audience": ["ann", "group:law"]}]})
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=ONE_LINE)] = Field(
+        default="", description="What citations call it; its words are found under the new one a moment later."
+    )
+    metadata: Metadata = Field(default_factory=dict, description="In place of all that it has.")
+    collection: CollectionName | None = None
+    audience: Audience | None = Field(
+        default=None, description="Who may find it (user ids, groups); null: everybody, empty: nobody."
+    )
+    valid_until: datetime | None = Field(default=None, description="From then on no search finds it; null: always.")
+    trust: Trust = "trusted"
+
+
 def _decoded(value: Any) -> Any:
     """Decode metadata, which comes as a JSON object in a form's text."""
     if not isinstance(value, str):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
-from wayline.contracts.knowledge import Trust
+from wayline.contracts.knowledge import AcceptDocument, IndexDocument, Trust
 from wayline.retrieval.documents.decode_document import Decoded
 from wayline.retrieval.embeddings.live_sets import LiveSet
 
@@ -63,6 +63,20 @@ class RequestedDocument:
     audience: tuple[str, ...] | None = None
     """Who may find it; None: everybody."""
     valid_until: datetime | None = None
+    said: tuple[str, ...] = ()
+    """What of its description the message names; of the rest, what was changed since stays."""
+    kept: bool = False
+    """It is what is kept of it that is indexed once more: the message says nothing else."""
+
+
+def said_of(asked: IndexDocument | AcceptDocument) -> tuple[str, ...]:
+    """Return what a message says of a document beside its name; of the rest, what was changed since stays."""
+    if isinstance(asked, IndexDocument) and asked.kept:
+        return ()
+    # The address alone is what the gateway adds.
+    own = ("metadata",) if asked.metadata.keys() - {"url"} else ()
+    others = ("collection", "audience", "valid_until", "trust")
+    return (*own, *(field for field in others if getattr(asked, field) is not None))
 
 
 class Documents(Protocol):

@@ -15,7 +15,7 @@ from wayline.contracts.knowledge import (
     trust_by_origin,
 )
 from wayline.retrieval.documents.decode_document import Decoded, Original
-from wayline.retrieval.documents.document import Chunk, RequestedDocument, embeddable
+from wayline.retrieval.documents.document import Chunk, RequestedDocument, embeddable, said_of
 from wayline.retrieval.embeddings.embed_passages import text_sha256
 from wayline.retrieval.embeddings.live_set_table import LiveSetTable
 from wayline.retrieval.embeddings.live_sets import LiveSet
@@ -56,14 +56,15 @@ class DocumentTable:
             await conn.execute(
                 self._sql.accept_document,
                 *(tenant, document_id, name, asked.media_type, asked.size_bytes, metadata, asked.sequence),
-                asked.trust or trust_by_origin(name, metadata),
+                *(asked.trust or trust_by_origin(name, metadata), list(said_of(asked))),
+                *(asked.collection, _listed(asked.audience), asked.valid_until, asked.kept),
             )
-            row = await conn.fetchrow(self._sql.get_document, tenant, document_id)
+            row = await conn.fetchrow(self._sql.get_document, tenant, document_id, None)
         return _document(row) if row else None
 
-    async def get(self, tenant: str, document_id: str) -> Document | None:
-        """Return a document and how far it is; None: there is none."""
-        row = await self._store.fetchrow(tenant, self._sql.get_document, tenant, document_id)
+    async def get(self, tenant: str, document_id: str, *, seen_by: Sequence[str] | None = None) -> Document | None:
+        """Return a document and how far it is; None: there is none, or none that these names may find."""
+        row = await self._store.fetchrow(tenant, self._sql.get_document, tenant, document_id, _listed(seen_by))
         return _document(row) if row else None
 
     async def may_be_found(self, tenant: str, document_id: str, names: Sequence[str]) -> bool:
@@ -95,12 +96,15 @@ class DocumentTable:
         after: tuple[datetime, str] | None,
         name: str | None = None,
         status: DocumentStatus | None = None,
+        seen_by: Sequence[str] | None = None,
     ) -> list[Document]:
         """Return the newest documents, at most `limit` of them, after the given one; `*` in a name is anything."""
         created_at, document_id = after or (None, None)
         like = None if name is None else _like(name)
         rows = await self._store.fetch(
-            tenant, self._sql.list_documents, tenant, created_at, document_id, limit, like, status
+            tenant,
+            self._sql.list_documents,
+            *(tenant, created_at, document_id, limit, like, status, _listed(seen_by)),
         )
         return [_document(row) for row in rows]
 
@@ -117,7 +121,7 @@ class DocumentTable:
                 *(requested.tenant, requested.document_id, requested.name, requested.media_type, requested.size_bytes),
                 *(requested.metadata, requested.embedding_model, requested.sequence, anew, list(requested.payloads)),
                 *(requested.trust, requested.collection, requested.valid_until),
-                None if requested.audience is None else list(requested.audience),
+                *(_listed(requested.audience), list(requested.said), requested.kept),
             )
         )
 
@@ -137,7 +141,8 @@ class DocumentTable:
                 self._sql.keep_document, tenant, document_id, requested.sequence, requested.indexed_as
             )
             if kept:
-                await conn.execute(self._sql.renew_metadata, tenant, document_id, requested.metadata)
+                await conn.execute(self._sql.forget_copied_metadata, tenant, document_id)
+                await self._end_version(conn, requested)
         return bool(kept)
 
     async def progress(self, requested: RequestedDocument, *, done: int, total: int) -> None:
@@ -203,19 +208,28 @@ class DocumentTable:
             await conn.execute(self._sql.put_original, tenant, document_id, *_kept(decoded.original))
             ended = (len(rows), decoded.problem, decoded.language, requested.indexed_as)
             await conn.execute(self._sql.end_document, tenant, document_id, *ended)
+            await self._end_version(conn, requested)
         return True
 
-    async def delete(self, tenant: str, document_id: str, *, last: int) -> int | None:
-        """Delete a document with its chunks, and return how many they were; None when there is none.
+    async def _end_version(self, conn: Connection, requested: RequestedDocument) -> None:
+        """Let those find the document whom the version names that is in place now."""
+        says = (requested.trust, _listed(requested.audience), requested.valid_until, requested.kept)
+        await conn.execute(self._sql.end_version, requested.tenant, requested.document_id, requested.sequence, *says)
+
+    async def delete(
+        self, tenant: str, document_id: str, *, last: int, seen_by: Sequence[str] | None = None
+    ) -> int | None:
+        """Delete a document with its chunks, and return how many they were; None when there is none for these names.
 
         A tombstone is left: index messages up to `last` may name it, and its objects on the bus are to be dropped.
         """
         async with self._store.tenant(tenant) as conn:
-            if await conn.fetchval(self._sql.lock_document, tenant, document_id) is None:
+            if await conn.fetchval(self._sql.lock_document, tenant, document_id, _listed(seen_by)) is None:
                 return None
             gone = await self._delete_chunks(conn, tenant, document_id)
             await self._forget_embeddings(conn, tenant, document_id, gone)
             await conn.execute(self._sql.delete_task_edges, tenant, document_id)
+            await conn.execute(self._sql.delete_tasks_of, tenant, document_id)
             await conn.execute(self._sql.delete_original, tenant, document_id)
             await conn.execute(self._sql.bury_document, tenant, document_id, last)
         return len(gone)
@@ -275,6 +289,10 @@ class _TimeOuts:
         self._times.pop((requested.tenant, requested.document_id, requested.sequence), None)
 
 
+def _listed(names: Sequence[str] | None) -> list[str] | None:
+    return None if names is None else list(names)
+
+
 def _like(name: str) -> str:
     """Turn a name with `*` into a pattern of Postgres."""
     escaped = name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
@@ -290,7 +308,7 @@ def _row(requested: RequestedDocument, position: int, chunk: Chunk, dimensions: 
         requested.name,
         " ".join(chunk.headings),
         chunk.text,
-        {**chunk.metadata, **requested.metadata},
+        chunk.metadata,
         requested.embedding_model,
         dimensions,
         None,

@@ -15,6 +15,7 @@ from wayline.chassis import Delivery
 from wayline.chassis.claim_check.claims import claimed_bytes
 from wayline.contracts import headers as h
 from wayline.contracts.base import Message
+from wayline.contracts.document_changes import ChangeDocument, ChunkPage, ListChunks
 from wayline.contracts.errors import NotFound, Reject
 from wayline.contracts.knowledge import (
     AcceptDocument,
@@ -34,6 +35,7 @@ from wayline.contracts.knowledge import (
     ReserveUpload,
     UploadReserved,
 )
+from wayline.retrieval.documents.change_documents import DocumentChanges
 from wayline.retrieval.documents.deleted_documents import DeletedDocuments
 from wayline.retrieval.documents.document_owners import DocumentOwners
 from wayline.retrieval.documents.document_table import DocumentTable
@@ -63,6 +65,7 @@ class DocumentHandlers:
     uploads: UploadTable
     indexer: Indexer
     deleted: DeletedDocuments
+    changes: DocumentChanges
     stream_last: Callable[[], Awaitable[int]]
     """Returns the last sequence of the stream of index messages."""
 
@@ -107,14 +110,32 @@ class DocumentHandlers:
 
     async def on_get(self, asked: GetDocument) -> Document:
         """Say how far a document is."""
+        return await self._found(asked)
+
+    async def _found(self, asked: GetDocument | ChangeDocument | ListChunks) -> Document:
+        """Return a document that the asker may see. Raises NotFound."""
+        found = await self.documents.get(asked.tenant, asked.document_id, seen_by=asked.seen_by)
+        if found is None:
+            raise NotFound("document", asked.document_id)
+        return found
+
+    async def on_change(self, asked: ChangeDocument) -> Document:
+        """Change what describes a document."""
+        await self.changes.change(asked)
+        # Its sender is told, also one who may not see it now.
         found = await self.documents.get(asked.tenant, asked.document_id)
         if found is None:
             raise NotFound("document", asked.document_id)
         return found
 
+    async def on_chunks(self, asked: ListChunks) -> ChunkPage:
+        """Show a document's passages."""
+        await self._found(asked)
+        return await self.changes.chunks(asked)
+
     async def on_describe(self, asked: DescribeAttachments) -> AttachmentList:
         """Say what is kept of documents."""
-        return await self.originals.describe(asked.tenant, asked.document_ids)
+        return await self.originals.describe(asked.tenant, asked.document_ids, seen_by=asked.seen_by)
 
     async def on_read(self, asked: ReadAttachment) -> AttachmentPiece:
         """Give a piece of the bytes that are meant."""
@@ -132,9 +153,8 @@ class DocumentHandlers:
         """List documents, the newest first."""
         after = read_cursor(asked.cursor) if asked.cursor else None
         name = None if asked.name is None else storable(asked.name)
-        found = await self.documents.page(
-            asked.tenant, limit=asked.limit + 1, after=after, name=name, status=asked.status
-        )
+        wanted = {"name": name, "status": asked.status, "seen_by": asked.seen_by}
+        found = await self.documents.page(asked.tenant, limit=asked.limit + 1, after=after, **wanted)
         page = found[: asked.limit]
         return DocumentPage(
             documents=tuple(page), next_cursor=cursor_after(page[-1]) if len(found) > asked.limit else None
@@ -142,7 +162,8 @@ class DocumentHandlers:
 
     async def on_delete(self, asked: DeleteDocument) -> DocumentDeleted:
         """Delete a document, its chunks and its uploads. An index message of before that comes late is dropped."""
-        chunks = await self.documents.delete(asked.tenant, asked.document_id, last=await self.stream_last())
+        last = await self.stream_last()
+        chunks = await self.documents.delete(asked.tenant, asked.document_id, last=last, seen_by=asked.seen_by)
         if chunks is None:
             raise NotFound("document", asked.document_id)
         await self.owners.forget(asked.tenant, asked.document_id)

@@ -18,7 +18,13 @@ from wayline.documents.reader_pool import ReaderPool
 from wayline.retrieval.documents.chunking import Size
 from wayline.retrieval.documents.cut_passages import HEADINGS, PAGE, cut_passages
 from wayline.retrieval.documents.decode_document import Limits, Reader, decode, size_of
-from wayline.retrieval.documents.document import Chunk, Documents, RequestedDocument, embeddable
+from wayline.retrieval.documents.document import (
+    Chunk,
+    Documents,
+    RequestedDocument,
+    embeddable,
+    said_of,
+)
 from wayline.retrieval.embeddings.embed_passages import PassageEmbedder
 from wayline.retrieval.embeddings.embedding import Embedder, joined
 from wayline.retrieval.embeddings.embedding_payments import Accounts, NoAccounts
@@ -52,6 +58,7 @@ class Indexer:
     payments: Accounts = NoAccounts()  # noqa: RUF009 - it holds nothing
     reader: Reader = field(default_factory=ReaderPool)
     fetch: Fetch | None = None
+    kept: Fetch | None = None
     embedder_of: EmbedderOf | None = None
     """Returns what embeds documents for a set; None: there is this one alone."""
 
@@ -77,7 +84,7 @@ class Indexer:
             if problem is not None:
                 raise problem
             self._check_metadata(asked, requested)
-            if await self.documents.keep(requested):
+            if not asked.kept and await self.documents.keep(requested):
                 return
             decoded = await decode(asked, self.limits, self.reader)
             chunks = await asyncio.to_thread(cut_passages, requested.document_id, decoded.pages, self.size)
@@ -90,13 +97,14 @@ class Indexer:
         reach(Failpoint.RETRIEVAL_STORE_AFTER)
 
     async def _fetched(self, asked: IndexDocument) -> tuple[IndexDocument, Unreadable | None]:
-        """Return a document with what is at its address, or with why that was not fetched."""
-        if asked.url is None or asked.text is not None or asked.content_base64 is not None:
+        """Return a document with what is kept of it or at its address, or with why that is not there."""
+        fetch = self.kept if asked.kept else self.fetch
+        if not asked.kept and (asked.url is None or asked.text is not None or asked.content_base64 is not None):
             return asked, None
-        if self.fetch is None:
+        if fetch is None:
             return asked, Unreadable("Documents are not fetched from addresses here: send the file.")
         try:
-            return await self.fetch(asked), None
+            return await fetch(asked), None
         except Unreadable as error:
             return asked, error
 
@@ -133,6 +141,8 @@ class Indexer:
             collection=None if asked.collection is None else storable(asked.collection),
             audience=asked.audience,
             valid_until=asked.valid_until,
+            said=said_of(asked),
+            kept=asked.kept,
         )
 
     def _fingerprint(self, asked: IndexDocument, name: str, metadata: dict[str, Any]) -> str:

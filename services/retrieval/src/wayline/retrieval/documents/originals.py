@@ -7,7 +7,14 @@ from collections.abc import Sequence
 
 from wayline.contracts.chat import Attachment
 from wayline.contracts.errors import Reject
-from wayline.contracts.knowledge import AttachmentList, AttachmentPiece, DocumentStatus, ReadAttachment
+from wayline.contracts.knowledge import (
+    AttachmentList,
+    AttachmentPiece,
+    DocumentStatus,
+    IndexDocument,
+    ReadAttachment,
+)
+from wayline.retrieval.errors import Unreadable
 from wayline.retrieval.storable import storable
 from wayline.store import Record, Store
 
@@ -21,11 +28,13 @@ class Originals:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def describe(self, tenant: str, document_ids: Sequence[str]) -> AttachmentList:
-        """Return what is kept of each document that is there; unknown ones are left out."""
+    async def describe(
+        self, tenant: str, document_ids: Sequence[str], *, seen_by: Sequence[str] | None
+    ) -> AttachmentList:
+        """Return what is kept of each document that is there for these names; unknown ones are left out."""
         # Others no document has, and no column could hold.
         possible = [document_id for document_id in document_ids if storable(document_id) == document_id]
-        rows = await self._store.fetch(tenant, self._store.sql.describe_originals, tenant, possible)
+        rows = await self._store.fetch(tenant, self._store.sql.describe_originals, tenant, possible, _listed(seen_by))
         waiting = tuple(row["document_id"] for row in rows if row["status"] in WAITING)
         ended = [row for row in rows if row["status"] not in WAITING]
         return AttachmentList(
@@ -37,7 +46,8 @@ class Originals:
     async def piece(self, asked: ReadAttachment) -> AttachmentPiece:
         """Return a piece of the bytes that are meant. Raises Reject when the document is gone, or has others by now."""
         sql = self._store.sql.read_original
-        row = await self._store.fetchrow(asked.tenant, sql, asked.tenant, asked.document_id, asked.offset, asked.length)
+        which = (asked.tenant, asked.document_id, asked.offset, asked.length, _listed(asked.seen_by))
+        row = await self._store.fetchrow(asked.tenant, sql, *which)
         if row is None:
             raise Reject(f"no document {asked.document_id!r}: it was deleted", code="unknown_document", status=404)
         if row["sha256"] != asked.sha256:
@@ -47,6 +57,20 @@ class Originals:
                 status=409,
             )
         return AttachmentPiece(content_base64=b64encode(row["piece"]).decode(), size_bytes=row["size_bytes"])
+
+    async def whole(self, asked: IndexDocument) -> IndexDocument:
+        """Return a document with what is kept of it, as it is described now. Raises Unreadable."""
+        row = await self._store.fetchrow(asked.tenant, self._store.sql.whole_original, asked.tenant, asked.document_id)
+        if row is None or row["content"] is None:
+            raise Unreadable(f"Nothing is kept of this document: {NOT_KEPT}.")
+        described = {name: row[name] for name in ("name", "media_type", "metadata", "trust", "collection")}
+        whose = {"audience": None if row["audience"] is None else tuple(row["audience"])}
+        content = {"content_base64": b64encode(row["content"]).decode(), "text": None, "url": None}
+        return asked.model_copy(update={**described, **whose, **content, "valid_until": row["valid_until"]})
+
+
+def _listed(names: Sequence[str] | None) -> list[str] | None:
+    return None if names is None else list(names)
 
 
 def _attachment(row: Record) -> Attachment:

@@ -7,6 +7,7 @@ from typing import Any
 
 from wayline.chassis import Ask, Bus, Failpoint, Work, asks, reach
 from wayline.chassis.topology import INDEX_RETRIEVAL
+from wayline.contracts.document_changes import ChangeDocument, ListChunks
 from wayline.contracts.knowledge import (
     AcceptDocument,
     DeleteDocument,
@@ -20,6 +21,7 @@ from wayline.contracts.knowledge import (
 )
 from wayline.documents.reader_pool import ReaderPool
 from wayline.guarded_http import Limits as FetchLimits
+from wayline.retrieval.documents.change_documents import DocumentChanges
 from wayline.retrieval.documents.chunking import Size
 from wayline.retrieval.documents.decode_document import Limits
 from wayline.retrieval.documents.deleted_documents import DeletedDocuments
@@ -54,7 +56,7 @@ def document_handlers(
     fetcher: DocumentFetcher,
 ) -> DocumentHandlers:
     """Make what handles the messages about documents."""
-    documents = DocumentTable(store)
+    documents, originals = DocumentTable(store), Originals(store)
     uploads = UploadTable(store, per_tenant_max_bytes=settings.uploads_per_tenant_max_bytes)
     indexer = Indexer(
         documents,
@@ -64,16 +66,18 @@ def document_handlers(
         passage_size(settings),
         payments,
         reader,
-        fetcher.fetch,
-        embedders.of_documents,
+        fetch=fetcher.fetch,
+        kept=originals.whole,
+        embedder_of=embedders.of_documents,
     )
     return DocumentHandlers(
         documents=documents,
-        originals=Originals(store),
+        originals=originals,
         owners=DocumentOwners(store),
         uploads=uploads,
         indexer=indexer,
         deleted=DeletedDocuments(store, uploads, queue=partial(read_queue, bus), drop=bus.uploads.drop),
+        changes=DocumentChanges(store, metadata_bytes_max=settings.metadata_bytes_max),
         stream_last=partial(read_last, bus),
     )
 
@@ -97,6 +101,8 @@ def document_asks(handlers: DocumentHandlers) -> list[Ask[Any]]:
         asks(AcceptDocument, handlers.on_accept),
         asks(GetDocument, handlers.on_get),
         asks(ListDocuments, handlers.on_list),
+        asks(ChangeDocument, handlers.on_change),
+        asks(ListChunks, handlers.on_chunks),
         asks(DeleteDocument, handlers.on_delete),
         asks(DescribeAttachments, handlers.on_describe),
         asks(ReadAttachment, handlers.on_read),

@@ -138,7 +138,7 @@ class PassageSearch:
         rows = await self._conn.fetch(
             self._sql.filtered_documents,
             *(self._tenant, allowed.where or None, _listed(allowed.collections), NAMED_MAX + 1),
-            _listed(allowed.document_ids),
+            *(_listed(allowed.document_ids), list(allowed.names)),
         )
         if len(rows) > NAMED_MAX:
             return allowed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from wayline.retrieval.embeddings.live_sets import LiveSet
 from wayline.retrieval.search.find_terms import FoundTerms, find_terms
 from wayline.retrieval.search.hits import hits_of
 from wayline.retrieval.search.query_syntax import ParsedQuery, parse_query
-from wayline.retrieval.search.ranking import Term, Words, choose_share, choose_words, most_of
+from wayline.retrieval.search.ranking import Term, Words, choose_share, choose_words, most_of, quoted
 from wayline.retrieval.search.search_plan import Allowed, Chosen, Corpus, Passages, Search, VectorLeg, WordsLeg
 from wayline.retrieval.storable import storable, storable_json
 from wayline.store import Record
@@ -40,7 +40,10 @@ NOTHING_STORED = "Nothing has been ingested yet."
 NO_DOCUMENTS = "The filter names no document: leave `document_ids` out to search in all of them."
 NOTHING_FITS = "No document fits the filter."
 NO_PHRASE = "No passage holds the phrase as it is written; these hold its words."
-NO_WORDS = "No word of the query can be searched for: they are too common to tell passages apart, or in none of them."
+NO_WORDS = (
+    "No word of the query can be searched for: they are too common to tell passages apart, or in none of those that "
+    "may be found."
+)
 SQL_SPAN = {names.DB_SYSTEM: "postgresql", names.DB_OPERATION: "SELECT", names.DB_COLLECTION: "retrieval.chunks"}
 
 
@@ -114,9 +117,9 @@ class Searcher:
             ),
             mode=asked.mode,
             embedding_model=None if meant is None else meant.embedder.model,
-            note=NO_WORDS if by_words and plan.words is None else note,
+            note=note or _note(asked, plan, rows, by_words=by_words),
             degraded=degraded,
-            corrected=found.corrected,
+            corrected=_shown(found.corrected, rows),
         )
 
     def _plan(
@@ -225,6 +228,20 @@ def _allowed(asked: SearchKnowledge) -> Allowed:
         collections=asked.filter.collections,
         names=asked.audience or (),
     )
+
+
+def _note(asked: SearchKnowledge, plan: _Plan, rows: Sequence[Record], *, by_words: bool) -> str | None:
+    """Say that words found nothing. Words of passages that may not be found and words of none are told alike."""
+    found = any(row["words_rank"] is not None for row in rows)
+    unknown = plan.words is None or asked.min_score is None
+    return NO_WORDS if by_words and not found and unknown else None
+
+
+def _shown(corrected: Mapping[str, Sequence[str]], rows: Sequence[Record]) -> dict[str, tuple[str, ...]]:
+    """Return the near words that what was found holds: others may be of passages that may not be found."""
+    held = {word for row in rows for word in row["held"]}
+    shown = {word: tuple(one for one in near if quoted(one) in held) for word, near in corrected.items()}
+    return {word: near for word, near in shown.items() if near}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Renew the words of passages that an earlier version stored, beside the searches, until none is left."""
+"""Renew the words of passages that an earlier version stored, or whose document was renamed, beside the searches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = structlog.get_logger()
 PAUSE_S = 0.05
 """Between two batches of passages, so that searches and indexing go first."""
 AGAIN_S = 10.0
-"""After Postgres was away, and before looking again for documents that another service had in hand."""
+"""After Postgres was away, and before looking again: a document may have been given another name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class OldWords(Protocol):
 
 
 class WordRenewal:
-    """A task that ends by itself when every passage has the words of this version."""
+    """A task that looks for passages whose words are not those of this version, or of their document's name."""
 
     def __init__(self, old_words: OldWords) -> None:
         self._old_words = old_words
@@ -56,14 +56,13 @@ class WordRenewal:
     async def _run(self) -> None:
         while True:
             try:
-                if not await self._renew_all():
-                    return
+                await self._renew_all()
             except (Retry, StoreError, OSError, TimeoutError) as error:
                 log.warning("renewing the words of old passages is put off", why=str(error))
             await asyncio.sleep(AGAIN_S)
 
-    async def _renew_all(self) -> bool:
-        """Renew every old document once; return whether there was one."""
+    async def _renew_all(self) -> None:
+        """Renew every old document once."""
         seen = 0
         after: OldDocument | None = None
         while documents := await self._old_words.documents(after):
@@ -73,7 +72,6 @@ class WordRenewal:
             after = documents[-1]
         if seen:
             log.info("words of old passages renewed", documents=seen)
-        return seen > 0
 
     async def _renew(self, document: OldDocument) -> None:
         position: int | None = -1

@@ -21,7 +21,8 @@ class DocumentPlaces:
         """Return the passages around one; None: there is no such document, or it has no such passage."""
         tenant, document_id = asked.tenant, storable(asked.document_id)
         async with self._store.tenant(tenant) as conn:
-            document = await conn.fetchrow(self._sql.document_of_context, tenant, document_id)
+            names = list(asked.audience or ())
+            document = await conn.fetchrow(self._sql.document_of_context, tenant, document_id, names)
             if document is None:
                 return None
             at, before = 0, 0

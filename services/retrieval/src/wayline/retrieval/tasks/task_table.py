@@ -65,7 +65,8 @@ class TaskTable:
         keys = sorted(names)
         shown = [storable(names[key]) for key in keys]
         said = [" ".join(words_of(names[key])) for key in keys]
-        await conn.execute(self._sql.put_tasks, asked.tenant, keys, shown, said, asked.job_id, trust)
+        read = [storable(one) for one in asked.document_ids]
+        await conn.execute(self._sql.put_tasks, asked.tenant, keys, shown, said, asked.job_id, trust, read)
         pairs = sorted(edges)
         found = [edges[pair] for pair in pairs]
         await conn.execute(
@@ -84,35 +85,41 @@ class TaskTable:
     async def query(self, asked: QueryTaskGraph) -> TaskGraph:
         """Return the tasks that are asked for and what is around them."""
         keys = [key for key in map(task_key, asked.names) if key]
-        said = words_of(asked.text)
+        said, names = words_of(asked.text), list(asked.audience or ())
         async with self._store.tenant(asked.tenant) as conn:
             if keys or said:
-                rows = await conn.fetch(self._sql.find_tasks, asked.tenant, keys, said, asked.limit + 1)
+                rows = await conn.fetch(
+                    self._told(self._sql.find_tasks), asked.tenant, names, keys, said, asked.limit + 1
+                )
             elif asked.names or asked.text:
                 rows = []
             else:
-                rows = await conn.fetch(self._sql.newest_tasks, asked.tenant, asked.limit + 1)
+                rows = await conn.fetch(self._told(self._sql.newest_tasks), asked.tenant, names, asked.limit + 1)
             cut = len(rows) > asked.limit
             around = {row["task_key"]: None for row in rows[: asked.limit]}
-            edges, more = await self._edges(conn, asked.tenant, around, depth=asked.depth)
-            tasks = await conn.fetch(self._sql.read_tasks, asked.tenant, list(around))
-            total = await conn.fetchval(self._sql.count_tasks, asked.tenant)
-        names = {row["task_key"]: row["name"] for row in tasks}
+            edges, more = await self._edges(conn, asked, around)
+            tasks = await conn.fetch(self._told(self._sql.read_tasks), asked.tenant, names, list(around))
+            total = await conn.fetchval(self._told(self._sql.count_tasks), asked.tenant, names)
+        shown = {row["task_key"]: row["name"] for row in tasks}
         return TaskGraph(
             tasks=tuple(map(_task, tasks)),
-            edges=tuple(_edge(row, names) for row in edges if {row["task_key"], row["needs_key"]} <= names.keys()),
+            edges=tuple(_edge(row, shown) for row in edges if {row["task_key"], row["needs_key"]} <= shown.keys()),
             known_tasks=total,
             cut=cut or more,
         )
 
+    def _told(self, statement: str) -> str:
+        return statement.replace("{may_be_told}", self._sql.may_be_told)
+
     async def _edges(
-        self, conn: Connection, tenant: str, around: dict[str, None], *, depth: int
+        self, conn: Connection, asked: QueryTaskGraph, around: dict[str, None]
     ) -> tuple[list[Record], bool]:
         """Return the dependencies around tasks, and add the tasks that they lead to; the surest first."""
         found: dict[tuple[str, str], Record] = {}
-        for _ in range(depth):
+        names = list(asked.audience or ())
+        for _ in range(asked.depth):
             before = len(around)
-            rows = await conn.fetch(self._sql.edges_at, tenant, list(around), EDGES_ASKED_MAX + 1)
+            rows = await conn.fetch(self._sql.edges_at, asked.tenant, list(around), EDGES_ASKED_MAX + 1, names)
             found |= {(row["task_key"], row["needs_key"]): row for row in rows[:EDGES_ASKED_MAX]}
             for one in (key for row in rows for key in (row["task_key"], row["needs_key"])):
                 if len(around) < TASKS_ASKED_MAX:

@@ -32,8 +32,11 @@ class Attachments:
         self._limits = limits
         self._away_until = 0.0
 
-    async def of(self, tenant: str, parts: Sequence[Part]) -> tuple[Attachment, ...]:
-        """Return what the parts name, each document once. Raises Reject for what a job cannot be given."""
+    async def of(self, tenant: str, parts: Sequence[Part], *, user_id: str | None = None) -> tuple[Attachment, ...]:
+        """Return what the parts name, each document once. Raises Reject for what a job cannot be given.
+
+        `user_id`: for whom the job runs; a document that this user may not find is none.
+        """
         named = naming(parts)
         ids = tuple(dict.fromkeys(part.document_id for part in named))
         if not ids:
@@ -45,14 +48,15 @@ class Attachments:
                 code="too_many_files",
                 status=422,
             )
-        return given(named, await self._described(tenant, ids), self._limits)
+        return given(named, await self._described(tenant, ids, user_id), self._limits)
 
-    async def _described(self, tenant: str, ids: tuple[str, ...]) -> AttachmentList:
+    async def _described(self, tenant: str, ids: tuple[str, ...], user_id: str | None) -> AttachmentList:
         """Ask retrieval about documents. Raises Unavailable; for a moment after that without asking."""
         if time.monotonic() < self._away_until:
             raise Unavailable("retrieval", detail="it did not a moment ago")
         try:
-            asked = DescribeAttachments(tenant=tenant, document_ids=ids)
+            seen_by = None if user_id is None else (user_id,)
+            asked = DescribeAttachments(tenant=tenant, document_ids=ids, seen_by=seen_by)
             return await self._bus.ask(asked, AttachmentList, timeout_s=ASK_TIMEOUT_S)
         except Unavailable:
             self._away_until = time.monotonic() + AWAY_S

@@ -47,7 +47,8 @@ class Routes:
         job, config = within_agent(job, agent)
         known = await self._usage.agent_averages(tenant, agent.name, now=datetime.now(UTC))
         if files is None:
-            files = await self._attachments.of(tenant, (*agent.config.pinned, *job.told_parts()))
+            named = (*agent.config.pinned, *job.told_parts())
+            files = await self._attachments.of(tenant, named, user_id=job.user_id)
         if job.session_id is not None:
             warm = await self._session_caches.warm(tenant, job.session_id, agent, now=datetime.now(UTC))
         return RoutingInput(

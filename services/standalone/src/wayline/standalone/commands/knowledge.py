@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 from pathlib import Path
@@ -192,3 +193,88 @@ def delete(document: DocumentId, as_json: AsJson = False) -> None:
         as_json=as_json,
         draw=lambda deleted: f"{deleted['document_id']} is deleted, with {deleted['chunks_deleted']} chunks",
     )
+
+
+@app.command()
+def change(
+    document: DocumentId,
+    *,
+    name: Annotated[str | None, typer.Option(help="What citations will call it.")] = None,
+    metadata: Annotated[str | None, typer.Option(help="A JSON object, in place of all that it has.")] = None,
+    collection: Annotated[str | None, typer.Option(help="Where it belongs; empty: nowhere.")] = None,
+    audience: Annotated[
+        list[str] | None, typer.Option(help="Who may find it: a user id or a group; repeatable.")
+    ] = None,
+    everybody: Annotated[bool, typer.Option("--everybody", help="Everybody may find it.")] = False,
+    valid_until: Annotated[
+        str | None, typer.Option(help="From then on no search finds it, as in 2027-01-31T00:00:00Z; empty: always.")
+    ] = None,
+    untrusted: Annotated[bool | None, typer.Option("--untrusted/--trusted", help="Whether strangers wrote it.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change what describes a document, without indexing it again."""
+    from wayline.client import change_document
+    from wayline.standalone.terminal.list_views import documents_table
+
+    options = {"name": name, "collection": collection, "valid_until": valid_until, "audience": audience or None}
+    body: dict[str, Any] = {field: value for field, value in options.items() if value is not None}
+    body |= {field: None for field in ("collection", "valid_until") if body.get(field) == ""}
+    if metadata is not None:
+        body["metadata"] = _json_object(metadata)
+    if everybody:
+        body["audience"] = None
+    if untrusted is not None:
+        body["trust"] = "untrusted" if untrusted else "trusted"
+    if not body:
+        print("wayline: say what is to be changed, see `wayline documents change --help`", file=sys.stderr)
+        raise typer.Exit(2)
+    answer(
+        lambda client: change_document(client, document, body),
+        as_json=as_json,
+        draw=lambda shown: documents_table({"documents": [shown]}),
+    )
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        print(f"wayline: --metadata {text[:100]!r} is no JSON object", file=sys.stderr)
+        raise typer.Exit(2)
+    return value
+
+
+@app.command()
+def reindex(document: DocumentId, as_json: AsJson = False) -> None:
+    """Read, cut and embed a document once more, from the bytes that are kept of it."""
+    from wayline.client import reindex_document
+    from wayline.standalone.terminal.list_views import documents_table
+
+    answer(
+        lambda client: reindex_document(client, document),
+        as_json=as_json,
+        draw=lambda shown: documents_table({"documents": [shown]}),
+    )
+
+
+@app.command()
+def chunks(
+    document: DocumentId,
+    limit: Annotated[int, typer.Option(min=1, max=500)] = 20,
+    cursor: Annotated[str | None, typer.Option(help="next_cursor of the page before.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the passages of a document, and whether searches by meaning find each."""
+    from wayline.standalone.terminal.list_views import chunks_table
+
+    async def page_of(client: Client) -> Any:
+        from wayline.client import document_path, find_document
+
+        path = document_path((await find_document(client, document))["document_id"])
+        return await client.get(f"{path}/chunks", limit=limit, cursor=cursor)
+
+    page = answer(page_of, as_json=as_json, draw=chunks_table)
+    if page["next_cursor"] and not as_json:
+        print(f"there are more: wayline documents chunks {shlex.quote(document)} --cursor {page['next_cursor']}")

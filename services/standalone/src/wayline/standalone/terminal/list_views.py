@@ -76,6 +76,27 @@ def documents_table(page: dict[str, Any]) -> RenderableType:
     )
 
 
+CHUNK_SHOWN_CHARS = 80
+
+
+def chunks_table(page: dict[str, Any]) -> RenderableType:
+    """Draw one row for each passage of a document."""
+    return table(
+        ("chunk", "page", "under", "embedded", "text"),
+        (
+            (
+                escape(chunk["chunk_id"]),
+                "" if chunk["page"] is None else str(chunk["page"]),
+                escape(" > ".join(chunk["headings"])),
+                "yes" if chunk["embedded"] else "no",
+                escape(" ".join(chunk["text"].split())[:CHUNK_SHOWN_CHARS]),
+            )
+            for chunk in page["chunks"]
+        ),
+        nothing="no passages: it is not read yet, or has no text",
+    )
+
+
 def agents_table(agents: dict[str, Any]) -> RenderableType:
     """Draw one row for each agent."""
     return table(

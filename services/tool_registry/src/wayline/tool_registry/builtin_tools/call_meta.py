@@ -38,6 +38,12 @@ def user_of_call() -> str | None:
     return _meta_of_call.get().get(USER)
 
 
+def audience_of_call() -> tuple[str, ...]:
+    """Return on whose behalf the tool that is running reads: groups are known to the application alone."""
+    user = user_of_call()
+    return () if user is None else (user,)
+
+
 def origin_of_call() -> CallOrigin | None:
     """Return what the log of the calling job proves; None: nothing is known of it."""
     return _meta_of_call.get().get(ORIGIN)

@@ -18,7 +18,7 @@ from wayline.planning import (
     detect_dependencies,
     read_tasks,
 )
-from wayline.tool_registry.builtin_tools.call_meta import tenant_of_call
+from wayline.tool_registry.builtin_tools.call_meta import audience_of_call, tenant_of_call
 from wayline.tool_registry.builtin_tools.planning_tools import (
     GivenTasks,
     PlanningTools,
@@ -73,7 +73,8 @@ def detect_dependencies_tool(planning: PlanningTools) -> Callable[..., Awaitable
 
 def _beginning(tenant: str, document_id: str, *, of: int) -> GetDocumentContext:
     """Return the request for a document's first passages, as many as one of several may have."""
-    return GetDocumentContext(tenant=tenant, document_id=document_id, after=max(0, min(60, PASSAGES_MAX // of - 1)))
+    after = max(0, min(60, PASSAGES_MAX // of - 1))
+    return GetDocumentContext(tenant=tenant, document_id=document_id, after=after, audience=audience_of_call())
 
 
 def _detected(given: list[Task], passages: list[Passage]) -> tuple[list[Task], Detected]:

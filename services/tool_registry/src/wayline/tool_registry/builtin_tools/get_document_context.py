@@ -9,7 +9,7 @@ from pydantic import Field
 
 from wayline.contracts.knowledge import DocumentId
 from wayline.contracts.task_graphs import DocumentContext, GetDocumentContext
-from wayline.tool_registry.builtin_tools.call_meta import tenant_of_call
+from wayline.tool_registry.builtin_tools.call_meta import audience_of_call, tenant_of_call
 from wayline.tool_registry.builtin_tools.planning_tools import PlanningTools, ask_retrieval, json_result
 from wayline.tool_registry.calls.results import STRANGERS
 
@@ -28,7 +28,12 @@ def get_document_context_tool(planning: PlanningTools) -> Callable[..., Awaitabl
     ) -> Any:
         """Read a document around a passage that a search found, or from its beginning."""
         request = GetDocumentContext(
-            tenant=tenant_of_call(), document_id=document_id, chunk_id=chunk_id, before=before, after=after
+            tenant=tenant_of_call(),
+            document_id=document_id,
+            chunk_id=chunk_id,
+            before=before,
+            after=after,
+            audience=audience_of_call(),
         )
         found = await ask_retrieval(planning.context(request))
         if not isinstance(found, DocumentContext):

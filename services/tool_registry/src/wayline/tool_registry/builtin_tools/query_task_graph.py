@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from wayline.contracts.task_graphs import DEPTH_MAX, GRAPH_TASKS_MAX, TASK_NAME_MAX_CHARS, QueryTaskGraph, TaskGraph
-from wayline.tool_registry.builtin_tools.call_meta import tenant_of_call
+from wayline.tool_registry.builtin_tools.call_meta import audience_of_call, tenant_of_call
 from wayline.tool_registry.builtin_tools.planning_tools import PlanningTools, ask_retrieval, json_result
 from wayline.tool_registry.calls.results import STRANGERS
 
@@ -27,7 +27,14 @@ def query_task_graph_tool(planning: PlanningTools) -> Callable[..., Awaitable[An
     ) -> Any:
         """Look up what earlier plans found: their tasks, and what each needs, with the evidence and its job."""
         asked = tuple(one.strip()[:TASK_NAME_MAX_CHARS] for one in names or () if one.strip())
-        request = QueryTaskGraph(tenant=tenant_of_call(), names=asked, text=text, depth=depth, limit=TASKS_SHOWN)
+        request = QueryTaskGraph(
+            tenant=tenant_of_call(),
+            names=asked,
+            text=text,
+            depth=depth,
+            limit=TASKS_SHOWN,
+            audience=audience_of_call(),
+        )
         found = await ask_retrieval(planning.graph(request))
         if not isinstance(found, TaskGraph):
             return found

@@ -19,7 +19,7 @@ from wayline.contracts.knowledge import (
     SearchKnowledge,
     SearchResult,
 )
-from wayline.tool_registry.builtin_tools.call_meta import is_direct_call, tenant_of_call, user_of_call
+from wayline.tool_registry.builtin_tools.call_meta import audience_of_call, is_direct_call, tenant_of_call
 from wayline.tool_registry.calls.results import CITATIONS, COST, STRANGERS
 from wayline.tool_registry.connection.failures import AWAY
 
@@ -65,7 +65,7 @@ def search_knowledge_tool(search: Search) -> Callable[..., Awaitable[Any]]:
             top_k=top_k,
             mode=mode,
             filter=_filter(document_ids, filter, collections),
-            audience=_on_behalf(),
+            audience=audience_of_call(),
             # Of a job: its log reports what the search costs.
             caller_pays=not is_direct_call(),
         )
@@ -93,12 +93,6 @@ def _filter(
     if collections is not None:
         asked["collections"] = tuple(collections)
     return Filter(**asked)
-
-
-def _on_behalf() -> tuple[str, ...]:
-    """Return the user for whom the calling job runs: groups are known to the application alone."""
-    user = user_of_call()
-    return () if user is None else (user,)
 
 
 def citations(found: SearchResult) -> list[dict[str, Any]]:

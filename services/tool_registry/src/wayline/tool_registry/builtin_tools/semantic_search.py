@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from wayline.contracts.knowledge import Filter, QueryText, SearchKnowledge, SearchResult
-from wayline.tool_registry.builtin_tools.call_meta import is_direct_call, tenant_of_call
+from wayline.tool_registry.builtin_tools.call_meta import audience_of_call, is_direct_call, tenant_of_call
 from wayline.tool_registry.builtin_tools.planning_tools import PlanningTools, ask_retrieval, json_result
 from wayline.tool_registry.builtin_tools.search_knowledge import TOP_K_MAX, citations, cost, strangers
 from wayline.tool_registry.calls.results import CITATIONS
@@ -30,6 +30,7 @@ def semantic_search_tool(planning: PlanningTools) -> Callable[..., Awaitable[Any
             query=query,
             top_k=top_k,
             filter=Filter() if document_ids is None else Filter(document_ids=tuple(document_ids)),
+            audience=audience_of_call(),
             caller_pays=not is_direct_call(),
         )
         found = await ask_retrieval(planning.search(request))

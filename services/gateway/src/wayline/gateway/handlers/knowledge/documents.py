@@ -12,6 +12,7 @@ from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
 from wayline.contracts import ids
+from wayline.contracts.document_changes import ChangeDocument, DocumentChange
 from wayline.contracts.errors import Refused, Retry
 from wayline.contracts.knowledge import (
     DOCUMENT_ID_PATTERN,
@@ -27,13 +28,17 @@ from wayline.contracts.knowledge import (
     SearchResult,
     trust_by_origin,
 )
+from wayline.gateway.conditions import IfUnchanged, entity_tag
+from wayline.gateway.errors import Forbidden
+from wayline.gateway.handlers.shared.changing import Changeable, tagged
 from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader, Writer, acting_as
+from wayline.gateway.handlers.shared.seen_by import SeenBy, seen_by
 from wayline.gateway.keys import Caller
-from wayline.gateway.openapi import fails
+from wayline.gateway.openapi import fails, tags
 from wayline.gateway.parameters import Cursor, Wait
 from wayline.gateway.read_upload import Upload, reading
 from wayline.gateway.shapes.body import ONE_LINE
-from wayline.gateway.shapes.documents import DocumentBody, FileFields, SearchBody
+from wayline.gateway.shapes.documents import DocumentBody, DocumentChangeBody, FileFields, SearchBody
 from wayline.gateway.strict_json import StrictRoute
 
 SEARCH_WITHIN_S = 20.0
@@ -96,7 +101,8 @@ async def add_document(request: Request, gateway: GatewayDependency, caller: Wri
     if wait:
         gateway.streams.require_room(caller)
     async with reading(request, caller.tenant) as sent:
-        upload = sent.of_user(acting_as(caller, sent.document.user_id))
+        upload = sent.of_user(acting_as(caller, sent.document.user_id), apart=caller.user_id is not None)
+        await _require_own(gateway, caller, upload.document.document_id)
         known = await _note(gateway, upload, sequence=await _queue(gateway, upload))
     if wait:
         known = await _after_wait(gateway, known, caller, wait_s=min(wait, gateway.settings.wait_max_s))
@@ -107,6 +113,16 @@ async def add_document(request: Request, gateway: GatewayDependency, caller: Wri
         headers={"Location": f"/v1/documents/{quote(known.document_id, safe='')}"},
         media_type="application/json",
     )
+
+
+async def _require_own(gateway: Gateway, caller: Caller, document_id: str) -> None:
+    """Pass where no document is replaced that the key's user may not see. Raises Forbidden."""
+    if caller.user_id is None:
+        return
+    with suppress(Refused):
+        found = await gateway.bus.ask(GetDocument(tenant=caller.tenant, document_id=document_id), Document)
+        if found.audience is not None and caller.user_id not in found.audience:
+            raise Forbidden(f"this API key acts for user {caller.user_id!r}, and the document is not theirs")
 
 
 async def _queue(gateway: Gateway, upload: Upload) -> int:
@@ -152,13 +168,13 @@ async def _note(gateway: Gateway, upload: Upload, *, sequence: int) -> Document:
         "size_bytes": upload.size_bytes,
         "metadata": document.metadata,
     }
-    user_id = document.user_id
-    trust = document.trust or trust_by_origin(document.name, document.metadata)
+    fields |= {name: getattr(document, name) for name in ("collection", "audience", "valid_until")}
+    asked = AcceptDocument(
+        tenant=document.tenant, sequence=sequence, trust=document.trust, user_id=document.user_id, **fields
+    )
     with suppress(Retry):
-        return await gateway.bus.ask(
-            AcceptDocument(tenant=document.tenant, sequence=sequence, trust=trust, user_id=user_id, **fields), Document
-        )
-    return Document(trust=trust, **fields)
+        return await gateway.bus.ask(asked, Document)
+    return Document(trust=document.trust or trust_by_origin(document.name, document.metadata), **fields)
 
 
 async def _after_wait(gateway: Gateway, known: Document, caller: Caller, *, wait_s: float) -> Document:
@@ -194,24 +210,69 @@ async def list_documents(
     *,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
     cursor: Cursor = None,
+    names: SeenBy,
     name: NameFilter = None,
     status: Annotated[DocumentStatus | None, Query(description="Only documents that are so far.")] = None,
 ) -> DocumentPage:
     """Page through the documents, newest first; `next_cursor` is there while there are more."""
-    request = ListDocuments(tenant=caller.tenant, limit=limit, cursor=cursor, name=name, status=status)
+    request = ListDocuments(tenant=caller.tenant, limit=limit, cursor=cursor, name=name, status=status, seen_by=names)
     return await gateway.bus.ask(request, DocumentPage)
 
 
-@router.get("/documents/{document_id:path}", responses=fails(404))
-async def get_document(document_id: DocumentPath, gateway: GatewayDependency, caller: Reader) -> Document:
+@router.get("/documents/{document_id:path}", responses=tags(404))
+async def get_document(
+    document_id: DocumentPath, gateway: GatewayDependency, caller: Reader, names: SeenBy, response: Response
+) -> Document:
     """Return a document and how far its ingestion is."""
-    return await gateway.bus.ask(GetDocument(tenant=caller.tenant, document_id=document_id), Document)
+    asked = GetDocument(tenant=caller.tenant, document_id=document_id, seen_by=names)
+    found = await gateway.bus.ask(asked, Document)
+    return tagged(response, found, tag_of(found))
 
 
-@router.delete("/documents/{document_id:path}", responses=fails(404))
-async def delete_document(document_id: DocumentPath, gateway: GatewayDependency, caller: Writer) -> DocumentDeleted:
+@router.patch("/documents/{document_id:path}", responses=tags(404, 409, 412, 413))
+async def change_document(
+    *,
+    document_id: DocumentPath,
+    change: DocumentChangeBody,
+    gateway: GatewayDependency,
+    caller: Writer,
+    condition: IfUnchanged,
+    response: Response,
+) -> Document:
+    """Change what describes a document; what is left out stays. Searches, lists and jobs see it at once."""
+    asked = ChangeDocument(
+        tenant=caller.tenant,
+        document_id=document_id,
+        change=DocumentChange.model_validate(change.model_dump(exclude_unset=True)),
+        seen_by=seen_by(caller),
+    )
+    async with DOCUMENT.changing(gateway, caller, document_id, condition):
+        changed = await gateway.bus.ask(asked, Document)
+    return tagged(response, changed, tag_of(changed))
+
+
+@router.delete("/documents/{document_id:path}", responses=fails(404, 412))
+async def delete_document(
+    document_id: DocumentPath, gateway: GatewayDependency, caller: Writer, condition: IfUnchanged
+) -> DocumentDeleted:
     """Delete a document and all of its chunks."""
-    return await gateway.bus.ask(DeleteDocument(tenant=caller.tenant, document_id=document_id), DocumentDeleted)
+    asked = DeleteDocument(tenant=caller.tenant, document_id=document_id, seen_by=seen_by(caller))
+    async with DOCUMENT.changing(gateway, caller, document_id, condition):
+        return await gateway.bus.ask(asked, DocumentDeleted)
+
+
+async def document_of(gateway: Gateway, caller: Caller, document_id: str) -> Document:
+    """Return a document that the caller may see. Raises NotFound."""
+    asked = GetDocument(tenant=caller.tenant, document_id=document_id, seen_by=seen_by(caller))
+    return await gateway.bus.ask(asked, Document)
+
+
+def tag_of(document: Document) -> str:
+    """Return the entity tag of a document: of what describes it, not of how far it is."""
+    return entity_tag(document.document_id, document.model_dump(mode="json", include=set(DocumentChange.model_fields)))
+
+
+DOCUMENT = Changeable("document", document_of, tag_of)
 
 
 @router.post("/search", responses=fails(400, 413))

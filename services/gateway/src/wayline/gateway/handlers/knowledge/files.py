@@ -21,6 +21,7 @@ from wayline.contracts.knowledge import (
 )
 from wayline.gateway.handlers.knowledge.documents import DocumentPath
 from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader
+from wayline.gateway.handlers.shared.seen_by import SeenBy
 from wayline.gateway.openapi import fails
 from wayline.gateway.strict_json import StrictRoute
 
@@ -32,14 +33,15 @@ _ANSWER: dict[int | str, dict[str, Any]] = {
 
 
 @router.get("/files/{document_id:path}", response_class=Response, responses={**_ANSWER, **fails(404, 409)})
-async def get_file(document_id: DocumentPath, gateway: GatewayDependency, caller: Reader) -> Response:
+async def get_file(document_id: DocumentPath, gateway: GatewayDependency, caller: Reader, names: SeenBy) -> Response:
     """Return the bytes of a document: images as what they are, anything else to be saved."""
-    document = await gateway.bus.ask(GetDocument(tenant=caller.tenant, document_id=document_id), Document)
+    asked = GetDocument(tenant=caller.tenant, document_id=document_id, seen_by=names)
+    document = await gateway.bus.ask(asked, Document)
     if document.status in (DocumentStatus.QUEUED, DocumentStatus.INDEXING):
         raise Reject(f"{document_id!r} is still being read: ask again", code="document_not_ready", status=409)
     if document.sha256 is None:
         raise NotFound("file", document_id)
-    content = await _content(gateway, caller.tenant, document_id, document.sha256)
+    content = await _content(gateway, asked, document.sha256)
     shown = document.media_type in IMAGES
     return Response(
         content,
@@ -54,12 +56,17 @@ async def get_file(document_id: DocumentPath, gateway: GatewayDependency, caller
     )
 
 
-async def _content(gateway: Gateway, tenant: str, document_id: str, sha256: str) -> bytes:
+async def _content(gateway: Gateway, of: GetDocument, sha256: str) -> bytes:
     """Return all bytes of a document. Raises Refused where it was deleted or changed meanwhile."""
     found = bytearray()
     while True:
         asked = ReadAttachment(
-            tenant=tenant, document_id=document_id, sha256=sha256, offset=len(found), length=PIECE_MAX_BYTES
+            tenant=of.tenant,
+            document_id=of.document_id,
+            seen_by=of.seen_by,
+            sha256=sha256,
+            offset=len(found),
+            length=PIECE_MAX_BYTES,
         )
         piece = await gateway.bus.ask(asked, AttachmentPiece)
         read = b64decode(piece.content_base64)

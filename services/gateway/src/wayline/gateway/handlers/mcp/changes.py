@@ -20,6 +20,7 @@ from mcp_types import SubscriptionFilter
 from wayline.chassis import stopped
 from wayline.contracts.errors import Reject, WaylineError
 from wayline.contracts.events import Event
+from wayline.contracts.knowledge import DocumentPage
 from wayline.gateway.handlers.mcp.offers import Listing, Offers
 from wayline.gateway.handlers.mcp.resources import Resources, job_of
 from wayline.gateway.handlers.shared.dependencies import Gateway
@@ -34,6 +35,8 @@ PAUSE_S: Final = 0.2
 IDLE_S: Final = 15.0
 WATCHED_MAX: Final = 100
 """Resources of one stream."""
+READER_SIGN: Final = "\n"
+"""Between a tenant and a user; neither has it in its name."""
 EVERYTHING: Final = SubscriptionFilter(tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True)
 
 
@@ -43,7 +46,8 @@ class ClientLists:
     def __init__(self, gateway: Gateway, offers: Offers) -> None:
         self._offers = offers
         self._prompts = Listing(gateway.prompts.listed)
-        self._documents = Listing(partial(Resources(gateway).page, cursor=None))
+        self._resources = Resources(gateway)
+        self._documents = Listing(self._documents_of)
 
     def wanted(self, caller: Caller, wanted: SubscriptionFilter) -> dict[ServerEvent, Callable[[], Awaitable[Any]]]:
         """Return how each list that a client wants to be told of is read, by what it is told."""
@@ -53,8 +57,16 @@ class ClientLists:
         if wanted.prompts_list_changed:
             lists[PromptsListChanged()] = partial(self._prompts.of, caller.tenant)
         if wanted.resources_list_changed:
-            lists[ResourcesListChanged()] = partial(self._documents.of, caller.tenant)
+            lists[ResourcesListChanged()] = partial(self._documents.of, _reader(caller.tenant, caller.user_id))
         return lists
+
+    async def _documents_of(self, reader: str) -> DocumentPage:
+        tenant, _, user_id = reader.partition(READER_SIGN)
+        return await self._resources.page(tenant, user_id or None)
+
+
+def _reader(tenant: str, user_id: str | None) -> str:
+    return f"{tenant}{READER_SIGN}{user_id or ''}"
 
 
 class Changes:

@@ -46,15 +46,16 @@ class Resources:
 
     async def listed(self, request: McpRequest, cursor: str | None) -> ListResourcesResult:
         """List the documents that can be read, newest first; jobs are found by their id."""
-        page = await self.page(request.caller.tenant, cursor=cursor)
+        page = await self.page(request.caller.tenant, request.caller.user_id, cursor=cursor)
         resources = [
             Resource(uri=document_uri(one.document_id), name=one.name, mime_type=TEXT) for one in page.documents
         ]
         return ListResourcesResult(resources=resources, next_cursor=page.next_cursor)
 
-    async def page(self, tenant: str, *, cursor: str | None) -> DocumentPage:
-        """Return documents that can be read, newest first."""
-        asked = ListDocuments(tenant=tenant, limit=PAGE, cursor=cursor, status=DocumentStatus.READY)
+    async def page(self, tenant: str, user_id: str | None, *, cursor: str | None = None) -> DocumentPage:
+        """Return documents that a user can read, or everybody, newest first."""
+        names = () if user_id is None else (user_id,)
+        asked = ListDocuments(tenant=tenant, limit=PAGE, cursor=cursor, status=DocumentStatus.READY, seen_by=names)
         return await self._gateway.bus.ask(asked, DocumentPage)
 
     def templates(self) -> ListResourceTemplatesResult:

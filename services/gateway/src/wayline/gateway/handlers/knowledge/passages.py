@@ -1,0 +1,82 @@
+"""The passages of a document, and indexing it once more from what is kept of it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import secrets
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Query
+
+from wayline.contracts.document_changes import CHUNKS_MAX, ChunkPage, DocumentChunk, ListChunks
+from wayline.contracts.errors import Reject
+from wayline.contracts.knowledge import AcceptDocument, Document, DocumentStatus, IndexDocument
+from wayline.gateway.handlers.knowledge.documents import DocumentPath, document_of
+from wayline.gateway.handlers.shared.dependencies import GatewayDependency, Reader, Writer
+from wayline.gateway.handlers.shared.seen_by import SeenBy
+from wayline.gateway.openapi import fails
+from wayline.gateway.paging import Paged
+from wayline.gateway.parameters import Cursor
+from wayline.gateway.strict_json import StrictRoute
+
+router = APIRouter(prefix="/v1", tags=["knowledge"], route_class=StrictRoute)
+
+POSITION_MAX: Final = 2**31 - 1
+
+
+class ChunksPage(Paged):
+    """A page of a document's passages, in their order."""
+
+    chunks: tuple[DocumentChunk, ...]
+
+
+@router.get("/documents/{document_id:path}/chunks", responses=fails(400, 404))
+async def list_chunks(
+    *,
+    document_id: DocumentPath,
+    gateway: GatewayDependency,
+    caller: Reader,
+    names: SeenBy,
+    limit: Annotated[int, Query(ge=1, le=CHUNKS_MAX)] = 100,
+    cursor: Cursor = None,
+) -> ChunksPage:
+    """Page through a document's passages: the text, where it stands, and whether searches by meaning find it."""
+    asked = ListChunks(
+        tenant=caller.tenant, document_id=document_id, position=_position(cursor), limit=limit, seen_by=names
+    )
+    page = await gateway.bus.ask(asked, ChunkPage)
+    following = None if page.next_position is None else _cursor(page.next_position)
+    return ChunksPage(chunks=page.chunks, next_cursor=following)
+
+
+@router.post("/documents/{document_id:path}/reindex", status_code=202, responses=fails(404, 409))
+async def reindex_document(document_id: DocumentPath, gateway: GatewayDependency, caller: Writer) -> Document:
+    """Read, cut and embed a document once more, from the bytes that are kept of it and as it is described now."""
+    known = await document_of(gateway, caller, document_id)
+    if known.status in (DocumentStatus.QUEUED, DocumentStatus.INDEXING):
+        raise Reject(f"{document_id!r} is being indexed already", code="document_not_ready", status=409)
+    if known.sha256 is None:
+        raise Reject(f"nothing is kept of {document_id!r}: send it again", code="document_not_kept", status=409)
+    described = {name: getattr(known, name) for name in ("document_id", "name", "media_type")}
+    message = IndexDocument(tenant=caller.tenant, kept=True, **described)
+    ack = await gateway.bus.publish(message, msg_id=f"{caller.tenant}/{document_id}:{secrets.token_hex(8)}")
+    asked = AcceptDocument(tenant=caller.tenant, sequence=ack.seq, size_bytes=known.size_bytes, kept=True, **described)
+    return await gateway.bus.ask(asked, Document)
+
+
+def _cursor(position: int) -> str:
+    return base64.urlsafe_b64encode(str(position).encode()).decode()
+
+
+def _position(cursor: str | None) -> int:
+    """Return the position that a cursor names. Raises Reject for one that is not ours."""
+    if not cursor:
+        return 0
+    try:
+        position = int(base64.urlsafe_b64decode(cursor)[:12])
+    except (binascii.Error, ValueError):
+        position = -1
+    if not 0 <= position <= POSITION_MAX:
+        raise Reject("this cursor is not one of ours: ask for the first page again", code="invalid_cursor")
+    return position
