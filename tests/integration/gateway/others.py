@@ -18,6 +18,7 @@ from wayline.contracts import knowledge as k
 from wayline.contracts import mcp_servers as mcp
 from wayline.contracts import memory as memories
 from wayline.contracts import models as m
+from wayline.contracts import overview as o
 from wayline.contracts import schedules as c
 from wayline.contracts import server_logins as logins
 from wayline.contracts import server_resources as sr
@@ -170,6 +171,7 @@ ANSWERS: dict[type[Request], Any] = {
     GetLatestRun: RunResult(agent="critic", user_id="ann", job_id="j1", status=Status.QUEUED),
     tu.GetAgentsToolUse: tu.AgentsToolUse(agents=()),
     t.ListJobs: t.JobPage(jobs=()),
+    o.GetJobsOverview: o.JobsOverview(open=(), spent=()),
     t.FindQueuePlaces: t.QueuePlaces(places=()),
     s.ListSessions: s.SessionPage(sessions=(SESSION,)),
     s.GetSession: SESSION,

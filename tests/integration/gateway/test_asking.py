@@ -14,7 +14,7 @@ from wayline.chassis import Bus
 from wayline.contracts import headers as h
 from wayline.contracts import traces as t
 from wayline.contracts.agents import Agent, AgentConfig, DeleteAgent, GetAgent, ListAgents, PutAgent
-from wayline.contracts.budgets import BudgetConfig, BudgetList, DeleteBudget, ListBudgets, PutBudget
+from wayline.contracts.budgets import BudgetAlert, BudgetConfig, BudgetList, DeleteBudget, ListBudgets, PutBudget
 from wayline.contracts.errors import NotFound, Reject
 from wayline.contracts.jobs import JobView, Status
 from wayline.contracts.knowledge import (
@@ -31,6 +31,7 @@ from wayline.contracts.knowledge import (
     SearchResult,
 )
 from wayline.contracts.models import DeleteModel, ListModels, ListProviders, Provider, ProviderList, PutModel
+from wayline.contracts.overview import GetJobsOverview, JobsOverview, OpenJobs
 from wayline.contracts.searched_tools import SearchTools
 from wayline.contracts.tools import ListTools
 from wayline.gateway.handlers.administration.models import Providers
@@ -282,6 +283,27 @@ async def test_traces_steps_costs_and_pages_of_jobs_come_from_tracing(gateway: R
         t.GetCosts(tenant="default", group_by=("model", "day"), since=datetime(2026, 5, 1, tzinfo=UTC)),
         t.ListJobs(tenant="default", limit=1, status=Status.COMPLETED),
     ]
+
+
+async def test_an_overview_joins_jobs_budgets_and_dead_letters(gateway: Running, others: Others, bus: Bus):
+    at = datetime(2026, 5, 1, tzinfo=UTC)
+    kinds = [(Status.PARKED, "approval", 2), (Status.PARKED, "budget", 5), (Status.RUNNING, None, 1)]
+    open_jobs = tuple(
+        OpenJobs(status=status, lane="interactive", waiting_for=why, jobs=jobs, oldest_at=at)
+        for status, why, jobs in kinds
+    )
+    await others.answer(GetJobsOverview, JobsOverview(open=open_jobs, spent=()))
+    alert = BudgetAlert(threshold=Decimal("0.5"), at=at, used_usd=Decimal(3), limit_usd=Decimal(5))
+    near = BUDGET.model_copy(update={"raised": (alert,)})
+    await others.answer(ListBudgets, BudgetList(budgets=(near, BUDGET), job_budget_usd=Decimal("0.10")))
+    await bus.js.publish("dead.SUBMIT.router.default", b"{}")
+    await bus.js.publish("dead.SUBMIT.router.globex", b"{}")
+
+    overview = (await gateway.client.get("/v1/overview")).json()
+
+    assert (overview["decisions"], datetime.fromisoformat(overview["decisions_oldest_at"])) == (2, at)
+    assert [kind["jobs"] for kind in overview["open"]] == [2, 5, 1]
+    assert (len(overview["budgets"]), overview["dead_letters"]) == (1, 1)
 
 
 async def test_budgets_are_saved_shown_and_taken_away(gateway: Running, others: Others):

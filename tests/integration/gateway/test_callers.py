@@ -48,6 +48,21 @@ async def test_the_first_key_closes_the_api_and_revoking_keeps_it_closed(
     assert (nobody.json()["code"], nobody.headers["www-authenticate"]) == ("unauthorized", "Bearer")
 
 
+async def test_any_key_may_ask_what_it_may_do(platform: Platform, gateway: Running):
+    opened = (await gateway.client.get("/v1/me")).json()
+    store = await platform.store("gateway")
+    until = datetime(2099, 1, 1, tzinfo=UTC)
+    secret = await create_key(store, "acme", "phone", scopes=("tools",), expires_at=until, user_id="ann")
+    await store.close()
+
+    mine = (await gateway.client.get("/v1/me", headers=bearer(secret))).json()
+
+    assert (opened["tenant"], opened["open"], opened["key_id"], opened["links"]) == ("default", True, None, {})
+    assert (mine["tenant"], mine["name"], mine["scopes"], mine["user_id"]) == ("acme", "phone", ["tools"], "ann")
+    assert (datetime.fromisoformat(mine["expires_at"]), mine["open"]) == (until, False)
+    assert secret not in str(mine)
+
+
 async def test_wrong_expired_and_foreign_keys_are_refused_alike(platform: Platform):
     store = await platform.store("gateway")
     good = await create_key(store, "acme", "laptop")

@@ -14,6 +14,7 @@ import orjson
 import pytest
 
 from wayline.contracts.jobs import Status
+from wayline.contracts.overview import GetJobsOverview
 from wayline.contracts.traces import JobPage, ListJobs
 from wayline.tracing.adapters.tables import PostgresTables
 from wayline.tracing.errors import BadCursor
@@ -194,6 +195,18 @@ async def test_counts_agree_with_a_walk_over_all_jobs(
     assert page.facets.status == Counter(row.status for row in wanted)
     assert page.facets.agent == {"scout": len(wanted)}
     assert page.facets.model == Counter(f"{row.provider}/{row.model}" for row in wanted if row.model)
+
+
+async def test_an_overview_counts_what_has_not_ended(platform: TracingPlatform, stored: list[tuple[JobRow, list[str]]]):
+    waiting = [row for row, _ in stored if row.status == "parked" and '"approval"' in (row.waiting_for or "")]
+
+    overview = await ViewHandlers(platform.tables).get_overview(GetJobsOverview(tenant="acme"))
+
+    assert sum(kind.jobs for kind in overview.open) == sum(row.ended_at is None for row, _ in stored)
+    asked = [kind for kind in overview.open if kind.waiting_for == "approval"]
+    assert sum(kind.jobs for kind in asked) == len(waiting)
+    assert min(kind.oldest_at for kind in asked) == min(row.created_at for row in waiting)
+    assert [lately.hours for lately in overview.spent] == [24, 168]
 
 
 async def test_a_cursor_of_another_order_is_refused(platform: TracingPlatform, stored: list[Any]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import FastAPI
 
 from wayline.gateway import problem_answers
-from wayline.gateway.handlers import operations
+from wayline.gateway.handlers import operations, overview
 from wayline.gateway.handlers.administration import budgets, keys, models, settings, tenants
 from wayline.gateway.handlers.jobs import approvals, events, forgetting, jobs, schedules, sessions, traces
 from wayline.gateway.handlers.knowledge import documents, files, passages, vector_sets
@@ -63,6 +63,7 @@ MODULES = (
     tenants,
     keys,
     dead_letters,
+    overview,
     operations,
 )
 """Whose routes it has, in the order in which they are tried."""

@@ -25,6 +25,10 @@ class Settings(EnvironmentSettings):
         "from there, and come back; https keeps the login's cookie the gateway's own. None: `http://127.0.0.1:` with "
         "the port.",
     )
+    console_url: HttpUrl | None = Field(
+        default=None, description="Where people reach the console, for links to it. None: nowhere is said."
+    )
+    grafana_url: HttpUrl | None = Field(default=None, description="The same of Grafana.")
     body_max_bytes: int = Field(default=8 * MIB, ge=1, description="A larger request body is refused with 413.")
     document_max_bytes: int = Field(default=64 * MIB, ge=1, description="The same for an uploaded document.")
     wait_max_s: float = Field(default=60.0, gt=0, description="The longest `?wait=` that is honoured.")

@@ -11,6 +11,7 @@ from wayline.chassis.topology import EVENTS_TRACING, TELEMETRY_TRACING
 from wayline.contracts.finished_jobs import TakeFinished
 from wayline.contracts.forgetting import EraseFromTracing
 from wayline.contracts.job_events import ReadEvents
+from wayline.contracts.overview import GetJobsOverview
 from wayline.contracts.tool_use import FindParkedJobs, GetAgentsToolUse, GetToolUse, ListRecordedCalls
 from wayline.contracts.traces import (
     FindQueuePlaces,
@@ -141,6 +142,7 @@ def _asks(answers: ViewHandlers) -> list[Ask[Any]]:
         asks(GetTrace, answers.get_trace),
         asks(GetSteps, answers.get_steps),
         asks(ListJobs, answers.list_jobs),
+        asks(GetJobsOverview, answers.get_overview),
         asks(FindQueuePlaces, answers.find_queue_places),
         asks(GetCosts, answers.get_costs),
         asks(GetSessionCosts, answers.get_session_costs),

@@ -119,6 +119,34 @@ LIMIT $3
 -- name: steps_of_job
 SELECT * FROM steps WHERE tenant = $1 AND job_id = $2 ORDER BY step
 
+-- name: open_jobs
+-- Jobs that have not ended have no words yet: the index of those is small.
+SELECT status, lane, waiting_for ->> 'why' AS waiting_for, count(*) AS jobs, min(created_at) AS oldest_at
+FROM jobs
+WHERE tenant = $1 AND words IS NULL AND ended_at IS NULL
+GROUP BY 1, 2, 3
+ORDER BY oldest_at
+
+-- name: spent_lately
+WITH ended AS (
+    SELECT status, cost_usd, estimated_cost_usd
+    FROM jobs
+    WHERE tenant = $1 AND created_at >= now() - make_interval(hours => $2) AND ended_at IS NOT NULL
+), paid AS (
+    SELECT coalesce(sum(cost_usd), 0) AS cost_usd, count(*) FILTER (WHERE settled AND cost_usd IS NULL) AS calls_unknown
+    FROM ledger
+    WHERE tenant = $1 AND at >= now() - make_interval(hours => $2) AND NOT open
+)
+SELECT
+    paid.cost_usd, paid.calls_unknown,
+    (SELECT coalesce(jsonb_object_agg(status, jobs), '{}') FROM (
+        SELECT status, count(*) AS jobs FROM ended GROUP BY status
+    ) AS counted) AS ended,
+    coalesce(sum(estimated_cost_usd) FILTER (WHERE ended.cost_usd IS NOT NULL), 0) AS predicted_usd,
+    coalesce(sum(ended.cost_usd) FILTER (WHERE estimated_cost_usd IS NOT NULL), 0) AS actual_usd
+FROM paid LEFT JOIN ended ON true
+GROUP BY paid.cost_usd, paid.calls_unknown
+
 -- name: tool_call_counts
 -- The row without a tool counts the jobs of all of them.
 SELECT called ->> 'tool' AS tool, count(*) AS calls, count(DISTINCT job_id) AS jobs

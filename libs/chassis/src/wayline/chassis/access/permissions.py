@@ -154,7 +154,7 @@ IDENTITIES = {
                 "budgets.charge.*",
                 "costs.record.*",
                 *(f"traces.{verb}.*" for verb in ("get", "steps")),
-                *(f"jobs.{verb}.*" for verb in ("list", "queued")),
+                *(f"jobs.{verb}.*" for verb in ("list", "queued", "overview")),
                 *(f"costs.{verb}.*" for verb in ("get", "session")),
                 "traces.usage.*",
                 LEADER_READ_EVENTS,
@@ -322,7 +322,7 @@ IDENTITIES = {
             ),
             answers=(
                 *(f"traces.{verb}.*" for verb in ("get", "steps", "usage")),
-                *(f"jobs.{verb}.*" for verb in ("list", "queued")),
+                *(f"jobs.{verb}.*" for verb in ("list", "queued", "overview")),
                 *(f"costs.{verb}.*" for verb in ("get", "session", "record")),
                 *TOOL_USE,
                 TAKE_FINISHED,

@@ -57,6 +57,14 @@ class DeadLetters:
             next_cursor=str(page[-1].seq) if more and page else None,
         )
 
+    async def count(self) -> int:
+        """Return how many letters there are, without those that versions before this one wrote."""
+        try:
+            info = await self.bus.js.stream_info(STREAM, subjects_filter=f"dead.*.*.{self.tenant}")
+        except AWAY as error:
+            raise Unavailable("the bus", detail=type(error).__name__) from None
+        return sum((info.state.subjects or {}).values())
+
     async def of_cause(self, fingerprint: str) -> list[DeadLetterBody]:
         """Return the newest letters of one cause with their bodies."""
         first, last = await self._bounds()

@@ -7,6 +7,7 @@ import asyncpg
 from wayline.chassis.claim_check.claims import MESSAGE_MAX
 from wayline.contracts.errors import InvalidMessage, NotFound
 from wayline.contracts.jobs import ANSWER_SHOWN_MAX
+from wayline.contracts.overview import GetJobsOverview, JobsOverview, OpenJobs, SpentLately
 from wayline.contracts.traces import (
     CostTable,
     FindQueuePlaces,
@@ -32,6 +33,7 @@ from wayline.tracing.views.job_search import COUNTED_MAX, counts_statement, page
 SPANS_MAX = 20_000
 """Spans of one trace that are read; those made from the log come first."""
 COST_ROWS_MAX = 2_000
+SPENT_HOURS = (24, 7 * 24)
 PAGE_MAX_BYTES = MESSAGE_MAX - 8 * 1024
 """Of the jobs of a page: with the rest of its reply it is one message."""
 SHOWN = ANSWER_SHOWN_MAX + 1
@@ -107,6 +109,17 @@ class ViewHandlers:
         statement = counts_statement(asked)
         rows = await conn.fetch(statement.sql, *statement.arguments)
         return row_views.job_counts(rows, counted_max=COUNTED_MAX)
+
+    async def get_overview(self, asked: GetJobsOverview) -> JobsOverview:
+        """Return what has not ended, and what was spent lately."""
+        sql = self._store.sql
+        async with self._store.tenant(asked.tenant) as conn:
+            waiting = await conn.fetch(sql.open_jobs, asked.tenant)
+            spent = [(hours, await conn.fetchrow(sql.spent_lately, asked.tenant, hours)) for hours in SPENT_HOURS]
+        return JobsOverview(
+            open=tuple(OpenJobs(**dict(row)) for row in waiting),
+            spent=tuple(SpentLately(hours=hours, **dict(row)) for hours, row in spent if row is not None),
+        )
 
     async def find_queue_places(self, asked: FindQueuePlaces) -> QueuePlaces:
         """Return where those jobs stand that no executor has begun."""
