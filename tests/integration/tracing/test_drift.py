@@ -173,9 +173,9 @@ async def test_a_check_that_starts_again_goes_on_from_its_place(
     read: list[int] = []
     walk = DriftCheck._walk
 
-    async def noted(self: DriftCheck, after: int, upto: int) -> int:
+    async def noted(self: DriftCheck, after: int, upto: int, *, most: int) -> tuple[int, int]:
         read.append(after)
-        return await walk(self, after, upto)
+        return await walk(self, after, upto, most=most)
 
     monkeypatch.setattr(DriftCheck, "_walk", noted)
     again = DriftCheck(platform.bus, check._do.__self__._tables, None, keep_days=400)  # type: ignore[attr-defined]
@@ -186,3 +186,23 @@ async def test_a_check_that_starts_again_goes_on_from_its_place(
 
     assert read[0] >= 18
     assert REGISTRY.get_sample_value("wayline_tracing_drift_lag") == 0
+
+
+async def test_records_that_do_not_differ_are_compared_again_in_small_pieces(
+    platform: TracingPlatform, start: Start, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("wayline.tracing.upkeep.drift.AGAIN_RECORDS", 2)
+    for number in range(3):
+        await Log(platform.bus, job_id=f"j{number}").whole()
+    service = await start(NEVER_CHECKING)
+    await platform.wait_until_read()
+    [check] = [part for part in service.parts if getattr(part, "_what", "") == "drift check"]
+    tables = check._do.__self__._tables  # type: ignore[attr-defined]
+
+    await check._do()  # type: ignore[attr-defined]
+    first = await tables.drift_places()
+    await check._do()  # type: ignore[attr-defined]
+    second = await tables.drift_places()
+
+    assert first["new"] == second["new"] >= 18
+    assert (first["again"], second["again"]) == (2, 4)
