@@ -40,7 +40,7 @@ async def test_a_plan_that_changed_since_it_was_read_fires_nothing(office: Offic
         "INSERT INTO schedules (tenant, name, uid, config, next_at) VALUES ($1, 's1', 'u1', $2, now())",
         *(TENANT, CONFIG),
     )
-    [due] = await FiringTable(office.store).due()
+    _, [due] = await FiringTable(office.store).unsent_and_due()
 
     await office.store.execute(TENANT, statement)
     planned = await office.store.fetch(TENANT, "SELECT * FROM schedules")
@@ -76,7 +76,7 @@ async def test_a_bad_firing_row_is_marked_and_stops_no_other(office: Office):
     await firings.look()
 
     assert bus.jobs == ["good"]
-    assert await FiringTable(office.store).unsent() == []
+    assert (await FiringTable(office.store).unsent_and_due())[0] == []
     [bad] = await office.store.fetch(TENANT, "SELECT outcome, reason FROM firings WHERE job_id = 'bad'")
     assert bad["outcome"] == "refused" and "InvalidMessage" in bad["reason"]
 
@@ -94,7 +94,7 @@ async def test_a_bad_schedule_row_stops_no_other_schedule(office: Office):
     await firings.look()
 
     assert len(bus.jobs) == 1
-    assert await FiringTable(office.store).due() == []
+    assert (await FiringTable(office.store).unsent_and_due())[1] == []
     [bad] = await office.store.fetch(TENANT, "SELECT outcome, reason FROM firings WHERE schedule = 'bad'")
     assert bad["outcome"] == "skipped" and "planned no more" in bad["reason"]
 

@@ -24,15 +24,11 @@ class FiringTable:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def unsent(self) -> list[Record]:
-        """Return the firings whose jobs the bus may not have."""
+    async def unsent_and_due(self) -> tuple[list[Record], list[Record]]:
+        """Return the firings whose jobs the bus may not have, and the schedules whose moment has come."""
         async with self._store.system() as conn:
-            return await conn.fetch(self._store.sql.unsent_firings, SEND_AGAIN_AFTER_S, SENT_AT_ONCE)
-
-    async def due(self) -> list[Record]:
-        """Return the schedules whose moment has come."""
-        async with self._store.system() as conn:
-            return await conn.fetch(self._store.sql.due_schedules, DUE_AT_ONCE)
+            unsent = await conn.fetch(self._store.sql.unsent_firings, SEND_AGAIN_AFTER_S, SENT_AT_ONCE)
+            return unsent, await conn.fetch(self._store.sql.due_schedules, DUE_AT_ONCE)
 
     async def last(self, tenant: str, uid: str) -> Record | None:
         """Return the firing of a schedule that was decided last."""

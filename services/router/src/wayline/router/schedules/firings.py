@@ -50,8 +50,8 @@ class Firings:
 
     async def look(self) -> None:
         """Submit what was left unsubmitted, then decide about every schedule that is due."""
-        await each_alone("firing", await self._table.unsent(), self.submit, mark=self._give_up)
-        due = await self._table.due()
+        unsent, due = await self._table.unsent_and_due()
+        await each_alone("firing", unsent, self.submit, mark=self._give_up)
         for first in range(0, len(due), FIRED_BESIDE):
             together = due[first : first + FIRED_BESIDE]
             await asyncio.gather(*(alone("schedule", row, self.decide, mark=self._stop) for row in together))
