@@ -40,13 +40,17 @@ NOT_CHECKED = frozenset(
 )
 NAMED = frozenset({"properties", "$defs", "definitions"})
 LISTED = frozenset({"anyOf", "allOf", "oneOf"})
+_REWRITTEN = frozenset({*NOT_AT_THE_TOP, "$ref"})
 
 
 def arguments(schema: Schema) -> Schema:
     """Return a tool's schema as every provider accepts it: an object, with no alternatives at the top.
 
-    What is left out here the registry still checks, against the whole schema.
+    What is left out here the registry still checks, against the whole schema. Most schemas are so already: they are
+    returned as they are.
     """
+    if _is_plain_object(schema):
+        return schema
     whole = _without_reference(schema)
     rest = {key: value for key, value in whole.items() if key not in NOT_AT_THE_TOP}
     properties: Schema = dict(rest.get("properties") or {})
@@ -61,6 +65,17 @@ def arguments(schema: Schema) -> Schema:
         required += sorted(common - set(required))
     named = {"required": [name for name in required if name in properties]} if required else {}
     return {**rest, "type": "object", "properties": properties, **named}
+
+
+def _is_plain_object(schema: Schema) -> bool:
+    """Return whether a schema is an object that requires only what it names, with nothing at its top to rewrite."""
+    properties = schema.get("properties")
+    return (
+        schema.get("type") == "object"
+        and isinstance(properties, dict)
+        and _REWRITTEN.isdisjoint(schema)
+        and all(name in properties for name in schema.get("required") or ())
+    )
 
 
 def _without_reference(schema: Schema, within: Schema | None = None) -> Schema:

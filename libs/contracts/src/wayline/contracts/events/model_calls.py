@@ -72,6 +72,11 @@ class ModelRequested(Event):
         default=None, description="The room for its output, where the job's own budget pays less than was wanted."
     )
 
+    @property
+    def estimated_tokens(self) -> int:
+        """Return the estimated tokens of its prompt."""
+        return sum([part.tokens for part in self.prefix])
+
 
 class Bounds(Frozen):
     """Between what a call can have cost whose usage never arrived; None: its price is unknown."""

@@ -77,7 +77,7 @@ def _rerouted(job: Job, event: e.JobRerouted) -> Changes:
 
 def _estimated(job: Job) -> int | None:
     """Return the tokens of the last prompt, as its call was recorded."""
-    return sum(part.tokens for part in job.model.asked.prefix) if job.model.asked else None
+    return job.model.asked.estimated_tokens if job.model.asked else None
 
 
 def _aux_requested(job: Job, event: e.AuxiliaryRequested) -> Changes:

@@ -38,9 +38,9 @@ def _model_completed(job: Job, event: e.ModelCompleted) -> Changes:
     if event.unsettled is not None:
         return _spared(job, _unsettled(job, event.unsettled))
     called = _called(job)
-    paid = _spared(job, _paid(job, event.usage, "model", called, event.cost_usd, saved_usd=event.saved_usd))
+    paid = _paid(job, event.usage, "model", called, event.cost_usd, saved_usd=event.saved_usd)
     paid["used"] = _used(job, event.usage, called)
-    return paid
+    return _spared(job, paid)
 
 
 def _spared(job: Job, paid: Changes) -> Changes:
@@ -98,15 +98,13 @@ def _used(job: Job, usage: Usage, called: str) -> tuple[ModelTotals, ...]:
     """Add a call to what the job used of its model in its slot."""
     if job.routing.route is None:
         return job.money.used
-    now = ModelTotals(called, job.routing.route.slot)
-    others: list[ModelTotals] = []
-    for one in job.money.used:
-        if one.model == now.model and one.slot == now.slot:
-            now = one
-        else:
-            others.append(one)
-    estimated = sum(part.tokens for part in job.model.open.prefix) if job.model.open else 0
-    return (*others, now.plus(usage.output, counted_tokens=usage.input, estimated_tokens=estimated))
+    slot, used = job.routing.route.slot, job.money.used
+    before = next((one for one in used if one.model == called and one.slot == slot), None)
+    estimated = job.model.open.estimated_tokens if job.model.open else 0
+    now = (before or ModelTotals(called, slot)).plus(
+        usage.output, counted_tokens=usage.input, estimated_tokens=estimated
+    )
+    return (*(one for one in used if one is not before), now)
 
 
 def _called(job: Job) -> str:

@@ -28,9 +28,16 @@ from wayline.journal import Call, Job
 
 def go_on_with_calls(job: Job) -> Action | None:
     """Return what the step's open calls need; None: none is open, or those that are need nothing now."""
-    if not _open(job):
+    open_calls = _open(job)
+    if not open_calls:
         return None
-    return resolve_call(job) or end_loop(job) or run_calls(job) or await_children(job) or park_for_decision(job)
+    return (
+        resolve_call(job)
+        or end_loop(job)
+        or run_calls(job, open_calls)
+        or await_children(job)
+        or park_for_decision(job)
+    )
 
 
 def resolve_call(job: Job) -> Action | None:
@@ -40,9 +47,9 @@ def resolve_call(job: Job) -> Action | None:
     return Resolve(call) if call else None
 
 
-def run_calls(job: Job) -> Action | None:
+def run_calls(job: Job, open_calls: Sequence[Call]) -> Action | None:
     """Run the calls that wait for no human; first ask for the approvals that others need."""
-    calls = [(call, stands(job, call)) for call in _open(job) if not _waits(job, call) and not is_looping(job, call)]
+    calls = [(call, stands(job, call)) for call in open_calls if not _waits(job, call) and not is_looping(job, call)]
     runnable = [call for call, how in calls if how in MAY_RUN]
     needed = tuple(call for call, how in calls if how is ApprovalState.NEEDED)
     denied = tuple(call for call, how in calls if how is ApprovalState.DENIED)
@@ -180,8 +187,7 @@ def _wants_order(job: Job) -> bool:
 
 def _beside(job: Job, runnable: list[Call]) -> tuple[Call, ...]:
     """Return all of them, unless the agent or one of the tools asks for order."""
-    assert job.routing.config is not None
-    return (runnable[0],) if in_order(job, runnable) else tuple(runnable)
+    return (runnable[0],) if len(runnable) > 1 and in_order(job, runnable) else tuple(runnable)
 
 
 def in_order(job: Job, calls: Iterable[Call]) -> bool:
