@@ -84,3 +84,21 @@ async def test_a_subscription_survives_a_killed_and_restarted_server(bus: Bus, s
     await bus.nc.publish("callback_subscription.again", b"after")
 
     await until(lambda: heard == [b"after"], why="it is heard on the new connection")
+
+
+@pytest.mark.parametrize("rounds", [1, 5])
+async def test_a_round_trip_given_up_leaves_the_connection_reading(rounds: int, bus: Bus):
+    heard: list[bytes] = []
+
+    for _ in range(rounds):
+        waiting = asyncio.create_task(bus.settled())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait({waiting})
+    await callback_subscription.subscribe(
+        bus.nc, "callback_subscription.after", lambda message: heard.append(message.data)
+    )
+    await bus.settled()
+    await bus.nc.publish("callback_subscription.after", b"still here")
+
+    await until(lambda: heard == [b"still here"], why="the connection still reads")

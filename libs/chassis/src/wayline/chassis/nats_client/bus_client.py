@@ -1,5 +1,7 @@
 """nats-py's client with a quicker encoder and decoder of headers: a job's messages carry about a hundred of them.
 
+And one that goes on reading where a round trip was given up before its answer came.
+
 What it sends and reads is to the byte what nats-py's own would be; where a header is unusual, nats-py's own is asked.
 """
 
@@ -38,6 +40,14 @@ class BusClient(Client):
         await self._send_command(b"".join((command, encoded, payload, b"\r\n")))
         if self._flush_queue is not None and self._flush_queue.empty():
             await self._flush_pending()
+
+    async def _process_pong(self) -> None:
+        if not self._pongs or not self._pongs[0].done():
+            return await super()._process_pong()
+        # Who asked has stopped waiting. nats-py's own would raise, end its reading and be deaf from then on.
+        self._pongs.pop(0)
+        self._pongs_received += 1
+        self._pings_outstanding = 0
 
     @staticmethod
     def _parse_header_lines(raw: bytes) -> dict[str, str]:
