@@ -15,6 +15,7 @@ from wayline.gateway.adapters.http_server import HttpServer
 from wayline.gateway.adapters.keys import Keys
 from wayline.gateway.adapters.prompts import Prompts
 from wayline.gateway.adapters.queue_places import QueueWatch
+from wayline.gateway.adapters.resent_requests import ResentRequests
 from wayline.gateway.adapters.router import RouterAnswers
 from wayline.gateway.adapters.signals import Signals
 from wayline.gateway.adapters.submissions import Submissions
@@ -83,6 +84,7 @@ def _http(settings: Settings, service: Service, store: Store, change_streams: Ch
         signals=Signals(service.bus, per_tenant_max=service.settings.signals_per_tenant_max),
         keys=keys,
         prompts=Prompts(store),
+        resent_requests=ResentRequests(store),
         change_locks=ChangeLocks(store),
         router=RouterAnswers(service.bus),
         streams=streams,

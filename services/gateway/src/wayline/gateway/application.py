@@ -12,6 +12,9 @@ from wayline.gateway.handlers.knowledge import documents, files, passages, vecto
 from wayline.gateway.handlers.mcp import authorization
 from wayline.gateway.handlers.mcp import route as mcp
 from wayline.gateway.handlers.memory import insights, memories, subjects, told_memories
+from wayline.gateway.handlers.openai import chat
+from wayline.gateway.handlers.openai import models as openai_models
+from wayline.gateway.handlers.openai.abandoned_jobs import AbandonedJobs
 from wayline.gateway.handlers.recovery import dead_letters, time_travel
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.handlers.tools import (
@@ -63,6 +66,8 @@ MODULES = (
     tenants,
     keys,
     dead_letters,
+    openai_models,
+    chat,
     overview,
     operations,
 )
@@ -93,6 +98,7 @@ def application(gateway: Gateway) -> RequestMiddleware:
     )
     app.state.gateway = gateway
     app.state.mcp = mcp.McpRoute(gateway)
+    app.state.abandoned_jobs = AbandonedJobs(gateway)
     problem_answers.install(app)
     for module in MODULES:
         app.include_router(module.router)

@@ -164,6 +164,19 @@ class SessionBusy(Conflict):
         )
 
 
+class JobUnfinished(Retry):
+    """A job takes longer than its client may wait for it."""
+
+    code = "job_unfinished"
+    status = 504
+
+    def __init__(self, *, job_id: str, wait_s: float) -> None:
+        super().__init__(
+            f"job {job_id!r} has not ended after {wait_s:g} s and goes on: send the same request again to wait for it, "
+            f"or read it at /v1/jobs/{job_id}"
+        )
+
+
 class JobEnded(Conflict):
     """The job takes no more signals."""
 
@@ -217,6 +230,16 @@ class Declined(Reject):
 
     def __init__(self, *, why: str) -> None:
         super().__init__(f"the call ended with a question of the tool's server that was not answered: {why}")
+
+
+class UnsupportedParameter(Reject):
+    """A field of an OpenAI request that no agent can heed, or that is wrong."""
+
+    code = "unsupported_parameter"
+
+    def __init__(self, param: str, why: str, *, code: str | None = None) -> None:
+        super().__init__(f"{param[:200]!r} cannot be heeded: {why}", code=code)
+        self.param = param
 
 
 class Empty(Reject):

@@ -15,6 +15,7 @@ from wayline.contracts.events import AnyEvent
 from wayline.contracts.jobs import Delta
 from wayline.contracts.progress import Progress
 from wayline.contracts.traces import QueuePlace
+from wayline.gateway.openai.error_shape import OpenAIError
 from wayline.gateway.problem_answers import MEDIA_TYPE, HttpProblem
 
 EVENT = {"$ref": "#/components/schemas/Event"}
@@ -27,6 +28,7 @@ SCOPES_OF_CHECK = "wayline_scopes"
 """On the dependency that requires scopes of a key: which, one of them being enough."""
 SCOPES = "x-wayline-scopes"
 """On an operation: the scopes of a key of which it needs one."""
+_OPENAI_ERROR = {"$ref": "#/components/schemas/OpenAIError"}
 _PROBLEM = {"$ref": "#/components/schemas/HttpProblem"}
 _ETAG = {
     "description": "Of what was saved, for `If-Match`: figures that change by themselves are not part of it.",
@@ -39,6 +41,12 @@ _EVERYWHERE = (401, 403, 422, 500, 503)
 def fails(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the error answers of an operation."""
     return {status: _answer(status) for status in sorted({*statuses, *_EVERYWHERE})}
+
+
+def fails_as_openai(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the error answers of an operation that speaks OpenAI's API."""
+    shown = {"application/json": {"schema": _OPENAI_ERROR}}
+    return {status: {**answer, "content": shown} for status, answer in fails(*statuses).items()}
 
 
 def tags(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -69,6 +77,9 @@ def describe(app: FastAPI) -> None:
             problem = HttpProblem.model_json_schema(ref_template="#/components/schemas/{model}")
             schemas.update(problem.pop("$defs", {}))
             schemas["HttpProblem"] = problem
+            openai = OpenAIError.model_json_schema(ref_template="#/components/schemas/{model}")
+            schemas.update(openai.pop("$defs", {}))
+            schemas["OpenAIError"] = openai
             _add_events(schemas)
             _add_scopes(app.routes, description["paths"])
             app.openapi_schema = description

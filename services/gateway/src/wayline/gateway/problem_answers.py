@@ -17,6 +17,8 @@ from starlette.exceptions import HTTPException
 
 from wayline.contracts.base import plain
 from wayline.contracts.errors import Bug, Problem, Unavailable, WaylineError
+from wayline.gateway.errors import UnsupportedParameter
+from wayline.gateway.openai.error_shape import PREFIX, error_response
 from wayline.store import PostgresUnavailable
 
 log = structlog.get_logger()
@@ -67,8 +69,15 @@ def problem_response(
     errors: Sequence[WrongField] = (),
     headers: dict[str, str] | None = None,
     instance: str | None = None,
+    param: str | None = None,
 ) -> Response:
-    """Return a problem as an HTTP response, with `Retry-After` where the request may be retried."""
+    """Return a problem as an HTTP response, with `Retry-After` where the request may be retried.
+
+    `param`: the field that is wrong, which OpenAI's clients are told by itself.
+    """
+    if instance is not None and instance.startswith(PREFIX):
+        wrong = param or (errors[0].field.removeprefix("body.") if errors else None)
+        return error_response(problem, param=wrong, headers=headers)
     asked = trace.get_current_span().get_span_context()
     body = HttpProblem(
         **problem.model_dump(),
@@ -143,7 +152,8 @@ async def _on_known(request: Request, error: Exception) -> Response:
     if isinstance(error, Bug):
         log.error("a bug", error=str(error), exc_info=error)
     headers = {"WWW-Authenticate": request.scope.get(CHALLENGE, "Bearer")} if error.status == 401 else None
-    return problem_response(error.problem(), headers=headers, instance=request.url.path)
+    param = error.param if isinstance(error, UnsupportedParameter) else None
+    return problem_response(error.problem(), headers=headers, instance=request.url.path, param=param)
 
 
 async def _on_validation(request: Request, error: Exception) -> Response:

@@ -25,6 +25,32 @@ SELECT job_id, agent, session_id, user_id, accepted_at
 FROM submissions
 WHERE tenant = $1 AND job_id = $2 AND accepted_at > now() - interval '29 days';
 
+-- name: note_request
+-- What nobody sends again is forgotten beside it, a few rows at a time.
+WITH forgotten AS (
+    DELETE FROM resendable_requests WHERE (tenant, key_id, digest) IN (
+        SELECT tenant, key_id, digest FROM resendable_requests
+        WHERE tenant = $1 AND asked_at < now() - interval '10 minutes' AND NOT (key_id = $2 AND digest = $3)
+        LIMIT 100 FOR UPDATE SKIP LOCKED
+    )
+)
+INSERT INTO resendable_requests (tenant, key_id, digest, job_id) VALUES ($1, $2, $3, $4)
+ON CONFLICT (tenant, key_id, digest) DO UPDATE SET job_id = excluded.job_id, asked_at = now();
+
+-- name: requested_job
+SELECT job_id FROM resendable_requests
+WHERE tenant = $1 AND key_id = $2 AND digest = $3 AND asked_at > now() - interval '10 minutes';
+
+-- name: was_asked_again
+SELECT EXISTS (
+    SELECT FROM resendable_requests
+    WHERE tenant = $1 AND key_id = $2 AND digest = $3 AND job_id = $4
+        AND asked_at > clock_timestamp() - make_interval(secs => $5)
+);
+
+-- name: erase_requests
+DELETE FROM resendable_requests WHERE tenant = $1 AND job_id = ANY ($2);
+
 -- name: dismiss_letter
 -- As long as the stream keeps letters.
 WITH forgotten AS (

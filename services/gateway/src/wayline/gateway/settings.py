@@ -66,6 +66,19 @@ class Settings(EnvironmentSettings):
         description="Origins of web pages that may use `/mcp`, such as `https://chat.example`; pages of this machine "
         "always may.",
     )
+    openai_wait_max_s: float = Field(
+        default=600.0,
+        gt=0,
+        description="How long a request of `/openai/v1` that is not streamed waits for its job; it is answered 504 "
+        "then, and finds the same job when it is sent again.",
+    )
+    openai_cancels_abandoned: bool = Field(
+        default=True,
+        description="Cancel the job of an `/openai/v1` request whose client has left, unless it comes back.",
+    )
+    openai_abandoned_after_s: float = Field(
+        default=10.0, ge=0, description="How long such a client has to send its request again."
+    )
     access_log: bool = Field(
         default=True,
         description="Log a line a request: method, route, status, duration, tenant, ids of key and trace, and nothing "

@@ -22,5 +22,6 @@ class ErasedRows:
             if not asked.count_only:
                 await conn.execute(sql.erase_submissions, asked.tenant, asked.user_id, jobs)
                 await conn.execute(sql.erase_dismissed_letters, asked.tenant, jobs)
+                await conn.execute(sql.erase_requests, asked.tenant, jobs)
         kept = {"api_keys_bound_to_the_user": keys} if keys else {}
         return Erased(counts={name: count for name, count in dict(found).items() if count}, kept=kept)

@@ -17,6 +17,7 @@ from wayline.gateway.adapters.change_locks import ChangeLocks
 from wayline.gateway.adapters.keys import Keys
 from wayline.gateway.adapters.prompts import Prompts
 from wayline.gateway.adapters.queue_places import QueueWatch
+from wayline.gateway.adapters.resent_requests import ResentRequests
 from wayline.gateway.adapters.router import RouterAnswers
 from wayline.gateway.adapters.signals import Signals
 from wayline.gateway.adapters.submissions import Submissions
@@ -24,6 +25,7 @@ from wayline.gateway.errors import Forbidden, Unauthorized
 from wayline.gateway.event_streams import EventStreams
 from wayline.gateway.handlers.shared.change_streams import ChangeStreams
 from wayline.gateway.keys import IDENTITY, OPEN_TENANT, Caller, Scope
+from wayline.gateway.openai.error_shape import PREFIX as OPENAI
 from wayline.gateway.openapi import SCOPES_OF_CHECK
 from wayline.gateway.page_access import LOCAL_NAMES
 from wayline.gateway.settings import Settings
@@ -43,6 +45,7 @@ class Gateway:
     signals: Signals
     keys: Keys
     prompts: Prompts
+    resent_requests: ResentRequests
     change_locks: ChangeLocks
     router: RouterAnswers
     streams: EventStreams
@@ -70,10 +73,12 @@ async def identify(
     shown: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
 ) -> Caller:
     """Identify the caller: the tenant comes from the key alone. Raises Unauthorized, Forbidden or TenantFull."""
-    if shown is not None:
+    # OpenAI's clients do not go without a key: while none exists, theirs says nothing.
+    shows_key = shown is not None and not (request.url.path.startswith(OPENAI) and await _is_open(gateway))
+    if shown is not None and shows_key:
         caller = await gateway.keys.caller(shown.credentials)
         await gateway.router.require_tenant(caller.tenant)
-    elif gateway.settings.loopback and not await gateway.keys.any():
+    elif await _is_open(gateway):
         _require_local(request.headers)
         caller = Caller(OPEN_TENANT, "local", is_open=True)
     else:
@@ -86,6 +91,11 @@ async def identify(
     if (theirs := remote(request.state.caller)) is not None:
         span.add_link(theirs)
     return caller
+
+
+async def _is_open(gateway: Gateway) -> bool:
+    """Return whether programs of this machine are served without a key."""
+    return gateway.settings.loopback and not await gateway.keys.any()
 
 
 def _is_large(request: Request) -> bool:

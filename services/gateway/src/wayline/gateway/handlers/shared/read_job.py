@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from typing import Final
 
 from wayline.contracts.errors import NotFound
 from wayline.contracts.events import Event
@@ -11,6 +12,9 @@ from wayline.contracts.jobs import TERMINAL, JobView
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.shapes.jobs import linked
 from wayline.journal import Head, JobLog, fold, follow, view
+
+FOR_A_PERSON: Final = frozenset({"needs_decision", "approval", "budget"})
+"""What a job may wait for that no patience brings about."""
 
 
 async def read_job(gateway: Gateway, tenant: str, job_id: str) -> JobView:

@@ -1,0 +1,1 @@
+"""`/openai/v1`: the API that OpenAI clients speak, over agents."""

@@ -1,0 +1,82 @@
+"""Begin the job of a request, or find the one that the same request has begun a moment ago."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+from fastapi import Request
+
+from wayline.contracts import ids
+from wayline.contracts.errors import NotFound
+from wayline.contracts.jobs import JobView, Status, SubmitJob
+from wayline.gateway.adapters.resent_requests import RequestId
+from wayline.gateway.handlers.shared.dependencies import Gateway
+from wayline.gateway.handlers.shared.read_job import read_job
+from wayline.gateway.handlers.shared.submit_job import submit
+from wayline.gateway.keys import Caller
+
+RETRIES: Final = "x-stainless-retry-count"
+"""OpenAI's clients count in it how often they have sent a request before."""
+CLIENT_LEFT: Final = "its client has left"
+"""Why a job was cancelled whose client closed the connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The job of a request."""
+
+    job_id: str
+    request: RequestId | None
+    """As the same request is known again; None: an Idempotency-Key says what it is."""
+
+
+async def begin_job(
+    gateway: Gateway, request: Request, caller: Caller, job: SubmitJob, *, idempotency_key: str | None
+) -> Begun:
+    """Submit the job of a request. One that its client sends again goes on with the job that it has begun.
+
+    Raises what `submit` raises.
+    """
+    traced = request.state.caller
+    if idempotency_key is not None:
+        fresh = job.model_copy(update={"job_id": ids.new_id("job")})
+        return Begun(await submit(gateway, fresh, own_id=False, key=idempotency_key, caller=traced), None)
+    sent = RequestId(caller.tenant, caller.key_id, await _digest(request))
+    known = await _begun_before(gateway, sent) if _is_resent(request) else None
+    job = job.model_copy(update={"job_id": known or ids.new_id("job")})
+    # Before it is submitted: after a crash in between the same request submits the same job.
+    await gateway.resent_requests.note(sent, str(job.job_id))
+    return Begun(await submit(gateway, job, own_id=True, key=None, caller=traced), sent)
+
+
+def _is_resent(request: Request) -> bool:
+    count = request.headers.get(RETRIES, "0")
+    return count.isdecimal() and int(count[:9]) > 0
+
+
+async def _digest(request: Request) -> str:
+    hashed = sha256(request.url.path.encode() + b"\0")
+    for name in ("x-wayline-session",):
+        hashed.update(request.headers.get(name, "").encode() + b"\0")
+    hashed.update(await request.body())
+    return hashed.hexdigest()
+
+
+async def _begun_before(gateway: Gateway, sent: RequestId) -> str | None:
+    """Return the job that a request has begun, unless it was cancelled because the client had left."""
+    job_id = await gateway.resent_requests.job_of(sent)
+    if job_id is None:
+        return None
+    try:
+        job = await read_job(gateway, sent.tenant, job_id)
+    except NotFound:
+        # It was noted and not submitted: now it is, under the same id.
+        return job_id
+    return None if was_abandoned(job) else job_id
+
+
+def was_abandoned(job: JobView) -> bool:
+    """Return whether a job was cancelled because its client had left."""
+    return job.status is Status.CANCELLED and job.reason == CLIENT_LEFT

@@ -1,0 +1,282 @@
+"""Chat completions over real HTTP, asked by the official OpenAI client."""
+
+from __future__ import annotations
+
+import asyncio
+from decimal import Decimal
+
+import openai
+import orjson
+import pytest
+
+from wayline.simulator.chat_server import Say
+from wayline.testkit import until
+
+from .conftest import AGENT, Doors, held
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+
+QUESTION = [{"role": "user", "content": "Is it so?"}]
+
+
+async def test_agents_are_listed_as_models(doors: Doors):
+    async with doors.client() as client:
+        listed = await client.models.list()
+        one = await client.models.retrieve(AGENT)
+        with pytest.raises(openai.NotFoundError) as unknown:
+            await client.models.retrieve("nobody")
+
+    assert {"assistant", AGENT} <= {model.id for model in listed.data}
+    assert (one.id, one.object, one.owned_by) == (AGENT, "model", "default")
+    assert unknown.value.code == "model_not_found" and unknown.value.param == "model"
+
+
+async def test_a_conversation_is_answered_by_the_agent_with_its_history(doors: Doors):
+    said = [
+        {"role": "system", "content": "The user is in Porto."},
+        {"role": "user", "content": [{"type": "text", "text": "My name is Ada."}]},
+        {"role": "assistant", "content": "Hello Ada."},
+        {"role": "user", "content": "Who am I?"},
+    ]
+    doors.answers("You are Ada.")
+
+    async with doors.client() as client:
+        raw = await client.chat.completions.with_raw_response.create(model=AGENT, messages=said, user="ada")
+    answer = raw.parse()
+    job = (await doors.http.get(f"/v1/jobs/{raw.headers['x-wayline-job']}")).json()
+
+    assert answer.id == f"chatcmpl-{job['job_id']}" and answer.model == AGENT
+    assert answer.choices[0].message.content == job["answer"] == "You are Ada."
+    assert answer.choices[0].finish_reason == "stop"
+    assert (job["user_id"], job["session_id"], job["input"]) == ("ada", None, "Who am I?")
+    assert raw.headers["x-wayline-trace"] == job["trace_id"]
+    assert Decimal(raw.headers["x-wayline-cost"]) == Decimal(job["cost_usd"]) > 0
+    assert answer.usage and answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens > 0
+    assert answer.usage.prompt_tokens_details and answer.usage.completion_tokens_details
+    roles = [message["role"] for message in doors.messages()]
+    assert roles[-3:] == ["user", "assistant", "user"] and "Porto" in str(doors.messages())
+    # The application's words are told, and never in the operator's role.
+    assert all(
+        "Porto" not in str(message) for message in doors.messages() if message["role"] in ("system", "developer")
+    )
+
+
+async def test_a_session_takes_only_the_last_user_message(doors: Doors):
+    async with doors.client() as client:
+        for text in ("My name is Ada.", "Who am I?"):
+            messages = [{"role": "user", "content": "Forget this."}, {"role": "assistant", "content": "No."}]
+            await client.chat.completions.create(
+                model=AGENT,
+                messages=[*messages, {"role": "user", "content": text}],
+                extra_headers={"X-Wayline-Session": "trip-1"},
+            )
+
+    told = str(doors.messages())
+    assert "My name is Ada." in told and "Who am I?" in told and "Forget this." not in told
+
+
+async def test_a_stream_is_the_same_answer_in_chunks(doors: Doors):
+    doors.answers("One two three.")
+
+    async with doors.client() as client:
+        stream = await client.chat.completions.create(
+            model=AGENT, messages=QUESTION, stream=True, stream_options={"include_usage": True}
+        )
+        chunks = [chunk async for chunk in stream]
+
+    said = [chunk.choices[0] for chunk in chunks if chunk.choices]
+    assert said[0].delta.role == "assistant" and said[-1].finish_reason == "stop"
+    assert "".join(choice.delta.content or "" for choice in said) == "One two three."
+    assert len({chunk.id for chunk in chunks}) == 1
+    assert [chunk.usage is not None for chunk in chunks] == [*(False for _ in chunks[1:]), True]
+    assert chunks[-1].usage and chunks[-1].usage.total_tokens > 0
+
+
+async def test_words_of_a_failed_call_are_never_streamed(doors: Doors):
+    doors.answers(Say(text="Half of", cut=True), "Whole and well.")
+
+    async with doors.client() as client:
+        stream = await client.chat.completions.create(model=AGENT, messages=QUESTION, stream=True)
+        text = "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
+
+    assert text == "Whole and well."
+
+
+async def test_an_eager_stream_sends_words_before_the_call_has_settled(doors: Doors):
+    said = " ".join(["word"] * 40)
+    doors.answers(Say(text=said, pace_s=0.05))
+
+    async with doors.client() as client:
+        stream = await client.chat.completions.create(
+            model=AGENT, messages=QUESTION, stream=True, extra_headers={"X-Wayline-Stream": "eager"}
+        )
+        text, status = "", ""
+        async for chunk in stream:
+            text += (chunk.choices[0].delta.content or "") if chunk.choices else ""
+            if text and not status:
+                job_id = chunk.id.removeprefix("chatcmpl-")
+                status = (await doors.http.get(f"/v1/jobs/{job_id}")).json()["status"]
+
+    assert (status, text) == ("running", said)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "code"),
+    [
+        ("n", 2, "unsupported_parameter"),
+        ("logprobs", True, "unsupported_parameter"),
+        ("service_tier", "flex", "unsupported_parameter"),
+        ("modalities", ["text", "audio"], "unsupported_parameter"),
+        ("stop", ["x"], "unsupported_parameter"),
+        ("colour", "red", "unknown_parameter"),
+    ],
+)
+async def test_a_field_that_no_agent_heeds_is_refused_by_name(field: str, value: object, code: str, doors: Doors):
+    async with doors.client() as client:
+        with pytest.raises(openai.BadRequestError) as refused:
+            await client.chat.completions.create(model=AGENT, messages=QUESTION, extra_body={field: value})
+
+    assert (refused.value.param, refused.value.code, refused.value.type) == (field, code, "invalid_request_error")
+    assert doors.chat.calls == []
+
+
+async def test_fields_that_change_nothing_are_taken(doors: Doors):
+    async with doors.client() as client:
+        answer = await client.chat.completions.create(
+            model=AGENT,
+            messages=QUESTION,
+            n=1,
+            logprobs=False,
+            service_tier="auto",
+            tools=[],
+            top_p=0.9,
+            seed=7,
+            prompt_cache_key="k",
+            store=False,
+        )
+
+    assert answer.choices[0].message.content == "Yes."
+
+
+async def test_errors_have_the_shape_that_openai_clients_read(doors: Doors):
+    async with doors.client() as client:
+        with pytest.raises(openai.NotFoundError) as unknown:
+            await client.chat.completions.create(model="nobody", messages=QUESTION)
+        with pytest.raises(openai.UnprocessableEntityError) as wrong:
+            await client.chat.completions.create(model=AGENT, messages=QUESTION, temperature=9)
+        with pytest.raises(openai.BadRequestError) as audio:
+            part = {"type": "input_audio", "input_audio": {"data": "", "format": "wav"}}
+            await client.chat.completions.create(model=AGENT, messages=[{"role": "user", "content": [part]}])
+    lost = await doors.http.get("/openai/v1/nothing")
+
+    assert (unknown.value.code, unknown.value.param) == ("model_not_found", "model")
+    assert (wrong.value.param, wrong.value.type) == ("temperature", "invalid_request_error")
+    assert audio.value.param == "messages.0.content.0.type"
+    assert lost.status_code == 404 and lost.json()["error"]["type"] == "not_found_error"
+
+
+async def test_a_failed_job_is_an_error_that_clients_do_not_repeat(doors: Doors):
+    wrong = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    doors.answers("no JSON at all")
+    form = {"type": "json_schema", "json_schema": {"name": "n", "schema": wrong}}
+
+    async with doors.client(max_retries=2) as client:
+        with pytest.raises(openai.InternalServerError) as failed:
+            await client.chat.completions.create(model=AGENT, messages=QUESTION, response_format=form)
+        stream = await client.chat.completions.create(model=AGENT, messages=QUESTION, response_format=form, stream=True)
+        with pytest.raises(openai.APIError) as cut:
+            _ = [chunk async for chunk in stream]
+
+    assert failed.value.code == cut.value.code == "invalid_output"
+    assert failed.value.response.headers["x-should-retry"] == "false"
+
+
+async def test_an_answer_fits_the_schema_of_the_request(doors: Doors):
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    doors.answers("seven", '{"n": 7}')
+
+    async with doors.client() as client:
+        answer = await client.chat.completions.create(
+            model=AGENT,
+            messages=QUESTION,
+            response_format={"type": "json_schema", "json_schema": {"name": "n", "schema": schema}},
+            reasoning_effort="low",
+            temperature=0.1,
+            max_completion_tokens=300,
+        )
+        with pytest.raises(openai.UnprocessableEntityError) as unusable:
+            await client.chat.completions.create(
+                model=AGENT,
+                messages=QUESTION,
+                response_format={"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": 7}}},
+            )
+
+    assert orjson.loads(answer.choices[0].message.content or "") == {"n": 7}
+    sent = doors.chat.calls[0][1]
+    assert sent["temperature"] == 0.1 and 300 in (sent.get("max_tokens"), sent.get("max_completion_tokens"))
+    assert unusable.value.param == "response_format"
+
+
+async def test_a_parked_job_says_where_to_decide(doors: Doors):
+    await doors.save("careful", tools=("get_current_time",), ask="always", ask_tools={"get_current_time": "always"})
+    doors.answers(Say(tools=(("get_current_time", {}),)), "Done.")
+
+    async with doors.client() as client:
+        answer = await client.chat.completions.create(model="careful", messages=QUESTION)
+        stream = await client.chat.completions.create(model="careful", messages=QUESTION, stream=True)
+        chunks = [chunk async for chunk in stream]
+
+    told = answer.model_dump()["wayline"]
+    assert told["status"] == "parked" and answer.choices[0].finish_reason == "stop"
+    assert f"/v1/jobs/{told['job_id']}/approvals/" in (answer.choices[0].message.content or "")
+    assert chunks[-1].choices[0].finish_reason == "stop"
+
+
+async def test_a_request_that_is_sent_again_is_the_same_job(doors: Doors):
+    again, other = {"x-stainless-retry-count": "1"}, [{"role": "user", "content": "Is it other?"}]
+
+    async def job_of(messages: list[dict[str, str]], headers: dict[str, str]) -> str:
+        body = {"model": AGENT, "messages": messages}
+        answer = await doors.http.post("/openai/v1/chat/completions", json=body, headers=headers)
+        assert answer.status_code == 200, answer.text
+        return answer.headers["x-wayline-job"]
+
+    first, resent = await job_of(QUESTION, {}), await job_of(QUESTION, again)
+    anew, resent_anew, different = await job_of(QUESTION, {}), await job_of(QUESTION, again), await job_of(other, again)
+
+    assert first == resent and anew == resent_anew
+    assert len({first, anew, different}) == 3 == len(doors.chat.calls)
+
+
+async def test_a_client_that_leaves_cancels_its_job_unless_it_returns(doors: Doors):
+    release, say = held()
+    doors.answers(say)
+    body = {"model": AGENT, "messages": [{"role": "user", "content": "Wait for me."}]}
+
+    async def left(**more: object) -> str:
+        """Send a request and leave once its job is known."""
+        async with doors.http.stream("POST", "/openai/v1/chat/completions", json={**body, **more}) as answer:
+            await anext(answer.aiter_lines())
+            return answer.headers["x-wayline-job"]
+
+    gone, back = await left(stream=True, seed=1), await left(stream=True, seed=2)
+    waiting = asyncio.create_task(
+        doors.http.post(
+            "/openai/v1/chat/completions",
+            json={**body, "stream": True, "seed": 2},
+            headers={"x-stainless-retry-count": "1"},
+        )
+    )
+
+    async def status(job_id: str) -> str:
+        return (await doors.http.get(f"/v1/jobs/{job_id}")).json()["status"]
+
+    async def cancelled() -> bool:
+        return await status(gone) == "cancelled"
+
+    await until(cancelled, why="the job of a client that left is cancelled")
+    release.set()
+    answer = await waiting
+
+    assert answer.headers["x-wayline-job"] == back and await status(back) == "completed"
+    assert '"finish_reason":"stop"' in answer.text

@@ -1,0 +1,30 @@
+"""The examples of docs/openai.md run as they stand there."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+
+from .conftest import Doors
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+
+PAGE = (Path(__file__).parents[3] / "docs/openai.md").read_text()
+EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+
+
+async def test_every_example_of_the_page_runs(
+    doors: Doors, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("OPENAI_BASE_URL", doors.base_url)
+    monkeypatch.setenv("OPENAI_API_KEY", "none yet")
+    await doors.save("assistant")
+    doors.answers("So it is.")
+
+    assert len(EXAMPLES) >= 3
+    for example in EXAMPLES:
+        await asyncio.to_thread(exec, compile(example, "docs/openai.md", "exec"), {})
+        assert "So it is." in capsys.readouterr().out, example
