@@ -122,3 +122,27 @@ async def test_passages_that_do_not_fit_one_message_are_paged(service: Service, 
         position = page.next_position
 
     assert " ".join(shown).split() == text.split()
+
+
+async def test_a_near_duplicate_is_told_to_those_who_may_find_it(service: Service, client: Any):
+    text = " ".join(f"word{n * 7919 % 1000}" for n in range(400))
+    await client.ingest("first", text, name="a")
+    await client.ingest("foreign", text, tenant="globex", name="a")
+
+    copy = await client.ingest("copy", f"Anew: {text}", name="b")
+    hers = await client.ingest("hers", f"Mine: {text}", name="c", audience=("ann",))
+    other = await client.ingest("other", " ".join(f"else{n}" for n in range(400)), name="d")
+    await client.delete("first")
+    await client.delete("copy")
+    after = await client.ingest("after", f"Then: {text}", name="e")
+    theirs = await client.ingest("theirs", f"Ours: {text}", name="f", audience=("ann", "bob"))
+    ann = await client.ingest("ann", f"Again: {text}", name="g", audience=("ann",))
+
+    assert copy.near_duplicate_of == "first" and copy.near_duplicate_share > 0.9
+    assert hers.near_duplicate_of in ("first", "copy") and other.near_duplicate_of is None
+    # "hers" is there, and no business of those who may find "after".
+    assert after.near_duplicate_of is None and theirs.near_duplicate_of == "after"
+    assert ann.near_duplicate_of in ("hers", "after", "theirs")
+    # What it names is told no more when it is kept from others.
+    await change(client, "after", audience=("ann",))
+    assert (await client.get("theirs")).near_duplicate_of is None

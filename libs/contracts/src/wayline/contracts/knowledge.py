@@ -88,6 +88,12 @@ class Document(Frozen):
         default=None, description="Chunks that searches by meaning find by now; the others are found by their words."
     )
     embedding_error: str | None = Field(default=None, description="Why the others wait.")
+    near_duplicate_of: str | None = Field(
+        default=None, description="Another document of nearly the same text, as it was when this one was indexed."
+    )
+    near_duplicate_share: float | None = Field(
+        default=None, description="About how much of their groups of words the two have in common, from .8 to 1."
+    )
 
 
 class DocumentPage(Frozen):

@@ -112,6 +112,29 @@ UPDATE documents SET
     valid_until = CASE WHEN 'valid_until' = ANY (changed) THEN valid_until ELSE $6 END
 WHERE tenant = $1 AND document_id = $2 AND sequence = $3 AND NOT $7::boolean;
 
+-- name: drop_bands
+DELETE FROM document_bands WHERE tenant = $1 AND document_id = $2;
+
+-- name: near_candidates
+-- Documents with a key in common; only those that all may find who may find this one.
+SELECT other.document_id, other.signature
+FROM (SELECT audience FROM documents WHERE tenant = $1 AND document_id = $2) AS own
+CROSS JOIN LATERAL (
+    SELECT DISTINCT document_id FROM document_bands
+    WHERE tenant = $1 AND band = ANY ($3::bigint[]) AND document_id <> $2
+) AS met
+JOIN documents AS other ON other.tenant = $1 AND other.document_id = met.document_id
+WHERE other.status <> 'deleted' AND other.signature IS NOT NULL
+    AND (other.audience IS NULL OR other.audience @> own.audience)
+LIMIT $4;
+
+-- name: put_bands
+INSERT INTO document_bands (tenant, document_id, band) SELECT $1, $2, unnest($3::bigint[]);
+
+-- name: note_copy
+UPDATE documents SET signature = $3, near_duplicate_of = $4, near_duplicate_share = $5
+WHERE tenant = $1 AND document_id = $2;
+
 -- name: change_document
 -- $3: what is changed. The words of its passages are renewed beside the searches where its name is another one.
 UPDATE documents SET
@@ -150,7 +173,8 @@ WHERE tenant = $1 AND document_id = $2 AND metadata - ARRAY['page', 'headings'] 
 UPDATE documents SET
     status = 'deleted', deleted_sequence = $3, name = '', metadata = '{}', error = NULL,
     chunks_done = 0, chunks_total = NULL, size_bytes = 0,
-    collection = NULL, audience = NULL, valid_until = NULL, changed = '{}'
+    collection = NULL, audience = NULL, valid_until = NULL, changed = '{}',
+    signature = NULL, near_duplicate_of = NULL, near_duplicate_share = NULL
 WHERE tenant = $1 AND document_id = $2;
 
 -- name: tombstones
@@ -237,7 +261,8 @@ DELETE FROM uploads WHERE tenant = $1 AND name = ANY ($2::text[]);
 SELECT document_id, name, status, documents.media_type, chunks_done, chunks_total, size_bytes, error, metadata,
     embedding_model, created_at, sha256, width, height, pages, trust, language, unchanged,
     collection, audience, valid_until,
-    coalesce(waiting.chunks, chunks_done) AS chunks_embedded, waiting.why AS embedding_error
+    coalesce(waiting.chunks, chunks_done) AS chunks_embedded, waiting.why AS embedding_error,
+    twin.near_duplicate_of, CASE WHEN twin.near_duplicate_of IS NOT NULL THEN near_duplicate_share END AS near_duplicate_share
 FROM documents
 LEFT JOIN originals USING (tenant, document_id)
 LEFT JOIN LATERAL (
@@ -250,6 +275,11 @@ LEFT JOIN LATERAL (
         AND pending.document_id = documents.document_id
     WHERE live.tenant = $1 AND live.state = 'live' AND documents.status = 'ready'
 ) AS waiting ON true
+LEFT JOIN LATERAL (
+    SELECT other.document_id AS near_duplicate_of FROM documents AS other
+    WHERE other.tenant = $1 AND other.document_id = documents.near_duplicate_of AND other.status <> 'deleted'
+        AND (other.audience IS NULL OR other.audience @> documents.audience)
+) AS twin ON true
 WHERE tenant = $1 AND document_id = $2 AND status <> 'deleted'
     AND ($3::text[] IS NULL OR audience IS NULL OR audience && $3);
 
@@ -322,7 +352,8 @@ SELECT sequence, deleted_sequence FROM documents WHERE tenant = $1 AND document_
 SELECT document_id, name, status, documents.media_type, chunks_done, chunks_total, size_bytes, error, metadata,
     embedding_model, created_at, sha256, width, height, pages, trust, language, unchanged,
     collection, audience, valid_until,
-    coalesce(waiting.chunks, chunks_done) AS chunks_embedded, waiting.why AS embedding_error
+    coalesce(waiting.chunks, chunks_done) AS chunks_embedded, waiting.why AS embedding_error,
+    twin.near_duplicate_of, CASE WHEN twin.near_duplicate_of IS NOT NULL THEN near_duplicate_share END AS near_duplicate_share
 FROM documents
 LEFT JOIN originals USING (tenant, document_id)
 LEFT JOIN LATERAL (
@@ -335,6 +366,11 @@ LEFT JOIN LATERAL (
         AND pending.document_id = documents.document_id
     WHERE live.tenant = $1 AND live.state = 'live' AND documents.status = 'ready'
 ) AS waiting ON true
+LEFT JOIN LATERAL (
+    SELECT other.document_id AS near_duplicate_of FROM documents AS other
+    WHERE other.tenant = $1 AND other.document_id = documents.near_duplicate_of AND other.status <> 'deleted'
+        AND (other.audience IS NULL OR other.audience @> documents.audience)
+) AS twin ON true
 WHERE tenant = $1 AND status <> 'deleted'
     AND ($2::timestamptz IS NULL OR (created_at, document_id) < ($2, $3::text))
     AND ($5::text IS NULL OR name LIKE $5)

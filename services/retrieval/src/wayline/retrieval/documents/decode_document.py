@@ -25,6 +25,7 @@ from wayline.documents import (
 )
 from wayline.documents.file_kinds import BY_SUFFIX, CODE_SUFFIXES, KINDS, OLD_OFFICE, suffix, type_by_content
 from wayline.llm.tokens import estimate_bytes
+from wayline.retrieval.documents.near_copies import signature_of
 from wayline.retrieval.storable import storable
 
 NO_TEXT = (
@@ -121,6 +122,8 @@ class Decoded:
     problem: str | None = None
     language: str | None = None
     """ISO 639-1; None: it cannot be told."""
+    signature: bytes | None = None
+    """By which documents of nearly the same text are known."""
 
 
 async def decode(document: IndexDocument, limits: Limits, reader: Reader) -> Decoded:
@@ -141,7 +144,9 @@ async def decode(document: IndexDocument, limits: Limits, reader: Reader) -> Dec
         encoded = content if isinstance(content, bytes) else storable(content).encode()
         found = await reader.read(encoded, kind=kind, limits=limits.reading, charset=charset, links=False)
     code = kind == "text" and suffix(document.name) in CODE_SUFFIXES
-    return await asyncio.to_thread(_decoded, content, media_type, found, code=code)
+    decoded = await asyncio.to_thread(_decoded, content, media_type, found, code=code)
+    signature = await asyncio.to_thread(signature_of, [page.text for page in decoded.pages])
+    return replace(decoded, signature=signature)
 
 
 def _typed(document: IndexDocument, limits: Limits) -> tuple[str | bytes, str]:

@@ -16,6 +16,7 @@ from wayline.contracts.knowledge import (
 )
 from wayline.retrieval.documents.decode_document import Decoded, Original
 from wayline.retrieval.documents.document import Chunk, RequestedDocument, embeddable, said_of
+from wayline.retrieval.documents.near_copy_table import note_near_copy
 from wayline.retrieval.embeddings.embed_passages import text_sha256
 from wayline.retrieval.embeddings.live_set_table import LiveSetTable
 from wayline.retrieval.embeddings.live_sets import LiveSet
@@ -209,6 +210,7 @@ class DocumentTable:
             ended = (len(rows), decoded.problem, decoded.language, requested.indexed_as)
             await conn.execute(self._sql.end_document, tenant, document_id, *ended)
             await self._end_version(conn, requested)
+            await note_near_copy(conn, self._sql, tenant=tenant, document_id=document_id, signature=decoded.signature)
         return True
 
     async def _end_version(self, conn: Connection, requested: RequestedDocument) -> None:
@@ -229,6 +231,7 @@ class DocumentTable:
             gone = await self._delete_chunks(conn, tenant, document_id)
             await self._forget_embeddings(conn, tenant, document_id, gone)
             await conn.execute(self._sql.delete_task_edges, tenant, document_id)
+            await conn.execute(self._sql.drop_bands, tenant, document_id)
             await conn.execute(self._sql.delete_tasks_of, tenant, document_id)
             await conn.execute(self._sql.delete_original, tenant, document_id)
             await conn.execute(self._sql.bury_document, tenant, document_id, last)

@@ -120,6 +120,10 @@ async def _ingest(
                 name = file if isinstance(file, str) else file.name
                 bar.console.print(f"[red]failed[/red] {name}: {document['error']}", soft_wrap=True)
 
+            elif document.get("near_duplicate_of"):
+                share = f"{document['near_duplicate_share']:.0%}"
+                bar.console.print(f"{document['name']}: {share} like {document['near_duplicate_of']}", soft_wrap=True)
+
         uploaded = await upload_documents(client, files, done=done, trust=trust)
         return [*(document for _, document in uploaded), *await add_urls(client, addresses, done=done, trust=trust)]
 

@@ -1,0 +1,67 @@
+"""Recognise documents of nearly the same text: a signature of each, and the keys under which near ones meet. Pure.
+
+MinHash of groups of words: the share of equal places of two signatures is about the share of the groups that two texts
+have in common. Texts that share much have one of their bands whole in common, so that an index finds them.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterable
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+GROUP_WORDS = 5
+WORDS_MIN = 12
+"""Of a shorter text nothing is said: too many are alike."""
+WORDS_MAX = 200_000
+"""Of a longer text the beginning is looked at."""
+PLACES = 96
+BANDS = 24
+SAME_MIN = 0.8
+"""The share from which on a document is called a near-duplicate: 99.9 % of such pairs meet in a band."""
+CANDIDATES_MAX = 200
+"""Documents that are compared with a new one."""
+
+# A character of a script without spaces is a word.
+_WORD = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w+")
+_SEEDS = np.random.Generator(np.random.PCG64(20_261_126))
+_FACTORS = _SEEDS.integers(1, 2**63, PLACES, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+_SUMS = _SEEDS.integers(0, 2**63, PLACES, dtype=np.uint64)
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+def signature_of(texts: Iterable[str]) -> bytes | None:
+    """Return the signature of a text that comes in pieces; None: it is too short. Blocking."""
+    words = (zlib.crc32(found[0].lower().encode()) for text in texts for found in _WORD.finditer(text))
+    hashed = np.fromiter(islice(words, WORDS_MAX), dtype=np.uint64)
+    if len(hashed) < WORDS_MIN:
+        return None
+    groups = np.zeros(len(hashed) - GROUP_WORDS + 1, dtype=np.uint64)
+    for at in range(GROUP_WORDS):
+        groups = groups * _MIX + hashed[at : at + len(groups)]
+    groups = np.unique(groups ^ (groups >> np.uint64(29)))
+    places = [(groups * factor + more).min() for factor, more in zip(_FACTORS, _SUMS, strict=True)]
+    # The upper half: the lower bits of such a product are hardly mixed.
+    return (np.array(places, dtype=np.uint64) >> np.uint64(32)).astype("<u4").tobytes()
+
+
+def bands_of(signature: bytes) -> list[int]:
+    """Return the keys of a signature: documents that share one are compared."""
+    rows = _places(signature).reshape(BANDS, -1)
+    return [zlib.crc32(row.tobytes(), number) | number << 32 for number, row in enumerate(rows)]
+
+
+def share_of(one: bytes, other: bytes) -> float:
+    """Return about which share of their word groups two texts have in common."""
+    return float(np.mean(_places(one) == _places(other)))
+
+
+def _places(signature: bytes) -> NDArray[Any]:
+    return np.frombuffer(signature, dtype="<u4")
