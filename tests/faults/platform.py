@@ -30,6 +30,8 @@ TENANT = "default"
 ONCE, IDEMPOTENT = "effects__pay_once", "effects__put_idempotent"
 RECONCILE, READ = "effects__book_reconcile", "effects__look_read"
 CLOCK = "get_current_time"
+ASIDE = ("The task:", "Which of these passages")
+"""How questions to a helper model begin."""
 EVERY_EFFECT = (ONCE, IDEMPOTENT, RECONCILE, READ)
 
 Reply = dict[str, Any]
@@ -72,7 +74,7 @@ class FaultPlatform(Platform):
     served: tuple[str, ...] = ()
     """The services that run in a test of random kills."""
     helper: Say = Say("In short: all is well.")
-    """What is answered to a call beside the conversation that asks for a summary."""
+    """What is answered to a call beside the conversation."""
     kills: int = 0
     """Executors that a model has killed."""
     records_seen: int = 0
@@ -90,7 +92,7 @@ class FaultPlatform(Platform):
         """The model: a job's own input says what is answered to it, turn by turn."""
         asked = next(message["content"] for message in body["messages"] if message["role"] == "user")
         text = asked if isinstance(asked, str) else asked[0]["text"]
-        if text.startswith("The task:"):
+        if text.startswith(ASIDE):
             return self.helper
         # What a model is told beside the user's words follows them, in paragraphs of its own.
         plan = json.loads(text.split("\n\n")[0])

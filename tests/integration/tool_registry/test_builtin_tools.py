@@ -50,7 +50,7 @@ async def test_a_listing_names_the_built_in_tools_and_their_effect(platform):
         ("web_fetch", Effect.READ, True),
     ]
     assert set(own[10].input_schema["properties"]) == {
-        *("query", "top_k", "document_ids", "mode", "filter", "collections")
+        *("query", "top_k", "document_ids", "mode", "filter", "collections", "rerank")
     }
 
 

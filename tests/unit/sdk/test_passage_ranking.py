@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from wayline.contracts.reranking import RERANKED_MAX
 from wayline.sdk import Reranked, Scored, keyword_search, reciprocal_rank_fusion, rerank
-from wayline.sdk.passage_ranking import RERANKED_MAX
 
 PASSAGES = {
     "f1": "The tortoise won the race.",

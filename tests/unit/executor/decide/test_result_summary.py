@@ -16,13 +16,8 @@ from wayline.contracts.models import ModelCard
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import RECALL, Effect, ToolDefinition
 from wayline.executor.decide.actions import CallModel, Complete, NoteLost, Summarize
-from wayline.executor.decide.result_summary import (
-    READ_TOKENS_MAX,
-    SUMMARY_TOKENS_MAX,
-    question,
-    shown,
-    too_dear,
-)
+from wayline.executor.decide.helper_model import too_dear
+from wayline.executor.decide.result_summary import READ_TOKENS_MAX, SUMMARY_TOKENS_MAX, question, shown
 from wayline.llm.tokens import estimate
 
 from ..logs import PRIMARY, Log

@@ -203,6 +203,11 @@ class AgentConfig(Frozen):
         default=False,
         description="Have a helper model summarise long tool results; else, and where it cannot, they are shortened.",
     )
+    rerank: bool = Field(
+        default=False,
+        description="Have a helper model choose the best of the first 20 passages that `search_knowledge` finds, "
+        "where a call does not say otherwise (see docs/search.md).",
+    )
     show_reasoning: bool = Field(
         default=False, description="Show what its models let us read of their thinking in the events of its jobs."
     )

@@ -16,6 +16,7 @@ from pydantic import Field
 from wayline.contracts.base import Frozen, Message, Request, Usd
 from wayline.contracts.call_origin import CallOrigin
 from wayline.contracts.chat import Citation, ToolImage
+from wayline.contracts.reranking import FoundPassages
 from wayline.contracts.tool_charges import ToolCharge
 from wayline.contracts.tool_details import ResultForm, ToolDetails, WholeResult
 from wayline.contracts.working_context import Entity
@@ -269,6 +270,9 @@ class ToolReply(Frozen):
         "tool tells.",
     )
     whole: WholeResult | None = Field(default=None, description="The same as the server gave it, where that was asked.")
+    found: FoundPassages | None = Field(
+        default=None, description="What a search found, where a model is to choose the best; `content` shows the first."
+    )
 
     @property
     def may_have_charged(self) -> bool:
@@ -317,6 +321,9 @@ class CallTool(Request, subject="tools.call.{tenant}", replies=ToolReply):
     form: ResultForm = Field(
         default="text",
         description="`value`: the structured content as JSON, where there is any. `whole`: all as the server gave it.",
+    )
+    rerank: bool = Field(
+        default=False, description="Whether the job can have what a search finds ranked again, and wants it by default."
     )
     misfit: str | None = Field(
         default=None,

@@ -113,6 +113,10 @@ class Tools(NamedTuple):
     """The required tools that ran."""
     shortened: tuple[str, ...] = ()
     """Calls of the last step whose results are shown in a shorter form, and for which no summary was asked yet."""
+    unranked: tuple[e.ToolCompleted, ...] = ()
+    """Searches of the last step whose passages a model is to rank, until it is known what came of that."""
+    rank_asked: tuple[str, ...] = ()
+    """Those of them, as `step/call`, for which a model was asked: nobody asks twice."""
     recorded: tuple[RecordedResult, ...] = ()
     """What tools for planning returned, oldest first."""
     sent_back: bool = False

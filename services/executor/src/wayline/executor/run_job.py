@@ -24,6 +24,7 @@ from wayline.executor.perform import (
     children,
     model_call,
     park_or_end,
+    rerank_passages,
     run_program,
     tool_calls,
 )
@@ -51,6 +52,7 @@ PERFORM: dict[type[a.Action], Callable[[JobRun, Any], Awaitable[Outcome]]] = {
     a.Classify: auxiliary_call.classify,
     a.Compact: auxiliary_call.compact,
     a.Summarize: auxiliary_call.summarize,
+    a.Rerank: rerank_passages.rerank,
     a.Reroute: model_call.reroute,
     a.Correct: model_call.correct,
     a.RunTools: tool_calls.run_tools,

@@ -10,6 +10,7 @@ from wayline.contracts.events.context import (
     ContextInjected,
     InjectedFact,
     MemoryInjected,
+    PassagesReranked,
     ResultSummarized,
 )
 from wayline.contracts.events.event import Event, SpanRef
@@ -117,6 +118,7 @@ __all__ = [
     "ModelFailed",
     "ModelRequested",
     "Observed",
+    "PassagesReranked",
     "Purpose",
     "ResultSummarized",
     "Segment",

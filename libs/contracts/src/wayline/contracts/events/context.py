@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from wayline.contracts.base import Frozen
-from wayline.contracts.chat import NoteMessage
+from wayline.contracts.chat import Citation, NoteMessage
 from wayline.contracts.events.event import Event
 
 
@@ -55,3 +55,19 @@ class ResultSummarized(Event):
     step: int
     call: str
     content: str = Field(description="What the model is shown; the whole result is in the call's `tool.completed`.")
+
+
+class PassagesReranked(Event):
+    """A helper model chose the best of the passages that a search had found, or why their order stayed."""
+
+    type: Literal["passages.reranked"] = "passages.reranked"
+    step: int
+    call: str
+    reranked: bool
+    reason: str | None = Field(default=None, description="Why the search's own order stayed.")
+    order: tuple[int, ...] = Field(
+        default=(),
+        description="The places of what is shown, from 0, among what the call's `tool.completed` found.",
+    )
+    content: str = Field(default="", description="What the model is shown instead; empty where the order stayed.")
+    citations: tuple[Citation, ...] = ()

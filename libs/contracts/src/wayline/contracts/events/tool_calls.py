@@ -12,6 +12,7 @@ from wayline.contracts.chat import Citation, LoadedTools, ToolImage
 from wayline.contracts.events.event import Event
 from wayline.contracts.events.model_calls import Bounds
 from wayline.contracts.jobs import ApprovalCause, Status
+from wayline.contracts.reranking import FoundPassages
 from wayline.contracts.tools import Effect, InputRequest, ToolDefinition, ToolError
 from wayline.contracts.working_context import Entity
 
@@ -93,6 +94,10 @@ class ToolCompleted(Event):
         default=None,
         description="Whose words it holds, where the definition of its tool does not tell that: those of strangers "
         "taint the job. None: as the definition says.",
+    )
+    found: FoundPassages | None = Field(
+        default=None,
+        description="What a search found, where a model is to choose the best; `content` shows the first.",
     )
 
 

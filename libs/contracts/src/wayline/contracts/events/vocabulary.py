@@ -7,7 +7,13 @@ from typing import Annotated, Any, get_args
 from pydantic import Field
 
 from wayline.contracts.events.code import CodeCompleted, CodeSuspended
-from wayline.contracts.events.context import ContextCompacted, ContextInjected, MemoryInjected, ResultSummarized
+from wayline.contracts.events.context import (
+    ContextCompacted,
+    ContextInjected,
+    MemoryInjected,
+    PassagesReranked,
+    ResultSummarized,
+)
 from wayline.contracts.events.event import Event
 from wayline.contracts.events.life import (
     BudgetRaised,
@@ -64,6 +70,7 @@ AnyEvent = Annotated[
     | MemoryInjected
     | ContextCompacted
     | ResultSummarized
+    | PassagesReranked
     | ToolsDiscovered
     | ToolRequested
     | ChildStarted

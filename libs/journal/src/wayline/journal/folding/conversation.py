@@ -115,14 +115,25 @@ def _continued(job: Job, event: e.SessionContinued) -> Changes:
 
 
 def _summarized(job: Job, event: e.ResultSummarized) -> Changes:
+    return _shown_instead(job, event.call, {"content": event.content})
+
+
+def _reranked(job: Job, event: e.PassagesReranked) -> Changes:
+    if not event.reranked:
+        return {}
+    return _shown_instead(job, event.call, {"content": event.content, "citations": event.citations})
+
+
+def _shown_instead(job: Job, call: str, fields: Changes) -> Changes:
+    """Change what the model is shown of a call's result, where no prompt has held it yet."""
     messages = list(job.conversation.messages)
     for at in range(len(messages) - 1, -1, -1):
         message = messages[at]
         if isinstance(message, AssistantMessage):
             # The call's result is in an earlier step, which prompts have held: it stays as it is.
             return {}
-        if isinstance(message, ToolMessage) and message.call == event.call:
-            messages[at] = message.model_copy(update={"content": event.content})
+        if isinstance(message, ToolMessage) and message.call == call:
+            messages[at] = message.model_copy(update=fields)
             return {"messages": tuple(messages)}
     return {}
 
@@ -175,6 +186,7 @@ CHANGES: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
     e.MemoryInjected: _remembered,
     e.ContextCompacted: _compacted,
     e.ResultSummarized: _summarized,
+    e.PassagesReranked: _reranked,
     e.SessionContinued: _continued,
     e.SessionSteered: _steered,
     e.ToolCompleted: _tool_completed,

@@ -41,6 +41,8 @@ def _model_requested(job: Job, event: e.ModelRequested) -> Changes:
     if event.absent:
         offered |= {"absent": event.absent}
     # What a prompt has held is never another one later.
+    if job.tools.unranked:
+        offered |= {"unranked": (), "rank_asked": ()}
     return offered | {"shortened": ()} if job.tools.shortened else offered
 
 
@@ -52,7 +54,9 @@ def _offered(job: Job, tools: tuple[ToolDefinition, ...], deferred_tokens: int) 
 
 
 def _aux_asked(job: Job, event: e.AuxiliaryRequested | e.AuxiliaryFailed) -> Changes:
-    """Note that a summary was asked for, or could not be: it is asked for once."""
+    """Note that a summary or an order was asked for, or could not be: each is asked for once."""
+    if event.purpose == "rerank" and event.about is not None:
+        return {"rank_asked": (*job.tools.rank_asked, event.about)}
     if event.purpose != "summary" or event.about is None:
         return {}
     call = event.about.rpartition("/")[2]
@@ -119,7 +123,7 @@ def _completed(job: Job, event: e.ToolCompleted) -> Changes:
     changes: Changes = {}
     if job.tools.approvals:
         changes["approvals"] = _spent_at_end(job, event.call)
-    for change in (_counted, _ran, _tainted, _shortened, _recorded, _ended):
+    for change in (_counted, _ran, _tainted, _shortened, _unranked, _recorded, _ended):
         changes.update(change(job, event))
     return changes
 
@@ -143,6 +147,20 @@ def _shortened(job: Job, event: e.ToolCompleted) -> Changes:
     """Note a result of which the model is shown less than all."""
     short = event.full is not None and event.error is None
     return {"shortened": (*job.tools.shortened, event.call)} if short else {}
+
+
+def _unranked(job: Job, event: e.ToolCompleted) -> Changes:
+    """Note a search whose passages a model is to rank."""
+    return {"unranked": (*job.tools.unranked, event)} if event.found is not None and event.error is None else {}
+
+
+def _reranked(job: Job, event: e.PassagesReranked) -> Changes:
+    """Note that the order of a search's passages is known: what a model has chosen of needs no summary."""
+    unranked = tuple(one for one in job.tools.unranked if (one.step, one.call) != (event.step, event.call))
+    changes: Changes = {"unranked": unranked}
+    if event.reranked and event.call in job.tools.shortened:
+        changes["shortened"] = tuple(call for call in job.tools.shortened if call != event.call)
+    return changes
 
 
 def _counted(job: Job, event: e.ToolCompleted) -> Changes:
@@ -221,6 +239,7 @@ CHANGES: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
     e.ChildStarted: _child_started,
     e.ToolUnknown: _unknown,
     e.ToolCompleted: _completed,
+    e.PassagesReranked: _reranked,
     e.DecisionMade: _decided,
     e.ContextInjected: _injected,
     e.ApprovalRequested: _approval_requested,

@@ -34,6 +34,7 @@ from wayline.contracts.tools import (
 from wayline.executor.decide.absent_tools import absent_servers, worth_waiting
 from wayline.executor.decide.approvals import answer_to_call, arguments_of, digest_to_call, misfit
 from wayline.executor.decide.call_origin import origin_of
+from wayline.executor.decide.rerank import is_wanted
 from wayline.executor.prompt.builtin_tools import may_use
 from wayline.journal import Call, Job
 from wayline.telemetry import JobTrace
@@ -235,9 +236,10 @@ class ToolRegistry:
             form="text" if job.code.call(call.wanted.call) is None else "value",
             misfit=misfit(job, call),
             origin=origin_of(job, call),
+            rerank=is_wanted(job, call),
         )
         headers = JobTrace(call.span.trace_id, call.span.span_id).headers()
-        told: ToolProgress | None = None
+        known, told = job.tools.definition(call.meant.tool), None
         while True:
             try:
                 reach(Failpoint.EXECUTOR_TOOL_BEFORE)
@@ -248,7 +250,7 @@ class ToolRegistry:
                 request = request.model_copy(update={"asked_before": True})
                 continue
             except Reject as error:
-                if error.code != Bug.code or _is_free_read(job, call):
+                if error.code != Bug.code or (known is not None and known.is_free_read):
                     return _failed("refused", str(error))
                 # The registry failed before, while or after the tool acted: only its ledger can tell.
                 if datetime.now(UTC) > request.deadline:
@@ -338,10 +340,6 @@ def _failed(code: Literal["refused", "cancelled"], message: str) -> ToolReply:
 
 
 _UNKNOWN = _failed("cancelled", NOBODY_KNOWS)
-
-
-def _is_free_read(job: Job, call: Call) -> bool:
-    return (definition := job.tools.definition(call.meant.tool)) is not None and definition.is_free_read
 
 
 def _progress(job: Job, call: Call, told: ToolProgress) -> Delta:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from wayline.contracts.chat import Citation
-from wayline.contracts.events import AuxiliaryRequested, ModelRequested
+from wayline.contracts.events import AuxiliaryRequested, ModelRequested, ToolCompleted
 from wayline.contracts.jobs import Failure, Route, Waiting
 from wayline.contracts.models import ModelCard
 from wayline.journal import Call
@@ -52,6 +52,17 @@ class Summarize:
 
     card: ModelCard
     call: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rerank:
+    """Have a helper model choose the best of what a search found, before any prompt holds it."""
+
+    card: ModelCard | None
+    """None: nobody is asked, and the search's order stays."""
+    done: ToolCompleted
+    why: str = ""
+    """Why nobody is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,4 +184,4 @@ class Cancel:
 End = Complete | Fail | Cancel
 ChildrenAction = StartChildren | AwaitChildren | StopChildren
 CallsAction = RunTools | RunProgram | AskApproval | EndDenied | SettleCalls | Resolve | ChildrenAction
-Action = CallModel | NoteLost | Classify | Compact | Summarize | Reroute | Correct | CallsAction | Park | End
+Action = CallModel | NoteLost | Classify | Compact | Summarize | Rerank | Reroute | Correct | CallsAction | Park | End

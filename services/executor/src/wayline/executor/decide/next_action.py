@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from wayline.contracts.jobs import TURN, Failure, Waiting
-from wayline.executor.decide import result_summary
+from wayline.executor.decide import rerank, result_summary
 from wayline.executor.decide.accept_answer import after_answer, escalate_weak
 from wayline.executor.decide.actions import (
     Action,
@@ -141,6 +141,7 @@ RULES: tuple[Rule, ...] = (
     continue_step,
     end_at_step_limit,
     escalate_weak_step,
+    rerank.due,
     result_summary.due,
     due,
 )

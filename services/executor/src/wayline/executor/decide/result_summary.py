@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 
@@ -10,14 +9,13 @@ import orjson
 
 from wayline.contracts.chat import AssistantMessage, TextPart, ToolCall, ToolMessage, UserMessage
 from wayline.contracts.framed_words import is_framed
-from wayline.contracts.models import ModelCard
 from wayline.executor.decide.actions import Summarize
 from wayline.executor.decide.compaction import task_text
+from wayline.executor.decide.helper_model import helper_model
 from wayline.executor.prompt.shorten import cut, recall_hint
 from wayline.journal import Call, Job
 from wayline.llm import ModelRequest
 from wayline.llm.output_room import room_aside
-from wayline.llm.prices import LOCAL
 from wayline.llm.tokens import BYTES_PER_TOKEN, estimate, weight
 
 SUMMARY_TOKENS_MAX = 500
@@ -26,8 +24,6 @@ READ_TOKENS_MAX = 32_000
 """Estimated; as much of a result as the helper reads: of a longer one the beginning and the end."""
 ARGUMENTS_BYTES_MAX = 2_000
 """Of the call, for the helper."""
-COST_SHARE_MAX = Decimal("0.5")
-"""Of what is left of the job's own budget: the answer comes before the summaries."""
 SECONDS_MAX = 30.0
 
 
@@ -36,20 +32,8 @@ def due(job: Job) -> Summarize | None:
     config = job.routing.config
     if not job.tools.shortened or config is None or not config.summarize_results:
         return None
-    helper = _helper(job)
+    helper = helper_model(job)
     return None if helper is None else Summarize(helper, job.tools.shortened[0])
-
-
-def _helper(job: Job) -> ModelCard | None:
-    """Return the flash model among the job's own, else the job's model; None: no model that could."""
-    able = (card for card in job.routing.candidates.cards if card.tier == "flash" and card.provider not in LOCAL)
-    card = next(able, job.routing.card)
-    return None if card.provider in LOCAL else card
-
-
-def too_dear(worst_usd: Decimal | None, left_usd: Decimal | None) -> bool:
-    """Return whether a summary would take too much of what is left of the job's own budget; None: no bound is known."""
-    return worst_usd is not None and left_usd is not None and worst_usd > COST_SHARE_MAX * left_usd
 
 
 def question(job: Job, action: Summarize, whole: str, *, attempt_id: str) -> ModelRequest:

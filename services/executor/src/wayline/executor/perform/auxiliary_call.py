@@ -22,6 +22,7 @@ from wayline.executor.adapters.model_providers import CallProgress
 from wayline.executor.adapters.provider_gates import GatePass
 from wayline.executor.decide import classification, compaction, result_summary, worst_case
 from wayline.executor.decide.actions import Classify, Compact, Summarize
+from wayline.executor.decide.helper_model import too_dear
 from wayline.executor.hold.held_job import Cancelled
 from wayline.executor.hold.log_writer import Draft, draft
 from wayline.executor.perform import paid_call
@@ -66,8 +67,8 @@ async def classify(run: JobRun, action: Classify) -> Sequence[Draft]:
         why = "" if label else classification.unreadable(text)
         return (draft(e.TaskClassified, task_type=label, reason=why),)
 
-    request = classification.question(run.writer.job, action, attempt_id=_next_id(run.writer.job))
-    ended = await _ask(run, AuxiliaryCall("classification", request, classification.SECONDS_MAX), answered)
+    request = classification.question(run.writer.job, action, attempt_id=next_aux_id(run.writer.job))
+    ended = await ask_aside(run, AuxiliaryCall("classification", request, classification.SECONDS_MAX), answered)
     if isinstance(ended, NotMade):
         return (draft(e.TaskClassified, task_type=None, reason=ended.why),)
     return ended
@@ -90,10 +91,10 @@ async def compact(run: JobRun, action: Compact) -> Sequence[Draft]:
     if action.card is None:
         text = compaction.outline(run.writer.job, action.kept)
         return (draft(e.ContextCompacted, note=_summary(run.writer.job, text), kept=action.kept),)
-    request = compaction.question(run.writer.job, action, attempt_id=_next_id(run.writer.job))
+    request = compaction.question(run.writer.job, action, attempt_id=next_aux_id(run.writer.job))
     call = AuxiliaryCall("compaction", request, compaction.SECONDS_MAX)
-    ended = await _ask(run, call, answered)
-    return (_not_made(run.writer.job, call, ended),) if isinstance(ended, NotMade) else ended
+    ended = await ask_aside(run, call, answered)
+    return (not_made(run.writer.job, call, ended),) if isinstance(ended, NotMade) else ended
 
 
 def _summary(job: Job, text: str) -> NoteMessage:
@@ -115,24 +116,25 @@ async def summarize(run: JobRun, action: Summarize) -> Sequence[Draft]:
         content = result_summary.shown(run.writer.job, action.call, finished.message.text, whole=whole)
         return (draft(e.ResultSummarized, step=step, call=action.call, content=content),)
 
-    request = result_summary.question(job, action, whole, attempt_id=_next_id(job))
+    request = result_summary.question(job, action, whole, attempt_id=next_aux_id(job))
     about = f"{step}/{action.call}"
     call = AuxiliaryCall("summary", request, result_summary.SECONDS_MAX, about=about, share_of_budget=True)
-    ended = await _ask(run, call, answered)
-    return (_not_made(run.writer.job, call, ended),) if isinstance(ended, NotMade) else ended
+    ended = await ask_aside(run, call, answered)
+    return (not_made(run.writer.job, call, ended),) if isinstance(ended, NotMade) else ended
 
 
-def _not_made(job: Job, call: AuxiliaryCall, refused: NotMade) -> Draft:
+def not_made(job: Job, call: AuxiliaryCall, refused: NotMade) -> Draft:
+    """Return the end of a call that was not made."""
     error = Failure(code="not_made", message=refused.why)
     return draft(e.AuxiliaryFailed, _span(job, call.request.attempt_id), **_named(call), error=error)
 
 
-def _next_id(job: Job) -> str:
+def next_aux_id(job: Job) -> str:
     """Return the id of the job's next auxiliary call."""
     return ids.aux_id(job.tenant, job.job_id, job.model.step, job.model.aux_calls + 1)
 
 
-async def _ask(run: JobRun, call: AuxiliaryCall, answered: Answered) -> Sequence[Draft] | NotMade:
+async def ask_aside(run: JobRun, call: AuxiliaryCall, answered: Answered) -> Sequence[Draft] | NotMade:
     """Make a call if it may be made now and can be paid: there is no waiting for it, and no second try."""
     name = call.request.card.name
     shut = await run.services.gates.enter(name)
@@ -142,7 +144,7 @@ async def _ask(run: JobRun, call: AuxiliaryCall, answered: Answered) -> Sequence
     run.passed = gate_pass
     prompt_tokens = worst_case.most_tokens(call.request, PromptHashes().segments(call.request))
     worst_usd = worst_case.worst_usd(call.request, prompt_tokens, at=run.writer.job.at)
-    if call.share_of_budget and result_summary.too_dear(worst_usd, worst_case.own_left(run.writer.job)):
+    if call.share_of_budget and too_dear(worst_usd, worst_case.own_left(run.writer.job)):
         return NotMade("it could take too much of what is left of the job's budget")
     held_usd = await _fund(run, call, worst_usd)
     if isinstance(held_usd, NotMade):

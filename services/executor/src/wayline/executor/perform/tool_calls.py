@@ -11,7 +11,8 @@ from wayline.chassis.concurrency.awaited_tasks import ended_within
 from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.errors import Reject
-from wayline.contracts.tools import RECALL, RUN_CODE, TOOL_SEARCH, Effect, ToolError, ToolReply
+from wayline.contracts.reranking import FoundPassages
+from wayline.contracts.tools import BUILTIN, RECALL, RUN_CODE, TOOL_SEARCH, Effect, ToolError, ToolReply
 from wayline.executor.decide import paid_tools
 from wayline.executor.decide.accept_answer import CUT
 from wayline.executor.decide.actions import Resolve, RunTools, SettleCalls
@@ -282,8 +283,16 @@ def ended(run: JobRun, step: int, call: Call, reply: ToolReply | RepeatedResult)
         duration_ms=reply.duration_ms,
         size_bytes=reply.size_bytes,
         tokens=reply.tokens,
+        found=_found(run.writer.job, call, reply),
         **paid_tools.charged(run.writer.job, call, reply),
     )
+
+
+def _found(job: Job, call: Call, reply: ToolReply) -> FoundPassages | None:
+    """Return what a model is to choose from; to a program its call has returned already."""
+    definition = job.tools.definition(call.meant.tool)
+    ours = definition is not None and definition.server == BUILTIN and job.code.call(call.wanted.call) is None
+    return reply.found if ours else None
 
 
 def _content(run: JobRun, step: int, call: Call, reply: ToolReply) -> dict[str, Any]:

@@ -167,6 +167,16 @@ def ended_call(records: Iterable[Sequence[dict[str, Any]]], step: int, call: str
     return None
 
 
+def shown_instead(records: Iterable[Sequence[dict[str, Any]]], step: int, call: str) -> dict[str, Any]:
+    """Return what the model was shown of a search once its passages were ranked again; empty where they were not."""
+    for record in records:
+        for event in _with_prefix(record):
+            of_call = event["type"] == "passages.reranked" and (event["step"], event["call"]) == (step, call)
+            if of_call and event["reranked"]:
+                return {"content": event["content"], "citations": event.get("citations", ())}
+    return {}
+
+
 def _with_prefix(record: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield a record's events, before a fork's own those that it shares with its origin."""
     for event in record:
@@ -185,8 +195,12 @@ class WholeResult(NamedTuple):
 def whole_result(job: Job, event: dict[str, Any]) -> WholeResult:
     """Return the whole result of an ended call of a job, or of a job before it in its session."""
     error = event.get("error") or {}
+    completed = ToolCompleted.model_validate(event, extra="ignore")
     text = event.get("full") or error.get("message") or event.get("content", "")
-    return WholeResult(text, stranger_of(job, ToolCompleted.model_validate(event, extra="ignore")) is not None)
+    if completed.found is not None and not error:
+        # Also those that a model was not shown.
+        text = completed.found.shown(range(len(completed.found.passages)))
+    return WholeResult(text, stranger_of(job, completed) is not None)
 
 
 def recalled(call: ToolCall, result: WholeResult | None) -> ToolReply:

@@ -95,16 +95,26 @@ def _segment(segment: e.Segment) -> str:
     return f"{segment.hash} of {segment.count}"
 
 
+_ASIDE: dict[str, type[a.Action]] = {
+    "classification": a.Classify,
+    "compaction": a.Compact,
+    "summary": a.Summarize,
+    "rerank": a.Rerank,
+}
+
+
 def aux_requested(place: Place, event: e.AuxiliaryRequested) -> Difference | None:
     """Compare a question beside the conversation: which, and to whom."""
     action = decide(place.job)
-    expected = {"classification": a.Classify, "compaction": a.Compact, "summary": a.Summarize}.get(event.purpose)
+    expected = _ASIDE.get(event.purpose)
     if expected is None or (event.purpose == "compaction" and _history_is_elsewhere(place.job)):
         return None
-    if not isinstance(action, a.Classify | a.Compact | a.Summarize) or not isinstance(action, expected):
+    if not isinstance(action, a.Classify | a.Compact | a.Summarize | a.Rerank) or not isinstance(action, expected):
         return decided(event, action)
     if isinstance(action, a.Summarize) and event.about != f"{place.job.model.step}/{action.call}":
         return Difference("decision", f"summarise {event.about}", f"summarise call {action.call}")
+    if isinstance(action, a.Rerank) and event.about != f"{action.done.step}/{action.done.call}":
+        return Difference("decision", f"rank {event.about}", f"rank {action.done.step}/{action.done.call}")
     card = action.card
     if card is None or (card.provider, card.model) != (event.provider, event.model):
         return Difference("decision", f"ask {event.provider}/{event.model}", f"ask {card.name if card else 'nobody'}")

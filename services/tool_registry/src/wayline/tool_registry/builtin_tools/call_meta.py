@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from wayline.contracts.call_origin import CallOrigin
-from wayline.tool_registry.calls.results import DIRECT, KEY, ORIGIN, TENANT, USER
+from wayline.tool_registry.calls.results import DIRECT, KEY, ORIGIN, RERANK, TENANT, USER
 
 _meta_of_call: ContextVar[Mapping[str, Any]] = ContextVar("meta of the call under way")
 
@@ -52,3 +52,8 @@ def origin_of_call() -> CallOrigin | None:
 def is_direct_call() -> bool:
     """Return whether the tool that is running was called outside of any job."""
     return bool(_meta_of_call.get().get(DIRECT, False))
+
+
+def is_reranked_call() -> bool:
+    """Return whether the calling job ranks again what a search finds, where the call does not say otherwise."""
+    return bool(_meta_of_call.get().get(RERANK, False))

@@ -12,15 +12,20 @@ from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.knowledge import (
     COVERED,
     Condition,
-    Degraded,
     Filter,
     Hit,
     QueryText,
     SearchKnowledge,
     SearchResult,
 )
-from wayline.tool_registry.builtin_tools.call_meta import audience_of_call, is_direct_call, tenant_of_call
-from wayline.tool_registry.calls.results import CITATIONS, COST, STRANGERS
+from wayline.contracts.reranking import RERANKED_MAX, FoundPassage, FoundPassages, numbered, with_note
+from wayline.tool_registry.builtin_tools.call_meta import (
+    audience_of_call,
+    is_direct_call,
+    is_reranked_call,
+    tenant_of_call,
+)
+from wayline.tool_registry.calls.results import CITATIONS, COST, FOUND, STRANGERS
 from wayline.tool_registry.connection.failures import AWAY
 
 TOP_K_MAX = 50
@@ -31,6 +36,7 @@ _DEGRADED = {
     "rerank": "(These passages are in the order of the search; they were not ranked again.)",
 }
 """What a model is told where part of a search could not answer; the details are not the model's business."""
+NOT_RANKED = f"{_DEGRADED['rerank'][:-2]}: only a job can have that done.)"
 
 FILTER = (
     'What must hold of a document\'s metadata, by key: {"year": {"gte": 2020}, "kind": {"in": ["a", "b"]}, '
@@ -57,12 +63,17 @@ def search_knowledge_tool(search: Search) -> Callable[..., Awaitable[Any]]:
         ] = "hybrid",
         filter: Annotated[dict[str, Condition] | None, Field(description=FILTER)] = None,
         collections: Annotated[list[str] | None, Field(description="Only in documents of these collections.")] = None,
+        rerank: Annotated[
+            bool | None, Field(description="Have a model choose the best of 20, for a little money.")
+        ] = None,
     ) -> CallToolResult:
         """Find passages in the documents of the knowledge base; each comes with the document it is from."""
+        # Nobody outside of a job pays a model for it.
+        ranks = (is_reranked_call() if rerank is None else rerank) and not is_direct_call()
         request = SearchKnowledge(
             tenant=tenant_of_call(),
             query=query,
-            top_k=top_k,
+            top_k=max(top_k, RERANKED_MAX) if ranks else top_k,
             mode=mode,
             filter=_filter(document_ids, filter, collections),
             audience=audience_of_call(),
@@ -75,10 +86,23 @@ def search_knowledge_tool(search: Search) -> Callable[..., Awaitable[Any]]:
             raise MCPError(AWAY, f"the knowledge base is away: {error}") from error
         except Reject as error:
             return CallToolResult(content=[TextContent(type="text", text=str(error))], is_error=True)
-        text = TextContent(type="text", text=passages(found))
-        return CallToolResult(content=[text], _meta={CITATIONS: citations(found)} | cost(found) | strangers(found))
+        more = to_choose_from(found, query=query, top=top_k) if ranks else {}
+        told = strangers(found) | cost(found)
+        found = found.model_copy(update={"hits": found.hits[:top_k]})
+        text = passages(found, note=NOT_RANKED if rerank and not ranks else "")
+        return CallToolResult(
+            content=[TextContent(type="text", text=text)], _meta={CITATIONS: citations(found)} | told | more
+        )
 
     return search_knowledge
+
+
+def to_choose_from(found: SearchResult, *, query: str, top: int) -> dict[str, Any]:
+    """Return what a job's helper model chooses from; nothing where a model would have no choice."""
+    if len(found.hits) < 2:
+        return {}
+    some = FoundPassages(query=query, top=top, passages=tuple(map(_found, found.hits)), note=_note(found))
+    return {FOUND: some.model_dump(mode="json")}
 
 
 def _filter(
@@ -97,16 +121,21 @@ def _filter(
 
 def citations(found: SearchResult) -> list[dict[str, Any]]:
     """Return what an answer may cite, in the order of the passages."""
-    return [
-        Citation(
-            document=hit.document,
-            quote=hit.text,
-            document_id=hit.document_id,
-            chunk_id=hit.chunk_id,
-            covered=hit.why.get(COVERED),
-        ).model_dump()
-        for hit in found.hits
-    ]
+    return [_cited(hit).model_dump() for hit in found.hits]
+
+
+def _cited(hit: Hit) -> Citation:
+    return Citation(
+        document=hit.document,
+        quote=hit.text,
+        document_id=hit.document_id,
+        chunk_id=hit.chunk_id,
+        covered=hit.why.get(COVERED),
+    )
+
+
+def _found(hit: Hit) -> FoundPassage:
+    return FoundPassage(citation=_cited(hit), heading=_heading(hit), untrusted=hit.untrusted)
 
 
 def cost(found: SearchResult) -> dict[str, Any]:
@@ -119,21 +148,25 @@ def strangers(found: SearchResult) -> dict[str, Any]:
     return {STRANGERS: True} if any(hit.untrusted for hit in found.hits) else {}
 
 
-def passages(found: SearchResult) -> str:
+def passages(found: SearchResult, *, note: str = "") -> str:
     """Return the passages as a model reads them, numbered in the order of the citations."""
     if not found.hits:
         text = f"No passage was found.{f' {found.note}' if found.note else ''}"
     else:
-        text = "\n\n".join(f"[{n}] {hit.document}\n{_in_place(hit)}" for n, hit in enumerate(found.hits, start=1))
-    return text if not found.degraded else f"{text}\n\n{_told(found.degraded[0])}"
+        text = numbered([_found(hit) for hit in found.hits])
+    return with_note(with_note(text, _note(found)), note)
 
 
-def _told(missing: Degraded) -> str:
+def _note(found: SearchResult) -> str:
+    """Return what a model is told where part of the search could not answer."""
+    if not found.degraded:
+        return ""
+    missing = found.degraded[0]
     return _BUILDING if missing.reason == "building" else _DEGRADED[missing.leg]
 
 
-def _in_place(hit: Hit) -> str:
-    """Put a passage under its section's heading or its table's columns, where it does not hold them itself."""
+def _heading(hit: Hit) -> str | None:
+    """Return a passage's section or its table's columns, where it does not hold them itself."""
     headings = hit.metadata.get("headings")
     last = headings[-1] if isinstance(headings, list) and headings else None
-    return hit.text if not isinstance(last, str) or last in hit.text else f"{last}\n{hit.text}"
+    return last if isinstance(last, str) and last not in hit.text else None

@@ -15,6 +15,7 @@ from wayline.tool_registry.calls.results import (
     KEY,
     ORIGIN,
     RECONCILE,
+    RERANK,
     TENANT,
     USER,
     failed,
@@ -94,7 +95,7 @@ class BoundTool:
     ) -> CallToolResult | InputRequiredResult:
         about = {KEY: ask.key, **meta}
         if self.server.inside:
-            about |= {TENANT: ask.tenant, DIRECT: ask.direct, USER: ask.user_id, ORIGIN: ask.origin}
+            about |= {TENANT: ask.tenant, DIRECT: ask.direct, USER: ask.user_id, ORIGIN: ask.origin, RERANK: ask.rerank}
         request = ToolRequest(
             name,
             self.tool.as_offered(ask.arguments),

@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from wayline.contracts.chat import Citation, ToolImage
 from wayline.contracts.images import seen
 from wayline.contracts.money import usd
+from wayline.contracts.reranking import FoundPassages
 from wayline.contracts.tool_details import ResultForm
 from wayline.contracts.tools import Effect, ToolError, ToolReply
 from wayline.contracts.working_context import ENTITIES_PER_RESULT_MAX, ENTITY_NAME_MAX, Entity
@@ -41,6 +42,10 @@ CITATIONS = "wayline/citations"
 STRANGERS = "wayline/strangers"
 """Names in a call's `_meta`: we send the first four, a tool may answer with the others. With the last a tool that
 is trusted says that this result holds the words of strangers all the same."""
+RERANK = "wayline/rerank"
+"""Sent to built-in tools only: the job ranks again what a search finds."""
+FOUND = "wayline/found"
+"""Of a built-in tool's answer: what a search found, for the job to rank."""
 
 IMAGES_MAX = 4
 """Images of one result that a model can be shown; the others are named."""
@@ -101,7 +106,9 @@ def reply_of(
         return failed("tool_failed", content or "the tool failed without saying why", **always)
     citations = citations_of(meta) if trusted else ()
     entities = entities_of(result)
-    return ToolReply(status="success", content=content, images=images, citations=citations, entities=entities, **always)
+    found = found_in(meta) if trusted else None
+    said: dict[str, Any] = {"images": images, "citations": citations, "entities": entities, "found": found}
+    return ToolReply(status="success", content=content, **said, **always)
 
 
 def text_of(result: CallToolResult) -> str:
@@ -192,6 +199,16 @@ def citations_of(meta: Mapping[str, Any]) -> tuple[Citation, ...]:
         return _CITATIONS.validate_python(meta[CITATIONS])
     except ValidationError:
         return ()
+
+
+def found_in(meta: Mapping[str, Any]) -> FoundPassages | None:
+    """Return what a search found of which a model is to choose; None: nothing is to be chosen."""
+    if FOUND not in meta:
+        return None
+    try:
+        return FoundPassages.model_validate(meta[FOUND])
+    except ValidationError:
+        return None
 
 
 def entities_of(result: CallToolResult) -> tuple[Entity, ...]:

@@ -48,6 +48,15 @@ def completed(drafts: JobDrafts, event: e.ToolCompleted, _: Job) -> None:
         drafts.finish(step, event)
 
 
+def reranked(drafts: JobDrafts, event: e.PassagesReranked, _: Job) -> None:
+    """Note which of a search's passages a model chose, or why their order stayed."""
+    about = f"{event.step}/{event.call}"
+    order = ", ".join(str(at + 1) for at in event.order)
+    name = "passages reranked" if event.reranked else "passages not reranked"
+    drafts.root.note(name, event.at, call=about, order=order, reason=event.reason or "")
+    drafts.change_span(drafts.root, event)
+
+
 def approval_requested(drafts: JobDrafts, event: e.ApprovalRequested, _: Job) -> None:
     """Begin a call's span with the question whether it may be made."""
     call, span = _call(drafts, event, drafts.step(event.step, event))
