@@ -13,6 +13,7 @@ from prometheus_client import REGISTRY
 from wayline.chassis.topology import EVENTS_TRACING
 from wayline.testkit import until
 from wayline.tracing.consume.batches import ALONE_TRIES
+from wayline.tracing.consume.stored_ranges import StoredRanges
 from wayline.tracing.upkeep.drift import DriftCheck
 
 from .conftest import QUICK, Log, Start, TracingPlatform
@@ -178,7 +179,9 @@ async def test_a_check_that_starts_again_goes_on_from_its_place(
         return await walk(self, after, upto, most=most)
 
     monkeypatch.setattr(DriftCheck, "_walk", noted)
-    again = DriftCheck(platform.bus, check._do.__self__._tables, None, keep_days=400)  # type: ignore[attr-defined]
+    tables: Any = check._do.__self__._tables  # type: ignore[attr-defined]
+    projector: Any = None
+    again = DriftCheck(platform.bus, tables, projector, keep_days=400, stored=StoredRanges())
     await Log(platform.bus, job_id="later").whole()
     await platform.wait_until_read()
 
@@ -198,6 +201,14 @@ async def test_records_that_do_not_differ_are_compared_again_in_small_pieces(
     await platform.wait_until_read()
     [check] = [part for part in service.parts if getattr(part, "_what", "") == "drift check"]
     tables = check._do.__self__._tables  # type: ignore[attr-defined]
+    read: list[int] = []
+    walk = DriftCheck._walk
+
+    async def noted(self: DriftCheck, after: int, upto: int, *, most: int) -> tuple[int, int]:
+        read.append(after)
+        return await walk(self, after, upto, most=most)
+
+    monkeypatch.setattr(DriftCheck, "_walk", noted)
 
     await check._do()  # type: ignore[attr-defined]
     first = await tables.drift_places()
@@ -206,3 +217,4 @@ async def test_records_that_do_not_differ_are_compared_again_in_small_pieces(
 
     assert first["new"] == second["new"] >= 18
     assert (first["again"], second["again"]) == (2, 4)
+    assert read == [0, 2], "what the process has stored itself is not read as new"

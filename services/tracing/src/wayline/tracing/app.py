@@ -30,6 +30,7 @@ from wayline.tracing.adapters.tables import PostgresTables
 from wayline.tracing.consume.batches import Batches
 from wayline.tracing.consume.exported_spans import Export, ExportedSpans
 from wayline.tracing.consume.projector import Projector, Record
+from wayline.tracing.consume.stored_ranges import StoredRanges
 from wayline.tracing.consume.trace_tenants import TraceTenants
 from wayline.tracing.handlers.answers import ViewHandlers
 from wayline.tracing.handlers.erasing import Eraser
@@ -69,7 +70,9 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     exporter = BusExporter(NAME)
     telemetry = Telemetry(NAME, exporter)
     collector = _collector(settings, telemetry)
-    records, spans = _readers(settings, bus, tables, collector)
+    stored = StoredRanges()
+    records, spans = _readers(settings, bus, tables, collector, stored)
+    drift = _drift_check(settings, bus, tables, collector, stored)
     gauges = Gauges(bus, store)
     periodic = partial(Periodic, rest_factor=REST_FACTOR)
     parts: list[Part] = [
@@ -81,7 +84,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         periodic("queue gauges", gauges.read_queues, every_s=settings.gauges_every_s),
         periodic("approval gauge", gauges.read_approvals, every_s=settings.gauges_every_s),
         periodic("ledger gauges", gauges.read_ledger, every_s=settings.gauges_every_s),
-        periodic("drift check", _drift_check(settings, bus, tables, collector).check, every_s=settings.drift_every_s),
+        periodic("drift check", drift.check, every_s=settings.drift_every_s),
     ]
 
     async def close() -> None:
@@ -116,12 +119,13 @@ def _collector(settings: Settings, telemetry: Telemetry) -> Collector | None:
 
 
 def _readers(
-    settings: Settings, bus: Bus, tables: Tables, collector: Collector | None
+    settings: Settings, bus: Bus, tables: Tables, collector: Collector | None, stored: StoredRanges
 ) -> tuple[Batches[Record], Batches[Export]]:
     """Build the reader of the logs, and that of the spans that services export."""
     trace_tenants = TraceTenants(tables)
     forward = collector.forward_rows if collector else None
-    projector = Projector(bus, tables, trace_tenants, jobs_max=settings.jobs_in_memory_max, forward=forward)
+    jobs_max = settings.jobs_in_memory_max
+    projector = Projector(bus, tables, trace_tenants, jobs_max=jobs_max, forward=forward, stored=stored)
     exported = ExportedSpans(tables, trace_tenants, forward=collector.forward if collector else None)
     size, linger_s = settings.batch_max, settings.linger_ms / 1_000
     return (
@@ -130,11 +134,13 @@ def _readers(
     )
 
 
-def _drift_check(settings: Settings, bus: Bus, tables: Tables, collector: Collector | None) -> DriftCheck:
+def _drift_check(
+    settings: Settings, bus: Bus, tables: Tables, collector: Collector | None, stored: StoredRanges
+) -> DriftCheck:
     """Build the check of tables against logs; its projections are its own, and none is kept."""
     forward = collector.forward_rows if collector else None
     projector = Projector(bus, tables, TraceTenants(tables), jobs_max=0, forward=forward)
-    return DriftCheck(bus, tables, projector, keep_days=settings.ledger_days)
+    return DriftCheck(bus, tables, projector, keep_days=settings.ledger_days, stored=stored)
 
 
 def _asks(answers: ViewHandlers) -> list[Ask[Any]]:

@@ -19,6 +19,7 @@ from wayline.contracts.events import Event, Unknown
 from wayline.journal import Shared, decode, is_record, note_foreign, record_read
 from wayline.llm.labels import ModelLabels
 from wayline.telemetry import metrics
+from wayline.tracing.consume.stored_ranges import StoredRanges
 from wayline.tracing.consume.trace_tenants import TraceTenants
 from wayline.tracing.errors import NotARecord
 from wayline.tracing.job_metrics import JobMetrics
@@ -80,6 +81,7 @@ class Projector:
         *,
         jobs_max: int,
         forward: Callable[[list[SpanRow]], None] | None = None,
+        stored: StoredRanges | None = None,
     ) -> None:
         self._bus = bus
         self._tables = tables
@@ -88,11 +90,14 @@ class Projector:
         self._forward = forward
         self._job_metrics = JobMetrics(ModelLabels())
         self._projections: OrderedDict[Key, JobProjection] = OrderedDict()
+        self._stored = stored or StoredRanges()
+        """The places of the stream whose records are in the tables, or are none."""
 
     async def read(self, message: Msg) -> Record | None:
         """Read a record from a message of the stream; None: no service of ours wrote it. Raises NotARecord."""
         if not is_record(message.headers):
             note_foreign(message.subject, stored_at(message))
+            self._stored.note((stored_at(message),))
             return None
         return parse(message.subject, stored_at(message), await self.body(message))
 
@@ -115,6 +120,7 @@ class Projector:
             for key in by_job:
                 self._projections.pop(key, None)
             raise
+        self._stored.note(record.sequence for record in records)
 
     async def catch_up(self, key: Key, *, upto: int) -> None:
         """Project what the tables lack of a job's log, up to a stream sequence that it has."""

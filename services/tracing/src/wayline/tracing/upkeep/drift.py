@@ -20,6 +20,7 @@ from wayline.journal import bulk_read, header_fields, is_record
 from wayline.store import PostgresUnavailable
 from wayline.telemetry import metrics
 from wayline.tracing.consume.projector import Projector
+from wayline.tracing.consume.stored_ranges import StoredRanges
 from wayline.tracing.tables import Drift, Key, Tables
 
 log = structlog.get_logger()
@@ -39,11 +40,12 @@ EVERY_RECORD = "events.*.*"
 class DriftCheck:
     """Walks over the acked part of the log: first what is new, then all of it again, some seconds each turn."""
 
-    def __init__(self, bus: Bus, tables: Tables, projector: Projector, *, keep_days: int) -> None:
+    def __init__(self, bus: Bus, tables: Tables, projector: Projector, *, keep_days: int, stored: StoredRanges) -> None:
         self._bus = bus
         self._tables = tables
         self._projector = projector
         self._keep_days = keep_days
+        self._stored = stored
         self._places: dict[str, int] | None = None
         """How far each walk has come; None: not read yet."""
 
@@ -69,7 +71,9 @@ class DriftCheck:
         """Compare what is new until all is compared or the turn is over; return how far it has come."""
         until = time.monotonic() + NEW_TURN_S
         while after < acked:
-            after, _ = await self._walk(after, acked, most=RECORDS_MAX)
+            # What this process has stored is in the tables, whatever is lost later: that is for the second walk.
+            stored = min(self._stored.end_after(after), acked)
+            after = stored if stored > after else (await self._walk(after, acked, most=RECORDS_MAX))[0]
             await self._tables.put_drift_place(NEW, after)
             if time.monotonic() > until:
                 break
