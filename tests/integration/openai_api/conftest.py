@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 import httpx2
@@ -16,12 +17,16 @@ from wayline.contracts.agents import Agent, AgentConfig, PutAgent
 from wayline.contracts.models import ModelCard, Prices, PutModel, Rates
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.gateway.settings import Settings as GatewaySettings
+from wayline.retrieval.settings import Settings as RetrievalSettings
 from wayline.router.settings import Settings as RouterSettings
+from wayline.simulator import Say as ProviderSay
+from wayline.simulator import Simulator, turns
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import Platform
 
 MODEL = "chat/scripted"
 AGENT = "helper"
+EMBEDS = "text-embedding-3-small"
 
 
 @dataclass
@@ -62,14 +67,17 @@ async def opened(module_platform: Platform) -> AsyncIterator[Doors]:
     def script(body: dict[str, Any]) -> Say:
         return says[0](body)
 
-    async with ChatServer(script) as chat:
+    async with ChatServer(script) as chat, Simulator(turns(ProviderSay(text=""))) as embedder:
         await module_platform.start(
             *("router", "executor", "tool_registry", "retrieval", "gateway"),
             router=RouterSettings(chat_base_url=chat.url),
             executor=ExecutorSettings(chat_base_url=chat.url),
+            retrieval=RetrievalSettings(
+                embedding_model=EMBEDS, embedding_base_url=embedder.openai_url, embedding_api_key="simulated"
+            ),
             gateway=GatewaySettings(http_port=0, openai_abandoned_after_s=0.2),
         )
-        rates = Rates(input=10, output=20)  # type: ignore[arg-type]
+        rates = Rates(input=Decimal("0.1"), output=Decimal("0.2"))
         prices = Prices(rates=rates, source="a test")
         card = ModelCard(
             provider="chat",

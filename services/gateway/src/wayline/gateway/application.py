@@ -12,7 +12,7 @@ from wayline.gateway.handlers.knowledge import documents, files, passages, vecto
 from wayline.gateway.handlers.mcp import authorization
 from wayline.gateway.handlers.mcp import route as mcp
 from wayline.gateway.handlers.memory import insights, memories, subjects, told_memories
-from wayline.gateway.handlers.openai import chat
+from wayline.gateway.handlers.openai import chat, embeddings, responses
 from wayline.gateway.handlers.openai import models as openai_models
 from wayline.gateway.handlers.openai.abandoned_jobs import AbandonedJobs
 from wayline.gateway.handlers.recovery import dead_letters, time_travel
@@ -68,6 +68,8 @@ MODULES = (
     dead_letters,
     openai_models,
     chat,
+    responses,
+    embeddings,
     overview,
     operations,
 )

@@ -137,6 +137,7 @@ IDENTITIES = {
                 "documents.index.*",
                 *(f"documents.{verb}.*" for verb in ("accept", "reserve", "read", *DOCUMENT_VERBS)),
                 "retrieval.search.*",
+                "retrieval.embed.*",
                 *VECTOR_SETS,
                 *MEMORY,
                 *(f"agents.{verb}.*" for verb in AGENT_VERBS),

@@ -12,8 +12,9 @@ import structlog
 from fastapi import Depends, Request
 
 from wayline.contracts.errors import WaylineError
-from wayline.contracts.jobs import Cancel, Signal
+from wayline.contracts.jobs import Cancel, JobView, Signal
 from wayline.gateway.handlers.openai.begin_job import CLIENT_LEFT, Begun
+from wayline.gateway.handlers.openai.followed_job import FollowedJob, unless_client_leaves
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.keys import Caller
 from wayline.store import PostgresUnavailable
@@ -46,6 +47,19 @@ class AbandonedJobs:
                 task = asyncio.create_task(self._cancel(caller, begun), name=f"abandoned {begun.job_id}")
                 self._leaving.add(task)
                 task.add_done_callback(self._leaving.discard)
+
+    async def outcome(self, request: Request, caller: Caller, begun: Begun, followed: FollowedJob) -> JobView | None:
+        """Return what became of a job; None: its client has left. Raises what `FollowedJob.wait` raises."""
+        with self.waiting(caller, begun) as waiting:
+            try:
+                working = followed.wait(caller, wait_s=self._gateway.settings.openai_wait_max_s)
+                job = await unless_client_leaves(request, working)
+            except Exception:
+                # It is told to come back.
+                waiting.served = True
+                raise
+            waiting.served = job is not None
+        return job
 
     async def _cancel(self, caller: Caller, begun: Begun) -> None:
         gateway, tenant, job_id = self._gateway, caller.tenant, begun.job_id

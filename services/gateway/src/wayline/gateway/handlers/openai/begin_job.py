@@ -33,22 +33,37 @@ class Begun:
 
 
 async def begin_job(
-    gateway: Gateway, request: Request, caller: Caller, job: SubmitJob, *, idempotency_key: str | None
+    gateway: Gateway,
+    request: Request,
+    caller: Caller,
+    job: SubmitJob,
+    *,
+    idempotency_key: str | None,
+    opens_session: bool = False,
 ) -> Begun:
     """Submit the job of a request. One that its client sends again goes on with the job that it has begun.
+
+    `opens_session`: it begins a session of its own, which has the job's name: the same job, the same session.
 
     Raises what `submit` raises.
     """
     traced = request.state.caller
     if idempotency_key is not None:
-        fresh = job.model_copy(update={"job_id": ids.new_id("job")})
+        # Derived, so that the same key has the same session.
+        named = sha256(f"{caller.key_id}/{idempotency_key}".encode()).hexdigest()[:24]
+        fresh = _named(job, ids.new_id("job"), session=named if opens_session else None)
         return Begun(await submit(gateway, fresh, own_id=False, key=idempotency_key, caller=traced), None)
     sent = RequestId(caller.tenant, caller.key_id, await _digest(request))
     known = await _begun_before(gateway, sent) if _is_resent(request) else None
-    job = job.model_copy(update={"job_id": known or ids.new_id("job")})
+    job_id = known or ids.new_id("job")
+    job = _named(job, job_id, session=job_id if opens_session else None)
     # Before it is submitted: after a crash in between the same request submits the same job.
-    await gateway.resent_requests.note(sent, str(job.job_id))
+    await gateway.resent_requests.note(sent, job_id)
     return Begun(await submit(gateway, job, own_id=True, key=None, caller=traced), sent)
+
+
+def _named(job: SubmitJob, job_id: str, *, session: str | None) -> SubmitJob:
+    return job.model_copy(update={"job_id": job_id, **({"session_id": f"resp-{session}"} if session else {})})
 
 
 def _is_resent(request: Request) -> bool:

@@ -20,7 +20,7 @@ from wayline.gateway.event_streams import UNBUFFERED
 from wayline.gateway.handlers.jobs.jobs import IdempotencyKey
 from wayline.gateway.handlers.openai.abandoned_jobs import AbandonedJobs, AbandonedJobsDependency
 from wayline.gateway.handlers.openai.begin_job import Begun, begin_job
-from wayline.gateway.handlers.openai.followed_job import FollowedJob, stopping, unless_client_leaves
+from wayline.gateway.handlers.openai.followed_job import FollowedJob, stopping
 from wayline.gateway.handlers.openai.sent_documents import store_files
 from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Writer, acting_as
 from wayline.gateway.handlers.shared.own_jobs import require_own_session
@@ -95,16 +95,9 @@ async def create_chat_completion(
     if body.stream:
         return _stream(gateway, caller, abandoned, begun, body, eager=streamed == "eager")
     followed = FollowedJob(gateway, caller.tenant, begun.job_id)
-    with abandoned.waiting(caller, begun) as waiting:
-        working = followed.wait(caller, wait_s=gateway.settings.openai_wait_max_s)
-        try:
-            job = await unless_client_leaves(request, working)
-        except Exception:
-            waiting.served = True
-            raise
-        if job is None:
-            return Response(status_code=499)
-        waiting.served = True
+    job = await abandoned.outcome(request, caller, begun, followed)
+    if job is None:
+        return Response(status_code=499)
     return _whole(gateway, job, body.model, parked=followed.is_parked)
 
 

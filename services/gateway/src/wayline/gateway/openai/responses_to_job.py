@@ -1,0 +1,82 @@
+"""A Responses request as a job: one turn of a session, or a conversation that it brings along."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from wayline.contracts.chat import Part, TextPart
+from wayline.contracts.jobs import JobOptions
+from wayline.gateway.errors import UnsupportedParameter
+from wayline.gateway.openai.chat_body import ChatMessageBody, ContentPart, ImageUrl, SentFile
+from wayline.gateway.openai.chat_to_job import OBJECT, Parts, Translated, earlier, make_job
+from wayline.gateway.openai.responses_body import InputItem, InputPart, ResponsesBody
+
+APPLICATION: Final = "The application says: {}"
+
+
+def responses_to_job(body: ResponsesBody, *, tenant: str, user_id: str | None, session_id: str | None) -> Translated:
+    """Return the job that a request asks for. Raises UnsupportedParameter.
+
+    In a session what stands before the last user message is no past: only the application's words are told with it.
+    """
+    items = [InputItem(content=body.input)] if isinstance(body.input, str) else body.input
+    wrong = next((place for place, item in enumerate(items) if item.type != "message"), None)
+    if wrong is not None:
+        raise UnsupportedParameter(f"input.{wrong}.type", f"an item {items[wrong].type!r} cannot be given to an agent")
+    if items[-1].role != "user":
+        raise UnsupportedParameter("input", "the last word is the user's", code="invalid_input")
+    parts, messages = Parts(), [_message(item) for item in items]
+    said = parts.of(messages[-1].content, param="input")
+    if not said:
+        raise UnsupportedParameter("input", "the user's last message is empty", code="invalid_input")
+    before = messages[:-1]
+    if body.instructions:
+        before = [ChatMessageBody(role="system", content=body.instructions), *before]
+    history = () if session_id is not None else earlier(before, parts)
+    if session_id is not None:
+        said = (*_told(before, parts), *said)
+    options = JobOptions(
+        output_schema=_schema(body),
+        effort=body.reasoning.effort if body.reasoning else None,
+        temperature=body.temperature,
+        max_output_tokens=body.max_output_tokens,
+    )
+    whose = {"tenant": tenant, "user_id": user_id, "session_id": session_id}
+    job = make_job(agent=body.model, said=said, history=history, options=options, **whose)
+    return Translated(job, tuple(parts.files.values()))
+
+
+def begins_session(body: ResponsesBody) -> bool:
+    """Return whether a request that names no session brings no conversation along: it begins one of its own."""
+    if isinstance(body.input, str):
+        return True
+    return not any(item.role in ("user", "assistant") for item in body.input[:-1])
+
+
+def _told(before: Sequence[ChatMessageBody], parts: Parts) -> tuple[Part, ...]:
+    """Return what the application says, as text before the user's words."""
+    applications = (message for message in before if message.role in ("system", "developer"))
+    said = (part for message in applications for part in parts.of(message.content, param="input"))
+    return tuple(TextPart(text=APPLICATION.format(part.text)) for part in said if isinstance(part, TextPart))
+
+
+def _message(item: InputItem) -> ChatMessageBody:
+    content = item.content if isinstance(item.content, str) else [_part(part) for part in item.content]
+    return ChatMessageBody(role=item.role, content=content)
+
+
+def _part(part: InputPart) -> ContentPart:
+    if part.type == "input_image" and part.image_url is not None:
+        return ContentPart(type="image_url", image_url=ImageUrl(url=part.image_url))
+    if part.type in ("input_file", "input_image"):
+        file = SentFile(file_id=part.file_id, filename=part.filename, file_data=part.file_data)
+        return ContentPart(type="file", file=file)
+    return ContentPart(type=part.type, text=part.text, refusal=part.refusal)
+
+
+def _schema(body: ResponsesBody) -> dict[str, object] | None:
+    form = body.text.format if body.text else None
+    if form is None or form.type == "text":
+        return None
+    return (form.schema_ if form.type == "json_schema" else None) or OBJECT
