@@ -285,3 +285,32 @@ async def test_passages_are_shown_in_pages_and_made_once_more(doors: Doors):
     assert (found["audience"], found["name"], found["unchanged"]) == (["ann"], "renamed.md", False)
     assert [one["chunk_id"] for one in await pages()] == [one["chunk_id"] for one in chunks]
     assert (await http.get("/v1/files/long")).text == text
+
+
+async def test_the_tools_for_planning_take_a_documents_name(doors: Doors):
+    for document_id, audience in (("twice1", None), ("twice2", None), ("twice3", ["ann"])):
+        text = f"1. Pack the hare\n2. Ship the hare\n\n{document_id}: it is shipped once it is packed."
+        await doors.index(document_id, text=text, name="twice.md", audience=audience)
+    calls: dict[str, dict[str, Any]] = {
+        "get_document_context": {"document_id": "twice.md"},
+        "detect_dependencies": {"document_ids": ["twice.md"]},
+        "semantic_search": {"query": "hare", "document_ids": ["twice.md"]},
+    }
+
+    async def answers(http: httpx2.AsyncClient) -> list[tuple[bool, str]]:
+        url = f"http://127.0.0.1:{doors.platform.http_port}/mcp"
+        async with (
+            httpx2.AsyncClient(headers={"Authorization": http.headers["Authorization"]}, timeout=60) as own,
+            Client(streamable_http_client(url, http_client=own)) as client,
+        ):
+            found = [await client.call_tool(name, arguments) for name, arguments in calls.items()]
+        return [(bool(one.is_error), _text(one.content)) for one in found]
+
+    of_bob = await answers(doors.bob)
+    await doors.app.delete("/v1/documents/twice1")
+    alone = await answers(doors.bob)
+
+    assert all(failed and "twice1, twice2" in text and "twice3" not in text for failed, text in of_bob)
+    assert not any(failed for failed, _ in alone) and all("twice2" in text for _, text in alone)
+    for document_id in ("twice2", "twice3"):
+        await doors.app.delete(f"/v1/documents/{document_id}")

@@ -106,7 +106,9 @@ class DocumentContext(Frozen):
 class GetDocumentContext(Request, subject="documents.context.{tenant}", replies=DocumentContext):
     """Ask for the passages around one, or from a document's beginning."""
 
-    document_id: DocumentId
+    document_id: DocumentId = Field(
+        description="Its id; or its name, where no document has that id and one has that name."
+    )
     chunk_id: str | None = Field(default=None, max_length=400, description="None: from the beginning.")
     before: int = Field(default=2, ge=0, le=60)
     after: int = Field(default=4, ge=0, le=60)

@@ -91,6 +91,13 @@ SELECT task_key, name, source_job, seen_at, trust FROM tasks
 WHERE tenant = $1 AND task_key = ANY($3::text[]) {may_be_told}
 ORDER BY seen_at DESC, task_key;
 
+-- name: documents_of_name
+SELECT document_id FROM documents
+WHERE tenant = $1 AND name = $2 AND status <> 'deleted'
+    AND (audience IS NULL OR audience && $3::text[]) AND (valid_until IS NULL OR valid_until > now())
+ORDER BY document_id
+LIMIT $4;
+
 -- name: document_of_context
 SELECT name, trust, coalesce(chunks_total, 0) AS passages_total FROM documents
 WHERE tenant = $1 AND document_id = $2 AND status <> 'deleted'

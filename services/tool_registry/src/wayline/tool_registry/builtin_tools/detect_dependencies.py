@@ -46,7 +46,8 @@ def detect_dependencies_tool(planning: PlanningTools) -> Callable[..., Awaitable
             str, Field(max_length=TEXT_MAX_CHARS, description="More sentences that may say what depends on what.")
         ] = "",
         document_ids: Annotated[
-            list[DocumentId] | None, Field(max_length=DOCUMENTS_MAX, description="Documents to read for the same.")
+            list[DocumentId] | None,
+            Field(max_length=DOCUMENTS_MAX, description="Documents to read for the same, by id or name."),
         ] = None,
     ) -> Any:
         """Find which task needs which other one done before it, with how sure that is and the words that say so."""
@@ -60,7 +61,7 @@ def detect_dependencies_tool(planning: PlanningTools) -> Callable[..., Awaitable
             if not isinstance(read, DocumentContext):
                 return read
             untrusted = untrusted or read.untrusted
-            passages += [Passage(document_id, one.text) for one in read.passages]
+            passages += [Passage(read.document_id, one.text) for one in read.passages]
         try:
             known, found = await planning.compute(tenant, _detected, tasks_of(tasks or ()), passages)
         except ValueError as error:

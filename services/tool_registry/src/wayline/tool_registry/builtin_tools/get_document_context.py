@@ -18,7 +18,7 @@ def get_document_context_tool(planning: PlanningTools) -> Callable[..., Awaitabl
     """Return the tool, reading by what asks retrieval."""
 
     async def get_document_context(
-        document_id: Annotated[DocumentId, Field(description="As a search gave it.")],
+        document_id: Annotated[DocumentId, Field(description="As a search gave it, or its name.")],
         chunk_id: Annotated[
             str | None,
             Field(max_length=400, description="The passage to read around; left out: the document's beginning."),

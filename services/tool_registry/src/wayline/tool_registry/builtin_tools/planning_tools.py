@@ -16,6 +16,7 @@ from wayline.contracts.knowledge import EmbeddedTexts, EmbedTexts
 from wayline.contracts.plan_input import PlannedTask
 from wayline.contracts.task_graphs import DocumentContext, GetDocumentContext, QueryTaskGraph, TaskGraph
 from wayline.planning import TASKS_MAX, Task
+from wayline.tool_registry.builtin_tools.call_meta import audience_of_call, tenant_of_call
 from wayline.tool_registry.builtin_tools.search_knowledge import Search
 from wayline.tool_registry.connection.failures import AWAY
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 NAME_MAX_CHARS = 300
+RESOLVED_MAX = 8
+"""Documents of one call that may be named by their names."""
+AMBIGUOUS = "ambiguous_document"
 COMPUTING_MAX = 2
 """Plans that are computed at once in one process; of one tenant one at a time."""
 
@@ -85,6 +89,32 @@ def refused(why: object) -> "CallToolResult":
     from mcp_types import CallToolResult, TextContent
 
     return CallToolResult(content=[TextContent(type="text", text=str(why))], is_error=True)
+
+
+async def ids_of(planning: PlanningTools, named: Sequence[str] | None) -> "list[str] | CallToolResult | None":
+    """Return the ids of documents that are named by id or name; the result that says why where several are meant.
+
+    Only of a few: a list of many is one that a program made, of ids.
+    """
+    from mcp import MCPError
+
+    if named is None or len(named) > RESOLVED_MAX:
+        return None if named is None else list(named)
+    found: list[str] = []
+    for one in named:
+        asked = GetDocumentContext(
+            tenant=tenant_of_call(), document_id=one, before=0, after=0, audience=audience_of_call()
+        )
+        try:
+            found.append((await planning.context(asked)).document_id)
+        except Retry as error:
+            raise MCPError(AWAY, f"the knowledge base is away: {error}") from error
+        except Reject as error:
+            if error.code == AMBIGUOUS:
+                return refused(error)
+            # Of a document that is not there a search says so itself.
+            found.append(one)
+    return found
 
 
 async def ask_retrieval(asking: Awaitable[T]) -> "T | CallToolResult":

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from wayline.contracts.knowledge import Filter, QueryText, SearchKnowledge, SearchResult
 from wayline.tool_registry.builtin_tools.call_meta import audience_of_call, is_direct_call, tenant_of_call
-from wayline.tool_registry.builtin_tools.planning_tools import PlanningTools, ask_retrieval, json_result
+from wayline.tool_registry.builtin_tools.planning_tools import PlanningTools, ask_retrieval, ids_of, json_result
 from wayline.tool_registry.builtin_tools.search_knowledge import TOP_K_MAX, citations, cost, strangers
 from wayline.tool_registry.calls.results import CITATIONS
 
@@ -21,15 +21,19 @@ def semantic_search_tool(planning: PlanningTools) -> Callable[..., Awaitable[Any
         query: Annotated[QueryText, Field(description="What to look for, in plain words.")],
         top_k: Annotated[int, Field(ge=1, le=TOP_K_MAX, description="How many passages at most.")] = 8,
         document_ids: Annotated[
-            list[str] | None, Field(max_length=1_000, description="Only in these documents; an empty list: in none.")
+            list[str] | None,
+            Field(max_length=1_000, description="Only in these documents, by id or name; an empty list: in none."),
         ] = None,
     ) -> Any:
         """Find passages by meaning and words, as JSON with the ids by which the text around each can be read."""
+        named = await ids_of(planning, document_ids)
+        if not isinstance(named, list | None):
+            return named
         request = SearchKnowledge(
             tenant=tenant_of_call(),
             query=query,
             top_k=top_k,
-            filter=Filter() if document_ids is None else Filter(document_ids=tuple(document_ids)),
+            filter=Filter() if named is None else Filter(document_ids=tuple(named)),
             audience=audience_of_call(),
             caller_pays=not is_direct_call(),
         )

@@ -7,7 +7,7 @@ import binascii
 import secrets
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, HTTPException, Query
 
 from wayline.contracts.document_changes import CHUNKS_MAX, ChunkPage, DocumentChunk, ListChunks
 from wayline.contracts.errors import Reject
@@ -63,6 +63,22 @@ async def reindex_document(document_id: DocumentPath, gateway: GatewayDependency
     ack = await gateway.bus.publish(message, msg_id=f"{caller.tenant}/{document_id}:{secrets.token_hex(8)}")
     asked = AcceptDocument(tenant=caller.tenant, sequence=ack.seq, size_bytes=known.size_bytes, kept=True, **described)
     return await gateway.bus.ask(asked, Document)
+
+
+@router.api_route(
+    "/documents/{document_id:path}/chunks", methods=["POST", "PUT", "PATCH", "DELETE"], include_in_schema=False
+)
+async def refuse_on_chunks(document_id: str) -> None:
+    """Refuse what cannot be done with passages: it is not meant for a document whose id ends so."""
+    raise HTTPException(405, headers={"Allow": "GET"})
+
+
+@router.api_route(
+    "/documents/{document_id:path}/reindex", methods=["GET", "PUT", "PATCH", "DELETE"], include_in_schema=False
+)
+async def refuse_on_reindex(document_id: str) -> None:
+    """Refuse what cannot be done with indexing: it is not meant for a document whose id ends so."""
+    raise HTTPException(405, headers={"Allow": "POST"})
 
 
 def _cursor(position: int) -> str:
