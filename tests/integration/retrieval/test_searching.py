@@ -133,6 +133,22 @@ async def test_nearly_equal_passages_fill_one_place(fables: Any):
     assert kept.why["duplicates"] == [hit.chunk_id for hit in apart if hit.chunk_id != kept.chunk_id]
 
 
+async def test_neighbouring_passages_are_one_hit_where_that_is_asked(fables: Any):
+    text = "\n\n".join(f"The lighthouse keeper wrote page {n}. {'He counted the waves. ' * 40}" for n in range(4))
+    await fables.ingest("log", text, name="log")
+
+    apart = (await fables.search("lighthouse keeper", mode="keyword", fold_duplicates=False)).hits
+    two = (await fables.search("lighthouse", mode="keyword", top_k=2, fold_duplicates=False, join_neighbours=True)).hits
+    [hit] = (await fables.search("lighthouse", mode="keyword", fold_duplicates=False, join_neighbours=True)).hits
+
+    assert len(apart) > 3
+    assert len(hit.why["joined"]) == len(apart) and set(hit.why["joined"]) == {one.chunk_id for one in apart}
+    assert hit.score == max(one.score for one in apart)
+    assert hit.text == text.strip()[hit.start : hit.end]
+    # Two passages were asked for, whether they stand side by side or not.
+    assert sum(len(one.why.get("joined", (one,))) for one in two) == 2
+
+
 @pytest.mark.parametrize("query", ["the of and", "?!", "\x00", "and & | ! <-> ' \\ :* ("])
 async def test_a_query_without_a_word_to_search_for_is_no_error(fables: Any, query: str):
     by_words = await fables.search(query, mode="keyword")

@@ -86,6 +86,7 @@ def test_an_unknown_request_field_is_refused_by_name(kind: type[Message], body: 
                 "caller_pays": False,
                 "syntax": "web",
                 "fold_duplicates": True,
+                "join_neighbours": False,
                 "audience": None,
             },
         ),

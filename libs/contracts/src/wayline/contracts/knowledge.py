@@ -318,6 +318,9 @@ COVERED = "covered"
 DUPLICATES = "duplicates"
 """In `Hit.why`: passages of nearly the same text that the hit stands for."""
 
+JOINED = "joined"
+"""In `Hit.why`: the passages whose texts side by side are the hit's, in order."""
+
 
 class Hit(Frozen):
     """A passage and why it was found."""
@@ -333,8 +336,8 @@ class Hit(Frozen):
     )
     why: dict[str, Any] = Field(
         default_factory=dict,
-        description="Rank and raw score of each leg (BM25, cosine), how much is covered, and `duplicates`: passages of "
-        "nearly the same text that this one stands for.",
+        description="Rank and raw score of each leg (BM25, cosine), how much is covered, `duplicates`: passages of "
+        "nearly the same text that this one stands for, and `joined`: the passages that it is made of, in order.",
     )
     metadata: dict[str, Any] = Field(default_factory=dict)
     untrusted: bool = Field(default=False, description="Its document holds the words of strangers.")
@@ -396,6 +399,11 @@ class SearchKnowledge(Request, subject="retrieval.search.{tenant}", replies=Sear
         description='`web`: "an exact phrase", -not, begin*; in queries of up to eight words. `plain`: words alone.',
     )
     fold_duplicates: bool = Field(default=True, description="Show one of several passages of nearly the same text.")
+    join_neighbours: bool = Field(
+        default=False,
+        description="Make one hit of found passages that stand side by side in a document, at most 8 of them: the best "
+        "one's id and score, their text in order. `top_k` counts passages all the same.",
+    )
     audience: Audience | None = Field(
         default=None,
         description="On whose behalf (user ids, groups): a document with an audience is found by its names alone.",

@@ -894,12 +894,12 @@ best AS MATERIALIZED (
 )
 SELECT chunk_id, score, words_rank, words_score, vector_rank, vector_score, document_id, document.name, collection, text,
     passage.metadata || document.metadata AS metadata,
-    starts_at, ends_at,
+    starts_at, ends_at, space_before,
     trust = 'untrusted' AS untrusted, ARRAY(SELECT quoted FROM term WHERE passage.words @@ word) AS held
 FROM best
 -- One look-up a passage by the primary key, whatever the planner believes about the table.
 CROSS JOIN LATERAL (
-    SELECT document_id, text, metadata, words, starts_at, ends_at
+    SELECT document_id, text, metadata, words, starts_at, ends_at, space_before
     FROM chunks
     WHERE tenant = $1 AND chunks.chunk_id = best.chunk_id
     LIMIT 1

@@ -160,6 +160,11 @@ class SearchBody(Body):
         description='`web`: "an exact phrase", -not, begin*; in queries of up to eight words. `plain`: words alone.',
     )
     fold_duplicates: bool = Field(default=True, description="Show one of several passages of nearly the same text.")
+    join_neighbours: bool = Field(
+        default=False,
+        description="Make one hit of found passages that stand side by side in a document, at most 8 of them: the best "
+        "one's id and score, their text in order. `top_k` counts passages all the same.",
+    )
     audience: Audience | None = Field(
         default=None,
         description="On whose behalf (user ids, groups): a document with an audience is found by its names alone. "

@@ -113,6 +113,7 @@ class Searcher:
                 chunks=plan.chunks,
                 fused_with=plan.share if plan.words is not None and plan.vector is not None else None,
                 fold=asked.fold_duplicates,
+                join=asked.join_neighbours,
                 top_k=asked.top_k,
             ),
             mode=asked.mode,

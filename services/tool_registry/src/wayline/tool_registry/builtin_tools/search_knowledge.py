@@ -77,6 +77,8 @@ def search_knowledge_tool(search: Search) -> Callable[..., Awaitable[Any]]:
             mode=mode,
             filter=_filter(document_ids, filter, collections),
             audience=audience_of_call(),
+            # A helper model chooses among passages, and not among pieces of documents of any length.
+            join_neighbours=not ranks,
             # Of a job: its log reports what the search costs.
             caller_pays=not is_direct_call(),
         )
