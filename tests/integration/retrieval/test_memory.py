@@ -295,3 +295,14 @@ async def test_a_fact_saved_without_its_provider_gets_its_vector_later(platform:
     await memory.save(fact("Keeps bees."), key="k2")
 
     assert [tuple(row) for row in await owner("SELECT count(*), count(embedding) FROM retrieval.facts")] == [(2, 2)]
+
+
+async def test_an_older_versions_fact_is_compared_and_gets_its_keys(platform: Platform, memory: Memory, owner: Any):
+    [first] = (await memory.save(fact("Lives in Bonn."), key="k1")).outcomes
+    async with platform.superuser() as conn:
+        await conn.execute("UPDATE retrieval.facts SET compared_by = NULL")
+
+    [other] = (await memory.save(fact("Lives in Paris.", seq=2), key="k2")).outcomes
+
+    assert other.conflicts_with == (first.fact_id,)
+    assert [tuple(row) for row in await owner("SELECT count(compared_by) FROM retrieval.facts")] == [(2,)]

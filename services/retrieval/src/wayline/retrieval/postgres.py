@@ -39,3 +39,5 @@ async def _register_vectors(conn: Any) -> None:
     from pgvector.asyncpg import register_vector
 
     await register_vector(conn)
+    # Statements here take milliseconds, whatever the planner guesses: compiling one takes longer than it runs.
+    await conn.execute("SET jit = off")

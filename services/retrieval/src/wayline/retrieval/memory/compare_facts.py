@@ -44,12 +44,17 @@ def says_the_same(
 
 def conflict(one: FactText, other: FactText, *, about: tuple[str | None, str | None] = (None, None)) -> str | None:
     """Return why two facts that are not the same cannot both be true; None: they may."""
-    slots = tuple(_plain(given) or words.slot for given, words in zip(about, (one, other), strict=True))
+    slots = tuple(one_value_of(words, given) for given, words in zip(about, (one, other), strict=True))
     if slots[0] is not None and slots[0] == slots[1] and one.claims != other.claims:
         return f"another value of {slots[0]}"
     if one.negated != other.negated and _overlap(one, other) >= OPPOSITE_OVERLAP_MIN:
         return "the opposite"
     return None
+
+
+def one_value_of(words: FactText, about: str | None) -> str | None:
+    """Return what a fact is the one value of, as it is given or as its words tell."""
+    return (FactText(about).plain if about else None) or words.slot
 
 
 def supports(quote: str, fact: FactText) -> bool:
@@ -79,10 +84,6 @@ def _overlap(one: FactText, other: FactText) -> float:
 
 def _names(words: FactText) -> frozenset[str]:
     return frozenset(name.casefold() for name in _NAME.findall(words.text))
-
-
-def _plain(about: str | None) -> str | None:
-    return FactText(about).plain or None if about else None
 
 
 def _cosine(one: NDArray | None, other: NDArray | None) -> float:

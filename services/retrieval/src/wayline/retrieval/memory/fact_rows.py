@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from wayline.contracts.memory import Fact, FoundFact, Quoted, SubjectRef
+from wayline.retrieval.memory.comparison_keys import comparison_keys
 from wayline.retrieval.memory.fact_text import FactText
 from wayline.retrieval.memory.plan_save import Owner, Retired, Row
 from wayline.store import Record
@@ -38,7 +39,14 @@ def row_of(row: Record) -> Row:
     """Read what is compared of a fact from its row."""
     vector = row["embedding"].to_numpy() if row["embedding"] is not None else None
     given = row["expiry_given"]
-    return Row(fact_of(row), FactText(row["text"]), vector, replaces=row["replaces"], expiry_given=given)
+    has_keys = row["compared_by"] is not None
+    words = FactText(row["text"])
+    return Row(fact_of(row), words, vector, replaces=row["replaces"], expiry_given=given, has_keys=has_keys)
+
+
+def keys_of(row: Row) -> list[str]:
+    """Return the keys by which a fact is found for comparing."""
+    return comparison_keys(row.words, keywords=row.fact.keywords, about=row.fact.about)
 
 
 def arguments_of(
@@ -63,6 +71,7 @@ def arguments_of(
         *(sorted(row.words.terms | keyword_terms(fact)), sorted(row.words.trigrams)),
         *embedded,
         quoted.said_at if quoted else None,
+        keys_of(row),
     )
 
 

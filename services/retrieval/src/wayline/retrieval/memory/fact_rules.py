@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
-from wayline.contracts.memory import CAPS, Fact, FactKind, FactTrust, Tier
+from wayline.contracts.memory import CAPS, FactKind, FactState, FactTrust, Tier
 
 AGES_DAYS: dict[Tier, int | None] = {"core": None, "important": 90, "context": 30}
 """How long after it was said last a memory of a tier counts."""
@@ -30,14 +30,57 @@ CATEGORIES: dict[FactKind, frozenset[str]] = {
 }
 
 
-class Live(Protocol):
-    """A fact that is not history."""
+class Ranked(Protocol):
+    """What is needed of a fact to tell how long it counts and which goes first."""
 
     @property
-    def fact(self) -> Fact: ...
+    def fact_id(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def kind(self) -> FactKind: ...
+    @property
+    def tier(self) -> Tier | None: ...
+    @property
+    def state(self) -> FactState: ...
+    @property
+    def importance(self) -> int: ...
+    @property
+    def confidence(self) -> float: ...
+    @property
+    def uses(self) -> int: ...
+    @property
+    def times(self) -> int: ...
+    @property
+    def last_said_at(self) -> datetime: ...
+    @property
+    def last_used_at(self) -> datetime | None: ...
+    @property
+    def expires_at(self) -> datetime | None: ...
+    @property
+    def recorded_at(self) -> datetime: ...
 
 
-L = TypeVar("L", bound=Live)
+class Standing(NamedTuple):
+    """How a stored fact stands, without its words: all that is read of those a new one is not compared with."""
+
+    fact_id: str
+    version: int
+    kind: FactKind
+    tier: Tier | None
+    state: FactState
+    importance: int
+    confidence: float
+    uses: int
+    times: int
+    last_said_at: datetime
+    last_used_at: datetime | None
+    expires_at: datetime | None
+    recorded_at: datetime
+    is_embedded: bool = True
+
+
+R = TypeVar("R", bound=Ranked)
 
 
 def grounded_tier(tier: Tier, trust: FactTrust) -> Tier:
@@ -56,7 +99,7 @@ def expiry(tier: Tier | None, said_at: datetime) -> datetime | None:
     return None if days is None else said_at + timedelta(days=days)
 
 
-def relevance(fact: Fact, now: datetime) -> float:
+def relevance(fact: Ranked, now: datetime) -> float:
     """Return what a fact is worth now: by tier or importance, confidence, uses, and decaying with its age."""
     seen = max(fact.last_said_at, fact.last_used_at or fact.last_said_at)
     age_days = max(0.0, (now - seen) / timedelta(days=1))
@@ -64,28 +107,28 @@ def relevance(fact: Fact, now: datetime) -> float:
     return weight * fact.confidence * (1 + math.log1p(fact.uses + fact.times - 1)) * 0.5 ** (age_days / HALF_LIFE_DAYS)
 
 
-def out_of_date(live: Iterable[L], now: datetime) -> list[L]:
+def out_of_date(live: Iterable[R], now: datetime) -> list[R]:
     """Return the facts whose time is over."""
-    return [one for one in live if one.fact.expires_at is not None and one.fact.expires_at <= now]
+    return [one for one in live if one.expires_at is not None and one.expires_at <= now]
 
 
-def over_caps(live: Iterable[L], now: datetime, *, keep: L | None = None) -> list[L]:
+def over_caps(live: Iterable[R], now: datetime, *, keep: R | None = None) -> list[R]:
     """Return the least relevant facts of each tier that is too full, but for one that a person has just decided on.
 
     Of two that are alike the older one goes.
     """
-    groups: dict[str, list[L]] = {}
+    groups: dict[str, list[R]] = {}
     for one in live:
-        groups.setdefault(_group(one.fact), []).append(one)
-    surplus: list[L] = []
+        groups.setdefault(_group(one), []).append(one)
+    surplus: list[R] = []
     for group, members in groups.items():
         extra = len(members) - _cap(group)
         if extra > 0:
-            surplus += sorted(members, key=lambda one: (one is keep, _rank(one.fact, now, group)))[:extra]
+            surplus += sorted(members, key=lambda one: (one is keep, _rank(one, now, group)))[:extra]
     return surplus
 
 
-def _group(fact: Fact) -> str:
+def _group(fact: Ranked) -> str:
     if fact.state == "quarantined":
         return "quarantined"
     return fact.tier or "insight"
@@ -97,6 +140,6 @@ def _cap(group: str) -> int:
     return INSIGHTS_PER_SUBJECT_MAX if group == "insight" else CAPS[group]  # type: ignore[index]
 
 
-def _rank(fact: Fact, now: datetime, group: str) -> tuple[float, datetime, str]:
+def _rank(fact: Ranked, now: datetime, group: str) -> tuple[float, datetime, str]:
     worth = 0.0 if group == "quarantined" else relevance(fact, now)
     return (worth, fact.recorded_at, fact.fact_id)

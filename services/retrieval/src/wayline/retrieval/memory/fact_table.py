@@ -13,8 +13,8 @@ from zlib import crc32
 
 from wayline.chassis import Failpoint, reach
 from wayline.contracts.memory import Fact, FactsRecalled, FactsSaved, ForgetMemories, MemoriesForgotten
-from wayline.retrieval.memory.fact_rows import arguments_of, fact_of, found_fact_of, row_of
-from wayline.retrieval.memory.fact_rules import KEYS_KEPT_DAYS, RETIRED_MAX
+from wayline.retrieval.memory.fact_rows import arguments_of, fact_of, found_fact_of, keys_of, row_of
+from wayline.retrieval.memory.fact_rules import KEYS_KEPT_DAYS, RETIRED_MAX, Standing
 from wayline.retrieval.memory.memory_errors import MemoryKeyConflict
 from wayline.retrieval.memory.plan_save import Owner, Plan, Row, owner_of_subject
 from wayline.store import Connection, Store
@@ -189,10 +189,20 @@ class OwnedFacts:
             raise MemoryKeyConflict(key=key)
         return FactsSaved.model_validate(row["answer"])
 
-    async def live(self) -> list[Row]:
-        """Return the facts of the owner that are not history."""
-        rows = await self._conn.fetch(self._sql.live_facts, self._tenant, self._owner.name)
-        return [row_of(row) for row in rows]
+    async def standing(self) -> list[Standing]:
+        """Return how the owner's facts stand that are not history."""
+        rows = await self._conn.fetch(self._sql.standing_facts, self._tenant, self._owner.name)
+        return [Standing(*row) for row in rows]
+
+    async def compared(self, keys: Sequence[str], fact_ids: Sequence[str]) -> list[Row]:
+        """Return the facts that are not history and share a key, or are named."""
+        wanted = (self._tenant, self._owner.name, list(keys), list(fact_ids))
+        return [row_of(row) for row in await self._conn.fetch(self._sql.compared_facts, *wanted)]
+
+    async def named(self, fact_ids: Sequence[str]) -> list[Row]:
+        """Return the facts of these ids that are not history."""
+        wanted = (self._tenant, self._owner.name, list(fact_ids))
+        return [row_of(row) for row in await self._conn.fetch(self._sql.named_facts, *wanted)]
 
     async def ensure_subjects(self) -> None:
         """Make the subjects that are not known yet."""
@@ -213,7 +223,9 @@ class OwnedFacts:
             await conn.execute(sql.insert_fact, *arguments)
         for said in plan.said_again:
             await conn.execute(
-                sql.say_again, tenant, said.fact_id, said.version, now, said.expires_at, list(said.keywords)
+                sql.say_again,
+                *(tenant, said.fact_id, said.version, now, said.expires_at, list(said.keywords)),
+                list(said.compared_by),
             )
         for pair in plan.conflicts:
             await conn.execute(sql.add_conflict, tenant, pair.fact_id, pair.other_id, pair.why)
@@ -222,6 +234,12 @@ class OwnedFacts:
         if plan.retired:
             await conn.execute(sql.forget_old_versions, tenant, self._owner.name, RETIRED_MAX)
         reach(Failpoint.RETRIEVAL_FACTS_AFTER)
+
+    async def set_keys(self, rows: Sequence[Row]) -> None:
+        """Store the keys of facts that have none: a version wrote them that makes none."""
+        made = [{"fact_id": row.fact.fact_id, "version": row.fact.version, "keys": keys_of(row)} for row in rows]
+        if made:
+            await self._conn.execute(self._sql.set_keys, self._tenant, made)
 
     async def set_vectors(self, rows: Sequence[Row], vectors: Vectors, model: str) -> None:
         """Store the vectors of facts that have none of this model."""

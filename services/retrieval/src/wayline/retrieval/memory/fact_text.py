@@ -48,12 +48,11 @@ class FactText:
     @cached_property
     def plain(self) -> str:
         """Return the text in one spelling: folded, without marks, signs at its ends and double spaces."""
-        folded = "".join(
-            letter
-            for letter in unicodedata.normalize("NFKD", self.text.casefold())
-            if not unicodedata.combining(letter)
-        )
-        return " ".join(unicodedata.normalize("NFKC", folded).replace("\u2019", "'").split()).strip(" .!,;:\"'")
+        folded = self.text.casefold()
+        if not folded.isascii():
+            marked = unicodedata.normalize("NFKD", folded)
+            folded = unicodedata.normalize("NFKC", "".join(one for one in marked if not unicodedata.combining(one)))
+        return " ".join(folded.replace("\u2019", "'").split()).strip(" .!,;:\"'")
 
     @cached_property
     def text_hash(self) -> str:

@@ -30,9 +30,9 @@ class Step:
 
 def plan_consolidation(rows: Sequence[Row], now: datetime) -> list[Step]:
     """Return the changes of one owner's facts, none of which touches a fact twice."""
-    over = out_of_date(rows, now)
-    steps = [_step("expired", row, "its time is over") for row in over]
-    left = [row for row in rows if all(row is not one for one in over) and row.fact.state == "active"]
+    over = {id(fact) for fact in out_of_date([row.fact for row in rows], now)}
+    steps = [_step("expired", row, "its time is over") for row in rows if id(row.fact) in over]
+    left = [row for row in rows if id(row.fact) not in over and row.fact.state == "active"]
     # What is worth most absorbs the others.
     left.sort(
         key=lambda row: (row.fact.trust != "own", -relevance(row.fact, now), row.fact.recorded_at, row.fact.fact_id)

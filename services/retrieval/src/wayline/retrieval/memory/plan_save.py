@@ -20,10 +20,13 @@ from wayline.contracts.memory import (
     WrittenBy,
 )
 from wayline.retrieval.memory.compare_facts import conflict, says_the_same, supports
+from wayline.retrieval.memory.comparison_keys import comparison_keys
 from wayline.retrieval.memory.fact_refusals import refusal
 from wayline.retrieval.memory.fact_rules import (
     CATEGORIES,
     TIER_WEIGHT,
+    Ranked,
+    Standing,
     expiry,
     grounded_confidence,
     grounded_tier,
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 INFERRED = "no words of the user were found behind it: it counts as inferred"
+UNSAID = "too few of its words were said in this conversation: quote the user, or leave it out"
 TIER_FULL = "its tier was full"
 QUARANTINED = "the job had read words of strangers: it waits until a person releases it"
 
@@ -70,6 +74,8 @@ class Row:
     vector: NDArray | None = None
     replaces: str | None = None
     expiry_given: bool = False
+    has_keys: bool = True
+    """Whether the keys are stored by which it is found for comparing."""
 
 
 class Retired(NamedTuple):
@@ -88,6 +94,7 @@ class SaidAgain(NamedTuple):
     version: int
     expires_at: datetime | None
     keywords: tuple[str, ...]
+    compared_by: tuple[str, ...]
 
 
 class Contradiction(NamedTuple):
@@ -121,12 +128,16 @@ def plan_save(
     written: WrittenBy,
     *,
     known: Sequence[Row],
+    others: Sequence[Standing] = (),
     vectors: Sequence[NDArray | None],
     new_id: Callable[[int], str],
     now: datetime,
 ) -> Plan:
-    """Decide on each fact in turn, then on what has to go; `known`: all facts of the owner that are not history."""
-    saving = _Saving(owner, written, new_id, now, list(known))
+    """Decide on each fact in turn, then on what has to go.
+
+    Of the owner's facts that are not history `known` are those that the new ones are compared with, `others` the rest.
+    """
+    saving = _Saving(owner, written, new_id, now, list(known), others)
     for number, (fact, vector) in enumerate(zip(facts, vectors, strict=True)):
         saving.take(number, fact, vector)
     saving.make_room()
@@ -150,6 +161,7 @@ class _Saving:
     new_id: Callable[[int], str]
     now: datetime
     live: list[Row]
+    others: Sequence[Standing]
     plan: Plan = field(default_factory=Plan)
 
     def take(self, number: int, fact: NewFact, vector: NDArray | None) -> None:
@@ -163,15 +175,19 @@ class _Saving:
         same = next((one for one in like if self._same(one, row)), None)
         if same is not None:
             self.plan.outcomes.append(self._again(same, row))
+        elif row.fact.trust != "own" and number in self.written.unsaid:
+            self.plan.outcomes.append(FactOutcome(outcome="refused", code="unsaid", reason=UNSAID))
         else:
             self.plan.outcomes.append(self._add(row))
 
     def make_room(self) -> None:
         """Retire what is out of date, then the least relevant of each tier that is too full."""
-        for one in out_of_date(self.live, self.now):
-            self._retire(one, "expired", "its time is over")
-        for one in over_caps(self.live, self.now):
-            self._retire(one, "expired", TIER_FULL)
+        standing: list[Ranked] = [*(row.fact for row in self.live), *self.others]
+        over = out_of_date(standing, self.now)
+        ended = {id(one) for one in over}
+        full = over_caps([one for one in standing if id(one) not in ended], self.now)
+        for facts, because in ((over, "its time is over"), (full, TIER_FULL)):
+            self.plan.retired += [Retired(one.fact_id, one.version, "expired", because) for one in facts]
 
     def _refused(self, fact: NewFact) -> FactOutcome | None:
         if fact.category not in CATEGORIES[self.owner.kind]:
@@ -247,7 +263,8 @@ class _Saving:
             return self._supersede(same, new, times=old.times + 1)
         keywords = tuple(dict.fromkeys((*old.keywords, *fact.keywords)))[:16]
         expires_at = old.expires_at if same.expiry_given else expiry(old.tier, self.now)
-        self.plan.said_again.append(SaidAgain(old.fact_id, old.version, expires_at, keywords))
+        compared_by = comparison_keys(same.words, keywords=keywords, about=old.about)
+        self.plan.said_again.append(SaidAgain(old.fact_id, old.version, expires_at, keywords, tuple(compared_by)))
         self._put(same, replace(same, fact=old.model_copy(update={"times": old.times + 1, "last_said_at": self.now})))
         return FactOutcome(outcome="merged", fact_id=old.fact_id, version=old.version)
 
@@ -271,7 +288,9 @@ class _Saving:
     def _supersede(self, old: Row, new: Row, *, times: int = 1) -> FactOutcome:
         named = {"fact_id": old.fact.fact_id, "version": old.fact.version + 1, "times": times, "uses": old.fact.uses}
         fact = new.fact.model_copy(update=named)
-        self._retire(old, "superseded", f"version {fact.version} took its place")
+        self.live.remove(old)
+        because = f"version {fact.version} took its place"
+        self.plan.retired.append(Retired(old.fact.fact_id, old.fact.version, "superseded", because))
         row = replace(new, fact=fact, replaces=None)
         against = self._conflicts(row)
         self._insert(row)
@@ -308,10 +327,6 @@ class _Saving:
 
     def _put(self, old: Row, new: Row) -> None:
         self.live[self.live.index(old)] = new
-
-    def _retire(self, row: Row, state: FactState, because: str) -> None:
-        self.live.remove(row)
-        self.plan.retired.append(Retired(row.fact.fact_id, row.fact.version, state, because))
 
 
 def _is_same_saying(one: Quoted | None, other: Quoted | None) -> bool:

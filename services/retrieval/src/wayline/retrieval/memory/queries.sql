@@ -28,7 +28,22 @@ DELETE FROM fact_writes
 WHERE ctid = ANY (ARRAY(SELECT ctid FROM fact_writes WHERE written_at < $1 ORDER BY written_at LIMIT $2));
 
 -- name: live_facts
-SELECT *, embedding IS NOT NULL AS embedded FROM facts WHERE tenant = $1 AND owner = $2 AND retired_at IS NULL;
+SELECT * FROM facts WHERE tenant = $1 AND owner = $2 AND retired_at IS NULL ORDER BY recorded_at, fact_id;
+
+-- name: compared_facts
+-- Those that share a key with a new fact, those that are named, and those whose keys nobody has made.
+SELECT * FROM facts
+WHERE tenant = $1 AND owner = $2 AND retired_at IS NULL
+    AND (compared_by IS NULL OR compared_by && $3::text[] OR fact_id = ANY ($4::text[]))
+ORDER BY recorded_at, fact_id;
+
+-- name: named_facts
+SELECT * FROM facts WHERE tenant = $1 AND owner = $2 AND retired_at IS NULL AND fact_id = ANY ($3::text[]);
+
+-- name: standing_facts
+SELECT fact_id, version, kind, tier, state, importance, confidence, uses, times, last_said_at, last_used_at, expires_at,
+    recorded_at, embedding IS NOT NULL AS is_embedded
+FROM facts WHERE tenant = $1 AND owner = $2 AND retired_at IS NULL;
 
 -- name: has_room
 -- Whether the tenant has fewer facts than it may: counted no further than that.
@@ -40,14 +55,14 @@ INSERT INTO facts (
     text, text_hash, category, tier, importance, confidence, keywords, about, source, state,
     trust, quote, quote_job, quote_seq, replaces, agent, job_id, step, conversation, write_key,
     tainted_by, recorded_at, valid_from, last_said_at, retired_at, retired_because, expires_at, expiry_given, times, uses,
-    last_used_at, terms, trigrams, embedding, embedding_model, dimensions, quote_at
+    last_used_at, terms, trigrams, embedding, embedding_model, dimensions, quote_at, compared_by
 )
 VALUES (
     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
     $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
     $21, $22, $23, $24, $25, $26, $27, $28, $29, $30,
     $31, $32, $33, $34, $35, $36, $37, $38, $39, $40,
-    $41, $42, $43, $44, $45, $46, $47
+    $41, $42, $43, $44, $45, $46, $47, $48
 );
 
 -- name: retire_fact
@@ -55,12 +70,17 @@ UPDATE facts SET state = $4, retired_because = $5, retired_at = $6
 WHERE tenant = $1 AND fact_id = $2 AND version = $3 AND retired_at IS NULL;
 
 -- name: say_again
-UPDATE facts SET times = times + 1, last_said_at = $4, expires_at = $5, keywords = $6
+UPDATE facts SET times = times + 1, last_said_at = $4, expires_at = $5, keywords = $6, compared_by = $7
 WHERE tenant = $1 AND fact_id = $2 AND version = $3 AND retired_at IS NULL;
 
 -- name: set_vector
 UPDATE facts SET embedding = $4, embedding_model = $5, dimensions = $6
 WHERE tenant = $1 AND fact_id = $2 AND version = $3;
+
+-- name: set_keys
+UPDATE facts SET compared_by = made.keys
+FROM jsonb_to_recordset($2) AS made (fact_id text, version integer, keys text[])
+WHERE facts.tenant = $1 AND facts.fact_id = made.fact_id AND facts.version = made.version AND compared_by IS NULL;
 
 -- name: add_conflict
 INSERT INTO fact_conflicts (tenant, fact_id, other_id, why) VALUES ($1, $2, $3, $4)
@@ -69,11 +89,11 @@ ON CONFLICT (tenant, fact_id, other_id) DO NOTHING;
 -- name: forget_old_versions
 -- What is history of an owner, but for the newest.
 DELETE FROM facts
-WHERE tenant = $1 AND owner = $2 AND retired_at IS NOT NULL AND (fact_id, version) IN (
-    SELECT fact_id, version FROM facts
+WHERE tenant = $1 AND owner = $2 AND retired_at < (
+    SELECT retired_at FROM facts
     WHERE tenant = $1 AND owner = $2 AND retired_at IS NOT NULL
-    ORDER BY retired_at DESC, fact_id, version
-    OFFSET $3
+    ORDER BY retired_at DESC
+    OFFSET $3 - 1 LIMIT 1
 );
 
 -- name: count_uses
@@ -97,65 +117,79 @@ WHERE facts.tenant = $1 AND facts.fact_id = counted.fact_id AND facts.retired_at
 -- $13 least fit  $14 tiers and $15 facts that are meant whether they fit or not
 -- {known_then}: which versions count at that time, because the index needs to see it.
 WITH asked AS MATERIALIZED (
-    SELECT n,
-        ARRAY(SELECT jsonb_array_elements_text(value -> 'terms')) AS terms,
-        ARRAY(SELECT jsonb_array_elements_text(value -> 'trigrams')) AS trigrams,
-        (value ->> 'vector')::vector AS vector
+    SELECT n, value -> 'terms' AS terms, value -> 'trigrams' AS trigrams, (value ->> 'vector')::vector AS vector
     FROM jsonb_array_elements($6::jsonb) WITH ORDINALITY AS term (value, n)
 ),
+-- Numbered, facts and words: joins of one number are what the planner does well.
 known AS MATERIALIZED (
-    SELECT * FROM facts
+    SELECT row_number() OVER () AS f, fact_id, version, category, tier, importance, confidence, uses, times,
+        last_said_at, terms, trigrams, CASE WHEN embedding_model = $7 AND dimensions = $8::integer THEN embedding END AS embedding
+    FROM facts
     WHERE tenant = $1 AND owner = $2 AND {known_then} AND trust = ANY ($12::text[])
 ),
+total AS MATERIALIZED (SELECT count(*) AS facts FROM known),
 wanted AS MATERIALIZED (
-    SELECT n, 'word' AS kind, word FROM asked, unnest(terms) AS word
-    UNION ALL
-    SELECT n, 'gram', gram FROM asked, unnest(trigrams) AS gram
+    SELECT row_number() OVER () AS w, n, is_word, word
+    FROM (
+        SELECT n, true AS is_word, word FROM asked, jsonb_array_elements_text(terms) AS word
+        UNION ALL
+        SELECT n, false, gram FROM asked, jsonb_array_elements_text(trigrams) AS gram
+    ) AS both_kinds
 ),
+-- Which fact holds what is asked for: its words are looked at once, however many are asked for.
 held AS MATERIALIZED (
-    SELECT 'word' AS kind, word, count(*) AS facts FROM known, unnest(terms) AS word GROUP BY word
+    SELECT f, w FROM known CROSS JOIN unnest(terms) AS word JOIN wanted USING (word) WHERE is_word
     UNION ALL
-    SELECT 'gram', gram, count(*) FROM known, unnest(trigrams) AS gram GROUP BY gram
+    SELECT f, w FROM known CROSS JOIN unnest(trigrams) AS word JOIN wanted USING (word) WHERE NOT is_word
 ),
 -- What is in few of the owner's facts says more.
 weighed AS MATERIALIZED (
-    SELECT n, kind, word, ln(1 + (total - coalesce(facts, 0) + 0.5) / (coalesce(facts, 0) + 0.5))::float8 AS weight
-    FROM wanted
-    LEFT JOIN held USING (kind, word)
-    CROSS JOIN (SELECT count(*) AS total FROM known) AS all_known
+    SELECT w, n, is_word, weight / sum(weight) OVER (PARTITION BY n, is_word) AS share
+    FROM (
+        SELECT w, n, is_word, ln(1 + (facts - coalesce(holding, 0) + 0.5) / (coalesce(holding, 0) + 0.5))::float8 AS weight
+        FROM wanted
+        CROSS JOIN total
+        LEFT JOIN (SELECT w, count(*) AS holding FROM held GROUP BY w) AS counted USING (w)
+    ) AS weights
+),
+shares AS MATERIALIZED (
+    SELECT f, n, sum(share) FILTER (WHERE is_word) AS by_words, sum(share) FILTER (WHERE NOT is_word) AS by_letters
+    FROM held
+    JOIN weighed USING (w)
+    GROUP BY f, n
 ),
 fitting AS (
     SELECT known.*, semantic, keyword, fuzzy, fit
     FROM known
-    LEFT JOIN LATERAL (
-        SELECT max(by_meaning) AS semantic, max(by_words) AS keyword, max(by_letters) AS fuzzy,
+    LEFT JOIN (
+        SELECT f, max(by_meaning) AS semantic, max(coalesce(by_words, 0)) AS keyword, max(coalesce(by_letters, 0)) AS fuzzy,
             -- Measured on conversations: words, a fifth for spelling, and meaning as much as it is worth.
-            max(by_words + 0.2 * by_letters + $9::float8 * by_meaning) / (1.2 + $9) AS fit
-        FROM asked
-        CROSS JOIN LATERAL (
-            SELECT coalesce(1 - (CASE WHEN known.embedding_model = $7 AND known.dimensions = $8::integer
-                THEN known.embedding <=> asked.vector END), 0) AS cosine
-        ) AS compared
+            max(coalesce(by_words, 0) + 0.2 * coalesce(by_letters, 0) + $9::float8 * by_meaning) / (1.2 + $9) AS fit
+        FROM (SELECT f, n, coalesce(1 - (embedding <=> vector), 0) AS cosine FROM known CROSS JOIN asked) AS compared
         CROSS JOIN LATERAL (SELECT CASE WHEN cosine >= $10::float8 THEN cosine ELSE 0 END AS by_meaning) AS meant
-        LEFT JOIN LATERAL (
-            SELECT coalesce(sum(weight) FILTER (WHERE kind = 'word' AND word = ANY (known.terms))
-                    / nullif(sum(weight) FILTER (WHERE kind = 'word'), 0), 0) AS by_words,
-                coalesce(sum(weight) FILTER (WHERE kind = 'gram' AND word = ANY (known.trigrams))
-                    / nullif(sum(weight) FILTER (WHERE kind = 'gram'), 0), 0) AS by_letters
-            FROM weighed
-            WHERE weighed.n = asked.n
-        ) AS words ON true
-    ) AS best ON true
+        LEFT JOIN shares USING (f, n)
+        GROUP BY f
+    ) AS best USING (f)
     WHERE ($4::text[] IS NULL OR category = ANY ($4)) AND ($5::text[] IS NULL OR tier = ANY ($5))
+),
+found AS MATERIALIZED (
+    SELECT fact_id, version, semantic, keyword, fuzzy, fit, count(*) OVER () AS matched,
+        row_number() OVER (
+            ORDER BY fit DESC NULLS LAST,
+                CASE tier WHEN 'core' THEN 3 WHEN 'important' THEN 2 ELSE 1 END DESC,
+                importance DESC, confidence * (1 + ln(uses + times)) DESC, last_said_at DESC, fact_id
+        ) AS place
+    FROM fitting
+    WHERE jsonb_array_length($6::jsonb) = 0 OR (keyword > 0 OR fuzzy >= 0.4 OR semantic > 0) AND fit >= $13::float8
+        OR tier = ANY ($14::text[]) OR fact_id = ANY ($15::text[])
+    ORDER BY place
+    LIMIT $11
 )
-SELECT *, count(*) OVER () AS matched, (SELECT count(*) FROM known) AS total, embedding IS NOT NULL AS embedded
-FROM fitting
-WHERE jsonb_array_length($6::jsonb) = 0 OR (keyword > 0 OR fuzzy >= 0.4 OR semantic > 0) AND fit >= $13::float8
-    OR tier = ANY ($14::text[]) OR fact_id = ANY ($15::text[])
-ORDER BY fit DESC NULLS LAST,
-    CASE tier WHEN 'core' THEN 3 WHEN 'important' THEN 2 ELSE 1 END DESC,
-    importance DESC, confidence * (1 + ln(uses + times)) DESC, last_said_at DESC, fact_id
-LIMIT $11;
+SELECT facts.*, semantic, keyword, fuzzy, fit, matched, total.facts AS total
+FROM found
+CROSS JOIN total
+JOIN facts ON facts.tenant = $1 AND facts.fact_id = found.fact_id AND facts.version = found.version
+ORDER BY place;
 
 -- name: count_known
 SELECT count(*) FROM facts WHERE tenant = $1 AND owner = $2 AND {known_then} AND trust = ANY ($4::text[]);
@@ -185,7 +219,7 @@ ORDER BY 1, 2;
 -- name: list_facts
 -- $2 kind  $3 owner or null  $4 ids or null  $5 states  $6 category  $7 tier  $8 conversation  $9, $10, $12 after  $11 limit
 -- {of_owner}: whether $3 counts, because the index needs to see it.
-SELECT *, embedding IS NOT NULL AS embedded FROM facts
+SELECT * FROM facts
 WHERE tenant = $1 AND kind = $2
     AND {of_owner}
     AND ($4::text[] IS NULL OR fact_id = ANY ($4))
@@ -198,14 +232,14 @@ ORDER BY recorded_at DESC, fact_id DESC, version DESC
 LIMIT $11;
 
 -- name: list_important
-SELECT *, embedding IS NOT NULL AS embedded FROM facts
+SELECT * FROM facts
 WHERE tenant = $1 AND owner = $2 AND retired_at IS NULL AND state = ANY ($3::text[])
     AND ($4::text IS NULL OR category = $4) AND (expires_at IS NULL OR expires_at > $6)
 ORDER BY importance DESC, last_said_at DESC, fact_id
 LIMIT $5;
 
 -- name: lock_fact
-SELECT *, embedding IS NOT NULL AS embedded FROM facts
+SELECT * FROM facts
 WHERE tenant = $1 AND fact_id = $2 AND kind = $3 AND retired_at IS NULL;
 
 -- name: note_change

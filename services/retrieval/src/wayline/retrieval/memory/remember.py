@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from wayline.chassis import Failpoint, reach
 from wayline.contracts.errors import NotFound
 from wayline.contracts.memory import ChangeFact, Fact, FactKind, FactsSaved, NewFact, WrittenBy
+from wayline.retrieval.memory.comparison_keys import keys_to_compare
 from wayline.retrieval.memory.fact_refusals import refusal
-from wayline.retrieval.memory.fact_rules import CATEGORIES, expiry, over_caps
+from wayline.retrieval.memory.fact_rules import CATEGORIES, Ranked, Standing, expiry, over_caps
 from wayline.retrieval.memory.fact_table import FactTable
 from wayline.retrieval.memory.fact_text import FactText
 from wayline.retrieval.memory.fact_vectors import FactVectors
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 ROOM_KNOWN_S = 30.0
 """How long it is believed that a tenant has room: counting its facts takes longer than saving one."""
+KEYS_MADE_MAX = 50
+"""Facts of an older version that one save makes the keys of."""
 
 
 @dataclass(slots=True)
@@ -48,12 +51,15 @@ class Rememberer:
             if (before := await owned.begin(key, content_hash)) is not None:
                 return before.model_copy(update={"repeated": True})
             now = datetime.now(UTC)
-            known = await owned.live()
+            standing = await owned.standing()
+            known = await owned.compared(*_to_compare(facts)) if standing else []
+            read = {(row.fact.fact_id, row.fact.version) for row in known}
             plan = plan_save(
                 owner,
                 facts,
                 written,
                 known=known,
+                others=[one for one in standing if (one.fact_id, one.version) not in read],
                 vectors=_each(vectors, len(facts)),
                 new_id=lambda number: fact_id(tenant, key, number),
                 now=now,
@@ -61,14 +67,19 @@ class Rememberer:
             if plan.inserts:
                 await owned.ensure_subjects()
             await owned.apply(plan, key=key, model=self.vectors.model, now=now)
+            await owned.set_keys([row for row in known if not row.has_keys][:KEYS_MADE_MAX])
             await owned.end(key, plan.answer(), now)
         reach(Failpoint.RETRIEVAL_FACTS_SAVED)
         if vectors is not None:
-            await self._embed_rest(tenant, owner, [row for row in known if row.vector is None])
+            await self._embed_rest(tenant, owner, [one.fact_id for one in standing if not one.is_embedded])
         return plan.answer()
 
-    async def _embed_rest(self, tenant: str, owner: Owner, rows: Sequence[Row]) -> None:
+    async def _embed_rest(self, tenant: str, owner: Owner, fact_ids: Sequence[str]) -> None:
         """Give facts their vectors that were saved while the provider was away."""
+        if not fact_ids:
+            return
+        async with self.facts.owned(tenant, owner) as owned:
+            rows = await owned.named(fact_ids)
         vectors, _ = await self.vectors.of(tenant, [row.fact.text for row in rows])
         if vectors is not None:
             async with self.facts.owned(tenant, owner) as owned:
@@ -84,20 +95,20 @@ class Rememberer:
         vectors, _ = await self.vectors.of(asked.tenant, [text] if text != found.fact.text else [])
         async with self.facts.owned(asked.tenant, owner) as owned:
             now = datetime.now(UTC)
-            live = await owned.live()
-            old = next((row for row in live if row.fact.fact_id == asked.fact_id), None)
+            standing = await owned.standing()
+            old = next(iter(await owned.named([asked.fact_id])), None)
             if old is None:
                 raise NotFound(kind, asked.fact_id)
             if asked.if_version is not None and asked.if_version != old.fact.version:
                 raise VersionConflict(f"fact {asked.fact_id!r}", wanted=asked.if_version, found=old.fact.version)
             row, plan = _decided(asked, kind, old, vectors=vectors, now=now)
             if row is not None and row.replaces is not None and row.fact.state == "active":
-                plan.retired += _replaced(row.replaces, live, row.fact.fact_id)
+                plan.retired += _replaced(row.replaces, standing, row.fact.fact_id)
             if row is not None:
                 gone = {(one.fact_id, one.version) for one in plan.retired}
-                left = [one for one in live if (one.fact.fact_id, one.fact.version) not in gone]
-                full = over_caps([*left, row], now, keep=row)
-                plan.retired += [Retired(one.fact.fact_id, one.fact.version, "expired", TIER_FULL) for one in full]
+                left: list[Ranked] = [one for one in standing if (one.fact_id, one.version) not in gone]
+                full = over_caps([*left, row.fact], now, keep=row.fact)
+                plan.retired += [Retired(one.fact_id, one.version, "expired", TIER_FULL) for one in full]
             await owned.apply(plan, key=None, model=self.vectors.model, now=now)
             fact = row.fact if row is not None else old.fact.model_copy(update={"state": "rejected"})
             await owned.note_change(fact, asked.decision or "change", asked.by, asked.reason)
@@ -155,13 +166,21 @@ def _changed(asked: ChangeFact, kind: FactKind, old: Row, *, vectors: Vectors | 
     return replace(old, fact=fact, words=FactText(text), vector=vector, expiry_given=given)
 
 
-def _replaced(fact_id: str, live: Sequence[Row], by: str) -> list[Retired]:
+def _replaced(fact_id: str, standing: Sequence[Standing], by: str) -> list[Retired]:
     """Return what a released fact takes the place of."""
     return [
-        Retired(one.fact.fact_id, one.fact.version, "superseded", f"fact {by} took its place")
-        for one in live
-        if one.fact.fact_id == fact_id and one.fact.state == "active"
+        Retired(one.fact_id, one.version, "superseded", f"fact {by} took its place")
+        for one in standing
+        if one.fact_id == fact_id and one.state == "active"
     ]
+
+
+def _to_compare(facts: Sequence[NewFact]) -> tuple[list[str], list[str]]:
+    """Return the keys of what new facts are compared with, and the ids of what they replace."""
+    keys = {
+        key for fact in facts for key in keys_to_compare(FactText(fact.text), keywords=fact.keywords, about=fact.about)
+    }
+    return sorted(keys), [fact.replaces for fact in facts if fact.replaces is not None]
 
 
 def _each(vectors: Vectors | None, count: int) -> list[Vectors | None]:
