@@ -63,8 +63,10 @@ FORGETTING = {point for point in Failpoint if point.startswith("router.forget")}
 """Reached where a user is forgotten: `test_forgetting.py`."""
 SETS = {point for point in Failpoint if point.startswith(("retrieval.vectors.", "retrieval.switch."))}
 """Reached where another embedding model takes over: tests/integration/retrieval/test_vector_sets.py."""
-FACTS = {point for point in Failpoint if point.startswith("retrieval.facts.")}
-"""Reached where a fact is saved: tests/integration/retrieval/test_failpoints.py."""
+FACTS = {
+    point for point in Failpoint if point.startswith(("retrieval.facts.", "retrieval.consolidate.", "retrieval.undo."))
+}
+"""Reached where facts are saved and put in order: tests/integration/retrieval/test_failpoints.py."""
 ELSEWHERE = {*EXPIRIES} | FACTS | FIRINGS | STEERING | CHILDREN | REDRIVES | CHARGES | FORGETTING | SETS
 OTHERS = ("router", "tool_registry", "executor")
 PASSAGES = 200

@@ -12,7 +12,14 @@ import pytest
 from wayline.chassis import Bus, Failpoint
 from wayline.chassis.topology import INDEX_RETRIEVAL
 from wayline.contracts.errors import Retry
-from wayline.contracts.memory import FactsSaved, SaveMemories
+from wayline.contracts.memory import (
+    Consolidated,
+    ConsolidateMemories,
+    ConsolidationUndone,
+    FactsSaved,
+    SaveMemories,
+    UndoConsolidation,
+)
 from wayline.retrieval.documents.wiring import INDEX_ATTEMPTS_MAX
 from wayline.simulator import Asked, Fault, Simulator
 from wayline.simulator.models import Facts, Rates
@@ -23,7 +30,13 @@ ACK_WAIT_S = 1
 FACTS = [point for point in Failpoint if point.startswith("retrieval.facts.")]
 SETS = {point for point in Failpoint if point.startswith(("retrieval.vectors.", "retrieval.switch."))}
 """They have tests of their own."""
-RETRIEVAL = [point for point in Failpoint if point.startswith("retrieval.") and point not in {*FACTS, *SETS}]
+CONSOLIDATION = [point for point in Failpoint if point.startswith("retrieval.consolidate.")]
+UNDO = [point for point in Failpoint if point.startswith("retrieval.undo.")]
+RETRIEVAL = [
+    point
+    for point in Failpoint
+    if point.startswith("retrieval.") and point not in {*FACTS, *SETS, *CONSOLIDATION, *UNDO}
+]
 
 
 @pytest.fixture
@@ -146,3 +159,64 @@ async def test_a_save_that_is_killed_is_whole_once_when_asked_again(
     assert [one.outcome for one in again.outcomes] == ["merged", "merged"]
     stored = await owner("SELECT count(*), min(times), max(times) FROM retrieval.facts")
     assert [tuple(row) for row in stored] == [(2, 2, 2)]
+
+
+CONSOLIDATE = ConsolidateMemories(tenant="acme", by="ops")
+
+
+async def make_consolidation_due(client: Any, platform: Platform) -> None:
+    """Save facts of two users, of each of whom one is over, one unused, and two are the same."""
+    texts = ("Keeps bees.", "Plays chess.", "Lives in Bonn.", "Owns a boat.")
+    facts = [{"text": text, "category": "profile", "tier": "important"} for text in texts]
+    for user in ("ann", "bob"):
+        asked = {"tenant": "acme", "key": user, "user_id": user, "facts": facts, "written": {"source": "user_noted"}}
+        await client.bus.ask(SaveMemories.model_validate(asked), FactsSaved)
+    async with platform.superuser() as conn:
+        await conn.execute(
+            "UPDATE retrieval.facts SET "
+            "expires_at = CASE WHEN text = 'Keeps bees.' THEN now() - interval '1 day' ELSE expires_at END, "
+            "last_said_at = CASE WHEN text = 'Plays chess.' THEN now() - interval '80 days' ELSE last_said_at END, "
+            "text = CASE WHEN text = 'Owns a boat.' THEN 'The user lives in Bonn' ELSE text END"
+        )
+
+
+# What counts of each user: the facts, how often they were said, and how many are of the lowest tier.
+LIVE = """
+SELECT user_id, count(*), sum(times)::int, count(*) FILTER (WHERE tier = 'context')
+FROM retrieval.facts WHERE retired_at IS NULL GROUP BY user_id ORDER BY user_id
+"""
+AUDITED = "SELECT count(*), count(DISTINCT (fact_id, version)) FROM retrieval.fact_changes WHERE run_id IS NOT NULL"
+
+
+@pytest.mark.parametrize("point", CONSOLIDATION)
+async def test_a_consolidation_killed_anywhere_loses_and_doubles_nothing(
+    point: Failpoint, fleet: Fleet, *, client: Any, owner: Any, platform: Platform
+):
+    killed = await fleet.start("retrieval", point, nth=2)
+    await make_consolidation_due(client, platform)
+    with pytest.raises(Retry):
+        await client.bus.ask(CONSOLIDATE, Consolidated, timeout_s=2)
+    assert await killed.ended() == -signal.SIGKILL
+    await fleet.start("retrieval")
+    await client.bus.ask(CONSOLIDATE, Consolidated)
+
+    assert [tuple(row) for row in await owner(LIVE)] == [("ann", 2, 3, 1), ("bob", 2, 3, 1)]
+    assert [tuple(row) for row in await owner(AUDITED)] == [(6, 6)]
+
+
+@pytest.mark.parametrize("point", UNDO)
+async def test_an_undo_killed_anywhere_is_whole_once_when_repeated(
+    point: Failpoint, fleet: Fleet, *, client: Any, owner: Any, platform: Platform
+):
+    killed = await fleet.start("retrieval", point)
+    await make_consolidation_due(client, platform)
+    done = await client.bus.ask(CONSOLIDATE, Consolidated)
+    undo = UndoConsolidation(tenant="acme", run_id=done.run_id, by="ops")
+    with pytest.raises(Retry):
+        await client.bus.ask(undo, ConsolidationUndone, timeout_s=2)
+    assert await killed.ended() == -signal.SIGKILL
+    await fleet.start("retrieval")
+    again = await client.bus.ask(undo, ConsolidationUndone)
+
+    assert again.undone == (6 if point is Failpoint.RETRIEVAL_UNDO_BEFORE else 0)
+    assert [tuple(row) for row in await owner(LIVE)] == [("ann", 4, 4, 0), ("bob", 4, 4, 0)]

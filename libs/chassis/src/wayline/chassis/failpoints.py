@@ -105,6 +105,10 @@ class Failpoint(StrEnum):
     RETRIEVAL_FACTS_BEFORE = "retrieval.facts.before"
     RETRIEVAL_FACTS_AFTER = "retrieval.facts.after"
     RETRIEVAL_FACTS_SAVED = "retrieval.facts.saved"
+    RETRIEVAL_CONSOLIDATE_STEP = "retrieval.consolidate.step"
+    RETRIEVAL_CONSOLIDATE_AFTER = "retrieval.consolidate.after"
+    RETRIEVAL_UNDO_BEFORE = "retrieval.undo.before"
+    RETRIEVAL_UNDO_AFTER = "retrieval.undo.after"
     RETRIEVAL_ACK_AFTER = "retrieval.ack.after"
 
     TRACING_STORE_BEFORE = "tracing.store.before"

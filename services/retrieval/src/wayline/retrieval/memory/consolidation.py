@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from wayline.chassis import Periodic
+from wayline.chassis import Failpoint, Periodic, reach
 from wayline.chassis.concurrency.each_alone import each_alone
 from wayline.contracts.memory import Consolidated, ConsolidateMemories, ConsolidationUndone, UndoConsolidation
 from wayline.retrieval.memory.fact_rows import arguments_of, row_of
@@ -64,6 +64,8 @@ class Consolidation:
                 else:
                     skipped += 1
             await conn.execute(self.sql.end_run, asked.tenant, asked.run_id, asked.by)
+            reach(Failpoint.RETRIEVAL_UNDO_BEFORE)
+        reach(Failpoint.RETRIEVAL_UNDO_AFTER)
         return ConsolidationUndone(undone=undone, skipped=skipped)
 
     async def all_tenants(self) -> None:
@@ -102,6 +104,9 @@ class Consolidation:
             if not asked.dry_run:
                 for number, step in enumerate(steps, start=place):
                     await self._apply(conn, asked, step, f"{run_id}/{number:06}", now)
+                    reach(Failpoint.RETRIEVAL_CONSOLIDATE_STEP)
+        if steps and not asked.dry_run:
+            reach(Failpoint.RETRIEVAL_CONSOLIDATE_AFTER)
         return steps
 
     async def _apply(
