@@ -4,6 +4,7 @@
 
 Each turn of the public set `memory-locomo-dev` (see tests/evals/shared.py) is stored as a fact, past the caps and
 refusals of saving, and asked for as a service asks: by retrieval's own code and statement, in a Postgres of its own.
+What the words of a conversation stand behind is measured beside inventions (see memory_support.py).
 Then as many facts as `--facts` says are stored of users and subjects that have as many as they may, and saved and
 recalled one call at a time. `--write` puts both tables into a page, each between its two marks.
 """
@@ -29,7 +30,7 @@ from typing import Any
 
 import asyncpg
 
-from tests.bench import page
+from tests.bench import memory_support, page
 from tests.bench.retrieval_quality import CUT, ndcg, recall
 from tests.evals.shared import path
 from wayline.contracts.memory import (
@@ -293,6 +294,7 @@ async def main(facts: Sequence[int], write: Path | None) -> None:
             parts["recall"] = await report_recall(store)
         else:
             print(f"recall is not measured: {path(SET)} is not here; set WAYLINE_SHARED")
+        parts["support"] = memory_support.report({name: path(name) for name in memory_support.SETS})
         lines = [line for count in facts for line in await report_speed(store, owner, count)]
     parts["speed"] = f"{page.table(SPEED_HEAD, lines)}\n{page.machine(load)}\n"
     for part, text in parts.items():

@@ -23,7 +23,12 @@ async def memories(platform: Platform, *states: str) -> list[Fact]:
 
 
 async def run(
-    platform: Platform, *says: Say, user_id: str | None = "ann", config: dict[str, Any] | None = None, **options: Any
+    platform: Platform,
+    *says: Say,
+    user_id: str | None = "ann",
+    said: str = SAID,
+    config: dict[str, Any] | None = None,
+    **options: Any,
 ) -> list[dict[str, Any]]:
     """Run one job with these answers of its model, and return what its model was sent."""
     script = iter(says)
@@ -35,7 +40,7 @@ async def run(
         )
         if config is not None:
             await platform.put_agent("other", **config)
-        asked = {"agent": "other" if config else "assistant", "input": SAID, "job_id": "j1"}
+        asked = {"agent": "other" if config else "assistant", "input": said, "job_id": "j1"}
         await platform.publish(asked | {"options": {"model": "chat/m", **options}, "user_id": user_id})
         await platform.wait_for("j1")
         return [body for _, body in chat.calls]
@@ -45,22 +50,24 @@ def saving(*facts: dict[str, Any]) -> Say:
     return Say(tools=(("memory_save", {"facts": list(facts)}),))
 
 
-async def test_a_quote_of_the_user_proves_a_fact(platform: Platform):
+async def test_a_quote_proves_a_fact_and_an_invention_is_refused(platform: Platform):
     await run(
         platform,
         saving(
             {"fact": "Lives in Bonn.", "category": "profile", "tier": "core", "quote": "I live in Bonn"},
+            {"fact": "Is a beekeeper in Bonn.", "category": "profile", "tier": "core", "quote": "I am a beekeeper"},
             {"fact": "Owns a yacht.", "category": "profile", "tier": "core", "quote": "I own a yacht"},
         ),
         Say(text="noted"),
     )
 
     by_text = {one.text: one for one in await memories(platform)}
-    proven, invented = by_text["Lives in Bonn."], by_text["Owns a yacht."]
+    assert set(by_text) == {"Lives in Bonn.", "Is a beekeeper in Bonn."}
+    proven, inferred = by_text["Lives in Bonn."], by_text["Is a beekeeper in Bonn."]
     assert (proven.trust, proven.tier, proven.quote) == ("own", "core", "I live in Bonn")
     assert (proven.job_id, proven.step, proven.agent) == ("j1", 1, "assistant")
     assert proven.quoted is not None and (proven.quoted.job_id, proven.quoted.seq) == ("j1", 1)
-    assert (invented.trust, invented.tier, invented.confidence, invented.quote) == ("inferred", "context", 0.5, None)
+    assert (inferred.trust, inferred.tier, inferred.confidence, inferred.quote) == ("inferred", "context", 0.5, None)
 
 
 async def test_what_the_assistant_said_is_not_remembered(platform: Platform):
@@ -118,6 +125,7 @@ async def test_insights_are_stored_and_found_by_agents_that_name_the_tools(platf
         Say(tools=(("store_insight", insight),)),
         Say(tools=(("retrieve_context", about | {"query": "what does the client love?"}),)),
         Say(text="sea views"),
+        said="Our client Acme told me that they love views of the sea.",
         config={"tools": ["store_insight", "retrieve_context"]},
     )
 

@@ -67,6 +67,16 @@ def test_what_only_the_assistant_said_is_named():
     assert origin is not None and origin.of_assistant == ("Bees need sugar in winter.",)
 
 
+def test_a_fact_of_which_nothing_was_said_is_named():
+    own = AssistantMessage(text="You own a yacht, I see.")
+
+    invented = origin_of(job(user("I live in Bonn and keep bees"), own), saving("hm", fact="The user owns a yacht."))
+    true = origin_of(job(user("I live in Bonn and keep bees")), saving("hm", fact="The user keeps bees."))
+
+    assert invented is not None and invented.unsaid == ("The user owns a yacht.",)
+    assert true is not None and true.unsaid == ()
+
+
 def test_only_built_in_tools_that_remember_are_told_their_origin():
     theirs = ToolDefinition(name="memory_save", server="mine")
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from wayline.contracts.memory import CAPS, NewFact, Quoted, WrittenBy
+from wayline.executor.decide.lexical_support import is_unsaid
 from wayline.retrieval.memory.plan_save import Owner, Row, plan_save
 
 SAVES = 10_000
 USERS = 100
 INVENTED, ECHOED = 0.3, 0.2
 """Shares of the saves; an echo is what the model was told from memory, said back."""
+UNQUOTED = 0.2
+"""Of what was said the share that it quotes nothing for."""
 JUNK_MAX = 0.02
+"""Of all that is kept."""
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 VERBS = ("plays", "collects", "repairs", "sells", "paints", "studies")
 THINGS = ("cellos", "stamps", "bicycles", "maps", "clocks", "kites", "lamps", "boats", "roses", "drums")
@@ -29,11 +34,13 @@ class Talk:
     said: set[str] = field(default_factory=set)
     rows: list[Row] = field(default_factory=list)
 
-    def save(self, fact: NewFact, number: int) -> None:
+    def save(self, fact: NewFact, number: int, heard: str) -> None:
+        """Save a fact as in a job in which the user has said this."""
+        unsaid = (0,) if is_unsaid(fact.text, by_user=[heard]) else ()
         plan = plan_save(
             Owner("memory", user_id=self.name),
             [fact],
-            WrittenBy(job_id=f"j{number}"),
+            WrittenBy(job_id=f"j{number}", unsaid=unsaid),
             known=self.rows,
             vectors=[None],
             new_id=lambda place: f"f{number}-{place}",
@@ -44,15 +51,15 @@ class Talk:
         self.rows = [row for row in kept if (row.fact.fact_id, row.fact.version) not in gone]
 
     def own(self) -> list[Row]:
-        """Return what counts as the user's word: only that is ever told to a model unasked."""
         return [row for row in self.rows if row.fact.trust == "own"]
 
-    def junk(self) -> list[str]:
-        """Return what counts as the user's word and is doubled, or was never said."""
-        own = self.own()
-        untrue = [row.fact.text for row in own if not any(row.words.plain.endswith(claim) for claim in self.said)]
-        once = {frozenset(row.words.claims) for row in own}
-        return [*untrue, *("doubled" for _ in range(len(own) - len(once)))]
+    def untrue(self, rows: Sequence[Row]) -> list[str]:
+        """Return what was never said."""
+        return [row.fact.text for row in rows if not any(row.words.plain.endswith(claim) for claim in self.said)]
+
+    def doubled(self) -> int:
+        """Return how many facts are there once more."""
+        return len(self.rows) - len({frozenset(row.words.claims) for row in self.rows})
 
 
 def test_of_an_inventing_extractor_little_junk_stays_and_none_as_own():
@@ -60,29 +67,35 @@ def test_of_an_inventing_extractor_little_junk_stays_and_none_as_own():
     talks = [Talk(f"u{number}") for number in range(USERS)]
     for number in range(SAVES):
         talk = chance.choice(talks)
-        talk.save(_extracted(talk, number, chance), number)
+        fact, heard = _extracted(talk, number, chance)
+        talk.save(fact, number, heard)
 
     own = sum(len(talk.own()) for talk in talks)
+    kept = sum(len(talk.rows) for talk in talks)
     inferred = [row.fact for talk in talks for row in talk.rows if row.fact.trust == "inferred"]
     assert own >= CAPS["core"] * USERS * 0.9
-    assert [text for talk in talks for text in talk.junk() if text != "doubled"] == []
-    assert sum(len(talk.junk()) for talk in talks) <= JUNK_MAX * own
+    assert [text for talk in talks for text in talk.untrue(talk.own())] == []
+    assert sum(len(talk.untrue(talk.rows)) + talk.doubled() for talk in talks) <= JUNK_MAX * kept
     assert {fact.tier for fact in inferred} == {"context"}
     assert max(fact.confidence for fact in inferred) <= 0.5
+    assert len(inferred) >= CAPS["context"] * USERS * 0.5
 
 
-def _extracted(talk: Talk, number: int, chance: random.Random) -> NewFact:
-    """Return what the extractor saves next: what was said, an echo of a memory, or an invention."""
+def _extracted(talk: Talk, number: int, chance: random.Random) -> tuple[NewFact, str]:
+    """Return what the extractor saves next, and what the user said before that."""
     kind, claim = chance.random(), f"{chance.choice(VERBS)} {chance.choice(THINGS)}"
     found = Quoted(job_id=f"j{number}", seq=1)
-    quote, quoted = f"I {claim}", found
+    heard, quote, quoted = f"{SMALL_TALK} I {claim} and you know that.", f"I {claim}", found
     if kind < INVENTED:
         # It makes up the quote, too, and no log has it; or it quotes what was said, which is about something else.
+        heard = SMALL_TALK
         quote, quoted = chance.choice([(f"I {claim}", None), (SMALL_TALK, found)])
     elif kind < INVENTED + ECHOED and talk.rows:
         told = chance.choice(talk.rows).fact
-        quote, quoted, claim = told.text, None, told.text
+        heard, quote, quoted, claim = SMALL_TALK, told.text, None, told.text
     else:
         talk.said.add(claim)
+        # What it has no quote for counts as inferred, and is kept because its words were said.
+        quote, quoted = (quote, quoted) if chance.random() > UNQUOTED else (None, None)
     text = chance.choice(LEADS).format(claim)
-    return NewFact(text=text, category="profile", tier="core", quote=quote, quoted=quoted)
+    return NewFact(text=text, category="profile", tier="core", quote=quote, quoted=quoted), heard

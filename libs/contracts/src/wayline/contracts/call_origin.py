@@ -30,3 +30,6 @@ class CallOrigin(Frozen):
     of_assistant: tuple[str, ...] = Field(
         default=(), max_length=QUOTES_MAX, description="Texts among the arguments that only the assistant had said."
     )
+    unsaid: tuple[str, ...] = Field(
+        default=(), max_length=QUOTES_MAX, description="Texts of whose words too few were said in the conversation."
+    )

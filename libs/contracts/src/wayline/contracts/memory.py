@@ -116,6 +116,11 @@ class WrittenBy(Frozen):
         default=(), max_length=20, description="The tools whose words of strangers the job had read."
     )
     by: str | None = Field(default=None, max_length=200, description="The person or key that acts, where one does.")
+    unsaid: tuple[int, ...] = Field(
+        default=(),
+        max_length=FACTS_PER_SAVE_MAX,
+        description="The facts, from 0, of whose words too few were said in the conversation, as its log says.",
+    )
 
 
 class Fact(Frozen):

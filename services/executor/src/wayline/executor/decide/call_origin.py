@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from wayline.contracts.call_origin import QUOTES_MAX, CallOrigin, FoundQuote
-from wayline.contracts.chat import AssistantMessage, ChatMessage, TextPart, UserMessage
-from wayline.contracts.tools import BUILTIN, MEMORY_WRITES
+from wayline.contracts.chat import AssistantMessage, ChatMessage, NoteMessage, TextPart, ToolMessage, UserMessage
+from wayline.contracts.tools import BUILTIN, MEMORY_TOOLS, MEMORY_WRITES
 from wayline.executor.decide.approvals import arguments_of
+from wayline.executor.decide.lexical_support import is_unsaid
 from wayline.journal import Call, Job
 
 QUOTE = "quote"
@@ -39,6 +40,7 @@ def origin_of(job: Job, call: Call) -> CallOrigin | None:
         tainted_by=() if tainted_by is None else (tainted_by,),
         quotes=tuple(found),
         of_assistant=tuple(text for text in texts if _is_of_assistant(job, text)),
+        unsaid=_unsaid(job, texts),
     )
 
 
@@ -65,6 +67,17 @@ def _is_of_assistant(job: Job, text: str) -> bool:
     wanted = _plain(text).rstrip(".")
     said = [_role(message) for message in job.conversation.prompted if wanted and wanted in _plain(_text(message))]
     return AssistantMessage in said and UserMessage not in said
+
+
+def _unsaid(job: Job, texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the texts of whose words too few were said; neither the assistant nor memory itself says anything new."""
+    prompted = job.conversation.prompted
+    by_user = [_text(message) for message in prompted if isinstance(message, UserMessage)]
+    notes = [message for message in prompted if isinstance(message, NoteMessage)]
+    by_others = [note.text for note in notes if not note.label.startswith("MEMORY")]
+    answers = [message for message in prompted if isinstance(message, ToolMessage)]
+    by_others += [answer.content for answer in answers if answer.tool not in MEMORY_TOOLS]
+    return tuple(text for text in texts if is_unsaid(text, by_user=by_user, by_others=by_others))
 
 
 def _role(message: ChatMessage) -> type[ChatMessage]:

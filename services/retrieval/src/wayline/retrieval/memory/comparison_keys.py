@@ -1,7 +1,7 @@
 """By what a new fact finds those that it has to be compared with, so that a save does not read all of them. Pure.
 
 Each rule of `compare_facts` has a kind of key: two facts that the rule may find alike or contrary share one. The keys
-are stored with a fact, so whoever changes a rule here forgets them in a migration: a fact without any is always read.
+are stored with a fact: a change of a rule needs a migration that sets them to null. A fact without keys is always read.
 """
 
 from __future__ import annotations

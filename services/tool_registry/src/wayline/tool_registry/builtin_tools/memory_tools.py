@@ -95,7 +95,11 @@ def memory_tools(requests: MemoryRequests) -> list[Tool]:
         origin = origin_of_call()
         new = [_new(one.fact, origin, one.model_dump(exclude={"fact"}, exclude_none=True)) for one in facts]
         request = SaveMemories(
-            tenant=tenant_of_call(), key=key_of_call(), user_id=user_id, facts=tuple(new), written=_written(origin)
+            tenant=tenant_of_call(),
+            key=key_of_call(),
+            user_id=user_id,
+            facts=tuple(new),
+            written=_written(origin, [one.fact for one in facts]),
         )
         return await _answer(requests.save(request), _saved)
 
@@ -142,7 +146,7 @@ def memory_tools(requests: MemoryRequests) -> list[Tool]:
             about=SubjectRef(type=subject_type, id=subject_id),
             other=other,
             facts=(_new(insight, origin, fields),),
-            written=_written(origin),
+            written=_written(origin, [insight]),
             user_id=user_of_call(),
         )
         return await _answer(requests.store(request), _saved)
@@ -175,8 +179,8 @@ def _new(text: str, origin: CallOrigin | None, fields: dict[str, Any]) -> NewFac
     return NewFact.model_validate({"text": text, **fields, "quoted": quoted, "of_assistant": of_assistant})
 
 
-def _written(origin: CallOrigin | None) -> WrittenBy:
-    """Return who writes: a call of a job says what it has read, a direct call is of no job."""
+def _written(origin: CallOrigin | None, texts: Sequence[str]) -> WrittenBy:
+    """Return who writes: a call of a job says what it has read and what was never said, a direct call is of no job."""
     if origin is None:
         return WrittenBy() if is_direct_call() else WrittenBy(tainted_by=(NOT_TOLD,))
     _, job_id, step, *_ = key_of_call().split("/")
@@ -186,6 +190,7 @@ def _written(origin: CallOrigin | None) -> WrittenBy:
         step=int(step),
         conversation=origin.session_id,
         tainted_by=origin.tainted_by,
+        unsaid=tuple(number for number, text in enumerate(texts) if text in origin.unsaid),
     )
 
 
