@@ -131,17 +131,34 @@ async def _ingest(
 def search(
     query: Annotated[str, typer.Argument()],
     mode: Annotated[str, typer.Option(help="hybrid, keyword or vector")] = "hybrid",
+    *,
     top_k: Annotated[int, typer.Option(min=1, max=200)] = 10,
+    document_ids: Annotated[
+        list[str] | None, typer.Option("--document-id", help="Only in this document; may be repeated.")
+    ] = None,
+    collections: Annotated[
+        list[str] | None, typer.Option("--collection", help="Only in documents of this collection; may be repeated.")
+    ] = None,
+    where: Annotated[
+        str | None, typer.Option(help='Conditions on the documents\' metadata, as JSON: {"year": {"gte": 2020}}.')
+    ] = None,
+    join_neighbours: Annotated[
+        bool, typer.Option("--join-neighbours", help="Make one hit of passages that stand side by side.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Find passages."""
     from wayline.standalone.terminal.list_views import passages
 
-    answer(
-        lambda client: client.post("/v1/search", {"query": query, "mode": mode, "top_k": top_k}),
-        as_json=as_json,
-        draw=passages,
-    )
+    asked: dict[str, Any] = {"query": query, "mode": mode, "top_k": top_k}
+    named = {"document_ids": document_ids, "collections": collections}
+    # An empty list would ask for none of them.
+    chosen: dict[str, Any] = {field: names for field, names in named.items() if names}
+    if where is not None:
+        chosen["where"] = _json_object(where, option="--where")
+    asked |= {"filter": chosen} if chosen else {}
+    asked |= {"join_neighbours": True} if join_neighbours else {}
+    answer(lambda client: client.post("/v1/search", asked), as_json=as_json, draw=passages)
 
 
 @app.command("list")
@@ -239,13 +256,13 @@ def change(
     )
 
 
-def _json_object(text: str) -> dict[str, Any]:
+def _json_object(text: str, *, option: str = "--metadata") -> dict[str, Any]:
     try:
         value = json.loads(text)
     except ValueError:
         value = None
     if not isinstance(value, dict):
-        print(f"wayline: --metadata {text[:100]!r} is no JSON object", file=sys.stderr)
+        print(f"wayline: {option} {text[:100]!r} is no JSON object", file=sys.stderr)
         raise typer.Exit(2)
     return value
 
