@@ -141,6 +141,9 @@ mcp-conformance: $(VENV)/.ready $(NPM)/conformance/.ready ## The official MCP co
 mcp-servers: $(VENV)/.ready $(NPM)/reference_servers/.ready $(NPM)/python/.ready ## MCP servers and clients that others wrote, in jobs and at /mcp (fetches Node; about two minutes)
 	WAYLINE_NPM=$(abspath $(NPM)) $(BIN)/python -m pytest -q -m slow tests/reference_servers
 
+openai-clients: $(VENV)/.ready $(NPM)/openai_clients/.ready ## OpenAI clients from npm, at /openai/v1 (fetches Node; about a minute)
+	WAYLINE_NPM=$(abspath $(NPM)) $(BIN)/python -m pytest -q -m slow tests/openai_clients
+
 run: $(VENV)/.ready ## Everything on this machine, with sample knowledge and a first job
 	@$(BIN)/wayline up --sample
 
@@ -156,4 +159,4 @@ clean-data: ## Remove all that Wayline has stored here: jobs, documents, keys. A
 	read -r answer && test "$$answer" = yes || { echo "nothing was removed"; exit 1; }; \
 	rm -rf .wayline && echo "removed"
 
-.PHONY: help setup wheels lock format check test test-failed proto dashboards e2e bench golden evals retrieval-quality memory-quality tool-search plan-quality faults conservation mcp-conformance mcp-servers run demo clean clean-data durations
+.PHONY: help setup wheels lock format check test test-failed proto dashboards e2e bench golden evals retrieval-quality memory-quality tool-search plan-quality faults conservation mcp-conformance mcp-servers openai-clients run demo clean clean-data durations

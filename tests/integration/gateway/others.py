@@ -161,6 +161,7 @@ ANSWERS: dict[type[Request], Any] = {
     dc.ChangeDocument: DOCUMENT,
     dc.ListChunks: dc.ChunkPage(chunks=()),
     k.DeleteDocument: k.DocumentDeleted(document_id="tides", chunks_deleted=2),
+    k.EmbedTexts: k.EmbeddedTexts(model="m", vectors=("AACAPw==",)),
     k.SearchKnowledge: k.SearchResult(hits=(), mode="hybrid"),
     t.GetTrace: t.Trace(
         trace_id="a" * 32, job_id="j1", root=ROOT, totals=t.Totals(duration_ms=12.5, tokens=3, cost_usd=None)

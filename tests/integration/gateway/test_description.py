@@ -16,7 +16,9 @@ from .others import Others
 from .story import Story
 
 RUN_MAX_S = 600
-DECIDED_HERE = r"^/v1/(memories|documents|search|dead-letters|jobs/\{job_id\}/answers)"
+DECIDED_HERE = (
+    r"^/(v1/(memories|documents|search|dead-letters|jobs/\{job_id\}/answers)|openai/v1/(models|embeddings|responses/))"
+)
 """Where the gateway itself reads more than an id; the rest is in the slow run."""
 CHECKS = (
     "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,"

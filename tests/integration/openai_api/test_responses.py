@@ -6,10 +6,11 @@ import base64
 from array import array
 
 import openai
+import openresponses_types
 import orjson
 import pytest
 from openai.types.responses import ResponseStreamEvent
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
 from wayline.simulator.chat_server import Say
 from wayline.testkit import until
@@ -174,3 +175,25 @@ async def test_a_parked_response_says_where_to_decide(doors: Doors):
         answer = await client.responses.create(model="wary", input="What time is it?")
 
     assert answer.status == "completed" and "/approvals/" in answer.output_text
+
+
+def open_responses_type(kind: str) -> type[BaseModel]:
+    """Return the class of an event by its type."""
+    classes = (one for name, one in vars(openresponses_types).items() if name.endswith("StreamingEvent"))
+    return next(one for one in classes if f"`{kind}`" in str(one.model_fields["type"]))
+
+
+@pytest.mark.parametrize(("said", "end"), [("One two three.", "completed"), ("no JSON", "failed")])
+async def test_every_event_fits_the_types_of_open_responses(said: str, end: str, doors: Doors):
+    doors.answers(said)
+    form = {"format": {"type": "json_schema", "name": "n", "schema": FORM}} if end == "failed" else None
+
+    body = {"model": AGENT, "input": "Is it so?", "stream": True, "text": form}
+    sent = await doors.http.post("/openai/v1/responses", json=body)
+    events = [orjson.loads(line[6:]) for line in sent.text.splitlines() if line.startswith("data: ")]
+    read = await doors.http.get(f"/openai/v1/responses/{events[-1]['response']['id']}")
+
+    for event in events:
+        open_responses_type(event["type"]).model_validate(event)
+    openresponses_types.ResponseResource.model_validate(read.json())
+    assert events[-1]["type"] == f"response.{end}" and "[DONE]" not in sent.text
