@@ -118,9 +118,15 @@ class Log:
         await self.bus.store(f"events.{self.tenant}.{self.job_id}", body, headers)
 
     def submitted(
-        self, *, agent: str = "assistant", caller: str | None = None, user_id: str = "u1", lane: Lane = "interactive"
+        self,
+        *,
+        agent: str = "assistant",
+        caller: str | None = None,
+        user_id: str = "u1",
+        lane: Lane = "interactive",
+        tags: tuple[str, ...] | None = None,
     ) -> e.Event:
-        options = JobOptions(lane=lane)
+        options = JobOptions(lane=lane, tags=tags)
         job = SubmitJob(agent=agent, input="why?", user_id=user_id, session_id="s1", options=options)
         return self._say(e.JobSubmitted, tenant=self.tenant, job=job, content_hash="x", caller=caller)
 

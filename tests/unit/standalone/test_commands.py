@@ -150,8 +150,8 @@ def test_run_has_an_option_for_every_field_of_a_job():
     options = {parameter.name for parameter in run.params}
 
     assert set(JobOptions.model_fields) <= options
-    # A fork has a command of its own.
-    assert set(SubmitJob.model_fields) - {"tenant", "input", "options", "fork"} <= options
+    # A fork has a command of its own, and a conversation is a session.
+    assert set(SubmitJob.model_fields) - {"tenant", "input", "options", "fork", "history"} <= options
 
 
 @pytest.mark.parametrize("command", ["show", "remove"])

@@ -229,8 +229,10 @@ class CostTable(Frozen):
     groups: int = Field(default=0, description="How many groups there are: more than `rows` where these were cut.")
 
 
-CostGroup = Literal["model", "agent", "day", "tool", "user", "tenant", "session", "job", "kind"]
-"""`kind`: a call of the conversation's model, of a tool, or an auxiliary one."""
+CostGroup = Literal[
+    "model", "agent", "day", "tool", "user", "tenant", "session", "job", "kind", "hour", "provider", "purpose"
+]
+"""`kind`: a call of the conversation's model, of a tool, or an auxiliary one, whose `purpose` says what it was for."""
 
 
 class Spending(Frozen):
@@ -266,6 +268,14 @@ class GetCosts(Request, subject="costs.get.{tenant}", replies=CostTable):
 
     group_by: tuple[CostGroup, ...] = ("model",)
     since: datetime | None = None
+    until: datetime | None = Field(default=None, description="Only what was spent before.")
+    agent: str | None = None
+    model: str | None = Field(default=None, description="A model, or `provider/model`.")
+    tool: str | None = None
+    user_id: str | None = None
+    session_id: str | None = None
+    job_id: str | None = None
+    tags: tuple[str, ...] = Field(default=(), max_length=TAGS_MAX, description="Only of jobs that have all of them.")
     tz: str = Field(default="UTC", description="Whose days are meant: an IANA name.")
 
 

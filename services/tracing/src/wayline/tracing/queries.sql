@@ -248,6 +248,9 @@ WITH groups AS MATERIALIZED (
         CASE WHEN 'session' = ANY ($2) THEN coalesce(session_id, '-') END AS session,
         CASE WHEN 'job' = ANY ($2) THEN job_id END AS job,
         CASE WHEN 'kind' = ANY ($2) THEN kind END AS kind,
+        CASE WHEN 'hour' = ANY ($2) THEN to_char(at AT TIME ZONE $5, 'YYYY-MM-DD"T"HH24:00') END AS hour,
+        CASE WHEN 'provider' = ANY ($2) THEN coalesce(provider, '-') END AS provider,
+        CASE WHEN 'purpose' = ANY ($2) THEN coalesce(purpose, '-') END AS purpose,
         count(*) AS calls,
         count(*) FILTER (WHERE settled AND cost_usd IS NULL) AS calls_unknown,
         count(*) FILTER (WHERE NOT settled) AS calls_unsettled,
@@ -265,15 +268,25 @@ WITH groups AS MATERIALIZED (
             ELSE coalesce(sum(upper_usd) FILTER (WHERE NOT settled), 0) END AS unsettled_upper_usd
     FROM ledger
     WHERE tenant = $1 AND NOT open AND ($3::timestamptz IS NULL OR at >= $3)
+        AND ($6::timestamptz IS NULL OR at < $6)
+        AND ($7::text IS NULL OR agent = $7)
+        AND ($8::text IS NULL OR $8 IN (model, provider || '/' || model))
+        AND ($9::text IS NULL OR tool = $9)
+        AND ($10::text IS NULL OR user_id = $10)
+        AND ($11::text IS NULL OR session_id = $11)
+        AND ($12::text IS NULL OR job_id = $12)
+        AND ($13::text[] IS NULL OR EXISTS (
+            SELECT FROM jobs WHERE jobs.tenant = $1 AND jobs.job_id = ledger.job_id AND jobs.tags @> $13
+        ))
         -- Asked once, of no row: an unknown zone is refused also where no day is asked for, or nothing was spent.
         AND now() AT TIME ZONE $5 IS NOT NULL
-    GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9
+    GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
 )
 (
     SELECT
         true AS is_total, count(*) AS groups,
         NULL AS model, NULL AS agent, NULL AS day, NULL AS tool, NULL AS "user", NULL AS tenant, NULL AS session,
-        NULL AS job, NULL AS kind,
+        NULL AS job, NULL AS kind, NULL AS hour, NULL AS provider, NULL AS purpose,
         sum(calls)::bigint AS calls, sum(calls_unknown)::bigint AS calls_unknown,
         sum(calls_unsettled)::bigint AS calls_unsettled, sum(input)::bigint AS input,
         sum(cache_read)::bigint AS cache_read, sum(cache_write_5m)::bigint AS cache_write_5m,

@@ -16,25 +16,49 @@ budgets = typer.Typer(help="What may be spent, and how much of it is.", no_args_
 
 
 def costs(
+    *,
     by: Annotated[
-        str, typer.Option(help="Comma-separated: model, agent, day, tool, user, tenant, session, job, kind.")
+        str,
+        typer.Option(
+            help="Comma-separated: model, provider, agent, day, hour, tool, user, session, job, kind, purpose, tenant."
+        ),
     ] = "model",
     since: Annotated[str | None, typer.Option(metavar="WHEN", help="From when on: 7d, 12h, or a date (UTC).")] = None,
+    until: Annotated[str | None, typer.Option(metavar="WHEN", help="Only what was spent before, alike.")] = None,
+    agent: Annotated[str | None, typer.Option(help="Only of this agent's jobs.")] = None,
+    model: Annotated[str | None, typer.Option(help="Only of this model, or provider/model.")] = None,
+    tool: Annotated[str | None, typer.Option(help="Only of this tool.")] = None,
+    user: Annotated[str | None, typer.Option(help="Only for this user.")] = None,
+    session: Annotated[str | None, typer.Option(help="Only of this session.")] = None,
+    job: Annotated[str | None, typer.Option(help="Only of this job.")] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option(metavar="KEY:VALUE", help="Only of jobs with this label. Can be repeated.")
+    ] = None,
     tz: Annotated[str | None, typer.Option(help="Whose days are meant, for instance Europe/Berlin.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what was spent, what prompt caches saved, and which costs are unknown."""
     from wayline.standalone.terminal.money_views import costs_table
 
-    start = None if since is None else _start(since).isoformat()
-    answer(lambda client: client.get("/v1/costs", group_by=by, since=start, tz=tz), as_json=as_json, draw=costs_table)
+    wanted: dict[str, Any] = {
+        "since": None if since is None else _start(since, "--since").isoformat(),
+        "until": None if until is None else _start(until, "--until").isoformat(),
+        "agent": agent,
+        "model": model,
+        "tool": tool,
+        "user_id": user,
+        "session_id": session,
+        "job_id": job,
+        "tag": tag,
+    }
+    answer(lambda client: client.get("/v1/costs", group_by=by, tz=tz, **wanted), as_json=as_json, draw=costs_table)
 
 
-def _start(text: str) -> datetime:
+def _start(text: str, option: str) -> datetime:
     try:
         return past_time(text, datetime.now(UTC))
     except ValueError as error:
-        fail(f"--since: {error}")
+        fail(f"{option}: {error}")
 
 
 @budgets.command("list")

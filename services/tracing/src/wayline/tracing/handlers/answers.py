@@ -129,7 +129,9 @@ class ViewHandlers:
 
     async def get_costs(self, asked: GetCosts) -> CostTable:
         """Sum what was spent, grouped, with the total of all groups. Raises UnknownTimeZone."""
-        arguments = (list(asked.group_by), asked.since, COST_ROWS_MAX, asked.tz)
+        filters = (asked.agent, asked.model, asked.tool, asked.user_id, asked.session_id, asked.job_id)
+        named = (asked.until, *filters, list(asked.tags) or None)
+        arguments = (list(asked.group_by), asked.since, COST_ROWS_MAX, asked.tz, *named)
         try:
             rows = await self._store.fetch(asked.tenant, self._store.sql.costs, asked.tenant, *arguments)
         except asyncpg.InvalidParameterValueError:

@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import Annotated, Any, get_args
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
-from pydantic import AfterValidator
 
-from wayline.contracts.budgets import TimeZone
-from wayline.contracts.traces import CostGroup, CostTable, GetCosts, GetSteps, GetTrace, StepList, Trace
+from wayline.contracts.traces import CostTable, GetSteps, GetTrace, StepList, Trace
 from wayline.gateway.handlers.shared.dependencies import GatewayDependency, Reader
 from wayline.gateway.handlers.shared.own_jobs import OwnJobPath, require_all_users, require_own_job
 from wayline.gateway.openapi import fails
+from wayline.gateway.shapes.cost_query import CostQuery
 from wayline.gateway.strict_json import StrictRoute
 
 router = APIRouter(prefix="/v1", tags=["traces"], route_class=StrictRoute)
-
-_GROUPS = get_args(CostGroup)
-_GROUP = f"({'|'.join(_GROUPS)})"
-
-
-def _known(group_by: str) -> str:
-    """Refuse an unknown grouping with the list of known ones, which is clearer than a pattern."""
-    wrong = [name for name in group_by.split(",") if name not in _GROUPS]
-    if wrong:
-        raise ValueError(f"{wrong[0][:64]!r} is none of {', '.join(_GROUPS)}; several are joined by commas")
-    return group_by
 
 
 @router.get("/jobs/{job_id}/trace", responses=fails(404))
@@ -55,24 +42,7 @@ async def get_trace(
 
 
 @router.get("/costs", responses=fails())
-async def get_costs(
-    gateway: GatewayDependency,
-    caller: Reader,
-    group_by: Annotated[
-        str,
-        AfterValidator(_known),
-        Query(
-            json_schema_extra={"pattern": rf"^{_GROUP}(,{_GROUP}){{0,{len(_GROUPS) - 1}}}$"},
-            description="Comma-separated.",
-            examples=["model,day"],
-        ),
-    ] = "model",
-    since: Annotated[datetime | None, Query(description="From when on; UTC where no offset is given.")] = None,
-    tz: Annotated[TimeZone, Query(description="Whose days are meant: an IANA name.")] = "UTC",
-) -> CostTable:
+async def get_costs(gateway: GatewayDependency, caller: Reader, query: Annotated[CostQuery, Query()]) -> CostTable:
     """Return what was spent, grouped: dollars, tokens, what prompt caches saved, and which costs are unknown."""
     require_all_users(caller, "costs are")
-    if since is not None and since.tzinfo is None:
-        since = since.replace(tzinfo=UTC)
-    groups: Any = tuple(dict.fromkeys(group_by.split(",")))
-    return await gateway.bus.ask(GetCosts(tenant=caller.tenant, group_by=groups, since=since, tz=tz), CostTable)
+    return await gateway.bus.ask(query.asked(caller.tenant), CostTable)
