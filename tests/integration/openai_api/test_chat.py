@@ -280,3 +280,31 @@ async def test_a_client_that_leaves_cancels_its_job_unless_it_returns(doors: Doo
 
     assert answer.headers["x-wayline-job"] == back and await status(back) == "completed"
     assert '"finish_reason":"stop"' in answer.text
+
+
+async def test_a_client_that_hangs_up_cancels_its_job(doors: Doors):
+    release, say = held()
+    doors.answers(say)
+    body = {"model": AGENT, "user": "hasty", "messages": [{"role": "user", "content": "Do hurry."}]}
+
+    asking = asyncio.create_task(doors.http.post("/openai/v1/chat/completions", json=body))
+    await until(lambda: doors.chat.calls != [], why="the model is asked")
+    asking.cancel()
+    job_id = doors.chat.calls[0][0].split("/")[1]
+
+    async def cancelled() -> bool:
+        return (await doors.http.get(f"/v1/jobs/{job_id}")).json().get("status") == "cancelled"
+
+    await until(cancelled, why="the job of a client that hung up is cancelled")
+    release.set()
+
+
+async def test_an_image_at_an_inner_address_is_refused(doors: Doors):
+    part = {"type": "image_url", "image_url": {"url": f"{doors.http.base_url}v1/secret.png"}}
+
+    async with doors.client() as client:
+        with pytest.raises(openai.BadRequestError) as refused:
+            await client.chat.completions.create(model=AGENT, messages=[{"role": "user", "content": [part]}])
+
+    assert (refused.value.code, refused.value.param) == ("invalid_file", "messages")
+    assert doors.chat.calls == []
