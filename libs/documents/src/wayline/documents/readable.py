@@ -37,6 +37,10 @@ class ReadLimits:
     text_max_chars: int = 32 * MEGABYTE
     cut: bool = False
     """Leave out what is beyond a limit, instead of refusing the document."""
+    ocr_program: str = ""
+    """What reads scanned pages of a PDF, with its path; empty: nothing does."""
+    ocr_languages: str = ""
+    """As the program names them, such as `eng+deu`."""
     pages_advice: str = "split it"
     """What the sender of a document with too many pages can do."""
 

@@ -84,9 +84,13 @@ class Settings(EnvironmentSettings):
         ge=256 * 1024**2,
         description="What reading one document may use; each is read in a process of its own that is ended beyond it.",
     )
-    metadata_bytes_max: int = Field(
-        default=16 * 1024, ge=0, description="Every passage carries its document's metadata."
+    ocr_languages: str = Field(
+        default="",
+        pattern=r"^([A-Za-z0-9_/-]+(\+[A-Za-z0-9_/-]+)*)?$",
+        description="Languages in which scanned pages of PDFs are read, by tesseract's names (`eng+deu`), where the "
+        "program `tesseract` is on the PATH; within the time of a page and of a document. Empty: scans are refused.",
     )
+    metadata_bytes_max: int = Field(default=16 * 1024, ge=0, description="Of one document.")
 
     fetch_urls: bool = Field(
         default=True, description="Fetch documents from addresses that their senders name, of the public web alone."

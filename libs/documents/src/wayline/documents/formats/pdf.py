@@ -9,6 +9,7 @@ from typing import Any
 
 from wayline.documents.errors import Unreadable
 from wayline.documents.formats.pdf_columns import ROWS_MIN, in_columns
+from wayline.documents.formats.pdf_scans import scanned_text
 from wayline.documents.readable import PageClock, PageTimeout, ReadLimits, no_clock
 
 HEADER_WITHIN = 1_024
@@ -56,7 +57,7 @@ def _texts(reader: Any, limits: ReadLimits, clock: PageClock) -> list[str]:
         else:
             try:
                 with clock(number):
-                    texts.append(_text(page))
+                    texts.append(_text(page) or _scanned(page, limits))
                 continue
             except PageTimeout:
                 problem = f"Reading page {number} of the PDF took longer than {limits.page_s:g} s"
@@ -66,9 +67,15 @@ def _texts(reader: Any, limits: ReadLimits, clock: PageClock) -> list[str]:
     return texts
 
 
+def _scanned(page: Any, limits: ReadLimits) -> str:
+    return scanned_text(page, limits) if limits.ocr_program else ""
+
+
 def _text(page: Any) -> str:
     """Read a page in reading order: some files hold columns row by row."""
     plain = page.extract_text() or ""
+    if not plain.strip():
+        return ""
     if plain.count("\n") < ROWS_MIN:
         return plain
     try:

@@ -30,7 +30,8 @@ from wayline.retrieval.storable import storable
 
 NO_TEXT = (
     "The PDF has no text in it, only pictures of pages: run it through text recognition (OCR) first, if it is to be "
-    "found. It is kept as it is, and a job can be given it."
+    "found, or set WAYLINE_RETRIEVAL_OCR_LANGUAGES where tesseract is installed. It is kept as it is, and a job can be "
+    "given it."
 )
 
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.-]{1,40})", re.I)
@@ -73,6 +74,8 @@ class Limits:
     read_seconds_max: float
     metadata_bytes_max: int
     page_seconds_max: float = 20.0
+    ocr_program: str = ""
+    ocr_languages: str = ""
 
     @property
     def reading(self) -> ReadLimits:
@@ -82,6 +85,8 @@ class Limits:
             page_s=self.page_seconds_max,
             document_s=self.read_seconds_max,
             text_max_chars=self.bytes_max,
+            ocr_program=self.ocr_program,
+            ocr_languages=self.ocr_languages,
             pages_advice="split it, or raise WAYLINE_RETRIEVAL_PDF_PAGES_MAX",
         )
 

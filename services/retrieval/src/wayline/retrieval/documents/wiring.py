@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from functools import partial
 from typing import Any
 
@@ -40,6 +41,7 @@ from wayline.retrieval.embeddings.payments import Payments
 from wayline.retrieval.settings import ON_BOARD_MODEL, Settings
 from wayline.store import Store
 
+OCR_PROGRAM = "tesseract"
 INDEX_ATTEMPTS_MAX = 5
 """Deliveries of a document after which it is given up: each may have killed the process, with others in hand."""
 
@@ -137,4 +139,6 @@ def _limits(settings: Settings) -> Limits:
         read_seconds_max=settings.read_seconds_max,
         metadata_bytes_max=settings.metadata_bytes_max,
         page_seconds_max=settings.page_seconds_max,
+        ocr_program=(shutil.which(OCR_PROGRAM) or "") if settings.ocr_languages else "",
+        ocr_languages=settings.ocr_languages,
     )

@@ -15,6 +15,7 @@ from wayline.standalone.settings import Settings
 from wayline.standalone.setup.installation import Installation
 
 PYTHON_MIN = (3, 11)
+OCR_PROGRAM, OCR_LANGUAGES = "tesseract", "WAYLINE_RETRIEVAL_OCR_LANGUAGES"
 DISK_FREE_MIN = 1_000_000_000
 DISK_FREE_WANTED = 5_000_000_000
 
@@ -41,6 +42,22 @@ async def programs(settings: Settings) -> Findings:
             yield ok(name, str(find()))
         except BinaryMissing as error:
             yield problem(name, str(error), "run `make setup`")
+
+
+async def text_recognition() -> Findings:
+    """Find the program that reads scanned pages, where a setting asks for it."""
+    languages, program = os.environ.get(OCR_LANGUAGES, ""), shutil.which(OCR_PROGRAM)
+    if not languages:
+        there = f"{program} is there" if program else f"no {OCR_PROGRAM} here"
+        yield ok("text recognition", f"off: scanned PDFs are not searchable ({there})")
+    elif program is None:
+        yield problem(
+            "text recognition",
+            f"{OCR_LANGUAGES} is {languages!r} and there is no {OCR_PROGRAM} on the PATH",
+            "install tesseract with these languages, such as `apt install tesseract-ocr`",
+        )
+    else:
+        yield ok("text recognition", f"{program} reads scanned PDFs in {languages}")
 
 
 async def data_directory(installation: Installation) -> Findings:

@@ -47,6 +47,7 @@ def checks(settings: Settings, installation: Installation) -> dict[str, Check]:
     return {
         "python": machine.python,
         "programs": partial(machine.programs, settings),
+        "text recognition": machine.text_recognition,
         "data directory": partial(machine.data_directory, installation),
         "disk": partial(machine.disk, installation),
         "ports": partial(machine.ports, settings, installation),
