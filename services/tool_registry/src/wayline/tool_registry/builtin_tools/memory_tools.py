@@ -80,6 +80,11 @@ class FactToSave(BaseModel):
 
 def memory_tools(requests: MemoryRequests) -> list[Tool]:
     """Return the tools; what they save carries what the log proves, never what the model says of it."""
+    return [*_tools_of_memories(requests), *_tools_of_insights(requests)]
+
+
+def _tools_of_memories(requests: MemoryRequests) -> list[Tool]:
+    """Return the tools that save and find facts about the user."""
 
     async def memory_save(
         facts: Annotated[list[FactToSave], Field(min_length=1, max_length=FACTS_PER_SAVE_MAX)],
@@ -122,6 +127,12 @@ def memory_tools(requests: MemoryRequests) -> list[Tool]:
             key=key_of_call(),
         )
         return await _answer(requests.recall(request), _recalled)
+
+    return [memory_save, memory_retrieve]
+
+
+def _tools_of_insights(requests: MemoryRequests) -> list[Tool]:
+    """Return the tools that save and find what is known about subjects."""
 
     async def store_insight(
         *,
@@ -168,7 +179,7 @@ def memory_tools(requests: MemoryRequests) -> list[Tool]:
         )
         return await _answer(requests.recall_insights(request), _recalled)
 
-    return [memory_save, memory_retrieve, store_insight, retrieve_context]
+    return [store_insight, retrieve_context]
 
 
 def _new(text: str, origin: CallOrigin | None, fields: dict[str, Any]) -> NewFact:
