@@ -77,6 +77,20 @@ async def test_a_session_is_told_once_and_then_what_changed(talk: Talk):
         assert asked.cache_break is None
 
 
+async def test_memory_is_told_anew_after_a_lost_history(talk: Talk):
+    bonn = await talk.save("Lives in Bonn.")
+    await talk.run("j1")
+    await talk.platform.bus.js.purge_stream("EVENTS", subject="events.default.j1")
+    await talk.platform.stop("executor")
+    await talk.platform.start("executor", executor=chatting(talk.chat))
+
+    sent = await talk.run("j2", "and now?")
+
+    [told] = await talk.injected("j2")
+    assert sent.count("[MEMORY]\n") == 1 and "[MEMORY UPDATE]\n" not in sent
+    assert [(one.fact_id, one.version, one.why) for one in told.facts] == [(bonn, 1, "core")]
+
+
 async def test_only_what_a_user_said_is_told(talk: Talk):
     await talk.save("Lives in Bonn.")
     await talk.save("Owns a yacht.", source="agent_extracted")
