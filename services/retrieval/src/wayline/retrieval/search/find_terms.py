@@ -39,7 +39,8 @@ async def find_terms(search: Search, parsed: ParsedQuery, *, chunks: int) -> Fou
             near = await search.near_terms(term.word) if may_be_misspelt(term.word) else []
             if near:
                 corrected[term.word] = tuple(one.word for one in near[:NEAR_MAX])
-                terms += [replace(one, times=term.times, place=term.place, near=True) for one in near[:NEAR_MAX]]
+                # Once, however often the word comes: a guess is no surer for being repeated.
+                terms += [replace(one, place=term.place, near=True) for one in near[:NEAR_MAX]]
                 break
     for at, beginning in enumerate(parsed.beginnings, start=1):
         terms += [replace(term, place=-at) for term in await search.terms_that_begin(beginning)]
