@@ -33,6 +33,10 @@ def job_words(
 
 
 def _split(text: str) -> Iterator[str]:
+    if text.isascii():
+        # Nothing of it is written without spaces, so no word is looked through for that.
+        yield from (run[:WORD_MAX] for run in _WORD.findall(text))
+        return
     for run in _WORD.findall(text):
         end = 0
         for unspaced in _UNSPACED.finditer(run):
