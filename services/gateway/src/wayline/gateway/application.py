@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from fastapi import FastAPI
+from functools import cache
+
+from fastapi import APIRouter, FastAPI
+from fastapi.routing import APIRoute
+from starlette.routing import BaseRoute
 
 from wayline.gateway import problem_answers
 from wayline.gateway.handlers import operations, overview
@@ -85,8 +89,9 @@ def application(gateway: Gateway) -> RequestMiddleware:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        routes=list(_routes(gateway.settings.body_max_bytes, gateway.settings.document_max_bytes)),
         # The names of the functions, and one schema a class: what generated clients are made of.
-        generate_unique_id_function=lambda route: route.name,
+        generate_unique_id_function=_name_of,
         separate_input_output_schemas=False,
         max_body_size=gateway.settings.body_max_bytes,
         telemetry={
@@ -102,9 +107,21 @@ def application(gateway: Gateway) -> RequestMiddleware:
     app.state.mcp = mcp.McpRoute(gateway)
     app.state.abandoned_jobs = AbandonedJobs(gateway)
     problem_answers.install(app)
-    for module in MODULES:
-        app.include_router(module.router)
-    app.include_router(documents.uploads, max_body_size=gateway.settings.document_max_bytes)
     describe(app)
     doors = PageAccess(app, gateway.settings.mcp_origins)
     return RequestMiddleware(doors, access_log=gateway.settings.access_log)
+
+
+@cache
+def _routes(body_max_bytes: int, document_max_bytes: int) -> tuple[BaseRoute, ...]:
+    """Return every route; a process that makes several applications works them out once."""
+    # With the first request of each: as long as a start of the gateway takes.
+    router = APIRouter(generate_unique_id_function=_name_of, max_body_size=body_max_bytes)
+    for module in MODULES:
+        router.include_router(module.router)
+    router.include_router(documents.uploads, max_body_size=document_max_bytes)
+    return tuple(router.routes)
+
+
+def _name_of(route: APIRoute) -> str:
+    return route.name
