@@ -1,11 +1,15 @@
 """The fixtures every test may ask for: real servers, started when first used."""
 
+from __future__ import annotations
+
 import os
 import sys
 from functools import cache
+from pathlib import Path
 
 import httpcore2
 import hypothesis
+import pytest
 import structlog
 
 from wayline.embedded import ports
@@ -39,3 +43,12 @@ httpcore2.default_ssl_context = cache(httpcore2.default_ssl_context)
 _process = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 _share = len(ports.FREE_PORTS) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 ports.FREE_PORTS = ports.FREE_PORTS[_process * _share : (_process + 1) * _share]
+
+ONLY_SLOW = frozenset({"conformance", "evals", "reference_servers"})
+"""Folders of which `make test` runs nothing."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave unread what would be deselected whole: its imports are dear, and every worker would have them."""
+    left_out = collection_path.name in ONLY_SLOW and collection_path.parent == Path(__file__).parent
+    return True if left_out and config.option.markexpr == "not slow" else None

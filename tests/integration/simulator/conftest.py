@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from anthropic import AsyncAnthropic
-from anthropic import DefaultAioHttpClient as AnthropicHttp
-from openai import AsyncOpenAI
-from openai import DefaultAioHttpClient as OpenAIHttp
 
 from wayline.simulator import ManualClock, Simulator
+
+from .sdks import anthropic, openai
 
 
 class Providers:
@@ -17,15 +15,15 @@ class Providers:
     def __init__(self, simulator: Simulator, clock: ManualClock) -> None:
         self.simulator = simulator
         self.clock = clock
-        self.anthropic = AsyncAnthropic(
+        self.anthropic = anthropic.AsyncAnthropic(
             base_url=simulator.url,
             api_key="simulated",
             max_retries=0,
-            http_client=AnthropicHttp(),
+            http_client=anthropic.DefaultAioHttpClient(),
             open_telemetry={"traces": {"enabled": False}, "propagation": False},
         )
-        self.openai = AsyncOpenAI(
-            base_url=simulator.openai_url, api_key="simulated", max_retries=0, http_client=OpenAIHttp()
+        self.openai = openai.AsyncOpenAI(
+            base_url=simulator.openai_url, api_key="simulated", max_retries=0, http_client=openai.DefaultAioHttpClient()
         )
 
     @property

@@ -6,14 +6,13 @@ import asyncio
 from base64 import b64encode
 from decimal import Decimal
 
-import anthropic
 import pytest
-from anthropic import AsyncAnthropic
-from anthropic import DefaultAioHttpClient as AnthropicHttp
 
 from wayline.simulator import BLOCK_TOKENS, TOKEN_BYTES, Fault, Say, turns
 from wayline.testkit import until
 from wayline.testkit.media import png
+
+from .sdks import anthropic
 
 MARK = {"type": "ephemeral"}
 HOUR = {"type": "ephemeral", "ttl": "1h"}
@@ -237,8 +236,8 @@ async def test_what_is_refused_writes_nothing(providers, talk):
 async def test_keys_share_nothing(providers, talk):
     system = [text(1_000, cache_control=MARK)]
     await talk(text(9), system=system)
-    async with AnthropicHttp() as http:
-        talk.client = AsyncAnthropic(base_url=providers.simulator.url, api_key="another", http_client=http)
+    async with anthropic.DefaultAioHttpClient() as http:
+        talk.client = anthropic.AsyncAnthropic(base_url=providers.simulator.url, api_key="another", http_client=http)
         assert await talk(text(9), system=system) == (0, 1_000, 9)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import anthropic
 import pytest
 
 from wayline.simulator import Say, turns
+
+from .sdks import anthropic
 
 TOOL = {"name": "search", "description": "Finds.", "input_schema": {"type": "object", "properties": {}}}
 BOUND = "bound to a different conversation"

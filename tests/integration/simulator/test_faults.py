@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
-import anthropic
-import openai
 import pytest
 
 from wayline.simulator import BLOCK_TOKENS, NO_FAULT, Fault, Say, Simulator, block_tokens, seeded
 from wayline.testkit import until
+
+from .sdks import anthropic, openai
 
 TEXT = "word " * 100
 ASK: Any = [{"role": "user", "content": "hi"}]

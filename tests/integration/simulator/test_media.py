@@ -5,12 +5,12 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import Any
 
-import anthropic
-import openai
 import pytest
 
 from wayline.simulator import BLOCK_TOKENS, PAGE_TOKENS, block_tokens
 from wayline.testkit.media import pdf, png
+
+from .sdks import anthropic, openai
 
 JPEG = b"\xff\xd8\xff\xe0 and so on"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import aiohttp
-import anthropic
-import openai
 import pytest
+
+from .sdks import anthropic, openai
 
 ASK = [{"role": "user", "content": "hi"}]
 TOOL = {"name": "search", "description": "", "input_schema": {"type": "object", "properties": {}}}
