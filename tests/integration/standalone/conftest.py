@@ -24,7 +24,7 @@ from wayline.simulator.chat_server import ChatServer, Script
 from wayline.testkit import Database, until
 from wayline.testkit.fixtures import run
 from wayline.testkit.processes import EMBEDS
-from wayline.testkit.service_starts import start_command
+from wayline.testkit.service_starts import finish_command, start_command
 
 START_WITHIN_S = 60.0
 END_WITHIN_S = 40.0
@@ -39,7 +39,7 @@ class Installed:
     http_port: int = field(default_factory=free_port)
     more: dict[str, str] = field(default_factory=dict)
     is_forked: bool = True
-    """Whether `up` runs in a process forked from one that has imported it, in place of a new Python."""
+    """Whether commands run in processes forked from one that has imported them, in place of a new Python."""
     process: Child | None = None
 
     @property
@@ -65,6 +65,9 @@ class Installed:
 
     def wayline(self, *words: str, stdin: str = "", **more: str) -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""
+        if self.is_forked:
+            directory, variables = self.data.parent, {**self.env, **more}
+            return finish_command(*words, cwd=directory, env=variables, stdin=stdin, within_s=START_WITHIN_S)
         return subprocess.run(
             [sys.executable, "-m", "wayline.standalone", *words],
             env={**self.env, **more},

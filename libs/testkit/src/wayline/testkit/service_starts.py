@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import runpy
+import signal
+import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -27,6 +31,7 @@ def run_service(name: str) -> None:
 
 
 COMMAND = "wayline.standalone.cli"
+POLL_S = 0.01
 IMPORTS = (
     *(f"wayline.standalone.{name}" for name in ("cli", "launch.up", "launch.sample_job")),
     *(f"wayline.{name}.app" for name in ("gateway", "router", "executor", "retrieval", "tool_registry", "tracing")),
@@ -43,3 +48,37 @@ def run_command(*words: str) -> None:
     """Run a `wayline` command as its script does."""
     sys.argv = ["wayline", *words]
     import_module(COMMAND).main()
+
+
+def finish_command(
+    *words: str, cwd: Path, env: Mapping[str, str], stdin: str, within_s: float
+) -> subprocess.CompletedProcess[str]:
+    """Run a `wayline` command to its end, in a process that has imported it: a new Python's imports take a second."""
+    with tempfile.TemporaryDirectory(prefix="wayline-command-") as made:
+        given, out, err = (Path(made) / name for name in ("stdin", "stdout", "stderr"))
+        given.write_text(stdin)
+        files = [str(file) for file in (given, out, err)]
+        log = Path(made) / "log"
+        child = fork(f"{__name__}:run_command_on", files, *words, imports=IMPORTS, cwd=cwd, log=log, env=env)
+        deadline = time.monotonic() + within_s
+        while not child.exited:
+            if time.monotonic() > deadline:
+                child.process.send_signal(signal.SIGKILL)
+                raise subprocess.TimeoutExpired(words, within_s)
+            time.sleep(POLL_S)
+        assert child.process.returncode is not None
+        told = [file.read_text() if file.exists() else "" for file in (out, err)]
+        # The traceback of an uncaught exception.
+        told[1] += log.read_text()
+        return subprocess.CompletedProcess(words, child.process.returncode, *told)
+
+
+def run_command_on(files: list[str], *words: str) -> None:
+    """Run a `wayline` command that reads and writes these files in place of the three standard streams."""
+    flags = (os.O_RDONLY, os.O_WRONLY | os.O_CREAT, os.O_WRONLY | os.O_CREAT)
+    for number, (file, how) in enumerate(zip(files, flags, strict=True)):
+        opened = os.open(file, how)
+        os.dup2(opened, number)
+        os.close(opened)
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115 - it stays open
+    run_command(*words)
