@@ -43,9 +43,14 @@ class NatsServer(EmbeddedServer):
             file.write(self.config)
         fresh.replace(self.data_dir / CONFIG_FILE)
 
+    @property
+    def command(self) -> list[str]:
+        """Return its command line, for its data directory."""
+        return [str(binaries.nats_server()), "-c", CONFIG_FILE, "-a", LOOPBACK, "-p", str(self.port)]
+
     def _spawn(self, lock: DataDirLock) -> Child:
         return spawn(
-            [binaries.nats_server(), "-c", CONFIG_FILE, "-a", LOOPBACK, "-p", str(self.port)],
+            self.command,
             cwd=self.data_dir,
             log=self.log,
             death_signal=self.stop_signal,

@@ -15,6 +15,7 @@ from typing import Protocol
 POLL_S = 0.005
 KILL_WAIT_S = 10.0
 FREEZE_WAIT_S = 2.0
+STAT_BYTES_MAX = 4096
 PR_SET_PDEATHSIG = 1
 LOG_MODE = 0o600
 
@@ -129,7 +130,8 @@ def spawn(
 
 def children_of(parent: int) -> list[int]:
     """Return the running processes that `parent` started (Linux; elsewhere none are known)."""
-    stats = {int(entry.name): _stat(int(entry.name)) for entry in Path("/proc").glob("[0-9]*")}
+    present = os.listdir("/proc") if sys.platform == "linux" else []
+    stats = {int(name): _stat(int(name)) for name in present if name.isdigit()}
     return [pid for pid, stat in stats.items() if stat and int(stat[1]) == parent and stat[0] not in "ZX"]
 
 
@@ -146,9 +148,16 @@ def is_alive(pid: int) -> bool:
 def _stat(pid: int) -> list[str] | None:
     """Return the fields of a process's line in /proc after its name: state, parent and the rest."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        # Without pathlib and text: this is asked of every process there is.
+        opened = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
     except OSError:
         return None
+    try:
+        return os.read(opened, STAT_BYTES_MAX).decode(errors="replace").rpartition(")")[2].split() or None
+    except OSError:
+        return None
+    finally:
+        os.close(opened)
 
 
 def _signal(pid: int, what: int) -> bool:

@@ -13,7 +13,10 @@ import pytest_asyncio
 from wayline.chassis import Bus, BusSettings
 from wayline.chassis.topology import Limits, declare
 from wayline.embedded import NatsServer, PostgresServer, minimal_config
+from wayline.embedded.datadir import DataDirLock
+from wayline.embedded.process import Child
 from wayline.testkit.databases import Database, clone, clone_with_tables, drop, make_template, run_sql
+from wayline.testkit.fork_server import fork_program
 from wayline.testkit.guarded import Guarded, config, identity_seeds
 from wayline.testkit.platform import QUICK, Platform
 from wayline.testkit.server_directory import server_directory
@@ -26,6 +29,13 @@ PostgresFactory: TypeAlias = Callable[..., Awaitable[PostgresServer]]
 # A test's data need not survive a power cut; a kill -9 loses nothing that was committed.
 # Nor does anybody guess a password: each connection would spend 4 ms on them.
 FAST = {"fsync": "off", "full_page_writes": "off", "scram_iterations": "1"}
+
+
+class ForkedNats(NatsServer):
+    """A NATS server that a small process starts."""
+
+    def _spawn(self, lock: DataDirLock) -> Child:
+        return fork_program(self.command, cwd=self.data_dir, log=self.log, keep_fds=[lock.fd])
 
 
 @pytest.fixture(scope="session")
@@ -65,8 +75,14 @@ def empty_database(postgres_server: PostgresServer) -> Iterator[Database]:
     run(drop(fresh))
 
 
+@pytest.fixture(scope="session")
+def nats_class() -> type[NatsServer]:
+    """Return what starts a NATS server; tests of that itself name their own."""
+    return ForkedNats
+
+
 @pytest.fixture
-async def nats_factory(server_dir: Path) -> AsyncIterator[NatsFactory]:
+async def nats_factory(server_dir: Path, nats_class: type[NatsServer]) -> AsyncIterator[NatsFactory]:
     """Start NATS servers that the test may kill, pause and restart; they are gone after it."""
     started: list[NatsServer] = []
     home = server_dir / secrets.token_hex(4)
@@ -76,7 +92,7 @@ async def nats_factory(server_dir: Path) -> AsyncIterator[NatsFactory]:
     ) -> NatsServer:
         place = data_dir or home / f"nats-{len(started)}"
         text = config or minimal_config(place / "jetstream", sync_interval=sync_interval)
-        server = NatsServer(place, config=text, port=port)
+        server = nats_class(place, config=text, port=port)
         started.append(server)
         return await server.start()
 
@@ -124,7 +140,7 @@ async def module_platform(postgres_server: PostgresServer, server_dir: Path) -> 
     """Make a bus and a database for all tests of a file, whose event loop is the file's too."""
     database, seeds = await clone_with_tables(postgres_server), identity_seeds()
     home = server_dir / f"module-{secrets.token_hex(4)}"
-    server = await NatsServer(home, config=config(home / "jetstream", seeds)).start()
+    server = await ForkedNats(home, config=config(home / "jetstream", seeds)).start()
     guarded = Guarded(server, seeds)
     try:
         async with Platform.open(guarded, database) as platform:

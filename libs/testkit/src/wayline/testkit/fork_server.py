@@ -29,6 +29,7 @@ from wayline.embedded.process import LOG_MODE, Child, die_with, spawn
 
 REQUEST_BYTES_MAX = 64 * 1024
 NUMBER_BYTES = 4
+FDS_MAX = 4
 END_WITHIN_S = 5.0
 POLL_S = 0.02
 
@@ -56,17 +57,39 @@ def fork(
     return Child(_fork_server().fork({"work": work, "imports": [target.partition(":")[0], *imports]}))
 
 
+def fork_program(argv: Sequence[str], *, log: Path, cwd: Path, keep_fds: Sequence[int] = ()) -> Child:
+    """Start a program from a small process: to fork one of tests, of half a gigabyte, takes fifty times as long."""
+    if sys.platform != "linux":
+        return spawn(argv, cwd=cwd, log=log, death_signal=signal.SIGKILL, keep_fds=keep_fds)
+    log.touch(LOG_MODE)
+    target, variables = f"{__name__}:become", dict(os.environ)
+    work = {"target": target, "args": argv, "log": str(log), "cwd": str(cwd), "env": variables}
+    return Child(_program_server().fork({"work": work, "imports": []}, keep_fds))
+
+
+def become(*argv: str) -> None:
+    """Run a program in place of this process."""
+    os.execv(argv[0], argv)
+
+
 def end_fork_server() -> list[str]:
-    """End the fork server of this process, and what it has forked that does not end by itself; return what that was."""
-    if not _fork_server.cache_info().currsize:
-        return []
-    left = _fork_server().end()
-    _fork_server.cache_clear()
+    """End the fork servers of this process, and what they forked that does not end by itself; return what that was."""
+    left: list[str] = []
+    for server in (_fork_server, _program_server):
+        if server.cache_info().currsize:
+            left += server().end()
+            server.cache_clear()
     return left
 
 
 @cache
 def _fork_server() -> _ForkServer:
+    return _ForkServer()
+
+
+@cache
+def _program_server() -> _ForkServer:
+    """Return one that imports nothing, and so stays small."""
     return _ForkServer()
 
 
@@ -91,12 +114,12 @@ class _ForkServer:
     def pid(self) -> int:
         return self._process.pid
 
-    def fork(self, request: dict[str, Any]) -> _Forked:
-        """Have a process forked."""
+    def fork(self, request: dict[str, Any], keep_fds: Sequence[int] = ()) -> _Forked:
+        """Have a process forked, which holds these files open too."""
         status, theirs = os.pipe()
         try:
             with self._lock:
-                socket.send_fds(self._socket, [json.dumps(request).encode()], [theirs])
+                socket.send_fds(self._socket, [json.dumps(request).encode()], [theirs, *keep_fds])
         finally:
             os.close(theirs)
         pid = os.read(status, NUMBER_BYTES)
@@ -170,11 +193,11 @@ def _serve(requests: socket.socket) -> Callable[[], None] | None:
                         os.read(woken, REQUEST_BYTES_MAX)
                     _reap(reports)
                     continue
-                body, [*fds], _, _ = socket.recv_fds(requests, REQUEST_BYTES_MAX, 1)
+                body, [*fds], _, _ = socket.recv_fds(requests, REQUEST_BYTES_MAX, FDS_MAX)
                 if not body:
                     return None
                 request = json.loads(body)
-                [report] = fds
+                report, *kept = fds
                 _import(request["imports"])
                 # What is here stays: a collection in a forked process need not touch, and so copy, its pages.
                 gc.freeze()
@@ -184,7 +207,11 @@ def _serve(requests: socket.socket) -> Callable[[], None] | None:
                     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                     for fd in (woken, wake, report, requests.detach(), *reports.values()):
                         os.close(fd)
+                    for fd in kept:
+                        os.set_inheritable(fd, True)
                     return lambda: _run(**request["work"])
+                for fd in kept:
+                    os.close(fd)
                 os.write(report, _bytes(pid))
                 reports[pid] = report
 
