@@ -158,6 +158,7 @@ def test_run_asks_for_what_its_options_say(wayline: Installed):
         "images": None,
         "show_reasoning": True,
         "dry_run": False,
+        "output_schema": None,
     }
 
 
