@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import signal
 import sys
 import time
@@ -18,6 +17,7 @@ from wayline.chassis.connection.bus import Bus
 from wayline.chassis.handling.responder import Ask, Responder
 from wayline.chassis.handling.worker import Work, Worker
 from wayline.chassis.logs import plain
+from wayline.chassis.loop_pauses import shorten_pauses
 from wayline.chassis.probes import ProbeServer, probes, server
 from wayline.chassis.process_secrets import keep_secrets
 from wayline.chassis.settings import BusSettings
@@ -35,8 +35,6 @@ CHECK_WITHIN_S = 3.0
 WELL_FRESH_S = 5.0
 ILL_FRESH_S = 1.0
 """How long the result of a check is used again: each check is a write."""
-COLLECT_AFTER = 50_000
-"""Objects made beyond those that went before Python looks for cycles: a message makes thousands and hardly a cycle."""
 
 
 class Part(Protocol):
@@ -162,7 +160,7 @@ async def run(build: Build) -> None:
         loop.add_signal_handler(name, on_signal)
     service = await build()
     await service.start()
-    gc.set_threshold(COLLECT_AFTER)
+    shorten_pauses()
     await stop.wait()
     draining = asyncio.create_task(service.stop())
     hurried = asyncio.create_task(hurry.wait())

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
+import sys
 import threading
+
+from wayline.chassis.loop_pauses import keep_for_good
 
 MODULES = ("mcp", "mcp.server", "mcp.client.streamable_http")
 QUIET = ("mcp.client", "httpx2")
@@ -22,7 +25,10 @@ async def load() -> None:
 
 def _import() -> None:
     with _one_at_a_time:
+        is_new = any(module not in sys.modules for module in MODULES)
         for module in MODULES:
             importlib.import_module(module)
+        if is_new:
+            keep_for_good()
     for name in QUIET:
         logging.getLogger(name).setLevel(logging.CRITICAL)
