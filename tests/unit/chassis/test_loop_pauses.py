@@ -20,7 +20,7 @@ def as_before() -> Iterator[None]:
     sys.setswitchinterval(interval)
 
 
-def test_what_a_started_service_is_made_of_is_not_searched_for_cycles():
+def test_a_started_services_objects_are_not_searched_for_cycles():
     kept = [object() for _ in range(10)]
     kept.append(kept)  # pyright: ignore[reportArgumentType]
 

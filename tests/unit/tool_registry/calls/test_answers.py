@@ -163,7 +163,7 @@ def test_endless_text_is_cut_and_a_failure_stays_one():
     assert (long["isError"], len(long["content"])) == (True, 1)
     assert long["_meta"]["own"] == 1
     assert "above the limit" in long["_meta"][UNREAD], "a server does not say that its answer was read whole"
-    assert (len(many["content"]), many["content"][-1]["text"][-4:]) == (BLOCKS_MAX + 1, "1999")
+    assert (len(many["content"]), many["content"][-1]["text"][-4:]) == (BLOCKS_MAX + 1, f"\n{2 * BLOCKS_MAX - 1}")
 
 
 def test_an_error_without_words_is_given_as_it_came():

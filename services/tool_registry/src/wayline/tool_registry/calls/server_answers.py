@@ -34,8 +34,9 @@ STRUCTURED_MAX_BYTES = 64 * 1024
 """Of structured content as JSON; more is given as text, which everything after it reads in no time."""
 VALUES_MAX = 200_000
 """Values of a message; what holds more takes seconds to read, whatever thread it is read on."""
-BLOCKS_MAX = 1_000
-"""Content blocks of a result; what comes after them is one text."""
+BLOCKS_MAX = 200
+"""Content blocks of a result; what comes after them is one text. To read a thousand of them takes the MCP library 30 ms
+of the event loop."""
 HEAD_CHARS = 64 * 1024
 """Of an answer that cannot be read whole: where its first keys are looked for."""
 NO_WORDS = "the server failed without saying why"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -174,6 +175,24 @@ async def _tools_page(client: Client, cursor: str | None) -> tuple[list[OfferedT
     listed = raw.get("tools")
     if not isinstance(listed, list):
         raise ValueError("its list of tools is not a list")
+    offered, unread = await asyncio.to_thread(_read_page, listed)
+    following = raw.get("nextCursor")
+    following = following if isinstance(following, str) else None
+    # They are tools already: to check two thousand of them again takes as long as it took to read them.
+    page = ListToolsResult.model_construct(tools=[one.tool for one in offered], next_cursor=following)
+    # What `list_tools` does with a page: a call needs the headers and the schemas that it notes.
+    kept = client.session._absorb_tool_listing(  # pyright: ignore[reportPrivateUsage]
+        page, complete=cursor is None and following is None
+    )
+    usable = {id(tool) for tool in kept.tools}
+    for one in offered:
+        if id(one.tool) not in usable:
+            unread[_named(one.raw, 0)] = "its x-mcp-header is not valid"
+    return [one for one in offered if id(one.tool) in usable], unread, following
+
+
+def _read_page(listed: list[Any]) -> tuple[list[OfferedTool], dict[str, str]]:
+    """Return the tools of a page, and why each of the others cannot be read."""
     offered: list[OfferedTool] = []
     unread: dict[str, str] = {}
     # To read a tool takes some hundredths of a millisecond, and a page may name hundreds of thousands.
@@ -185,18 +204,7 @@ async def _tools_page(client: Client, cursor: str | None) -> tuple[list[OfferedT
             unread[_named(one, number)] = visible(tool)
         else:
             offered.append(OfferedTool(tool, one))
-    following = raw.get("nextCursor")
-    following = following if isinstance(following, str) else None
-    page = ListToolsResult(tools=[one.tool for one in offered], next_cursor=following)
-    # What `list_tools` does with a page: a call needs the headers and the schemas that it notes.
-    kept = client.session._absorb_tool_listing(  # pyright: ignore[reportPrivateUsage]
-        page, complete=cursor is None and following is None
-    )
-    usable = {id(tool) for tool in kept.tools}
-    for one in offered:
-        if id(one.tool) not in usable:
-            unread[_named(one.raw, 0)] = "its x-mcp-header is not valid"
-    return [one for one in offered if id(one.tool) in usable], unread, following
+    return offered, unread
 
 
 def _named(raw: Any, number: int) -> str:

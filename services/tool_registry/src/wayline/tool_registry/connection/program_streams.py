@@ -6,16 +6,16 @@ import asyncio
 import os
 import signal
 import sys
-from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO, TypeAlias
 
 import anyio
 
+from wayline.tool_registry.connection.program_lines import MESSAGE_BEGIN, Line, LineTooLong, ProgramLines
 from wayline.tool_registry.programs import program_guard
-from wayline.tool_registry.programs.pipes import close_pipes
+from wayline.tool_registry.programs.start_program import StartedProgram, start_program
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 LINE_MAX_BYTES = 64 * 1024 * 1024
 """Of one message. A result that is too long is refused by its own limit, which is lower; this one is against lines that
 never end."""
-MESSAGE_BEGIN: Final = b'{"jsonrpc"'
+MESSAGE_BYTES: Final = 32 * 1024 * 1024
+"""Of a message that is kept, where nobody says otherwise; one that is longer is read as far as that."""
 RESULT_BYTES: Final = 8 * 1024 * 1024
 """Of the text of a result, where nobody says otherwise."""
 NONSENSE_MAX: Final = 10_000
 """Lines in a row that are no message."""
-DRAIN_BYTES: Final = 64 * 1024
 FLUSH_S: Final = 0.5
 """How long what was sent last may take to be written."""
 EXIT_S: Final = 1.5
@@ -37,6 +37,13 @@ EXIT_S: Final = 1.5
 POLL_S: Final = 0.01
 KILL_POLLS: Final = 100
 """How often it is looked whether all that a program has started is dead."""
+
+
+TakeTurn: TypeAlias = Callable[[int], Awaitable[None]]
+
+
+async def _no_turn(size: int) -> None:
+    """Wait for nothing."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,8 @@ class ProgramLimits:
 class _Program:
     """A program under its guard, which is the process that is started here."""
 
-    guard: Process
+    guard: StartedProgram
+    lines: ProgramLines
     ended: Callable[[str], None]
     written: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once all that was sent is written."""
@@ -70,28 +78,29 @@ async def program_streams(
     ended: Callable[[str], None],
     limits: ProgramLimits | None = None,
     result_bytes: int = RESULT_BYTES,
+    message_bytes: int = MESSAGE_BYTES,
+    take_turn: TakeTurn = _no_turn,
 ) -> AsyncIterator[tuple[Any, Any]]:
     """Start a program and yield the streams of its messages. `ended` is told why they ended before their time.
+
+    `take_turn` waits, before a line of so many bytes is read, where the program made too much work of late.
 
     In place of the library's own: that one reads a line without end into memory, copies all of a long one with each
     piece of it, and gives up a program that writes a byte that is not UTF-8.
     """
-    guard = await asyncio.create_subprocess_exec(
-        *_guarded(argv, limits or ProgramLimits()),
-        stdin=PIPE,
-        stdout=PIPE,
-        stderr=errors_to,
-        # Never empty: uvloop would pass on all of our own environment in its place.
+    lines = ProgramLines(kept_max=message_bytes, line_max=LINE_MAX_BYTES)
+    guard = await start_program(
+        _guarded(argv, limits or ProgramLimits()),
+        output=lines,
+        errors_to=errors_to,
         env={"PATH": os.defpath, **env},
         cwd=cwd,
-        start_new_session=True,
-        limit=LINE_MAX_BYTES,
     )
-    program = _Program(guard, ended)
+    program = _Program(guard, lines, ended)
     to_session, incoming = anyio.create_memory_object_stream[Any](0)
     outgoing, from_session = anyio.create_memory_object_stream[Any](0)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_read, program, to_session, result_bytes)
+        tasks.start_soon(_read, program, to_session, result_bytes, take_turn)
         tasks.start_soon(_write, program, from_session, to_session)
         try:
             yield incoming, outgoing
@@ -111,20 +120,21 @@ def _guarded(argv: list[str], limits: ProgramLimits) -> list[str]:
     return [sys.executable, "-I", "-S", program_guard.__file__, *map(str, most), *argv]
 
 
-async def _read(program: _Program, to_session: MemoryObjectSendStream[SessionMessage], result_bytes: int) -> None:
+async def _read(
+    program: _Program, to_session: MemoryObjectSendStream[SessionMessage], result_bytes: int, take_turn: TakeTurn
+) -> None:
     """Pass on each line that is a message, until the program, the session or our patience ends."""
-    stdout = program.guard.stdout
-    assert stdout is not None
     nonsense = 0
     with to_session:
         while nonsense < NONSENSE_MAX:
             try:
-                line = await stdout.readuntil()
-            except asyncio.IncompleteReadError:
-                return await _tell_end(program)
-            except asyncio.LimitOverrunError:
+                line = await program.lines.next()
+            except LineTooLong:
                 program.ended(f"it wrote a line above {LINE_MAX_BYTES} bytes")
                 break
+            if line is None:
+                return await _tell_end(program)
+            await take_turn(len(line.text))
             message = await _message(line, result_bytes)
             if message is None:
                 nonsense += 1
@@ -136,9 +146,7 @@ async def _read(program: _Program, to_session: MemoryObjectSendStream[SessionMes
                 break
         else:
             program.ended(f"it wrote {NONSENSE_MAX} lines that are no MCP message")
-    # A program that cannot write does not see that its input has ended.
-    while await stdout.read(DRAIN_BYTES):
-        pass
+    await program.lines.drain()
 
 
 async def _tell_end(program: _Program) -> None:
@@ -158,10 +166,10 @@ def _name(number: int) -> str:
     return f"signal {number}"
 
 
-async def _message(line: bytes, result_bytes: int) -> SessionMessage | None:
+async def _message(line: Line, result_bytes: int) -> SessionMessage | None:
     """Return the message of a line; None: it is something else, such as a program's greeting."""
     # Some write half a line of their own before it.
-    begins = line.find(MESSAGE_BEGIN, 1) if not line.startswith(b"{") else 0
+    begins = line.text.find(MESSAGE_BEGIN, 1) if not line.text.startswith(b"{") else 0
     if begins < 0:
         return None
     from mcp.shared.message import SessionMessage
@@ -169,7 +177,8 @@ async def _message(line: bytes, result_bytes: int) -> SessionMessage | None:
 
     from wayline.tool_registry.connection.readable_messages import readable
 
-    message = await readable(line[begins:].rstrip(), most=result_bytes)
+    why_cut = f"it has {line.length} bytes, which are too many" if line.is_cut else ""
+    message = await readable(line.text[begins:].rstrip(), most=result_bytes, why_cut=why_cut)
     if message is None:
         return None
     with suppress(ValueError):
@@ -183,12 +192,10 @@ async def _write(
     to_session: MemoryObjectSendStream[SessionMessage],
 ) -> None:
     """Write what the session sends; a pipe that breaks ends the session."""
-    stdin = program.guard.stdin
-    assert stdin is not None
     try:
         async for sent in from_session:
-            stdin.write(sent.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
-            await stdin.drain()
+            message = sent.message.model_dump_json(by_alias=True, exclude_unset=True)
+            await program.guard.input.write(message.encode() + b"\n")
     except OSError:
         await _tell_end(program)
         await to_session.aclose()
@@ -214,8 +221,7 @@ async def _end(program: _Program) -> None:
     try:
         with anyio.move_on_after(FLUSH_S):
             await program.written.wait()
-        assert guard.stdin is not None
-        guard.stdin.close()
+        guard.input.close()
         if not await _has_ended(guard):
             # The guard lives on, and passes it on to a program that has a group of its own.
             _signal(guard, signal.SIGTERM)
@@ -235,11 +241,11 @@ async def _end(program: _Program) -> None:
         raise
     finally:
         # Else a process that left the group, and holds the pipe, would keep it open here.
-        close_pipes(guard)
+        guard.close()
 
 
-async def _has_ended(guard: Process) -> bool:
-    """Return whether the guard ends in time. Not `wait`: that waits for its pipes too, which others may hold."""
+async def _has_ended(guard: StartedProgram) -> bool:
+    """Return whether the guard ends in time."""
     for _ in range(round(EXIT_S / POLL_S)):
         if guard.returncode is not None:
             return True
@@ -247,13 +253,13 @@ async def _has_ended(guard: Process) -> bool:
     return False
 
 
-def _kill_below(guard: Process) -> bool:
+def _kill_below(guard: StartedProgram) -> bool:
     """Kill what a guard has not ended, because it runs or was killed; return whether any of it may still run."""
     has_ended_all = guard.returncode is not None and guard.returncode >= 0
     return not has_ended_all and program_guard.kill_below(guard.pid)
 
 
-def _signal(guard: Process, what: signal.Signals) -> None:
+def _signal(guard: StartedProgram, what: signal.Signals) -> None:
     """Send a signal to the guard's group; only on Linux its program is not in it."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(guard.pid, what)

@@ -177,6 +177,7 @@ class Transport:
 
         from wayline.tool_registry.connection.program_streams import program_streams
 
+        in_flight = None if self._confined is None else self._confined.in_flight
         return program_streams(
             argv,
             env=env if self._confined is not None else {**get_default_environment(), **env},
@@ -185,6 +186,8 @@ class Transport:
             ended=self._note_end,
             limits=self._limits(),
             result_bytes=self._result_bytes,
+            message_bytes=most_of_call(self._result_bytes),
+            **({} if in_flight is None else {"take_turn": in_flight.pace.take_turn}),
         )
 
     def _note_end(self, why: str) -> None:
@@ -269,11 +272,16 @@ def answer_limits(result_bytes: int, *, in_flight: BytesInFlight | None = None) 
     from wayline.tool_registry.connection.http.answer_streams import AnswerLimits
 
     return AnswerLimits(
-        call_bytes=max(2 * result_bytes, IMAGES_BYTES),
+        call_bytes=most_of_call(result_bytes),
         result_bytes=result_bytes,
         message_bytes=MESSAGE_MAX_BYTES,
         in_flight=in_flight or BytesInFlight(IN_FLIGHT_BYTES),
     )
+
+
+def most_of_call(result_bytes: int) -> int:
+    """Return how many bytes of the answer to a call are read, of whose result so many are kept."""
+    return max(2 * result_bytes, IMAGES_BYTES)
 
 
 @cache

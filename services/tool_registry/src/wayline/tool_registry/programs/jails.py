@@ -24,7 +24,7 @@ from wayline.tool_registry.errors import CannotIsolate
 from wayline.tool_registry.programs import confined_program, program_guard
 from wayline.tool_registry.programs.confined_program import Jail
 from wayline.tool_registry.programs.program_network import PORT, program_network, proxy_environment
-from wayline.tool_registry.programs.shown_paths import shown_paths, system_links, visible_search_path
+from wayline.tool_registry.programs.shown_paths import is_below, shown_paths, system_links, visible_search_path
 
 HOME: Final = "/program/home"
 CACHE: Final = "/program/cache"
@@ -146,14 +146,15 @@ class Jails:
             stage.mkdir()
             _own(home, uid)
             downloads = self.downloads_of(tenant, uid)
-            shown = self.shown(program, named)
+            # On a thread: it looks at some hundred files.
+            shown = await asyncio.to_thread(self.shown, program, named)
             jail: Jail = {
                 "stage": str(stage),
                 "uid": uid,
                 "shown": shown,
                 "links": system_links(),
                 "kept": {HOME: str(home), CACHE: str(downloads)},
-                "hidden": [place for place in self._hidden if any(Path(place).is_relative_to(one) for one in shown)],
+                "hidden": [place for place in self._hidden if any(is_below(place, one) for one in shown)],
                 "files": _account_files(os.geteuid() if uid is None else uid),
                 "home": HOME,
                 "door": None if network is None else str(door),

@@ -62,7 +62,7 @@ def main(memory_mb: str, files_max: str, file_mb: str, program: str, *arguments:
 
 
 def close_inherited_files() -> None:
-    """Close all files but the three streams: uvloop leaves copies of them open, which keep a stream from ending."""
+    """Close all files but the three streams: a copy of one that is left open keeps a stream from ending."""
     for name in os.listdir("/proc/self/fd" if LINUX else "/dev/fd"):
         if int(name) > 2:
             with suppress(OSError):

@@ -40,8 +40,15 @@ def shown_paths(program: str, search_path: str, named: Iterable[str]) -> list[st
 def visible_search_path(search_path: str, shown: Iterable[str]) -> str:
     """Return the directories of a PATH that a program sees."""
     roots = (*shown, *system_links())
-    seen = [one for one in _directories(search_path) if any(Path(one).is_relative_to(root) for root in roots)]
+    seen = [one for one in _directories(search_path) if any(is_below(one, root) for root in roots)]
     return os.pathsep.join(seen) or os.defpath
+
+
+def is_below(place: str, directory: str) -> bool:
+    """Return whether a path is a directory or lies in it."""
+    # Not by `Path`: some thousand comparisons are made before a program starts.
+    place, directory = os.path.normpath(place), os.path.normpath(directory)
+    return place == directory or place.startswith(f"{directory.rstrip('/')}/")
 
 
 def _directories(search_path: str) -> list[str]:

@@ -24,6 +24,10 @@ class Pace:
         self._at: float | None = None
         self._in_turn = 0
 
+    async def take_turn(self, size: int) -> None:
+        """Count a piece of so many bytes, which are bounded: only a short one is work beyond them."""
+        await self.spend(max(0, PIECE_BYTES - size))
+
     async def spend(self, work_bytes: int) -> None:
         """Count work that was done, and wait where it was too much of late."""
         now = asyncio.get_running_loop().time()
