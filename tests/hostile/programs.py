@@ -66,6 +66,12 @@ PROGRAMS = [
     HostileProgram("program: waits without end", "time.sleep(3600)"),
     HostileProgram("program: writes without a line's end", "while True: sys.stdout.write('x' * 1_000_000)"),
     HostileProgram("program: lines that are no messages", "while True: print('not a message\\n' * 1_000)"),
+    HostileProgram(
+        "program: messages without end",
+        "while True: print(json.dumps({'jsonrpc': '2.0', 'method': 'notifications/message', 'params': "
+        "{'level': 'info', 'data': 'x'}}))",
+    ),
+    HostileProgram("program: sessions without end", "while True: os.fork() or os.setsid()"),
     HostileProgram("program: errors without end", "while True: sys.stderr.write('x' * 1_000_000)"),
     HostileProgram("program: a line of 50 MB", "print('x' * 50_000_000, flush=True)", outcomes=(*LOST, "success")),
     HostileProgram("program: exits when it is called", "os._exit(1)"),
