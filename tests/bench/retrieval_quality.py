@@ -1,10 +1,11 @@
 """How well retrieval finds what people judged relevant: nDCG@10, recall, MRR and latency of each mode, and index sizes.
 
-    python -m tests.bench.retrieval_quality [--data DIR] [--sets ir-cacm,…] [--chunk-chars 1000] [--write FILE]
+    python -m tests.bench.retrieval_quality [--data DIR] [--sets ir-cacm,…] [--vectors FILE] [--write FILE]
 
 DIR holds one folder a set, each with corpus.jsonl.gz, queries.jsonl.gz and qrels.tsv.gz as BEIR lays them out; what is
-missing is left out. Two sets are in this repository: texts in eight languages, and identifiers. `--write` puts the
-table into a page, between its two marks.
+missing is left out. Two sets are in this repository: texts in eight languages, and identifiers. Vectors are the lexical
+ones, and those of the model on board; these are remembered in a file, since whole sets take it a quarter of an hour.
+`--write` puts the table into a page, between its two marks.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ import json
 import math
 import os
 import statistics
-import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.bench import page
+from tests.bench.remembered_vectors import VECTORS_FILE, RememberedVectors
+from tests.bench.retrieval_database import Database, analyze, database
 from wayline.contracts.knowledge import IndexDocument, SearchKnowledge
-from wayline.embedded import PostgresServer
 from wayline.retrieval import app
 from wayline.retrieval.documents.decode_document import Limits
 from wayline.retrieval.documents.document_table import DocumentTable
@@ -33,14 +34,15 @@ from wayline.retrieval.documents.index_document import Indexer
 from wayline.retrieval.documents.wiring import passage_size
 from wayline.retrieval.embeddings.embed_passages import PassageEmbedder
 from wayline.retrieval.embeddings.embed_texts import TextEmbedder
+from wayline.retrieval.embeddings.embedding import Embedder, LexicalHash
 from wayline.retrieval.embeddings.kept_embeddings import KeptEmbeddingTable
-from wayline.retrieval.postgres import open_store
+from wayline.retrieval.embeddings.minilm.on_board import OnBoard
 from wayline.retrieval.search.passage_table import PassageTable
 from wayline.retrieval.search.search_passages import Searcher
 from wayline.retrieval.search.wiring import query_embedder
 from wayline.retrieval.search.word_counts import WordCounts
-from wayline.retrieval.settings import LEXICAL_MODEL, Settings
-from wayline.store import Store, migrate
+from wayline.retrieval.settings import Settings
+from wayline.store import Store
 from wayline.telemetry import Telemetry
 
 OWN_SETS = Path(__file__).parents[1] / "evals/retrieval/sets"
@@ -140,11 +142,14 @@ class Measures:
     p95_ms: float
 
 
-async def ingest(store: Store, judged: JudgedSet, settings: Settings, tenant: str) -> None:
+async def ingest(
+    store: Store, judged: JudgedSet, settings: Settings, tenant: str, embedder: Embedder | None = None
+) -> None:
+    """Index the documents of a set; the owner of the tables may `analyze` them then."""
     limits = Limits(settings.document_bytes_max, settings.pdf_pages_max, settings.read_seconds_max, 16_384)
     passages = PassageEmbedder(KeptEmbeddingTable(store), Telemetry("bench"))
     size = passage_size(settings)
-    indexer = Indexer(DocumentTable(store), app.make_embedder(settings), passages, limits, size)
+    indexer = Indexer(DocumentTable(store), embedder or app.make_embedder(settings), passages, limits, size)
     slots = asyncio.Semaphore(INDEXED_AT_ONCE)
 
     async def last() -> int:
@@ -158,7 +163,6 @@ async def ingest(store: Store, judged: JudgedSet, settings: Settings, tenant: st
 
     await asyncio.gather(*(one(at, item) for at, item in enumerate(judged.documents.values(), start=1)))
     await WordCounts(store).add_all()
-    await store.execute(tenant, "ANALYZE")
 
 
 async def measure_long(searcher: Searcher, judged: JudgedSet, tenant: str) -> tuple[float, float]:
@@ -202,44 +206,22 @@ async def answers(
     return ranked, seconds
 
 
-async def main(sets: list[JudgedSet], settings: Settings) -> list[str]:
+async def main(sets: list[JudgedSet], embedders: Mapping[str, Embedder]) -> list[str]:
     """Measure each set, print what is measured, and return the rows of the table."""
     rows = [HEADER, HEADER_RULE]
-    with tempfile.TemporaryDirectory(prefix="wayline-bench-") as directory:
-        os.chmod(directory, 0o711)
-        server = PostgresServer(Path(directory) / "postgres", settings={"fsync": "off"})
-        await server.start()
-        try:
-            await migrate(
-                server.dsn(),
-                schema="retrieval",
-                role="bench",
-                password="bench",
-                directory=app.migrations(),
-                vector=True,
-            )
-            store = await open_store(server.dsn(user="bench", password="bench"), pool_size=12, wait_s=5)
-            try:
-                for judged in sets:
-                    rows += await one_set(store, judged, settings)
-            finally:
-                await store.close()
-        finally:
-            await server.stop()
+    async with database() as base:
+        for judged in sets:
+            rows += await one_set(base, judged, embedders)
     return rows
 
 
 HEADER = "| set | mode | nDCG@10 | recall@10 | MRR | recall@100 | p50 ms | bm25s nDCG@10 |"
 HEADER_RULE = "|---|---|--:|--:|--:|--:|--:|--:|"
-MODES: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("keyword", {"mode": "keyword"}),
-    ("vector", {"mode": "vector"}),
-    ("hybrid", {"mode": "hybrid"}),
-)
+MODES = ("keyword", "vector", "hybrid")
 
 
-def make_searcher(store: Store, settings: Settings) -> Searcher:
-    texts = TextEmbedder(app.make_embedder(settings), Telemetry("bench"))
+def make_searcher(store: Store, settings: Settings, embedder: Embedder | None = None) -> Searcher:
+    texts = TextEmbedder(embedder or app.make_embedder(settings), Telemetry("bench"))
     return Searcher(
         PassageTable(store),
         query_embedder(settings, texts),
@@ -249,26 +231,30 @@ def make_searcher(store: Store, settings: Settings) -> Searcher:
     )
 
 
-async def one_set(store: Store, judged: JudgedSet, settings: Settings) -> list[str]:
-    tenant = judged.name
-    started = time.perf_counter()
-    await ingest(store, judged, settings, tenant)
-    took = time.perf_counter() - started
-    searcher = make_searcher(store, settings)
-    print(f"{judged.name}: {len(judged.documents)} documents in {took:.1f} s, {len(judged.queries)} queries")
-    rows = []
-    for label, how in MODES:
-        got = await measure(searcher, judged, tenant, **how)
-        reference = f"{BM25S[judged.name]:.3f}" if judged.name in BM25S else ""
-        rows.append(
-            f"| {judged.name} | {label} | {got.ndcg:.3f} | {got.recall_10:.3f} | {got.mrr:.3f} | {got.recall_100:.3f} "
-            f"| {got.p50_ms:.0f} | {reference} |"
-        )
-        print(rows[-1], flush=True)
-    if len(judged.queries) >= LONG:
-        p50, p95 = await measure_long(searcher, judged, tenant)
-        print(f"{LONG} queries at once: p50 {p50:.1f} ms, p95 {p95:.1f} ms", flush=True)
-    sizes = await store.fetchrow(tenant, INDEX_SIZES)
+async def one_set(base: Database, judged: JudgedSet, embedders: Mapping[str, Embedder]) -> list[str]:
+    """Measure the modes with each embedder; words alone once, for they have none."""
+    rows: list[str] = []
+    for number, (kind, embedder) in enumerate(embedders.items()):
+        settings, tenant = Settings(embedding_model=embedder.model), f"{judged.name}-{number}"
+        started = time.perf_counter()
+        await ingest(base.store, judged, settings, tenant, embedder)
+        await analyze(base.server.dsn())
+        took = time.perf_counter() - started
+        searcher = make_searcher(base.store, settings, embedder)
+        print(f"{judged.name}: {len(judged.documents)} documents in {took:.1f} s, {len(judged.queries)} queries")
+        for mode in MODES[1 if number else 0 :]:
+            got = await measure(searcher, judged, tenant, mode=mode)
+            reference = f"{BM25S[judged.name]:.3f}" if judged.name in BM25S else ""
+            label = mode if mode == "keyword" else f"{mode}, {kind}"
+            rows.append(
+                f"| {judged.name} | {label} | {got.ndcg:.3f} | {got.recall_10:.3f} | {got.mrr:.3f} "
+                f"| {got.recall_100:.3f} | {got.p50_ms:.0f} | {reference} |"
+            )
+            print(rows[-1], flush=True)
+        if number == 0 and len(judged.queries) >= LONG:
+            p50, p95 = await measure_long(searcher, judged, tenant)
+            print(f"{LONG} queries at once: p50 {p50:.1f} ms, p95 {p95:.1f} ms", flush=True)
+    sizes = await base.store.fetchrow(f"{judged.name}-0", INDEX_SIZES)
     assert sizes is not None
     print(
         f"all so far: word index {sizes['words'] / 1e6:.1f} MB, passages with all indexes {sizes['all'] / 1e6:.1f} MB"
@@ -280,13 +266,14 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("WAYLINE_SHARED", "../shared")) / "data")
     parser.add_argument("--sets", default=",".join((*OWN, *SETS)))
-    parser.add_argument("--chunk-chars", type=int, default=Settings.model_fields["chunk_chars"].default)
+    parser.add_argument("--vectors", type=Path, default=VECTORS_FILE, help="what was embedded before is kept here")
     parser.add_argument("--write", type=Path)
     given = parser.parse_args()
     wanted = {name: load_set(name, given.data) for name in given.sets.split(",")}
     if absent := [name for name, judged in wanted.items() if judged is None]:
         print(f"not here, and left out: {', '.join(absent)}; name their folder with --data")
     loaded = [judged for judged in wanted.values() if judged is not None]
-    table = asyncio.run(main(loaded, Settings(chunk_chars=given.chunk_chars, embedding_model=LEXICAL_MODEL)))
+    board = RememberedVectors(OnBoard(threads=1), given.vectors)
+    table = asyncio.run(main(loaded, {"lexical": LexicalHash(), "on board": board}))
     if given.write:
         page.write(given.write, "quality", "\n".join(table) + "\n", by="make retrieval-quality")

@@ -87,7 +87,7 @@ def test_without_a_search_tool_it_admits_that_it_knows_nothing():
 
 
 def test_a_quote_is_bounded_and_taken_from_the_passage():
-    passage = "Other things.\n\nA lease   is renewed.\n\nThen it goes on. " + "lease renewed " * 200
+    passage = "Other things.\n\nA lease   is renewed for six seconds.\n\nThen it goes on. " + "lease renewed " * 200
 
     [citation] = respond(request(QUESTION, found(("long.md", passage)))).citations
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from wayline.contracts.chat import AssistantMessage, Citation, ImagePart, TextPart, ToolCall, ToolMessage, UserMessage
 from wayline.contracts.money import Usage
 from wayline.llm.model import Finished, ModelError, ModelRequest, Piece, TextDelta
 from wayline.llm.offline_planner import plan, plans
+from wayline.llm.question_words import Wanted, language_of, may_answer, wanted_of
+from wayline.llm.stems import UNSPACED, WORD, is_small, stems_of
 from wayline.llm.tokens import estimate, estimate_request
 
 PROVIDER = "offline"
@@ -18,8 +21,18 @@ LABEL = "(Answered by the extractive offline model: it quotes passages, it does 
 PASSAGES_ASKED = 5
 QUOTES_MAX = 3
 QUOTE_CHARS_MAX = 420
-COVERED_MIN = 0.55
+UNSPACED_CHARS = 3
+"""A character of Chinese, Japanese or Korean says about as much as so many letters."""
+COVERED_MIN = 0.52
 """The share of a question's words, weighed by how rare they are, that a passage must hold to count as an answer."""
+COVERED_MIN_OF_KIND = 0.4
+"""The same where a question asks for a number or a time, the stretch of a passage that would be quoted has one, and the
+passage lacks no name."""
+REST_MIN = 0.3
+"""Of a question's words that name nothing and are not in the document's name, the share that a passage must hold: what
+is told of a thing is not all that can be asked about it."""
+TELLS_MIN = 0.6
+"""A passage that holds so much of a question holds more than what it names."""
 PROSE_MIN = 0.6
 """Of the words that the best stretch of a passage holds, the share that its sentences must hold to be quoted."""
 TITLE_WORDS_MAX = 8
@@ -28,25 +41,17 @@ COVERED_MIN_UNWEIGHED = 0.5
 
 NAMES_MAX = 0.67
 """The share of a question's words that may be names; above it capitals say nothing."""
-NAME_COVERS = 0.17
+NAME_COVERS = 0.2
 """How much more a passage must hold for each name that it lacks, or it would answer about the wrong thing. Measured."""
 COMMON_NAME_MIN = 2
 """Passages that hold a name which the others need not hold: the name of what all documents are about."""
 
-_WORD = re.compile(r"[A-Za-z0-9_]+(?:[.'-][A-Za-z0-9_]+)*|[^\W\d_]+")
-_SENTENCE = re.compile(r"(?<=[.!?:])\s+(?=[\"'(\[A-Z0-9`*-])|\n{2,}|\n(?=[-*#|>])")
+# The second part: no space follows the end of a sentence in Chinese and Japanese.
+_SENTENCE = re.compile(r"(?<=[.!?:؟])\s+(?=\S)|(?<=[。！？])\s*(?=\S)|\n{2,}|\n(?=[-*#|>])")  # noqa: RUF001
+_TITLE = re.compile(r"^#\s.*$", re.MULTILINE)
 _LINE = re.compile(r"[^\n]+")
 # A heading or what underlines one, a row of a table, a fence.
 _FRAGMENT = re.compile(r"#{1,6}\s|\||.*\s\|\s.*\||[-=*_~`|:+ ]{3,}$|```|~~~")
-_COMMON = frozenset(
-    """
-    a about all also am an and any are as at be because been but by can could describe did do does
-    explain for from get give had happens has have how i if in into is it its just many may me more most
-    much my no not of on one or our out over please shall should show so some tell than that the their
-    them then there these they this to too under up us use used using very was we were what when where
-    which while who whom why will with would you your
-    """.split()
-)
 
 
 class OfflineModel:
@@ -112,24 +117,47 @@ class _Ranked(NamedTuple):
     quote: Citation
 
 
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A question, read: its words, those of them that name something, and whether it wants a number or a time."""
+
+    text: str
+    language: str
+    words: frozenset[str]
+    names: frozenset[str]
+    wanted: Wanted
+
+    def stems(self, text: str) -> frozenset[str]:
+        return stems_of(text, language=self.language)
+
+
+def _read(question: str) -> _Question:
+    language = language_of(question)
+    words = stems_of(question, language=language)
+    return _Question(question, language, words, _names(question, language), wanted_of(question))
+
+
 def _quotes(question: str, passages: list[Citation]) -> list[Citation]:
     """Return the best stretch of each passage, best covered first; none where no passage covers the question."""
-    wanted = _stems(question)
-    if not wanted:
+    asked = _read(question)
+    if not asked.words:
         return []
-    held = [_stems(f"{passage.document} {passage.quote}") for passage in passages]
-    names = frozenset(name for name in _names(question) if sum(name in stems for stems in held) < COMMON_NAME_MIN)
+    held = [asked.stems(f"{passage.document} {passage.quote}") for passage in passages]
+    names = frozenset(name for name in asked.names if sum(name in stems for stems in held) < COMMON_NAME_MIN)
     ranked: list[_Ranked] = []
-    for order, passage in enumerate(passages):
-        whole = len(wanted & held[order]) / len(wanted)
-        if not _answers(passage, whole, missing=len(names - held[order])):
-            continue
+    for order, (passage, stems) in enumerate(zip(passages, held, strict=True)):
         # What the document's name says is said of each of its sentences.
-        named = wanted & _stems(passage.document)
-        rest = wanted - named or wanted
-        stretch, covered = _stretch(passage.quote, rest)
+        named = asked.words & asked.stems(passage.document)
+        rest = asked.words - named or asked.words
+        stretch, covered = _stretch(passage.quote, rest, asked)
+        whole = len(asked.words & stems) / len(asked.words)
+        missing = len(names - stems)
+        title = asked.stems(" ".join(_TITLE.findall(passage.quote)))
+        tells = (passage.covered or 0) >= TELLS_MIN or _tells(asked, rest - asked.names - title, stems)
+        if not tells or not _answers(asked, passage, stretch, whole, missing=missing):
+            continue
         # So it counts for the stretch too: else the passage of another document wins by repeating the name in its text.
-        covered = 1 - (1 - covered) * len(rest) / len(wanted)
+        covered = 1 - (1 - covered) * len(rest) / len(asked.words)
         quote = passage.model_copy(update={"quote": stretch, "covered": None})
         ranked.append(_Ranked((whole if passage.covered is None else passage.covered) + covered, order, quote))
     ranked.sort(key=lambda one: (-one.covered, one.order))
@@ -138,46 +166,91 @@ def _quotes(question: str, passages: list[Citation]) -> list[Citation]:
     return list(reversed(kept.values()))[:QUOTES_MAX]
 
 
-def _names(question: str) -> frozenset[str]:
+def _names(question: str, language: str) -> frozenset[str]:
     """Return the words within a question that begin with a capital and name something.
 
     None where most of its words do, as nouns in German; abbreviations name kinds, not things.
     """
-    words = _WORD.findall(question)[1:]
-    telling = [word for word in words if word.lower() not in _COMMON]
+    words = WORD.findall(question)[1:]
+    telling = [word for word in words if not is_small(word, language=language)]
     names = [word for word in telling if word[0].isupper() and not word.isupper()]
-    return frozenset() if len(names) > len(telling) * NAMES_MAX else _stems(" ".join(names))
+    return frozenset() if len(names) > len(telling) * NAMES_MAX else stems_of(" ".join(names), language=language)
 
 
-def _answers(passage: Citation, whole: float, *, missing: int) -> bool:
-    """Return whether a passage holds enough of the question to be an answer; each name that it lacks asks for more."""
+def _tells(asked: _Question, rest: frozenset[str], held: frozenset[str]) -> bool:
+    """Return whether a passage is about what is asked of the things that the question names."""
+    if not rest or rest == asked.words or (len(rest) == 1 and asked.wanted.kind is None):
+        return True
+    return len(rest & held) >= len(rest) * REST_MIN
+
+
+def _answers(asked: _Question, passage: Citation, stretch: str, whole: float, *, missing: int) -> bool:
+    """Return whether a passage holds enough of the question to be an answer; each name that it lacks asks for more.
+
+    Where a number or a time is asked for, a stretch without one is no answer, and with one it may hold less.
+    """
+    if not may_answer(stretch, asked.wanted, stem=asked.stems):
+        return False
     if passage.covered is None:
         return whole - missing * NAME_COVERS >= COVERED_MIN_UNWEIGHED
-    return passage.covered - missing * NAME_COVERS >= COVERED_MIN
+    least = COVERED_MIN if missing or asked.wanted.kind is None else COVERED_MIN_OF_KIND
+    return passage.covered - missing * NAME_COVERS >= least
 
 
-def _stretch(text: str, wanted: frozenset[str]) -> tuple[str, float]:
+def _stretch(text: str, wanted: frozenset[str], asked: _Question) -> tuple[str, float]:
     """Return the run of whole sentences, at most QUOTE_CHARS_MAX characters, with the most wanted words, verbatim.
 
     Headings and rows of tables are quoted only where the sentences of a passage hold far fewer of the words.
     """
-    anything = _best_run(text, [(0, len(text))], wanted)
-    sentences = _best_run(text, _prose(text), wanted)
+    anything = _best_run(text, [(0, len(text))], wanted, asked)
+    sentences = _best_run(text, _prose(text), wanted, asked)
     return sentences if sentences[1] >= anything[1] * PROSE_MIN else anything
 
 
-def _best_run(text: str, stretches: list[tuple[int, int]], wanted: frozenset[str]) -> tuple[str, float]:
-    best, best_covered = "", -1.0
+def _best_run(
+    text: str, stretches: list[tuple[int, int]], wanted: frozenset[str], asked: _Question
+) -> tuple[str, float]:
+    """Return the fewest whole sentences that hold most of the wanted words, with those around them that fit."""
+    best, best_key = "", (-1.0, False, 0)
+    longest = QUOTE_CHARS_MAX // UNSPACED_CHARS if UNSPACED.search(text) else QUOTE_CHARS_MAX
     for first, last in stretches:
-        gaps = [gap for gap in _SENTENCE.finditer(text, first, last) if gap.start() > first]
-        ends = [*(gap.start() for gap in gaps), last]
-        for at, start in enumerate([first, *(gap.end() for gap in gaps)]):
-            fitting = [end for end in ends[at:] if end - start <= QUOTE_CHARS_MAX]
-            run = text[start : fitting[-1] if fitting else start + QUOTE_CHARS_MAX].strip()
-            covered = len(wanted & _stems(run)) / len(wanted)
-            if covered > best_covered:
-                best, best_covered = run, covered
-    return best, best_covered
+        gaps = [gap for gap in _SENTENCE.finditer(text, first, last) if gap.start() > first and _ends(text, gap)]
+        starts, ends = [first, *(gap.end() for gap in gaps)], [*(gap.start() for gap in gaps), last]
+        held = [wanted & asked.stems(text[start:end]) for start, end in zip(starts, ends, strict=True)]
+        for at, start in enumerate(starts):
+            words: frozenset[str] = frozenset()
+            for until in range(at, len(ends)):
+                if until > at and ends[until] - start > longest:
+                    break
+                words |= held[until]
+                covered = len(words) / len(wanted)
+                if covered < best_key[0]:
+                    continue
+                run = _around(text, (at, until), starts, ends, longest)
+                key = (covered, may_answer(run, asked.wanted, stem=asked.stems), start - ends[until])
+                if key > best_key:
+                    best, best_key = run, key
+    return best, best_key[0]
+
+
+def _around(text: str, run: tuple[int, int], starts: list[int], ends: list[int], longest: int) -> str:
+    """Return a run of sentences, with the next one, the one before, and so on while they fit."""
+    first, last = run
+    while True:
+        if last + 1 < len(ends) and ends[last + 1] - starts[first] <= longest:
+            last += 1
+        elif first > 0 and ends[last] - starts[first - 1] <= longest:
+            first -= 1
+        else:
+            break
+        if first > 0 and ends[last] - starts[first - 1] <= longest:
+            first -= 1
+    return text[starts[first] : ends[last]][:longest].strip()
+
+
+def _ends(text: str, gap: re.Match[str]) -> bool:
+    """Return whether a sentence ends here: none begins with a small letter."""
+    return "\n" in gap[0] or not text[gap.end()].islower()
 
 
 def _prose(text: str) -> list[tuple[int, int]]:
@@ -203,15 +276,3 @@ def _is_fragment(text: str, start: int, end: int) -> bool:
         text[end:].removeprefix("\n").partition("\n")[0].strip()
     )
     return bool(line) and alone and len(line.split()) <= TITLE_WORDS_MAX and line[-1] not in '.!?:;,。！？…"”)'  # noqa: RUF001
-
-
-def _stems(text: str) -> frozenset[str]:
-    words = (word.lower().removesuffix("'s") for word in _WORD.findall(text))
-    return frozenset(_stem(word) for word in words if word not in _COMMON and len(word) > 1)
-
-
-def _stem(word: str) -> str:
-    for ending in ("ations", "ation", "ings", "ing", "edly", "ies", "ers", "er", "ed", "es", "ly", "s"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)]
-    return word

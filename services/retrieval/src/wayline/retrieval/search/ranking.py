@@ -10,6 +10,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import log
 
+from wayline.retrieval.search.asking_words import SAYING_NOTHING, is_asking
+
 K1 = 1.4
 B = 0.6
 """Passages are cut to a like length, so that it says less of them than of whole documents."""
@@ -22,11 +24,6 @@ NEAR_WEIGHT = 0.5
 RRF_K = 60
 MISSING_MAX = 0.5
 """The share of a query's weight that no passage may have before its words are distrusted."""
-ASKING = frozenset(
-    "also answer could describ explain find gave give happen like list look mani mean much name often pleas say shall "
-    "show tell us use way would".split()
-)
-"""Words, as the index stems them, that ask and are asked for by nobody."""
 COVERAGE_CHUNKS_MIN = 100
 """Fewer passages say nothing of how rare a word is: a word that none of them has would outweigh all that they have."""
 TERMS_MAX = 256
@@ -126,14 +123,16 @@ def coverage(asked: Sequence[Term], held: Collection[str], *, chunks: int) -> fl
     `held` are words of the query as `choose_words` quotes them.
     """
     words = forms_of([term for term in asked if not (term.near or term.word.startswith(IDENTIFIER_SIGN))])
-    words = [forms for forms in words if not any(term.word in ASKING for term in forms)]
     of = max(chunks, COVERAGE_CHUNKS_MIN)
-    rarities = [rarity(max(term.chunks for term in forms), of=of) for forms in words]
-    total = sum(rarities)
-    if total <= 0:
-        return None
-    covered = (any(quoted(term.word) in held for term in forms) for forms in words)
-    return sum(one for one, there in zip(rarities, covered, strict=True) if there) / total
+    covered = total = 0.0
+    for forms in words:
+        there = any(quoted(term.word) in held for term in forms)
+        if any(term.word in SAYING_NOTHING or (is_asking(term.word) and not there) for term in forms):
+            continue
+        weighs = rarity(max(term.chunks for term in forms), of=of)
+        total += weighs
+        covered += weighs if there else 0
+    return covered / total if total > 0 else None
 
 
 def forms_of(terms: Sequence[Term]) -> list[list[Term]]:
