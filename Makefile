@@ -91,8 +91,14 @@ golden: $(VENV)/.ready ## Write the golden logs that are not there yet; those th
 evals: $(VENV)/.ready ## Measure against recorded and public data in WAYLINE_SHARED or ../shared (about eight minutes)
 	$(BIN)/python -m pytest -q tests/evals
 
-retrieval-quality: $(VENV)/.ready ## Measure search on texts in eight languages, on identifiers and on the public sets in WAYLINE_SHARED or ../shared; writes the table in docs/search.md (about five minutes)
+retrieval-quality: $(VENV)/.ready ## Measure search on texts in eight languages, on identifiers and on the public sets in WAYLINE_SHARED or ../shared; writes the table in docs/search.md (about ten minutes, half an hour the first time)
 	$(BIN)/python -m tests.bench.retrieval_quality --write docs/search.md
+
+search-scale: $(VENV)/.ready ## Measure search at 100,000 passages beside its SQL, recall under filters, ingestion, and words at a million; writes the tables in docs/search.md (about half an hour)
+	$(BIN)/python -m tests.bench.search_scale --write docs/search.md
+
+answer-quality: $(VENV)/.ready ## Measure how often the offline model quotes what answers, and declines; writes the table in docs/models.md (about a minute)
+	$(BIN)/python -m tests.bench.answer_quality --write docs/models.md
 
 memory-quality: $(VENV)/.ready ## Measure what memory recalls on a public set in WAYLINE_SHARED or ../shared; writes the table in docs/memory.md (about two minutes)
 	$(BIN)/python -m tests.bench.memory --write docs/memory.md
@@ -159,4 +165,4 @@ clean-data: ## Remove all that Wayline has stored here: jobs, documents, keys. A
 	read -r answer && test "$$answer" = yes || { echo "nothing was removed"; exit 1; }; \
 	rm -rf .wayline && echo "removed"
 
-.PHONY: help setup wheels lock format check test test-failed proto dashboards e2e bench golden evals retrieval-quality memory-quality tool-search plan-quality faults conservation mcp-conformance mcp-servers openai-clients run demo clean clean-data durations
+.PHONY: help setup wheels lock format check test test-failed proto dashboards e2e bench golden evals retrieval-quality search-scale answer-quality memory-quality tool-search plan-quality faults conservation mcp-conformance mcp-servers openai-clients run demo clean clean-data durations

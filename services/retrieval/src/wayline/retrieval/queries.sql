@@ -757,7 +757,7 @@ UPDATE documents SET words_version = 5, segment_sequence = NULL WHERE tenant = $
 SELECT EXISTS (SELECT FROM documents WHERE tenant = $1 AND (audience IS NOT NULL OR valid_until IS NOT NULL));
 
 -- name: filtered_documents
--- At most $4 documents that fulfil a filter, and how many passages they have.
+-- At most $4 documents that fulfil a filter and that $6 may find, and how many passages they have.
 SELECT document_id, coalesce(chunks_total, 0) AS chunks
 FROM documents
 WHERE tenant = $1 AND status <> 'deleted' AND filter_words(tenant, collection, metadata) @@ wanted_words($1, $2, $3)

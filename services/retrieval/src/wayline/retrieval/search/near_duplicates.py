@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 
 SHINGLE_WORDS = 3
@@ -16,30 +15,32 @@ _WORD = re.compile(r"\w+")
 def fold_near_duplicates(texts: Sequence[str]) -> dict[int, list[int]]:
     """Return the places of the texts that are kept, in order, each with those of the later texts that it stands for."""
     kept: dict[int, list[int]] = {}
-    sizes: dict[int, int] = {}
-    holders: dict[int, list[int]] = {}
+    held: dict[int, set[tuple[str, ...]]] = {}
     for at, text in enumerate(texts):
         shingles = _shingles(text)
-        shared = Counter(place for shingle in shingles for place in holders.get(shingle, ()))
-        twin = next(
-            (
-                place
-                for place, both in shared.most_common(1)
-                if both >= SAME_MIN * (len(shingles) + sizes[place] - both)
-            ),
-            None,
-        )
+        twin = _twin(shingles, held)
         if twin is not None:
             kept[twin].append(at)
             continue
-        kept[at] = []
-        sizes[at] = len(shingles)
-        for shingle in shingles:
-            holders.setdefault(shingle, []).append(at)
+        kept[at], held[at] = [], shingles
     return kept
 
 
-def _shingles(text: str) -> set[int]:
+def _twin(shingles: set[tuple[str, ...]], held: dict[int, set[tuple[str, ...]]]) -> int | None:
+    """Return the place of the text that has most in common with one, if that is enough."""
+    best, most = None, 0
+    for place, others in held.items():
+        few, many = sorted((len(shingles), len(others)))
+        if few < SAME_MIN * many:
+            continue
+        both = len(shingles & others)
+        if both > most and both >= SAME_MIN * (few + many - both):
+            best, most = place, both
+    return best
+
+
+def _shingles(text: str) -> set[tuple[str, ...]]:
     words = _WORD.findall(text.lower())
-    count = max(1, len(words) - SHINGLE_WORDS + 1)
-    return {hash(tuple(words[at : at + SHINGLE_WORDS])) for at in range(count)} if words else {hash(text)}
+    if len(words) < SHINGLE_WORDS:
+        return {tuple(words) or (text,)}
+    return set(zip(*(words[at:] for at in range(SHINGLE_WORDS)), strict=False))

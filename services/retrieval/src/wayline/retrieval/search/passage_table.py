@@ -32,6 +32,8 @@ TENANTS_REMEMBERED_MAX = 1_000
 """Whose queries wait to be stored in this process."""
 VECTOR_INDEX_MAX = 2_000
 """Dimensions up to which HNSW takes whole numbers of four bytes; above, of two."""
+PLACE_KEYS = frozenset({"page", "headings"})
+"""What a passage's metadata has of its own."""
 TENANT_SIGN = "~"
 """What the index writes in front of the tenant among a passage's words."""
 
@@ -132,18 +134,24 @@ class PassageSearch:
         return [Term(row["term"], chunks=row["chunks"]) for row in rows]
 
     async def narrow(self, allowed: Allowed) -> Allowed:
-        """Name the documents that a filter allows, where they are few enough to look at each of their passages."""
-        if not allowed.where and allowed.collections is None and allowed.document_ids is None:
+        """Name the documents that a filter and an audience allow, where these are not too many.
+
+        Of a document that is named nothing is looked up for each of its passages.
+        """
+        where = _of_documents(allowed)
+        restricted = await self._conn.fetchval(self._sql.has_restricted_documents, self._tenant)
+        if not (where or restricted) and allowed.collections is None and allowed.document_ids is None:
             return allowed
         rows = await self._conn.fetch(
             self._sql.filtered_documents,
-            *(self._tenant, allowed.where or None, _listed(allowed.collections), NAMED_MAX + 1),
+            *(self._tenant, where or None, _listed(allowed.collections), NAMED_MAX + 1),
             *(_listed(allowed.document_ids), list(allowed.names)),
         )
         if len(rows) > NAMED_MAX:
             return allowed
         few = sum(row["chunks"] for row in rows) <= LOOKED_AT_MAX
-        return replace(allowed, document_ids=tuple(row["document_id"] for row in rows), few=few)
+        named = tuple(row["document_id"] for row in rows)
+        return replace(allowed, document_ids=named, where={}, collections=None, few=few, looked_up=True)
 
     async def best(
         self,
@@ -158,7 +166,9 @@ class PassageSearch:
         """Return the best passages by one leg's own score, or by both legs' scores."""
         dimensions = len(vector.vector) if vector else 1
         sql = with_dimensions(self._sql.search.replace("{allowed}", self._sql.allowed), dimensions, asked="$13")
-        restricted = await self._conn.fetchval(self._sql.has_restricted_documents, self._tenant)
+        restricted = not allowed.looked_up and await self._conn.fetchval(
+            self._sql.has_restricted_documents, self._tenant
+        )
         return await self._conn.fetch(
             # An operation on the distance is no order that the index knows.
             sql.replace("{exact}", "+ 0" if vector is not None and vector.exact else ""),
@@ -195,6 +205,14 @@ class PassageSearch:
         if match is None or self._old_words:
             return match
         return f"{quoted(TENANT_SIGN + self._tenant)} & ({match})"
+
+
+def _of_documents(allowed: Allowed) -> dict[str, dict[str, Any]]:
+    """Return conditions on documents that hold wherever a filter's do: a passage has its document's pairs."""
+    pairs = {key: value for key, value in allowed.metadata.items() if key not in PLACE_KEYS}
+    # Of lists and objects the index of pairs does not see that 1 is 1.0.
+    equal = {key: {"equals": value} for key, value in pairs.items() if not isinstance(value, (list, dict))}
+    return equal | allowed.where
 
 
 def _listed(names: Sequence[str] | None) -> list[str] | None:

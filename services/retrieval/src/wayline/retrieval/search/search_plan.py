@@ -77,6 +77,8 @@ class Allowed:
     """On whose behalf."""
     match: str | None = None
     """A tsquery that the passage's words must match."""
+    looked_up: bool = False
+    """Whether document_ids name all that the filter and the audience allow, so that neither is looked up again."""
     few: bool = False
     """Whether document_ids name so few passages that each can be looked at."""
 
