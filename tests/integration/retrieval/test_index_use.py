@@ -62,7 +62,7 @@ async def test_near_words_and_filters_are_found_by_their_indexes(tables: tuple[A
     assert FILTERED not in await plan(service, *filtered)
 
 
-async def test_a_filter_on_passages_and_an_audience_name_the_documents_that_they_leave(
+async def test_filters_and_audiences_name_the_documents_that_they_leave(
     tables: tuple[Any, Any], empty_database: Database
 ):
     owner, _ = tables

@@ -28,7 +28,7 @@ from wayline.llm.stems import stems_of
         ("متى يبدأ؟", "يبدأ عند الخامسة صباحا.", "يبدأ بالسلام."),
     ],
 )
-def test_an_answer_has_the_number_time_or_unit_that_is_asked_for(question: str, answer: str, none: str):
+def test_an_answer_has_the_number_or_time_asked_for(question: str, answer: str, none: str):
     wanted, language = wanted_of(question), language_of(question)
 
     def stem(text: str) -> frozenset[str]:
@@ -70,12 +70,12 @@ def answered(question: str, passage: str, covered: float) -> tuple[str, ...]:
     return tuple(citation.quote for citation in answer.citations)
 
 
-def test_a_question_for_a_number_is_declined_where_no_sentence_has_one():
+def test_a_question_for_a_number_needs_a_sentence_with_one():
     assert answered("How many people live on the island?", "People who live on the island fish.", 1.0) == ()
     assert answered("How many people live on the island?", "On the island live 40 people.", 0.45) != ()
 
 
-def test_what_names_the_document_is_not_all_that_a_passage_must_hold():
+def test_holding_what_names_the_document_is_not_enough():
     passage = "# Lantern quick start\n\nPlug the Lantern in and wait for two minutes."
 
     assert answered("How many phones can connect to the Lantern?", passage, 0.6) == ()
