@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wayline.retrieval.documents import chunking
 from wayline.retrieval.documents.chunking import Passage, Size, chunk, estimated_tokens
 
 TEXTS = st.text(alphabet="ab .!?\n#-`~=é漢。\t", max_size=2_000)
@@ -181,3 +182,15 @@ def test_hostile_texts_are_cut_in_linear_time(text: str):
     passages = chunk(text, size=Size(1_000, 256), markdown=True)
 
     assert "".join("".join(passage.text for passage in passages).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize("stretch", [7, 50, 1_000])
+def test_stretches_make_no_difference_to_passages(stretch: int, monkeypatch: pytest.MonkeyPatch):
+    words = [f"word{n}{'. ' if n % 9 == 0 else '! ' if n % 31 == 0 else ' '}" for n in range(3_000)]
+    text = "".join(word + ("\n\n" if n % 200 == 199 else "") for n, word in enumerate(words))
+    whole = chunking.chunk(text, size=Size(200))
+
+    monkeypatch.setattr(chunking, "STRETCH_CHARS", stretch)
+    monkeypatch.setattr(chunking, "SEAM_CHARS_MAX", 4)
+
+    assert chunking.chunk(text, size=Size(200)) == whole

@@ -32,6 +32,10 @@ _STOP = re.compile(
     "|[\u3002\uff01\uff1f\uff61]++[\"'\u201d\u2019\u00bb)\\]\u300d\u300f\uff09\u3011]*+\\s*+"
 )
 _WORD = re.compile(r"\s+")
+STRETCH_CHARS = 100_000
+"""Of a text that are looked at in one go: no other thread runs meanwhile."""
+SEAM_CHARS_MAX = 1_000
+"""Of a seam; a longer one is found where it is not cut by the end of a stretch."""
 WORD_CHARS_MAX = 40
 _LAST_WORD = re.compile(r"\S+$")
 ABBREVIATION_MAX = 4
@@ -225,11 +229,29 @@ def _seams(size: Size, *, code: bool) -> tuple[_Seam, ...]:
 
 
 def _ends(pattern: re.Pattern[str], text: str, start: int, end: int) -> Iterator[int]:
-    return (found.end() for found in pattern.finditer(text, start, end))
+    return (found.end() for found in _matches(pattern, text, start, end))
+
+
+def _matches(pattern: re.Pattern[str], text: str, start: int, end: int) -> Iterator[re.Match[str]]:
+    """Yield a pattern's matches, looking at a bounded stretch at a time: others wait while one is looked at."""
+    at = start
+    while at < end:
+        stop = min(at + STRETCH_CHARS, end)
+        after = at if stop == end else max(at + 1, stop - SEAM_CHARS_MAX)
+        for found in pattern.finditer(text, at, stop):
+            if found.end() == stop < end and found.start() > at:
+                # It may go on beyond the stretch.
+                after = found.start()
+                break
+            after = max(after, found.end())
+            yield found
+        if stop == end:
+            return
+        at = after
 
 
 def _sentence_ends(text: str, start: int, end: int) -> Iterator[int]:
-    for found in _STOP.finditer(text, start, end):
+    for found in _matches(_STOP, text, start, end):
         at = found.end()
         may_go_on = text[found.start()] == "." and at < end and text[at].islower()
         if not (may_go_on and _is_abbreviation(text, start, found.start())):
@@ -244,7 +266,7 @@ def _is_abbreviation(text: str, start: int, end: int) -> bool:
 
 def _word_ends(text: str, start: int, end: int, *, together: int) -> Iterator[int]:
     at = start
-    while (found := _WORD.search(text, min(at + together, end), end)) is not None:
+    while (found := next(_matches(_WORD, text, min(at + together, end), end), None)) is not None:
         yield found.end()
         at = found.end()
 
