@@ -54,6 +54,17 @@ BAD_REQUESTS: dict[str, tuple[dict[str, Any], int, str]] = {
         422,
         "invalid_request",
     ),
+    "an error code that is too long": (
+        {"method": "GET", "url": f"/v1/jobs?error_code={'x' * 65}"},
+        422,
+        "invalid_request",
+    ),
+    "a moment that no table takes": (
+        {"method": "GET", "url": "/v1/costs?since=0001-01-01T00:00:00%2B14:00"},
+        422,
+        "invalid_request",
+    ),
+    "words with a NUL": ({"method": "GET", "url": "/v1/jobs?q=a%00b"}, 422, "invalid_request"),
     "a form": ({"method": "POST", "url": "/v1/jobs", "data": JOB}, 422, "invalid_request"),
     "a document as a picture": (
         {"method": "POST", "url": "/v1/documents", "content": b"x", "headers": {"Content-Type": "image/png"}},

@@ -129,6 +129,7 @@ def test_run_asks_for_what_its_options_say(wayline: Installed):
         "at_cap": "park",
         "required_tools": ["search_knowledge", "get_current_time"],
         "lane": "batch",
+        "tags": ["team:billing", "case:7"],
         "when_busy": "refuse",
     }
     flags = {
@@ -136,6 +137,7 @@ def test_run_asks_for_what_its_options_say(wayline: Installed):
         "provider_patience_s": "provider-patience",
         "required_tools": "require-tool",
         "tools": "tool",
+        "tags": "tag",
     }
     words = [
         word

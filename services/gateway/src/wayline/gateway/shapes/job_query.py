@@ -13,16 +13,27 @@ from wayline.contracts.money import Dollars
 from wayline.contracts.traces import QUERY_MAX, JobOrder, ListJobs
 from wayline.gateway.shapes.body import ONE_LINE
 
+YEARS_END = 9_000
+
 Line: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=ONE_LINE)]
-Moment: TypeAlias = Annotated[datetime, AfterValidator(lambda at: at.replace(tzinfo=UTC) if at.tzinfo is None else at)]
-"""UTC where no offset is given."""
+Short: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=ONE_LINE)]
+
+
+def _moment(at: datetime) -> datetime:
+    """Return a moment in UTC, which it is where it names no offset; no year that Postgres or an offset would refuse."""
+    if not 1970 <= at.year < YEARS_END:
+        raise ValueError(f"a moment is of a year from 1970 to {YEARS_END - 1}")
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+
+
+Moment: TypeAlias = Annotated[datetime, AfterValidator(_moment)]
 WaitCause: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,32}$")]
 
 
 class JobFilter(BaseModel):
     """Conditions that jobs meet, all of them; what can be given several times is met by any of its values."""
 
-    q: Annotated[str, StringConstraints(min_length=1, max_length=QUERY_MAX)] | None = Field(
+    q: Annotated[str, StringConstraints(min_length=1, max_length=QUERY_MAX, pattern=ONE_LINE)] | None = Field(
         default=None,
         description="The beginning of an id; or words, each by its beginning, of the input, the answer or the error. "
         "Jobs that have not ended are found by the beginning of their input.",
@@ -38,9 +49,9 @@ class JobFilter(BaseModel):
     session_id: Line | None = Field(default=None, description="Only jobs of this session.")
     user_id: Line | None = Field(default=None, description="Only jobs of this user.")
     model: Line | None = Field(default=None, description="A model, or `provider/model`.")
-    tier: Line | None = None
+    tier: Short | None = None
     lane: Lane | None = None
-    error_code: Line | None = None
+    error_code: Short | None = None
     waiting_for: list[WaitCause] = Field(
         default=[], max_length=10, description="Only parked jobs: what they wait for, such as `approval` or `budget`."
     )

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterable
+from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+# Numpy is imported where it is used: importing the service, as `wayline up` does for every service, shall be cheap.
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -31,23 +31,33 @@ CANDIDATES_MAX = 200
 
 # A character of a script without spaces is a word.
 _WORD = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w+")
-_SEEDS = np.random.Generator(np.random.PCG64(20_261_126))
-_FACTORS = _SEEDS.integers(1, 2**63, PLACES, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-_SUMS = _SEEDS.integers(0, 2**63, PLACES, dtype=np.uint64)
-_MIX = np.uint64(0x9E3779B97F4A7C15)
+_SEED = 20_261_126
+_MIX = 0x9E3779B97F4A7C15
+
+
+@cache
+def _hashes() -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return what makes the hash of each place: its factor, and what is added."""
+    import numpy as np
+
+    seeds = np.random.Generator(np.random.PCG64(_SEED))
+    factors = seeds.integers(1, 2**63, PLACES, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    return factors, seeds.integers(0, 2**63, PLACES, dtype=np.uint64)
 
 
 def signature_of(texts: Iterable[str]) -> bytes | None:
     """Return the signature of a text that comes in pieces; None: it is too short. Blocking."""
+    import numpy as np
+
     words = (zlib.crc32(found[0].lower().encode()) for text in texts for found in _WORD.finditer(text))
     hashed = np.fromiter(islice(words, WORDS_MAX), dtype=np.uint64)
     if len(hashed) < WORDS_MIN:
         return None
     groups = np.zeros(len(hashed) - GROUP_WORDS + 1, dtype=np.uint64)
     for at in range(GROUP_WORDS):
-        groups = groups * _MIX + hashed[at : at + len(groups)]
+        groups = groups * np.uint64(_MIX) + hashed[at : at + len(groups)]
     groups = np.unique(groups ^ (groups >> np.uint64(29)))
-    places = [(groups * factor + more).min() for factor, more in zip(_FACTORS, _SUMS, strict=True)]
+    places = [(groups * factor + more).min() for factor, more in zip(*_hashes(), strict=True)]
     # The upper half: the lower bits of such a product are hardly mixed.
     return (np.array(places, dtype=np.uint64) >> np.uint64(32)).astype("<u4").tobytes()
 
@@ -60,8 +70,10 @@ def bands_of(signature: bytes) -> list[int]:
 
 def share_of(one: bytes, other: bytes) -> float:
     """Return about which share of their word groups two texts have in common."""
-    return float(np.mean(_places(one) == _places(other)))
+    return float((_places(one) == _places(other)).mean())
 
 
 def _places(signature: bytes) -> NDArray[Any]:
+    import numpy as np
+
     return np.frombuffer(signature, dtype="<u4")
