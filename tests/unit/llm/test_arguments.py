@@ -168,6 +168,12 @@ def _same_number(token: str, leaf: float) -> bool:
     return False
 
 
+def test_an_escape_that_lost_its_backslash_is_no_string():
+    text = '"{"a": [{"0": null, "": "1,}\\n\'",}],}'
+
+    assert "_unreadable" in read(text)
+
+
 @given(objects, st.booleans(), st.data())
 @settings(max_examples=300, deadline=None)
 def test_each_leaf_of_arguments_stands_whole_in_their_text(value, spelled_badly, data):

@@ -47,6 +47,8 @@ _BRACKETS = re.compile(r"[\[{]|[\]}]")
 _MAYBE_INEXACT = re.compile(r"[0-9][0-9.]{15}|[0-9]\.?[eE]")
 """What a number has that the fast reader may round."""
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_TOO_SHORT = range(1, 3)
+"""Characters of a mended string that say nothing of where it came from."""
 _BEFORE_STRING = re.compile(r"[\[{,:=(]\s*\Z")
 BLANK_MAX_CHARS = 200
 """White space that is looked through before a quote."""
@@ -226,8 +228,9 @@ def _after(part: str, text: str, at: int, bare_text: Callable[[], str]) -> int:
                 if not (_joins(text[found - 1 : found], form[:1]) or _joins(form[-1:], text[end : end + 1])):
                     return end
                 found = text.find(form, found + 1)
-    # Its escapes or its line ends were mended.
-    return at if _MENDED.search(part) and _bare(part) in bare_text() else -1
+    # Its escapes or its line ends were mended. What is left of a short one is found in any text.
+    bare = _bare(part)
+    return at if _MENDED.search(part) and len(bare) not in _TOO_SHORT and bare in bare_text() else -1
 
 
 def _joins(before: str, after: str) -> bool:
