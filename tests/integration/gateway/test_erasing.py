@@ -3,11 +3,14 @@
 from datetime import UTC, datetime
 
 from wayline.chassis import Bus, asks
+from wayline.contracts.errors import NotFound
 from wayline.contracts.forgetting import Erased, EraseFromGateway, Forget, Forgetting, GetForgetting
+from wayline.contracts.knowledge import GetDocument
 from wayline.gateway.adapters.keys import create_key
 from wayline.testkit import Platform
 
 from .conftest import Running
+from .others import Others
 from .test_callers import bearer
 from .test_submitting import JOB
 
@@ -34,10 +37,13 @@ async def test_submissions_of_a_user_and_of_jobs_are_erased(gateway: Running, bu
     assert (await gateway.client.post("/v1/jobs", json=JOB, headers=headers)).json()["job_id"] != first
 
 
-async def test_a_document_is_of_the_user_that_its_key_names(gateway: Running, platform: Platform, bus: Bus):
+async def test_a_document_is_of_the_user_that_its_key_names(
+    gateway: Running, platform: Platform, others: Others, bus: Bus
+):
     store = await platform.store("gateway")
     ours = bearer(await create_key(store, "default", "ann's", scopes=("write",), user_id="ann"))
     text = {"name": "a.md", "text": "Words of hers."}
+    await others.answer(GetDocument, NotFound("document", "a.md"))
 
     sent = await gateway.client.post("/v1/documents", json=text, headers=ours)
     refused = await gateway.client.post("/v1/documents", json={**text, "user_id": "bob"}, headers=ours)
