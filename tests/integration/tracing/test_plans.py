@@ -94,7 +94,7 @@ async def test_the_jobs_of_one_session_or_user_are_read_alone(platform: TracingP
 
 async def test_the_costs_of_a_tenant_are_found_without_reading_the_others(platform: TracingPlatform):
     admin = await asyncpg.connect(platform.database.dsn)
-    asked = ("t7", ["model"], None, 2_000, "UTC")
+    asked = ("t7", ["model"], None, 2_000, "UTC", *[None] * 8)
 
     async def read() -> int:
         async with platform.tables.system() as conn:

@@ -14,7 +14,7 @@ import pytest
 from starlette.datastructures import FormData, UploadFile
 
 from wayline.chassis.claim_check.claims import MovedField
-from wayline.contracts.knowledge import IndexDocument
+from wayline.contracts.knowledge import IndexDocument, trust_by_origin
 from wayline.gateway.problem_answers import InvalidBody
 from wayline.gateway.read_upload import BLOCK_BYTES, Upload, _from_form, _from_json, look_through, same_id, type_of_file
 
@@ -98,7 +98,7 @@ async def test_reading_a_large_file_never_holds_the_whole():
     assert peak < PEAK_MAX_BYTES
 
 
-def test_an_address_is_given_on_for_fetching_as_untrusted():
+def test_an_address_is_given_on_for_fetching():
     url = "https://sea.example/tides?page=1"
 
     upload = _from_json(orjson.dumps({"url": url, "metadata": {"shelf": 1}}), "acme")
@@ -110,8 +110,8 @@ def test_an_address_is_given_on_for_fetching_as_untrusted():
         media_type="",
         url=url,
         metadata={"url": url, "shelf": 1},
-        trust="untrusted",
     )
+    assert trust_by_origin(upload.document.name, upload.document.metadata) == "untrusted"
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ NOT_RANKED = f"{_DEGRADED['rerank'][:-2]}: only a job can have that done.)"
 
 FILTER = (
     'What must hold of a document\'s metadata, by key: {"year": {"gte": 2020}, "kind": {"in": ["a", "b"]}, '
-    '"draft": {"exists": false}, "author": {"equals": "Ann"}}.'
+    '"draft": {"exists": false}}.'
 )
 Mode = Literal["hybrid", "keyword", "vector"]
 Search = Callable[[SearchKnowledge], Awaitable[SearchResult]]
@@ -62,10 +62,8 @@ def search_knowledge_tool(search: Search) -> Callable[..., Awaitable[Any]]:
             Mode, Field(description="`keyword` for exact words and identifiers, `vector` for meaning alone.")
         ] = "hybrid",
         filter: Annotated[dict[str, Condition] | None, Field(description=FILTER)] = None,
-        collections: Annotated[list[str] | None, Field(description="Only in documents of these collections.")] = None,
-        rerank: Annotated[
-            bool | None, Field(description="Have a model choose the best of 20, for a little money.")
-        ] = None,
+        collections: Annotated[list[str] | None, Field(description="Only in these collections.")] = None,
+        rerank: Annotated[bool | None, Field(description="Have a model choose, for a little money.")] = None,
     ) -> CallToolResult:
         """Find passages in the documents of the knowledge base; each comes with the document it is from."""
         # Nobody outside of a job pays a model for it.
