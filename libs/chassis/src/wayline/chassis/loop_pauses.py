@@ -14,9 +14,13 @@ a call of a tool wants to go on about twenty times; much less would make a busy 
 
 def shorten_pauses() -> None:
     """Set up the interpreter of a service that has started."""
-    sys.setswitchinterval(SWITCH_S)
     keep_for_good()
     gc.set_threshold(COLLECT_AFTER)
+
+
+def switch_often() -> None:
+    """Let the loop go on soon where threads of this process read what strangers sent; other services have none."""
+    sys.setswitchinterval(SWITCH_S)
 
 
 def keep_for_good() -> None:

@@ -8,7 +8,7 @@ import logging
 import sys
 import threading
 
-from wayline.chassis.loop_pauses import keep_for_good
+from wayline.chassis.loop_pauses import keep_for_good, switch_often
 
 MODULES = ("mcp", "mcp.server", "mcp.client.streamable_http")
 QUIET = ("mcp.client", "httpx2")
@@ -30,5 +30,6 @@ def _import() -> None:
             importlib.import_module(module)
         if is_new:
             keep_for_good()
+            switch_often()
     for name in QUIET:
         logging.getLogger(name).setLevel(logging.CRITICAL)
