@@ -132,6 +132,7 @@ async def test_a_refused_second_submission_of_a_job_ends_no_turn(platform: Platf
     for job in ("j0", "j1"):
         await platform.publish(orjson.dumps({"agent": "assistant", "input": "go", "job_id": job, "session_id": "s1"}))
     await platform.wait_until("j1", lambda job: job.life.waiting is not None, "it waits for its turn")
+    await platform.wait_until("j0", lambda job: job.life.submitted is not None, "it has its log")
 
     await platform.publish(b'{"agent": "assistant", "input": "other", "job_id": "j0", "session_id": "s1"}')
     await platform.publish(b'{"agent": 3, "job_id": "j0"}')
