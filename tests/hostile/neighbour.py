@@ -57,7 +57,7 @@ class Calls:
 @asynccontextmanager
 async def at_work(settings: BusSettings, tenant: str) -> AsyncIterator[Calls]:
     """Let another tenant call without a pause, and yield its calls as they are made."""
-    seed = settings.nats_seed.get_secret_value() if settings.nats_seed else ""
+    seed = settings.nats_seed or ""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "tests.hostile.neighbour", settings.nats_url, tenant),
         env={**os.environ, "WAYLINE_NEIGHBOUR_SEED": seed},
