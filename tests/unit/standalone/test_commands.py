@@ -138,8 +138,9 @@ def test_invalid_json_is_named_by_its_file_or_the_input(command: tuple[str, ...]
     assert done.stderr.startswith(f"wayline: {wrong}")
 
 
-def test_an_unreadable_since_is_refused_before_any_request():
-    done = CliRunner().invoke(app, ["costs", "--since", "yesterday"])
+@pytest.mark.parametrize("command", [("costs",), ("jobs", "list")], ids=" ".join)
+def test_an_unreadable_since_is_refused_before_any_request(command: tuple[str, ...]):
+    done = CliRunner().invoke(app, [*command, "--since", "yesterday"])
 
     assert (done.exit_code, done.stderr.count("\n")) == (1, 1)
     assert done.stderr.startswith("wayline: --since: 'yesterday' is neither an age like 7d or 12h nor a date")

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import math
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
+
+from wayline.standalone.commands.times import past_time
 
 INPUT = "-"
 
@@ -35,6 +38,16 @@ def read_json(file: str) -> Any:
         return json.loads(text)
     except ValueError as error:
         fail(f"{'the input' if file == INPUT else file} is not JSON: {error}")
+
+
+def past_moment(text: str | None, option: str) -> str | None:
+    """Return an age such as `7d`, or a date, as a moment; end the command when it is neither."""
+    if text is None:
+        return None
+    try:
+        return past_time(text, datetime.now(UTC)).isoformat()
+    except ValueError as error:
+        fail(f"{option}: {error}")
 
 
 def on_terminal() -> bool:

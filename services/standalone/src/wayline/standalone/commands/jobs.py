@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from wayline.standalone.commands.arguments import past_moment
 from wayline.standalone.commands.output import AsJson, answer, console, conversation, speaks_utf8
 
 if TYPE_CHECKING:
@@ -16,42 +17,61 @@ app = typer.Typer(help="Look at jobs and steer them.", no_args_is_help=True)
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.")]
 
 
+Words = Annotated[
+    str | None, typer.Option("-q", "--words", help="Words of its input, answer or error; or how its id begins.")
+]
+Statuses = Annotated[
+    list[str] | None, typer.Option(help="queued, running, parked, completed, failed or cancelled. Can be repeated.")
+]
+Agents = Annotated[list[str] | None, typer.Option(help="Can be repeated.")]
+Model = Annotated[str | None, typer.Option(help="A model, or provider/model.")]
+Tool = Annotated[str | None, typer.Option(help="Only those that called this tool.")]
+Tags = Annotated[
+    list[str] | None, typer.Option(metavar="KEY:VALUE", help="Only those with this label. Can be repeated.")
+]
+Causes = Annotated[list[str] | None, typer.Option(help="Only parked ones: approval, budget, … Can be repeated.")]
+Schedule = Annotated[str | None, typer.Option(help="Only those that this schedule submitted.")]
+Session = Annotated[str | None, typer.Option(help="Only those of this session.")]
+User = Annotated[str | None, typer.Option(help="Only those of this user.")]
+ParentJob = Annotated[
+    str | None, typer.Option(metavar="JOB", help="Only those that this job started; none: that no job started.")
+]
+ErrorCode = Annotated[str | None, typer.Option(metavar="CODE", help="Only those that failed with this code.")]
+Fingerprint = Annotated[
+    str | None, typer.Option(help="Only those that failed of this cause: `wayline dead-letters groups`.")
+]
+Since = Annotated[str | None, typer.Option(metavar="WHEN", help="Only those accepted since: 7d, 12h, or a date (UTC).")]
+Until = Annotated[str | None, typer.Option(metavar="WHEN", help="Only those accepted before, alike.")]
+Dollars = Annotated[str | None, typer.Option(metavar="USD")]
+Seconds = Annotated[float | None, typer.Option(min=0)]
+Order = Annotated[Literal["newest", "dearest", "slowest"], typer.Option(help="Which come first.")]
+Facets = Annotated[bool, typer.Option("--facets", help="Count them by status, agent and model, too.")]
+
+
 @app.command("list")
 def list_jobs(
     *,
-    q: Annotated[
-        str | None, typer.Option("-q", "--words", help="Words of its input, answer or error; or how its id begins.")
-    ] = None,
-    status: Annotated[
-        list[str] | None, typer.Option(help="queued, running, parked, completed, failed or cancelled. Can be repeated.")
-    ] = None,
-    agent: Annotated[list[str] | None, typer.Option(help="Can be repeated.")] = None,
-    model: Annotated[str | None, typer.Option(help="A model, or provider/model.")] = None,
-    tool: Annotated[str | None, typer.Option(help="Only those that called this tool.")] = None,
-    tag: Annotated[
-        list[str] | None, typer.Option(metavar="KEY:VALUE", help="Only those with this label. Can be repeated.")
-    ] = None,
-    waiting_for: Annotated[
-        list[str] | None, typer.Option(help="Only parked ones: approval, budget, … Can be repeated.")
-    ] = None,
-    schedule: Annotated[str | None, typer.Option(help="Only those that this schedule submitted.")] = None,
-    session: Annotated[str | None, typer.Option(help="Only those of this session.")] = None,
-    user: Annotated[str | None, typer.Option(help="Only those of this user.")] = None,
-    parent: Annotated[
-        str | None, typer.Option(metavar="JOB", help="Only those that this job started; none: that no job started.")
-    ] = None,
-    error: Annotated[str | None, typer.Option(metavar="CODE", help="Only those that failed with this code.")] = None,
-    fingerprint: Annotated[
-        str | None, typer.Option(help="Only those that failed of this cause: `wayline dead-letters groups`.")
-    ] = None,
-    since: Annotated[str | None, typer.Option(metavar="TIME", help="Only those accepted then or later.")] = None,
-    until: Annotated[str | None, typer.Option(metavar="TIME", help="Only those accepted before.")] = None,
-    cost_min: Annotated[str | None, typer.Option(metavar="USD")] = None,
-    cost_max: Annotated[str | None, typer.Option(metavar="USD")] = None,
-    seconds_min: Annotated[float | None, typer.Option(min=0)] = None,
-    seconds_max: Annotated[float | None, typer.Option(min=0)] = None,
-    sort: Annotated[Literal["newest", "dearest", "slowest"], typer.Option(help="Which come first.")] = "newest",
-    facets: Annotated[bool, typer.Option("--facets", help="Count them by status, agent and model, too.")] = False,
+    q: Words = None,
+    status: Statuses = None,
+    agent: Agents = None,
+    model: Model = None,
+    tool: Tool = None,
+    tag: Tags = None,
+    waiting_for: Causes = None,
+    schedule: Schedule = None,
+    session: Session = None,
+    user: User = None,
+    parent: ParentJob = None,
+    error: ErrorCode = None,
+    fingerprint: Fingerprint = None,
+    since: Since = None,
+    until: Until = None,
+    cost_min: Dollars = None,
+    cost_max: Dollars = None,
+    seconds_min: Seconds = None,
+    seconds_max: Seconds = None,
+    sort: Order = "newest",
+    facets: Facets = False,
     limit: Annotated[int, typer.Option(min=1, max=200)] = 20,
     cursor: Annotated[str | None, typer.Option(help="next_cursor of the page before.")] = None,
     as_json: AsJson = False,
@@ -73,8 +93,8 @@ def list_jobs(
         "parent": parent,
         "error_code": error,
         "fingerprint": fingerprint,
-        "since": since,
-        "until": until,
+        "since": past_moment(since, "--since"),
+        "until": past_moment(until, "--until"),
         "cost_min": cost_min,
         "cost_max": cost_max,
         "seconds_min": seconds_min,

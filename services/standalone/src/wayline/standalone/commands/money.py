@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 
-from wayline.standalone.commands.arguments import fail
+from wayline.standalone.commands.arguments import fail, past_moment
 from wayline.standalone.commands.output import AsJson, answer
-from wayline.standalone.commands.times import past_time
 
 budgets = typer.Typer(help="What may be spent, and how much of it is.", no_args_is_help=True)
 
@@ -41,8 +39,8 @@ def costs(
     from wayline.standalone.terminal.money_views import costs_table
 
     wanted: dict[str, Any] = {
-        "since": None if since is None else _start(since, "--since").isoformat(),
-        "until": None if until is None else _start(until, "--until").isoformat(),
+        "since": past_moment(since, "--since"),
+        "until": past_moment(until, "--until"),
         "agent": agent,
         "model": model,
         "tool": tool,
@@ -52,13 +50,6 @@ def costs(
         "tag": tag,
     }
     answer(lambda client: client.get("/v1/costs", group_by=by, tz=tz, **wanted), as_json=as_json, draw=costs_table)
-
-
-def _start(text: str, option: str) -> datetime:
-    try:
-        return past_time(text, datetime.now(UTC))
-    except ValueError as error:
-        fail(f"{option}: {error}")
 
 
 @budgets.command("list")
