@@ -7,8 +7,9 @@ import json
 import sys
 from pathlib import Path
 
-from cost import COST
-from overview import OVERVIEW
+from dashboards.cost import COST
+from dashboards.overview import OVERVIEW
+from dashboards.traces import TRACES
 
 ROOT = Path(__file__).parents[1] / "deploy" / "grafana" / "dashboards"
 
@@ -17,7 +18,7 @@ def files() -> dict[Path, str]:
     """Return every generated file with the text it must have."""
     return {
         ROOT / f"{page.uid.removeprefix('wayline-')}.json": json.dumps(page.json(), indent=1) + "\n"
-        for page in (OVERVIEW, COST)
+        for page in (OVERVIEW, COST, TRACES)
     }
 
 

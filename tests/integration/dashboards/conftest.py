@@ -66,6 +66,11 @@ def cost() -> Json:
 
 
 @pytest.fixture
+def traces() -> Json:
+    return json.loads((DEPLOY / "grafana/dashboards/traces.json").read_text())
+
+
+@pytest.fixture
 def prometheus_config() -> Json:
     return yaml.safe_load((DEPLOY / "prometheus/prometheus.yml").read_text())
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import combinations
+from types import MappingProxyType
 from typing import Any
 
 import promql_parser
@@ -18,6 +19,8 @@ SCRAPED_WITH = {"job", "instance", "container"}
 """Labels that Prometheus adds to whatever it scrapes."""
 SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count"), "gauge": ("",)}
 SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
+
+NONE: Mapping[str, str] = MappingProxyType({})
 
 Json = dict[str, Any]
 
@@ -32,6 +35,8 @@ class Question:
     promql: str = ""
     sql: str = ""
     instant: bool = False
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """What is chosen at the top of its dashboard: by name, as Grafana puts it into a query."""
 
     def __str__(self) -> str:
         return f"{self.panel} ({self.ref})"
@@ -51,26 +56,49 @@ def panels(dashboard: Json) -> list[Json]:
     return [panel for panel in dashboard["panels"] if panel["type"] != "row"]
 
 
-def questions(dashboard: Json) -> Iterator[Question]:
+def variables_of(dashboard: Json, **values: str) -> dict[str, str]:
+    """What is chosen at the top of a dashboard that was just opened, in Grafana's formats, or these values."""
+    found: dict[str, str] = {}
+    for variable in dashboard["templating"]["list"]:
+        name = variable["name"]
+        # `All` goes into a query as it stands, whatever format is asked for.
+        everything = variable.get("allValue") if variable["current"]["value"] == ["$__all"] else None
+        value = values.get(name, variable["query"] if everything is None else "")
+        quoted = "'" + value.replace("'", "''") + "'"
+        for format_, text in (("sqlstring", quoted), ("regex", re.escape(value)), ("raw", value)):
+            found[f"{name}:{format_}"] = text if everything is None or name in values else everything
+    return found
+
+
+def questions(dashboard: Json, **values: str) -> Iterator[Question]:
+    chosen = variables_of(dashboard, **values)
     for panel in panels(dashboard):
         for target in panel["targets"]:
             uid = target["datasource"]["uid"]
             if "rawSql" in target:
-                yield Question(panel["title"], target["refId"], uid, sql=target["rawSql"])
+                yield Question(panel["title"], target["refId"], uid, sql=target["rawSql"], variables=chosen)
             else:
-                yield Question(panel["title"], target["refId"], uid, promql=target["expr"], instant=target["instant"])
+                promql, instant = target["expr"], target["instant"]
+                yield Question(panel["title"], target["refId"], uid, promql, instant=instant, variables=chosen)
 
 
-def expand_promql(text: str, window: Window) -> str:
+def choices(dashboard: Json) -> Iterator[Question]:
+    """What fills the lists at the top of a dashboard from Postgres."""
+    for variable in dashboard["templating"]["list"]:
+        if variable["type"] == "query" and variable["datasource"]["type"].endswith("postgresql-datasource"):
+            yield Question(variable["name"], "", variable["datasource"]["uid"], sql=variable["query"])
+
+
+def expand_promql(text: str, window: Window, variables: Mapping[str, str] = NONE) -> str:
     """The query as Grafana sends it. Raises ValueError for a variable that nobody fills in."""
     rate_s = max(window.step_s + window.scrape_s, 4 * window.scrape_s)
     values = {"__rate_interval": rate_s, "__interval": window.step_s, "__range": _length_s(window)}
     for name, seconds in values.items():
         text = re.sub(rf"\${name}\b", f"{round(seconds * 1_000)}ms", text)
-    return _filled(text)
+    return _filled(text, variables)
 
 
-def expand_sql(text: str, window: Window) -> str:
+def expand_sql(text: str, window: Window, variables: Mapping[str, str] = NONE) -> str:
     """The statement as Grafana sends it. Raises ValueError for a macro that nobody knows."""
     text = re.sub(r"\$__interval\b", f"{round(window.step_s)}s", text)
     start, end = (f"'{when.isoformat()}'" for when in (window.start, window.end))
@@ -93,10 +121,12 @@ def expand_sql(text: str, window: Window) -> str:
             raise ValueError(f"no macro $__{found[1]}: {text}")
         return macros[found[1]](*(word.strip() for word in found[2].split(",") if word.strip()))
 
-    return _filled(re.sub(r"\$__(\w+)\(([^()]*)\)", expanded, text))
+    return _filled(re.sub(r"\$__(\w+)\(([^()]*)\)", expanded, text), variables)
 
 
-def _filled(text: str) -> str:
+def _filled(text: str, variables: Mapping[str, str]) -> str:
+    for name, value in variables.items():
+        text = text.replace(f"${{{name}}}", value)
     if left := re.search(r"\$\{?\w+", text):
         raise ValueError(f"nobody fills in {left[0]}: {text}")
     return text
@@ -152,8 +182,8 @@ def structure_problems(dashboard: Json, uids: set[str]) -> list[str]:
     problems = [f"the dashboard has no {key}" for key in ("uid", "title", "schemaVersion") if not dashboard.get(key)]
     shown = panels(dashboard)
     for panel in shown:
-        said = {**panel, "unit": panel["fieldConfig"]["defaults"].get("unit")}
-        for key in ("title", "description", "unit", "targets"):
+        said = {**panel, **panel["fieldConfig"]["defaults"]}
+        for key in ("title", "description", "unit", "noValue", "targets"):
             if not said.get(key):
                 problems.append(f"{panel.get('title')}: no {key}")
         refs = [target.get("refId") for target in panel["targets"]]

@@ -19,6 +19,7 @@ from .conftest import DEPLOY, provisioned, rules, tool
 from .questions import (
     Json,
     Window,
+    choices,
     expand_promql,
     expand_sql,
     promql_problems,
@@ -38,7 +39,7 @@ def unknown_in(dashboard: Json) -> list[str]:
         f"{asked}: {problem}"
         for asked in questions(dashboard)
         if asked.promql
-        for problem in promql_problems(expand_promql(asked.promql, WINDOW))
+        for problem in promql_problems(expand_promql(asked.promql, WINDOW, asked.variables))
     ]
 
 
@@ -59,10 +60,11 @@ def test_every_panel_says_what_it_shows_and_stands_alone(dashboard: Json):
         (lambda panel: panel["targets"][0]["datasource"].update(uid="other"), "no datasource other"),
         (lambda panel: panel["gridPos"].update(w=20), "covers"),
         (lambda panel: panel["gridPos"].update(x=23), "outside the page"),
+        (lambda panel: panel["fieldConfig"]["defaults"].pop("noValue"), "no noValue"),
     ],
 )
-def test_a_panel_that_is_not_whole_is_refused(dashboard: Json, spoil: Any, said: str):
-    spoilt = copy.deepcopy(dashboard)
+def test_a_panel_that_is_not_whole_is_refused(overview: Json, spoil: Any, said: str):
+    spoilt = copy.deepcopy(overview)
     spoil(spoilt["panels"][1])
 
     assert said in "; ".join(structure_problems(spoilt, {source["uid"] for source in provisioned()}))
@@ -73,9 +75,9 @@ def test_every_panel_asks_for_metrics_and_labels_that_the_code_declares(dashboar
 
 
 def test_a_misspelt_metric_or_label_is_refused_wherever_it_stands(overview: Json):
-    asked = [question.promql for question in questions(overview) if question.promql]
+    asked = [question for question in questions(overview) if question.promql]
     text = json.dumps(overview)
-    names = {name for query in asked for name in samples_of(expand_promql(query, WINDOW))}
+    names = {name for one in asked for name in samples_of(expand_promql(one.promql, WINDOW, one.variables))}
 
     assert len(names) >= 10
     for word in (*names, "gen_ai_request_model", "stream_name"):
@@ -85,7 +87,9 @@ def test_a_misspelt_metric_or_label_is_refused_wherever_it_stands(overview: Json
 def test_every_sql_macro_is_filled_in(dashboard: Json):
     for asked in questions(dashboard):
         if asked.sql:
-            assert "$" not in expand_sql(asked.sql, WINDOW), asked
+            assert "$" not in expand_sql(asked.sql, WINDOW, asked.variables), asked
+    for asked in choices(dashboard):
+        assert "$" not in expand_sql(asked.sql, WINDOW), asked
 
 
 @pytest.mark.parametrize(
@@ -107,6 +111,16 @@ def test_an_unknown_dashboard_variable_is_refused(text: str):
         expand_sql(text, WINDOW)
     with pytest.raises(ValueError, match=r"\$"):
         expand_promql(text, WINDOW)
+
+
+def test_every_link_leads_to_a_page_of_grafana(dashboard: Json):
+    linked = re.findall(r'"url": "([^"]+)"', json.dumps(dashboard))
+    pages = {path.stem for path in (DEPLOY / "grafana/dashboards").glob("*.json")}
+
+    assert {re.sub(r"^/d/wayline-(\w+)\?.*", r"\1", url) for url in linked} <= pages
+    [others] = dashboard["links"]
+    assert (others["type"], others["includeVars"], others["keepTime"]) == ("dashboards", True, True)
+    assert set(others["tags"]) <= set(dashboard["tags"])
 
 
 def test_costs_are_shown_by_model_agent_and_day_and_in_dollars(overview: Json):

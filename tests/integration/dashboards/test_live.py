@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
+import asyncpg
 import httpx2
 import pytest
 
 from wayline.testkit import until
 
 from .conftest import rules
-from .questions import Json, Question, expand_promql, panels, questions, samples_of
+from .questions import Json, Question, choices, expand_promql, panels, questions, samples_of
+from .trace_view import DrawnSpan, convert_fields, frame_to_trace, tree_of
 from .watched_platform import DRAFTED_USD, JOBS, TOOLS, WAVES, WatchedPlatform
 
 pytestmark = [
@@ -25,11 +29,37 @@ pytestmark = [
 
 PAID = (Decimal("0.01") + DRAFTED_USD) * WAVES
 COSTS = ["Cost by model", "Cost by agent", "Cost by day", "Dearest traces"]
+STRANGE = {"9" * 16: "5", "8" * 16: '{"n": 12345678901234567890, "nested": {"a": [1, null]}, "text": "\\u2028<b>"}'}
+"""Attributes that are no object, and such as a browser would change."""
 
 
 def question(dashboard: Json, title: str) -> Question:
     [found] = [asked for asked in questions(dashboard) if asked.panel == title]
     return found
+
+
+async def found(watched: WatchedPlatform, page: Json, title: str = "Jobs found", **values: str) -> list[dict[str, Any]]:
+    [asked] = [one for one in questions(page, **values) if one.panel == title]
+    return await watched.answer(asked)
+
+
+async def drawn(watched: WatchedPlatform, page: Json, trace: str = "") -> list[DrawnSpan]:
+    """What the trace panel shows."""
+    [panel] = [panel for panel in panels(page) if panel["type"] == "traces"]
+    rows = await found(watched, page, panel["title"], **({"trace": trace} if trace else {}))
+    data = frame_to_trace(convert_fields(rows, panel["transformations"]))
+    assert data is not None
+    return tree_of(data)
+
+
+async def trace_of(watched: WatchedPlatform, job: str) -> str:
+    [row] = await watched.fetch(f"SELECT trace_id FROM tracing.jobs WHERE job_id = '{job}'")
+    return row["trace_id"]
+
+
+def edges(span: Json) -> set[tuple[str, str]]:
+    below = [(span["span_id"], child["span_id"]) for child in span["children"]]
+    return {*below, *(edge for child in span["children"] for edge in edges(child))}
 
 
 def dollars(amounts: list[float]) -> Decimal:
@@ -43,7 +73,7 @@ async def test_every_metric_of_a_panel_is_in_a_live_scrape(watched: WatchedPlatf
         name
         for panel in questions(dashboard)
         if panel.promql
-        for name in samples_of(expand_promql(panel.promql, watched.window))
+        for name in samples_of(expand_promql(panel.promql, watched.window, panel.variables))
     }
     assert asked - exported == set()
 
@@ -64,13 +94,15 @@ async def test_every_panel_has_data(watched: WatchedPlatform, dashboard: Json, b
 async def test_every_panel_over_postgres_has_data_for_grafanas_role(watched: WatchedPlatform, dashboard: Json):
     tables = [asked for asked in questions(dashboard) if asked.sql]
 
-    assert len(tables) >= 6
+    assert tables
     assert await watched.unanswered(tables) == []
 
 
 async def test_a_panel_with_a_misspelt_metric_fails_the_check(watched, dashboard: Json, binaries: Path):
     asked = [question for question in questions(dashboard) if question.promql]
-    for name in {name for one in asked for name in samples_of(expand_promql(one.promql, watched.window))}:
+    for name in {
+        name for one in asked for name in samples_of(expand_promql(one.promql, watched.window, one.variables))
+    }:
         spoilt = [replace(one, promql=re.sub(rf"\b{name}\b", f"{name}s", one.promql)) for one in asked]
         changed = [one for one in spoilt if one not in asked]
 
@@ -139,16 +171,15 @@ async def test_a_job_in_a_table_leads_to_its_trace(watched: WatchedPlatform, ove
     [panel] = [panel for panel in panels(overview) if panel["title"] == title]
     [column] = [column for column in panel["fieldConfig"]["overrides"] if column["matcher"]["options"] == "job"]
     [link] = column["properties"][0]["value"]
-    jobs = {row["job"] for row in await watched.answer(question(overview, title))}
+    rows = await watched.answer(question(overview, title))
+    jobs = {row["job"] for row in rows}
 
     assert jobs == {f"{name}-{n}" for name in JOBS for n in range(WAVES)} - (
         set() if title == "Slowest traces" else {f"fails-{n}" for n in range(WAVES)}
     )
-    async with httpx2.AsyncClient(timeout=30) as client:
-        for job in jobs:
-            url = link["url"].replace("${gateway:raw}", watched.gateway).replace("${__data.fields.job}", job)
-            answered = await client.get(url)
-            assert (answered.status_code, answered.json()["root"]["parent_span_id"]) == (200, None), url
+    assert link["url"].startswith("/d/wayline-traces?var-trace=${__data.fields.trace}&")
+    known = {row["trace_id"] for row in await watched.fetch("SELECT trace_id FROM tracing.jobs")}
+    assert {row["trace"] for row in rows} <= known
 
 
 async def test_a_dead_letter_and_an_unknown_price_are_alerts(watched: WatchedPlatform, binaries: Path):
@@ -167,3 +198,99 @@ async def test_prometheus_has_read_every_rule(watched: WatchedPlatform, binaries
     loaded = {rule["name"]: rule["health"] for group in groups for rule in group["rules"]}
     assert loaded.keys() == {rule["alert"] for rule in rules()}
     assert "err" not in loaded.values()
+
+
+@pytest.mark.parametrize("job", ["pays-0", "asks-1", "fails-0"])
+async def test_the_trace_panel_draws_the_tree_that_the_api_answers(watched: WatchedPlatform, traces: Json, job: str):
+    spans = await drawn(watched, traces, await trace_of(watched, job))
+
+    async with httpx2.AsyncClient(timeout=30) as client:
+        tree = (await client.get(f"{watched.gateway}/v1/jobs/{job}/trace")).json()
+    assert {(span.span_id, child.span_id) for span in spans for child in span.children} == edges(tree["root"])
+    assert [span.span_id for span in spans if span.depth == 0] == [tree["root"]["span_id"]]
+    assert spans[0].duration == pytest.approx(tree["root"]["duration_ms"] * 1_000)
+    assert (("error", True) in spans[0].tags) == (job == "fails-0")
+    assert {entry["name"] for entry in spans[0].logs} == {event["name"] for event in tree["root"]["events"]}
+
+
+async def test_the_dollars_of_a_drawn_trace_are_the_ledgers(watched: WatchedPlatform, traces: Json):
+    spans = await drawn(watched, traces, await trace_of(watched, "drafts-0"))
+
+    dollars = [Decimal(value) for span in spans for key, value in span.tags if key == "cost_usd"]
+    assert sum(dollars) == DRAFTED_USD
+
+
+async def test_without_a_choice_the_newest_job_found_is_drawn(watched: WatchedPlatform, traces: Json):
+    [first, *_] = await found(watched, traces)
+    [of_first, *_] = await drawn(watched, traces, first["trace"])
+
+    assert (await drawn(watched, traces))[0].span_id == of_first.span_id
+
+
+async def test_spans_of_strange_attributes_and_lost_parents_are_drawn_whole(watched: WatchedPlatform, traces: Json):
+    trace = await trace_of(watched, "asks-0")
+    before = await drawn(watched, traces, trace)
+    conn = await asyncpg.connect(watched.database.dsn)
+    await conn.execute("SET wayline.tenant = '*'")
+    put = """INSERT INTO tracing.spans (trace_id, span_id, start, tenant, parent_span_id, anchor, service, name, kind,
+        duration_ms, status, attributes, seq) VALUES ($1, $2, now(), $3, $4, $5, 'their-app', 'theirs', 'client',
+        NULL, 'unset', $6::jsonb, 0)"""
+    try:
+        for span_id, attributes in STRANGE.items():
+            await conn.execute(put, trace, span_id, "default", "f" * 16, before[1].span_id, attributes)
+        await conn.execute(put, trace, "7" * 16, "other-tenant", None, None, "{}")
+
+        theirs = {span.span_id: span for span in await drawn(watched, traces, trace)}
+    finally:
+        await conn.execute("DELETE FROM tracing.spans WHERE service = 'their-app'")
+        await conn.close()
+
+    assert theirs.keys() == {span.span_id for span in before} | STRANGE.keys()
+    assert all(theirs[span_id].depth == before[1].depth + 1 for span_id in STRANGE)
+    assert theirs["9" * 16].tags == [("open", True)]
+    assert dict(theirs["8" * 16].tags) == {**json.loads(STRANGE["8" * 16]), "n": "12345678901234567890", "open": True}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "jobs"),
+    [
+        ({}, {"asks", "pays", "drafts", "fails"}),
+        ({"status": "failed"}, {"fails"}),
+        ({"model": "priced"}, {"drafts", "fails"}),
+        ({"model": "-"}, set()),
+        ({"agent": "nobody's"}, set()),
+        ({"tenant": "default", "text": "LEASE"}, {"asks"}),
+        ({"text": "100%_'; --"}, set()),
+        ({"dollars": "0.00002"}, {"drafts"}),
+        ({"dollars": "0.00004"}, set()),
+        ({"seconds": "3600"}, set()),
+        ({"seconds": "", "dollars": ""}, {"asks", "pays", "drafts", "fails"}),
+    ],
+    ids=str,
+)
+async def test_the_chosen_values_narrow_the_jobs_found(
+    watched: WatchedPlatform, traces: Json, chosen: dict[str, str], jobs: set[str]
+):
+    rows = await found(watched, traces, **chosen)
+
+    assert {row["job"].partition("-")[0] for row in rows} == jobs
+    assert len(rows) == len(jobs) * WAVES
+
+
+async def test_dearest_slowest_and_failing_are_in_that_order(watched: WatchedPlatform, traces: Json):
+    dearest = [row["cost"] for row in await found(watched, traces, "Dearest") if row["cost"] is not None]
+    slowest = [row["seconds"] for row in await found(watched, traces, "Slowest")]
+    [failing] = await found(watched, traces, "Most failing")
+
+    assert dearest == sorted(dearest, reverse=True)
+    assert slowest == sorted(slowest, reverse=True)
+    assert (failing["jobs"], failing["job"]) == (WAVES, f"fails-{WAVES - 1}")
+
+
+async def test_every_list_at_the_top_of_a_page_has_values(watched: WatchedPlatform, dashboard: Json):
+    asked = list(choices(dashboard))
+
+    values = {one.panel: [next(iter(row.values())) for row in await watched.answer(one)] for one in asked}
+    assert {"tenant", "agent"} <= values.keys()
+    assert values["tenant"] == ["default"]
+    assert values["agent"] == ["assistant"]

@@ -88,9 +88,9 @@ class WatchedPlatform:
     async def answer(self, asked: Question) -> list[dict[str, Any]]:
         """What a panel would get: rows, or for Prometheus one a value."""
         if asked.sql:
-            return await self.fetch(expand_sql(asked.sql, self.window), dsn=self.grafana_dsn)
+            return await self.fetch(expand_sql(asked.sql, self.window, asked.variables), dsn=self.grafana_dsn)
         assert self.prometheus is not None
-        query, window = expand_promql(asked.promql, self.window), self.window
+        query, window = expand_promql(asked.promql, self.window, asked.variables), self.window
         if asked.instant:
             said = await self.prometheus.ask("query", query=query, time=window.end.timestamp())
             return [{**series["metric"], "value": float(series["value"][1])} for series in said["result"]]

@@ -1,21 +1,20 @@
-"""Grafana's dashboard JSON as a few small dataclasses: what a panel asks, how it is shown, and where it stands."""
+"""Panels of Grafana as a few small dataclasses: what a panel asks, how its answer is shown, and where it leads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 PROMETHEUS = {"type": "prometheus", "uid": "wayline-prometheus"}
 POSTGRES = {"type": "grafana-postgresql-datasource", "uid": "wayline-postgres"}
 """The datasources, as `deploy/grafana/provisioning/datasources` names them."""
 
-SCHEMA_VERSION = 41
-COLUMNS = 24
-ROW_HEIGHT = 1
+NO_TRAFFIC = "no traffic"
+NOTHING = "none in this window"
 
 Json = dict[str, Any]
-Kind = Literal["timeseries", "stat", "bargauge", "table"]
+Kind = Literal["timeseries", "stat", "bargauge", "table", "traces"]
 
 
 @dataclass(frozen=True)
@@ -67,14 +66,19 @@ class Column:
     name: str
     unit: str = ""
     link: str = ""
+    """Another page of this Grafana, or an address outside it."""
     link_title: str = ""
+    hidden: bool = False
+    """It is there for a link."""
 
     def json(self) -> Json:
         properties: list[Json] = []
+        if self.hidden:
+            properties.append({"id": "custom.hidden", "value": True})
         if self.unit:
             properties.append({"id": "unit", "value": self.unit})
         if self.link:
-            link = {"title": self.link_title, "url": self.link, "targetBlank": True}
+            link = {"title": self.link_title, "url": self.link, "targetBlank": not self.link.startswith("/")}
             properties.append({"id": "links", "value": [link]})
         return {"matcher": {"id": "byName", "options": self.name}, "properties": properties}
 
@@ -95,6 +99,8 @@ class Panel:
     alarm_above: float | None = None
     """Shown in red from here on."""
     columns: Sequence[Column] = ()
+    parsed: Sequence[str] = ()
+    """Columns of JSON, which Postgres sends as text."""
 
     def json(self, number: int, x: int, y: int) -> Json:
         return {
@@ -107,6 +113,7 @@ class Panel:
             "targets": [ask.json(chr(ord("A") + n)) for n, ask in enumerate(self.asks)],
             "fieldConfig": {"defaults": self._defaults(), "overrides": [column.json() for column in self.columns]},
             "options": self._options(),
+            **({"transformations": [_parse(self.parsed)]} if self.parsed else {}),
         }
 
     def _defaults(self) -> Json:
@@ -124,6 +131,8 @@ class Panel:
         return {
             "unit": self.unit,
             "min": 0,
+            # Shown instead of "No data", which looks like a fault.
+            "noValue": NOTHING if any(isinstance(ask, Sql) for ask in self.asks) else NO_TRAFFIC,
             **({} if self.decimals is None else {"decimals": self.decimals}),
             "color": {"mode": "palette-classic" if self.kind == "timeseries" else "thresholds"},
             "thresholds": {"mode": "absolute", "steps": steps},
@@ -141,84 +150,14 @@ class Panel:
             }
         if self.kind == "table":
             return {"showHeader": True, "cellHeight": "sm"}
+        if self.kind == "traces":
+            return {}
         if self.kind == "bargauge":
             return {"reduceOptions": reduce, "orientation": "horizontal", "displayMode": "basic"}
         return {"reduceOptions": reduce, "colorMode": "value", "graphMode": "none", "textMode": "auto"}
 
 
-@dataclass(frozen=True)
-class Row:
-    """Panels under one heading, placed left to right, then down."""
-
-    title: str
-    panels: Sequence[Panel]
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A text field at the top of the dashboard, which its user may change."""
-
-    name: str
-    label: str
-    value: str
-
-    def json(self) -> Json:
-        current = {"text": self.value, "value": self.value}
-        return {
-            "name": self.name,
-            "label": self.label,
-            "type": "textbox",
-            "hide": 0,
-            "query": self.value,
-            "current": current,
-            "options": [{**current, "selected": True}],
-        }
-
-
-@dataclass(frozen=True)
-class Dashboard:
-    """A page of Grafana."""
-
-    uid: str
-    title: str
-    description: str
-    rows: Sequence[Row]
-    settings: Sequence[Setting] = field(default=())
-
-    def json(self) -> Json:
-        return {
-            "uid": self.uid,
-            "title": self.title,
-            "description": self.description,
-            "tags": ["wayline"],
-            "schemaVersion": SCHEMA_VERSION,
-            "version": 1,
-            "editable": False,
-            # Days of money are days in UTC, in the tables and here.
-            "timezone": "utc",
-            "time": {"from": "now-6h", "to": "now"},
-            "refresh": "30s",
-            "graphTooltip": 1,
-            "templating": {"list": [setting.json() for setting in self.settings]},
-            "annotations": {"list": []},
-            "panels": list(self._placed()),
-        }
-
-    def _placed(self) -> Iterator[Json]:
-        number, y = 1, 0
-        for row in self.rows:
-            yield {
-                "id": number,
-                "type": "row",
-                "title": row.title,
-                "collapsed": False,
-                "gridPos": {"x": 0, "y": y, "w": COLUMNS, "h": ROW_HEIGHT},
-                "panels": [],
-            }
-            number, x, y, tallest = number + 1, 0, y + ROW_HEIGHT, 0
-            for panel in row.panels:
-                if x + panel.width > COLUMNS:
-                    x, y, tallest = 0, y + tallest, 0
-                yield panel.json(number, x, y)
-                number, x, tallest = number + 1, x + panel.width, max(tallest, panel.height)
-            y += tallest
+def _parse(columns: Sequence[str]) -> Json:
+    """Return the step of Grafana that parses each value of some columns as JSON."""
+    conversions = [{"targetField": column, "destinationType": "other"} for column in columns]
+    return {"id": "convertFieldType", "options": {"conversions": conversions, "fields": {}}}

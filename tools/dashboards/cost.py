@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from overview import CENTS_OF_CENTS, DOLLARS, newest, quantiles, spent
-from panels import Column, Dashboard, Metric, Panel, Row, Sql
+from .page import Dashboard, Row
+from .panels import Column, Metric, Panel, Sql
+from .questions import (
+    AGENT,
+    CENTS_OF_CENTS,
+    DOLLARS,
+    MODEL,
+    TENANT,
+    THESE,
+    TO_TRACE,
+    TRACE_ID,
+    newest,
+    quantiles,
+    spent,
+    spent_by_day,
+)
 
-MODEL = "coalesce(model, 'tool ' || tool)"
 SHOWN_MAX = 50
 USED, LIMIT = 'wayline_budget_usd{figure!="limit"}', 'wayline_budget_usd{figure="limit"}'
-
-
-def over_time(what: str) -> Sql:
-    """Return a panel of dollars by day and something else."""
-    return Sql(
-        f"""SELECT $__timeGroupAlias(at, '1d'), {what} AS metric, coalesce(sum(cost_usd), 0)::float8 AS cost
-            FROM tracing.ledger WHERE NOT open AND $__timeFilter(at) GROUP BY 1, 2 ORDER BY 1, 2""",
-        over_time=True,
-    )
 
 
 def dollars(title: str, description: str, ask: Sql | Metric) -> Panel:
@@ -45,7 +49,7 @@ LEDGER = Row(
             [
                 Metric(
                     f"sum({newest('wayline_ledger_cache_read_tokens', 'model', 'agent')})"
-                    f" / sum({newest('wayline_ledger_input_tokens', 'model', 'agent')})",
+                    f" / (sum({newest('wayline_ledger_input_tokens', 'model', 'agent')}) > 0)",
                     "share",
                 )
             ],
@@ -94,7 +98,7 @@ SPENDING = Row(
         Panel(
             "Dollars by day and model",
             "By day (UTC). The window's first and last day may be cut.",
-            [over_time(MODEL)],
+            [spent_by_day(MODEL)],
             unit=DOLLARS,
             width=12,
             decimals=CENTS_OF_CENTS,
@@ -103,7 +107,7 @@ SPENDING = Row(
         Panel(
             "Dollars by day and agent",
             "By day (UTC). The window's first and last day may be cut.",
-            [over_time("agent")],
+            [spent_by_day("agent")],
             unit=DOLLARS,
             width=12,
             decimals=CENTS_OF_CENTS,
@@ -119,11 +123,11 @@ CACHES = Row(
             "Cache by model",
             "Input tokens, the share that was cached, and what that saved or lost in this window.",
             [
-                Sql("""SELECT model, count(*) AS calls, sum(input_tokens)::bigint AS input,
+                Sql(f"""SELECT model, count(*) AS calls, sum(input_tokens)::bigint AS input,
                         (sum(cache_read_tokens) / nullif(sum(input_tokens), 0))::float8 AS cached,
                         coalesce(sum(saved_usd) FILTER (WHERE saved_usd > 0), 0)::float8 AS saved,
                         coalesce(-sum(saved_usd) FILTER (WHERE saved_usd < 0), 0)::float8 AS lost
-                    FROM tracing.ledger WHERE NOT open AND kind = 'model' AND $__timeFilter(at)
+                    FROM tracing.ledger WHERE NOT open AND kind = 'model' AND $__timeFilter(at) AND {THESE}
                     GROUP BY model ORDER BY input DESC""")
             ],
             unit="short",
@@ -135,11 +139,12 @@ CACHES = Row(
             "Unsettled by model",
             "Calls whose usage never arrived, between what they can have cost; `unbounded` ones have no upper bound.",
             [
-                Sql("""SELECT coalesce(model, '-') AS model, count(*) FILTER (WHERE NOT settled) AS unsettled,
+                Sql(f"""SELECT coalesce(model, '-') AS model, count(*) FILTER (WHERE NOT settled) AS unsettled,
                         coalesce(sum(lower_usd) FILTER (WHERE NOT settled), 0)::float8 AS least,
                         coalesce(sum(upper_usd) FILTER (WHERE NOT settled), 0)::float8 AS most,
                         count(*) FILTER (WHERE NOT settled AND upper_usd IS NULL) AS unbounded
-                    FROM tracing.ledger WHERE NOT open AND $__timeFilter(at) GROUP BY 1 ORDER BY unsettled DESC""")
+                    FROM tracing.ledger WHERE NOT open AND $__timeFilter(at) AND {THESE}
+                    GROUP BY 1 ORDER BY unsettled DESC""")
             ],
             unit="short",
             kind="table",
@@ -181,13 +186,14 @@ BUDGETS = Row(
             [
                 Sql(f"""SELECT tenant, job_id AS job, agent, model, cost_usd::float8 AS cost,
                         estimated_cost_usd::float8 AS expected, steps,
-                        coalesce((costs ->> 'tool_tokens_saved')::bigint, 0) AS "tool tokens saved"
-                    FROM tracing.jobs WHERE $__timeFilter(created_at)
+                        coalesce((costs ->> 'tool_tokens_saved')::bigint, 0) AS "tool tokens saved",
+                        trace_id AS trace
+                    FROM tracing.jobs WHERE $__timeFilter(created_at) AND {THESE}
                     ORDER BY cost_usd DESC NULLS LAST LIMIT {SHOWN_MAX}""")
             ],
             unit="short",
             kind="table",
-            columns=[Column("cost", unit=DOLLARS), Column("expected", unit=DOLLARS)],
+            columns=[TO_TRACE, TRACE_ID, Column("cost", unit=DOLLARS), Column("expected", unit=DOLLARS)],
         ),
     ],
 )
@@ -199,12 +205,12 @@ PREDICTED = Row(
             "Actual to predicted by tier",
             "Ended jobs whose cost was predicted and is known: 1 in `median` is exactly what was predicted.",
             [
-                Sql("""SELECT tier, count(*) AS jobs, sum(estimated_cost_usd)::float8 AS predicted,
+                Sql(f"""SELECT tier, count(*) AS jobs, sum(estimated_cost_usd)::float8 AS predicted,
                         sum(cost_usd)::float8 AS actual,
                         percentile_cont(0.5) WITHIN GROUP (ORDER BY cost_usd / estimated_cost_usd)::float8 AS median
                     FROM tracing.jobs
                     WHERE ended_at IS NOT NULL AND estimated_cost_usd > 0 AND cost_usd IS NOT NULL AND steps > 0
-                        AND $__timeFilter(created_at)
+                        AND $__timeFilter(created_at) AND {THESE}
                     GROUP BY tier ORDER BY jobs DESC""")
             ],
             unit="short",
@@ -227,4 +233,5 @@ COST = Dashboard(
     title="Wayline cost",
     description="Who spends on what, prompt caches, unsettled calls and budgets. Generated by `make dashboards`.",
     rows=[LEDGER, SPENDING, CACHES, PREDICTED, BUDGETS],
+    variables=[TENANT, AGENT],
 )

@@ -2,40 +2,28 @@
 
 from __future__ import annotations
 
-from panels import Column, Dashboard, Metric, Panel, Row, Setting, Sql
-
 from wayline.telemetry import names
 
-TRACE = Column(
-    "job", link="${gateway:raw}/v1/jobs/${__data.fields.job}/trace", link_title="The trace of ${__data.fields.job}"
+from .page import Dashboard, Row, chosen
+from .panels import Column, Metric, Panel, Sql
+from .questions import (
+    AGENT,
+    CENTS_OF_CENTS,
+    DOLLARS,
+    MODEL,
+    OF_AGENT,
+    TENANT,
+    THESE,
+    TO_TRACE,
+    TRACE_ID,
+    newest,
+    quantiles,
+    spent,
+    spent_by_day,
 )
-DOLLARS = "currencyUSD"
-CENTS_OF_CENTS = 4
+
 TOOL = f"attributes->>'{names.GEN_AI_TOOL_NAME}'"
 SHOWN_MAX = 20
-
-
-def quantiles(histogram: str, *by: str, where: str = "") -> list[Metric]:
-    """Return the median and the 95th percentile of a histogram, by some of its labels."""
-    legend = " ".join(f"{{{{{label}}}}}" for label in by)
-    return [
-        Metric(
-            f"histogram_quantile({share}, sum by ({', '.join(('le', *by))}) "
-            f"(rate({histogram}_bucket{where}[$__rate_interval])))",
-            legend=f"{name} {legend}".strip(),
-        )
-        for name, share in (("p50", 0.5), ("p95", 0.95))
-    ]
-
-
-def newest(gauge: str, *labels: str) -> str:
-    """Return a gauge once, which every replica of tracing reads from the same place."""
-    return f"max by ({', '.join(labels)}) ({gauge})"
-
-
-def spent(what: str, *, by: str) -> str:
-    return f"""SELECT {what} AS {by}, coalesce(sum(cost_usd), 0)::float8 AS cost
-        FROM tracing.ledger WHERE NOT open AND $__timeFilter(at) GROUP BY 1 ORDER BY cost DESC"""
 
 
 JOBS = Row(
@@ -57,8 +45,8 @@ JOBS = Row(
             "Outcomes",
             "Jobs that ended in this window, by outcome, exactly.",
             [
-                Sql("""SELECT status, count(*) AS jobs FROM tracing.jobs
-                    WHERE $__timeFilter(ended_at) GROUP BY status ORDER BY jobs DESC""")
+                Sql(f"""SELECT status, count(*) AS jobs FROM tracing.jobs
+                    WHERE $__timeFilter(ended_at) AND {THESE} GROUP BY status ORDER BY jobs DESC""")
             ],
             unit="short",
             kind="bargauge",
@@ -134,7 +122,7 @@ MONEY = Row(
         Panel(
             "Cost by model",
             "Dollars in this window, by model; a tool that costs money stands on its own.",
-            [Sql(spent("coalesce(model, 'tool ' || tool)", by="model"))],
+            [Sql(spent(MODEL, by="model"))],
             unit=DOLLARS,
             kind="bargauge",
             decimals=CENTS_OF_CENTS,
@@ -150,14 +138,7 @@ MONEY = Row(
         Panel(
             "Cost by day",
             "Dollars by day (UTC) and model. The window's first and last day may be cut.",
-            [
-                Sql(
-                    """SELECT $__timeGroupAlias(at, '1d'), coalesce(model, 'tool ' || tool) AS metric,
-                        coalesce(sum(cost_usd), 0)::float8 AS cost
-                    FROM tracing.ledger WHERE NOT open AND $__timeFilter(at) GROUP BY 1, 2 ORDER BY 1, 2""",
-                    over_time=True,
-                )
-            ],
+            [spent_by_day(MODEL)],
             unit=DOLLARS,
             decimals=CENTS_OF_CENTS,
             bars=True,
@@ -238,17 +219,17 @@ TRACES = Row(
             [
                 Sql(f"""SELECT root.start AS submitted, jobs.tenant, jobs.job_id AS job, jobs.agent, jobs.model,
                         jobs.status, root.duration_ms / 1000 AS worked, jobs.steps, jobs.tokens,
-                        jobs.cost_usd::float8 AS cost
+                        jobs.cost_usd::float8 AS cost, trace_id AS trace
                     FROM tracing.spans AS root JOIN tracing.jobs USING (trace_id)
                     WHERE root.seq > 0 AND root.parent_span_id IS NULL AND root.duration_ms IS NOT NULL
-                        AND $__timeFilter(root.start)
+                        AND $__timeFilter(root.start) AND {chosen("jobs.tenant", "tenant")} AND {OF_AGENT}
                     ORDER BY worked DESC LIMIT {SHOWN_MAX}""")
             ],
             unit="short",
             kind="table",
             width=13,
             height=10,
-            columns=[TRACE, Column("worked", unit="s"), Column("cost", unit=DOLLARS)],
+            columns=[TO_TRACE, TRACE_ID, Column("worked", unit="s"), Column("cost", unit=DOLLARS)],
         ),
         Panel(
             "Dearest traces",
@@ -258,15 +239,19 @@ TRACES = Row(
                 Sql(f"""SELECT tenant, job_id AS job, agent, count(*) AS calls,
                         sum(input_tokens + output_tokens)::bigint AS tokens,
                         coalesce(sum(cost_usd), 0)::float8 AS cost,
-                        count(*) FILTER (WHERE cost_usd IS NULL) AS unpriced
-                    FROM tracing.ledger WHERE NOT open AND $__timeFilter(at)
+                        count(*) FILTER (WHERE cost_usd IS NULL) AS unpriced,
+                        (
+                            SELECT trace_id FROM tracing.jobs
+                            WHERE (jobs.tenant, jobs.job_id) = (ledger.tenant, ledger.job_id)
+                        ) AS trace
+                    FROM tracing.ledger WHERE NOT open AND $__timeFilter(at) AND {THESE}
                     GROUP BY tenant, job_id, agent ORDER BY cost DESC, tokens DESC LIMIT {SHOWN_MAX}""")
             ],
             unit="short",
             kind="table",
             width=11,
             height=10,
-            columns=[TRACE, Column("cost", unit=DOLLARS)],
+            columns=[TO_TRACE, TRACE_ID, Column("cost", unit=DOLLARS)],
         ),
     ],
 )
@@ -276,5 +261,5 @@ OVERVIEW = Dashboard(
     title="Wayline",
     description="Jobs, queues, money, models, tools and traces. Generated by `make dashboards`.",
     rows=[JOBS, QUEUES, MONEY, CALLS, TRACES],
-    settings=[Setting("gateway", "Gateway", "http://127.0.0.1:8080")],
+    variables=[TENANT, AGENT],
 )

@@ -1,0 +1,1 @@
+"""Wayline's pages of Grafana: what each asks, one module a page."""
