@@ -172,3 +172,9 @@ def test_any_text_has_a_score_and_the_same_one_again(text):
 
     assert 0 <= seen.score <= 1
     assert seen == assess(text)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(st.sampled_from("aZ1,.'-+#_ \n\t@"), max_size=60))
+def test_ascii_words_are_the_same_beside_other_letters(text: str):
+    assert words_of(f"{text} é")[:-1] == words_of(text)

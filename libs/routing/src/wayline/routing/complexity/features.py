@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import log, log1p
 from zlib import crc32
@@ -16,7 +17,9 @@ FEW_GRAMS = 100
 """Fewer hashed words than this say little, whatever they are."""
 
 _WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*(?:\+\+|#)?|\d[\d,.]*")
-_SENTENCE_END = re.compile(r"[.!?;]\s|\n")
+_ASCII_WORD = re.compile(r"[a-z]+(?:['-][a-z]+)*(?:\+\+|#)?|[0-9][0-9,.]*")
+"""The same words of a text in lower case that has ASCII alone: twice as fast."""
+_SENTENCE_END = re.compile(r"[.!?;\n](?:(?<=\n)|\s)")
 _SENTENCE = re.compile(r"[^\n]+?(?:[.!?:](?=\s)|$)|[^\n]+", re.MULTILINE)
 _OF_A_TASK = re.compile(r"[?\d\"“”«»`=<>]")
 _NAME = re.compile(r"[a-z,] [A-Z]")
@@ -80,7 +83,9 @@ def _sentences(text: str) -> Iterator[tuple[int, re.Match[str]]]:
 
 def words_of(text: str) -> list[str]:
     """Split into words in lower case; every number is the same word."""
-    return ["#" if word[0].isdigit() else word for word in _WORD.findall(text.lower().replace("\u2019", "'"))]
+    lowered = text.lower().replace("\u2019", "'")
+    found = (_ASCII_WORD if lowered.isascii() else _WORD).findall(lowered)
+    return ["#" if word[0].isdigit() else word for word in found]
 
 
 def lexicon(lists: Mapping[str, str]) -> Lexicons:
@@ -95,24 +100,27 @@ def lexicon(lists: Mapping[str, str]) -> Lexicons:
 def count(text: str, words: Sequence[str], lexicons: Lexicons, phrases: Phrases) -> dict[str, float]:
     """Count the features by name: logarithms of counts, so that the tenth sign says less than the first."""
     found = phrases.count(text.lower())
-    for word in words:
-        for name in lexicons.get(word, ()):
-            found[name] = found.get(name, 0) + 1
+    counted = Counter(words)
+    for word in counted.keys() & lexicons.keys():
+        for name in lexicons[word]:
+            found[name] = found.get(name, 0) + counted[word]
     return {name: log1p(n) for name, n in found.items()} | {
         "words": log1p(len(words)),
         "sentences": log(1 + len(_SENTENCE_END.findall(text.strip()))),
-        "numbers": log1p(words.count("#")),
+        "numbers": log1p(counted["#"]),
     }
 
 
 def grams(words: Sequence[str], bits: int) -> set[int]:
     """Hash the words and pairs of words: what is left of the vocabulary when no list of words is kept."""
     mask = (1 << bits) - 1
-    encoded = [word.encode() for word in words]
-    alone = [*map(crc32, encoded)]
+    if not words:
+        return set()
+    # No word has white space in it: joined, they are encoded at once.
+    alone = [*map(crc32, "\n".join(words).encode().split(b"\n"))]
     # The hash of a pair goes on from that of its first word.
-    pairs = map(crc32, [b" " + word for word in encoded[1:]], alone)
-    return {found & mask for found in (*alone, *pairs)}
+    pairs = map(crc32, "\n ".join(words).encode().split(b"\n")[1:], alone)
+    return {found & mask for found in {*alone, *pairs}}
 
 
 def gram_share(n: int) -> float:
