@@ -13,6 +13,7 @@ from wayline.chassis.handling.responder import Responder
 from wayline.contracts import agents as a
 from wayline.contracts import budgets as b
 from wayline.contracts import document_changes as dc
+from wayline.contracts import feedback as fb
 from wayline.contracts import forgetting as f
 from wayline.contracts import knowledge as k
 from wayline.contracts import mcp_servers as mcp
@@ -173,6 +174,8 @@ ANSWERS: dict[type[Request], Any] = {
     tu.GetAgentsToolUse: tu.AgentsToolUse(agents=()),
     t.ListJobs: t.JobPage(jobs=()),
     o.GetJobsOverview: o.JobsOverview(open=(), spent=()),
+    fb.GiveFeedback: fb.Feedback(by="ann", key="feedback", score=1.0, label="up", at=datetime(2026, 5, 1, tzinfo=UTC)),
+    fb.ListFeedback: fb.FeedbackList(feedback=()),
     t.FindQueuePlaces: t.QueuePlaces(places=()),
     s.ListSessions: s.SessionPage(sessions=(SESSION,)),
     s.GetSession: SESSION,

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from wayline.contracts.base import Frozen, Message, Request, Usd
 from wayline.contracts.events.model_calls import Bounds, Purpose
+from wayline.contracts.feedback import FeedbackIs
 from wayline.contracts.ids import JobId
 from wayline.contracts.jobs import TAGS_MAX, JobView, Lane, Status
 from wayline.contracts.models import TOKENS_MAX
@@ -172,6 +173,9 @@ class ListJobs(Request, subject="jobs.list.{tenant}", replies=JobPage):
     cost_max: Decimal | None = Field(default=None, ge=0)
     seconds_min: float | None = Field(default=None, ge=0, description="From acceptance to the end, or until now.")
     seconds_max: float | None = Field(default=None, ge=0)
+    feedback: FeedbackIs | None = Field(default=None, description="Judged well, badly, not at all, or in any way.")
+    score_min: float | None = Field(default=None, ge=0, le=1, description="The mean score of its feedback.")
+    score_max: float | None = Field(default=None, ge=0, le=1)
     sort: JobOrder = Field(default="newest", description="`slowest`: only jobs that have ended.")
     facets: bool = Field(default=False, description="Count them, too.")
 

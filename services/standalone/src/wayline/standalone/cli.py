@@ -14,6 +14,7 @@ from wayline.standalone.commands import (
     administration,
     bus,
     embeddings,
+    feedback,
     forget,
     jobs,
     knowledge,
@@ -148,6 +149,7 @@ app.add_typer(sessions.app, name="sessions")
 app.add_typer(schedules.app, name="schedules")
 app.command()(jobs.trace)
 app.command()(jobs.approvals)
+app.command()(feedback.feedback)
 app.command()(money.costs)
 app.add_typer(money.budgets, name="budgets")
 app.add_typer(knowledge.app, name="documents")

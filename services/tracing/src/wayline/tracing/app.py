@@ -8,6 +8,7 @@ from typing import Any
 
 from wayline.chassis import Ask, Bus, BusSettings, Part, Periodic, Service, asks, connected
 from wayline.chassis.topology import EVENTS_TRACING, TELEMETRY_TRACING
+from wayline.contracts.feedback import GiveFeedback, ListFeedback
 from wayline.contracts.finished_jobs import TakeFinished
 from wayline.contracts.forgetting import EraseFromTracing
 from wayline.contracts.job_events import ReadEvents
@@ -34,6 +35,7 @@ from wayline.tracing.consume.stored_ranges import StoredRanges
 from wayline.tracing.consume.trace_tenants import TraceTenants
 from wayline.tracing.handlers.answers import ViewHandlers
 from wayline.tracing.handlers.erasing import Eraser
+from wayline.tracing.handlers.feedback import FeedbackHandlers
 from wayline.tracing.handlers.finished_jobs import Followers
 from wayline.tracing.handlers.job_events import JobEvents
 from wayline.tracing.handlers.record_spending import SpendingRecorder
@@ -73,6 +75,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     stored = StoredRanges()
     records, spans = _readers(settings, bus, tables, collector, stored)
     drift = _drift_check(settings, bus, tables, collector, stored)
+    feedback = FeedbackHandlers(store, forward=collector.forward_rows if collector else None)
     gauges = Gauges(bus, store)
     periodic = partial(Periodic, rest_factor=REST_FACTOR)
     parts: list[Part] = [
@@ -105,6 +108,8 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
             asks(TakeFinished, Followers(store, bus.put_aside).take),
             asks(ReadEvents, JobEvents(bus).read),
             asks(EraseFromTracing, Eraser(store).on_erase),
+            asks(GiveFeedback, feedback.on_give),
+            asks(ListFeedback, feedback.on_list),
         ],
         parts=parts,
         needs={"postgres": store.check, "records": records.check, "spans": spans.check},

@@ -5,6 +5,7 @@ WaylineError
     ├── NotARecord        a message on `events.>` that is no record of a job
     ├── NotSpans          a message on `telemetry.traces` that is no OTLP batch
     ├── BadCursor         a page was asked for with a cursor that no page gave
+    ├── TooMuchFeedback   a job has as many judgements as it may
     └── UnknownTimeZone   days were asked for by a clock that nobody knows
 """
 
@@ -39,6 +40,16 @@ class BadCursor(Reject):
 
     def __init__(self, cursor: str) -> None:
         super().__init__(f"{cursor[:64]!r} is no cursor: use the `next_cursor` of the page before, unchanged")
+
+
+class TooMuchFeedback(Reject):
+    """A job has as many judgements as it may."""
+
+    code = "too_much_feedback"
+    status = 409
+
+    def __init__(self, *, most: int) -> None:
+        super().__init__(f"the job has {most} judgements, the most there may be: change one of them")
 
 
 class UnknownTimeZone(Reject):

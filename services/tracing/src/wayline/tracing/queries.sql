@@ -357,6 +357,9 @@ DELETE FROM ledger WHERE at < $1
 -- name: forget_deliveries
 DELETE FROM deliveries WHERE noted_at < $1
 
+-- name: forget_feedback
+DELETE FROM feedback WHERE at < $1
+
 -- name: forget_followers
 DELETE FROM followers WHERE seen_at < $1
 
@@ -477,6 +480,10 @@ SELECT
     (SELECT count(*) FROM deliveries WHERE tenant = $1 AND job_id = ANY ($3 || ARRAY(SELECT job_id FROM meant)))
         AS deliveries,
     (
+        SELECT count(*) FROM feedback
+        WHERE tenant = $1 AND (given_by = $2 OR job_id = ANY ($3 || ARRAY(SELECT job_id FROM meant)))
+    ) AS feedback,
+    (
         SELECT count(*) FROM ledger
         WHERE tenant = $1 AND (user_id = $2 OR job_id = ANY ($3 || ARRAY(SELECT job_id FROM meant)))
             AND (user_id IS NOT NULL OR session_id IS NOT NULL)
@@ -496,6 +503,13 @@ DELETE FROM steps WHERE tenant = $1 AND job_id = ANY ($2::text[])
 
 -- name: erase_deliveries
 DELETE FROM deliveries WHERE tenant = $1 AND job_id = ANY ($2::text[])
+
+-- name: erase_feedback
+DELETE FROM feedback WHERE tenant = $1 AND (given_by = $2 OR job_id = ANY ($3::text[]))
+RETURNING job_id, given_by, key, revision
+
+-- name: erase_spans_of_feedback
+DELETE FROM spans WHERE tenant = $1 AND (trace_id, span_id) IN (SELECT * FROM unnest($2::text[], $3::text[]))
 
 -- name: erase_spans
 DELETE FROM spans WHERE tenant = $1 AND trace_id = ANY ($2::text[])
@@ -517,3 +531,47 @@ SELECT
             SELECT FROM unnest($2::text[]) AS sample WHERE position(sample IN concat_ws(' ', thought, output)) > 0
         )
     )
+
+-- name: judged_job
+-- Who judges the same job meanwhile waits.
+SELECT trace_id FROM jobs WHERE tenant = $1 AND job_id = $2 FOR UPDATE
+
+-- name: judgements_by_others
+SELECT count(*) FROM feedback WHERE tenant = $1 AND job_id = $2 AND (given_by, key) <> ($3, $4)
+
+-- name: put_feedback
+-- No row: it was said before, in the same words.
+INSERT INTO feedback AS old (tenant, job_id, given_by, key, score, label, comment)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
+ON CONFLICT (tenant, job_id, given_by, key) DO UPDATE SET
+    score = excluded.score, label = excluded.label, comment = excluded.comment, at = clock_timestamp(),
+    revision = old.revision + 1
+WHERE (old.score, old.label, old.comment) IS DISTINCT FROM (excluded.score, excluded.label, excluded.comment)
+RETURNING given_by AS by, key, score, label, comment, at, revision
+
+-- name: get_feedback
+SELECT given_by AS by, key, score, label, comment, at, revision FROM feedback
+WHERE tenant = $1 AND job_id = $2 AND given_by = $3 AND key = $4
+
+-- name: list_feedback
+SELECT given_by AS by, key, score, label, comment, at FROM feedback
+WHERE tenant = $1 AND job_id = $2
+ORDER BY at DESC, given_by, key
+
+-- name: sum_feedback
+UPDATE jobs SET feedback = summed.feedback, feedback_score = summed.score
+FROM (
+    SELECT asked.job_id, avg(score) AS score, CASE WHEN count(given_by) > 0 THEN jsonb_build_object(
+        'judgements', count(given_by), 'score', avg(score), 'labels', coalesce((
+            SELECT jsonb_object_agg(label, named) FROM (
+                SELECT label, count(*) AS named FROM feedback
+                WHERE tenant = $1 AND feedback.job_id = asked.job_id AND label IS NOT NULL
+                GROUP BY label
+            ) AS labels
+        ), '{}')
+    ) END AS feedback
+    FROM unnest($2::text[]) AS asked (job_id)
+    LEFT JOIN feedback ON feedback.tenant = $1 AND feedback.job_id = asked.job_id
+    GROUP BY asked.job_id
+) AS summed
+WHERE jobs.tenant = $1 AND jobs.job_id = summed.job_id

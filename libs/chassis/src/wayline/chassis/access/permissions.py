@@ -60,6 +60,7 @@ MEMORY = (
     *(f"subjects.{verb}.*" for verb in SUBJECT_VERBS),
 )
 TOOL_USE = ("traces.tooluse.*", "traces.toolcalls.*", "jobs.parked.*")
+FEEDBACK = ("feedback.give.*", "feedback.list.*")
 ANNOUNCE_TOOLS = "tools.announce.*.*"
 INVOKE_TOOL = "tools.invoke.*.*"
 WANT_TOOLS = "tools.wanted"
@@ -157,6 +158,7 @@ IDENTITIES = {
                 *(f"traces.{verb}.*" for verb in ("get", "steps")),
                 *(f"jobs.{verb}.*" for verb in ("list", "queued", "overview")),
                 *(f"costs.{verb}.*" for verb in ("get", "session")),
+                *FEEDBACK,
                 "traces.usage.*",
                 LEADER_READ_EVENTS,
                 DIRECT_READ_EVENTS,
@@ -325,6 +327,7 @@ IDENTITIES = {
                 *(f"traces.{verb}.*" for verb in ("get", "steps", "usage")),
                 *(f"jobs.{verb}.*" for verb in ("list", "queued", "overview")),
                 *(f"costs.{verb}.*" for verb in ("get", "session", "record")),
+                *FEEDBACK,
                 *TOOL_USE,
                 TAKE_FINISHED,
                 READ_EVENTS,

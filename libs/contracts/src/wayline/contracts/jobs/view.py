@@ -9,6 +9,7 @@ from pydantic import Field
 
 from wayline.contracts.base import Frozen, Message, Usd
 from wayline.contracts.chat import Citation
+from wayline.contracts.feedback import FeedbackSummary
 from wayline.contracts.jobs.children import Child, Parent
 from wayline.contracts.jobs.routes import Route
 from wayline.contracts.jobs.status import Failure, Status
@@ -86,6 +87,9 @@ class JobView(Frozen):
     children: tuple[Child, ...] = Field(default=(), description="The jobs that it started, in that order.")
     fingerprint: str | None = Field(
         default=None, description="Of a failed job: the same for all that failed of one cause."
+    )
+    feedback: FeedbackSummary | None = Field(
+        default=None, description="What was thought of it; null: nothing was said."
     )
     links: dict[str, str] = Field(default_factory=dict)
 

@@ -8,6 +8,7 @@ from typing import Annotated, TypeAlias
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
 from wayline.contracts import ids
+from wayline.contracts.feedback import FeedbackIs
 from wayline.contracts.jobs import TAGS_MAX, Lane, Status, Tag
 from wayline.contracts.money import Dollars
 from wayline.contracts.traces import QUERY_MAX, JobOrder, ListJobs
@@ -69,6 +70,13 @@ class JobFilter(BaseModel):
         default=None, ge=0, allow_inf_nan=False, description="From acceptance to the end, or until now."
     )
     seconds_max: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    feedback: FeedbackIs | None = Field(
+        default=None,
+        description="What was thought of it: `up` is a mean score of 0.5 or more, `down` one below; `none`: "
+        "nothing was said; `any`: something was, also without a score.",
+    )
+    score_min: float | None = Field(default=None, ge=0, le=1, description="The mean score of its feedback.")
+    score_max: float | None = Field(default=None, ge=0, le=1)
 
     def asked(self, tenant: str, *, user_id: str | None) -> ListJobs:
         """Return the question that tracing answers. One value goes as it always did, for a tracing before this one."""

@@ -44,6 +44,10 @@ Since = Annotated[str | None, typer.Option(metavar="WHEN", help="Only those acce
 Until = Annotated[str | None, typer.Option(metavar="WHEN", help="Only those accepted before, alike.")]
 Dollars = Annotated[str | None, typer.Option(metavar="USD")]
 Seconds = Annotated[float | None, typer.Option(min=0)]
+Judged = Annotated[
+    Literal["up", "down", "none", "any"] | None,
+    typer.Option(help="Only those judged well, badly, not at all, or at all."),
+]
 Order = Annotated[Literal["newest", "dearest", "slowest"], typer.Option(help="Which come first.")]
 Facets = Annotated[bool, typer.Option("--facets", help="Count them by status, agent and model, too.")]
 
@@ -70,6 +74,7 @@ def list_jobs(
     cost_max: Dollars = None,
     seconds_min: Seconds = None,
     seconds_max: Seconds = None,
+    feedback: Judged = None,
     sort: Order = "newest",
     facets: Facets = False,
     limit: Annotated[int, typer.Option(min=1, max=200)] = 20,
@@ -99,6 +104,7 @@ def list_jobs(
         "cost_max": cost_max,
         "seconds_min": seconds_min,
         "seconds_max": seconds_max,
+        "feedback": feedback,
         "sort": sort,
         "facets": facets or None,
     }

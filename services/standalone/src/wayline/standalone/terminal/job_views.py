@@ -124,9 +124,32 @@ def job_details(job: dict[str, Any], steps: Sequence[dict[str, Any]] = ()) -> Re
         ("trace", job["trace_id"]),
         ("cost", job_costs(job)),
         ("waits for", escape(_waiting(job)) if job["waiting_for"] else None),
+        ("feedback", _judged(job.get("feedback"))),
     ]
     came_to = [f"  step {step['step']}  {step['observation']}" for step in steps if step.get("observation")]
     return Group(details((name, value) for name, value in rows if value), *map(Text, came_to), job_end(job))
+
+
+def _judged(summary: dict[str, Any] | None) -> str | None:
+    if summary is None:
+        return None
+    score = f"score {_score(summary['score'])}" if summary["score"] is not None else "no score"
+    named = "".join(f", {escape(label)} {times}" for label, times in sorted(summary["labels"].items()))
+    return f"{summary['judgements']} given, {score}{named}"
+
+
+def feedback_table(told: dict[str, Any]) -> RenderableType:
+    """Draw what was said of a job, or the one judgement that was stored."""
+    rows = [
+        (one["by"], one["key"], _score(one["score"]), one["label"] or "", one["comment"], one["at"][:19])
+        for one in told.get("feedback", [told])
+    ]
+    columns = ("by", "key", "score", "label", "comment", "when")
+    return table(columns, (map(escape, row) for row in rows), nothing="nobody has judged this job")
+
+
+def _score(score: float | None) -> str:
+    return "" if score is None else f"{score:.2f}"
 
 
 def run_result(run: dict[str, Any]) -> RenderableType:

@@ -38,7 +38,7 @@ class PostgresTables:
         async with self._store.system() as conn:
             for statement in (
                 *(sql.forget_jobs, sql.forget_steps, sql.forget_ledger),
-                *(sql.forget_deliveries, sql.forget_followers),
+                *(sql.forget_deliveries, sql.forget_followers, sql.forget_feedback),
             ):
                 gone += int((await conn.execute(statement, before)).rpartition(" ")[2])
         return gone
@@ -108,6 +108,8 @@ class PostgresTables:
             span_ids = [span.span_id for span in rows.spans]
             await conn.execute(sql.clear_spans, trace_id, seq, span_ids, *key)
             await self._put_all(conn, rows)
+            # No log tells what people said of the job.
+            await conn.execute(sql.sum_feedback, key[0], [key[1]])
 
     async def drifted(self, heads: Mapping[Key, int]) -> dict[Key, Drift]:
         """Return the jobs whose rows differ from their logs, given the last event of each log, and how they differ."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from wayline.contracts import ids
 from wayline.contracts.forgetting import Erased, EraseFromTracing
-from wayline.store import Store
+from wayline.store import Connection, Store
+from wayline.tracing.views.feedback import feedback_spans
 
 
 class Eraser:
@@ -33,8 +34,22 @@ class Eraser:
                 for statement in (sql.erase_jobs, sql.erase_steps, sql.erase_deliveries):
                     await conn.execute(statement, tenant, jobs)
                 await conn.execute(sql.erase_names, tenant, asked.user_id, jobs)
+                await self._erase_feedback(conn, tenant, asked.user_id, jobs)
                 await conn.execute(sql.erase_spans, tenant, traces)
         return Erased(counts=_some(dict(row)), kept=_some(kept))
+
+    async def _erase_feedback(self, conn: Connection, tenant: str, user_id: str | None, jobs: list[str]) -> None:
+        """Erase what was said of the jobs, and what the user said of the jobs of others."""
+        sql = self._store.sql
+        erased = await conn.fetch(sql.erase_feedback, tenant, user_id, jobs)
+        said = [
+            (ids.trace_id(tenant, one["job_id"]), span)
+            for one in erased
+            for span in feedback_spans(tenant, one["job_id"], one["given_by"], one["key"], one["revision"])
+        ]
+        if said:
+            await conn.execute(sql.erase_spans_of_feedback, tenant, *map(list, zip(*said, strict=True)))
+        await conn.execute(sql.sum_feedback, tenant, sorted({one["job_id"] for one in erased}))
 
 
 def _some(counts: dict[str, int]) -> dict[str, int]:

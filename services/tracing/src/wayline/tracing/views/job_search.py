@@ -12,6 +12,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from wayline.contracts.feedback import GOOD_FROM
 from wayline.contracts.traces import ListJobs
 from wayline.tracing.job_words import ID, TAG, TENANT, TOOL, words_of
 
@@ -24,7 +25,7 @@ Place = tuple[Decimal | None, datetime, str]
 FOUND = """
     tenant, job_id, trace_id, status, agent, agent_version, session_id, user_id, provider, model, tier, route_reason,
     estimated_cost_usd, steps, usage, cost_usd, costs, left(answer, {shown}) AS answer, partial, reason, citations,
-    error_code, error_message, waiting_for, created_at, ended_at, input, fingerprint, schedule, beyond, tags,
+    error_code, error_message, waiting_for, created_at, ended_at, input, fingerprint, schedule, beyond, tags, feedback,
     {place} AS place"""
 PLACES = {
     "newest": None,
@@ -32,6 +33,12 @@ PLACES = {
     "slowest": "extract(epoch FROM ended_at - created_at)",
 }
 """What jobs are in order of, the largest first, before they are in order of their time."""
+JUDGED = {
+    "up": f"feedback IS NOT NULL AND feedback_score >= {GOOD_FROM}",
+    "down": f"feedback IS NOT NULL AND feedback_score < {GOOD_FROM}",
+    "any": "feedback IS NOT NULL",
+    "none": "feedback IS NULL",
+}
 SECONDS = "extract(epoch FROM coalesce(ended_at, now()) - created_at)"
 
 
@@ -134,6 +141,8 @@ def _where(asked: ListJobs) -> _Where:
         if value is not None:
             where.add(condition, value)
     _add_words(where, asked)
+    if asked.feedback is not None:
+        where.add(JUDGED[asked.feedback])
     if asked.parent == "none":
         where.add("beyond -> 'parent' IS NULL")
     elif asked.parent is not None:
@@ -166,6 +175,9 @@ def _equal(asked: ListJobs) -> Iterator[tuple[str, Any]]:
     yield "cost_usd <= {}", asked.cost_max
     yield f"{SECONDS} >= {{}}::float8", asked.seconds_min
     yield f"{SECONDS} <= {{}}::float8", asked.seconds_max
+    # In so many words, so that the index of judged jobs is taken.
+    yield "feedback IS NOT NULL AND feedback_score >= {}::float8", asked.score_min
+    yield "feedback IS NOT NULL AND feedback_score <= {}::float8", asked.score_max
 
 
 def _add_words(where: _Where, asked: ListJobs) -> None:

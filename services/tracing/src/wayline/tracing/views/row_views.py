@@ -52,6 +52,7 @@ def job_view(row: Record) -> JobView:
             "waiting_for": row["waiting_for"],
             "schedule": row["schedule"],
             "tags": row["tags"] or (),
+            "feedback": row["feedback"],
             **({"total_cost_usd": None} if beyond is None else beyond.model_dump(exclude={"route"})),
         }
     ).in_list()

@@ -26,7 +26,7 @@ from wayline.gateway.handlers.shared.dependencies import (
     acting_as,
 )
 from wayline.gateway.handlers.shared.own_jobs import OwnJobPath, require_own_session
-from wayline.gateway.handlers.shared.read_job import find_log, has_ended, read_job, wait_for_end
+from wayline.gateway.handlers.shared.read_job import find_log, has_ended, read_job, read_notes, wait_for_end
 from wayline.gateway.handlers.shared.submit_job import submit
 from wayline.gateway.keys import Caller
 from wayline.gateway.openapi import fails
@@ -142,7 +142,10 @@ async def list_jobs(gateway: GatewayDependency, caller: Reader, query: Annotated
 @router.get("/{job_id}", responses=fails(404))
 async def get_job(job_id: OwnJobPath, gateway: GatewayDependency, caller: Reader) -> JobView:
     """Return where a job is: status, route, steps, usage, cost, and the answer once there is one."""
-    return await read_job(gateway, caller.tenant, job_id)
+    job, noted = await asyncio.gather(
+        read_job(gateway, caller.tenant, job_id), read_notes(gateway, caller.tenant, job_id)
+    )
+    return job.model_copy(update=noted)
 
 
 @router.post("/{job_id}/cancel", status_code=202, responses=fails(404, 409, 429))

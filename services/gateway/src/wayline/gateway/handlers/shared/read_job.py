@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from typing import Final
+from typing import Any, Final
 
-from wayline.contracts.errors import NotFound
+from wayline.contracts.errors import NotFound, Refused, Retry
 from wayline.contracts.events import Event
 from wayline.contracts.jobs import TERMINAL, JobView
+from wayline.contracts.traces import JobPage, ListJobs
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.shapes.jobs import linked
 from wayline.journal import Head, JobLog, fold, follow, view
 
 FOR_A_PERSON: Final = frozenset({"needs_decision", "approval", "budget"})
 """What a job may wait for that no patience brings about."""
+NOTES_WITHIN_S: Final = 1.0
+"""How long a job is held back for what stands beside its log."""
 
 
 async def read_job(gateway: Gateway, tenant: str, job_id: str) -> JobView:
@@ -26,6 +29,16 @@ async def read_job(gateway: Gateway, tenant: str, job_id: str) -> JobView:
     if queued is None:
         raise NotFound("job", job_id)
     return linked(queued)
+
+
+async def read_notes(gateway: Gateway, tenant: str, job_id: str) -> dict[str, Any]:
+    """Return what no log tells of a job, because people said it beside: nothing where tracing cannot be asked."""
+    try:
+        asked = ListJobs(tenant=tenant, limit=1, job_ids=(job_id,))
+        page = await gateway.bus.ask(asked, JobPage, timeout_s=NOTES_WITHIN_S)
+    except (Retry, Refused):
+        return {}
+    return {"feedback": page.jobs[0].feedback} if page.jobs else {}
 
 
 async def find_log(gateway: Gateway, tenant: str, job_id: str) -> Head | None:
