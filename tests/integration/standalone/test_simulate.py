@@ -58,6 +58,9 @@ def test_simulate_prints_variables_to_paste():
         first, _, *rest = (process.stdout.readline() for _ in range(5))
 
     assert first.startswith("Simulated providers at http://127.0.0.1:")
+    models, embeddings = first.strip().partition("Models: ")[2].split(". Embeddings: ")
+    assert {"anthropic/claude-haiku-5-5", "chat/local-chat", "openai/gpt-6-luna"} < set(models.split(", "))
+    assert "local-embedding" in embeddings.split(", ")
     assert rest[0].startswith("export ANTHROPIC_BASE_URL=http://127.0.0.1:")
 
 

@@ -58,7 +58,8 @@ async def _serve(port: int, latency_ms: float, script: Path | None, *, as_json: 
 def _described(simulator: Simulator) -> dict[str, Any]:
     return {
         "url": simulator.url,
-        "models": sorted(simulator.models),
+        "models": _agent_models(simulator),
+        "embedding_models": _embedding_models(simulator),
         "environment": simulator.environment,
     }
 
@@ -66,8 +67,21 @@ def _described(simulator: Simulator) -> dict[str, Any]:
 def _shell_lines(simulator: Simulator) -> str:
     """Return the lines to paste into the shell that runs Wayline."""
     variables = "\n".join(f"export {name}={value}" for name, value in simulator.environment.items())
-    models = ", ".join(sorted(simulator.models))
-    return f"Simulated providers at {simulator.url} until Ctrl-C. Models: {models}\n\n{variables}"
+    models = f"Models: {', '.join(_agent_models(simulator))}. Embeddings: {', '.join(_embedding_models(simulator))}"
+    return f"Simulated providers at {simulator.url} until Ctrl-C. {models}\n\n{variables}"
+
+
+def _agent_models(simulator: Simulator) -> list[str]:
+    """Return the models that answer, as an agent names them: those that have no card are reached as `chat/…`."""
+    from wayline.llm.catalogue import bundled
+
+    cards = {card.model: card.name for card in bundled()}
+    answering = (name for name, facts in simulator.models.items() if facts.dimensions is None)
+    return sorted(cards.get(name, f"chat/{name}") for name in answering)
+
+
+def _embedding_models(simulator: Simulator) -> list[str]:
+    return sorted(name for name, facts in simulator.models.items() if facts.dimensions is not None)
 
 
 def _load_script(path: Path) -> Script:
