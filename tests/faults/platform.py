@@ -14,9 +14,10 @@ from nats.aio.msg import Msg
 from pydantic import BaseModel
 
 from wayline.contracts import headers as h
+from wayline.contracts.chat import TextPart
 from wayline.contracts.events import ApprovalRequested
 from wayline.contracts.ids import trace_id
-from wayline.contracts.jobs import Answer, DecideApproval, JobOptions, Signal, SubmitJob, Turn
+from wayline.contracts.jobs import Answer, DecideApproval, EarlierMessage, JobOptions, Signal, SubmitJob, Turn
 from wayline.journal import Job, bulk_read, leader_read, read_record
 from wayline.simulator import Simulator
 from wayline.simulator.chat_server import ChatServer, Say
@@ -30,7 +31,7 @@ TENANT = "default"
 ONCE, IDEMPOTENT = "effects__pay_once", "effects__put_idempotent"
 RECONCILE, READ = "effects__book_reconcile", "effects__look_read"
 CLOCK = "get_current_time"
-ASIDE = ("The task:", "Which of these passages")
+ASIDE = ("The task:", "Which of these passages", "What was said in a conversation")
 """How questions to a helper model begin."""
 EVERY_EFFECT = (ONCE, IDEMPOTENT, RECONCILE, READ)
 
@@ -56,6 +57,12 @@ def says(text: str, **more: Any) -> Reply:
 def encode_plan(plan: Sequence[Reply]) -> str:
     """Return a plan as the input of a job."""
     return json.dumps(plan)
+
+
+def text_of(message: dict[str, Any]) -> str:
+    """Return the first text of a message to a model."""
+    content = message["content"]
+    return content if isinstance(content, str) else content[0].get("text", "") if content else ""
 
 
 class FaultPlatform(Platform):
@@ -90,13 +97,14 @@ class FaultPlatform(Platform):
 
     def script(self, body: dict[str, Any]) -> Say:
         """The model: a job's own input says what is answered to it, turn by turn."""
-        asked = next(message["content"] for message in body["messages"] if message["role"] == "user")
-        text = asked if isinstance(asked, str) else asked[0]["text"]
-        if text.startswith(ASIDE):
+        messages = body["messages"]
+        if any(text_of(message).startswith(ASIDE) for message in messages if message["role"] == "user"):
             return self.helper
+        # Before it stands what was said before the job.
+        at = next(at for at, message in enumerate(messages) if text_of(message).startswith("[{"))
         # What a model is told beside the user's words follows them, in paragraphs of its own.
-        plan = json.loads(text.split("\n\n")[0])
-        turn = plan[min(sum(message["role"] == "assistant" for message in body["messages"]), len(plan) - 1)]
+        plan = json.loads(text_of(messages[at]).split("\n\n")[0])
+        turn = plan[min(sum(message["role"] == "assistant" for message in messages[at:]), len(plan) - 1)]
         held = None
         if "hold" in turn and turn["hold"] not in self.holds:
             held = self.holds[turn["hold"]] = asyncio.Event()
@@ -130,15 +138,17 @@ class FaultPlatform(Platform):
         tenant: str = TENANT,
         agent: str = "assistant",
         session: str | None = None,
+        said: str = "",
         **options: Any,
     ) -> str:
-        """Publish a job whose model follows a plan, and wait until the bus has it."""
+        """Publish a job whose model follows a plan, and wait until the bus has it; `said` is what was before it."""
         job = SubmitJob(
             tenant=tenant,
             agent=agent,
             input=encode_plan(plan),
             job_id=job_id,
             session_id=session,
+            history=(EarlierMessage(role="user", parts=(TextPart(text=said),)),) if said else (),
             options=JobOptions(**{"model": "chat/x", "max_steps": 20, **options}),
         )
         await self.bus.store(job.subject, job.to_wire(), {h.MSG_ID: job_id})

@@ -208,6 +208,11 @@ class AgentConfig(Frozen):
         description="Have a helper model choose the best of the first 20 passages that `search_knowledge` finds, "
         "where a call does not say otherwise (see docs/search.md).",
     )
+    rewrite_queries: bool = Field(
+        default=False,
+        description="Have a helper model write what `search_knowledge` is to find, from the query and what was said in "
+        "the conversation before the job (see docs/search.md).",
+    )
     show_reasoning: bool = Field(
         default=False, description="Show what its models let us read of their thinking in the events of its jobs."
     )

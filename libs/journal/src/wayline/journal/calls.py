@@ -46,6 +46,10 @@ class Call(NamedTuple):
     """Whether the model did not know the tool when it called it: such a call is not made, but loads the tool."""
     child_id: str | None = None
     """The job that a call of `run_agent` has become."""
+    rewrite_asked: bool = False
+    """Whether a model was asked for another query, or could not be: nobody asks twice."""
+    rewritten: e.QueryRewritten | None = None
+    """What came of that."""
     done: e.ToolCompleted | None = None
     retried: int = 0
     """How often a human had it made again because nobody knew what it had done."""

@@ -25,6 +25,7 @@ from wayline.executor.perform import (
     model_call,
     park_or_end,
     rerank_passages,
+    rewrite_query,
     run_program,
     tool_calls,
 )
@@ -52,6 +53,7 @@ PERFORM: dict[type[a.Action], Callable[[JobRun, Any], Awaitable[Outcome]]] = {
     a.Classify: auxiliary_call.classify,
     a.Compact: auxiliary_call.compact,
     a.Summarize: auxiliary_call.summarize,
+    a.Rewrite: rewrite_query.rewrite,
     a.Rerank: rerank_passages.rerank,
     a.Reroute: model_call.reroute,
     a.Correct: model_call.correct,

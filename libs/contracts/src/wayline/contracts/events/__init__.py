@@ -11,6 +11,7 @@ from wayline.contracts.events.context import (
     InjectedFact,
     MemoryInjected,
     PassagesReranked,
+    QueryRewritten,
     ResultSummarized,
 )
 from wayline.contracts.events.event import Event, SpanRef
@@ -120,6 +121,7 @@ __all__ = [
     "Observed",
     "PassagesReranked",
     "Purpose",
+    "QueryRewritten",
     "ResultSummarized",
     "Segment",
     "SessionCall",

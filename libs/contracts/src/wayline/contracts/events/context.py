@@ -57,6 +57,17 @@ class ResultSummarized(Event):
     content: str = Field(description="What the model is shown; the whole result is in the call's `tool.completed`.")
 
 
+class QueryRewritten(Event):
+    """A helper model wrote a follow-up's query so that it stands by itself, or why the query stayed as it was."""
+
+    type: Literal["query.rewritten"] = "query.rewritten"
+    step: int
+    call: str
+    rewritten: bool
+    query: str = Field(default="", description="What is searched instead; empty where the query stayed.")
+    reason: str | None = Field(default=None, description="Why the query stayed.")
+
+
 class PassagesReranked(Event):
     """A helper model chose the best of the passages that a search had found, or why their order stayed."""
 

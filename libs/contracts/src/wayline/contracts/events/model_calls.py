@@ -129,7 +129,7 @@ class ModelFailed(Event):
     duration_ms: float = 0
 
 
-Purpose = Literal["classification", "compaction", "summary", "title", "embedding", "rerank", "image"]
+Purpose = Literal["classification", "compaction", "summary", "title", "embedding", "rewrite", "rerank", "image"]
 """What an auxiliary call is for."""
 
 

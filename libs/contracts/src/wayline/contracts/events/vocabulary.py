@@ -12,6 +12,7 @@ from wayline.contracts.events.context import (
     ContextInjected,
     MemoryInjected,
     PassagesReranked,
+    QueryRewritten,
     ResultSummarized,
 )
 from wayline.contracts.events.event import Event
@@ -70,6 +71,7 @@ AnyEvent = Annotated[
     | MemoryInjected
     | ContextCompacted
     | ResultSummarized
+    | QueryRewritten
     | PassagesReranked
     | ToolsDiscovered
     | ToolRequested

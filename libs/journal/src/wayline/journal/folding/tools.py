@@ -54,7 +54,9 @@ def _offered(job: Job, tools: tuple[ToolDefinition, ...], deferred_tokens: int) 
 
 
 def _aux_asked(job: Job, event: e.AuxiliaryRequested | e.AuxiliaryFailed) -> Changes:
-    """Note that a summary or an order was asked for, or could not be: each is asked for once."""
+    """Note that a summary, an order or a query was asked for, or could not be: each is asked for once."""
+    if event.purpose == "rewrite" and event.about is not None:
+        return {"calls": _with(job, event.about.rpartition("/")[2], rewrite_asked=True)}
     if event.purpose == "rerank" and event.about is not None:
         return {"rank_asked": (*job.tools.rank_asked, event.about)}
     if event.purpose != "summary" or event.about is None:
@@ -163,6 +165,11 @@ def _reranked(job: Job, event: e.PassagesReranked) -> Changes:
     return changes
 
 
+def _rewritten(job: Job, event: e.QueryRewritten) -> Changes:
+    """Note what a search is to find, or that its query stays: before it is asked for."""
+    return {"calls": _with(job, event.call, rewritten=event)} if event.step == job.model.step else {}
+
+
 def _counted(job: Job, event: e.ToolCompleted) -> Changes:
     """Count a call that was made before with the same result."""
     ended = next((call for call in job.tools.calls if call.wanted.call == event.call), None)
@@ -239,6 +246,7 @@ CHANGES: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
     e.ChildStarted: _child_started,
     e.ToolUnknown: _unknown,
     e.ToolCompleted: _completed,
+    e.QueryRewritten: _rewritten,
     e.PassagesReranked: _reranked,
     e.DecisionMade: _decided,
     e.ContextInjected: _injected,

@@ -55,6 +55,17 @@ class Summarize:
 
 
 @dataclass(frozen=True, slots=True)
+class Rewrite:
+    """Have a helper model write the query of a follow-up anew, before it is searched for."""
+
+    card: ModelCard | None
+    """None: nobody is asked, and the query stays."""
+    call: Call
+    why: str = ""
+    """Why nobody is asked."""
+
+
+@dataclass(frozen=True, slots=True)
 class Rerank:
     """Have a helper model choose the best of what a search found, before any prompt holds it."""
 
@@ -184,4 +195,5 @@ class Cancel:
 End = Complete | Fail | Cancel
 ChildrenAction = StartChildren | AwaitChildren | StopChildren
 CallsAction = RunTools | RunProgram | AskApproval | EndDenied | SettleCalls | Resolve | ChildrenAction
-Action = CallModel | NoteLost | Classify | Compact | Summarize | Rerank | Reroute | Correct | CallsAction | Park | End
+AsideAction = Classify | Compact | Summarize | Rewrite | Rerank
+Action = CallModel | NoteLost | AsideAction | Reroute | Correct | CallsAction | Park | End

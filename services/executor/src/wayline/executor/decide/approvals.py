@@ -90,14 +90,18 @@ def stands(job: Job, call: Call) -> ApprovalState:
 def arguments_of(job: Job, call: Call) -> dict[str, Any]:
     """Return what a call is made with: as it was approved, else as the model said, with plainly wrong types mended.
 
-    What cannot be mended is the registry's to refuse, by its name.
+    What cannot be mended is the registry's to refuse, by its name. A follow-up's search is made with the query that
+    was written for it.
     """
     approval = job.tools.approval(call.wanted.call)
     if approval is not None:
         return approval.arguments
     wanted = call.meant
     definition = job.tools.definition(wanted.tool)
-    return fit(wanted.arguments, definition.input_schema) if definition else wanted.arguments
+    arguments = fit(wanted.arguments, definition.input_schema) if definition else wanted.arguments
+    if call.rewritten is not None and call.rewritten.rewritten:
+        return {**arguments, "query": call.rewritten.query}
+    return arguments
 
 
 def digest_to_call(job: Job, number: str, tool: str) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from wayline.contracts.jobs import PendingApproval, Waiting
 from wayline.contracts.tools import RUN_CODE, Effect
+from wayline.executor.decide import query_rewrite
 from wayline.executor.decide.actions import (
     Action,
     AskApproval,
@@ -72,7 +73,9 @@ def _run(job: Job, runnable: list[Call]) -> Action | None:
     beside = _beside(job, runnable)
     if children := tuple(call for call in beside if is_child_call(job, call)):
         return StartChildren(children)
-    return RunProgram(beside[0]) if is_program(job, beside[0]) else RunTools(beside)
+    if is_program(job, beside[0]):
+        return RunProgram(beside[0])
+    return query_rewrite.due(job, beside) or RunTools(beside)
 
 
 def _stop_begun(job: Job) -> Action | None:

@@ -17,6 +17,7 @@ from wayline.contracts.reranking import (
     read_order,
     rerank_question,
 )
+from wayline.contracts.tools import BUILTIN, ToolReply
 from wayline.executor.decide.actions import Rerank
 from wayline.executor.decide.helper_model import helper_model
 from wayline.journal import Call, Job
@@ -41,6 +42,13 @@ def is_wanted(job: Job, call: Call) -> bool:
     """Return whether a job has its searches ranked by default: not in programs, which are answered at once."""
     config = job.routing.config
     return config is not None and config.rerank and job.code.call(call.wanted.call) is None
+
+
+def found_passages(job: Job, call: Call, reply: ToolReply) -> FoundPassages | None:
+    """Return what a model is to choose from; to a program its call has returned already."""
+    definition = job.tools.definition(call.meant.tool)
+    ours = definition is not None and definition.server == BUILTIN and job.code.call(call.wanted.call) is None
+    return reply.found if ours else None
 
 
 def due(job: Job) -> Rerank | None:

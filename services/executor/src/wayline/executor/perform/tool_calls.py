@@ -11,14 +11,15 @@ from wayline.chassis.concurrency.awaited_tasks import ended_within
 from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.errors import Reject
-from wayline.contracts.reranking import FoundPassages
-from wayline.contracts.tools import BUILTIN, RECALL, RUN_CODE, TOOL_SEARCH, Effect, ToolError, ToolReply
+from wayline.contracts.tools import RECALL, RUN_CODE, TOOL_SEARCH, Effect, ToolError, ToolReply
 from wayline.executor.decide import paid_tools
 from wayline.executor.decide.accept_answer import CUT
 from wayline.executor.decide.actions import Resolve, RunTools, SettleCalls
 from wayline.executor.decide.approvals import arguments_of, needs_new_intent
 from wayline.executor.decide.open_calls import begun_calls, only_read
+from wayline.executor.decide.query_rewrite import say_what_was_searched
 from wayline.executor.decide.repeated_calls import answered_before, repeat_note
+from wayline.executor.decide.rerank import found_passages
 from wayline.executor.decide.worst_case import no_room
 from wayline.executor.hold.held_job import Cancelled
 from wayline.executor.hold.log_writer import Draft, draft
@@ -272,6 +273,7 @@ def ended(run: JobRun, step: int, call: Call, reply: ToolReply | RepeatedResult)
         assert call.key is not None
         decision_id = "-".join(call.key.split("/")[2:])
         return draft(e.ToolUnknown, span, **named, key=call.key, decision_id=decision_id, expires_at=expiry(run))
+    reply = say_what_was_searched(run.writer.job, call, reply)
     return draft(
         e.ToolCompleted,
         span,
@@ -283,16 +285,9 @@ def ended(run: JobRun, step: int, call: Call, reply: ToolReply | RepeatedResult)
         duration_ms=reply.duration_ms,
         size_bytes=reply.size_bytes,
         tokens=reply.tokens,
-        found=_found(run.writer.job, call, reply),
+        found=found_passages(run.writer.job, call, reply),
         **paid_tools.charged(run.writer.job, call, reply),
     )
-
-
-def _found(job: Job, call: Call, reply: ToolReply) -> FoundPassages | None:
-    """Return what a model is to choose from; to a program its call has returned already."""
-    definition = job.tools.definition(call.meant.tool)
-    ours = definition is not None and definition.server == BUILTIN and job.code.call(call.wanted.call) is None
-    return reply.found if ours else None
 
 
 def _content(run: JobRun, step: int, call: Call, reply: ToolReply) -> dict[str, Any]:

@@ -99,6 +99,7 @@ _ASIDE: dict[str, type[a.Action]] = {
     "classification": a.Classify,
     "compaction": a.Compact,
     "summary": a.Summarize,
+    "rewrite": a.Rewrite,
     "rerank": a.Rerank,
 }
 
@@ -109,10 +110,12 @@ def aux_requested(place: Place, event: e.AuxiliaryRequested) -> Difference | Non
     expected = _ASIDE.get(event.purpose)
     if expected is None or (event.purpose == "compaction" and _history_is_elsewhere(place.job)):
         return None
-    if not isinstance(action, a.Classify | a.Compact | a.Summarize | a.Rerank) or not isinstance(action, expected):
+    if not isinstance(action, a.AsideAction) or not isinstance(action, expected):
         return decided(event, action)
     if isinstance(action, a.Summarize) and event.about != f"{place.job.model.step}/{action.call}":
         return Difference("decision", f"summarise {event.about}", f"summarise call {action.call}")
+    if isinstance(action, a.Rewrite) and event.about != f"{place.job.model.step}/{action.call.wanted.call}":
+        return Difference("decision", f"rewrite the query of {event.about}", f"of call {action.call.wanted.call}")
     if isinstance(action, a.Rerank) and event.about != f"{action.done.step}/{action.done.call}":
         return Difference("decision", f"rank {event.about}", f"rank {action.done.step}/{action.done.call}")
     card = action.card

@@ -36,6 +36,7 @@ _HANDLERS: dict[type[e.Event], Callable[[JobDrafts, Any, Job], None]] = {
     e.AuxiliaryFailed: model_calls.aux_ended,
     e.ToolRequested: tool_calls.requested,
     e.ToolCompleted: tool_calls.completed,
+    e.QueryRewritten: tool_calls.rewritten,
     e.PassagesReranked: tool_calls.reranked,
     e.ApprovalRequested: tool_calls.approval_requested,
     e.ApprovalDecided: tool_calls.approval_decided,

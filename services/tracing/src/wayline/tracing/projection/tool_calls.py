@@ -48,6 +48,13 @@ def completed(drafts: JobDrafts, event: e.ToolCompleted, _: Job) -> None:
         drafts.finish(step, event)
 
 
+def rewritten(drafts: JobDrafts, event: e.QueryRewritten, _: Job) -> None:
+    """Note that a model wrote what a search was to find, or why its query stayed; the words are in the call's span."""
+    name = "query rewritten" if event.rewritten else "query not rewritten"
+    drafts.root.note(name, event.at, call=f"{event.step}/{event.call}", reason=event.reason or "")
+    drafts.change_span(drafts.root, event)
+
+
 def reranked(drafts: JobDrafts, event: e.PassagesReranked, _: Job) -> None:
     """Note which of a search's passages a model chose, or why their order stayed."""
     about = f"{event.step}/{event.call}"

@@ -1,4 +1,4 @@
-"""`kill -9` around the ranking of a search's passages: it is paid for once, and the job goes on with what it has."""
+"""`kill -9` around a helper's query and its ranking for a search: each is paid for once, and the job goes on."""
 
 from __future__ import annotations
 
@@ -40,8 +40,10 @@ async def platform(make_platform: MakePlatform) -> FaultPlatform:
         card = ModelCard(provider="chat", model=model, tier=tier)
         await platform.bus.ask(PutModel(tenant=TENANT, card=card), ModelCard)
     routing = Routing(fast="chat/helper", primary="chat/plain", escalation="chat/plain")
-    config = AgentConfig(routing=routing, rerank=True)
-    await platform.bus.ask(PutAgent(tenant=TENANT, name="librarian", config=config), Agent)
+    options = {"librarian": {"rerank": True}, "follower": {"rewrite_queries": True}}
+    for name, option in options.items():
+        config = AgentConfig(routing=routing, **option)
+        await platform.bus.ask(PutAgent(tenant=TENANT, name=name, config=config), Agent)
     for n in range(4):
         text = f"The tide of harbour {n} comes in. " + "It is high. " * n
         index = IndexDocument(tenant=TENANT, document_id=f"d{n}", name=f"d{n}.txt", text=text)
@@ -58,9 +60,9 @@ async def platform(make_platform: MakePlatform) -> FaultPlatform:
     return platform
 
 
-async def finish(platform: FaultPlatform, name: str) -> list[e.Event]:
+async def finish(platform: FaultPlatform, name: str, helper: Say = ORDER) -> list[e.Event]:
     """Let another executor end the job, and return its log once everything that must be true was checked."""
-    platform.helper = ORDER
+    platform.helper = helper
     await platform.fleet.start("executor")
     await platform.until_ended(name)
     await platform.until_quiet()
@@ -146,4 +148,77 @@ async def test_a_recorded_order_is_what_the_next_holder_shows(platform: FaultPla
     assert (event.reranked, event.order, event.citations) == (True, (2,), (third.citation,))
     assert shown(platform, name) == [event.content] * 2
     assert event.content == f"[1] {third.citation.document}\n{third.text}" != search.content
+    assert len(asked(platform, name)) == 1
+
+
+QUERY = Say('{"query": "tide of harbour 2"}')
+FOLLOW_UP = "and the second one?"
+
+
+async def follow_up(platform: FaultPlatform, name: str, *then: Reply) -> None:
+    plan = (searches(FOLLOW_UP), *(then or (says("done"),)))
+    await platform.submit_plan(name, *plan, agent="follower", model=None, said="Which harbours have a tide?")
+
+
+def rewritten(events: list[e.Event]) -> e.QueryRewritten:
+    [event] = [event for event in events if isinstance(event, e.QueryRewritten)]
+    return event
+
+
+def searched(events: list[e.Event]) -> str:
+    """What the search was made for, which is asked for once."""
+    [query] = [event.arguments["query"] for event in events if isinstance(event, e.ToolRequested)]
+    return query
+
+
+@pytest.mark.parametrize("point", LATER)
+async def test_a_killed_rewriting_is_asked_for_at_most_once(platform: FaultPlatform, point: Failpoint):
+    name = f"query-{point}".replace(".", "-")
+    platform.helper = QUERY
+    doomed = await platform.fleet.start("executor", point)
+    await follow_up(platform, name)
+    await platform.until_dead(doomed, name)
+
+    events = await finish(platform, name, QUERY)
+
+    assert len(asked(platform, name)) <= 1
+    event = rewritten(events)
+    assert (event.rewritten, event.reason) in ((True, None), (False, LOST))
+    assert searched(events) == ("tide of harbour 2" if event.rewritten else FOLLOW_UP)
+    if point is Failpoint.EXECUTOR_AUX_AFTER:
+        [failed] = [event for event in events if isinstance(event, e.AuxiliaryFailed)]
+        assert (failed.purpose, failed.about, failed.error.code) == ("rewrite", "1/1", e.LOST)
+        assert failed.unsettled is not None
+        assert not event.rewritten and len(asked(platform, name)) == 1
+
+
+async def test_a_kill_while_the_helper_writes_leaves_the_query(platform: FaultPlatform):
+    name, held = "writing", asyncio.Event()
+    platform.helper = Say(QUERY.text, hold=held)
+    doomed = await platform.fleet.start("executor")
+    await follow_up(platform, name)
+    await until(lambda: bool(asked(platform, name)), within=60, why="the helper writes")
+    doomed.kill()
+
+    events = await finish(platform, name, QUERY)
+
+    held.set()
+    event = rewritten(events)
+    assert (event.rewritten, event.reason, len(asked(platform, name))) == (False, LOST, 1)
+    assert searched(events) == FOLLOW_UP
+    assert LOST in found(events).content
+
+
+async def test_a_kill_before_the_search_never_asks_again(platform: FaultPlatform):
+    name = "unsearched"
+    platform.helper = QUERY
+    doomed = await platform.fleet.start("executor", Failpoint.EXECUTOR_TOOL_BEFORE)
+    await follow_up(platform, name)
+    await platform.until_dead(doomed, name)
+
+    events = await finish(platform, name, Say('{"query": "another"}'))
+
+    # The query shares the record of its call's intent, which waits for the result of a call that only reads.
+    event = rewritten(events)
+    assert searched(events) == (event.query or FOLLOW_UP) != "another"
     assert len(asked(platform, name)) == 1
