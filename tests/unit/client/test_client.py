@@ -167,3 +167,17 @@ async def test_following_returns_the_job_at_its_end():
     async with answering(STREAM + sse(1, "job.completed"), answer({"answer": "yes"})) as (url, _):
         async with Client(Address(url)) as client:
             assert await client.follow("j1") == {"answer": "yes"}
+
+
+async def test_a_tenants_events_resume_behind_the_last_heartbeat(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "RECONNECT_AFTER_S", 0)
+    first = STREAM + b'id: 7.0\nevent: job.claimed\ndata: {"seq": 3}\n\n: ping\nid: 9\n\n'
+    rest = STREAM + b'id: 11.0\nevent: job.completed\ndata: {"seq": 4}\n\n'
+
+    async with answering(first, rest) as (url, requests), Client(Address(url, "wl_key")) as client:
+        events = client.tenant_events(types="job.*")
+        heard = [await anext(events), await anext(events)]
+        await events.aclose()
+
+    assert [event["type"] for event in heard] == ["job.claimed", "job.completed"]
+    assert "types=job" in requests[0] and "last-event-id" not in requests[0] and "last-event-id: 9" in requests[1]

@@ -152,6 +152,32 @@ class Client:
                     raise NotReachable(url=self.address.url, cause=_cause(error)) from None
             await asyncio.sleep(RECONNECT_AFTER_S)
 
+    async def tenant_events(self, **params: Parameter) -> AsyncGenerator[dict[str, Any]]:
+        """Yield what happens to all jobs of the tenant, without end, each event once, also over new connections.
+
+        `params` are those of `GET /v1/events`. What was missed for more than an hour is said by an event `gap`.
+        """
+        given = {name: value for name, value in params.items() if value is not None}
+        last: str | None = None
+        failures = 0
+        while True:
+            headers = {} if last is None else {"Last-Event-ID": last}
+            timeout = httpx2.Timeout(TIMEOUT_S, read=SILENCE_MAX_S)
+            try:
+                async with self._http.sse("/v1/events", params=given, headers=headers, timeout=timeout) as source:
+                    if source.response.status_code >= 400:
+                        await source.response.aread()
+                        raise _refused(source.response)
+                    async for event in source:
+                        failures, last = 0, event.id or last
+                        if event.data:
+                            yield {"type": event.event, **json.loads(event.data)}
+            except httpx2.TransportError as error:
+                failures += 1
+                if failures > RECONNECTS_MAX:
+                    raise NotReachable(url=self.address.url, cause=_cause(error)) from None
+            await asyncio.sleep(RECONNECT_AFTER_S)
+
     async def follow(
         self, job_id: str, *, on_event: Callable[[dict[str, Any]], None] | None = None, progress: bool = False
     ) -> dict[str, Any]:

@@ -51,6 +51,7 @@ from wayline.journal.state import (
     Routing,
 )
 from wayline.journal.strangers import Words, stranger_of, words_of
+from wayline.journal.tenant_log import TenantLog, TenantPage, TenantRecord
 from wayline.journal.view import run_result, view
 
 __all__ = [
@@ -82,6 +83,9 @@ __all__ = [
     "State",
     "Stored",
     "Tell",
+    "TenantLog",
+    "TenantPage",
+    "TenantRecord",
     "Tools",
     "Words",
     "as_sent",

@@ -160,6 +160,14 @@ async def bulk_read(
             behind_s += BEHIND_RETRY_S
 
 
+async def read_page(bus: Bus, subject: str, start: dict[str, Any], *, most: int, max_bytes: int) -> Batch:
+    """Read some messages on a subject, which may have wildcards, from a sequence or a time on. Raises Unavailable.
+
+    A direct read: the replica that answers may be behind.
+    """
+    return await _batch(bus, STREAM, {**start, "next_by_subj": subject, "batch": most, "max_bytes": max_bytes})
+
+
 async def _batch(bus: Bus, stream: str, request: dict[str, Any]) -> Batch:
     for tried in range(READ_TRIES):
         if tried:

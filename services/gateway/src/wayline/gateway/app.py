@@ -19,6 +19,7 @@ from wayline.gateway.adapters.resent_requests import ResentRequests
 from wayline.gateway.adapters.router import RouterAnswers
 from wayline.gateway.adapters.signals import Signals
 from wayline.gateway.adapters.submissions import Submissions
+from wayline.gateway.adapters.tenant_feeds import TenantFeeds
 from wayline.gateway.application import application
 from wayline.gateway.event_streams import EventStreams
 from wayline.gateway.handlers.shared.change_streams import ChangeStreams
@@ -90,6 +91,7 @@ def _http(settings: Settings, service: Service, store: Store, change_streams: Ch
         streams=streams,
         change_streams=change_streams,
         queues=QueueWatch(service.bus),
+        feeds=TenantFeeds(service.bus, per_tenant_max=settings.event_streams_per_tenant_max),
         ready=service.ready,
     )
     return HttpServer(application(gateway), settings, streams, any_key=keys.any)

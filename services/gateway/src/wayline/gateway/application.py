@@ -11,7 +11,17 @@ from starlette.routing import BaseRoute
 from wayline.gateway import problem_answers
 from wayline.gateway.handlers import operations, overview
 from wayline.gateway.handlers.administration import budgets, keys, models, settings, tenants
-from wayline.gateway.handlers.jobs import approvals, events, feedback, forgetting, jobs, schedules, sessions, traces
+from wayline.gateway.handlers.jobs import (
+    approvals,
+    events,
+    feedback,
+    forgetting,
+    jobs,
+    schedules,
+    sessions,
+    tenant_events,
+    traces,
+)
 from wayline.gateway.handlers.knowledge import documents, files, passages, vector_sets
 from wayline.gateway.handlers.mcp import authorization
 from wayline.gateway.handlers.mcp import route as mcp
@@ -44,6 +54,7 @@ MODULES = (
     approvals,
     events,
     feedback,
+    tenant_events,
     time_travel,
     sessions,
     schedules,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 
@@ -20,6 +20,8 @@ from wayline.gateway.errors import ShareOfStreams, TooManyStreams
 from wayline.gateway.keys import Caller
 from wayline.journal import News, ProgressNews
 from wayline.telemetry import metrics
+
+T = TypeVar("T")
 
 UNBUFFERED: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 """Headers of a stream of events, which no proxy is to hold back."""
@@ -64,14 +66,20 @@ class EventStreams:
         for task in self._followers:
             task.cancel()
 
-    async def events(self, feed: News | ProgressNews, caller: Caller) -> AsyncIterator[bytes]:
+    def events(self, feed: News | ProgressNews, caller: Caller) -> AsyncIterator[bytes]:
         """Yield a job's events as server-sent events, written no faster than the client reads."""
+        return self.written(feed, caller, encoded=encode)
+
+    async def written(
+        self, feed: AsyncGenerator[T, None], caller: Caller, *, encoded: Callable[[T], bytes]
+    ) -> AsyncIterator[bytes]:
+        """Yield what a feed tells as it is written, counting this client meanwhile."""
         try:
             with self.follower(caller) as follower:
                 try:
                     async with aclosing(feed) as news:
                         async for item in news:
-                            yield encode(item)
+                            yield encoded(item)
                 except asyncio.CancelledError:
                     if not follower.absorb_stop():
                         raise

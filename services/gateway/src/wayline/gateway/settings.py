@@ -41,6 +41,12 @@ class Settings(EnvironmentSettings):
         default=2_000, ge=1, description="The same of one tenant's keys together, in one gateway process."
     )
     streams_per_key_max: int = Field(default=1_000, ge=1, description="The same of one key.")
+    event_streams_per_tenant_max: int = Field(
+        default=200,
+        ge=1,
+        description="Clients of one tenant that may follow all its jobs by `/v1/events` in one gateway process; they "
+        "count among the others too.",
+    )
     connections_max: int = Field(
         default=10_000,
         ge=1,

@@ -163,6 +163,33 @@ def tail(
 
 
 @app.command()
+def watch(
+    types: Annotated[
+        str | None, typer.Option(help="Only these, joined by commas: job.completed, or job.* for a kind.")
+    ] = None,
+    agent: Agents = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print what happens to all jobs, from now on until Ctrl-C; with --json one a line."""
+    import json
+    from contextlib import aclosing
+
+    from wayline.standalone.terminal.job_progress import tenant_event_line
+
+    screen = console()
+
+    async def work(client: Client) -> None:
+        async with aclosing(client.tenant_events(types=types, agent=agent)) as events:
+            async for event in events:
+                if as_json:
+                    print(json.dumps(event, ensure_ascii=not speaks_utf8()), flush=True)
+                else:
+                    screen.print(tenant_event_line(event), soft_wrap=True)
+
+    conversation(work, as_json=as_json)
+
+
+@app.command()
 def cancel(
     job: JobId, reason: Annotated[str, typer.Option(help="Kept in the job's log.")] = "", as_json: AsJson = False
 ) -> None:

@@ -153,3 +153,15 @@ def _activity(event: dict[str, Any]) -> str:
             return ""
         case _:
             return "…"
+
+
+def tenant_event_line(event: dict[str, Any]) -> Text:
+    """Draw an event of any job in one line."""
+    if event["type"] == "gap":
+        return Text(
+            f"what happened before {event['since'][:19]} is not told again: `wayline jobs list`", style="yellow"
+        )
+    about = event.get("about", {})
+    words = [event.get("error"), event.get("waiting_for"), about.get("tool"), about.get("model"), about.get("cost_usd")]
+    told = "  ".join(str(word) for word in words if word is not None)
+    return Text(f"{event['at'][:19]}  {event['job_id']}  {event.get('agent') or '?'}  {event['type']}  {told}".rstrip())

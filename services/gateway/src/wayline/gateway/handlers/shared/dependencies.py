@@ -21,6 +21,7 @@ from wayline.gateway.adapters.resent_requests import ResentRequests
 from wayline.gateway.adapters.router import RouterAnswers
 from wayline.gateway.adapters.signals import Signals
 from wayline.gateway.adapters.submissions import Submissions
+from wayline.gateway.adapters.tenant_feeds import TenantFeeds
 from wayline.gateway.errors import Forbidden, Unauthorized
 from wayline.gateway.event_streams import EventStreams
 from wayline.gateway.handlers.shared.change_streams import ChangeStreams
@@ -51,6 +52,7 @@ class Gateway:
     streams: EventStreams
     change_streams: ChangeStreams
     queues: QueueWatch
+    feeds: TenantFeeds
     ready: Callable[[], Awaitable[dict[str, str]]]
 
 
