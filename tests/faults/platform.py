@@ -31,7 +31,7 @@ TENANT = "default"
 ONCE, IDEMPOTENT = "effects__pay_once", "effects__put_idempotent"
 RECONCILE, READ = "effects__book_reconcile", "effects__look_read"
 CLOCK = "get_current_time"
-ASIDE = ("The task:", "Which of these passages", "What was said in a conversation")
+ASIDE = ("The task:", "Which of these passages", "What was said in a conversation", "What the user said")
 """How questions to a helper model begin."""
 EVERY_EFFECT = (ONCE, IDEMPOTENT, RECONCILE, READ)
 
@@ -139,6 +139,7 @@ class FaultPlatform(Platform):
         agent: str = "assistant",
         session: str | None = None,
         said: str = "",
+        user: str | None = None,
         **options: Any,
     ) -> str:
         """Publish a job whose model follows a plan, and wait until the bus has it; `said` is what was before it."""
@@ -149,6 +150,7 @@ class FaultPlatform(Platform):
             job_id=job_id,
             session_id=session,
             history=(EarlierMessage(role="user", parts=(TextPart(text=said),)),) if said else (),
+            user_id=user,
             options=JobOptions(**{"model": "chat/x", "max_steps": 20, **options}),
         )
         await self.bus.store(job.subject, job.to_wire(), {h.MSG_ID: job_id})

@@ -39,7 +39,9 @@ await asyncio.gather(pay(1), pay(2))
 HAND_BACKS = [point for point in Failpoint if point.startswith("executor.hand_back.")]
 CHILDREN = {Failpoint.EXECUTOR_CHILD_BEFORE, Failpoint.EXECUTOR_CHILD_AFTER, Failpoint.EXECUTOR_STOP_CHILD_AFTER}
 """Reached by jobs that start others alone: `test_children.py`."""
-ELSEWHERE = {*HAND_BACKS, *CHILDREN, Failpoint.EXECUTOR_STEER_BEFORE, Failpoint.EXECUTOR_STEER_AFTER}
+EXTRACTION = {Failpoint.EXECUTOR_MEMORY_AFTER}
+"""Reached where a session has gone quiet: `test_extractions.py`."""
+ELSEWHERE = {*HAND_BACKS, *CHILDREN, *EXTRACTION, Failpoint.EXECUTOR_STEER_BEFORE, Failpoint.EXECUTOR_STEER_AFTER}
 """Points that these jobs do not reach."""
 POINTS = [point for point in Failpoint if point.startswith("executor.") and point not in ELSEWHERE]
 QUICK = {

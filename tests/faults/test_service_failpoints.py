@@ -67,7 +67,9 @@ FACTS = {
     point for point in Failpoint if point.startswith(("retrieval.facts.", "retrieval.consolidate.", "retrieval.undo."))
 }
 """Reached where facts are saved and put in order: tests/integration/retrieval/test_failpoints.py."""
-ELSEWHERE = {*EXPIRIES} | FACTS | FIRINGS | STEERING | CHILDREN | REDRIVES | CHARGES | FORGETTING | SETS
+EXTRACTIONS = {point for point in Failpoint if point.startswith("router.extract")}
+"""Reached where a session has gone quiet: `test_extractions.py`."""
+ELSEWHERE = {*EXPIRIES} | EXTRACTIONS | FACTS | FIRINGS | STEERING | CHILDREN | REDRIVES | CHARGES | FORGETTING | SETS
 OTHERS = ("router", "tool_registry", "executor")
 PASSAGES = 200
 

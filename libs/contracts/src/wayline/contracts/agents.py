@@ -213,6 +213,11 @@ class AgentConfig(Frozen):
         description="Have a helper model write what `search_knowledge` is to find, from the query and what was said in "
         "the conversation before the job (see docs/search.md).",
     )
+    extract_memories: bool = Field(
+        default=False,
+        description="Have a helper model read what its users have said in a session that has gone quiet, for facts "
+        "that last; for an agent that may write memories (see docs/memory.md).",
+    )
     show_reasoning: bool = Field(
         default=False, description="Show what its models let us read of their thinking in the events of its jobs."
     )

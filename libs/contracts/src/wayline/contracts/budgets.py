@@ -195,6 +195,11 @@ class SettleJob(Request, subject="budgets.settle.{tenant}", replies=Settled):
         default=True, description="False: it is of no session, so no other job waits for its end. True: it may be."
     )
     result: RunResult | None = Field(default=None, description="What it came to; None: it is no user's own run.")
+    remember_for: str | None = Field(
+        default=None,
+        max_length=128,
+        description="The user whose words in it are to be read for what lasts; None: none.",
+    )
 
 
 class Extended(Frozen):

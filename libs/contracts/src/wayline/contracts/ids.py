@@ -90,6 +90,12 @@ def firing_job(tenant: str, uid: str, version: int, moment: str) -> str:
     return f"job_{sha256(f'wayline/firing/{tenant}/{uid}/{version}/{moment}'.encode()).hexdigest()[:20]}"
 
 
+def extraction_job(tenant: str, session_id: str, user_id: str, last_job: str) -> str:
+    """Return the id of the job that reads what a user said in a session up to a job, whichever router submits it."""
+    named = f"wayline/extraction/{tenant}/{session_id}/{user_id}/{last_job}"
+    return f"job_{sha256(named.encode()).hexdigest()[:20]}"
+
+
 def step_span(tenant: str, job_id: str, step: int) -> str:
     """Return the id of a step's span."""
     return span_id(tenant, job_id, "step", step)

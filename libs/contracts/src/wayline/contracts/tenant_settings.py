@@ -58,6 +58,9 @@ class TenantSettings(Frozen):
     memory: MemoryChoice = Field(default=True, description=MEMORY_SAYS)
     images: bool = Field(default=True, description="Let agents use tools that make or edit images.")
     summarize_results: bool = Field(default=False, description="Have a helper model summarise long tool results.")
+    extract_memories: bool = Field(
+        default=False, description="Have a helper model read sessions that have gone quiet for facts that last."
+    )
 
 
 INHERITED = tuple(TenantSettings.model_fields)
@@ -83,6 +86,7 @@ class SettingsChange(Frozen):
     memory: MemoryChoice | None = None
     images: bool | None = None
     summarize_results: bool | None = None
+    extract_memories: bool | None = None
 
 
 class SettingsInForce(TenantSettings):

@@ -220,6 +220,17 @@ class Context(NamedTuple):
     """What the model was told of what is remembered of its user, as far as its prompts still hold it."""
 
 
+class Remembering(NamedTuple):
+    """How far a job is that remembers what its user said in other jobs."""
+
+    asked: bool = False
+    """Whether a helper model was asked for the facts: once, whatever came of it."""
+    extracted: e.MemoryExtracted | None = None
+    saved: e.MemorySaved | None = None
+    failure: Failure | None = None
+    """Why the helper model's answer never came."""
+
+
 class ModelTotals(NamedTuple):
     """What the answered calls of one model in one slot used."""
 
@@ -291,6 +302,7 @@ class Job(NamedTuple):
     session: Session = Session()
     family: Family = Family()
     context: Context = Context()
+    remembering: Remembering = Remembering()
 
     @property
     def working_context(self) -> WorkingContext:

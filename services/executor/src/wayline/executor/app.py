@@ -19,6 +19,7 @@ from wayline.executor.adapters.sdk_warmup import SdkWarmup
 from wayline.executor.adapters.session_histories import SessionHistories
 from wayline.executor.adapters.snapshots import Snapshots, snapshot_keys
 from wayline.executor.adapters.tool_registry import ToolRegistry
+from wayline.executor.adapters.user_words import UserWordsReader
 from wayline.executor.claim_jobs import own_name
 from wayline.executor.decide.children import Limits
 from wayline.executor.perform.follow_up import FollowUp
@@ -66,6 +67,7 @@ async def build(
         snapshots=Snapshots(bus, snapshot_keys(settings.snapshot_keys)),
         children=children,
         memories=Memories(bus),
+        user_words=UserWordsReader(bus),
         child_limits=Limits(
             depth_max=settings.child_depth_max,
             per_step_max=settings.children_per_step_max,

@@ -426,6 +426,51 @@ FROM session_turns JOIN sessions USING (tenant, session_id) LEFT JOIN reservatio
 WHERE ended_at IS NULL AND (tenant, session_id) > ($1, $2) AND taken_at < clock_timestamp() - make_interval(secs => $3)
 ORDER BY tenant, session_id, number LIMIT $4;
 
+-- name: remember_turn
+-- Once it is given to a job, what that user said in it is not to be read again.
+UPDATE session_turns SET remember_for = $3
+WHERE tenant = $1 AND job_id = $2 AND session_id IS NOT NULL AND read_by IS NULL;
+
+-- name: quiet_sessions
+-- $1 seconds since the newest turn ended  $2 limit
+SELECT turn.tenant, turn.session_id, turn.remember_for AS user_id
+FROM session_turns AS turn
+JOIN sessions AS session ON session.tenant = turn.tenant AND session.session_id = turn.session_id
+JOIN session_turns AS tail ON tail.tenant = turn.tenant AND tail.job_id = session.tail_job
+WHERE turn.remember_for IS NOT NULL AND turn.ended_at < clock_timestamp() - make_interval(secs => $1)
+    AND tail.ended_at < clock_timestamp() - make_interval(secs => $1)
+GROUP BY 1, 2, 3
+ORDER BY min(turn.ended_at)
+LIMIT $2;
+
+-- name: lock_quiet_session
+-- No row: it goes on, or is forgotten.
+SELECT session_id, agent FROM sessions AS session
+WHERE tenant = $1 AND session_id = $2 AND updated_at < clock_timestamp() - make_interval(secs => $3) AND NOT EXISTS (
+    SELECT FROM session_turns AS turn WHERE turn.tenant = $1 AND turn.session_id = $2
+        AND (turn.ended_at IS NULL OR turn.ended_at >= clock_timestamp() - make_interval(secs => $3))
+)
+FOR UPDATE;
+
+-- name: unread_turns
+SELECT job_id FROM session_turns
+WHERE tenant = $1 AND session_id = $2 AND remember_for = $3 AND read_by IS NULL ORDER BY number LIMIT $4;
+
+-- name: read_turns
+UPDATE session_turns SET read_by = $3, remember_for = NULL WHERE tenant = $1 AND job_id = ANY ($2::text[]);
+
+-- name: begin_extraction
+INSERT INTO extractions (tenant, job_id, user_id, decided_at, submission) VALUES ($1, $2, $3, clock_timestamp(), $4)
+ON CONFLICT (tenant, job_id) DO NOTHING
+RETURNING *;
+
+-- name: unsent_extractions
+-- Left by a router that died, or that the bus refused; not those that another router has in hand right now.
+SELECT * FROM extractions WHERE decided_at < clock_timestamp() - make_interval(secs => $1) ORDER BY decided_at LIMIT $2;
+
+-- name: extraction_sent
+DELETE FROM extractions WHERE tenant = $1 AND job_id = $2;
+
 -- name: forget_turns
 -- Returns how many there were.
 WITH forgotten AS (

@@ -68,6 +68,19 @@ class Settings(EnvironmentSettings, EndpointSettings):
         le=7 * 86_400,
         description="How late a missed firing is still made up for; one that is older is skipped.",
     )
+    extraction_quiet_s: float = Field(
+        default=600.0,
+        gt=0,
+        description="How long after its last turn a session is read for what lasts, of agents with `extract_memories`.",
+    )
+    extraction_every_s: float = Field(
+        default=30.0, gt=0, description="How often sessions are looked for that have gone quiet."
+    )
+    extraction_budget_usd: Decimal | None = Field(
+        default=None,
+        gt=0,
+        description="What reading a session for what lasts may cost at most; unset: what a job of its agent may.",
+    )
     budgets_every_s: float = Field(
         default=2.0, gt=0, description="How often waiting jobs are looked for that fit their budget again."
     )

@@ -46,6 +46,8 @@ from wayline.router.schedules.firings import Firings
 from wayline.router.schedules.handlers import ScheduleHandlers, ScheduleLimits
 from wayline.router.schedules.schedule_table import ScheduleTable
 from wayline.router.sessions.accepted_order import AcceptedOrder
+from wayline.router.sessions.extraction_table import ExtractionTable
+from wayline.router.sessions.extractions import ExtractionLimits, Extractions
 from wayline.router.sessions.handlers import SessionHandlers
 from wayline.router.sessions.turn_table import TurnTable
 from wayline.router.sessions.turns import Turns
@@ -73,6 +75,7 @@ class Rooms:
     begun: BegunMessages
     budgets: BudgetTable
     catalogue: Catalogue
+    extractions: Extractions
     families: Families
     firings: Firings
     forgets: ForgetTable
@@ -108,6 +111,7 @@ class Rooms:
             begun=BegunMessages(store),
             budgets=BudgetTable(store, job_budget_usd=usd),
             catalogue=_catalogue(store, settings),
+            extractions=Extractions(bus, ExtractionTable(store), _extraction_limits(settings)),
             families=Families(bus, store),
             firings=Firings(bus, FiringTable(store), every_s=settings.schedules_every_s, missed_max_s=missed_max_s),
             forgets=forgets,
@@ -134,7 +138,7 @@ class Rooms:
         lost_charges = LostCharges(self.budgets)
         return [
             *(self.waker, lost_charges, self.availability, self.usage),
-            *(self.signal_share, self.shares, self.firings, self.forgetter),
+            *(self.signal_share, self.shares, self.firings, self.forgetter, self.extractions),
         ]
 
 
@@ -185,6 +189,14 @@ class Handlers:
 def _forgetter(bus: Bus, store: Store, forgets: ForgetTable) -> Forgetter:
     stores = erasable_stores(bus, StoredMessages(bus), OwnRows(store))
     return Forgetter(forgets, JobsToEnd(bus), stores)
+
+
+def _extraction_limits(settings: Settings) -> ExtractionLimits:
+    return ExtractionLimits(
+        quiet_s=settings.extraction_quiet_s,
+        budget_usd=settings.extraction_budget_usd,
+        every_s=settings.extraction_every_s,
+    )
 
 
 def _share_limits(settings: Settings) -> ShareLimits:

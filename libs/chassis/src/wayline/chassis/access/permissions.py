@@ -251,6 +251,8 @@ IDENTITIES = {
                 "tasks.save.*",
                 # Before a session's first call it reads what is remembered of the user.
                 "memory.recall.*",
+                # What a helper model has found in a session that has gone quiet.
+                "memory.save.*",
                 LEADER_READ_EVENTS,
                 DIRECT_READ_EVENTS,
                 f"{OWN_API}.STREAM.MSG.GET.SIGNALS",

@@ -29,6 +29,7 @@ from wayline.contracts.events.life import (
     JobResumed,
     JobSubmitted,
 )
+from wayline.contracts.events.memory import MemoryExtracted, MemorySaved
 from wayline.contracts.events.model_calls import (
     LOST,
     AuxiliaryCompleted,
@@ -114,7 +115,9 @@ __all__ = [
     "JobRouted",
     "JobSubmitted",
     "Limits",
+    "MemoryExtracted",
     "MemoryInjected",
+    "MemorySaved",
     "ModelCompleted",
     "ModelFailed",
     "ModelRequested",

@@ -129,7 +129,9 @@ class ModelFailed(Event):
     duration_ms: float = 0
 
 
-Purpose = Literal["classification", "compaction", "summary", "title", "embedding", "rewrite", "rerank", "image"]
+Purpose = Literal[
+    "classification", "compaction", "summary", "title", "embedding", "rewrite", "rerank", "image", "memory"
+]
 """What an auxiliary call is for."""
 
 

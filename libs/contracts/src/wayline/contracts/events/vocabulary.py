@@ -29,6 +29,7 @@ from wayline.contracts.events.life import (
     JobResumed,
     JobSubmitted,
 )
+from wayline.contracts.events.memory import MemoryExtracted, MemorySaved
 from wayline.contracts.events.model_calls import (
     AuxiliaryCompleted,
     AuxiliaryFailed,
@@ -69,6 +70,8 @@ AnyEvent = Annotated[
     | TaskClassified
     | ContextInjected
     | MemoryInjected
+    | MemoryExtracted
+    | MemorySaved
     | ContextCompacted
     | ResultSummarized
     | QueryRewritten

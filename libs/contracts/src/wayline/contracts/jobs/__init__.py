@@ -18,10 +18,12 @@ from wayline.contracts.jobs.signals import (
 )
 from wayline.contracts.jobs.status import TERMINAL, Failure, Status
 from wayline.contracts.jobs.submission import (
+    EXTRACTED_JOBS_MAX,
     INPUT_SHOWN_MAX,
     SECONDS_MAX,
     TAGS_MAX,
     EarlierMessage,
+    Extraction,
     FiredBy,
     Fork,
     ForkedResult,
@@ -46,6 +48,7 @@ from wayline.contracts.jobs.waiting import TURN, ApprovalCause, PendingApproval,
 
 __all__ = [
     "ANSWER_SHOWN_MAX",
+    "EXTRACTED_JOBS_MAX",
     "INPUT_SHOWN_MAX",
     "PARENT_CANCELLED",
     "PARENT_LATE",
@@ -67,6 +70,7 @@ __all__ = [
     "Due",
     "EarlierMessage",
     "Expire",
+    "Extraction",
     "Failure",
     "FiredBy",
     "Fork",

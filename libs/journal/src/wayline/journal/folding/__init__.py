@@ -20,6 +20,7 @@ from wayline.journal.folding import (
     life,
     model_calls,
     money,
+    remembering,
     routing,
     session,
     tools,
@@ -37,6 +38,7 @@ _TABLES: dict[str, dict[type[e.Event], Callable[[Job, Any], Changes]]] = {
     "session": session.CHANGES,
     "family": family.CHANGES,
     "context": context.CHANGES,
+    "remembering": remembering.CHANGES,
 }
 _PLACES = {name: place for place, name in enumerate(Job._fields)}
 _FIELDS = {part: {name: place for place, name in enumerate(getattr(Job(), part)._fields)} for part in _TABLES}

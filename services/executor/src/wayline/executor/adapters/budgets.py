@@ -17,6 +17,7 @@ from wayline.contracts.budgets import (
     SettleJob,
 )
 from wayline.contracts.models import TOKENS_MAX
+from wayline.executor.decide.extraction import remembers_for
 from wayline.executor.decide.prompt_cache import left_warm
 from wayline.journal import Job, ModelTotals, run_result
 from wayline.llm.prices import LOCAL
@@ -60,6 +61,7 @@ class Budgets:
             left_warm=left_warm(job),
             used=used(job),
             result=run_result(job),
+            remember_for=remembers_for(job),
             has_session=job.life.submitted is None or job.life.submitted.session_id is not None,
         )
         # While the router is away the ticket stays ours, or another executor settles from the same record.

@@ -1,4 +1,4 @@
-"""What is remembered of a job's user, asked of retrieval: a job never fails and never waits long for it."""
+"""What is remembered of a job's user, asked of retrieval: no job fails or waits long for it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import structlog
 
 from wayline.chassis import Bus
 from wayline.contracts.errors import Reject, Retry
-from wayline.contracts.memory import FactsRecalled, RecallMemories
+from wayline.contracts.memory import FactsRecalled, FactsSaved, RecallMemories, SaveMemories
 
 log = structlog.get_logger()
 
@@ -28,3 +28,7 @@ class Memories:
         except (Retry, Reject) as error:
             log.warning("a job goes on without what is remembered", tenant=asked.tenant, error=str(error))
             return None
+
+    async def save(self, asked: SaveMemories) -> FactsSaved:
+        """Have facts judged and kept, once for their key. Raises Retry where retrieval does not answer, and Reject."""
+        return await self._bus.ask(asked, FactsSaved)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from wayline.contracts.chat import Citation
-from wayline.contracts.events import AuxiliaryRequested, ModelRequested, ToolCompleted
-from wayline.contracts.jobs import Failure, Route, Waiting
+from wayline.contracts.events import AuxiliaryRequested, MemoryExtracted, ModelRequested, ToolCompleted
+from wayline.contracts.jobs import Extraction, Failure, Route, Waiting
 from wayline.contracts.models import ModelCard
 from wayline.journal import Call
 from wayline.routing import Cause
@@ -74,6 +74,21 @@ class Rerank:
     done: ToolCompleted
     why: str = ""
     """Why nobody is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractFacts:
+    """Have a helper model name the facts that last in what the user said in other jobs."""
+
+    card: ModelCard
+    extraction: Extraction
+
+
+@dataclass(frozen=True, slots=True)
+class SaveFacts:
+    """Have the extracted facts judged and kept, by the rules by which an agent's are."""
+
+    extracted: MemoryExtracted
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,5 +210,5 @@ class Cancel:
 End = Complete | Fail | Cancel
 ChildrenAction = StartChildren | AwaitChildren | StopChildren
 CallsAction = RunTools | RunProgram | AskApproval | EndDenied | SettleCalls | Resolve | ChildrenAction
-AsideAction = Classify | Compact | Summarize | Rewrite | Rerank
-Action = CallModel | NoteLost | AsideAction | Reroute | Correct | CallsAction | Park | End
+AsideAction = Classify | Compact | Summarize | Rewrite | Rerank | ExtractFacts
+Action = CallModel | NoteLost | AsideAction | SaveFacts | Reroute | Correct | CallsAction | Park | End

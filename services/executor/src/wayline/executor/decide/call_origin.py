@@ -45,11 +45,11 @@ def origin_of(job: Job, call: Call) -> CallOrigin | None:
 
 
 def _found(job: Job, quote: str) -> FoundQuote | None:
-    wanted = _plain(quote)
+    wanted = plain(quote)
     if len(wanted) < QUOTE_CHARS_MIN or job.family.parent is not None or job.life.schedule is not None:
         return None
     for message in reversed(job.conversation.prompted):
-        if isinstance(message, UserMessage) and wanted in _plain(_text(message)):
+        if isinstance(message, UserMessage) and wanted in plain(_text(message)):
             return _place(job, quote, message)
     return None
 
@@ -64,8 +64,8 @@ def _place(job: Job, quote: str, message: UserMessage) -> FoundQuote:
 
 def _is_of_assistant(job: Job, text: str) -> bool:
     """Return whether the assistant has said a text word for word, and no user has."""
-    wanted = _plain(text).rstrip(".")
-    said = [_role(message) for message in job.conversation.prompted if wanted and wanted in _plain(_text(message))]
+    wanted = plain(text).rstrip(".")
+    said = [_role(message) for message in job.conversation.prompted if wanted and wanted in plain(_text(message))]
     return AssistantMessage in said and UserMessage not in said
 
 
@@ -90,7 +90,8 @@ def _text(message: ChatMessage) -> str:
     return message.text if isinstance(message, AssistantMessage) else ""
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """Return a text without what does not count when a quote is looked for: case, spaces, kinds of signs."""
     return " ".join(unicodedata.normalize("NFKC", text).translate(SIGNS).casefold().split())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from wayline.contracts.jobs import TURN, Failure, Waiting
-from wayline.executor.decide import rerank, result_summary
+from wayline.executor.decide import extraction, rerank, result_summary
 from wayline.executor.decide.accept_answer import after_answer, escalate_weak
 from wayline.executor.decide.actions import (
     Action,
@@ -132,6 +132,7 @@ RULES: tuple[Rule, ...] = (
     cancel,
     fail_unrouted,
     wait_for_turn,
+    extraction.due,
     go_on_with_calls,
     accept_answer,
     leave_failed_model,

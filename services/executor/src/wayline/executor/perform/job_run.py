@@ -15,6 +15,7 @@ from wayline.executor.adapters.provider_gates import GatePass, ProviderGates
 from wayline.executor.adapters.session_histories import SessionHistories
 from wayline.executor.adapters.snapshots import Snapshots
 from wayline.executor.adapters.tool_registry import ToolRegistry
+from wayline.executor.adapters.user_words import UserWordsReader
 from wayline.executor.decide.actions import Action
 from wayline.executor.decide.children import Limits
 from wayline.executor.hold.held_job import HeldJob
@@ -41,6 +42,7 @@ class RunServices:
     snapshots: Snapshots
     children: Children
     memories: Memories
+    user_words: UserWordsReader
     child_limits: Limits
     decision_ttl_s: float
     notes: Notes = silent

@@ -101,6 +101,7 @@ _ASIDE: dict[str, type[a.Action]] = {
     "summary": a.Summarize,
     "rewrite": a.Rewrite,
     "rerank": a.Rerank,
+    "memory": a.ExtractFacts,
 }
 
 

@@ -34,6 +34,8 @@ class OwnRows:
             await conn.execute(sql.erase_turns, tenant, jobs, sessions)
             for row in await conn.fetch(sql.sessions_to_erase, tenant, user, sessions):
                 await conn.execute(self._store.sql.forget_session, tenant, row["session_id"])
+            await conn.execute(sql.erase_unread, tenant, user, jobs)
+            await conn.execute(sql.erase_extractions, tenant, user, jobs)
             await conn.execute(sql.erase_firings, tenant, user, jobs)
             await conn.execute(sql.erase_schedules, tenant, user)
             await conn.execute(sql.erase_names, tenant, user, jobs)

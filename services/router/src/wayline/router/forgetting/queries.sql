@@ -134,6 +134,11 @@ SELECT
         )
     ) AS firings,
     (
+        SELECT count(*) FROM session_turns
+        WHERE tenant = $1 AND remember_for IS NOT NULL AND (remember_for = $2 OR job_id = ANY ($3::text[]))
+    ) AS unread_turns,
+    (SELECT count(*) FROM extractions WHERE tenant = $1 AND (user_id = $2 OR job_id = ANY ($3::text[]))) AS extractions,
+    (
         SELECT count(*) FROM reservations
         WHERE tenant = $1 AND (user_id = $2 OR job_id = ANY ($3::text[])) AND user_id IS NOT NULL
     ) AS reservation_names;
@@ -151,6 +156,13 @@ DELETE FROM latest_results WHERE tenant = $1 AND (user_id = $2 OR job_id = ANY (
 -- The jobs keep that they have had a turn.
 UPDATE session_turns SET session_id = NULL
 WHERE tenant = $1 AND job_id = ANY ($2::text[]) AND session_id = ANY ($3::text[]);
+
+-- name: erase_unread
+UPDATE session_turns SET remember_for = NULL
+WHERE tenant = $1 AND remember_for IS NOT NULL AND (remember_for = $2 OR job_id = ANY ($3::text[]));
+
+-- name: erase_extractions
+DELETE FROM extractions WHERE tenant = $1 AND (user_id = $2 OR job_id = ANY ($3::text[]));
 
 -- name: erase_firings
 DELETE FROM firings WHERE tenant = $1 AND (

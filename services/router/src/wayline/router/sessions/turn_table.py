@@ -35,6 +35,10 @@ class TurnTable:
         rows = await self._store.fetch(tenant, self._store.sql.end_turns, tenant, job_ids)
         return [row["session_id"] for row in rows if row["session_id"] is not None]
 
+    async def remember_for(self, tenant: str, job_id: str, user_id: str) -> None:
+        """Note that what a user said in a turn is to be read for what lasts, once its session is quiet."""
+        await self._store.execute(tenant, self._store.sql.remember_turn, tenant, job_id, user_id)
+
     async def steering(self, tenant: str, session_id: str) -> list[str]:
         """Return the jobs that steer a running one which was not told of them, in their order."""
         rows = await self._store.fetch(tenant, self._store.sql.steering_turns, tenant, session_id)

@@ -75,6 +75,10 @@ class Turns:
         await self._bus.publish(ticket, msg_id=ticket.msg_id)
         reach(Failpoint.ROUTER_TURN_AFTER)
 
+    async def remember_for(self, tenant: str, job_id: str, user_id: str) -> None:
+        """Note that what a user said in a turn is to be read for what lasts, once its session is quiet."""
+        await self._table.remember_for(tenant, job_id, user_id)
+
     async def end(self, tenant: str, job_id: str, *, ran: bool = True) -> None:
         """Mark the end of a job, and wake the next of its session; a job of no session changes nothing.
 

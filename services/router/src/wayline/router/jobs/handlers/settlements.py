@@ -51,6 +51,8 @@ class SettlementHandlers:
             self._usage.note(request.tenant, request.used)
         if request.left_warm is not None:
             await self._session_caches.remember(request.tenant, request.left_warm, now=datetime.now(UTC))
+        if request.remember_for is not None:
+            await self._turns.remember_for(request.tenant, request.job_id, request.remember_for)
         if request.has_session:
             # Also where it was settled before: the process that settled it may have died before it woke a job.
             await self._turns.end(request.tenant, request.job_id)

@@ -1,0 +1,35 @@
+"""How far a job is that remembers what its user said in other jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from wayline.contracts import events as e
+from wayline.journal.state import Changes, Job
+
+PURPOSE = "memory"
+
+
+def _asked(_: Job, event: e.AuxiliaryRequested) -> Changes:
+    return {"asked": True} if event.purpose == PURPOSE else {}
+
+
+def _failed(_: Job, event: e.AuxiliaryFailed) -> Changes:
+    return {"asked": True, "failure": event.error} if event.purpose == PURPOSE else {}
+
+
+def _extracted(_: Job, event: e.MemoryExtracted) -> Changes:
+    return {"extracted": event}
+
+
+def _saved(_: Job, event: e.MemorySaved) -> Changes:
+    return {"saved": event}
+
+
+CHANGES: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
+    e.AuxiliaryRequested: _asked,
+    e.AuxiliaryFailed: _failed,
+    e.MemoryExtracted: _extracted,
+    e.MemorySaved: _saved,
+}
