@@ -223,7 +223,7 @@ class Context(NamedTuple):
 class Remembering(NamedTuple):
     """How far a job is that remembers what its user said in other jobs."""
 
-    asked: bool = False
+    begun: bool = False
     """Whether a helper model was asked for the facts: once, whatever came of it."""
     extracted: e.MemoryExtracted | None = None
     saved: e.MemorySaved | None = None

@@ -12,11 +12,11 @@ PURPOSE = "memory"
 
 
 def _asked(_: Job, event: e.AuxiliaryRequested) -> Changes:
-    return {"asked": True} if event.purpose == PURPOSE else {}
+    return {"begun": True} if event.purpose == PURPOSE else {}
 
 
 def _failed(_: Job, event: e.AuxiliaryFailed) -> Changes:
-    return {"asked": True, "failure": event.error} if event.purpose == PURPOSE else {}
+    return {"begun": True, "failure": event.error} if event.purpose == PURPOSE else {}
 
 
 def _extracted(_: Job, event: e.MemoryExtracted) -> Changes:

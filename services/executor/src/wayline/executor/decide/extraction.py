@@ -96,7 +96,7 @@ def due(job: Job) -> Action | None:
         return Complete(told(state.saved), partial=state.saved.reason is not None, reason=state.saved.reason)
     if state.extracted is not None:
         return _keep(job, state.extracted)
-    if state.asked:
+    if state.begun:
         return Complete("", partial=True, reason=state.failure.message if state.failure else NO_LIST)
     if is_out_of_time(job):
         return None
