@@ -16,8 +16,17 @@ from wayline.contracts.memory import (
     FactChange,
     FactPage,
     FactsSaved,
+    ForgetMemories,
+    FoundLink,
+    GetSubject,
     ListMemories,
+    MemoriesForgotten,
+    PutSubject,
     SaveMemories,
+    StoreInsights,
+    Subject,
+    SubjectLink,
+    SubjectRef,
     UndoConsolidation,
 )
 from wayline.retrieval.memory.consolidation import Consolidation
@@ -113,3 +122,82 @@ async def test_every_tenants_facts_that_are_over_end_by_themselves(platform: Pla
         audited = await conn.fetchval("SELECT changed_by FROM retrieval.fact_changes WHERE fact_id = $1", over)
         keys = await conn.fetchval("SELECT count(*) FROM retrieval.fact_writes")
     assert (audited, keys) == ("the hourly consolidation", 0)
+
+
+ACME, ANNA, OTHER = (
+    SubjectRef(type=kind, id=name) for kind, name in (("company", "acme-1"), ("person", "p7"), ("person", "p8"))
+)
+
+
+async def store(platform: Platform, about: SubjectRef, *texts: str) -> list[str]:
+    insights = [{"text": text, "category": "relationship"} for text in texts]
+    asked = {
+        "tenant": "acme",
+        "key": str(texts),
+        "about": about,
+        "facts": insights,
+        "written": {"source": "user_noted"},
+    }
+    saved = await platform.bus.ask(StoreInsights.model_validate(asked), FactsSaved)
+    return [one.fact_id or "" for one in saved.outcomes]
+
+
+async def name(platform: Platform, ref: SubjectRef, called: str) -> None:
+    await platform.bus.ask(PutSubject(tenant="acme", ref=ref, name=called), Subject)
+
+
+async def links(platform: Platform, ref: SubjectRef) -> tuple[SubjectLink, ...]:
+    return (await platform.bus.ask(GetSubject(tenant="acme", ref=ref), Subject)).links
+
+
+async def in_order(platform: Platform, *, dry_run: bool = False) -> Consolidated:
+    return await platform.bus.ask(ConsolidateMemories(tenant="acme", dry_run=dry_run, by="ops"), Consolidated)
+
+
+async def test_subjects_are_linked_by_name_and_unlinked_for_good(platform: Platform):
+    await name(platform, ANNA, "Anna Weiss")
+    await name(platform, OTHER, "Will")
+    [first, _] = await store(platform, ACME, "The buyer is ANNA WEISS of Bonn.", "They will decide in May.")
+    linked = (SubjectLink(type="person", id="p7", kind="named"),)
+
+    shown = await in_order(platform, dry_run=True)
+    before = await links(platform, ACME)
+    done = await in_order(platform)
+    after, again = await links(platform, ACME), await in_order(platform)
+    assert done.run_id is not None
+    undone = await platform.bus.ask(UndoConsolidation(tenant="acme", run_id=done.run_id, by="ops"), ConsolidationUndone)
+    await store(platform, ACME, "Anna Weiss signs for them.")
+    anew = await in_order(platform)
+
+    assert done.links == shown.links == (FoundLink(subject=ACME, other=ANNA, fact_id=first),)
+    assert (before, after, shown.run_id) == ((), linked, None)
+    assert (again.links, again.run_id, again.more) == ((), None, False)
+    assert (undone.undone, undone.skipped) == (1, 0)
+    assert (anew.links, await links(platform, ACME)) == ((), ())
+
+
+async def test_a_subject_named_later_is_found_in_older_insights(platform: Platform):
+    await store(platform, ACME, "Das Angebot kommt von Jürgen Groß.")
+    await in_order(platform)
+
+    await name(platform, ANNA, "Jürgen Groß")
+    later = await in_order(platform)
+    await name(platform, OTHER, "Jürgen Groß")
+    await store(platform, SubjectRef(type="company", id="beta"), "Jürgen Groß advises them.")
+    ambiguous = await in_order(platform)
+
+    assert [link.other for link in later.links] == [ANNA]
+    assert ambiguous.links == ()
+
+
+async def test_a_link_goes_with_the_insight_that_names_it(platform: Platform):
+    await name(platform, ANNA, "Anna Weiss")
+    [fact_id] = await store(platform, ACME, "The buyer is Anna Weiss.")
+    await in_order(platform)
+    there = await links(platform, ACME)
+
+    await platform.bus.ask(ForgetMemories(tenant="acme", fact_ids=(fact_id,)), MemoriesForgotten)
+
+    assert (len(there), await links(platform, ACME)) == (1, ())
+    async with platform.superuser() as conn:
+        assert await conn.fetchval("SELECT count(*) FROM retrieval.subject_mentions") == 0

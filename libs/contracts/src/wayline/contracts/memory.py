@@ -326,16 +326,25 @@ class ConsolidationStep(Frozen):
     into: str | None = Field(default=None, description="The fact that it was merged into.")
 
 
+class FoundLink(Frozen):
+    """A subject that an insight about another one names."""
+
+    subject: SubjectRef
+    other: SubjectRef = Field(description="The one that is named.")
+    fact_id: str = Field(description="The insight.")
+
+
 class Consolidated(Frozen):
     """What consolidation did, or would do."""
 
     run_id: str | None = Field(default=None, description="By which it can be undone; null: nothing was done.")
     steps: tuple[ConsolidationStep, ...] = ()
+    links: tuple[FoundLink, ...] = Field(default=(), description="Subjects that are linked since.")
     more: bool = Field(default=False, description="There is more to do: ask again.")
 
 
 class ConsolidateMemories(Request, subject="memory.consolidate.{tenant}", replies=Consolidated):
-    """Retire what is out of date, merge what is the same, demote what is neither said nor used for long."""
+    """Retire what is out of date, merge what is the same, demote what is neither said nor used, link what is named."""
 
     user_id: UserId | None = Field(default=None, description="Only of this user; None: of all, insights included.")
     dry_run: bool = Field(default=False, description="Say what would be done.")

@@ -14,9 +14,10 @@ from wayline.contracts.memory import Consolidated, ConsolidateMemories, Consolid
 from wayline.retrieval.memory.fact_rows import arguments_of, row_of
 from wayline.retrieval.memory.fact_rules import KEYS_KEPT_DAYS, expiry
 from wayline.retrieval.memory.fact_table import load_queries
+from wayline.retrieval.memory.link_subjects import SubjectLinks
 from wayline.retrieval.memory.plan_consolidation import UNUSED_DAYS, Step, plan_consolidation
 from wayline.retrieval.memory.plan_save import Owner
-from wayline.store import Connection, Store
+from wayline.store import Connection, Record, Store
 from wayline.store.queries import Queries
 
 OWNERS_MAX = 200
@@ -39,6 +40,10 @@ class Consolidation:
     model: str
     now: Callable[[], datetime] = _now
     sql: Queries = field(default_factory=load_queries)
+    links: SubjectLinks = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.links = SubjectLinks(self.store, self.sql)
 
     async def run(self, asked: ConsolidateMemories) -> Consolidated:
         """Consolidate the facts of a user, or of all of a tenant that have something to do."""
@@ -47,19 +52,18 @@ class Consolidation:
         steps: list[Step] = []
         for owner in owners:
             steps += await self._owner(asked, owner, run_id, now, place=len(steps))
-        done = bool(steps) and not asked.dry_run
+        links, more = await self.links.find(asked, run_id) if asked.user_id is None else ([], False)
+        done = bool(steps or links) and not asked.dry_run
         told = tuple(step.told for step in steps)
-        return Consolidated(run_id=run_id if done else None, steps=told, more=len(owners) == OWNERS_MAX)
+        more = more or len(owners) == OWNERS_MAX
+        return Consolidated(run_id=run_id if done else None, steps=told, links=tuple(links), more=more)
 
     async def undo(self, asked: UndoConsolidation) -> ConsolidationUndone:
         """Bring back what a run took away, the last first; what was changed since stays as it is."""
         undone = skipped = 0
         async with self.store.tenant(asked.tenant) as conn:
             for step in await conn.fetch(self.sql.steps_of_run, asked.tenant, asked.run_id):
-                owner = await conn.fetchval(self.sql.owner_of_fact, asked.tenant, step["fact_id"])
-                if owner is not None:
-                    await conn.execute(self.sql.lock_owner, asked.tenant, owner)
-                if owner is not None and await self._bring_back(conn, asked.tenant, step):
+                if await self._undo(conn, asked, step):
                     undone += 1
                 else:
                     skipped += 1
@@ -67,6 +71,15 @@ class Consolidation:
             reach(Failpoint.RETRIEVAL_UNDO_BEFORE)
         reach(Failpoint.RETRIEVAL_UNDO_AFTER)
         return ConsolidationUndone(undone=undone, skipped=skipped)
+
+    async def _undo(self, conn: Connection, asked: UndoConsolidation, step: Record) -> bool:
+        if step["what"] == "linked":
+            return await self.links.take_back(conn, asked.tenant, step, by=asked.by)
+        owner = await conn.fetchval(self.sql.owner_of_fact, asked.tenant, step["fact_id"])
+        if owner is None:
+            return False
+        await conn.execute(self.sql.lock_owner, asked.tenant, owner)
+        return await self._bring_back(conn, asked.tenant, step)
 
     async def all_tenants(self) -> None:
         """Consolidate what is due of every tenant."""
@@ -129,7 +142,7 @@ class Consolidation:
         told = (step.told.what, asked.by, step.told.reason, change_id.partition("/")[0], before)
         await conn.execute(sql.note_step, tenant, change_id, fact.fact_id, fact.version, *told)
 
-    async def _bring_back(self, conn: Connection, tenant: str, step: Any) -> bool:
+    async def _bring_back(self, conn: Connection, tenant: str, step: Record) -> bool:
         fact_id, version, before = step["fact_id"], step["version"], step["before"]
         now = self.now()
         if step["what"] == "demoted":

@@ -270,6 +270,7 @@ async def forget_facts(
     uses = await conn.execute(sql.forget_uses, tenant, ids)
     conflicts = await conn.execute(sql.forget_conflicts, tenant, ids)
     changes = await conn.execute(sql.forget_changes, tenant, ids)
+    await conn.execute(sql.forget_mentions, tenant, ids)
     versions = await conn.execute(sql.forget_facts, tenant, ids)
     writes = await conn.execute(sql.forget_writes, tenant, list(owners))
     return MemoriesForgotten(

@@ -281,7 +281,20 @@ SELECT type, id, name, attributes, version, created_at, updated_at,
     (
         SELECT coalesce(jsonb_agg(jsonb_build_object('type', other_type, 'id', other_id, 'kind', kind)
             ORDER BY kind, other_type, other_id), '[]')
-        FROM subject_links WHERE tenant = $1 AND type = $2 AND id = $3
+        FROM (
+            SELECT other_type, other_id, kind, 0 AS place FROM subject_links WHERE tenant = $1 AND type = $2 AND id = $3
+            UNION ALL
+            SELECT other_type, other_id, 'named', 1 FROM subject_mentions AS named
+            WHERE tenant = $1 AND type = $2 AND id = $3 AND undone_by IS NULL AND EXISTS (
+                SELECT FROM facts
+                WHERE facts.tenant = $1 AND facts.fact_id = named.fact_id AND retired_at IS NULL AND state = 'active'
+            ) AND NOT EXISTS (
+                SELECT FROM subject_links AS same WHERE same.tenant = $1 AND same.type = $2 AND same.id = $3
+                    AND same.other_type = named.other_type AND same.other_id = named.other_id AND same.kind = 'named'
+            )
+            ORDER BY place, kind, other_type, other_id
+            LIMIT 100
+        ) AS linked
     ) AS links
 FROM subjects WHERE tenant = $1 AND type = $2 AND id = $3;
 
@@ -296,7 +309,8 @@ LIMIT $5;
 -- No row: it is another version by now.
 INSERT INTO subjects AS known (tenant, type, id, name, attributes) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (tenant, type, id) DO UPDATE SET
-    name = excluded.name, attributes = excluded.attributes, version = known.version + 1, updated_at = clock_timestamp()
+    name = excluded.name, attributes = excluded.attributes,
+    name_key = CASE WHEN known.name = excluded.name THEN known.name_key END, version = known.version + 1, updated_at = clock_timestamp()
 WHERE $6::integer IS NULL OR known.version = $6
 RETURNING version;
 
@@ -322,9 +336,57 @@ ORDER BY owner
 LIMIT $4;
 
 -- name: tenants_due
-SELECT DISTINCT tenant FROM facts
+SELECT tenant FROM facts
 WHERE retired_at IS NULL AND (expires_at <= $1 OR (tier = 'important' AND greatest(last_said_at, last_used_at) < $2))
+UNION
+SELECT tenant FROM facts WHERE kind = 'insight' AND NOT linked AND retired_at IS NULL
+UNION
+SELECT tenant FROM subjects WHERE name_key IS NULL
 LIMIT $3;
+
+-- name: unnamed_subjects
+SELECT type, id, name FROM subjects WHERE tenant = $1 AND name_key IS NULL ORDER BY type, id LIMIT $2;
+
+-- name: set_name_key
+UPDATE subjects SET name_key = $4 WHERE tenant = $1 AND type = $2 AND id = $3;
+
+-- name: look_again
+UPDATE facts SET linked = false
+WHERE tenant = $1 AND kind = 'insight' AND retired_at IS NULL AND linked AND strpos(lower(text), $2) > 0;
+
+-- name: unlinked_facts
+SELECT fact_id, version, text, subject_type, subject_id FROM facts
+WHERE tenant = $1 AND kind = 'insight' AND NOT linked AND retired_at IS NULL AND state = 'active'
+ORDER BY recorded_at, fact_id
+LIMIT $2;
+
+-- name: subjects_named
+SELECT type, id, name, name_key FROM subjects WHERE tenant = $1 AND name_key = ANY ($2::text[]) ORDER BY type, id;
+
+-- name: note_mention
+-- No row: it is known, or was taken back. An insight that counts takes the place of one that does so no more.
+INSERT INTO subject_mentions AS known (tenant, type, id, other_type, other_id, fact_id)
+SELECT $1, $2, $3, $4, $5, $6
+WHERE EXISTS (SELECT FROM subjects WHERE tenant = $1 AND type = $2 AND id = $3)
+ON CONFLICT (tenant, type, id, other_type, other_id) DO UPDATE SET fact_id = excluded.fact_id
+WHERE known.undone_by IS NULL AND NOT EXISTS (
+    SELECT FROM facts
+    WHERE facts.tenant = $1 AND facts.fact_id = known.fact_id AND retired_at IS NULL AND state = 'active'
+)
+RETURNING fact_id;
+
+-- name: undo_mention
+UPDATE subject_mentions SET undone_by = $6
+WHERE tenant = $1 AND type = $2 AND id = $3 AND other_type = $4 AND other_id = $5 AND undone_by IS NULL
+RETURNING fact_id;
+
+-- name: set_linked
+UPDATE facts SET linked = true
+FROM unnest($2::text[], $3::integer[]) AS looked (fact_id, version)
+WHERE facts.tenant = $1 AND facts.fact_id = looked.fact_id AND facts.version = looked.version;
+
+-- name: forget_mentions
+DELETE FROM subject_mentions WHERE tenant = $1 AND fact_id = ANY ($2::text[]);
 
 -- name: absorb_fact
 UPDATE facts SET times = times + $4 WHERE tenant = $1 AND fact_id = $2 AND version = $3 AND retired_at IS NULL;

@@ -65,11 +65,19 @@ def steps_table(done: dict[str, Any]) -> RenderableType:
     """Draw what a consolidation did, or would do, a row a fact."""
     rows = table(
         ("what", "fact", "why"),
-        ((one["what"], f"{one['fact_id']} v{one['version']}", escape(one["reason"])) for one in done["steps"]),
+        [
+            *((one["what"], f"{one['fact_id']} v{one['version']}", escape(one["reason"])) for one in done["steps"]),
+            *(("linked", one["fact_id"], escape(_named(one))) for one in done.get("links", ())),
+        ],
         nothing="there is nothing to do",
     )
     ending = [f"`wayline memory undo {done['run_id']}` brings them back"] if done["run_id"] else []
     return Group(rows, *ending)
+
+
+def _named(link: dict[str, Any]) -> str:
+    own, other = (f"{one['type']}/{one['id']}" for one in (link["subject"], link["other"]))
+    return f"what is known of {own} names {other}"
 
 
 def told_table(told: dict[str, Any]) -> RenderableType:
