@@ -1,4 +1,4 @@
-"""Many jobs parked on approvals cost no executor memory, outlive a restart of everything, and end once each."""
+"""Jobs that are parked cost no executor memory, outlive a restart of everything, and end once each."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 
 from wayline.contracts.agents import Agent, AgentConfig, PutAgent
+from wayline.contracts.jobs import Signal, ToolResult, ToolResults
 from wayline.embedded import PostgresServer
 from wayline.testkit import until
 from wayline.testkit.databases import make_template
@@ -103,4 +104,38 @@ async def test_parked_approvals_outlive_a_restart_of_everything(
     await platform.check(*jobs)
     paid = Counter(key for _, key in platform.effects.calls())
     assert {paid[f"{TENANT}/{job_id}/1/1"] for job_id in jobs} == {1}
+    assert await platform.dead_letters() == []
+
+
+async def test_results_of_callers_tools_go_on_after_everything_was_killed(
+    platform: FaultPlatform, postgres: PostgresServer
+):
+    """Each job asks its caller and pays beside that; half of the results are stored before the kill."""
+    jobs = [f"given-{n}" for n in range(20)]
+    plan = (calls("weather", ONCE), says("done"))
+    for job_id in jobs:
+        await platform.submit_plan(job_id, *plan, client_tools=[{"name": "weather"}])
+    asked = {job_id: (await platform.wait_until_parked(job_id)).life.waiting for job_id in jobs}
+
+    async def give(job_id: str) -> None:
+        waiting = asked[job_id]
+        assert waiting is not None
+        results = tuple(ToolResult(key=one.key, content=f"rain at {job_id}") for one in waiting.tool_calls)
+        given = Signal(tenant=TENANT, job_id=job_id, signal=ToolResults(results=results))
+        await platform.bus.publish(given, msg_id=given.msg_id)
+
+    await asyncio.gather(*map(give, jobs[::2]))
+    await restart_everything(platform, postgres)
+    await asyncio.gather(*map(give, jobs[1::2]))
+    # Also what is given twice is given once.
+    await asyncio.gather(*map(give, jobs[:3]))
+
+    await platform.until_ended(*jobs, within=60)
+    await platform.until_quiet()
+    await platform.check(*jobs)
+    for job_id in jobs:
+        ends = [event for event in await platform.events(job_id) if event.type == "tool.completed"]
+        assert sorted(end.content for end in ends if end.tool == "weather") == [f"rain at {job_id}"]
+    paid = Counter(key for _, key in platform.effects.calls())
+    assert {paid[f"{TENANT}/{job_id}/1/2"] for job_id in jobs} == {1}
     assert await platform.dead_letters() == []

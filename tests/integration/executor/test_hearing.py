@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from decimal import Decimal
+from functools import partial
 
 import pytest
 
@@ -12,8 +13,10 @@ from wayline.contracts import events as e
 from wayline.contracts import headers as h
 from wayline.contracts.jobs import Cancel, RaiseBudget, Signal
 from wayline.executor.decide.approvals import judge_decision
+from wayline.executor.decide.client_calls import end_calls
 from wayline.executor.hold import signals
 from wayline.executor.hold.log_writer import LogWriter
+from wayline.executor.hold.signals import Meanings
 from wayline.journal import Job, JobLog
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import until
@@ -63,7 +66,14 @@ async def test_a_signal_that_comes_while_others_are_read_is_noted_once(platform:
     first, second = [await platform.signal("j1", RaiseBudget(budget_usd=Decimal(usd))) for usd in (1, 2)]
 
     for newest in (first, second):
-        await signals.hear(platform.bus, "default", "j1", writer, newest, judge=judge_decision)
+        await signals.hear(
+            platform.bus,
+            "default",
+            "j1",
+            writer,
+            newest,
+            meanings=Meanings(judge_decision, partial(end_calls, tokens_max=1_000)),
+        )
 
     assert writer.signals_seen == second
     assert [event.budget_usd for event in writer._noted if isinstance(event, e.BudgetRaised)] == [

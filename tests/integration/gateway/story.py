@@ -12,9 +12,9 @@ from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import AssistantMessage
-from wayline.contracts.jobs import Delta, PendingApproval, Route, SubmitJob, Waiting
+from wayline.contracts.jobs import Delta, PendingApproval, PendingToolCall, Route, SubmitJob, Waiting
 from wayline.contracts.money import Usage
-from wayline.contracts.tools import ToolDefinition
+from wayline.contracts.tools import Effect, ToolDefinition
 from wayline.journal import Head, JobLog
 
 AT = datetime(2026, 5, 1, tzinfo=UTC)
@@ -109,6 +109,19 @@ class Story:
         parked = e.JobParked(**self._place(self.head.seq + 3), waiting=waiting, signals_seen=0)
         self.head = await self.log.append([asked, requested, parked], self.head)
         return "1-1-1-abc"
+
+    async def give_out(self, tool: str, **arguments: Any) -> str:
+        """Have a tool of the caller's called, and park; returns the call's key."""
+        assert self.head is not None
+        given = e.ClientToolsGiven(**self._place(self.head.seq + 1), tools=(tool,))
+        key, until = ids.tool_key(self.tenant, self.job_id, 1, "1"), AT + timedelta(days=1)
+        about: dict[str, Any] = {"step": 1, "call": "1", "tool": tool, "arguments": arguments, "key": key}
+        requested = e.ToolRequested(**self._place(self.head.seq + 2), **about, effect=Effect.ONCE, expires_at=until)
+        pending = PendingToolCall(**about, expires_at=until)
+        waiting = Waiting(why="tool_results", wait_id=pending.wait_id, expires_at=until, tool_calls=(pending,))
+        parked = e.JobParked(**self._place(self.head.seq + 3), waiting=waiting, signals_seen=0)
+        self.head = await self.log.append([given, requested, parked], self.head)
+        return key
 
     async def end(self, answer: str = "The moon.", **more: Any) -> None:
         assert self.head is not None

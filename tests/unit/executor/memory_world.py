@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -39,10 +40,12 @@ from wayline.executor.claim_jobs import JobClaims
 from wayline.executor.decide import approvals
 from wayline.executor.decide.actions import CallModel
 from wayline.executor.decide.approvals import judge_decision
+from wayline.executor.decide.client_calls import end_calls
 from wayline.executor.hold import log_writer
 from wayline.executor.hold.claim import Ticket, Verdict, judge
 from wayline.executor.hold.held_job import HeldJob
 from wayline.executor.hold.job_heartbeats import Heartbeats
+from wayline.executor.hold.signals import Meanings
 from wayline.executor.hold.ticket_end import Acked
 from wayline.executor.perform.job_run import JobRun
 from wayline.executor.perform.tell_model import note_news
@@ -302,7 +305,7 @@ class Process:
                     writer,
                     draining=asyncio.Event(),
                     heartbeats=Heartbeats(3600),
-                    judge=judge_decision,
+                    meanings=Meanings(judge_decision, partial(end_calls, tokens_max=1_000)),
                 )
                 if isinstance(await run_job.run_job(self.services, self.held), Acked):
                     await message.ack()

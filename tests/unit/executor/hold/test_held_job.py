@@ -1,14 +1,17 @@
 """What a holder waits for, it waits for so long and no longer."""
 
 import asyncio
+from functools import partial
 
 import pytest
 
 from wayline.executor.decide.approvals import judge_decision
+from wayline.executor.decide.client_calls import end_calls
 from wayline.executor.hold.claim import Ticket
 from wayline.executor.hold.held_job import HeldJob
 from wayline.executor.hold.job_heartbeats import Heartbeats
 from wayline.executor.hold.log_writer import LogWriter
+from wayline.executor.hold.signals import Meanings
 from wayline.journal import Head, Job, JobLog, State
 
 A_MOMENT_S = 0.001
@@ -18,7 +21,8 @@ LONG_S = 60.0
 @pytest.fixture
 def hold() -> HeldJob:
     writer = LogWriter(JobLog(None, "acme", "j1"), Head(1, State.NEW, 2, "hash"), Job(job_id="j1", tenant="acme"))
-    parts = {"draining": asyncio.Event(), "heartbeats": Heartbeats(LONG_S), "judge": judge_decision}
+    meanings = Meanings(judge_decision, partial(end_calls, tokens_max=1_000))
+    parts = {"draining": asyncio.Event(), "heartbeats": Heartbeats(LONG_S), "meanings": meanings}
     return HeldJob(None, Ticket("acme", "j1", 1, 1, 1), None, writer, **parts)
 
 

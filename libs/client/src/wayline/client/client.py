@@ -127,6 +127,10 @@ class Client:
         """Approve or deny a tool call that waits: `{"decision": "approve"}`, with `arguments` or a `reason`."""
         return await self.post(f"/v1/jobs/{job_id}/approvals/{approval_id}", decision)
 
+    async def give_results(self, job_id: str, *results: Mapping[str, Any]) -> dict[str, Any]:
+        """Give a job what its caller's own tools returned: `{"key": …, "content": …}`, with `failed` where one did."""
+        return await self.post(f"/v1/jobs/{job_id}/tool_results", {"results": list(results)})
+
     async def log(self, job_id: str) -> list[dict[str, Any]]:
         """Get the events of a job so far."""
         return await self._send("GET", f"/v1/jobs/{job_id}/events", headers={"Accept": "application/json"})

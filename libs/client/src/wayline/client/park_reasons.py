@@ -31,6 +31,9 @@ PARK_REASONS: Mapping[str, ParkReason] = {
         "person", "its budget: {question}", "raise it with: wayline jobs raise {job_id} USD, or wayline budgets set"
     ),
     "approval": ParkReason("person", "a person's approval"),
+    "tool_results": ParkReason(
+        "person", "what its caller's own tools return: {calls}", "give one with: wayline jobs result {job_id} KEY TEXT"
+    ),
 }
 UNKNOWN = ParkReason("itself", "{why}, which this version does not know")
 """Of a newer server: to leave early would be to say that a person has to do something."""
@@ -51,6 +54,7 @@ def in_words(job_id: str, waiting: Mapping[str, Any]) -> str:
         "after": waiting.get("after"),
         "tool": waiting.get("tool") or "a call",
         "question": waiting.get("question") or "nothing more is known",
+        "calls": ", ".join(f"{one['tool']} ({one['key']})" for one in waiting.get("tool_calls") or ()) or "some",
         "children": ", ".join(waiting.get("children") or ()) or "some",
     }
     return "\n".join(filter(None, (line.format_map(fields) for line in (reason.words, reason.answer))))

@@ -1,6 +1,7 @@
 """A job's event log on JetStream, and the state it folds to."""
 
 from wayline.journal.calls import Approval, Call, Tools
+from wayline.journal.client_results import ClientCalls, ResultConflict
 from wayline.journal.costs import plus
 from wayline.journal.exporting import NotAnExport, export_job, pinned_end, read_export, read_exported_history
 from wayline.journal.failures import failure_fingerprint, fingerprint
@@ -61,6 +62,7 @@ __all__ = [
     "Approval",
     "Branch",
     "Call",
+    "ClientCalls",
     "Conversation",
     "Fenced",
     "ForkRefused",
@@ -78,6 +80,7 @@ __all__ = [
     "ProgressNews",
     "ProgressReader",
     "Repeated",
+    "ResultConflict",
     "Routing",
     "Shared",
     "State",

@@ -41,6 +41,7 @@ class Call(NamedTuple):
     decision_id: str | None = None
     """Set when the outcome is unknown and a human was asked."""
     expires_at: datetime | None = None
+    """When a human must have decided; of a tool of the job's caller, when it must have returned."""
     decision: e.DecisionMade | None = None
     unloaded: bool = False
     """Whether the model did not know the tool when it called it: such a call is not made, but loads the tool."""
@@ -100,6 +101,8 @@ class Tools(NamedTuple):
     """The tools of every prompt, as they were at the first call."""
     absent: tuple[str, ...] = ()
     """Servers of which no tool was listed at the first call, although the agent may use some."""
+    client: tuple[str, ...] = ()
+    """The tools that the job's caller runs itself."""
     discovered: tuple[ToolDefinition, ...] = ()
     """Tools that the model was told of later, oldest first; a name may come again with another definition."""
     deferred_tokens: int = 0
@@ -125,6 +128,17 @@ class Tools(NamedTuple):
     """What tools for planning returned, oldest first."""
     sent_back: bool = False
     """Whether an answer was sent back because required tools had not run: once."""
+
+    def is_client(self, call: Call) -> bool:
+        """Return whether a call is one of a tool that the job's caller runs itself."""
+        return bool(self.client) and call.meant.tool in self.client
+
+    @property
+    def given_out(self) -> tuple[Call, ...]:
+        """Return the calls of the step whose results the job's caller has to give."""
+        if not self.client:
+            return ()
+        return tuple(call for call in self.calls if call.key and call.done is None and self.is_client(call))
 
     def repeated(self, call: ToolCall) -> Repeated | None:
         """Return how often a call was made already with one result."""

@@ -29,6 +29,7 @@ _OWN_LIFE = frozenset(
     {
         "job.routed",
         "job.forked",
+        "client_tools.given",
         "job.claimed",
         "job.handed_back",
         "job.parked",

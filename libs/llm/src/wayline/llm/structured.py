@@ -76,6 +76,13 @@ def schema_problem(schema: dict[str, Any]) -> str | None:
     return None
 
 
+def arguments_schema_problem(schema: dict[str, Any]) -> str | None:
+    """Return why a tool's arguments cannot be checked against a schema, or are no object; None: they can."""
+    if schema.get("type", "object") != "object":
+        return "the arguments of a tool are an object"
+    return schema_problem(schema)
+
+
 def _text(schema: dict[str, Any]) -> bytes:
     return orjson.dumps(schema, option=orjson.OPT_SORT_KEYS)
 

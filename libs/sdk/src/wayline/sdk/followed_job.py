@@ -15,8 +15,8 @@ from wayline.sdk.errors import JobTimeout, JobWaits
 
 CLAIM = "$claim"
 """In the place of a text that the log keeps elsewhere, because it is long."""
-FOR_PEOPLE = frozenset({"needs_decision", "approval", "budget"})
-"""What a job waits for until a person acts."""
+FOR_PEOPLE = frozenset({"needs_decision", "approval", "budget", "tool_results"})
+"""What a job waits for until a person, or its caller, acts."""
 SAME = ("agent", "input", "session_id", "user_id")
 """What two submissions of one job have in common."""
 OF_ITS_END = ("steps", "usage", "cost_usd", "answer", "citations", "partial", "reason", "error")
@@ -94,4 +94,5 @@ def view_of(job: dict[str, Any]) -> JobView:
 def _question(waiting: Waiting) -> str:
     """Return what a person is asked."""
     approvals = [one.reason or f"May {one.tool} be called?" for one in waiting.approvals]
+    approvals += [f"What does {one.tool} return (call {one.key})?" for one in waiting.tool_calls]
     return waiting.question or " ".join(approvals) or f"It waits for a person ({waiting.why})."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from sys import intern
 
 import structlog
@@ -22,6 +23,7 @@ from wayline.contracts.jobs import RunJob
 from wayline.executor.claim_jobs import JobClaims, Unreadable
 from wayline.executor.crash_loops import CRASH_LOOP, CrashLoops
 from wayline.executor.decide.approvals import judge_decision
+from wayline.executor.decide.client_calls import end_calls
 from wayline.executor.finish_tickets import TicketFinisher
 from wayline.executor.hold.claim import (
     CLAIMS_MAX,
@@ -32,7 +34,7 @@ from wayline.executor.hold.claim import (
 from wayline.executor.hold.held_job import HeldJob
 from wayline.executor.hold.job_heartbeats import Heartbeats
 from wayline.executor.hold.log_writer import ClaimLost
-from wayline.executor.hold.signals import SIGNALLED
+from wayline.executor.hold.signals import SIGNALLED, Meanings
 from wayline.executor.hold.ticket_end import Acked, Failed, Forgotten, GivenBack, TicketEnd
 from wayline.executor.perform.job_run import RunServices
 from wayline.executor.run_job import run_job
@@ -64,6 +66,7 @@ class Lane:
         self._draining = asyncio.Event()
         self._unheld = Heartbeat(consumer.ack_wait_s / 3)
         self._claims = JobClaims(services.histories)
+        self._meanings = Meanings(judge_decision, partial(end_calls, tokens_max=services.result_tokens_max))
         self._crash_loops = CrashLoops(bus, services, self._claims, self._unheld)
 
     async def start(self) -> None:
@@ -245,7 +248,7 @@ class Lane:
             writer,
             draining=self._draining,
             heartbeats=self._heartbeats,
-            judge=judge_decision,
+            meanings=self._meanings,
         )
 
     async def _hold(self, held: HeldJob, taken: _Taken) -> TicketEnd:

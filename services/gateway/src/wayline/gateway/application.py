@@ -20,6 +20,7 @@ from wayline.gateway.handlers.jobs import (
     schedules,
     sessions,
     tenant_events,
+    tool_results,
     traces,
 )
 from wayline.gateway.handlers.knowledge import documents, files, passages, vector_sets
@@ -50,6 +51,7 @@ MODULES = (
     mcp,
     authorization,
     jobs,
+    tool_results,
     forgetting,
     approvals,
     events,

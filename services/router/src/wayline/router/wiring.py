@@ -20,6 +20,7 @@ from wayline.router.forgetting.saga import Forgetter
 from wayline.router.forgetting.stored_messages import StoredMessages
 from wayline.router.forgetting.stores import erasable_stores
 from wayline.router.jobs.approvals import Approvals
+from wayline.router.jobs.client_results import ClientResults
 from wayline.router.jobs.families import Families
 from wayline.router.jobs.first_records import FirstRecords
 from wayline.router.jobs.handlers.children import ChildHandlers
@@ -264,6 +265,7 @@ def _signals(bus: Bus, own: Rooms) -> SignalHandlers:
         signal_share=own.signal_share,
         approvals=own.approvals,
         parked_signals=own.parked_signals,
+        client_results=ClientResults(bus),
     )
 
 

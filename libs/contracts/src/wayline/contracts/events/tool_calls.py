@@ -27,6 +27,13 @@ class ToolsDiscovered(Event):
     )
 
 
+class ClientToolsGiven(Event):
+    """The job has tools of its caller, in its options: an executor that could not wait for their results leaves it."""
+
+    type: Literal["client_tools.given"] = "client_tools.given"
+    tools: tuple[str, ...]
+
+
 class ToolRequested(Event):
     """A tool is about to be called; every repetition of the call has the same key."""
 
@@ -39,6 +46,9 @@ class ToolRequested(Event):
     key: str
     program: str | None = Field(
         default=None, description="The call of `run_code` whose program asks for this one; the model does not see it."
+    )
+    expires_at: datetime | None = Field(
+        default=None, description="Of a tool of the job's caller: until when its result is waited for."
     )
 
 
@@ -94,6 +104,9 @@ class ToolCompleted(Event):
         default=None,
         description="Whose words it holds, where the definition of its tool does not tell that: those of strangers "
         "taint the job. None: as the definition says.",
+    )
+    given: str | None = Field(
+        default=None, description="Of a tool of the job's caller: the hash of the result as it was given."
     )
     found: FoundPassages | None = Field(
         default=None,

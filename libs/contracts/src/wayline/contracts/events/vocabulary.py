@@ -44,6 +44,7 @@ from wayline.contracts.events.tool_calls import (
     ApprovalDecided,
     ApprovalRequested,
     ChildStarted,
+    ClientToolsGiven,
     DecisionMade,
     ToolCompleted,
     ToolRequested,
@@ -78,6 +79,7 @@ AnyEvent = Annotated[
     | PassagesReranked
     | ToolsDiscovered
     | ToolRequested
+    | ClientToolsGiven
     | ChildStarted
     | ToolCompleted
     | ToolUnknown

@@ -1,6 +1,7 @@
 """A job from the outside: how it is asked for, steered, and seen."""
 
 from wayline.contracts.jobs.children import PARENT_CANCELLED, PARENT_LATE, Child, ChildState, Parent, StartChild
+from wayline.contracts.jobs.client_tools import CLIENT, ClientTool, ToolResult
 from wayline.contracts.jobs.latest import GetLatestRun, Outcome, RunMetadata, RunResult
 from wayline.contracts.jobs.reply_subjects import REPLY_TO_MAX, may_reply_to
 from wayline.contracts.jobs.routes import Complexity, PlanJob, Planned, Route
@@ -14,6 +15,7 @@ from wayline.contracts.jobs.signals import (
     Signal,
     Signalled,
     Steer,
+    ToolResults,
     WakeLater,
 )
 from wayline.contracts.jobs.status import TERMINAL, Failure, Status
@@ -44,10 +46,18 @@ from wayline.contracts.jobs.view import (
     JobResult,
     JobView,
 )
-from wayline.contracts.jobs.waiting import TURN, ApprovalCause, PendingApproval, Waiting
+from wayline.contracts.jobs.waiting import (
+    TURN,
+    ApprovalCause,
+    PendingApproval,
+    PendingToolCall,
+    Waiting,
+    result_wait_id,
+)
 
 __all__ = [
     "ANSWER_SHOWN_MAX",
+    "CLIENT",
     "EXTRACTED_JOBS_MAX",
     "INPUT_SHOWN_MAX",
     "PARENT_CANCELLED",
@@ -64,6 +74,7 @@ __all__ = [
     "Carried",
     "Child",
     "ChildState",
+    "ClientTool",
     "Complexity",
     "DecideApproval",
     "Delta",
@@ -85,6 +96,7 @@ __all__ = [
     "Outcome",
     "Parent",
     "PendingApproval",
+    "PendingToolCall",
     "PlanJob",
     "Planned",
     "RaiseBudget",
@@ -99,10 +111,13 @@ __all__ = [
     "Steer",
     "SubmitJob",
     "Tag",
+    "ToolResult",
+    "ToolResults",
     "Turn",
     "Waiting",
     "WakeLater",
     "WhenBusy",
     "backlog_of",
     "may_reply_to",
+    "result_wait_id",
 ]

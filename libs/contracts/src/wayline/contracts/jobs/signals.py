@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field
 
 from wayline.contracts.base import Frozen, Message
 from wayline.contracts.ids import JobId, new_id
+from wayline.contracts.jobs.client_tools import RESULTS_MAX, ToolResult
 from wayline.contracts.money import Dollars
 
 
@@ -53,7 +54,15 @@ class Steer(Frozen):
     by: JobId = Field(description="The later job.")
 
 
-Signalled = Annotated[Cancel | Answer | RaiseBudget | Expire | Steer, Field(discriminator="type")]
+class ToolResults(Frozen):
+    """What the caller's own tools returned."""
+
+    type: Literal["tool_results"] = "tool_results"
+    results: tuple[ToolResult, ...] = Field(min_length=1, max_length=RESULTS_MAX)
+    by: str = ""
+
+
+Signalled = Annotated[Cancel | Answer | RaiseBudget | Expire | Steer | ToolResults, Field(discriminator="type")]
 
 
 class Signal(Message, subject="signals.{tenant}.{job_id}"):

@@ -13,6 +13,7 @@ from wayline.contracts.agents import Instructions, Style, ToolPatterns
 from wayline.contracts.base import Frozen, Message
 from wayline.contracts.chat import Part, TextPart
 from wayline.contracts.ids import JobId, NewJobId
+from wayline.contracts.jobs.client_tools import ClientTools
 from wayline.contracts.models import Effort
 from wayline.contracts.money import Dollars
 
@@ -110,6 +111,18 @@ class JobOptions(Frozen):
         max_length=TAGS_MAX,
         description="Labels to find it by and to group costs by, each `key:value`, such as `team:billing`.",
     )
+    client_tools: ClientTools | None = Field(
+        default=None,
+        description="Tools that you run yourself: where the model calls one, the job parks (`tool_results`) and goes "
+        "on with the results that you give it.",
+    )
+    tool_results_within_s: float | None = Field(
+        default=None,
+        gt=0,
+        le=SECONDS_MAX,
+        description="How long it waits for the result of such a call, which has failed then; unless set, as long as a "
+        "person may take to decide.",
+    )
     dry_run: bool = Field(default=False, description="Decide the route and its predicted cost; run nothing.")
 
 
@@ -125,6 +138,8 @@ YOUNGER_OPTIONS = (
     "effort",
     "temperature",
     "tags",
+    "client_tools",
+    "tool_results_within_s",
 )
 """Options that stored hashes of submissions know nothing of."""
 INPUT_SHOWN_MAX = 200

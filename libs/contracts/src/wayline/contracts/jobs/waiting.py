@@ -34,10 +34,31 @@ class PendingApproval(Frozen):
     )
 
 
+class PendingToolCall(Frozen):
+    """A call of a tool of the job's caller, whose result the job waits for."""
+
+    key: str = Field(description="What its result names it by.")
+    step: int
+    call: str
+    tool: str
+    arguments: dict[str, Any]
+    expires_at: datetime
+
+    @property
+    def wait_id(self) -> str:
+        """Return the id of the wait for it."""
+        return result_wait_id(self.step, self.call)
+
+
+def result_wait_id(step: int, call: str) -> str:
+    """Return the id of the wait for the result of a call."""
+    return f"result-{step}-{call}"
+
+
 class Waiting(Frozen):
     """What a parked job waits for."""
 
-    why: Literal["needs_decision", "budget", "turn", "approval", "children", "provider"]
+    why: Literal["needs_decision", "budget", "turn", "approval", "children", "provider", "tool_results"]
     wait_id: str
     after: str | None = Field(
         default=None, description="The job of its session before it, where it waits for its turn."
@@ -56,13 +77,18 @@ class Waiting(Frozen):
         default=(), description="The jobs that it started and that had not ended; it goes on when all of them have."
     )
 
+    tool_calls: tuple[PendingToolCall, ...] = Field(
+        default=(), description="Every call of the step whose result its caller has to give."
+    )
+
     @property
     def ends(self) -> dict[str, datetime]:
         """Return when each of its waits is over, by their ids."""
-        approvals = {one.approval_id: one.expires_at for one in self.approvals}
-        return approvals if self.expires_at is None else {self.wait_id: self.expires_at, **approvals}
+        each = {one.approval_id: one.expires_at for one in self.approvals}
+        each |= {one.wait_id: one.expires_at for one in self.tool_calls}
+        return each if self.expires_at is None else {self.wait_id: self.expires_at, **each}
 
     @property
     def is_named_once(self) -> bool:
         """Return whether no later wait of the job has the id of one of these."""
-        return self.why in {"approval", "needs_decision", "provider"}
+        return self.why in {"approval", "needs_decision", "provider", "tool_results"}

@@ -28,6 +28,10 @@ def _submitted(_: Job, event: e.JobSubmitted) -> Changes:
     return {"tainted_by": tainted_by} if tainted_by else {}
 
 
+def _client_given(_: Job, event: e.ClientToolsGiven) -> Changes:
+    return {"client": event.tools}
+
+
 def _child_started(job: Job, event: e.ChildStarted) -> Changes:
     return {"calls": _with(job, event.call, child_id=event.child_id)}
 
@@ -86,7 +90,9 @@ def _continued(job: Job, event: e.SessionContinued) -> Changes:
 
 
 def _requested(job: Job, event: e.ToolRequested) -> Changes:
-    intent = {"key": event.key, "span": event.trace, "effect": event.effect}
+    intent: Changes = {"key": event.key, "span": event.trace, "effect": event.effect}
+    if event.expires_at is not None:
+        intent["expires_at"] = event.expires_at
     retried = next((call.retries for call in job.tools.calls if call.wanted.call == event.call), 0)
     calls = _with(job, event.call, **intent, decision_id=None, decision=None, retried=retried)
     return {"calls": calls, "approvals": _spent(job, event.call) if job.tools.approvals else ()}
@@ -243,6 +249,7 @@ CHANGES: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
     e.ToolsDiscovered: _discovered,
     e.SessionContinued: _continued,
     e.ToolRequested: _requested,
+    e.ClientToolsGiven: _client_given,
     e.ChildStarted: _child_started,
     e.ToolUnknown: _unknown,
     e.ToolCompleted: _completed,

@@ -137,6 +137,13 @@ class RunProgram:
 
 
 @dataclass(frozen=True, slots=True)
+class GiveOut:
+    """Calls of tools that the job's caller runs."""
+
+    calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class StartChildren:
     """Calls of `run_agent` that become jobs of their own."""
 
@@ -209,6 +216,6 @@ class Cancel:
 
 End = Complete | Fail | Cancel
 ChildrenAction = StartChildren | AwaitChildren | StopChildren
-CallsAction = RunTools | RunProgram | AskApproval | EndDenied | SettleCalls | Resolve | ChildrenAction
+CallsAction = RunTools | GiveOut | RunProgram | AskApproval | EndDenied | SettleCalls | Resolve | ChildrenAction
 AsideAction = Classify | Compact | Summarize | Rewrite | Rerank | ExtractFacts
 Action = CallModel | NoteLost | AsideAction | SaveFacts | Reroute | Correct | CallsAction | Park | End

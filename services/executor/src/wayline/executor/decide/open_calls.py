@@ -12,6 +12,7 @@ from wayline.executor.decide.actions import (
     AskApproval,
     AwaitChildren,
     EndDenied,
+    GiveOut,
     Park,
     Resolve,
     RunProgram,
@@ -22,6 +23,7 @@ from wayline.executor.decide.actions import (
 )
 from wayline.executor.decide.approvals import MAY_RUN, ApprovalState, pending_approval, stands
 from wayline.executor.decide.children import begun_children, is_child_call, under_way
+from wayline.executor.decide.client_calls import pending_calls, waiting_for_results
 from wayline.executor.decide.limits import is_out_of_time, time_over
 from wayline.executor.decide.repeated_calls import end_loop, is_looping
 from wayline.journal import Call, Job
@@ -33,11 +35,7 @@ def go_on_with_calls(job: Job) -> Action | None:
     if not open_calls:
         return None
     return (
-        resolve_call(job)
-        or end_loop(job)
-        or run_calls(job, open_calls)
-        or await_children(job)
-        or park_for_decision(job)
+        resolve_call(job) or end_loop(job) or run_calls(job, open_calls) or await_children(job) or park_for_others(job)
     )
 
 
@@ -68,11 +66,13 @@ def run_calls(job: Job, open_calls: Sequence[Call]) -> Action | None:
 
 def _run(job: Job, runnable: list[Call]) -> Action | None:
     """Choose which of the calls run now, and how; None: an earlier call has to end first."""
-    if _must_wait_for_the_first(job) or (under_way(job) and in_order(job, runnable)):
+    if _must_wait_for_the_first(job) or (_is_elsewhere(job) and in_order(job, runnable)):
         return None
     beside = _beside(job, runnable)
     if children := tuple(call for call in beside if is_child_call(job, call)):
         return StartChildren(children)
+    if theirs := tuple(call for call in beside if job.tools.is_client(call)):
+        return GiveOut(theirs)
     if is_program(job, beside[0]):
         return RunProgram(beside[0])
     return query_rewrite.due(job, beside) or RunTools(beside)
@@ -93,11 +93,26 @@ def await_children(job: Job) -> Action | None:
         return None
     if is_out_of_time(job) or job.family.overdue:
         return StopChildren(calls, "timeout")
-    people = park_for_decision(job)
-    return AwaitChildren(calls, people.waiting if isinstance(people, Park) else None)
+    others = park_for_others(job)
+    return AwaitChildren(calls, others.waiting if others is not None else None)
 
 
-def park_for_decision(job: Job) -> Action | None:
+def park_for_others(job: Job) -> Park | None:
+    """Park a job whose calls all wait for people, or for the results of its caller's tools."""
+    people, theirs = park_for_decision(job), pending_calls(job)
+    if not theirs:
+        return people
+    if people is None:
+        return Park(waiting_for_results(theirs))
+    return Park(people.waiting.model_copy(update={"tool_calls": theirs}))
+
+
+def _is_elsewhere(job: Job) -> bool:
+    """Return whether calls of the step are under way as jobs of their own, or with the job's caller."""
+    return bool(under_way(job) or job.tools.given_out)
+
+
+def park_for_decision(job: Job) -> Park | None:
     """Park a job whose calls all wait for a human."""
     approvals = tuple(pending_approval(asked) for asked in job.tools.pending)
     call = next((call for call in _open_everywhere(job) if call.undecided), None)
@@ -164,11 +179,11 @@ def is_program(job: Job, call: Call) -> bool:
 
 
 def _waits(job: Job, call: Call) -> bool:
-    """Return whether a call has become a job of its own, its program waits for nothing but people, or for another.
+    """Return whether a call is under way elsewhere, its program waits for nothing but people, or for another.
 
     The calls of a step's programs are numbered in the order in which they are asked for: one program at a time.
     """
-    if call.child_id is not None:
+    if call.child_id is not None or (call.key is not None and job.tools.is_client(call)):
         return True
     if call.wanted.call != job.code.program:
         return job.code.program is not None and is_program(job, call)

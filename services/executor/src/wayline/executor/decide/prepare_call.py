@@ -12,6 +12,7 @@ from wayline.contracts.tool_loading import always_loaded
 from wayline.contracts.tools import ToolDefinition
 from wayline.executor.decide import worst_case
 from wayline.executor.decide.actions import CallModel
+from wayline.executor.decide.client_calls import client_definitions
 from wayline.executor.decide.worst_case import Need
 from wayline.executor.prompt.assemble import PromptHashes
 from wayline.executor.prompt.builtin_tools import pin
@@ -88,4 +89,6 @@ def offered_tools(job: Job, listed: Sequence[ToolDefinition]) -> tuple[ToolDefin
     loaded = always_loaded(config, listed, required=submitted.options.required_tools)
     names = {tool.name for tool in loaded}
     deferred = [tool for tool in listed if tool.name not in names] if len(loaded) < len(listed) else ()
-    return pin(config.tools, loaded, code=config.code, agents=job.routing.agents, deferred=deferred)
+    pinned = pin(config.tools, loaded, code=config.code, agents=job.routing.agents, deferred=deferred)
+    theirs = client_definitions(job)
+    return tuple(sorted((*pinned, *theirs), key=lambda tool: tool.name)) if theirs else pinned

@@ -58,11 +58,13 @@ def _still_usable(job: Job, tail: Job) -> tuple[ToolDefinition, ...]:
     """Return the tools found before that the job's agent may use, too: its history says how they are called."""
     if job.routing.config is None:
         return ()
-    return tuple(tool for tool in tail.tools.discovered if may_use(job, tool.name))
+    usable = (tool for tool in tail.tools.discovered if may_use(job, tool.name))
+    return tuple(tool for tool in usable if tool.name not in job.tools.client)
 
 
 def _agent(job: Job) -> tuple[object, ...]:
     """Return what two jobs have in common whose prompts begin alike; settings may change between them."""
     submitted, config = job.life.submitted, job.routing.config
     chosen = (config.style, config.tools, config.tools_off, config.tools_loading) if config else ()
-    return submitted.agent if submitted else "", job.routing.agent_version, *chosen
+    theirs = submitted.options.client_tools if submitted else None
+    return submitted.agent if submitted else "", job.routing.agent_version, theirs, *chosen

@@ -46,7 +46,7 @@ class HeldJob:
         *,
         draining: asyncio.Event,
         heartbeats: Heartbeats,
-        judge: signals.Judge,
+        meanings: signals.Meanings,
     ) -> None:
         self._bus = bus
         self.ticket = ticket
@@ -60,7 +60,7 @@ class HeldJob:
         self.draining = draining
         self.fenced = False
         self._heartbeats = heartbeats
-        self._judge = judge
+        self._meanings = meanings
         self._holder: asyncio.Task[Any] | None = None
         self._told = False
         self._late = False
@@ -110,7 +110,8 @@ class HeldJob:
         self._told = False
         upto = await signals.newest(self._bus, self.ticket.tenant, self.ticket.job_id)
         if upto > self.writer.signals_seen:
-            await signals.hear(self._bus, self.ticket.tenant, self.ticket.job_id, self.writer, upto, judge=self._judge)
+            tenant, job_id = self.ticket.tenant, self.ticket.job_id
+            await signals.hear(self._bus, tenant, job_id, self.writer, upto, meanings=self._meanings)
 
     def start_beating(self, holder: asyncio.Task[Any]) -> None:
         """Keep the ticket ours from now on, for as long as `holder` works on the job."""

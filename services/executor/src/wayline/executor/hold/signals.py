@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import structlog
 from nats.aio.msg import Msg
@@ -13,7 +14,16 @@ from wayline.chassis.claim_check.claims import PayloadMissing
 from wayline.contracts.chat import UserMessage
 from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.events import ApprovalDecided, BudgetRaised, CancelRequested, DecisionMade, SessionSteered
-from wayline.contracts.jobs import Answer, Cancel, DecideApproval, Expire, RaiseBudget, Signal, Steer
+from wayline.contracts.jobs import (
+    Answer,
+    Cancel,
+    DecideApproval,
+    Expire,
+    RaiseBudget,
+    Signal,
+    Steer,
+    ToolResults,
+)
 from wayline.executor.hold.log_writer import Draft, LogWriter
 from wayline.executor.hold.steering import known_speakers, read_words
 from wayline.journal import Job, bulk_read, leader_read
@@ -27,6 +37,15 @@ KINDS: dict[str, type[Signal | DecideApproval]] = {"signals": Signal, "approvals
 """What is read on which subjects of a job: a signaller may not approve, so neither kind is believed on the other's."""
 Judge = Callable[[Job, DecideApproval, datetime], Draft | str | None]
 """Returns what a decision of a time means for an approval, or what is wrong with it; None: nothing."""
+EndCalls = Callable[[Job, ToolResults | Expire], Sequence[Draft]]
+"""Returns the ends of the calls of the caller's own tools that it has given results of, or whose time is over."""
+
+
+class Meanings(NamedTuple):
+    """What signals mean that only the rules of a job can tell."""
+
+    judge: Judge
+    end_calls: EndCalls
 
 
 async def newest(bus: Bus, tenant: str, job_id: str) -> int:
@@ -35,7 +54,7 @@ async def newest(bus: Bus, tenant: str, job_id: str) -> int:
     return last.sequence if last else 0
 
 
-async def hear(bus: Bus, tenant: str, job_id: str, writer: LogWriter, upto: int, *, judge: Judge) -> None:
+async def hear(bus: Bus, tenant: str, job_id: str, writer: LogWriter, upto: int, *, meanings: Meanings) -> None:
     """Note what every signal after `signals_seen` means; one that means nothing is passed over and counts as seen.
 
     In one batch a cancel wins, whatever came before it; everything else is first come, first served.
@@ -60,9 +79,9 @@ async def hear(bus: Bus, tenant: str, job_id: str, writer: LogWriter, upto: int,
     words = await read_words(bus, writer.job, (by for _, _, signal in heard for by in _later_jobs(signal)))
     for _, message, signal in heard:
         if isinstance(signal, DecideApproval):
-            _note_approval(writer, judge(writer.job, signal, _stored_at(message)))
+            _note_approval(writer, meanings.judge(writer.job, signal, _stored_at(message)))
         else:
-            _note(writer, signal, words)
+            _note(writer, signal, words, meanings.end_calls)
     writer.signals_seen = max(writer.signals_seen, upto)
 
 
@@ -80,7 +99,7 @@ def _stored_at(message: Msg) -> datetime:
     return datetime.fromisoformat((message.headers or {})["Nats-Time-Stamp"][:19]).replace(tzinfo=UTC)
 
 
-def _note(writer: LogWriter, heard: Signal, words: dict[str, UserMessage]) -> None:
+def _note(writer: LogWriter, heard: Signal, words: dict[str, UserMessage], end_calls: EndCalls) -> None:
     signal, job = heard.signal, writer.job
     if isinstance(signal, Cancel):
         if job.life.cancel is None:
@@ -92,6 +111,10 @@ def _note(writer: LogWriter, heard: Signal, words: dict[str, UserMessage]) -> No
         # Two who listen beside each other may hear the same.
         if signal.by in words and signal.by not in known_speakers(job):
             writer.note(SessionSteered, by=signal.by, message=words[signal.by])
+    elif isinstance(signal, ToolResults):
+        writer.note_all(end_calls(job, signal))
+    elif isinstance(signal, Expire) and (late := end_calls(job, signal)):
+        writer.note_all(late)
     else:
         _note_decision(writer, signal)
 

@@ -21,7 +21,8 @@ from wayline.executor.hold.held_job import Cancelled
 from wayline.executor.hold.log_writer import Draft, draft
 from wayline.executor.perform.earlier_results import read_shown_result
 from wayline.executor.perform.job_run import JobRun, OtherAction, Outcome
-from wayline.executor.perform.tool_calls import STOPPED_BECAUSE, RepeatedResult, ended, intend, unread
+from wayline.executor.perform.tool_calls import STOPPED_BECAUSE, RepeatedResult, ended, intend
+from wayline.executor.perform.unread_calls import unread
 from wayline.journal import Call, Job
 from wayline.llm.broken_json.tool_arguments import UNREADABLE
 

@@ -38,6 +38,7 @@ from wayline.llm import File, Finished, ModelRequest, saved
 from wayline.llm.characters import joined
 from wayline.telemetry import metrics
 
+TAKEN = "options.client_tools has names that tools of the agent have: {}"
 SPREAD = 0.1
 """A wait is longer by up to this share, so that those who were sent away together do not come back together."""
 
@@ -81,11 +82,16 @@ async def _tools(run: JobRun) -> tuple[ToolDefinition, ...] | Fail:
     if tools is None:
         # The registry may be away for long: a cancel is heard, and the process's end is not held up.
         tools = await run.held.listening(run.services.tools.offered(job))
+    if job.tools.client and (taken := {tool.name for tool in tools} & set(job.tools.client)):
+        if job.tools.offered is None:
+            return Fail(Failure(code="client_tools_refused", message=TAKEN.format(", ".join(sorted(taken)))))
+        # It came later: to the model the name means its caller's.
+        tools = tuple(tool for tool in tools if tool.name not in taken)
     required = job.life.submitted.options.required_tools
     # Only before the first call: a server that comes and goes later costs an answer, not the job.
     if not required or job.tools.offered is not None:
         return tools
-    missing = set(required) - {tool.name for tool in tools}
+    missing = set(required) - {tool.name for tool in tools} - set(job.tools.client)
     if not missing:
         return tools
     names = ", ".join(sorted(missing))

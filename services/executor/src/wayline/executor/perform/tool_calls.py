@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable
+from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from wayline.chassis import Failpoint, stopped
@@ -13,7 +14,6 @@ from wayline.contracts import ids
 from wayline.contracts.errors import Reject
 from wayline.contracts.tools import RECALL, RUN_CODE, TOOL_SEARCH, Effect, ToolError, ToolReply
 from wayline.executor.decide import paid_tools
-from wayline.executor.decide.accept_answer import CUT
 from wayline.executor.decide.actions import Resolve, RunTools, SettleCalls
 from wayline.executor.decide.approvals import arguments_of, needs_new_intent
 from wayline.executor.decide.open_calls import begun_calls, only_read
@@ -28,13 +28,14 @@ from wayline.executor.perform.earlier_results import read_result, read_shown_res
 from wayline.executor.perform.job_run import JobRun
 from wayline.executor.perform.park_or_end import expiry
 from wayline.executor.perform.tool_search import SearchResult, find_tools, found, load_tool
+from wayline.executor.perform.unread_calls import unread_reply
 from wayline.executor.prompt.builtin_tools import asked_for, recalled, refusal
 from wayline.executor.prompt.context_window import result_room
 from wayline.executor.prompt.programs import logged_arguments
 from wayline.executor.prompt.shorten import shown
 from wayline.executor.prompt.tool_discovery import is_search
 from wayline.journal import Call, Job, Repeated, words_of
-from wayline.llm.broken_json.tool_arguments import UNREADABLE, UNREADABLE_MAX_CHARS
+from wayline.llm.broken_json.tool_arguments import UNREADABLE
 
 TOOL_TIMEOUT_S = 60.0
 """For a call of a tool that was never listed: the registry will refuse it anyway."""
@@ -86,10 +87,11 @@ async def run_tools(run: JobRun, action: RunTools) -> Iterable[Draft]:
     return ()
 
 
-def intend(run: JobRun, call: Call, *, program: str | None = None) -> Call:
+def intend(run: JobRun, call: Call, *, program: str | None = None, expires_at: datetime | None = None) -> Call:
     """Return the call with its key, noted as an intent unless the log has it.
 
-    `program`: the call that runs the program which makes this one.
+    `program`: the call that runs the program which makes this one. `expires_at`: until when the result of a tool of the
+    job's caller is waited for.
     """
     job, name = run.writer.job, call.wanted.call
     if not needs_new_intent(job, call):
@@ -105,6 +107,7 @@ def intend(run: JobRun, call: Call, *, program: str | None = None) -> Call:
         effect=definition.effect if definition else Effect.ONCE,
         key=next_key(call.key) if call.key else ids.tool_key(job.tenant, job.job_id, job.model.step, name),
         program=program,
+        expires_at=expires_at,
     )
     return _as_noted(run.writer.job, name)
 
@@ -165,16 +168,18 @@ async def call_tool(run: JobRun, call: Call) -> ToolReply | RepeatedResult | Too
     job, wanted = run.writer.job, call.meant
     if (same := answered_before(job, call)) and (again := await read_shown_result(run.writer, same.step, same.number)):
         return RepeatedResult(same, again)
-    if UNREADABLE in wanted.arguments:
-        # A schema that asks for nothing would let them pass.
-        message = unread(job, call)
-        return ToolReply(status="failed", error=ToolError(code="invalid_arguments", message=message), strangers=False)
+    if (unreadable := unread_reply(job, call)) is not None:
+        return unreadable
     if wanted.tool == RECALL:
         return await _recall(run, call)
     if is_search(job, wanted):
         return await find_tools(run, call)
     if refused := refusal(job, wanted):
         return refused
+    if job.tools.is_client(call):
+        # Its program could not wait for it.
+        error = ToolError(code="refused", message=f"{wanted.tool} cannot be called in a program: call it directly")
+        return ToolReply(status="failed", error=error, begun=False, strangers=False)
     if call.unloaded:
         return await load_tool(run, call)
     if (instead := await _hold(run, call)) is not None:
@@ -184,22 +189,6 @@ async def call_tool(run: JobRun, call: Call) -> ToolReply | RepeatedResult | Too
     if reply.error is not None and reply.error.code == "definition_changed":
         return ToolChanged(await tools.definition_now(job, call.meant.tool))
     return reply
-
-
-def unread(job: Job, call: Call) -> str:
-    """Return what a model is told of a call whose arguments could not be read."""
-    last = job.conversation.last_said
-    cut = job.model.stop_reason in CUT and last is not None and call.wanted.call == last.tool_calls[-1].call
-    if not cut:
-        return "the arguments are not a JSON object: call it again, with one"
-    written = call.meant.arguments.get(UNREADABLE)
-    read = len(written) if isinstance(written, str) else 0
-    more = "more than " if read >= UNREADABLE_MAX_CHARS else ""
-    length = f" after {more}{read} characters of its arguments" if read else ""
-    return (
-        f"the call was not made: your answer was cut at its longest{length}. Call it again with less in one call, such "
-        "as a part of the text at a time"
-    )
 
 
 async def _hold(run: JobRun, call: Call) -> ToolReply | ToolChanged | None:
@@ -309,7 +298,10 @@ async def settle_calls(run: JobRun, action: SettleCalls) -> Iterable[Draft]:
     await run.writer.append(Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
     step = run.writer.job.model.step
     replies = await run.held.listening(_settle_all(run, action), cancellable=False)
-    return (ended(run, step, call, reply) for call, reply in zip(action.calls, replies, strict=True))
+    # The caller of the job may have given a result meanwhile: its call has ended with that.
+    still = {call.wanted.call for call in begun_calls(run.writer.job)}
+    settled = zip(action.calls, replies, strict=True)
+    return (ended(run, step, call, reply) for call, reply in settled if call.wanted.call in still)
 
 
 async def _settle_all(run: JobRun, action: SettleCalls) -> list[ToolReply]:
@@ -322,7 +314,7 @@ async def _settled(run: JobRun, call: Call, why: Literal["cancelled", "timeout",
     message = STOPPED_BECAUSE[why]
     code = "timeout" if why == "timeout" else "cancelled"
     own = UNREADABLE in call.meant.arguments or call.unloaded or call.meant.tool in (RECALL, RUN_CODE, TOOL_SEARCH)
-    if own or answered_before(job, call) or refusal(job, call.meant):
+    if own or job.tools.is_client(call) or answered_before(job, call) or refusal(job, call.meant):
         return ToolReply(status="failed", error=ToolError(code=code, message=message), begun=False, strangers=False)
     reply = await run.services.tools.void(job, call)
     if reply.input is not None:

@@ -124,7 +124,7 @@ def refusal(job: Job, call: ToolCall) -> ToolReply | None:
         return _failed("invalid_arguments", f"{USE_TOOL} takes `name`, a tool's name, and `arguments`, an object")
     if call.tool == RUN_AGENT:
         return None if job.routing.agents else _failed("unknown_tool", "this agent may start no other agents")
-    if may_use(job, call.tool):
+    if may_use(job, call.tool) or call.tool in job.tools.client:
         return None
     known = sorted({tool.name for tool in (*(job.tools.offered or ()), *job.tools.discovered)} - OWN)
     near = likely_tool(call.tool, known)

@@ -27,9 +27,10 @@ def code_of(call: ToolCall) -> str:
 
 
 def stubs_of(job: Job) -> Stubs:
-    """Return the functions of a job's programs: the tools that its model knows, apart from our own."""
+    """Return the functions of a job's programs: the tools that its model knows, apart from our own and its caller's."""
     newest = {tool.name: tool for tool in (*(job.tools.offered or ()), *job.tools.discovered)}
-    return make_stubs(tool for name, tool in newest.items() if name not in OWN)
+    # A program could not wait for the job's caller.
+    return make_stubs(tool for name, tool in newest.items() if name not in OWN and name not in job.tools.client)
 
 
 def answer_of(call: Call) -> Answer:

@@ -178,7 +178,7 @@ def tool_requested(place: Place, event: e.ToolRequested) -> Difference | None:
         # Its program asked for it, and a program is not run again here.
         return None
     action = decide(place.job)
-    calls = action.calls if isinstance(action, a.RunTools | a.StartChildren) else ()
+    calls = action.calls if isinstance(action, a.RunTools | a.GiveOut | a.StartChildren) else ()
     if isinstance(action, a.RunProgram):
         calls = (action.call,)
     call = next((call for call in calls if call.wanted.call == event.call), None)
@@ -230,7 +230,7 @@ def child_started(place: Place, event: e.ChildStarted) -> Difference | None:
 
 def parked(place: Place, event: e.JobParked) -> Difference | None:
     """Compare what a job waits for."""
-    if event.waiting.why not in ("needs_decision", "budget", "approval", "children"):
+    if event.waiting.why not in ("needs_decision", "budget", "approval", "children", "tool_results"):
         return None
     action = decide(place.job)
     if event.waiting.children:

@@ -81,6 +81,7 @@ class RouterAnswers:
     async def require_runnable(self, job: SubmitJob) -> None:
         """Pass for a job that the router would not refuse for its agent, its model or its files. Raises Refused."""
         _require_usable_schema(job)
+        _require_usable_tools(job)
         names_files = any(not isinstance(part, TextPart) for part in job.told_parts())
         combination = (job.tenant, job.agent, job.options.model)
         if not names_files and self._is_fresh(combination):
@@ -143,3 +144,15 @@ def _require_usable_schema(job: SubmitJob) -> None:
     problem = schema_problem(job.options.output_schema)
     if problem:
         raise Reject(f"options.output_schema is no JSON Schema: {problem}", code="invalid_output_schema", status=422)
+
+
+def _require_usable_tools(job: SubmitJob) -> None:
+    """Pass for a job whose caller's own tools a model can be told of. Raises Reject."""
+    if not job.options.client_tools:
+        return
+    from wayline.llm.structured import arguments_schema_problem
+
+    for tool in job.options.client_tools:
+        problem = arguments_schema_problem(tool.input_schema)
+        if problem:
+            raise Reject(f"input_schema of {tool.name!r}: {problem}", code="client_tools_refused", status=422)

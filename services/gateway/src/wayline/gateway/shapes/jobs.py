@@ -7,7 +7,8 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from wayline.contracts import ids
-from wayline.contracts.jobs import EarlierMessage, JobInput, JobOptions, JobView, Status
+from wayline.contracts.jobs import EarlierMessage, JobInput, JobOptions, JobView, Status, ToolResult
+from wayline.contracts.jobs.client_tools import RESULTS_MAX
 from wayline.contracts.jobs.submission import HISTORY_MESSAGES_MAX
 from wayline.contracts.money import Dollars
 from wayline.gateway.shapes.body import ONE_LINE, TEXT_WITHOUT_NUL, Body, Label
@@ -97,11 +98,21 @@ class BudgetBody(Body):
     budget_usd: Dollars
 
 
+class ResultsBody(Body):
+    """What tools returned that the job's caller runs itself."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"results": [{"key": "default/j1/1/1", "content": "12 degrees, rain"}]}]}
+    )
+
+    results: Annotated[tuple[ToolResult, ...], Field(min_length=1, max_length=RESULTS_MAX)]
+
+
 class Signalled(BaseModel):
     """A signal that the bus has stored: the job's executor turns it into an event."""
 
     job_id: str
-    signal: Literal["cancel", "answer", "budget", "approval"]
+    signal: Literal["cancel", "answer", "budget", "approval", "tool_results"]
     links: dict[str, str]
 
 

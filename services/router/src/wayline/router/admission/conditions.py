@@ -18,7 +18,7 @@ from wayline.contracts.jobs import (
 )
 from wayline.contracts.money import dollars
 from wayline.contracts.tenant_settings import INHERITED
-from wayline.llm.structured import schema_problem
+from wayline.llm.structured import arguments_schema_problem, schema_problem
 from wayline.router.admission.earlier_turns import EarlierTurn
 from wayline.routing import Decision, RoutingInput
 from wayline.routing.context_budget import message_problem
@@ -160,6 +160,20 @@ def unusable_schema(job: SubmitJob) -> Failure | None:
     problem = None if schema is None else schema_problem(schema)
     message = f"options.output_schema is no JSON Schema: {problem}"
     return Failure(code="invalid_output_schema", message=message) if problem else None
+
+
+def unusable_client_tools(job: SubmitJob, config: AgentConfig) -> Failure | None:
+    """Return why a model could not be told of the tools that a job's caller brings along."""
+    for tool in job.options.client_tools or ():
+        if tool.name in config.tools:
+            return _client_tools_refused(f"its agent has a tool {tool.name!r} of its own")
+        if (problem := arguments_schema_problem(tool.input_schema)) is not None:
+            return _client_tools_refused(f"input_schema of {tool.name!r}: {problem}")
+    return None
+
+
+def _client_tools_refused(why: str) -> Failure:
+    return Failure(code="client_tools_refused", message=f"options.client_tools: {why}")
 
 
 def unaffordable(job: SubmitJob, decision: Decision, admitted: Admitted) -> Failure | None:

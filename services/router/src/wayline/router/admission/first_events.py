@@ -9,6 +9,7 @@ from wayline.contracts import headers as h
 from wayline.contracts import ids
 from wayline.contracts.chat import TextPart
 from wayline.contracts.events import (
+    ClientToolsGiven,
     Event,
     JobCancelled,
     JobCompleted,
@@ -131,6 +132,17 @@ def parked_for_turn(first: JobSubmitted, decided: JobRouted, open_job: str) -> l
     waiting = Waiting(why="turn", wait_id=TURN, after=after, into=open_job if steers else None)
     parked = JobParked(job_id=first.job_id, seq=3, at=first.at, trace=first.trace, waiting=waiting, signals_seen=0)
     return [first, decided, parked]
+
+
+def with_client_tools(record: list[Event]) -> list[Event]:
+    """Return a first record that also says which tools the job's caller brings along, where it does."""
+    first, decided, *after = record
+    assert isinstance(first, JobSubmitted)
+    if not first.job.options.client_tools:
+        return record
+    names = tuple(tool.name for tool in first.job.options.client_tools)
+    given = ClientToolsGiven(job_id=first.job_id, seq=3, at=first.at, trace=first.trace, tools=names)
+    return [first, decided, given, *(event.model_copy(update={"seq": event.seq + 1}) for event in after)]
 
 
 def planned(first: JobSubmitted, decided: JobRouted, refusal: Failure | None) -> list[Event]:

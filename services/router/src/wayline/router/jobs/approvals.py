@@ -6,10 +6,12 @@ from wayline.chassis import Bus
 from wayline.chassis.connection.delivery import Delivery
 from wayline.contracts import headers as h
 from wayline.contracts.base import tenant_of
-from wayline.contracts.errors import Problem
+from wayline.contracts.errors import NotFound, Problem
 from wayline.contracts.jobs import DecideApproval, may_reply_to
-from wayline.journal import JobLog, fold
+from wayline.journal import JobLog, ResultConflict, fold
 from wayline.llm.structured import value_problem
+
+STATUS = {NotFound.code: NotFound.status, ResultConflict.code: ResultConflict.status}
 
 
 class Approvals:
@@ -32,10 +34,10 @@ class Approvals:
         return f"approval {asked.approval_id} of {asked.tool}: {wrong}. Correct `arguments` and decide again"
 
     async def refuse(self, delivery: Delivery, code: str, reason: str) -> None:
-        """Tell the sender of a decision that it does not count, where the message has a reply subject."""
+        """Tell the sender of a decision or a signal that it does not count, where the message has a reply subject."""
         subject, tenant = delivery.headers.get(h.REPLY_TO), tenant_of(delivery.subject)
         if subject is None or not may_reply_to(tenant, subject):
             return
-        problem = Problem(code=code, status=422, title="The decision was refused", detail=reason)
+        problem = Problem(code=code, status=STATUS.get(code, 422), title="It does not count", detail=reason)
         body, headers = problem.model_dump_json().encode(), {h.ERROR: code}
         await self._bus.nc.publish(self._bus.inbox_of(tenant, subject), body, headers=headers)

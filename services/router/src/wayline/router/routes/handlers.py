@@ -9,6 +9,7 @@ from wayline.router.admission.conditions import (
     too_long,
     unaffordable,
     unknown_agent,
+    unusable_client_tools,
     unusable_schema,
 )
 from wayline.router.routes.routes import Routes
@@ -29,8 +30,11 @@ class RouteHandlers:
             raise unknown_agent(job.agent)
         inputs = await self._routes.inputs(request.tenant, job, admitted)
         decision = await self._routes.decide(request.tenant, inputs)
-        agent, refusal = (
-            admitted.agent,
-            (unusable_schema(job) or too_long(inputs) or unaffordable(job, decision, admitted)),
+        agent = admitted.agent
+        refusal = (
+            unusable_schema(job)
+            or unusable_client_tools(job, agent.config)
+            or too_long(inputs)
+            or unaffordable(job, decision, admitted)
         )
         return Planned(agent=agent.name, agent_version=agent.version, route=decision.route, refusal=refusal)

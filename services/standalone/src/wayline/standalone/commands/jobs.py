@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from wayline.standalone.commands.arguments import past_moment
+from wayline.standalone.commands.arguments import INPUT, past_moment, read_text
 from wayline.standalone.commands.output import AsJson, answer, console, conversation, speaks_utf8
 
 if TYPE_CHECKING:
@@ -228,6 +228,23 @@ def answer_decision(
         lambda client: client.post(f"/v1/jobs/{job}/answers/{decision}", {"outcome": outcome, "content": content}),
         as_json=as_json,
         draw=lambda reply: f"{reply['job_id']}: the answer is stored, the job goes on",
+    )
+
+
+@app.command("result")
+def give_result(
+    job: JobId,
+    key: Annotated[str, typer.Argument(help="The call's key; `wayline jobs show` names it.")],
+    content: Annotated[str, typer.Argument(help="What the tool returned; - reads it from the input.")],
+    failed: Annotated[bool, typer.Option("--failed", help="The call has failed; the text says why.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Give a job what a tool returned that its caller runs itself (`wayline run --client-tools`)."""
+    result = {"key": key, "content": read_text(INPUT) if content == INPUT else content, "failed": failed}
+    answer(
+        lambda client: client.give_results(job, result),
+        as_json=as_json,
+        draw=lambda stored: f"{stored['job_id']}: the result is stored; `wayline jobs tail {job}` shows how it goes on",
     )
 
 

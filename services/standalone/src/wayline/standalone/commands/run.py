@@ -88,6 +88,20 @@ Lane = Annotated[Literal["interactive", "batch"] | None, typer.Option(help="In w
 Tags = Annotated[
     list[str] | None, typer.Option("--tag", metavar="KEY:VALUE", help="A label to find it by. Can be repeated.")
 ]
+ClientTools = Annotated[
+    Path | None,
+    typer.Option(
+        exists=True,
+        dir_okay=False,
+        readable=True,
+        metavar="FILE",
+        help="Tools that you run yourself, a JSON list; the job waits for what they return (`wayline jobs result`).",
+    ),
+]
+ToolResultsWithin = Annotated[
+    float | None,
+    typer.Option("--tool-results-within", metavar="SECONDS", min=0, help="How long it waits for that."),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say its route and its predicted cost.")]
 Wait = Annotated[bool, typer.Option(help="Follow it to its end, or only submit it.")]
 
@@ -124,6 +138,8 @@ def run(
     required_tools: RequiredTools = None,
     lane: Lane = None,
     tags: Tags = None,
+    client_tools: ClientTools = None,
+    tool_results_within_s: ToolResultsWithin = None,
     dry_run: DryRun = False,
     wait: Wait = True,
     as_json: AsJson = False,
@@ -139,7 +155,7 @@ def run(
         memory=None if memory else False,
         images=None if images else False,
         show_reasoning=show_reasoning,
-        output_schema=None if output_schema is None else _schema(output_schema),
+        output_schema=None if output_schema is None else _json_of(output_schema, dict, "object, which a schema is"),
         effort=effort,
         temperature=temperature,
         max_steps=max_steps,
@@ -151,6 +167,8 @@ def run(
         required_tools=required_tools or None,
         lane=lane,
         tags=tags or None,
+        client_tools=None if client_tools is None else _json_of(client_tools, list, "list, which tools are"),
+        tool_results_within_s=tool_results_within_s,
         when_busy=when_busy,
     )
     if continues:
@@ -166,17 +184,17 @@ def _text(task: str) -> str:
     return read_text(INPUT) if task == INPUT else task
 
 
-def _schema(file: Path) -> dict[str, Any]:
-    """Return the JSON Schema in a file."""
+def _json_of(file: Path, kind: type[Any], what: str) -> Any:
+    """Return the JSON value of a kind in a file."""
     from pydantic_core import from_json
 
     try:
-        schema = from_json(file.read_bytes())
+        value = from_json(file.read_bytes())
     except ValueError as error:
         fail(f"{file} holds no JSON: {error}")
-    if not isinstance(schema, dict):
-        fail(f"{file} holds no JSON object, which a schema is")
-    return schema
+    if not isinstance(value, kind):
+        fail(f"{file} holds no JSON {what}")
+    return value
 
 
 def _last_session(given: str | None, agent: str, user_id: str | None, *, as_json: bool) -> str:

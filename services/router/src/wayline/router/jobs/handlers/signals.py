@@ -5,9 +5,10 @@ from __future__ import annotations
 from wayline.chassis import Bus, Delivery, Failpoint, reach
 from wayline.contracts.base import Message
 from wayline.contracts.errors import Reject
-from wayline.contracts.jobs import Cancel, DecideApproval, Due, Expire, RaiseBudget, Signal, Steer
+from wayline.contracts.jobs import Cancel, DecideApproval, Due, Expire, RaiseBudget, Signal, Steer, ToolResults
 from wayline.journal import JobLog, State
 from wayline.router.jobs.approvals import Approvals
+from wayline.router.jobs.client_results import ClientResults
 from wayline.router.jobs.families import Families
 from wayline.router.jobs.parked_signals import ParkedSignals, wakes
 from wayline.router.money.budget_table import BudgetTable
@@ -26,7 +27,9 @@ class SignalHandlers:
         signal_share: SignalShare,
         approvals: Approvals,
         parked_signals: ParkedSignals,
+        client_results: ClientResults,
     ) -> None:
+        self._client_results = client_results
         self._bus = bus
         self._budgets = budgets
         self._families = families
@@ -35,11 +38,17 @@ class SignalHandlers:
         self._parked_signals = parked_signals
 
     async def on_signal(self, heard: Signal, delivery: Delivery) -> list[Message]:
-        """Queue a parked job that has something new to read; a running job reads it by itself."""
+        """Queue a parked job that has something new to read; a running job reads it by itself.
+
+        Raises Reject for results of tools that cannot count.
+        """
         self._signal_share.note(heard.tenant)
         if isinstance(heard.signal, Steer):
             # A parked job hears it when something else lets it go on.
             return []
+        if isinstance(heard.signal, ToolResults):
+            about = {"tenant": heard.tenant, "job_id": heard.job_id}
+            await self._client_results.require_usable(heard.signal, **about, delivery=delivery)
         if isinstance(heard.signal, RaiseBudget) and heard.signal.budget_usd is not None:
             # Before the job is woken: it will ask at once.
             await self._budgets.raise_cap(heard.tenant, heard.job_id, heard.signal.budget_usd)
