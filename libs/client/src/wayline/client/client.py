@@ -99,6 +99,20 @@ class Client:
             whole[name] += page[name]
         return {**whole, "next_cursor": None}
 
+    async def download(self, path: str, **params: Parameter) -> AsyncGenerator[bytes]:
+        """Yield a file as it comes. Raises NotReachable where its transfer breaks off."""
+        given = {name: value for name, value in params.items() if value is not None}
+        timeout = httpx2.Timeout(TIMEOUT_S, read=SILENCE_MAX_S)
+        try:
+            async with self._http.stream("GET", path, params=given, timeout=timeout) as response:
+                if not response.is_success:
+                    await response.aread()
+                    raise _refused(response)
+                async for piece in response.aiter_bytes():
+                    yield piece
+        except httpx2.TransportError as error:
+            raise NotReachable(url=self.address.url, cause=_cause(error)) from None
+
     async def submit(self, job: Mapping[str, Any], *, wait_s: float | None = None) -> dict[str, Any]:
         """Submit a job; with `wait_s` the answer comes at its end, at the latest after so long."""
         # A key of its own, so that a submission whose answer was lost makes no second job when it is sent again.

@@ -178,6 +178,7 @@ class ListJobs(Request, subject="jobs.list.{tenant}", replies=JobPage):
     score_max: float | None = Field(default=None, ge=0, le=1)
     sort: JobOrder = Field(default="newest", description="`slowest`: only jobs that have ended.")
     facets: bool = Field(default=False, description="Count them, too.")
+    whole_answers: bool = Field(default=False, description="Not only their beginnings.")
 
 
 class QueuePlace(Frozen):

@@ -14,6 +14,7 @@ from wayline.gateway.handlers.administration import budgets, keys, models, setti
 from wayline.gateway.handlers.jobs import (
     approvals,
     events,
+    export_jobs,
     feedback,
     forgetting,
     jobs,
@@ -50,6 +51,8 @@ MODULES = (
     # First: routes are tried in turn, and to try all others is a quarter of what a tool call costs here.
     mcp,
     authorization,
+    # Before the jobs, whose ids may be any word.
+    export_jobs,
     jobs,
     tool_results,
     forgetting,

@@ -3,6 +3,7 @@
 Exception
 └── WaylineError
     ├── PortTaken          something else listens on the port
+    ├── ExportCut          the rest of a file cannot be read now
     ├── WrongSetting
     │   └── NoKeys             it would listen beyond this machine without any API key
     ├── Retry
@@ -54,6 +55,13 @@ class NoKeys(WrongSetting):
             "Create a key first (`wayline keys create` while it listens on 127.0.0.1, or "
             "`python deploy/docker/first_key.py DATA_DIR`), or set WAYLINE_HTTP_HOST=127.0.0.1.",
         )
+
+
+class ExportCut(WaylineError):
+    """The rest of a file cannot be read now: its transfer breaks off."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"an export is cut off: {why}")
 
 
 class TooManyStreams(Retry):

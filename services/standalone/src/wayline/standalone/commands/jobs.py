@@ -49,6 +49,10 @@ Judged = Annotated[
     typer.Option(help="Only those judged well, badly, not at all, or at all."),
 ]
 Order = Annotated[Literal["newest", "dearest", "slowest"], typer.Option(help="Which come first.")]
+Export = Annotated[
+    Literal["ndjson", "csv"] | None,
+    typer.Option(help="Write all of them, the newest first, with whole answers: a JSON object a line, or a table."),
+]
 Facets = Annotated[bool, typer.Option("--facets", help="Count them by status, agent and model, too.")]
 
 
@@ -79,9 +83,10 @@ def list_jobs(
     facets: Facets = False,
     limit: Annotated[int, typer.Option(min=1, max=200)] = 20,
     cursor: Annotated[str | None, typer.Option(help="next_cursor of the page before.")] = None,
+    export: Export = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the jobs that meet all conditions."""
+    """List the jobs that meet all conditions, or write all of them with --export."""
     from wayline.standalone.terminal.job_views import jobs_table
 
     wanted: dict[str, Any] = {
@@ -108,9 +113,26 @@ def list_jobs(
         "sort": sort,
         "facets": facets or None,
     }
+    if export is not None:
+        unwanted = ("sort", "facets")
+        _write_file({**{name: wanted[name] for name in wanted if name not in unwanted}, "format": export})
+        return
     answer(
         lambda client: client.get("/v1/jobs", **wanted, limit=limit, cursor=cursor), as_json=as_json, draw=jobs_table
     )
+
+
+def _write_file(wanted: dict[str, Any]) -> None:
+    import sys
+    from contextlib import aclosing
+
+    async def work(client: Client) -> None:
+        async with aclosing(client.download("/v1/jobs/export", **wanted)) as pieces:
+            async for piece in pieces:
+                sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+
+    conversation(work, as_json=False)
 
 
 @app.command()

@@ -38,6 +38,7 @@ PAGE_MAX_BYTES = MESSAGE_MAX - 8 * 1024
 """Of the jobs of a page: with the rest of its reply it is one message."""
 SHOWN = ANSWER_SHOWN_MAX + 1
 """Characters of an answer that are read for a list: one more shows that there is more."""
+WHOLE = 2**31 - 1
 
 
 class ViewHandlers:
@@ -93,12 +94,12 @@ class ViewHandlers:
         after = row_views.after_cursor(asked.cursor, asked.sort) if asked.cursor else None
         rows: list[Record] = []
         async with self._store.tenant(asked.tenant) as conn:
-            for statement in page_statements(asked, after, shown=SHOWN):
+            for statement in page_statements(asked, after, shown=WHOLE if asked.whole_answers else SHOWN):
                 rows = await conn.fetch(statement.sql, *statement.arguments)
                 if len(rows) > asked.limit:
                     break
             counts = await self._counted(conn, asked) if asked.facets else None
-        views = (row_views.job_view(row) for row in rows[: asked.limit])
+        views = (row_views.job_view(row, whole=asked.whole_answers) for row in rows[: asked.limit])
         jobs = row_views.fitting(views, most_bytes=PAGE_MAX_BYTES)
         last = rows[len(jobs) - 1] if jobs and len(rows) > len(jobs) else None
         return JobPage(

@@ -25,8 +25,8 @@ from wayline.tracing.rows import BeyondColumns
 from wayline.tracing.views.trace_tree import TreeNode
 
 
-def job_view(row: Record) -> JobView:
-    """Return a job as the list shows it."""
+def job_view(row: Record, *, whole: bool = False) -> JobView:
+    """Return a job as the list shows it; `whole`: with its whole answer."""
     beyond = BeyondColumns.model_validate(row["beyond"], extra="ignore") if row["beyond"] is not None else None
     route = beyond.route if beyond else None
     if beyond is None and row["provider"] is not None:
@@ -40,7 +40,7 @@ def job_view(row: Record) -> JobView:
     error = None
     if row["error_code"] is not None:
         error = Failure(code=row["error_code"], message=row["error_message"])
-    return JobView.model_validate(
+    job = JobView.model_validate(
         {
             **{name: row[name] for name in _SAME if name in row},
             "status": Status(row["status"]),
@@ -55,7 +55,8 @@ def job_view(row: Record) -> JobView:
             "feedback": row["feedback"],
             **({"total_cost_usd": None} if beyond is None else beyond.model_dump(exclude={"route"})),
         }
-    ).in_list()
+    )
+    return job if whole else job.in_list()
 
 
 def fitting(jobs: Iterable[JobView], *, most_bytes: int) -> list[JobView]:
