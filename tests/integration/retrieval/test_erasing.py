@@ -61,7 +61,7 @@ async def test_what_a_job_planned_and_remembered_is_erased(service: Service, cli
 
     erased = await client.bus.ask(EraseFromRetrieval(tenant="acme", job_ids=("job-1",)), Erased)
 
-    counts = {"facts": 1, "task_edges": 1, "tasks": 2, "planned_jobs": 1}
+    counts = {"facts": 1, "fact_conversations": 1, "task_edges": 1, "tasks": 2, "planned_jobs": 1}
     assert erased.counts == counts
     assert {task.name for task in (await query(client)).tasks} == {"Rest", "Eat"}
 

@@ -306,3 +306,26 @@ async def test_an_older_versions_fact_is_compared_and_gets_its_keys(platform: Pl
 
     assert other.conflicts_with == (first.fact_id,)
     assert [tuple(row) for row in await owner("SELECT count(compared_by) FROM retrieval.facts")] == [(2,)]
+
+
+async def test_a_fact_knows_where_it_was_said_and_used(memory: Memory, platform: Platform):
+    bonn = "I live in Bonn."
+    saved = await memory.save(fact(bonn), key="k1", conversation="s1", job_id="j1")
+    fact_id = saved.outcomes[0].fact_id or ""
+    for key in ("k2", "k2", "k3"):
+        await memory.save(fact(bonn, seq=int(key[1])), key=key, conversation="s2", job_id=f"j{key}")
+    for key in ("u1", "u1", "u2"):
+        await memory.recall("Bonn", key=key, job_id="alone")
+    await memory.recall("Bonn", key="u3", conversation="s1", job_id="j9")
+    await memory.recall("Bonn")
+
+    [found] = await memory.list(fact_ids=(fact_id,))
+    where = {one.conversation: (one.said, one.used, one.job_id) for one in found.conversations}
+    [listed] = await memory.list()
+
+    assert where == {"s1": (1, 1, "j9"), "s2": (2, 0, "jk3"), "alone": (0, 2, "alone")}
+    assert [one.conversation for one in found.conversations] == ["s1", "alone", "s2"]
+    assert (listed.conversations, found.uses, found.times) == ((), 3, 3)
+    await memory.forget(fact_ids=(fact_id,))
+    async with platform.superuser() as conn:
+        assert await conn.fetchval("SELECT count(*) FROM retrieval.fact_conversations") == 0

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from wayline.contracts.agents import AgentConfig
+from wayline.contracts.call_origin import CallOrigin
 from wayline.contracts.chat import AssistantMessage, NoteMessage, TextPart, ToolCall, UserMessage
-from wayline.contracts.jobs import Parent
+from wayline.contracts.jobs import Parent, SubmitJob
 from wayline.contracts.tools import BUILTIN, Effect, ToolDefinition
 from wayline.executor.decide.approvals import cause
 from wayline.executor.decide.call_origin import origin_of
@@ -91,3 +92,11 @@ def test_saving_in_a_tainted_job_needs_no_approval():
 
     assert cause(of, SAVE) is None
     assert cause(of, pay) == "tainted"
+
+
+def test_a_call_that_only_finds_says_its_session_alone():
+    submitted = SubmitJob(tenant="default", agent="a", input="x", session_id="s1")
+    of = job(user("I live in Bonn"), submitted=submitted)
+    call = Call(ToolCall(call="1", tool="memory_retrieve", arguments={"search_terms": ["Bonn"]}))
+
+    assert origin_of(of, call) == CallOrigin(session_id="s1")

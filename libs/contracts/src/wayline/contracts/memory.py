@@ -33,6 +33,8 @@ CONFIDENCE = 0.8
 """Of a fact whose writer does not say how sure it is."""
 CAPS: dict[Tier, int] = {"core": 8, "important": 12, "context": 6}
 """How many memories of a tier one user has; over it the least relevant goes."""
+CONVERSATIONS_MAX = 100
+"""Of those in which a fact was said or used the newest are shown."""
 NO_MEMORIES = "No memories stored for this user"
 
 UserId = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,200}$")]
@@ -123,6 +125,17 @@ class WrittenBy(Frozen):
     )
 
 
+class FactConversation(Frozen):
+    """A conversation in which a fact was said or used."""
+
+    conversation: str = Field(description="The session, or the job where there is none.")
+    job_id: str | None = Field(default=None, description="The last job of it that said or used the fact.")
+    said: int = Field(default=0, description="How often it was said there.")
+    used: int = Field(default=0, description="Calls and jobs there that it was recalled for.")
+    first_at: datetime
+    last_at: datetime
+
+
 class Fact(Frozen):
     """A fact as it is stored: one version of it."""
 
@@ -159,6 +172,9 @@ class Fact(Frozen):
     uses: int = Field(default=0, description="Calls and jobs that it was recalled for.")
     last_used_at: datetime | None = None
     conflicts_with: tuple[str, ...] = Field(default=(), description="Active facts that say something else.")
+    conversations: tuple[FactConversation, ...] = Field(
+        default=(), description="Where it was said or used, the newest first; told of facts that are asked for by id."
+    )
 
 
 class FoundFact(Fact):
@@ -233,6 +249,8 @@ class RecallMemories(Request, subject="memory.recall.{tenant}", replies=FactsRec
     )
     own_only: bool = Field(default=False, description="Only the user's or a person's own word.")
     similarity_min: float = Field(default=0, ge=0, le=1)
+    conversation: str | None = Field(default=None, max_length=200, description="In which the facts are used.")
+    job_id: str | None = Field(default=None, max_length=200, description="The job that uses them.")
 
 
 class FactPage(Frozen):
@@ -394,6 +412,8 @@ class RecallInsights(Request, subject="insights.recall.{tenant}", replies=FactsR
     limit: int = Field(default=5, ge=1, le=100)
     key: Key | None = None
     as_of: datetime | None = None
+    conversation: str | None = Field(default=None, max_length=200, description="In which the facts are used.")
+    job_id: str | None = Field(default=None, max_length=200, description="The job that uses them.")
 
 
 class ListInsights(Request, subject="insights.list.{tenant}", replies=FactPage):

@@ -28,9 +28,13 @@ def origin_of(job: Job, call: Call) -> CallOrigin | None:
     The user's words are those that people sent: what a parent job or a schedule wrote proves nothing of a user.
     """
     definition = job.tools.definition(call.meant.tool)
-    if call.meant.tool not in MEMORY_WRITES or (definition is not None and definition.server != BUILTIN):
+    if call.meant.tool not in MEMORY_TOOLS or (definition is not None and definition.server != BUILTIN):
         return None
-    submitted, tainted_by, arguments = job.life.submitted, job.tools.tainted_by, arguments_of(job, call)
+    submitted = job.life.submitted
+    if call.meant.tool not in MEMORY_WRITES:
+        # What only finds says where it is used.
+        return CallOrigin(session_id=submitted.session_id if submitted else None)
+    tainted_by, arguments = job.tools.tainted_by, arguments_of(job, call)
     quotes = list(dict.fromkeys(_strings(arguments, {QUOTE})))[:QUOTES_MAX]
     texts = list(dict.fromkeys(_strings(arguments, TEXTS)))[:QUOTES_MAX]
     found = [quote for text in quotes if (quote := _found(job, text)) is not None]

@@ -69,6 +69,8 @@ def question(job: Job) -> RecallMemories:
         known=tuple(one.fact_id for one in job.context.memories),
         # What no words of the user stand behind is never told as a fact.
         own_only=True,
+        conversation=submitted.session_id,
+        job_id=job.job_id,
         similarity_min=SIMILARITY_MIN,
     )
 

@@ -75,6 +75,7 @@ class EraseHandlers:
             )
         if not asked.job_ids:
             return
+        await self._store.execute(asked.tenant, self._sql.erase_conversations, asked.tenant, list(asked.job_ids))
         rows = await self._store.fetch(asked.tenant, self._sql.facts_of_jobs, asked.tenant, list(asked.job_ids))
         facts = [row["fact_id"] for row in rows]
         for start in range(0, len(facts), FACTS_AT_ONCE):

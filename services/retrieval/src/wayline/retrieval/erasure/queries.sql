@@ -9,6 +9,10 @@ SELECT
         )
     ) AS facts,
     (SELECT count(*) FROM fact_writes WHERE tenant = $1 AND owner = ANY ($3::text[])) AS fact_writes,
+    (
+        SELECT count(*) FROM fact_conversations
+        WHERE tenant = $1 AND (job_id = ANY ($6::text[]) OR conversation = ANY ($6::text[]))
+    ) AS fact_conversations,
     (SELECT count(*) FROM subjects WHERE tenant = $1 AND type = $4 AND id = $5) AS subjects,
     (SELECT count(*) FROM task_edges WHERE tenant = $1 AND source_job = ANY ($6::text[])) AS task_edges,
     (SELECT count(*) FROM tasks WHERE tenant = $1 AND source_job = ANY ($6::text[])) AS tasks,
@@ -16,6 +20,10 @@ SELECT
 
 -- name: facts_of_jobs
 SELECT DISTINCT fact_id FROM facts WHERE tenant = $1 AND job_id = ANY ($2::text[]);
+
+-- name: erase_conversations
+-- In which facts that stay were used.
+DELETE FROM fact_conversations WHERE tenant = $1 AND (job_id = ANY ($2::text[]) OR conversation = ANY ($2::text[]));
 
 -- name: erase_edges
 DELETE FROM task_edges WHERE tenant = $1 AND source_job = ANY ($2::text[]);

@@ -94,9 +94,9 @@ class Consolidation:
         await self._sweep(now)
 
     async def _sweep(self, now: datetime) -> None:
-        """Forget uses and keys that no call repeats any more, some in each transaction."""
+        """Forget uses and keys that no call repeats any more, and where facts were used, some in each transaction."""
         oldest = now - timedelta(days=KEYS_KEPT_DAYS)
-        for statement in (self.sql.sweep_uses, self.sql.sweep_writes):
+        for statement in (self.sql.sweep_uses, self.sql.sweep_writes, self.sql.sweep_conversations):
             swept = SWEPT_AT_ONCE
             while swept == SWEPT_AT_ONCE:
                 async with self.store.system() as conn:

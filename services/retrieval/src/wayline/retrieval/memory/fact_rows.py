@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SPELLED_TERMS_MAX = 40
 """Words of a search term whose spelling counts: in a long text some word is spelt as the facts are."""
-_ELSEWHERE = {"subject", "other_subject", "quoted", "conflicts_with"}
+_ELSEWHERE = {"subject", "other_subject", "quoted", "conflicts_with", "conversations"}
 _COLUMNS = tuple(name for name in Fact.model_fields if name not in _ELSEWHERE)
 
 

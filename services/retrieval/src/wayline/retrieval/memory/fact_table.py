@@ -7,12 +7,20 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 from zlib import crc32
 
 from wayline.chassis import Failpoint, reach
-from wayline.contracts.memory import Fact, FactsRecalled, FactsSaved, ForgetMemories, MemoriesForgotten
+from wayline.contracts.memory import (
+    CONVERSATIONS_MAX,
+    Fact,
+    FactConversation,
+    FactsRecalled,
+    FactsSaved,
+    ForgetMemories,
+    MemoriesForgotten,
+)
 from wayline.retrieval.memory.fact_rows import arguments_of, fact_of, found_fact_of, keys_of, row_of
 from wayline.retrieval.memory.fact_rules import KEYS_KEPT_DAYS, RETIRED_MAX, Standing
 from wayline.retrieval.memory.memory_errors import MemoryKeyConflict
@@ -47,6 +55,21 @@ class Also:
 def load_queries() -> Queries:
     """Read the statements of this room."""
     return Queries.load(files("wayline.retrieval.memory").joinpath("queries.sql"))
+
+
+class Place(NamedTuple):
+    """Where a fact was said or used."""
+
+    conversation: str | None = None
+    job_id: str | None = None
+
+    @classmethod
+    def of(cls, conversation: str | None, job_id: str | None) -> Place:
+        """Return the place of a job, which is a conversation of its own where it is of no session."""
+        return cls(conversation or job_id, job_id)
+
+
+NOWHERE = Place()
 
 
 class FactTable:
@@ -109,9 +132,19 @@ class FactTable:
         sql = self._sql.count_known.replace("{known_then}", known)
         return int(await self._store.fetchval(tenant, sql, tenant, owner, as_of or now, OWN_OR_INFERRED))
 
-    async def count_uses(self, tenant: str, fact_ids: Sequence[str], key: str, now: datetime) -> None:
-        """Count a use of each fact, once for the key."""
-        await self._store.execute(tenant, self._sql.count_uses, tenant, list(fact_ids), key, now)
+    async def count_uses(self, tenant: str, fact_ids: Sequence[str], key: str, now: datetime, *, place: Place) -> None:
+        """Count a use of each fact, once for the key, and where that was."""
+        await self._store.execute(tenant, self._sql.count_uses, tenant, list(fact_ids), key, now, *place)
+
+    async def with_conversations(self, tenant: str, facts: Sequence[Fact]) -> list[Fact]:
+        """Return facts with the conversations in which they were said or used, of each the newest."""
+        ids = [fact.fact_id for fact in facts]
+        rows = await self._store.fetch(tenant, self._sql.conversations_of, tenant, ids, CONVERSATIONS_MAX)
+        found: dict[str, list[FactConversation]] = {}
+        for row in rows:
+            fields = dict(row)
+            found.setdefault(fields.pop("fact_id"), []).append(FactConversation(**fields))
+        return [fact.model_copy(update={"conversations": tuple(found.get(fact.fact_id, ()))}) for fact in facts]
 
     async def page(
         self,
@@ -210,8 +243,8 @@ class OwnedFacts:
             if subject is not None:
                 await self._conn.execute(self._sql.ensure_subject, self._tenant, subject.type, subject.id)
 
-    async def apply(self, plan: Plan, *, key: str | None, model: str, now: datetime) -> None:
-        """Write what was planned."""
+    async def apply(self, plan: Plan, *, key: str | None, model: str, now: datetime, place: Place = NOWHERE) -> None:
+        """Write what was planned; `place`: the conversation in which it was said."""
         reach(Failpoint.RETRIEVAL_FACTS_BEFORE)
         tenant, conn, sql = self._tenant, self._conn, self._sql
         gone = {(one.fact_id, one.version): one for one in plan.retired}
@@ -230,7 +263,10 @@ class OwnedFacts:
         for pair in plan.conflicts:
             await conn.execute(sql.add_conflict, tenant, pair.fact_id, pair.other_id, pair.why)
         if plan.used and key is not None:
-            await conn.execute(sql.count_uses, tenant, sorted(set(plan.used)), key, now)
+            await conn.execute(sql.count_uses, tenant, sorted(set(plan.used)), key, now, *place)
+        said_here = {row.fact.fact_id for row in plan.inserts} | {said.fact_id for said in plan.said_again}
+        if said_here and place.conversation is not None:
+            await conn.execute(sql.note_said, tenant, sorted(said_here), *place, now)
         if plan.retired:
             await conn.execute(sql.forget_old_versions, tenant, self._owner.name, RETIRED_MAX)
         reach(Failpoint.RETRIEVAL_FACTS_AFTER)
@@ -271,6 +307,7 @@ async def forget_facts(
     conflicts = await conn.execute(sql.forget_conflicts, tenant, ids)
     changes = await conn.execute(sql.forget_changes, tenant, ids)
     await conn.execute(sql.forget_mentions, tenant, ids)
+    await conn.execute(sql.forget_conversations, tenant, ids)
     versions = await conn.execute(sql.forget_facts, tenant, ids)
     writes = await conn.execute(sql.forget_writes, tenant, list(owners))
     return MemoriesForgotten(

@@ -82,7 +82,8 @@ class MemoryHandlers:
             after=read_cursor(asked.cursor),
             limit=asked.limit + 1,
         )
-        return page_of(facts, asked.limit)
+        page = page_of(facts, asked.limit)
+        return page if asked.fact_ids is None else await self._in_whole(asked.tenant, page)
 
     async def on_change(self, asked: ChangeMemory) -> Fact:
         """Change a memory, or decide on a quarantined one."""
@@ -141,11 +142,17 @@ class MemoryHandlers:
             after=read_cursor(asked.cursor),
             limit=asked.limit + 1,
         )
-        return page_of(facts, asked.limit)
+        page = page_of(facts, asked.limit)
+        return page if asked.fact_ids is None else await self._in_whole(asked.tenant, page)
 
     async def on_change_insight(self, asked: ChangeInsight) -> Fact:
         """Change an insight, or decide on a quarantined one."""
         return await self.rememberer.change(asked, "insight")
+
+    async def _in_whole(self, tenant: str, page: FactPage) -> FactPage:
+        """Return facts that were asked for by their ids with what lists leave out."""
+        facts = await self.facts.with_conversations(tenant, page.facts)
+        return page.model_copy(update={"facts": tuple(facts)})
 
     async def on_get_subject(self, asked: GetSubject) -> Subject:
         """Return a subject."""

@@ -96,13 +96,42 @@ WHERE tenant = $1 AND owner = $2 AND retired_at < (
     OFFSET $3 - 1 LIMIT 1
 );
 
+-- name: note_said
+INSERT INTO fact_conversations AS known (tenant, fact_id, conversation, job_id, said, first_at, last_at)
+SELECT $1, fact_id, $3, $4, 1, $5, $5 FROM unnest($2::text[]) AS said (fact_id) ORDER BY fact_id
+ON CONFLICT (tenant, fact_id, conversation) DO UPDATE SET
+    said = known.said + 1, job_id = excluded.job_id, last_at = excluded.last_at;
+
+-- name: conversations_of
+SELECT fact_id, conversation, job_id, said, used, first_at, last_at
+FROM unnest($2::text[]) AS asked (fact_id)
+CROSS JOIN LATERAL (
+    SELECT conversation, job_id, said, used, first_at, last_at FROM fact_conversations AS one
+    WHERE one.tenant = $1 AND one.fact_id = asked.fact_id ORDER BY last_at DESC, conversation LIMIT $3
+) AS newest
+ORDER BY fact_id, last_at DESC, conversation;
+
+-- name: forget_conversations
+DELETE FROM fact_conversations WHERE tenant = $1 AND fact_id = ANY ($2::text[]);
+
+-- name: sweep_conversations
+-- Those in which a fact was used alone: a core fact is told in each conversation of its user.
+DELETE FROM fact_conversations WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM fact_conversations WHERE said = 0 AND last_at < $1 ORDER BY last_at LIMIT $2
+));
+
 -- name: count_uses
--- Once a key, however often the call is repeated.
+-- Once a key, however often the call is repeated. $5 conversation or null  $6 its job
 WITH counted AS (
     INSERT INTO fact_uses (tenant, fact_id, use_key)
     SELECT $1, fact_id, $3 FROM unnest($2::text[]) AS used (fact_id) ORDER BY fact_id
     ON CONFLICT (tenant, fact_id, use_key) DO NOTHING
     RETURNING fact_id
+), noted AS (
+    INSERT INTO fact_conversations AS known (tenant, fact_id, conversation, job_id, used, first_at, last_at)
+    SELECT $1, fact_id, $5::text, $6, 1, $4, $4 FROM counted WHERE $5 IS NOT NULL ORDER BY fact_id
+    ON CONFLICT (tenant, fact_id, conversation) DO UPDATE SET
+        used = known.used + 1, job_id = excluded.job_id, last_at = excluded.last_at
 )
 UPDATE facts SET uses = uses + 1, last_used_at = $4
 FROM counted

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from wayline.contracts.memory import NO_MEMORIES, FactsRecalled, RecallInsights, RecallMemories
 from wayline.retrieval.memory.fact_rows import asked_terms
-from wayline.retrieval.memory.fact_table import Also, FactTable
+from wayline.retrieval.memory.fact_table import Also, FactTable, Place
 from wayline.retrieval.memory.fact_vectors import FactVectors
 from wayline.retrieval.memory.plan_save import owner_of_subject
 from wayline.retrieval.storable import storable
@@ -38,6 +38,7 @@ class Recaller:
             key=asked.key,
             as_of=asked.as_of,
             nothing=NO_MEMORIES,
+            place=Place.of(asked.conversation, asked.job_id),
             also=Also(asked.always, asked.known, asked.own_only, asked.similarity_min),
         )
 
@@ -53,6 +54,7 @@ class Recaller:
             key=asked.key,
             as_of=asked.as_of,
             nothing=NO_INSIGHTS,
+            place=Place.of(asked.conversation, asked.job_id),
         )
 
     async def _recall(
@@ -67,6 +69,7 @@ class Recaller:
         key: str | None,
         as_of: datetime | None,
         nothing: str,
+        place: Place,
         also: Also = Also(),  # noqa: B008 - it holds nothing
     ) -> FactsRecalled:
         texts = [text for term in terms if (text := storable(term).strip()[:TERM_CHARS_MAX])]
@@ -86,6 +89,6 @@ class Recaller:
             also=also,
         )
         if key is not None and found.facts and as_of is None:
-            await self.facts.count_uses(tenant, [fact.fact_id for fact in found.facts], key, now)
+            await self.facts.count_uses(tenant, [fact.fact_id for fact in found.facts], key, now, place=place)
         note = nothing if found.total == 0 else (NOTHING_FITS if not found.facts else None)
         return found.model_copy(update={"note": note, "degraded": degraded})

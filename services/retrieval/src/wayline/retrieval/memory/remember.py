@@ -15,7 +15,7 @@ from wayline.contracts.memory import ChangeFact, Fact, FactKind, FactsSaved, New
 from wayline.retrieval.memory.comparison_keys import keys_to_compare
 from wayline.retrieval.memory.fact_refusals import refusal
 from wayline.retrieval.memory.fact_rules import CATEGORIES, Ranked, Standing, expiry, over_caps
-from wayline.retrieval.memory.fact_table import FactTable
+from wayline.retrieval.memory.fact_table import FactTable, Place
 from wayline.retrieval.memory.fact_text import FactText
 from wayline.retrieval.memory.fact_vectors import FactVectors
 from wayline.retrieval.memory.memory_errors import FactRefused, MemoriesFull, NothingToDecide, VersionConflict
@@ -66,7 +66,8 @@ class Rememberer:
             )
             if plan.inserts:
                 await owned.ensure_subjects()
-            await owned.apply(plan, key=key, model=self.vectors.model, now=now)
+            place = Place.of(written.conversation, written.job_id)
+            await owned.apply(plan, key=key, model=self.vectors.model, now=now, place=place)
             await owned.set_keys([row for row in known if not row.has_keys][:KEYS_MADE_MAX])
             await owned.end(key, plan.answer(), now)
         reach(Failpoint.RETRIEVAL_FACTS_SAVED)

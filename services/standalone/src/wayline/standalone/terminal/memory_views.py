@@ -55,10 +55,16 @@ def fact_details(fact: dict[str, Any]) -> RenderableType:
         ("tainted by", escape(", ".join(fact["tainted_by"]))),
         ("contradicts", ", ".join(fact["conflicts_with"])),
         ("said, used", f"{fact['times']}, {fact['uses']}"),
+        ("conversations", escape("\n".join(map(_conversation, fact.get("conversations", ()))))),
         ("since", fact["recorded_at"][:19]),
         ("until", (fact["expires_at"] or "")[:19]),
     )
     return details((name, value) for name, value in lines if value)
+
+
+def _conversation(one: dict[str, Any]) -> str:
+    counts = ", ".join(f"{what} {one[what]} times" for what in ("said", "used") if one[what])
+    return f"{one['conversation']}: {counts}, last {one['last_at'][:19]}"
 
 
 def steps_table(done: dict[str, Any]) -> RenderableType:

@@ -125,6 +125,7 @@ def _tools_of_memories(requests: MemoryRequests) -> list[Tool]:
             # A model that sends an empty list means that it does not choose.
             categories=tuple(categories) if categories else None,
             key=key_of_call(),
+            **_place(),
         )
         return await _answer(requests.recall(request), _recalled)
 
@@ -176,6 +177,7 @@ def _tools_of_insights(requests: MemoryRequests) -> list[Tool]:
             query=query,
             limit=limit,
             key=key_of_call(),
+            **_place(),
         )
         return await _answer(requests.recall_insights(request), _recalled)
 
@@ -203,6 +205,14 @@ def _written(origin: CallOrigin | None, texts: Sequence[str]) -> WrittenBy:
         tainted_by=origin.tainted_by,
         unsaid=tuple(number for number, text in enumerate(texts) if text in origin.unsaid),
     )
+
+
+def _place() -> dict[str, Any]:
+    """Return the conversation and the job in which what is recalled is used; a direct call is of none."""
+    origin = origin_of_call()
+    if origin is None or is_direct_call():
+        return {}
+    return {"conversation": origin.session_id, "job_id": key_of_call().split("/")[1]}
 
 
 async def _answer(asking: Awaitable[Any], shown: Callable[[Any], str]) -> Any:
