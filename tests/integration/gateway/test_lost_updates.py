@@ -44,21 +44,26 @@ BODIES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"cron": "0 7 * * *", "job": JOB},
         {"cron": "0 8 * * *", "job": JOB},
     ),
+    "/v1/tenants/{tenant}/limits": (
+        "/v1/tenants/default/limits",
+        {"tenant": {"requests": {"per_minute": 600_000}}},
+        {"tenant": {"requests": {"per_minute": 900_000}}},
+    ),
     "/v1/subjects/{kind}/{subject_id}": ("/v1/subjects/client/acme", {"name": "Acme"}, {"name": "Acme Ltd."}),
 }
 """What each route takes that changes configuration by name: an address, a body and another one."""
 NO_CONFIGURATION = {
     *(
         "/v1/jobs/{job_id}",
-        "/v1/keys/{key_id}",
         "/v1/mcp/logins",
         "/v1/sessions/{session_id}",
     ),
     *("/v1/mcp/servers/{name}/authorization", "/v1/mcp/servers/{name}/logins"),
 }
 """What is deleted and never changed: there is no update that could be lost."""
-DESCRIBED = {"/v1/documents/{document_id}"}
-"""What is made by no name in a path, and described anew; `test_documents.py` has its conditions."""
+DESCRIBED = {"/v1/documents/{document_id}", "/v1/keys/{key_id}"}
+"""What is made by no name in a path, and described anew; `test_documents.py` and `test_rate_limits.py` have their
+conditions."""
 VERSIONED = {"/v1/insights/{fact_id}", "/v1/memories/{fact_id}"}
 """Where a change is a new version of the one that it names; `test_memories.py` has their conditions."""
 

@@ -52,6 +52,13 @@ def test_tenants_and_keys_created_by_command_work_over_http(fresh: Installed):
         "globex",
     ]
 
+    limits = fresh.run_json("tenants", "limits", "acme", "--set", "tenant.requests=600:50", "--set", "key.jobs=none")
+    assert limits["tenant_rates"]["requests"] == {"per_minute": 600, "burst": 50}
+    limits = fresh.run_json("tenants", "limits", "acme", "--unset", "tenant.requests")
+    assert limits["limits"]["key"]["jobs"]["per_minute"] is None and limits["tenant_rates"]["requests"] is None
+    assert fresh.run_json("tenants", "limits", "acme", "--reset")["limits"] is None
+    changed = fresh.run_json("keys", "limits", listed[0]["id"], "--jobs", "60")
+    assert changed["limits"] == {"requests": None, "jobs": {"per_minute": 60, "burst": None}}
     fresh.run_json("tenants", "disable", "globex", "--reason", "unpaid")
     fresh.run_json("keys", "revoke", listed[0]["id"])
     disabled = ask(fresh, secrets["globex"], "POST", "/v1/jobs", json=JOB)

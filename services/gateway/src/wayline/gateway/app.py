@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from wayline.chassis import BusSettings, Service, asks, connected
+from wayline.chassis import BusSettings, Periodic, Service, asks, connected
 from wayline.chassis.upload_quota import UploadQuota
 from wayline.contracts.forgetting import EraseFromGateway
 from wayline.contracts.mcp_clients import WatchResource
@@ -15,22 +15,28 @@ from wayline.gateway.adapters.http_server import HttpServer
 from wayline.gateway.adapters.keys import Keys
 from wayline.gateway.adapters.prompts import Prompts
 from wayline.gateway.adapters.queue_places import QueueWatch
+from wayline.gateway.adapters.rate_limits import RateLimits
 from wayline.gateway.adapters.resent_requests import ResentRequests
 from wayline.gateway.adapters.router import RouterAnswers
 from wayline.gateway.adapters.signals import Signals
 from wayline.gateway.adapters.submissions import Submissions
 from wayline.gateway.adapters.tenant_feeds import TenantFeeds
+from wayline.gateway.adapters.token_buckets import TokenBuckets
 from wayline.gateway.application import application
 from wayline.gateway.event_streams import EventStreams
 from wayline.gateway.handlers.shared.change_streams import ChangeStreams
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.settings import Settings
+from wayline.gateway.shapes.limits import default_limits
 from wayline.gateway.shown_queries import ShownQueries
+from wayline.gateway.token_leases import TokenLeases
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Telemetry
 
 NAME = "gateway"
 SCHEMA = "gateway"
+FORGET_BUCKETS_EVERY_S = 300.0
+GIVE_BACK_EVERY_S = 2.0
 HERE = Path(__file__).parent
 
 
@@ -52,7 +58,6 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         telemetry=Telemetry(NAME, exporter),
         exporter=exporter,
         needs={"postgres": store.check},
-        close=store.close,
     )
     service.telemetry.add_processor(ShownQueries())
     bus.uploads.require_room = UploadQuota(bus).require
@@ -61,7 +66,14 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         asks(WatchResource, change_streams.on_watch, everyone=True),
         asks(EraseFromGateway, ErasedRows(store).erase),
     ]
-    service.parts = [_http(settings, service, store, change_streams)]
+    buckets = TokenBuckets(store)
+    rates = TokenLeases(buckets)
+    service.close = partial(_close, rates, store)
+    service.parts = [
+        Periodic("full buckets", buckets.forget_full, every_s=FORGET_BUCKETS_EVERY_S),
+        Periodic("unused tokens", rates.give_back_idle, every_s=GIVE_BACK_EVERY_S),
+        _http(settings, service, store, change_streams=change_streams, rates=rates),
+    ]
     return service
 
 
@@ -70,9 +82,17 @@ async def open_store(dsn: str, *, wait_s: float = 0.0) -> Store:
     return await Store.connect(dsn, schema=SCHEMA, queries=HERE / "queries.sql", wait_s=wait_s)
 
 
-def _http(settings: Settings, service: Service, store: Store, change_streams: ChangeStreams) -> HttpServer:
+async def _close(rates: TokenLeases, store: Store) -> None:
+    """Give the tokens back that this process has not used, and leave Postgres."""
+    await rates.give_back_all()
+    await store.close()
+
+
+def _http(
+    settings: Settings, service: Service, store: Store, *, change_streams: ChangeStreams, rates: TokenLeases
+) -> HttpServer:
     """Return the front door of a service, which tells over HTTP how that service is."""
-    keys = Keys(store)
+    keys = Keys(store, defaults=default_limits(settings))
     streams = EventStreams(
         settings.streams_max, per_tenant=settings.streams_per_tenant_max, per_key=settings.streams_per_key_max
     )
@@ -84,6 +104,8 @@ def _http(settings: Settings, service: Service, store: Store, change_streams: Ch
         submissions=Submissions(store),
         signals=Signals(service.bus, per_tenant_max=service.settings.signals_per_tenant_max),
         keys=keys,
+        limits=RateLimits(store),
+        rates=rates,
         prompts=Prompts(store),
         resent_requests=ResentRequests(store),
         change_locks=ChangeLocks(store),

@@ -10,7 +10,7 @@ from starlette.routing import BaseRoute
 
 from wayline.gateway import problem_answers
 from wayline.gateway.handlers import operations, overview
-from wayline.gateway.handlers.administration import budgets, keys, models, settings, tenants
+from wayline.gateway.handlers.administration import budgets, keys, limits, models, settings, tenants
 from wayline.gateway.handlers.jobs import (
     approvals,
     events,
@@ -85,6 +85,7 @@ MODULES = (
     mcp_secrets,
     prompts,
     tenants,
+    limits,
     keys,
     dead_letters,
     openai_models,

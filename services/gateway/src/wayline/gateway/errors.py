@@ -9,6 +9,7 @@ Exception
     ├── Retry
     │   ├── TooManyStreams     as many clients follow jobs as this process serves
     │   ├── ShareOfStreams     as many of this key, or of its tenant, as may
+    │   ├── RateLimited        more requests or jobs than its tenant, key or user may make
     │   └── TooManySignals     the bus holds as many signals of the tenant as it may have (it is Full)
     └── Reject
         ├── Unauthorized       no key, or one that is not valid (any more)
@@ -32,6 +33,8 @@ Exception
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from wayline.contracts.errors import Conflict, Full, Reject, Retry, WaylineError, WrongSetting
 
@@ -84,6 +87,22 @@ class ShareOfStreams(Retry):
             f"{most} clients of {whose} follow jobs or wait for them here already: end one, or raise "
             f"WAYLINE_GATEWAY_{setting}"
         )
+
+
+class RateLimited(Retry):
+    """More requests or jobs than a tenant, a key or a user may make."""
+
+    code = "rate_limit_exceeded"
+    status = 429
+
+    def __init__(self, *, whose: str, per_minute: int, after_s: float, headers: Mapping[str, str]) -> None:
+        whom, _, meter = whose.partition("-")
+        super().__init__(
+            f"this {whom} may {'begin' if meter else 'send'} {per_minute} {meter or 'requests'} a minute: try again "
+            f"after {after_s:.3g} s",
+            after_s=after_s,
+        )
+        self.headers = dict(headers)
 
 
 class Unauthorized(Reject):

@@ -9,6 +9,8 @@ from hashlib import sha256
 from hmac import compare_digest
 from typing import Literal, get_args
 
+from wayline.gateway.rates import NO_RATES, Bucket, CallerRates, Meter
+
 OPEN_TENANT = "default"
 """Whose jobs are run while no key exists."""
 Scope = Literal["read", "write", "tools", "approve", "memory:release", "admin", "operator"]
@@ -33,12 +35,20 @@ class Caller:
     """Of the key that was shown; empty: none was."""
     user_id: str | None = None
     """For whom the key acts, and for nobody else; None: for any user of its tenant."""
+    rates: CallerRates = NO_RATES
+    """How much it may send."""
+
+    def buckets(self, meter: Meter, *, user_id: str | None = None) -> tuple[Bucket, ...]:
+        """Return what a request of this caller, or a job that it begins for a user, takes a token of."""
+        return self.rates.buckets(meter, key_id=self.key_id, user_id=self.user_id or user_id)
 
     @property
     def is_operator(self) -> bool:
         return "operator" in self.scopes
 
 
+RATE_LIMITS = "rate_limits"
+"""In the state of a request: the headers that tell its caller of its rates."""
 IDENTITY = "identity"
 """In the state of a request: its caller."""
 

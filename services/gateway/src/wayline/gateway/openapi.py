@@ -34,7 +34,7 @@ _ETAG = {
     "description": "Of what was saved, for `If-Match`: figures that change by themselves are not part of it.",
     "schema": {"type": "string"},
 }
-_EVERYWHERE = (401, 403, 422, 500, 503)
+_EVERYWHERE = (401, 403, 422, 429, 500, 503)
 """No operation is free of these."""
 
 

@@ -82,7 +82,8 @@ SET LOCAL lock_timeout = '10s';
 SELECT pg_advisory_xact_lock(hashtextextended($1, 0));
 
 -- name: find_key
-SELECT id, hash, tenant, name, scopes, user_id,
+SELECT id, hash, tenant, name, scopes, user_id, limits,
+    (SELECT tenant_limits.limits FROM tenant_limits WHERE tenant_limits.tenant = api_keys.tenant) AS tenant_limits,
     last_used_at IS NULL OR last_used_at < now() - interval '1 minute' AS is_unused
 FROM api_keys
 WHERE id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now());
@@ -105,10 +106,10 @@ SELECT count(*) FROM api_keys
 WHERE tenant = $1 AND NOT machine AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now());
 
 -- name: get_key
-SELECT id, tenant, name, scopes, user_id, created_at, expires_at, last_used_at, revoked_at FROM api_keys WHERE id = $1;
+SELECT id, tenant, name, scopes, user_id, limits, created_at, expires_at, last_used_at, revoked_at FROM api_keys WHERE id = $1;
 
 -- name: list_keys
-SELECT id, tenant, name, scopes, user_id, created_at, expires_at, last_used_at, revoked_at FROM api_keys
+SELECT id, tenant, name, scopes, user_id, limits, created_at, expires_at, last_used_at, revoked_at FROM api_keys
 WHERE tenant = $1 AND ($2 OR (revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())))
     AND ($4::timestamptz IS NULL OR (created_at, id) < ($4, $5))
 ORDER BY created_at DESC, id DESC LIMIT $3;
@@ -122,10 +123,56 @@ INSERT INTO api_keys (id, hash, tenant, name, scopes, machine) VALUES ($1, $2, $
 ON CONFLICT (id) DO UPDATE SET hash = excluded.hash, scopes = excluded.scopes, revoked_at = NULL;
 
 -- name: add_key
-INSERT INTO api_keys (id, hash, tenant, name, scopes, expires_at, user_id) VALUES ($1, $2, $3, $4, $5, $6, $7);
+INSERT INTO api_keys (id, hash, tenant, name, scopes, expires_at, user_id, limits)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8);
+
+-- name: change_key
+UPDATE api_keys SET name = $3, limits = $4 WHERE id = $1 AND tenant = $2;
 
 -- name: revoke_key
 UPDATE api_keys SET revoked_at = now() WHERE id = $1 AND tenant = $2 AND revoked_at IS NULL;
+
+-- name: put_limits
+INSERT INTO tenant_limits (tenant, limits) VALUES ($1, $2)
+ON CONFLICT (tenant) DO UPDATE SET limits = excluded.limits, saved_at = now();
+
+-- name: get_limits
+SELECT limits FROM tenant_limits WHERE tenant = $1;
+
+-- name: delete_limits
+DELETE FROM tenant_limits WHERE tenant = $1 RETURNING tenant;
+
+-- name: lease_tokens
+-- Nobody takes more than half of what is there, so that a bucket that runs dry is shared by all gateways. $4: how long a
+-- token takes to come; $6: the time, where it is not the clock's.
+INSERT INTO token_buckets AS kept (tenant, bucket, full_at, granted)
+VALUES (
+    $1, $2, coalesce($6::timestamptz, clock_timestamp())
+    + make_interval(secs => least($3::integer, ($5::integer + 1) / 2) * $4::float), least($3, ($5 + 1) / 2)
+)
+ON CONFLICT (tenant, bucket) DO UPDATE SET (full_at, granted) = (
+    SELECT counted_from + make_interval(secs => given * $4), given
+    FROM (
+        SELECT counted_from, least(
+            $3, ceil(floor(greatest(0, $5 - extract(epoch FROM counted_from - asked_at)::float / $4 + 1e-6)) / 2)
+        )::integer AS given
+        FROM (SELECT coalesce($6::timestamptz, clock_timestamp()) AS asked_at) AS clock,
+            -- Empty at most: a smaller rate that was raised meanwhile leaves no debt.
+            LATERAL (SELECT least(
+                greatest(kept.full_at, asked_at), asked_at + make_interval(secs => $5 * $4)
+            ) AS counted_from) AS debt
+    ) AS shared
+)
+RETURNING granted,
+    greatest(0, $5 - extract(epoch FROM full_at - coalesce($6, clock_timestamp()))::float / $4) AS tokens_left;
+
+-- name: give_tokens_back
+UPDATE token_buckets SET full_at = full_at - make_interval(secs => $3) WHERE tenant = $1 AND bucket = $2;
+
+-- name: forget_full_buckets
+DELETE FROM token_buckets WHERE (tenant, bucket) IN (
+    SELECT tenant, bucket FROM token_buckets WHERE full_at < now() - interval '1 hour' LIMIT 1000 FOR UPDATE SKIP LOCKED
+);
 
 -- name: put_prompt
 -- A tenant that has as many as it may can still change one.

@@ -7,10 +7,10 @@ from typing import Any
 
 import structlog
 from opentelemetry import propagate, trace
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from wayline.gateway.keys import IDENTITY, Caller
+from wayline.gateway.keys import IDENTITY, RATE_LIMITS, Caller
 from wayline.gateway.problem_answers import problem_response, status_problem
 from wayline.telemetry import headers_of, metrics
 
@@ -110,6 +110,10 @@ class _Answer:
                 self._replaced = True
                 await self._too_large()
                 return
+            if limits := self._scope.get("state", {}).get(RATE_LIMITS):
+                told = MutableHeaders(scope=message)
+                for name, value in limits.items():
+                    told.append(name, value)
         await self._send(message)
 
     async def _too_large(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ipaddress import ip_address
+from typing import Annotated, TypeAlias
 
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
@@ -10,6 +11,8 @@ from pydantic_settings import SettingsConfigDict
 from wayline.chassis.settings import EnvironmentSettings, HttpUrl
 
 MIB = 1024 * 1024
+
+PerMinute: TypeAlias = Annotated[int | None, Field(ge=1, le=1_000_000)]
 
 
 class Settings(EnvironmentSettings):
@@ -91,6 +94,18 @@ class Settings(EnvironmentSettings):
         "that the request holds.",
     )
     keys_max: int = Field(default=1_000, ge=1, description="Valid API keys of one tenant.")
+    tenant_requests_per_minute: PerMinute = Field(
+        default=None,
+        description="Requests that a tenant's keys may send together, where `PUT /v1/tenants/{tenant}/limits` says "
+        "nothing else. None: as many as they come.",
+    )
+    key_requests_per_minute: PerMinute = Field(default=None, description="The same of each key.")
+    user_requests_per_minute: PerMinute = Field(default=None, description="The same of each user that a key acts for.")
+    tenant_jobs_per_minute: PerMinute = Field(
+        default=None, description="Jobs that a tenant's keys may begin together, likewise."
+    )
+    key_jobs_per_minute: PerMinute = Field(default=None, description="The same of each key.")
+    user_jobs_per_minute: PerMinute = Field(default=None, description="The same of each user that jobs name.")
     postgres_wait_s: float = Field(default=30.0, ge=0, description="How long a start waits for Postgres.")
 
     @property

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from wayline.contracts.errors import Conflict
+from wayline.contracts.errors import Conflict, NotFound
 from wayline.gateway.errors import Unauthorized
 from wayline.gateway.keys import SCOPES, Caller, Scope, StoredKey, digest, key_id, mint, opens
 from wayline.gateway.shapes.keys import Key, KeyCreated
+from wayline.gateway.shapes.limits import LimitsBody, MeterRates, rates_of, read_key_limits, read_limits
 from wayline.store import PostgresUnavailable, Record, Store
 
 FRESH_S = 5.0
@@ -19,6 +20,8 @@ FRESH_S = 5.0
 STALE_MAX_S = 300.0
 """How long a cached key is accepted while Postgres is away: meanwhile no key can be revoked either."""
 REMEMBERED_MAX = 10_000
+
+NO_LIMITS = LimitsBody()
 
 T = TypeVar("T")
 
@@ -32,8 +35,9 @@ class _Remembered(Generic[T]):
 class Keys:
     """Who a key belongs to, and whether keys are needed at all."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, defaults: LimitsBody = NO_LIMITS) -> None:
         self._store = store
+        self._defaults = defaults
         self._keys: dict[str, _Remembered[StoredKey | None]] = {}
         self._any: _Remembered[bool] | None = None
 
@@ -81,6 +85,7 @@ class Keys:
         scopes: tuple[Scope, ...],
         expires_at: datetime | None,
         user_id: str | None,
+        limits: MeterRates | None = None,
         most: int,
     ) -> KeyCreated:
         """Make a key for a tenant. Raises Conflict for a tenant that has `most` valid keys."""
@@ -90,7 +95,9 @@ class Keys:
                 code="too_many_keys",
             )
         unique = tuple(dict.fromkeys(scopes))
-        secret = await create_key(self._store, tenant, name, scopes=unique, expires_at=expires_at, user_id=user_id)
+        secret = await create_key(
+            self._store, tenant, name, scopes=unique, expires_at=expires_at, user_id=user_id, limits=limits
+        )
         # Here the door is closed at once, elsewhere within FRESH_S.
         self._any = _Remembered(True, time.monotonic())
         row = await self._store.fetchrow(tenant, self._store.sql.get_key, key_id(secret))
@@ -110,6 +117,20 @@ class Keys:
         async with self._store.system() as conn:
             row = await conn.fetchrow(self._store.sql.get_key, wanted)
         return None if row is None else _shown(row)
+
+    async def change(self, tenant: str, wanted: str, *, name: str, limits: MeterRates | None) -> Key:
+        """Change a key's name and limits. Raises NotFound."""
+        stored = limits and limits.model_dump(mode="json", exclude_unset=True)
+        await self._store.execute(tenant, self._store.sql.change_key, wanted, tenant, name, stored)
+        self._keys.pop(wanted, None)
+        found = await self.get(wanted)
+        if found is None:
+            raise NotFound("API key", wanted)
+        return found
+
+    def forget_all(self) -> None:
+        """Read every key anew: this process has just changed what holds for many."""
+        self._keys.clear()
 
     async def revoke(self, tenant: str, wanted: str) -> bool:
         """Take a key back: here at once, elsewhere within FRESH_S. False when it did not work any more."""
@@ -131,7 +152,12 @@ class Keys:
         key = None
         if row is not None:
             caller = Caller(
-                row["tenant"], row["name"], frozenset(row["scopes"]), key_id=row["id"], user_id=row["user_id"]
+                row["tenant"],
+                row["name"],
+                frozenset(row["scopes"]),
+                key_id=row["id"],
+                user_id=row["user_id"],
+                rates=rates_of(self._defaults, read_limits(row["tenant_limits"]), read_key_limits(row["limits"])),
             )
             key = StoredKey(row["id"], row["hash"], caller, is_unused=row["is_unused"])
         if len(self._keys) >= REMEMBERED_MAX:
@@ -148,10 +174,12 @@ async def create_key(
     scopes: tuple[Scope, ...] = SCOPES,
     expires_at: datetime | None = None,
     user_id: str | None = None,
+    limits: MeterRates | None = None,
 ) -> str:
     """Make a key for a tenant; the answer is the key itself, which nothing can show again."""
     key = mint()
-    row = (key.id, key.hash, tenant, name, list(scopes), expires_at, user_id)
+    stored = limits and limits.model_dump(mode="json", exclude_unset=True)
+    row = (key.id, key.hash, tenant, name, list(scopes), expires_at, user_id, stored)
     await store.execute(tenant, store.sql.add_key, *row)
     return key.secret
 
@@ -171,7 +199,7 @@ async def keep_machine_key(store: Store, tenant: str, secret: str) -> None:
 
 
 def _shown(row: Record) -> Key:
-    return Key(**dict(row), prefix=f"wl_{row['id']}_")
+    return Key(**{**dict(row), "limits": read_key_limits(row["limits"])}, prefix=f"wl_{row['id']}_")
 
 
 def _age(remembered: _Remembered[Any]) -> float:

@@ -11,6 +11,7 @@ from wayline.contracts import ids
 from wayline.gateway.keys import SCOPES, Scope
 from wayline.gateway.paging import Paged
 from wayline.gateway.shapes.body import Body, Label
+from wayline.gateway.shapes.limits import MeterRates
 
 
 def _in_the_future(moment: datetime) -> datetime:
@@ -41,8 +42,22 @@ class KeyBody(Body):
         description="For whom it acts, and for nobody else: its jobs, calls and logins are this user's. null: for any "
         "user of its tenant, as each request names one.",
     )
+    limits: MeterRates | None = Field(
+        default=None, description="How many requests and jobs it may send; null: as many as its tenant's keys each."
+    )
     expires_at: Annotated[datetime, AfterValidator(_in_the_future)] | None = Field(
         default=None, description="When it stops working; null: when it is revoked."
+    )
+
+
+class KeyChanges(Body):
+    """What to change of an API key; what is left out stays."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"limits": {"requests": {"per_minute": 600}}}]})
+
+    name: Label = ""
+    limits: MeterRates | None = Field(
+        default=None, description="As at its creation; null: as many as its tenant's keys each."
     )
 
 
@@ -55,6 +70,7 @@ class Key(BaseModel):
     name: str
     scopes: tuple[Scope, ...]
     user_id: str | None = Field(description="For whom it acts; null: for any user of its tenant.")
+    limits: MeterRates | None = Field(description="How much it may send; null: as its tenant's keys.")
     created_at: datetime
     expires_at: datetime | None
     last_used_at: datetime | None = Field(description="To the minute.")

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, TypeAlias
 
 import structlog
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Response
 
 from wayline.contracts import ids
 from wayline.contracts.errors import Conflict, NotFound
 from wayline.contracts.tenants import GetTenant, Tenant
+from wayline.gateway.conditions import IfUnchanged, entity_tag
 from wayline.gateway.errors import Forbidden
-from wayline.gateway.handlers.shared.dependencies import Admin, GatewayDependency, acting_as, require_operator_for
-from wayline.gateway.openapi import fails
+from wayline.gateway.handlers.shared.changing import Changeable, tagged
+from wayline.gateway.handlers.shared.dependencies import (
+    Admin,
+    Gateway,
+    GatewayDependency,
+    acting_as,
+    require_operator_for,
+)
+from wayline.gateway.keys import Caller
+from wayline.gateway.openapi import fails, tags
 from wayline.gateway.paging import PageCursor, PageLimit, after_cursor, first_page, wrong_cursor
-from wayline.gateway.shapes.keys import KeyBody, KeyCreated, KeyPage, KeyRevoked
+from wayline.gateway.shapes.keys import Key, KeyBody, KeyChanges, KeyCreated, KeyPage, KeyRevoked
 from wayline.gateway.strict_json import StrictRoute
 
 log = structlog.get_logger()
@@ -52,6 +62,7 @@ async def create_key(body: KeyBody, gateway: GatewayDependency, caller: Admin) -
         scopes=body.scopes,
         expires_at=body.expires_at,
         user_id=acting_as(caller, body.user_id),
+        limits=body.limits,
         most=gateway.settings.keys_max,
     )
     log.info("API key created", key=created.id, tenant=tenant, scopes=list(body.scopes), by=caller.name)
@@ -85,14 +96,61 @@ def _place(cursor: str) -> tuple[datetime, str]:
         raise wrong_cursor(cursor) from None
 
 
-@router.delete("/{key_id}", responses=fails(404))
-async def revoke_key(key_id: KeyPath, gateway: GatewayDependency, caller: Admin) -> KeyRevoked:
+@router.get("/{key_id}", responses=tags(404))
+async def get_key(key_id: KeyPath, gateway: GatewayDependency, caller: Admin, response: Response) -> Key:
+    """Show an API key without its secret, also one that was revoked or has expired."""
+    found = await _key(gateway, caller, key_id)
+    return tagged(response, found, _tag(found))
+
+
+@router.patch("/{key_id}", responses=tags(404, 412, 413))
+async def change_key(
+    *,
+    key_id: KeyPath,
+    changes: KeyChanges,
+    gateway: GatewayDependency,
+    caller: Admin,
+    condition: IfUnchanged,
+    response: Response,
+) -> Key:
+    """Change the name or the limits of an API key; every gateway knows within seconds."""
+    found = await _changeable(gateway, caller, key_id)
+    async with KEY.changing(gateway, replace(caller, tenant=found.tenant), key_id, condition):
+        found = await _key(gateway, caller, key_id)
+        limits = changes.limits if "limits" in changes.model_fields_set else found.limits
+        changed = await gateway.keys.change(found.tenant, key_id, name=changes.name or found.name, limits=limits)
+    log.info("API key changed", key=key_id, tenant=found.tenant, by=caller.name)
+    return tagged(response, changed, _tag(changed))
+
+
+@router.delete("/{key_id}", responses=fails(404, 412))
+async def revoke_key(key_id: KeyPath, gateway: GatewayDependency, caller: Admin, condition: IfUnchanged) -> KeyRevoked:
     """Revoke an API key; every gateway refuses it within seconds."""
+    found = await _changeable(gateway, caller, key_id)
+    async with KEY.changing(gateway, replace(caller, tenant=found.tenant), key_id, condition):
+        revoked = await gateway.keys.revoke(found.tenant, key_id)
+    log.info("API key revoked", key=key_id, tenant=found.tenant, by=caller.name)
+    return KeyRevoked(id=key_id, revoked=revoked)
+
+
+async def _key(gateway: Gateway, caller: Caller, key_id: str) -> Key:
+    """Return a key of the caller's tenant, or of any for an operator. Raises NotFound."""
     found = await gateway.keys.get(key_id)
     if found is None or (found.tenant != caller.tenant and not caller.is_operator):
         raise NotFound("API key", key_id)
+    return found
+
+
+async def _changeable(gateway: Gateway, caller: Caller, key_id: str) -> Key:
+    found = await _key(gateway, caller, key_id)
     if "operator" in found.scopes and not caller.is_operator:
-        raise Forbidden("an operator's key is revoked by an operator")
-    revoked = await gateway.keys.revoke(found.tenant, key_id)
-    log.info("API key revoked", key=key_id, tenant=found.tenant, by=caller.name)
-    return KeyRevoked(id=key_id, revoked=revoked)
+        raise Forbidden("an operator's key is changed and revoked by an operator")
+    return found
+
+
+def _tag(key: Key) -> str:
+    # Not when it was last used, which changes by itself.
+    return entity_tag(key.model_dump(mode="json", exclude={"last_used_at"}))
+
+
+KEY = Changeable("API key", _key, _tag)

@@ -90,7 +90,7 @@ async def submit_job(
         gateway.streams.require_room(caller)
     own_id = job.job_id is not None
     job = job if own_id else job.model_copy(update={"job_id": ids.new_id("job")})
-    job_id = await submit(gateway, job, own_id=own_id, key=idempotency_key, caller=request.state.caller)
+    job_id = await submit(gateway, job, own_id=own_id, key=idempotency_key, caller=request.state.caller, by=caller)
     repeatable = own_id or idempotency_key is not None
     return await current(gateway, caller, job_id, wait_s=wait, fresh=not repeatable)
 

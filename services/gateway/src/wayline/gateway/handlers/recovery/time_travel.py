@@ -66,7 +66,7 @@ async def fork_job(
     job = job.model_copy(update={"user_id": acting_as(caller, job.user_id)})
     own_id = job.job_id is not None
     job = job if own_id else job.model_copy(update={"job_id": ids.new_id("job")})
-    fork_id = await submit(gateway, job, own_id=own_id, key=idempotency_key, caller=request.state.caller)
+    fork_id = await submit(gateway, job, own_id=own_id, key=idempotency_key, caller=request.state.caller, by=caller)
     repeatable = own_id or idempotency_key is not None
     return await current(gateway, caller, fork_id, wait_s=wait, fresh=not repeatable)
 

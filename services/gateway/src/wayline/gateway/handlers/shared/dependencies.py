@@ -17,6 +17,7 @@ from wayline.gateway.adapters.change_locks import ChangeLocks
 from wayline.gateway.adapters.keys import Keys
 from wayline.gateway.adapters.prompts import Prompts
 from wayline.gateway.adapters.queue_places import QueueWatch
+from wayline.gateway.adapters.rate_limits import RateLimits
 from wayline.gateway.adapters.resent_requests import ResentRequests
 from wayline.gateway.adapters.router import RouterAnswers
 from wayline.gateway.adapters.signals import Signals
@@ -25,11 +26,12 @@ from wayline.gateway.adapters.tenant_feeds import TenantFeeds
 from wayline.gateway.errors import Forbidden, Unauthorized
 from wayline.gateway.event_streams import EventStreams
 from wayline.gateway.handlers.shared.change_streams import ChangeStreams
-from wayline.gateway.keys import IDENTITY, OPEN_TENANT, Caller, Scope
+from wayline.gateway.keys import IDENTITY, OPEN_TENANT, RATE_LIMITS, Caller, Scope
 from wayline.gateway.openai.error_shape import PREFIX as OPENAI
 from wayline.gateway.openapi import SCOPES_OF_CHECK
 from wayline.gateway.page_access import LOCAL_NAMES
 from wayline.gateway.settings import Settings
+from wayline.gateway.token_leases import TokenLeases
 from wayline.store import Store
 from wayline.telemetry import Telemetry, names, remote
 
@@ -45,6 +47,8 @@ class Gateway:
     submissions: Submissions
     signals: Signals
     keys: Keys
+    limits: RateLimits
+    rates: TokenLeases
     prompts: Prompts
     resent_requests: ResentRequests
     change_locks: ChangeLocks
@@ -74,7 +78,10 @@ async def identify(
     gateway: GatewayDependency,
     shown: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
 ) -> Caller:
-    """Identify the caller: the tenant comes from the key alone. Raises Unauthorized, Forbidden or TenantFull."""
+    """Identify the caller, whose tenant comes from the key alone, and count its request.
+
+    Raises Unauthorized, Forbidden, RateLimited or TenantFull.
+    """
     # OpenAI's clients do not go without a key: while none exists, theirs says nothing.
     shows_key = shown is not None and not (request.url.path.startswith(OPENAI) and await _is_open(gateway))
     if shown is not None and shows_key:
@@ -86,6 +93,9 @@ async def identify(
     else:
         raise Unauthorized("an API key is needed: send `Authorization: Bearer wl_…`")
     setattr(request.state, IDENTITY, caller)
+    if buckets := caller.buckets("requests"):
+        await gateway.rates.spend(caller.tenant, buckets)
+        setattr(request.state, RATE_LIMITS, gateway.rates.headers(caller.tenant, buckets))
     if _is_large(request):
         await gateway.router.require_room(caller.tenant)
     span = trace.get_current_span()

@@ -13,8 +13,9 @@ from wayline.chassis import Failpoint, reach
 from wayline.contracts import headers as h
 from wayline.contracts.errors import Reject, TenantFull, Unavailable
 from wayline.contracts.jobs import SubmitJob
-from wayline.gateway.errors import JobIdConflict, KeyReused
+from wayline.gateway.errors import JobIdConflict, KeyReused, RateLimited
 from wayline.gateway.handlers.shared.dependencies import Gateway
+from wayline.gateway.keys import Caller
 from wayline.journal import JobLog
 from wayline.store import PostgresUnavailable
 from wayline.telemetry import JobTrace, names, remote
@@ -29,12 +30,18 @@ DUPLICATE_WAIT_S = 0.05
 
 
 async def submit(
-    gateway: Gateway, job: SubmitJob, *, own_id: bool, key: str | None, caller: Mapping[str, str] | None
+    gateway: Gateway,
+    job: SubmitJob,
+    *,
+    own_id: bool,
+    key: str | None,
+    caller: Mapping[str, str] | None,
+    by: Caller | None = None,
 ) -> str:
     """Put a job on the bus unless it is there already, and return its id.
 
-    `own_id`: the client chose the job's id. Raises what the router refuses jobs with, TenantFull, SessionBusy,
-    JobIdConflict, KeyReused, Full or Unavailable.
+    `own_id`: the client chose the job's id. `by`: by whose rate of jobs it is counted. Raises what the router refuses
+    jobs with, TenantFull, RateLimited, SessionBusy, JobIdConflict, KeyReused, Full or Unavailable.
     """
     known = False
     if own_id:
@@ -43,7 +50,7 @@ async def submit(
             raise JobIdConflict(job_id=str(job.job_id))
         known = head is not None
     if not known:
-        await _require_runnable(gateway, job, key)
+        await _require_runnable(gateway, job, key, by=by)
     if own_id or key is not None:
         # Written down before it is published: after a crash in between the same request publishes the same id.
         held = await gateway.submissions.claim(job, key=key)
@@ -64,13 +71,15 @@ async def submit(
     return str(job.job_id)
 
 
-async def _require_runnable(gateway: Gateway, job: SubmitJob, key: str | None) -> None:
+async def _require_runnable(gateway: Gateway, job: SubmitJob, key: str | None, *, by: Caller | None) -> None:
     """Refuse a new job that the router would refuse; an already accepted one stays accepted."""
     try:
         await gateway.router.require_runnable(job)
         await gateway.router.require_room(job.tenant)
         await gateway.router.require_idle_session(job)
-    except (Reject, TenantFull):
+        if by is not None and (buckets := by.buckets("jobs", user_id=job.user_id)):
+            await gateway.rates.spend(job.tenant, buckets)
+    except (Reject, TenantFull, RateLimited):
         if not await gateway.submissions.was_accepted(job, key=key):
             raise
 
