@@ -126,7 +126,7 @@ def application(gateway: Gateway) -> RequestMiddleware:
     app.state.abandoned_jobs = AbandonedJobs(gateway)
     problem_answers.install(app)
     describe(app)
-    doors = PageAccess(app, gateway.settings.mcp_origins)
+    doors = PageAccess(app, gateway.settings.mcp_origins, api_origins=gateway.settings.cors_origins)
     return RequestMiddleware(doors, access_log=gateway.settings.access_log)
 
 

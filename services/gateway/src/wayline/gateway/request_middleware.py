@@ -53,6 +53,12 @@ class RequestMiddleware:
                 _log_request(scope, method, answer, seconds)
 
 
+def _for_pages(message: Message) -> dict[str, str]:
+    """Return the headers of an answer without which a browser shows it to no page."""
+    told = {bytes(name).decode("latin-1"): bytes(value).decode("latin-1") for name, value in message["headers"]}
+    return {name: value for name, value in told.items() if name.lower().startswith("access-control-")}
+
+
 def _log_request(scope: Scope, method: str, answer: _Answer, seconds: float) -> None:
     """Log a request by its route: no path, parameter, header or body of it, which may hold what nobody should read."""
     caller: Caller | None = scope.get("state", {}).get(IDENTITY)
@@ -108,7 +114,7 @@ class _Answer:
             self.trace_id = f"{span.trace_id:032x}" if span.is_valid else None
             if self.status == 413:
                 self._replaced = True
-                await self._too_large()
+                await self._too_large(_for_pages(message))
                 return
             if limits := self._scope.get("state", {}).get(RATE_LIMITS):
                 told = MutableHeaders(scope=message)
@@ -116,10 +122,11 @@ class _Answer:
                     told.append(name, value)
         await self._send(message)
 
-    async def _too_large(self) -> None:
+    async def _too_large(self, headers: dict[str, str]) -> None:
         await self._drain()
         problem = status_problem(413, "the request body is larger than this address takes")
-        await problem_response(problem, instance=self._scope["path"])(self._scope, self._receive, self._send)
+        answer = problem_response(problem, instance=self._scope["path"], headers=headers)
+        await answer(self._scope, self._receive, self._send)
 
     async def _drain(self) -> None:
         headers = Headers(scope=self._scope)

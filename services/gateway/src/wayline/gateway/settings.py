@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 from typing import Annotated, TypeAlias
+from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 from pydantic_settings import SettingsConfigDict
 
 from wayline.chassis.settings import EnvironmentSettings, HttpUrl
@@ -13,6 +14,13 @@ from wayline.chassis.settings import EnvironmentSettings, HttpUrl
 MIB = 1024 * 1024
 
 PerMinute: TypeAlias = Annotated[int | None, Field(ge=1, le=1_000_000)]
+
+
+def _origin(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or text != f"{parts.scheme}://{parts.netloc}":
+        raise ValueError(f"{text!r} is no origin: name scheme, host and port alone, such as https://app.example")
+    return text
 
 
 class Settings(EnvironmentSettings):
@@ -74,6 +82,11 @@ class Settings(EnvironmentSettings):
         default=(),
         description="Origins of web pages that may use `/mcp`, such as `https://chat.example`; pages of this machine "
         "always may.",
+    )
+    cors_origins: tuple[Annotated[str, AfterValidator(_origin)], ...] = Field(
+        default=(),
+        description="Origins of web pages that may use `/v1` and `/openai` with a key of their own, such as "
+        "`https://app.example`; never with cookies. None: no page may.",
     )
     openai_wait_max_s: float = Field(
         default=600.0,
