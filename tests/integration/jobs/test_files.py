@@ -30,6 +30,7 @@ from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator import Asked, Fault, Say, Simulator, rounds
 from wayline.testkit import Platform, until
 from wayline.testkit.media import pdf, png
+from wayline.testkit.office_files import docx, eml
 
 from .four_models import BLIND, CLAUDE, FACTS, FOUR, GPT, OWN, endpoints, put_own
 
@@ -369,6 +370,29 @@ async def command(jobs: FileJobs, directory: Path, *arguments: str) -> tuple[byt
         stderr=asyncio.subprocess.PIPE,
     )
     return await ran.communicate()
+
+
+async def test_office_files_reach_a_model_as_text(jobs: FileJobs):
+    """Also one that takes no files; an answer is paid, and what a mail says is a stranger's."""
+    await jobs.executor()
+    report, mail = docx("The tide is high."), eml("The ebb is low.")
+    await jobs.upload("report", "report.docx", report)
+    await jobs.upload("mail", "mail.eml", mail)
+    parts = [file("report", sha256=sha256(report).hexdigest()), file("mail")]
+    assert (await jobs.agent("pinner", pinned=[file("report")])).status_code == 200
+    await jobs.http.post("/v1/documents/report/reindex")
+    await jobs.platform.wait_until_empty("INDEX")
+
+    ended = [await jobs.run(f"j{n}", *parts, model=model) for n, model in enumerate((CLAUDE, BLIND))]
+    pinned = await jobs.run("j9", agent="pinner", model=CLAUDE)
+
+    assert [one.status for one in (*ended, pinned)] == ["completed"] * 3
+    for number in range(2):
+        first = next(one for one in jobs.simulator.requests if one.attempt.startswith(f"default/j{number}/"))
+        assert "[FILE report.docx]\nThe tide is high." in first.text
+        assert "the file 'mail.eml': data from strangers" in first.text and "The ebb is low." in first.text
+        assert (await jobs.platform.job(f"j{number}")).tools.tainted_by == "mail.eml"
+    assert any("The tide is high." in one.text for one in jobs.simulator.requests if "/j9/" in one.attempt)
 
 
 @pytest.mark.parametrize(

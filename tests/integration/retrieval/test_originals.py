@@ -22,7 +22,9 @@ from wayline.contracts.knowledge import (
     DocumentDeleted,
     ReadAttachment,
 )
+from wayline.documents.file_kinds import DOCX
 from wayline.testkit.media import pdf, png
+from wayline.testkit.office_files import docx, eml
 
 
 async def upload(client: Any, document_id: str, content: bytes, media_type: str, *, tenant: str = "acme") -> Document:
@@ -91,6 +93,42 @@ async def test_a_scanned_pdf_is_kept_though_nothing_is_found_in_it(service: Serv
 
     assert (document.status, document.pages) == ("failed", 2)
     assert await kept(client, "scan", sha256(content).hexdigest()) == content
+
+
+async def test_a_job_is_given_a_files_text_beside_its_bytes(service: Service, client: Any, owner: Any):
+    content = docx("The tide is high. " * 20_000)
+    digest = sha256(content).hexdigest()
+    await upload(client, "report.docx", content, DOCX)
+
+    [given] = (await described(client, "report.docx")).attachments
+
+    text = ("The tide is high. " * 20_000).strip().encode()
+    assert (given.media_type, given.sha256, given.original_sha256) == ("text/plain", sha256(text).hexdigest(), digest)
+    assert (given.size_bytes, given.text_bytes, given.untrusted) == (len(text), len(text), False)
+    assert await kept(client, "report.docx", given.sha256) == text
+    assert await kept(client, "report.docx", digest) == content
+    assert await refusal(client, "report.docx", "0" * 64) == "document_changed"
+
+    # A version that models read takes its place, and so does one of an older service, which knows no texts.
+    await upload(client, "report.docx", b"Low.", "text/plain")
+    [given] = (await described(client, "report.docx")).attachments
+    assert (given.media_type, given.original_sha256, given.size_bytes) == ("text/plain", None, 4)
+    await upload(client, "report.docx", content, DOCX)
+    await owner(
+        "UPDATE retrieval.originals SET content = 'other', sha256 = repeat('1', 64), media_type = "
+        "'application/vnd.openxmlformats-officedocument.wordprocessingml.document'"
+    )
+    assert "reindex" in (await described(client, "report.docx")).refused["report.docx"]
+
+
+async def test_a_mails_text_holds_the_words_of_strangers(service: Service, client: Any):
+    await upload(client, "mail.eml", eml("The tide is high."), "message/rfc822")
+
+    [given] = (await described(client, "mail.eml")).attachments
+
+    assert given.untrusted and given.media_type == "text/plain"
+    text = await kept(client, "mail.eml", given.sha256)
+    assert text.startswith(b"From: ada@example.org") and b"The tide is high." in text and b"base64" not in text
 
 
 async def test_other_bytes_than_those_that_are_meant_are_refused(service: Service, client: Any):

@@ -112,6 +112,7 @@ def test_an_address_is_given_on_for_fetching():
         metadata={"url": url, "shelf": 1},
     )
     assert trust_by_origin(upload.document.name, upload.document.metadata) == "untrusted"
+    assert [trust_by_origin(name, {}) for name in ("a/News.EML", "eml.txt")] == ["untrusted", "trusted"]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import base64
 import hashlib
 import io
 import zipfile
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,11 +14,13 @@ from wayline.contracts.knowledge import IndexDocument
 from wayline.documents import ReadableDocument, ReadLimits, characters
 from wayline.documents.decode_file import FileToRead, decode_file
 from wayline.documents.file_kinds import DOCX, EPUB, XLSX
+from wayline.llm.tokens import estimate_bytes
 from wayline.retrieval.documents import decode_document
 from wayline.retrieval.documents.decode_document import Decoded, Limits, Original, header_of, media_type_of
 from wayline.retrieval.errors import Unreadable
 from wayline.retrieval.storable import storable, storable_json
 from wayline.testkit.media import pdf, png
+from wayline.testkit.office_files import office_files, xlsx
 
 LIMITS = Limits(bytes_max=1_000, pdf_pages_max=10, read_seconds_max=10, metadata_bytes_max=100)
 
@@ -193,8 +196,33 @@ def test_the_original_is_kept_byte_for_byte_beside_its_text():
 
     assert ([page.text for page in found.pages], found.original) == (
         ["Grüße"],
-        Original(content, "text/plain", text_bytes=5, text_tokens=2),
+        Original(content, "text/plain", text_bytes=7, text_tokens=3, text="Grüße".encode()),
     )
+
+
+@pytest.mark.parametrize(("name", "content"), office_files("The tide is high.").items())
+def test_of_a_file_that_no_model_reads_its_text_is_given(name: str, content: bytes):
+    limits = replace(LIMITS, bytes_max=10_000)
+    sent = document(content=content, name=name, media_type="application/octet-stream")
+
+    original = decode(sent, limits).original
+
+    assert original.content == content and original.text is not None
+    assert b"The tide is high." in original.text
+    assert (original.text_bytes, original.text_tokens) == (len(original.text), estimate_bytes(original.text))
+
+
+def test_a_sheets_name_stands_above_its_text():
+    original = decode(document(content=xlsx("Lamp"), name="x.xlsx"), replace(LIMITS, bytes_max=10_000)).original
+
+    assert original.text is not None and original.text.startswith(b"[Stock]\n| Lamp |")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("a.txt", b"Words."), ("a.json", b'{"a": 1}'), ("a.html", b"<p>Words.</p>")]
+)
+def test_what_a_model_reads_is_given_as_it_is(name: str, content: bytes):
+    assert decode(document(content=content, name=name, media_type=""), LIMITS).original.text is None
 
 
 def test_the_originals_hash_is_taken_when_it_is_read():

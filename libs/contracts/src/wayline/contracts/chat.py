@@ -51,6 +51,9 @@ class Attachment(Frozen):
     name: str
     media_type: str = Field(description="What its bytes are, whatever their sender said.")
     sha256: Sha256
+    original_sha256: Sha256 | None = Field(
+        default=None, description="Of the file that it is the text of, such as a DOCX; null: it is the file itself."
+    )
     size_bytes: int = Field(ge=0)
     width: int | None = Field(default=None, ge=1, description="Of an image, in pixels.")
     height: int | None = Field(default=None, ge=1)

@@ -23,13 +23,14 @@ Trust = Literal["trusted", "untrusted"]
 _ORIGINS = ("url", "source_url", "source", "uri", "link")
 """Names in a document's metadata under which its address usually stands."""
 _ADDRESSES = ("http://", "https://")
+_MAIL = ".eml"
 
 
 def trust_by_origin(name: str, metadata: Mapping[str, Any]) -> Trust:
-    """Return how far a document is trusted whose sender did not say: one that is from an address is not."""
+    """Return how far a document is trusted whose sender did not say: one that is from an address is not, nor a mail."""
     told = (name, *(metadata.get(key) for key in _ORIGINS))
     fetched = any(isinstance(one, str) and one.strip().lower().startswith(_ADDRESSES) for one in told)
-    return "untrusted" if fetched else "trusted"
+    return "untrusted" if fetched or name.strip().lower().endswith(_MAIL) else "trusted"
 
 
 CONDITIONS_MAX = 16
@@ -249,7 +250,7 @@ class AttachmentPiece(Frozen):
 
 
 class ReadAttachment(Request, subject="documents.read.{tenant}", replies=AttachmentPiece):
-    """Ask for a piece of a document's bytes; other bytes than those that are meant are refused."""
+    """Ask for a piece of a document's bytes, or of the text that a model is given; other ones are refused."""
 
     document_id: str
     sha256: Sha256

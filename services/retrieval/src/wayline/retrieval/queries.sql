@@ -291,23 +291,38 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 ON CONFLICT (tenant, document_id) DO UPDATE SET
     content = excluded.content, sha256 = excluded.sha256, media_type = excluded.media_type, width = excluded.width,
     height = excluded.height, pages = excluded.pages, text_bytes = excluded.text_bytes,
-    text_tokens = excluded.text_tokens
+    text_tokens = excluded.text_tokens, text = NULL, text_sha256 = NULL, text_of = NULL
 WHERE kept.sha256 <> excluded.sha256 OR kept.media_type <> excluded.media_type;
+
+-- name: put_text_of_file
+-- Beside the bytes, which stay where they are.
+UPDATE originals SET text = $3, text_sha256 = $4, text_of = sha256, text_bytes = octet_length($3::bytea), text_tokens = $5
+WHERE tenant = $1 AND document_id = $2 AND (text_sha256 IS DISTINCT FROM $4 OR text_of IS DISTINCT FROM sha256);
 
 -- name: delete_original
 DELETE FROM originals WHERE tenant = $1 AND document_id = $2;
 
 -- name: describe_originals
-SELECT document_id, name, status, error, sha256, originals.media_type, octet_length(content) AS size_bytes, width, height,
-    pages, text_bytes, text_tokens, trust = 'untrusted' AS untrusted
+-- As a model is given it: of a file that no model reads the text, whose hash is another than that of the bytes.
+SELECT document_id, name, status, error, width, height, pages, text_bytes, text_tokens, trust = 'untrusted' AS untrusted,
+    CASE WHEN as_text THEN text_sha256 ELSE sha256 END AS sha256,
+    CASE WHEN as_text THEN sha256 END AS original_sha256,
+    CASE WHEN as_text THEN 'text/plain' ELSE originals.media_type END AS media_type,
+    octet_length(CASE WHEN as_text THEN text ELSE content END) AS size_bytes
 FROM documents
 LEFT JOIN originals USING (tenant, document_id)
+CROSS JOIN LATERAL (SELECT text_of IS NOT NULL AND text_of = sha256 AS as_text) AS given
 WHERE tenant = $1 AND document_id = ANY ($2::text[]) AND status <> 'deleted'
     AND ($3::text[] IS NULL OR audience IS NULL OR audience && $3);
 
 -- name: read_original
-SELECT sha256, octet_length(content) AS size_bytes, substring(content FROM $3 + 1 FOR $4) AS piece
-FROM originals
+SELECT sha256, octet_length(meant) AS size_bytes, substring(meant FROM $3 + 1 FOR $4) AS piece
+FROM (
+    SELECT tenant, document_id, CASE WHEN as_text THEN text_sha256 ELSE sha256 END AS sha256,
+        CASE WHEN as_text THEN text ELSE content END AS meant
+    FROM originals
+    CROSS JOIN LATERAL (SELECT text_of IS NOT NULL AND text_of = sha256 AND text_sha256 = $6 AS as_text) AS given
+) AS originals
 JOIN documents USING (tenant, document_id)
 WHERE tenant = $1 AND document_id = $2 AND ($5::text[] IS NULL OR audience IS NULL OR audience && $5);
 

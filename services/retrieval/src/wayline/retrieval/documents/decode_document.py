@@ -24,6 +24,7 @@ from wayline.documents import (
     without_nuls,
 )
 from wayline.documents.file_kinds import BY_SUFFIX, CODE_SUFFIXES, KINDS, OLD_OFFICE, suffix, type_by_content
+from wayline.llm.inputs import kind_of
 from wayline.llm.tokens import estimate_bytes
 from wayline.retrieval.documents.near_copies import signature_of
 from wayline.retrieval.storable import storable
@@ -60,8 +61,8 @@ _KINDS_OF_TEXT = frozenset({"json", "notebook", "subtitles"})
 READ = (
     "text, Markdown, HTML, PDF, DOCX, PPTX, XLSX, XLS, ODT, ODS, ODP, EPUB, RTF, EML, a notebook, subtitles or an image"
 )
-_PACKED = frozenset({"docx", "pptx", "spreadsheet", "opendocument", "epub"})
-"""Formats whose bytes are no text."""
+_MARKED_UP = frozenset({"rtf", "mail", "notebook"})
+"""Formats whose bytes may be text, but mostly of other things than what they say."""
 _UNSAID = frozenset({"", "application/octet-stream", "binary/octet-stream"})
 
 
@@ -111,6 +112,8 @@ class Original:
     text_bytes: int = 0
     text_tokens: int | None = None
     """Estimated; None: it has no text."""
+    text: bytes | None = None
+    """What a model is given instead; None: the bytes themselves, which models read."""
     sha256: str = field(init=False)
     """Taken at once, where the document is read: that is a thread, and the largest take a while."""
 
@@ -200,9 +203,30 @@ def _decoded(content: str | bytes, media_type: str, found: ReadableDocument, *, 
         pages = [replace(page, markdown=True) for page in pages]
     elif code:
         pages = [replace(page, code=True) for page in pages]
-    text = encoded if KINDS.get(media_type) not in _PACKED else "\n".join(page.text for page in pages).encode()
-    original = Original(encoded, media_type, text_bytes=len(text), text_tokens=estimate_bytes(text))
+    given = None if _is_readable(encoded, media_type) else _given(pages)
+    text = encoded if given is None else given
+    original = Original(encoded, media_type, text_bytes=len(text), text_tokens=estimate_bytes(text), text=given)
     return Decoded(original, pages, language=language)
+
+
+def _is_readable(content: bytes, media_type: str) -> bool:
+    """Return whether a model can be given these bytes as they are."""
+    if kind_of(media_type) is None or KINDS.get(media_type) in _MARKED_UP:
+        return False
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _given(pages: list[TextPage]) -> bytes:
+    """Return a document's text as a model is given it, with the names of its sheets and the numbers of its pages."""
+    pieces = list[str]()
+    for page in pages:
+        above = page.title or (f"Page {page.number}" if page.number is not None and len(pages) > 1 else "")
+        pieces.append(f"[{above}]\n{page.text}" if above else page.text)
+    return _encoded("\n\n".join(pieces))
 
 
 def header_of(table: str) -> str | None:

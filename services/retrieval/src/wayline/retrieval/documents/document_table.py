@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -206,12 +207,19 @@ class DocumentTable:
                 await conn.execute(self._sql.note_counts, tenant, document_id, at, at + STORE_BATCH, ADDED)
             await self._forget_embeddings(conn, tenant, document_id, gone)
             await self._add_vectors(conn, requested, chunks, vectors)
-            await conn.execute(self._sql.put_original, tenant, document_id, *_kept(decoded.original))
+            await self._keep_original(conn, requested, decoded.original)
             ended = (len(rows), decoded.problem, decoded.language, requested.indexed_as)
             await conn.execute(self._sql.end_document, tenant, document_id, *ended)
             await self._end_version(conn, requested)
             await note_near_copy(conn, self._sql, tenant=tenant, document_id=document_id, signature=decoded.signature)
         return True
+
+    async def _keep_original(self, conn: Connection, requested: RequestedDocument, original: Original) -> None:
+        which = (requested.tenant, requested.document_id)
+        await conn.execute(self._sql.put_original, *which, *_kept(original))
+        if original.text is not None:
+            digest = hashlib.sha256(original.text).hexdigest()
+            await conn.execute(self._sql.put_text_of_file, *which, original.text, digest, original.text_tokens)
 
     async def _end_version(self, conn: Connection, requested: RequestedDocument) -> None:
         """Let those find the document whom the version names that is in place now."""

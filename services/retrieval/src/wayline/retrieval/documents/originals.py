@@ -14,12 +14,17 @@ from wayline.contracts.knowledge import (
     IndexDocument,
     ReadAttachment,
 )
+from wayline.llm.inputs import kind_of
 from wayline.retrieval.errors import Unreadable
 from wayline.retrieval.storable import storable
 from wayline.store import Record, Store
 
 WAITING = frozenset({DocumentStatus.QUEUED, DocumentStatus.INDEXING})
 NOT_KEPT = "it was added before originals were kept: add it again"
+NO_TEXT_KEPT = (
+    "no model reads files of its kind, and its text was read before texts were kept: read it again with "
+    "POST /v1/documents/{id}/reindex"
+)
 
 
 class Originals:
@@ -37,16 +42,17 @@ class Originals:
         rows = await self._store.fetch(tenant, self._store.sql.describe_originals, tenant, possible, _listed(seen_by))
         waiting = tuple(row["document_id"] for row in rows if row["status"] in WAITING)
         ended = [row for row in rows if row["status"] not in WAITING]
+        problems = {row["document_id"]: _problem(row) for row in ended}
         return AttachmentList(
-            attachments=tuple(_attachment(row) for row in ended if row["sha256"]),
+            attachments=tuple(_attachment(row) for row in ended if problems[row["document_id"]] is None),
             waiting=waiting,
-            refused={row["document_id"]: row["error"] or NOT_KEPT for row in ended if not row["sha256"]},
+            refused={document_id: why for document_id, why in problems.items() if why is not None},
         )
 
     async def piece(self, asked: ReadAttachment) -> AttachmentPiece:
         """Return a piece of the bytes that are meant. Raises Reject when the document is gone, or has others by now."""
         sql = self._store.sql.read_original
-        which = (asked.tenant, asked.document_id, asked.offset, asked.length, _listed(asked.seen_by))
+        which = (asked.tenant, asked.document_id, asked.offset, asked.length, _listed(asked.seen_by), asked.sha256)
         row = await self._store.fetchrow(asked.tenant, sql, *which)
         if row is None:
             raise Reject(f"no document {asked.document_id!r}: it was deleted", code="unknown_document", status=404)
@@ -71,6 +77,13 @@ class Originals:
 
 def _listed(names: Sequence[str] | None) -> list[str] | None:
     return None if names is None else list(names)
+
+
+def _problem(row: Record) -> str | None:
+    """Return why a document cannot be given to a job; None: it can."""
+    if not row["sha256"]:
+        return row["error"] or NOT_KEPT
+    return NO_TEXT_KEPT if kind_of(row["media_type"]) is None else None
 
 
 def _attachment(row: Record) -> Attachment:

@@ -100,18 +100,23 @@ def _check(part: ImagePart | FilePart, found: Attachment | None, described: Atta
         if why is not None:
             raise Reject(f"{named} cannot be given to a job: {why}", code="document_unusable", status=422)
         raise Reject(f"no {named}: upload it with POST /v1/documents first", code="unknown_document", status=404)
-    if part.sha256 is not None and part.sha256 != found.sha256:
+    if part.sha256 is not None and part.sha256 not in (found.sha256, found.original_sha256):
         raise Reject(
-            f"{named} has other content than what is meant: name what it has now (sha256 {found.sha256}), or leave "
+            f"{named} has other content than what is meant: name what it has now (sha256 {_digest(found)}), or leave "
             "sha256 out",
             code="document_changed",
             status=409,
         )
 
 
+def _digest(attachment: Attachment) -> str:
+    """Return the hash of a document's own bytes, also where a model is given their text."""
+    return attachment.original_sha256 or attachment.sha256
+
+
 def fixed(parts: Sequence[Part], attachments: Sequence[Attachment]) -> tuple[Part, ...]:
     """Return the same parts, each with the hash of the bytes that its document has now."""
-    known = {attachment.document_id: attachment.sha256 for attachment in attachments}
+    known = {attachment.document_id: _digest(attachment) for attachment in attachments}
     return tuple(
         part if isinstance(part, TextPart) else part.model_copy(update={"sha256": known[part.document_id]})
         for part in parts

@@ -29,7 +29,7 @@ Files = Annotated[
         dir_okay=False,
         readable=True,
         metavar="FILE",
-        help="An image, PDF or text to give it; kept as a document. Can be repeated.",
+        help="An image, PDF, text or Office file to give it; kept as a document. Can be repeated.",
     ),
 ]
 SessionId = Annotated[str | None, typer.Option("--session", help="The conversation it belongs to.")]
