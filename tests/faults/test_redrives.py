@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 import httpx2
@@ -16,6 +18,7 @@ from wayline.contracts.agents import Agent, AgentConfig, PutAgent
 from wayline.contracts.errors import Retry
 from wayline.contracts.tools import ListTools, ToolList
 from wayline.embedded.ports import free_port
+from wayline.gateway.handlers.recovery.perform_actions import fork_id
 from wayline.journal import failure_fingerprint
 from wayline.simulator.chat_server import Say
 from wayline.testkit import until
@@ -198,3 +201,39 @@ async def test_a_gateway_killed_there_and_asked_again_forks_once(
 
     assert {one.json()["job_id"] for one in answers} == {body["job_id"]}
     await check_forks(platform, mcp_server[0], failed, [body["job_id"]], asked)
+
+
+ACTED = [
+    (Failpoint.GATEWAY_SUBMIT_BEFORE, 2),
+    (Failpoint.GATEWAY_SUBMIT_AFTER, 2),
+    (Failpoint.GATEWAY_ACTION_BEFORE, 1),
+]
+
+
+@pytest.mark.parametrize(("point", "nth"), kill_points(ACTED, {Failpoint.GATEWAY_SUBMIT_AFTER}))
+async def test_an_action_goes_on_after_a_kill_and_forks_each_once(
+    platform: FaultPlatform, mcp_server: tuple[BreakableServer, str], point: Failpoint, nth: int
+):
+    name = f"act-{point}".replace(".", "-")
+    failed, _ = await failed_jobs(platform, mcp_server[0], name, JOBS)
+    asked = len(platform.chat.calls)
+    await platform.fleet.stop("gateway")
+    doomed = await platform.fleet.start("gateway", point, nth=nth)
+
+    with suppress(httpx2.TransportError):
+        await post(platform, "/v1/jobs/actions", {"action": "fork", "job_ids": failed})
+    await platform.until_dead(doomed)
+    # Another gateway takes it a minute later.
+    await platform.sql("UPDATE gateway.job_actions SET free_at = now()")
+    await platform.fleet.start("gateway")
+
+    async def done() -> bool:
+        rows = await platform.sql(
+            "SELECT counts FROM gateway.job_actions WHERE state = 'done' AND asked::text LIKE $1", f"%{name}%"
+        )
+        return [json.loads(row["counts"]) for row in rows] == [{"done": JOBS}]
+
+    await until(done, within=40, why="the action is done to every job")
+    rows = await platform.sql("SELECT action_id FROM gateway.job_actions WHERE asked::text LIKE $1", f"%{name}%")
+    forks = [fork_id(TENANT, rows[0]["action_id"], job_id) for job_id in failed]
+    await check_forks(platform, mcp_server[0], failed, forks, asked)

@@ -55,7 +55,7 @@ CHILDREN = {
     Failpoint.ROUTER_PARENT_AFTER,
 }
 """Reached by jobs that start others alone: `test_children.py`."""
-REDRIVES = {point for point in Failpoint if point.startswith("gateway.redrive")}
+REDRIVES = {point for point in Failpoint if point.startswith(("gateway.redrive", "gateway.action"))}
 """Reached where failed jobs go on: `test_redrives.py`."""
 CHARGES = {Failpoint.GATEWAY_HOLD_AFTER, Failpoint.GATEWAY_COUNT_BEFORE, Failpoint.GATEWAY_COUNT_AFTER}
 """Reached by calls over `/mcp` that are paid for: `test_paid_mcp_calls.py`."""

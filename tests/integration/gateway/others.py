@@ -30,6 +30,7 @@ from wayline.contracts import tenants as n
 from wayline.contracts import tool_use as tu
 from wayline.contracts import traces as t
 from wayline.contracts.base import Request
+from wayline.contracts.job_tags import TaggedJobs, TagJobs
 from wayline.contracts.jobs import GetLatestRun, PlanJob, Planned, Route, RunResult, Status
 from wayline.contracts.searched_tools import FoundTool, FoundTools, SearchTools
 from wayline.contracts.server_config import ServerConfig
@@ -175,6 +176,7 @@ ANSWERS: dict[type[Request], Any] = {
     t.ListJobs: t.JobPage(jobs=()),
     o.GetJobsOverview: o.JobsOverview(open=(), spent=()),
     fb.GiveFeedback: fb.Feedback(by="ann", key="feedback", score=1.0, label="up", at=datetime(2026, 5, 1, tzinfo=UTC)),
+    TagJobs: TaggedJobs(job_ids=("j1",)),
     fb.ListFeedback: fb.FeedbackList(feedback=()),
     t.FindQueuePlaces: t.QueuePlaces(places=()),
     s.ListSessions: s.SessionPage(sessions=(SESSION,)),

@@ -20,6 +20,7 @@ class Failpoint(StrEnum):
     GATEWAY_REDRIVE_AFTER = "gateway.redrive.after"
     GATEWAY_REDRIVEN_BEFORE = "gateway.redriven.before"
     GATEWAY_REDRIVEN_AFTER = "gateway.redriven.after"
+    GATEWAY_ACTION_BEFORE = "gateway.action.before"
     GATEWAY_HOLD_AFTER = "gateway.hold.after"
     GATEWAY_COUNT_BEFORE = "gateway.count.before"
     GATEWAY_COUNT_AFTER = "gateway.count.after"

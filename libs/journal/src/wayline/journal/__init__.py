@@ -52,7 +52,7 @@ from wayline.journal.state import (
     Routing,
 )
 from wayline.journal.strangers import Words, stranger_of, words_of
-from wayline.journal.tenant_log import TenantLog, TenantPage, TenantRecord
+from wayline.journal.tenant_log import RecordPage, TenantLog, TenantRecord
 from wayline.journal.view import run_result, view
 
 __all__ = [
@@ -79,6 +79,7 @@ __all__ = [
     "NotAnExport",
     "ProgressNews",
     "ProgressReader",
+    "RecordPage",
     "Repeated",
     "ResultConflict",
     "Routing",
@@ -87,7 +88,6 @@ __all__ = [
     "Stored",
     "Tell",
     "TenantLog",
-    "TenantPage",
     "TenantRecord",
     "Tools",
     "Words",

@@ -34,7 +34,7 @@ class TenantRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class TenantPage:
+class RecordPage:
     """Some records, and how far the stream was read for them."""
 
     records: list[TenantRecord]
@@ -60,7 +60,7 @@ class TenantLog:
         stored = await leader_next(self._bus, STREAM, self._subject, start=sequence + 1)
         return None if stored is None else datetime.fromtimestamp(stored.stored_ns / 1e9, UTC)
 
-    async def page(self, *, after: int, since: datetime | None = None) -> TenantPage:
+    async def page(self, *, after: int, since: datetime | None = None) -> RecordPage:
         """Return the records behind a sequence, or since a moment, as many as fit a page. Raises Unavailable."""
         start: dict[str, Any] = {"seq": after + 1} if since is None else {"start_time": since.isoformat()}
         got = await read_page(self._bus, self._subject, start, most=PAGE_RECORDS, max_bytes=PAGE_MAX_BYTES)
@@ -70,7 +70,7 @@ class TenantLog:
             after = int((message.headers or {})["Nats-Sequence"])
             if record is not None:
                 records.append(record)
-        return TenantPage(records, after, is_last=got.pending == 0)
+        return RecordPage(records, after, is_last=got.pending == 0)
 
     async def first_of(self, job_id: str) -> TenantRecord | None:
         """Return the oldest record of a job; None: its log is gone. Raises Unavailable."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from wayline.chassis import BusSettings, Periodic, Service, asks, connected
+from wayline.chassis import BusSettings, Part, Periodic, Service, asks, connected
 from wayline.chassis.upload_quota import UploadQuota
 from wayline.contracts.forgetting import EraseFromGateway
 from wayline.contracts.mcp_clients import WatchResource
 from wayline.gateway.adapters.change_locks import ChangeLocks
 from wayline.gateway.adapters.erased_rows import ErasedRows
 from wayline.gateway.adapters.http_server import HttpServer
+from wayline.gateway.adapters.job_actions import JobActions
 from wayline.gateway.adapters.keys import Keys
 from wayline.gateway.adapters.prompts import Prompts
 from wayline.gateway.adapters.queue_places import QueueWatch
@@ -24,6 +25,7 @@ from wayline.gateway.adapters.tenant_feeds import TenantFeeds
 from wayline.gateway.adapters.token_buckets import TokenBuckets
 from wayline.gateway.application import application
 from wayline.gateway.event_streams import EventStreams
+from wayline.gateway.handlers.recovery.perform_actions import go_on
 from wayline.gateway.handlers.shared.change_streams import ChangeStreams
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.settings import Settings
@@ -38,6 +40,8 @@ SCHEMA = "gateway"
 FORGET_BUCKETS_EVERY_S = 300.0
 GIVE_BACK_EVERY_S = 2.0
 HERE = Path(__file__).parent
+ACTIONS_EVERY_S = 5.0
+"""How soon an action goes on that another gateway was killed with, or that waits."""
 
 
 def migrations() -> Path:
@@ -72,7 +76,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     service.parts = [
         Periodic("full buckets", buckets.forget_full, every_s=FORGET_BUCKETS_EVERY_S),
         Periodic("unused tokens", rates.give_back_idle, every_s=GIVE_BACK_EVERY_S),
-        _http(settings, service, store, change_streams=change_streams, rates=rates),
+        *_parts(settings, service, store, change_streams=change_streams, rates=rates),
     ]
     return service
 
@@ -88,10 +92,16 @@ async def _close(rates: TokenLeases, store: Store) -> None:
     await store.close()
 
 
-def _http(
+def _parts(
     settings: Settings, service: Service, store: Store, *, change_streams: ChangeStreams, rates: TokenLeases
-) -> HttpServer:
-    """Return the front door of a service, which tells over HTTP how that service is."""
+) -> list[Part]:
+    """Return the front door of a service, which tells over HTTP how that service is, and what goes on behind it."""
+
+    async def act() -> None:
+        if await go_on(gateway):
+            acting.now()
+
+    acting = Periodic("actions on many jobs", act, every_s=ACTIONS_EVERY_S)
     keys = Keys(store, defaults=default_limits(settings))
     streams = EventStreams(
         settings.streams_max, per_tenant=settings.streams_per_tenant_max, per_key=settings.streams_per_key_max
@@ -113,7 +123,9 @@ def _http(
         streams=streams,
         change_streams=change_streams,
         queues=QueueWatch(service.bus),
+        job_actions=JobActions(store),
+        acting=acting,
         feeds=TenantFeeds(service.bus, per_tenant_max=settings.event_streams_per_tenant_max),
         ready=service.ready,
     )
-    return HttpServer(application(gateway), settings, streams, any_key=keys.any)
+    return [HttpServer(application(gateway), settings, streams, any_key=keys.any), acting]

@@ -31,7 +31,7 @@ from wayline.gateway.handlers.memory import insights, memories, subjects, told_m
 from wayline.gateway.handlers.openai import chat, embeddings, responses
 from wayline.gateway.handlers.openai import models as openai_models
 from wayline.gateway.handlers.openai.abandoned_jobs import AbandonedJobs
-from wayline.gateway.handlers.recovery import dead_letters, time_travel
+from wayline.gateway.handlers.recovery import dead_letters, job_actions, time_travel
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.handlers.tools import (
     agents,
@@ -53,6 +53,7 @@ MODULES = (
     authorization,
     # Before the jobs, whose ids may be any word.
     export_jobs,
+    job_actions,
     jobs,
     tool_results,
     forgetting,

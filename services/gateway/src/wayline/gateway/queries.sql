@@ -206,3 +206,57 @@ DELETE FROM submissions WHERE tenant = $1 AND (user_id = $2 OR job_id = ANY ($3:
 
 -- name: erase_dismissed_letters
 DELETE FROM dismissed_letters WHERE tenant = $1 AND split_part(subject, '.', 3) = ANY ($2::text[]);
+
+-- name: begin_action
+-- What ended 30 days ago is forgotten beside it. No row: there is one of this id.
+WITH forgotten AS (
+    DELETE FROM job_actions
+    WHERE tenant = $1 AND action_id <> $2 AND state <> 'running' AND moved_at < now() - interval '30 days'
+)
+INSERT INTO job_actions (tenant, action_id, asked, asked_by, scopes, user_id) VALUES ($1, $2, $3::text::jsonb, $4, $5, $6)
+ON CONFLICT DO NOTHING
+RETURNING action_id;
+
+-- name: running_actions
+SELECT count(*) FROM job_actions WHERE tenant = $1 AND state = 'running' AND action_id <> $2;
+
+-- name: get_action
+SELECT action_id, asked, asked_by, user_id, state, counts, refused, waits_for, begun_at, moved_at, finished_at
+FROM job_actions WHERE tenant = $1 AND action_id = $2;
+
+-- name: list_actions
+SELECT action_id, asked, asked_by, user_id, state, counts, refused, waits_for, begun_at, moved_at, finished_at
+FROM job_actions
+WHERE tenant = $1 AND ($2::text IS NULL OR user_id = $2)
+    AND ($4::timestamptz IS NULL OR (begun_at, action_id) < ($4, $5))
+ORDER BY begun_at DESC, action_id DESC LIMIT $3;
+
+-- name: stop_action
+UPDATE job_actions SET state = 'stopped', moved_at = clock_timestamp(), finished_at = clock_timestamp()
+WHERE tenant = $1 AND action_id = $2 AND state = 'running';
+
+-- name: take_action
+-- That which has waited longest: no tenant's many jobs keep another's waiting.
+UPDATE job_actions SET holder = $1, free_at = clock_timestamp() + make_interval(secs => $2)
+WHERE (tenant, action_id) IN (
+    SELECT tenant, action_id FROM job_actions
+    WHERE state = 'running' AND free_at <= clock_timestamp()
+    ORDER BY moved_at LIMIT 1 FOR UPDATE SKIP LOCKED
+)
+RETURNING tenant, action_id, asked, asked_by, scopes, user_id, cursor, handled, counts, refused, begun_at;
+
+-- name: move_action
+-- Not where another gateway has taken it since, or it was stopped.
+UPDATE job_actions SET
+    state = $4, cursor = $5, handled = $6, counts = $7::text::jsonb, refused = $8::text::jsonb, waits_for = $9,
+    moved_at = clock_timestamp(), finished_at = CASE WHEN $4 <> 'running' THEN clock_timestamp() END,
+    free_at = clock_timestamp() + make_interval(secs => $10)
+WHERE tenant = $1 AND action_id = $2 AND holder = $3 AND state = 'running';
+
+-- name: erase_actions
+-- Which jobs were meant, whose, and which were refused.
+DELETE FROM job_actions
+WHERE tenant = $1 AND (
+    user_id = $2 OR asked #>> '{filter,user_id}' = $2 OR asked -> 'job_ids' ?| $3::text[] OR handled && $3
+    OR EXISTS (SELECT FROM jsonb_array_elements(refused) AS one WHERE one ->> 'job_id' = ANY ($3))
+);

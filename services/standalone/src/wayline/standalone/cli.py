@@ -12,6 +12,7 @@ import typer
 from wayline.standalone.commands import (
     access,
     administration,
+    bulk,
     bus,
     embeddings,
     feedback,
@@ -143,6 +144,8 @@ jobs.app.command()(replaying.replay)
 jobs.app.command()(replaying.export)
 jobs.app.command()(replaying.fork)
 jobs.app.command("delete")(forget.delete_job)
+jobs.app.command()(bulk.bulk)
+jobs.app.command()(bulk.actions)
 app.add_typer(jobs.app, name="jobs")
 app.command()(replaying.test)
 app.add_typer(sessions.app, name="sessions")

@@ -12,6 +12,7 @@ from wayline.contracts.feedback import GiveFeedback, ListFeedback
 from wayline.contracts.finished_jobs import TakeFinished
 from wayline.contracts.forgetting import EraseFromTracing
 from wayline.contracts.job_events import ReadEvents
+from wayline.contracts.job_tags import TagJobs
 from wayline.contracts.overview import GetJobsOverview
 from wayline.contracts.tool_use import FindParkedJobs, GetAgentsToolUse, GetToolUse, ListRecordedCalls
 from wayline.contracts.traces import (
@@ -39,6 +40,7 @@ from wayline.tracing.handlers.feedback import FeedbackHandlers
 from wayline.tracing.handlers.finished_jobs import Followers
 from wayline.tracing.handlers.job_events import JobEvents
 from wayline.tracing.handlers.record_spending import SpendingRecorder
+from wayline.tracing.handlers.tagging import Tagger
 from wayline.tracing.handlers.tool_use import ToolUseAnswers
 from wayline.tracing.settings import Settings
 from wayline.tracing.tables import Tables
@@ -110,6 +112,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
             asks(EraseFromTracing, Eraser(store).on_erase),
             asks(GiveFeedback, feedback.on_give),
             asks(ListFeedback, feedback.on_list),
+            asks(TagJobs, Tagger(store).on_tag),
         ],
         parts=parts,
         needs={"postgres": store.check, "records": records.check, "spans": spans.check},

@@ -21,7 +21,10 @@ ON CONFLICT (tenant, job_id) DO UPDATE SET
     error_code = excluded.error_code, error_message = excluded.error_message, waiting_for = excluded.waiting_for,
     created_at = excluded.created_at, ended_at = excluded.ended_at, input = excluded.input,
     fingerprint = excluded.fingerprint, schedule = excluded.schedule, lane = excluded.lane, beyond = excluded.beyond,
-    tags = excluded.tags, words = excluded.words
+    tags = CASE WHEN old.tags_added IS NULL THEN excluded.tags
+        ELSE merged_tags(excluded.tags, old.tags_added, old.tags_removed) END,
+    words = CASE WHEN old.tags_added IS NULL THEN excluded.words
+        ELSE words_with_tags(excluded.words, merged_tags(excluded.tags, old.tags_added, old.tags_removed)) END
 WHERE old.seq < excluded.seq
 RETURNING tenant, job_id
 
@@ -575,3 +578,31 @@ FROM (
     GROUP BY asked.job_id
 ) AS summed
 WHERE jobs.tenant = $1 AND jobs.job_id = summed.job_id
+
+-- name: lock_jobs
+SELECT job_id FROM jobs WHERE tenant = $1 AND job_id = ANY ($2::text[]) ORDER BY job_id FOR UPDATE
+
+-- name: tag_jobs
+-- What is taken away stays away, also where the job was submitted with it.
+UPDATE jobs SET
+    tags = later.tags, words = words_with_tags(jobs.words, later.tags),
+    tags_added = later.added, tags_removed = later.removed
+FROM (
+    SELECT job_id, added, removed, merged_tags(tags, added, removed) AS tags
+    FROM (
+        SELECT job_id, tags, merged_tags(tags_added, $3::text[], $4::text[]) AS added,
+            merged_tags(tags_removed, $4::text[], $3::text[]) AS removed
+        FROM jobs WHERE tenant = $1 AND job_id = ANY ($2::text[])
+    ) AS asked
+) AS later
+WHERE jobs.tenant = $1 AND jobs.job_id = later.job_id AND cardinality(later.tags) <= $5
+RETURNING jobs.job_id
+
+-- name: later_tags
+SELECT tags_added, tags_removed FROM jobs WHERE tenant = $1 AND job_id = $2 AND tags_added IS NOT NULL
+
+-- name: put_later_tags
+UPDATE jobs SET
+    tags = merged_tags(tags, $3, $4), words = words_with_tags(words, merged_tags(tags, $3, $4)),
+    tags_added = $3, tags_removed = $4
+WHERE tenant = $1 AND job_id = $2

@@ -156,7 +156,7 @@ IDENTITIES = {
                 "budgets.charge.*",
                 "costs.record.*",
                 *(f"traces.{verb}.*" for verb in ("get", "steps")),
-                *(f"jobs.{verb}.*" for verb in ("list", "queued", "overview")),
+                *(f"jobs.{verb}.*" for verb in ("list", "queued", "overview", "tag")),
                 *(f"costs.{verb}.*" for verb in ("get", "session")),
                 *FEEDBACK,
                 "traces.usage.*",
@@ -327,7 +327,7 @@ IDENTITIES = {
             ),
             answers=(
                 *(f"traces.{verb}.*" for verb in ("get", "steps", "usage")),
-                *(f"jobs.{verb}.*" for verb in ("list", "queued", "overview")),
+                *(f"jobs.{verb}.*" for verb in ("list", "queued", "overview", "tag")),
                 *(f"costs.{verb}.*" for verb in ("get", "session", "record")),
                 *FEEDBACK,
                 *TOOL_USE,

@@ -102,13 +102,16 @@ class PostgresTables:
         """
         sql = self._store.sql
         async with self._store.system() as conn:
+            labelled = await conn.fetchrow(sql.later_tags, *key)
             # Jobs first, as everywhere: another writer of this job waits here.
             for statement in (sql.clear_job, sql.clear_steps, sql.clear_ledger):
                 await conn.execute(statement, *key, seq)
             span_ids = [span.span_id for span in rows.spans]
             await conn.execute(sql.clear_spans, trace_id, seq, span_ids, *key)
             await self._put_all(conn, rows)
-            # No log tells what people said of the job.
+            # No log tells what people said of the job, and how they labelled it later.
+            if labelled is not None:
+                await conn.execute(sql.put_later_tags, *key, *labelled)
             await conn.execute(sql.sum_feedback, key[0], [key[1]])
 
     async def drifted(self, heads: Mapping[Key, int]) -> dict[Key, Drift]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Protocol
 from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
@@ -14,6 +14,7 @@ from opentelemetry import trace
 from wayline.chassis import Bus
 from wayline.chassis.claim_check.claims import MESSAGE_MAX
 from wayline.gateway.adapters.change_locks import ChangeLocks
+from wayline.gateway.adapters.job_actions import JobActions
 from wayline.gateway.adapters.keys import Keys
 from wayline.gateway.adapters.prompts import Prompts
 from wayline.gateway.adapters.queue_places import QueueWatch
@@ -34,6 +35,14 @@ from wayline.gateway.settings import Settings
 from wayline.gateway.token_leases import TokenLeases
 from wayline.store import Store
 from wayline.telemetry import Telemetry, names, remote
+
+
+class Acting(Protocol):
+    """Goes on with actions on many jobs."""
+
+    def now(self) -> None:
+        """Look for one at once."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -57,6 +66,8 @@ class Gateway:
     change_streams: ChangeStreams
     queues: QueueWatch
     feeds: TenantFeeds
+    job_actions: JobActions
+    acting: Acting
     ready: Callable[[], Awaitable[dict[str, str]]]
 
 

@@ -38,7 +38,7 @@ async def read_notes(gateway: Gateway, tenant: str, job_id: str) -> dict[str, An
         page = await gateway.bus.ask(asked, JobPage, timeout_s=NOTES_WITHIN_S)
     except (Retry, Refused):
         return {}
-    return {"feedback": page.jobs[0].feedback} if page.jobs else {}
+    return {"feedback": page.jobs[0].feedback, "tags": page.jobs[0].tags} if page.jobs else {}
 
 
 async def find_log(gateway: Gateway, tenant: str, job_id: str) -> Head | None:
