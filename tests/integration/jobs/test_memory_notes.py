@@ -80,13 +80,17 @@ async def test_a_session_is_told_once_and_then_what_changed(talk: Talk):
 async def test_memory_is_told_anew_after_a_lost_history(talk: Talk):
     bonn = await talk.save("Lives in Bonn.")
     await talk.run("j1")
+    await talk.run("j2")
+    # The log of the job before is there and says what its prompts held, and these cannot be read any more.
     await talk.platform.bus.js.purge_stream("EVENTS", subject="events.default.j1")
     await talk.platform.stop("executor")
     await talk.platform.start("executor", executor=chatting(talk.chat))
 
-    sent = await talk.run("j2", "and now?")
+    sent = await talk.run("j3", "and now?")
 
-    [told] = await talk.injected("j2")
+    [told] = await talk.injected("j3")
+    [continued] = await talk.platform.events_of("j3", e.SessionContinued)
+    assert continued.lost is not None and [one.fact_id for one in continued.context.memories] == [bonn]
     assert sent.count("[MEMORY]\n") == 1 and "[MEMORY UPDATE]\n" not in sent
     assert [(one.fact_id, one.version, one.why) for one in told.facts] == [(bonn, 1, "core")]
 
