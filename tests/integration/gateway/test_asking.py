@@ -35,6 +35,7 @@ from wayline.contracts.overview import GetJobsOverview, JobsOverview, OpenJobs
 from wayline.contracts.searched_tools import SearchTools
 from wayline.contracts.tools import ListTools
 from wayline.gateway.handlers.administration.models import Providers
+from wayline.testkit import Platform
 
 from .conftest import Running
 from .others import AGENT, ANSWERS, BUDGET, CARD, Others
@@ -395,6 +396,34 @@ async def test_dead_letters_are_paged_newest_first_as_text_or_base64(gateway: Ru
     assert (text["text"], text["base64"], text["truncated"]) == ('{"agent": 7}', None, False)
     assert (binary["text"], binary["base64"]) == (None, b64encode(b"\xff\x00").decode())
     assert foreign.status_code == 404
+
+
+async def test_pages_of_what_was_dismissed_and_redriven_hold_each_once(gateway: Running, platform: Platform):
+    store = await platform.store("gateway")
+    # All of one moment, which a page may end in.
+    await store.execute(
+        "default",
+        "INSERT INTO dismissed_letters"
+        " (tenant, sequence, code, subject, letter_reason, reason, dismissed_by, dismissed_at)"
+        " SELECT 'default', n, 'c', 's', 'r', 'r', 'b', '2026-11-01' FROM generate_series(1, 5) AS n",
+    )
+    await store.execute(
+        "default",
+        "INSERT INTO redrives (tenant, redrive_id, fingerprint, redriven_by, jobs, begun_at)"
+        " SELECT 'default', 'redrive_' || n, 'f', 'b', 1, '2026-11-01' FROM generate_series(1, 5) AS n",
+    )
+    await store.close()
+    for path, name, key in (("dismissed", "dismissed", "sequence"), ("redrives", "redrives", "redrive_id")):
+        found, cursor = list[object](), None
+        while cursor is not None or not found:
+            params = {"limit": 2, **({"cursor": cursor} if cursor else {})}
+            page = (await gateway.client.get(f"/v1/dead-letters/{path}", params=params)).json()
+            found += [one[key] for one in page[name]]
+            cursor = page["next_cursor"]
+        wrong = await gateway.client.get(f"/v1/dead-letters/{path}", params={"cursor": "eA"})
+
+        assert len(found) == len(set(found)) == 5 and found == sorted(found, reverse=True)
+        assert (wrong.status_code, wrong.json()["code"]) == (400, "invalid_cursor")
 
 
 async def test_a_dismissed_dead_letter_leaves_the_list_with_its_reason(gateway: Running, bus: Bus):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from typing import Any
@@ -122,6 +123,9 @@ async def test_a_change_of_what_was_not_read_is_refused(path: str, http: httpx2.
     assert [one.status_code for one in (late, undeleted, deleted, gone)] == [412, 412, 200, 412]
     assert created.headers["etag"] == read.headers["etag"] != changed.headers["etag"]
     assert late.json()["code"] == "precondition_failed" and "read it again" in late.json()["detail"]
+    # Both versions, to tell them apart without another request.
+    assert {tag["If-Match"], now["If-Match"]} <= set(re.findall(r'"[0-9a-f]{32}"', late.json()["detail"]))
+    assert late.headers["etag"] == now["If-Match"]
 
 
 @pytest.mark.parametrize("path", BODIES)
@@ -156,6 +160,56 @@ LISTS = {
     "/v1/keys": "keys",
     "/v1/tenants": "tenants",
 }
+
+
+NOT_PAGED = {
+    "/v1/costs": "sums, bounded by their groups",
+    "/v1/overview": "sums",
+    "/v1/providers": "as many as are configured",
+    "/v1/tools/usage": "one answer about all tools",
+    "/v1/vector-sets": "two or three",
+    "/v1/jobs/{job_id}/events": "a log, read on from an event",
+    "/v1/jobs/{job_id}/export": "a whole job",
+    "/v1/jobs/{job_id}/memories": "bounded by what one prompt holds",
+    "/v1/jobs/{job_id}/feedback": "bounded for a job",
+    "/v1/mcp/servers/{name}/impact": "one answer about a change",
+    "/v1/mcp/servers/{name}/resources": "as its server lists them",
+    "/v1/mcp/servers/{name}/resources/read": "one resource",
+    "/v1/mcp/servers/{name}/prompts": "as its server lists them",
+    "/openai/v1/models": "as OpenAI's API",
+}
+"""Answers with an array at their top that is no list of a tenant's things, or not ours to page."""
+DELETES_WHAT_THERE_IS = {"/v1/mcp/logins"}
+"""Forgets all that there is of a user, which may be nothing."""
+
+
+async def test_every_answer_that_lists_things_has_pages(http: httpx2.AsyncClient):
+    paths = await described(http)
+    schemas = (await http.get("/openapi.json")).json()["components"]["schemas"]
+    whole = set[str]()
+    for path, operations in paths.items():
+        # What is named by an id or a name is one thing, whatever arrays it has.
+        if "get" not in operations or (path.endswith("}") and path not in NOT_PAGED) or path == "/v1/me":
+            continue
+        content = operations["get"]["responses"].get("200", {}).get("content", {}).get("application/json", {})
+        answer = content.get("schema", {})
+        fields = schemas.get(answer.get("$ref", "").rpartition("/")[2], {}).get("properties", {})
+        lists = answer.get("type") == "array" or any(field.get("type") == "array" for field in fields.values())
+        names = {parameter["name"] for parameter in operations["get"].get("parameters", ())}
+        whole |= {path} if lists and not names >= {"limit", "cursor"} else set()
+
+    assert whole - NOT_PAGED.keys() == {"/v1/settings"}
+
+
+async def test_every_deletion_of_what_is_not_there_is_a_404(http: httpx2.AsyncClient):
+    paths = await described(http)
+    deleting = {path: operations["delete"] for path, operations in paths.items() if "delete" in operations}
+
+    assert {path for path, one in deleting.items() if "404" not in one["responses"]} == DELETES_WHAT_THERE_IS
+    for path in deleting.keys() - DELETES_WHAT_THERE_IS:
+        address = re.sub(r"\{(key_id)\}", "1f2e3d4c5b6a7988", path)
+        gone = await http.delete(re.sub(r"\{\w+\}", "nothere", address), params={"user_id": "nobody"})
+        assert gone.status_code == 404, (path, gone.text)
 
 
 async def test_every_list_has_one_style_of_pages(http: httpx2.AsyncClient):

@@ -60,7 +60,8 @@ async def test_a_login_connects_a_server_and_a_logout_leaves_it(fresh: Installed
     assert (login.returncode, "bank is connected" in output.decode()) == (0, True), output
     assert impact.returncode == 0 and "would fail" in impact.stdout, impact.stdout + impact.stderr
     assert [(one["tool"], one["change"], one["calls"]) for one in touched["tools"]] == [("bank__pay", "unchanged", 0)]
-    assert (out.stdout.strip(), again.stdout.strip()) == ("bank is logged out", "nobody was logged in to bank")
+    assert (out.stdout.strip(), again.returncode) == ("bank is logged out", 1)
+    assert again.stderr.strip() == "wayline: no login to server 'bank'"
     assert {one["name"]: one["state"] for one in listed["servers"]}["bank"] != "connected"
     assert all(token not in json.dumps(listed) + output.decode() for token in bank.given)
 

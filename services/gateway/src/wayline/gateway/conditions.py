@@ -53,9 +53,13 @@ class Precondition:
         if self.only_new and tag is not None:
             raise PreconditionFailed("it is there already: leave If-None-Match out to change it", tag=tag)
         if self.tags is not None and tag is None:
-            raise PreconditionFailed("it is not there (any more): leave If-Match out to create it", tag=None)
+            raise PreconditionFailed(
+                "it is not there (any more): leave If-Match out to create it", tag=None, asked=self.tags
+            )
         if self.tags and tag not in self.tags:
-            raise PreconditionFailed("it has changed since it was read: read it again, and change that", tag=tag)
+            raise PreconditionFailed(
+                "it has changed since it was read: read it again, and change that", tag=tag, asked=self.tags
+            )
 
 
 def read_condition(if_match: str | None, if_none_match: str | None) -> Precondition:

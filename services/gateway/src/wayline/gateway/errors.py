@@ -305,6 +305,8 @@ class WrongContentType(Reject):
 class PreconditionFailed(Reject):
     """What If-Match or If-None-Match ask for does not hold, so nothing was changed."""
 
-    def __init__(self, why: str, *, tag: str | None) -> None:
-        super().__init__(why, code="precondition_failed", status=412)
+    def __init__(self, why: str, *, tag: str | None, asked: tuple[str, ...] = ()) -> None:
+        versions = f" (asked for: {', '.join(asked)}; there is: {tag or 'nothing'})" if asked else ""
+        super().__init__(f"{why}{versions}", code="precondition_failed", status=412)
         self.tag = tag
+        self.headers = {} if tag is None else {"ETag": tag}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import b64decode, urlsafe_b64encode
 from binascii import Error as NotBase64
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Annotated, Final, Generic, TypeAlias, TypeVar
 
 from fastapi import Query
@@ -68,6 +69,22 @@ def first_page(items: Sequence[T], *, limit: int, key: Callable[[T], str]) -> Pa
     """Return the first page of items that lie behind a cursor already, in their order."""
     shown = items[:limit]
     return Page(shown, cursor_of(key(shown[-1])) if len(items) > limit else None)
+
+
+def moment_key(at: datetime, name: str) -> str:
+    """Return the key of what is listed newest first, and of the same moment by name."""
+    return f"{at.isoformat()} {name}"
+
+
+def after_moment(cursor: str | None) -> tuple[datetime | None, str | None]:
+    """Return the moment and the name that a cursor stands for; nothing: the list's beginning. Raises Reject."""
+    if cursor is None:
+        return None, None
+    at, _, name = after_cursor(cursor).partition(" ")
+    try:
+        return datetime.fromisoformat(at), name
+    except ValueError:
+        raise wrong_cursor(cursor) from None
 
 
 def cursor_of(key: str) -> str:

@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 
 from wayline.contracts.base import plain
 from wayline.contracts.errors import Bug, Problem, Unavailable, WaylineError
-from wayline.gateway.errors import RateLimited, UnsupportedParameter
+from wayline.gateway.errors import PreconditionFailed, RateLimited, UnsupportedParameter
 from wayline.gateway.openai.error_shape import PREFIX, error_response
 from wayline.store import PostgresUnavailable
 
@@ -152,7 +152,7 @@ async def _on_known(request: Request, error: Exception) -> Response:
     if isinstance(error, Bug):
         log.error("a bug", error=str(error), exc_info=error)
     headers = {"WWW-Authenticate": request.scope.get(CHALLENGE, "Bearer")} if error.status == 401 else None
-    if isinstance(error, RateLimited):
+    if isinstance(error, RateLimited | PreconditionFailed):
         headers = error.headers
     param = error.param if isinstance(error, UnsupportedParameter) else None
     return problem_response(error.problem(), headers=headers, instance=request.url.path, param=param)

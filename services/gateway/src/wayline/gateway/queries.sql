@@ -63,7 +63,8 @@ RETURNING sequence, code, subject, letter_reason, reason, dismissed_by, dismisse
 
 -- name: dismissed_letters
 SELECT sequence, code, subject, letter_reason, reason, dismissed_by, dismissed_at FROM dismissed_letters
-WHERE tenant = $1 ORDER BY dismissed_at DESC, sequence DESC LIMIT $2;
+WHERE tenant = $1 AND ($3::timestamptz IS NULL OR (dismissed_at, sequence) < ($3, $4::bigint))
+ORDER BY dismissed_at DESC, sequence DESC LIMIT $2;
 
 -- name: begin_redrive
 INSERT INTO redrives (tenant, redrive_id, fingerprint, redriven_by, jobs) VALUES ($1, $2, $3, $4, $5);
@@ -73,7 +74,8 @@ UPDATE redrives SET forked = $3, already = $4, refused = $5, finished_at = now()
 
 -- name: list_redrives
 SELECT redrive_id, fingerprint, redriven_by, jobs, forked, already, refused, begun_at, finished_at FROM redrives
-WHERE tenant = $1 ORDER BY begun_at DESC, redrive_id LIMIT $2;
+WHERE tenant = $1 AND ($3::timestamptz IS NULL OR (begun_at, redrive_id) < ($3, $4))
+ORDER BY begun_at DESC, redrive_id DESC LIMIT $2;
 
 -- name: wait_for_change
 SET LOCAL lock_timeout = '10s';

@@ -21,7 +21,6 @@ from wayline.gateway.shapes.dead_letters import (
     DeadLetterBody,
     DeadLetterPage,
     DismissedLetter,
-    DismissedLetterList,
 )
 from wayline.journal import bulk_read, fingerprint
 from wayline.store import Store
@@ -105,10 +104,10 @@ class DeadLetters:
             raise Unavailable("the bus", detail=type(error).__name__) from None
         return DismissedLetter(**dict(row))
 
-    async def dismissed(self, *, limit: int) -> DismissedLetterList:
-        """List the letters that were dismissed, newest first."""
-        rows = await self.store.fetch(self.tenant, self.store.sql.dismissed_letters, self.tenant, limit)
-        return DismissedLetterList(dismissed=tuple(DismissedLetter(**dict(row)) for row in rows))
+    async def dismissed(self, *, limit: int, after: tuple[datetime | None, int | None]) -> list[DismissedLetter]:
+        """List the letters that were dismissed, newest first, behind a moment and a letter."""
+        rows = await self.store.fetch(self.tenant, self.store.sql.dismissed_letters, self.tenant, limit, *after)
+        return [DismissedLetter(**dict(row)) for row in rows]
 
     async def _newest(self, most: int, *, first: int, top: int) -> list[RawStreamMsg]:
         """Return this tenant's newest letters between two sequences, the newest first.

@@ -105,11 +105,15 @@ class Keys:
         return KeyCreated(**_shown(row).model_dump(), key=secret)
 
     async def listed(
-        self, tenant: str, *, revoked: bool, limit: int, after: tuple[datetime, str] | None = None
+        self,
+        tenant: str,
+        *,
+        revoked: bool,
+        limit: int,
+        after: tuple[datetime | None, str | None] = (None, None),
     ) -> list[Key]:
         """List a tenant's keys, newest first; with `revoked` also those that no longer work. `after`: behind this."""
-        sql, place = self._store.sql.list_keys, after or (None, None)
-        rows = await self._store.fetch(tenant, sql, tenant, revoked, limit, *place)
+        rows = await self._store.fetch(tenant, self._store.sql.list_keys, tenant, revoked, limit, *after)
         return [_shown(row) for row in rows]
 
     async def get(self, wanted: str) -> Key | None:

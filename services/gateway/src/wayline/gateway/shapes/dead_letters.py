@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from wayline.gateway.paging import Paged
 from wayline.gateway.shapes.body import ONE_LINE, Body
 
 
@@ -61,7 +62,7 @@ class DismissedLetter(BaseModel):
     dismissed_at: datetime
 
 
-class DismissedLetterList(BaseModel):
-    """Dismissed dead letters of the last 30 days, newest first."""
+class DismissedLetterList(Paged):
+    """A page of the dead letters that were dismissed in the last 30 days, newest first."""
 
     dismissed: tuple[DismissedLetter, ...]

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from wayline.gateway.paging import Paged
 from wayline.gateway.shapes.body import Body
 
 
@@ -23,8 +24,8 @@ class FailureGroup(BaseModel):
     last_at: datetime | None = None
 
 
-class FailureGroupList(BaseModel):
-    """What failed, by cause."""
+class FailureGroupList(Paged):
+    """A page of what failed, by cause."""
 
     groups: tuple[FailureGroup, ...] = Field(description="The most frequent first; of the newest 2,000 failed jobs.")
 
@@ -95,7 +96,7 @@ class PastRedrive(BaseModel):
     finished_at: datetime | None
 
 
-class RedriveList(BaseModel):
-    """The redrives of a tenant."""
+class RedriveList(Paged):
+    """A page of the redrives of a tenant."""
 
     redrives: tuple[PastRedrive, ...] = Field(description="Newest first.")

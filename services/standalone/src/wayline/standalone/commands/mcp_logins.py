@@ -71,9 +71,7 @@ def logout(
     answer(
         lambda client: client.delete(f"/v1/mcp/servers/{name}/{path}"),
         as_json=as_json,
-        draw=lambda reply: (
-            f"{name} is logged out{who}" if reply["forgotten"] else f"nobody was logged in to {name}{who}"
-        ),
+        draw=lambda _: f"{name} is logged out{who}",
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
 from typing import Annotated, TypeAlias
 
 import structlog
@@ -24,7 +23,7 @@ from wayline.gateway.handlers.shared.dependencies import (
 )
 from wayline.gateway.keys import Caller
 from wayline.gateway.openapi import fails, tags
-from wayline.gateway.paging import PageCursor, PageLimit, after_cursor, first_page, wrong_cursor
+from wayline.gateway.paging import PageCursor, PageLimit, after_moment, first_page, moment_key
 from wayline.gateway.shapes.keys import Key, KeyBody, KeyChanges, KeyCreated, KeyPage, KeyRevoked
 from wayline.gateway.strict_json import StrictRoute
 
@@ -82,18 +81,10 @@ async def list_keys(
     """Page through a tenant's API keys, newest first, without their secrets."""
     wanted = tenant or caller.tenant
     require_operator_for(caller, wanted)
-    after = None if cursor is None else _place(cursor)
+    after = after_moment(cursor)
     found = await gateway.keys.listed(wanted, revoked=revoked, limit=limit + 1, after=after)
-    page = first_page(found, limit=limit, key=lambda key: f"{key.created_at.isoformat()} {key.id}")
+    page = first_page(found, limit=limit, key=lambda key: moment_key(key.created_at, key.id))
     return KeyPage(keys=page.items, next_cursor=page.next_cursor)
-
-
-def _place(cursor: str) -> tuple[datetime, str]:
-    at, _, key_id = after_cursor(cursor).partition(" ")
-    try:
-        return datetime.fromisoformat(at), key_id
-    except ValueError:
-        raise wrong_cursor(cursor) from None
 
 
 @router.get("/{key_id}", responses=tags(404))

@@ -10,10 +10,15 @@ from wayline.contracts.traces import CostTable, GetSteps, GetTrace, StepList, Tr
 from wayline.gateway.handlers.shared.dependencies import GatewayDependency, Reader
 from wayline.gateway.handlers.shared.own_jobs import OwnJobPath, require_all_users, require_own_job
 from wayline.gateway.openapi import fails
+from wayline.gateway.paging import PAGE_MAX, PageCursor, Paged, PageLimit, page_in_order
 from wayline.gateway.shapes.cost_query import CostQuery
 from wayline.gateway.strict_json import StrictRoute
 
 router = APIRouter(prefix="/v1", tags=["traces"], route_class=StrictRoute)
+
+
+class StepPage(StepList, Paged):
+    """A page of a job's steps."""
 
 
 @router.get("/jobs/{job_id}/trace", responses=fails(404))
@@ -22,10 +27,20 @@ async def get_job_trace(job_id: OwnJobPath, gateway: GatewayDependency, caller: 
     return await gateway.bus.ask(GetTrace(tenant=caller.tenant, job_id=job_id), Trace)
 
 
-@router.get("/jobs/{job_id}/steps", responses=fails(404))
-async def get_job_steps(job_id: OwnJobPath, gateway: GatewayDependency, caller: Reader) -> StepList:
-    """Return a job's steps: what it thought, which tool it used, and what came of it."""
-    return await gateway.bus.ask(GetSteps(tenant=caller.tenant, job_id=job_id), StepList)
+@router.get("/jobs/{job_id}/steps", responses=fails(400, 404))
+async def get_job_steps(
+    job_id: OwnJobPath,
+    gateway: GatewayDependency,
+    caller: Reader,
+    limit: PageLimit = PAGE_MAX,
+    cursor: PageCursor = None,
+) -> StepPage:
+    """Page through a job's steps in order: what it thought, which tool it used, and what came of it."""
+    found = await gateway.bus.ask(GetSteps(tenant=caller.tenant, job_id=job_id), StepList)
+    numbered = list(enumerate(found.steps))
+    # By their places: what a job does is added behind them.
+    page = page_in_order(numbered, limit=limit, cursor=cursor, key=lambda one: str(one[0]))
+    return StepPage(job_id=found.job_id, steps=tuple(step for _, step in page.items), next_cursor=page.next_cursor)
 
 
 @router.get("/traces/{trace_id}", responses=fails(404))

@@ -134,7 +134,11 @@ async def get_memory(fact_id: FactPath, gateway: GatewayDependency, caller: Read
 
 @router.get("/{fact_id}/versions", responses=fails(400, 404))
 async def list_memory_versions(
-    fact_id: FactPath, gateway: GatewayDependency, caller: Reader, cursor: Cursor = None
+    fact_id: FactPath,
+    gateway: GatewayDependency,
+    caller: Reader,
+    limit: Annotated[int, Query(ge=1, le=VERSIONS_MAX)] = VERSIONS_MAX,
+    cursor: Cursor = None,
 ) -> FactPage:
     """Return what a memory was before, the newest version first."""
     states = ("active", "quarantined", "superseded", "expired", "rejected")
@@ -143,7 +147,7 @@ async def list_memory_versions(
         user_id=caller.user_id,
         fact_ids=(fact_id,),
         states=states,
-        limit=VERSIONS_MAX,
+        limit=limit,
         cursor=cursor,
     )
     found = await gateway.bus.ask(asked, FactPage)

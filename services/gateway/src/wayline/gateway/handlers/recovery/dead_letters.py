@@ -11,6 +11,16 @@ from wayline.gateway.handlers.recovery.redrives import Redrives
 from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, GatewayDependency
 from wayline.gateway.keys import Caller
 from wayline.gateway.openapi import fails
+from wayline.gateway.paging import (
+    PAGE_MAX,
+    PageCursor,
+    PageLimit,
+    after_moment,
+    first_page,
+    moment_key,
+    page_in_order,
+    wrong_cursor,
+)
 from wayline.gateway.shapes.dead_letters import (
     DeadLetterBody,
     DeadLetterPage,
@@ -39,18 +49,31 @@ async def list_dead_letters(
     return await _letters(gateway, caller).page(limit=limit, before=int(cursor) if cursor else None)
 
 
-@router.get("/dismissed", responses=fails())
+@router.get("/dismissed", responses=fails(400))
 async def list_dismissed_letters(
-    gateway: GatewayDependency, caller: Admin, limit: Annotated[int, Query(ge=1, le=200)] = 50
+    gateway: GatewayDependency,
+    caller: Admin,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    cursor: PageCursor = None,
 ) -> DismissedLetterList:
-    """List the messages that were dismissed in the last 30 days, and why."""
-    return await _letters(gateway, caller).dismissed(limit=limit)
+    """Page through the messages that were dismissed in the last 30 days, newest first, and why."""
+    at, letter = after_moment(cursor)
+    if cursor is not None and not (letter or "").isdecimal():
+        raise wrong_cursor(cursor)
+    after = at, int(letter) if letter else None
+    found = await _letters(gateway, caller).dismissed(limit=limit + 1, after=after)
+    page = first_page(found, limit=limit, key=lambda one: moment_key(one.dismissed_at, str(one.sequence)))
+    return DismissedLetterList(dismissed=page.items, next_cursor=page.next_cursor)
 
 
-@router.get("/groups", responses=fails())
-async def list_failure_groups(gateway: GatewayDependency, caller: Admin) -> FailureGroupList:
-    """Return failed jobs and dead letters by cause; `fingerprint` names one."""
-    return await Redrives(gateway, caller).groups()
+@router.get("/groups", responses=fails(400))
+async def list_failure_groups(
+    gateway: GatewayDependency, caller: Admin, limit: PageLimit = PAGE_MAX, cursor: PageCursor = None
+) -> FailureGroupList:
+    """Page through failed jobs and dead letters by cause; `fingerprint` names one."""
+    found = await Redrives(gateway, caller).groups()
+    page = page_in_order(found, limit=limit, cursor=cursor, key=lambda group: group.fingerprint)
+    return FailureGroupList(groups=page.items, next_cursor=page.next_cursor)
 
 
 @router.post("/redrive", responses=fails(404, 413))
@@ -62,12 +85,15 @@ async def redrive(body: RedriveBody, gateway: GatewayDependency, caller: Admin) 
     return await Redrives(gateway, caller).redrive(body)
 
 
-@router.get("/redrives", responses=fails())
+@router.get("/redrives", responses=fails(400))
 async def list_redrives(
-    gateway: GatewayDependency, caller: Admin, limit: Annotated[int, Query(ge=1, le=200)] = 50
+    gateway: GatewayDependency,
+    caller: Admin,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    cursor: PageCursor = None,
 ) -> RedriveList:
-    """Return who let failed jobs go on, when, of which cause and how many."""
-    return await Redrives(gateway, caller).past(limit=limit)
+    """Page through who let failed jobs go on, newest first: when, of which cause and how many."""
+    return await Redrives(gateway, caller).past(limit=limit, cursor=cursor)
 
 
 @router.get("/{sequence:int}", responses=fails(404))

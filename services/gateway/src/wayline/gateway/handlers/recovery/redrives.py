@@ -20,10 +20,11 @@ from wayline.gateway.handlers.recovery.time_travel import forked, read_values
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.handlers.shared.submit_job import submit
 from wayline.gateway.keys import Caller
+from wayline.gateway.paging import after_moment, first_page, moment_key
 from wayline.gateway.shapes.dead_letters import DeadLetterBody
 from wayline.gateway.shapes.redrives import (
     FailureGroup,
-    FailureGroupList,
+    PastRedrive,
     Redrive,
     RedriveBody,
     RedriveList,
@@ -49,7 +50,7 @@ class Redrives:
     gateway: Gateway
     caller: Caller
 
-    async def groups(self) -> FailureGroupList:
+    async def groups(self) -> list[FailureGroup]:
         """Return the failed jobs that go on in no redrive, and the dead letters, by cause; the most frequent first."""
         found: dict[str, FailureGroup] = {}
         failed = [job async for job in self._failed(None, most=GROUPED_MAX)]
@@ -71,8 +72,7 @@ class Redrives:
                 fingerprint=letter.fingerprint, code=letter.code, message=letter.reason, last_at=letter.at
             )
             found[letter.fingerprint] = group.model_copy(update={"letters": group.letters + 1})
-        groups = sorted(found.values(), key=lambda group: (-group.jobs, -group.letters, group.fingerprint))
-        return FailureGroupList(groups=tuple(groups))
+        return sorted(found.values(), key=lambda group: (-group.jobs, -group.letters, group.fingerprint))
 
     async def redrive(self, body: RedriveBody) -> Redrive:
         """Let every job that failed of one cause go on from its failed step, as a fork whose id follows from its own.
@@ -142,11 +142,13 @@ class Redrives:
             )
         return RedrivenLetter(**named, outcome="resubmitted")
 
-    async def past(self, *, limit: int) -> RedriveList:
-        """Return who redrove what, newest first."""
-        store = self.gateway.store
-        rows = await store.fetch(self.caller.tenant, store.sql.list_redrives, self.caller.tenant, limit)
-        return RedriveList.model_validate({"redrives": [dict(row) for row in rows]})
+    async def past(self, *, limit: int, cursor: str | None) -> RedriveList:
+        """Return who redrove what, newest first. Raises Reject for what is no cursor."""
+        store, tenant = self.gateway.store, self.caller.tenant
+        rows = await store.fetch(tenant, store.sql.list_redrives, tenant, limit + 1, *after_moment(cursor))
+        found = [PastRedrive.model_validate(dict(row)) for row in rows]
+        page = first_page(found, limit=limit, key=lambda one: moment_key(one.begun_at, one.redrive_id))
+        return RedriveList(redrives=page.items, next_cursor=page.next_cursor)
 
     async def _failed(self, fingerprint: str | None, *, most: int) -> AsyncIterator[JobView]:
         cursor, seen = None, 0

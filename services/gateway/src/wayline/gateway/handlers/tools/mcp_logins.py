@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import Field
 
+from wayline.contracts.errors import NotFound
 from wayline.contracts.server_logins import (
     AuthorizationForgotten,
     AuthorizationUrl,
@@ -43,11 +44,10 @@ async def authorize_server(name: NamePath, gateway: GatewayDependency, caller: A
     return await _begin(gateway, _authorize(gateway, caller.tenant, name))
 
 
-@router.delete("/servers/{name}/authorization", responses=fails())
+@router.delete("/servers/{name}/authorization", responses=fails(404))
 async def forget_authorization(name: NamePath, gateway: GatewayDependency, caller: Admin) -> AuthorizationForgotten:
     """Forget the tenant's tokens of a server, and revoke them where its authorization server can."""
-    request = ForgetAuthorization(tenant=caller.tenant, name=name)
-    return await gateway.bus.ask(request, AuthorizationForgotten, timeout_s=LOGIN_WITHIN_S)
+    return await _forget(gateway, ForgetAuthorization(tenant=caller.tenant, name=name))
 
 
 @router.post("/servers/{name}/logins", responses=fails(404, 409))
@@ -75,13 +75,13 @@ async def list_user_logins(
     return await gateway.bus.ask(request, LoginPage)
 
 
-@router.delete("/servers/{name}/logins", responses=fails())
+@router.delete("/servers/{name}/logins", responses=fails(404))
 async def forget_user_login(
     name: NamePath, user_id: UserQuery, gateway: GatewayDependency, caller: Writer
 ) -> AuthorizationForgotten:
     """Forget one user's tokens of a server, and revoke them where its authorization server can."""
     request = ForgetAuthorization(tenant=caller.tenant, name=name, user_id=acting_as(caller, user_id))
-    return await gateway.bus.ask(request, AuthorizationForgotten, timeout_s=LOGIN_WITHIN_S)
+    return await _forget(gateway, request)
 
 
 @router.delete("/logins", responses=fails())
@@ -102,6 +102,13 @@ def _authorize(gateway: Gateway, tenant: str, name: str, *, user_id: str | None 
         # Elsewhere nobody could read it, or trust who answers.
         client_metadata_url=f"{at}{CLIENT_DOCUMENT}" if at.startswith("https://") else None,
     )
+
+
+async def _forget(gateway: Gateway, request: ForgetAuthorization) -> AuthorizationForgotten:
+    found = await gateway.bus.ask(request, AuthorizationForgotten, timeout_s=LOGIN_WITHIN_S)
+    if not found.forgotten:
+        raise NotFound("login to server", request.name)
+    return found
 
 
 async def _begin(gateway: Gateway, request: AuthorizeServer) -> AuthorizationUrl:
