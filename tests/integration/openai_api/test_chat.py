@@ -16,6 +16,15 @@ from .conftest import AGENT, Doors, held
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
+WEATHER = {
+    "type": "function",
+    "function": {
+        "name": "weather",
+        "description": "The weather of a city.",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    },
+}
+ASKS = (("weather", {"city": "Bonn"}),)
 QUESTION = [{"role": "user", "content": "Is it so?"}]
 
 
@@ -308,3 +317,111 @@ async def test_an_image_at_an_inner_address_is_refused(doors: Doors):
 
     assert (refused.value.code, refused.value.param) == ("invalid_file", "messages")
     assert doors.chat.calls == []
+
+
+async def test_results_of_a_clients_tools_go_on_in_the_same_job(doors: Doors):
+    doors.answers(Say(text="Let me see.", tools=ASKS), "Take an umbrella.")
+
+    async with doors.client() as client:
+        raw = await client.chat.completions.with_raw_response.create(model=AGENT, messages=QUESTION, tools=[WEATHER])
+        first = raw.parse()
+        [call] = first.choices[0].message.tool_calls
+        result = {"role": "tool", "tool_call_id": call.id, "content": "rain"}
+        said = [*QUESTION, first.choices[0].message.model_dump(exclude_none=True), result]
+        again = {"x-stainless-retry-count": "1"}
+        raws = [
+            await client.chat.completions.with_raw_response.create(
+                model=AGENT, messages=said, tools=[WEATHER], extra_headers=headers
+            )
+            for headers in ({}, again)
+        ]
+        with pytest.raises(openai.BadRequestError) as other:
+            changed = [*said[:-1], {**result, "content": "sun"}]
+            await client.chat.completions.create(model=AGENT, messages=changed, tools=[WEATHER])
+        with pytest.raises(openai.BadRequestError) as unknown:
+            strange = [*said[:-1], {**result, "tool_call_id": "call_of_nobody"}]
+            await client.chat.completions.create(model=AGENT, messages=strange, tools=[WEATHER])
+
+    assert (first.choices[0].finish_reason, first.choices[0].message.content) == ("tool_calls", "Let me see.")
+    assert (call.type, call.function.name, orjson.loads(call.function.arguments)) == (
+        "function",
+        "weather",
+        {"city": "Bonn"},
+    )
+    answers = [one.parse() for one in raws]
+    assert [one.choices[0].message.content for one in answers] == ["Take an umbrella."] * 2
+    assert {one.headers["x-wayline-job"] for one in (raw, *raws)} == {raw.headers["x-wayline-job"]}
+    assert len(doors.chat.calls) == 2 and doors.messages()[-1]["content"] == "rain"
+    assert (other.value.code, unknown.value.code) == ("result_conflict", "unknown_call")
+    assert other.value.param == "messages.2"
+    # Each answer counts its own calls alone.
+    used = [one.usage.total_tokens for one in (first, answers[0]) if one.usage]
+    job = (await doors.http.get(f"/v1/jobs/{raw.headers['x-wayline-job']}")).json()["usage"]
+    assert sum(used) == job["input"] + job["output"]
+
+
+async def test_calls_of_a_clients_tools_are_streamed_by_index(doors: Doors):
+    two = (*ASKS, ("weather", {"city": "Rome"}))
+    doors.answers(Say(text="Let me see.", tools=two), "Both are wet.")
+
+    async with doors.client() as client:
+        for mode in ("settled", "eager"):
+            doors.answers(Say(text="Let me see.", tools=two), "Both are wet.")
+            about = {"model": AGENT, "tools": [WEATHER], "extra_headers": {"X-Wayline-Stream": mode}}
+            async with client.chat.completions.stream(messages=QUESTION, **about) as stream:
+                first = (await stream.get_final_completion()).choices[0]
+            calls = first.message.tool_calls
+            results = [{"role": "tool", "tool_call_id": one.id, "content": "wet"} for one in calls]
+            asked = [*QUESTION, {"role": "assistant", "tool_calls": [one.model_dump() for one in calls]}]
+            with pytest.raises(openai.BadRequestError) as missing:
+                await client.chat.completions.create(messages=[*asked, *results[:1]], **about)
+            said = [*asked, *results]
+            async with client.chat.completions.stream(messages=said, **about) as stream:
+                second = (await stream.get_final_completion()).choices[0]
+
+            assert (first.finish_reason, first.message.content) == ("tool_calls", "Let me see.")
+            cities = [orjson.loads(one.function.arguments)["city"] for one in calls]
+            assert (cities, missing.value.code) == (["Bonn", "Rome"], "missing_result")
+            assert (second.finish_reason, second.message.content) == ("stop", "Both are wet.")
+
+
+async def test_calls_come_one_at_a_time_where_the_client_wants_that(doors: Doors):
+    doors.answers(Say(tools=(*ASKS, ("weather", {"city": "Rome"}))), "Both are wet.")
+
+    async with doors.client() as client:
+        about = {"model": AGENT, "tools": [WEATHER], "parallel_tool_calls": False}
+        said, seen = [*QUESTION], []
+        while True:
+            answer = (await client.chat.completions.create(messages=said, **about)).choices[0]
+            if answer.finish_reason == "stop":
+                break
+            calls = answer.message.tool_calls
+            seen.append(len(calls))
+            said.append({"role": "assistant", "tool_calls": [one.model_dump() for one in calls]})
+            said += [{"role": "tool", "tool_call_id": one.id, "content": "wet"} for one in calls]
+
+    assert (seen, answer.message.content, len(doors.chat.calls)) == ([1, 1], "Both are wet.", 2)
+
+
+async def test_tools_that_cannot_be_heeded_are_refused_by_name(doors: Doors):
+    taken = {"type": "function", "function": {"name": "run_code"}}
+    wrong = {"type": "function", "function": {"name": "x", "parameters": {"type": "array"}}}
+    asked: list[tuple[dict[str, object], str]] = [
+        ({"tools": [WEATHER], "tool_choice": "required"}, "tool_choice"),
+        ({"tools": [WEATHER], "tool_choice": {"type": "function", "function": {"name": "weather"}}}, "tool_choice"),
+        ({"tools": [{"type": "custom", "custom": {"name": "x"}}]}, "tools.0.type"),
+        ({"tools": [WEATHER, taken]}, "tools.1.function.name"),
+        ({"tools": [wrong]}, "tools"),
+    ]
+    refused = []
+    async with doors.client() as client:
+        for more, _ in asked:
+            with pytest.raises(openai.APIStatusError) as error:
+                await client.chat.completions.create(model=AGENT, messages=QUESTION, **more)
+            refused.append((error.value.status_code, error.value.param))
+        none = await client.chat.completions.create(model=AGENT, messages=QUESTION, tools=[WEATHER], tool_choice="none")
+
+    assert [param for _, param in refused] == [param for _, param in asked]
+    assert {status for status, _ in refused} <= {400, 422}
+    assert none.choices[0].message.content == "Yes."
+    assert "weather" not in str(doors.chat.calls[-1][1].get("tools"))

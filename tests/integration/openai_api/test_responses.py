@@ -20,6 +20,13 @@ from .conftest import AGENT, EMBEDS, Doors, held
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 EVENT: TypeAdapter[ResponseStreamEvent] = TypeAdapter(ResponseStreamEvent)
+WEATHER = {
+    "type": "function",
+    "name": "weather",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+    "strict": False,
+}
+BOTH = (("weather", {"city": "Bonn"}), ("weather", {"city": "Rome"}))
 FORM = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
 
@@ -46,11 +53,15 @@ async def test_a_conversation_that_is_brought_along_is_its_history(doors: Doors)
     ]
     async with doors.client() as client:
         answer = await client.responses.create(model=AGENT, input=said, text={"format": {"type": "text"}})
-        with pytest.raises(openai.BadRequestError) as lost:
-            await client.responses.create(model=AGENT, input="And now?", previous_response_id=answer.id)
+        assert [message["role"] for message in doors.messages()][-3:] == ["user", "assistant", "user"]
+        doors.answers("Still Ada.")
+        second = await client.responses.create(model=AGENT, input="And now?", previous_response_id=answer.id)
+        third = await client.responses.create(model=AGENT, input="Again?", previous_response_id=second.id)
 
-    assert [message["role"] for message in doors.messages()][-3:] == ["user", "assistant", "user"]
-    assert lost.value.param == "previous_response_id"
+    told = [message["content"] for message in doors.messages() if message["role"] in ("user", "assistant")]
+    words = ["My name is Ada.", "Hello Ada.", "Who am I?", "Yes.", "And now?", "Still Ada.", "Again?"]
+    assert [next(word for word in words if word in str(one)) for one in told] == words
+    assert third.previous_response_id == second.id and third.conversation is None
 
 
 async def test_a_cut_stream_goes_on_with_the_same_events(doors: Doors):
@@ -109,7 +120,7 @@ async def test_what_a_response_cannot_be_is_refused_by_name(doors: Doors):
         with pytest.raises(openai.NotFoundError):
             await client.responses.retrieve("resp_nothing")
 
-    assert (stored.value.param, tools.value.param) == ("store", "tools")
+    assert (stored.value.param, tools.value.param) == ("store", "tools.0.type")
 
 
 async def test_a_response_fits_its_schema_or_has_failed(doors: Doors):
@@ -183,12 +194,16 @@ def open_responses_type(kind: str) -> type[BaseModel]:
     return next(one for one in classes if f"`{kind}`" in str(one.model_fields["type"]))
 
 
-@pytest.mark.parametrize(("said", "end"), [("One two three.", "completed"), ("no JSON", "failed")])
-async def test_every_event_fits_the_types_of_open_responses(said: str, end: str, doors: Doors):
+@pytest.mark.parametrize(
+    ("said", "end"),
+    [("One two three.", "completed"), ("no JSON", "failed"), (Say(text="Let me see.", tools=BOTH), "completed")],
+    ids=["answered", "failed", "calls"],
+)
+async def test_every_event_fits_the_types_of_open_responses(said: str | Say, end: str, doors: Doors):
     doors.answers(said)
     form = {"format": {"type": "json_schema", "name": "n", "schema": FORM}} if end == "failed" else None
 
-    body = {"model": AGENT, "input": "Is it so?", "stream": True, "text": form}
+    body = {"model": AGENT, "input": "Is it so?", "stream": True, "text": form, "tools": [WEATHER]}
     sent = await doors.http.post("/openai/v1/responses", json=body)
     events = [orjson.loads(line[6:]) for line in sent.text.splitlines() if line.startswith("data: ")]
     read = await doors.http.get(f"/openai/v1/responses/{events[-1]['response']['id']}")
@@ -197,3 +212,79 @@ async def test_every_event_fits_the_types_of_open_responses(said: str, end: str,
         open_responses_type(event["type"]).model_validate(event)
     openresponses_types.ResponseResource.model_validate(read.json())
     assert events[-1]["type"] == f"response.{end}" and "[DONE]" not in sent.text
+
+
+async def test_outputs_of_function_calls_go_on_in_the_same_job(doors: Doors):
+    doors.answers(Say(text="Let me see.", tools=BOTH), "Both are wet.", "You are welcome.")
+
+    async with doors.client() as client:
+        first = await client.responses.create(model=AGENT, input="Shall I?", tools=[WEATHER])
+        calls = [item for item in first.output if item.type == "function_call"]
+        outputs = [{"type": "function_call_output", "call_id": one.call_id, "output": "wet"} for one in calls]
+        with pytest.raises(openai.BadRequestError) as unanswered:
+            await client.responses.create(model=AGENT, input="Well?", previous_response_id=first.id)
+        second = await client.responses.create(
+            model=AGENT, input=outputs, previous_response_id=first.id, tools=[WEATHER]
+        )
+        third = await client.responses.create(model=AGENT, input="Thanks.", previous_response_id=second.id)
+        read = [await client.responses.retrieve(one.id) for one in (first, second)]
+        with pytest.raises(openai.NotFoundError):
+            await client.responses.retrieve(f"{first.id}.3")
+
+    assert [item.type for item in first.output] == ["message", "function_call", "function_call"]
+    assert [orjson.loads(one.arguments) for one in calls] == [{"city": "Bonn"}, {"city": "Rome"}]
+    assert (first.status, first.output_text, second.output_text) == ("completed", "Let me see.", "Both are wet.")
+    assert second.id == f"{first.id}.2" and third.output_text == "You are welcome."
+    assert unanswered.value.code == "missing_result"
+    assert [one.output for one in read] == [first.output, second.output]
+    assert len(doors.chat.calls) == 3
+
+
+async def test_function_calls_are_streamed_and_cut_streams_go_on(doors: Doors):
+    doors.answers(Say(text="Let me see.", tools=BOTH), "Both are wet.")
+
+    async with doors.client() as client:
+        stream = await client.responses.create(model=AGENT, input="Shall I?", tools=[WEATHER], stream=True)
+        first = [event async for event in stream]
+        calls = [item for item in first[-1].response.output if item.type == "function_call"]
+        outputs = [{"type": "function_call_output", "call_id": one.call_id, "output": "wet"} for one in calls]
+        # As clients send it that keep the conversation themselves: with references to what was said before.
+        named = [{"type": "item_reference", "id": item.id} for item in first[-1].response.output]
+        said = [{"role": "user", "content": "Shall I?"}, *named, *outputs]
+        stream = await client.responses.create(model=AGENT, input=said, tools=[WEATHER], stream=True)
+        second = [event async for event in stream]
+        rests = []
+        for events in (first, second):
+            answer = events[0].response.id
+            rests.append(
+                [
+                    [event async for event in await client.responses.retrieve(answer, stream=True, starting_after=cut)]
+                    for cut in range(len(events))
+                ]
+            )
+        again = [*said, {"type": "item_reference", "id": second[-1].response.output[0].id}]
+        third = await client.responses.create(model=AGENT, input=[*again, {"role": "user", "content": "Thanks."}])
+
+    for events, rest in zip((first, second), rests, strict=True):
+        assert [event.sequence_number for event in events] == list(range(len(events)))
+        assert rest == [events[cut + 1 :] for cut in range(len(events))]
+        for event in events:
+            body = event.model_dump(warnings=False)
+            EVENT.validate_python(body, strict=False)
+    kinds = [event.type for event in first if "arguments" in event.type]
+    assert kinds == ["response.function_call_arguments.delta", "response.function_call_arguments.done"] * 2
+    assert [event.output_index for event in first if "arguments" in event.type] == [1, 1, 2, 2]
+    assert second[-1].response.output_text == "Both are wet." and third.status == "completed"
+    told = str(doors.messages())
+    assert "Shall I?" in told and "wet" in told and "Both are wet." in told
+
+
+async def test_a_deleted_response_is_forgotten(doors: Doors):
+    async with doors.client() as client:
+        made = await client.responses.create(model=AGENT, input="Forget this.")
+        deleted = await client.responses.with_raw_response.delete(made.id)
+        with pytest.raises(openai.NotFoundError):
+            await client.responses.delete("resp_nothing")
+
+    receipt = (await doors.http.get(deleted.headers["location"])).json()
+    assert made.id.removeprefix("resp_") in str(receipt)

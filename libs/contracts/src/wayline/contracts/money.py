@@ -75,6 +75,10 @@ class Usage(Frozen):
             reasoning=self.reasoning + other.reasoning,
         )
 
+    def __sub__(self, other: Usage) -> Usage:
+        """Return what is beyond an earlier count of the same calls."""
+        return Usage(**{name: max(0, getattr(self, name) - getattr(other, name)) for name in Usage.model_fields})
+
     @property
     def total(self) -> int:
         """Return the tokens in and out together."""

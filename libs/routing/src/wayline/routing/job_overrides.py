@@ -22,6 +22,8 @@ def narrowed(config: AgentConfig, options: JobOptions, *, own: Collection[str] =
         changes["style"] = options.agent_style
     if options.show_reasoning is not None and (config.show_reasoning or "show_reasoning" not in own):
         changes["show_reasoning"] = options.show_reasoning
+    if options.tools_in_order:
+        changes["tools_in_order"] = True
     for name in ("effort", "temperature"):
         if getattr(options, name) is not None:
             changes[name] = getattr(options, name)

@@ -20,7 +20,6 @@ from wayline.router.forgetting.saga import Forgetter
 from wayline.router.forgetting.stored_messages import StoredMessages
 from wayline.router.forgetting.stores import erasable_stores
 from wayline.router.jobs.approvals import Approvals
-from wayline.router.jobs.client_results import ClientResults
 from wayline.router.jobs.families import Families
 from wayline.router.jobs.first_records import FirstRecords
 from wayline.router.jobs.handlers.children import ChildHandlers
@@ -30,6 +29,7 @@ from wayline.router.jobs.handlers.signals import SignalHandlers
 from wayline.router.jobs.handlers.submissions import SubmissionHandlers
 from wayline.router.jobs.parked_signals import ParkedSignals
 from wayline.router.jobs.result_table import ResultTable
+from wayline.router.jobs.tool_results import ClientResults
 from wayline.router.models.attachments import AttachmentLimits, Attachments
 from wayline.router.models.availability import Availability
 from wayline.router.models.handlers import ModelHandlers

@@ -116,6 +116,9 @@ class JobOptions(Frozen):
         description="Tools that you run yourself: where the model calls one, the job parks (`tool_results`) and goes "
         "on with the results that you give it.",
     )
+    tools_in_order: bool | None = Field(
+        default=None, description="true: run the calls of a step one after another, also where its agent does not."
+    )
     tool_results_within_s: float | None = Field(
         default=None,
         gt=0,
@@ -140,6 +143,7 @@ YOUNGER_OPTIONS = (
     "tags",
     "client_tools",
     "tool_results_within_s",
+    "tools_in_order",
 )
 """Options that stored hashes of submissions know nothing of."""
 INPUT_SHOWN_MAX = 200

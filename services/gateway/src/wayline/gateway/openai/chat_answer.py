@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final, Literal
 
 import orjson
 
-from wayline.contracts.jobs import JobView, Status
+from wayline.contracts.jobs import JobView, PendingToolCall, Status
+from wayline.gateway.openai.client_tools import FUNCTION, CallId, arguments_text
 from wayline.gateway.openai.error_shape import OpenAIError, extension_of
+from wayline.gateway.openai.job_parts import JobPart
 from wayline.gateway.openai.token_counts import chat_usage
 
 PIECE_CHARS: Final = 4_000
@@ -19,7 +21,7 @@ REFUSED: Final = "refused"
 DONE: Final = b"data: [DONE]\n\n"
 KEEP_ALIVE: Final = b": still at work\n\n"
 
-Finish = Literal["stop", "length", "content_filter"]
+Finish = Literal["stop", "length", "content_filter", "tool_calls"]
 
 
 def completion_id(job_id: str) -> str:
@@ -39,10 +41,19 @@ def is_answered(job: JobView) -> bool:
     return job.status is Status.COMPLETED or (job.error is not None and job.error.code == REFUSED)
 
 
-def completion(job: JobView, *, model: str, created: datetime, waits: str | None = None) -> dict[str, Any]:
-    """Return a job as a chat completion; `waits`: what to say of one that waits for a person."""
+def completion(
+    job: JobView, *, model: str, created: datetime, waits: str | None = None, part: JobPart | None = None
+) -> dict[str, Any]:
+    """Return a job as a chat completion.
+
+    `waits`: what to say of one that waits for a person. `part`: what it was read from, with calls for the client.
+    """
+    calls = part.calls if part is not None else ()
     refusal = job.error.message if job.error is not None else None
     content = waits if waits is not None else (None if refusal is not None else job.answer or "")
+    message = {"role": "assistant", "content": content, "refusal": refusal, "annotations": []}
+    if part is not None and calls:
+        message |= {"content": part.said or None, "tool_calls": [_call(job, call) for call in calls]}
     return {
         "id": completion_id(job.job_id),
         "object": "chat.completion",
@@ -51,9 +62,9 @@ def completion(job: JobView, *, model: str, created: datetime, waits: str | None
         "choices": [
             {
                 "index": 0,
-                "message": {"role": "assistant", "content": content, "refusal": refusal, "annotations": []},
+                "message": message,
                 "logprobs": None,
-                "finish_reason": "stop" if waits is not None else finish_of(job),
+                "finish_reason": "tool_calls" if calls else "stop" if waits is not None else finish_of(job),
             }
         ],
         "usage": chat_usage(job.usage),
@@ -61,6 +72,11 @@ def completion(job: JobView, *, model: str, created: datetime, waits: str | None
         "system_fingerprint": fingerprint(job),
         "wayline": extension_of(job),
     }
+
+
+def _call(job: JobView, call: PendingToolCall) -> dict[str, Any]:
+    function = {"name": call.tool, "arguments": arguments_text(call)}
+    return {"id": str(CallId.of(job.job_id, call)), "type": FUNCTION, "function": function}
 
 
 def fingerprint(job: JobView) -> str:
@@ -93,11 +109,22 @@ class Chunks:
         """Return the chunk that takes back words of a call that failed: our own clients may heed it."""
         return self._chunk({}, wayline={"retracted_chars": chars})
 
-    def end(self, job: JobView, *, parked: bool = False) -> Iterator[bytes]:
+    def calls(self, job: JobView, calls: Sequence[PendingToolCall]) -> Iterator[bytes]:
+        """Yield calls that the client is to run: the name of each, then its arguments."""
+        for index, call in enumerate(calls):
+            whole = _call(job, call)
+            begun = {**whole, "function": {**whole["function"], "arguments": ""}}
+            yield self._chunk({"tool_calls": [{"index": index, **begun}]})
+            text = whole["function"]["arguments"]
+            for at in range(0, len(text), PIECE_CHARS):
+                piece = {"arguments": text[at : at + PIECE_CHARS]}
+                yield self._chunk({"tool_calls": [{"index": index, "function": piece}]})
+
+    def end(self, job: JobView, *, finish: Finish) -> Iterator[bytes]:
         """Yield the end of a stream: why it ends, what was used, and that it is whole."""
         if job.error is not None:
             yield self._chunk({"refusal": job.error.message})
-        yield self._chunk({}, finish="stop" if parked else finish_of(job), wayline=extension_of(job))
+        yield self._chunk({}, finish=finish, wayline=extension_of(job))
         if self._with_usage:
             yield _sse({**self._head, "choices": [], "usage": chat_usage(job.usage)})
         yield DONE

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from wayline.contracts.jobs.submission import HISTORY_MESSAGES_MAX
 from wayline.contracts.models import Effort
+from wayline.gateway.openai.client_tools import FunctionSpec
 
 ONE_LINE = r"^[^\x00-\x1f\x7f]*$"
 PARTS_MAX = 1_000
@@ -76,6 +77,13 @@ class ResponseFormat(BaseModel):
     json_schema: JsonSchemaFormat | None = None
 
 
+class ToolBody(BaseModel):
+    """A tool that the client runs."""
+
+    type: str
+    function: FunctionSpec | None = None
+
+
 class StreamOptions(BaseModel):
     """What a stream says beside the answer."""
 
@@ -103,6 +111,11 @@ class ChatBody(BaseModel):
     temperature: float | None = Field(default=None, ge=0, le=2)
     max_completion_tokens: int | None = Field(default=None, ge=1, description="Of one model call of the job.")
     max_tokens: int | None = Field(default=None, ge=1, description="The same, by its older name.")
+    tools: list[ToolBody] | None = Field(
+        default=None, description="Functions that you run: their calls end the answer, and your next request goes on."
+    )
+    tool_choice: Any = Field(default=None, description="`auto` or `none`: a model cannot be forced here.")
+    parallel_tool_calls: bool | None = Field(default=None, description="false: one call at a time.")
     metadata: dict[str, str] | None = Field(default=None, description="`session_id`: the session that it belongs to.")
     user: Label | None = Field(default=None, description="For whom the job is: its `user_id`.")
     store: bool | None = Field(default=None, description="A job's log is kept, whatever this says.")

@@ -13,6 +13,7 @@ from wayline.contracts.chat import FilePart, Part, TextPart
 from wayline.contracts.jobs import EarlierMessage, JobOptions, SubmitJob
 from wayline.gateway.errors import UnsupportedParameter
 from wayline.gateway.openai.chat_body import ChatBody, ChatMessageBody, ContentPart, ResponseFormat
+from wayline.gateway.openai.client_tools import GivenResult, tool_options
 from wayline.gateway.openai.sent_files import NewFile, file_of, image_of
 
 SESSION: Final = "session_id"
@@ -66,6 +67,30 @@ def session_of(metadata: Mapping[str, str] | None, header: str | None) -> str | 
     return header or (metadata or {}).get(SESSION) or None
 
 
+def results_in(messages: Sequence[ChatMessageBody]) -> tuple[GivenResult, ...]:
+    """Return the results of the client's tools that a conversation ends with; none: it ends with other words.
+
+    Raises UnsupportedParameter.
+    """
+    said = [(place, one) for place, one in enumerate(messages) if one.role not in _INSTRUCTING]
+    given: list[GivenResult] = []
+    for place, message in reversed(said):
+        if message.role != "tool":
+            break
+        given.append(_result(message, f"messages.{place}"))
+    return tuple(reversed(given))
+
+
+def _result(message: ChatMessageBody, param: str) -> GivenResult:
+    content = message.content
+    if not isinstance(content, str):
+        wrong = next((place for place, part in enumerate(content or ()) if part.text is None), None)
+        if wrong is not None:
+            raise UnsupportedParameter(f"{param}.content.{wrong}", "the result of a tool is text")
+        content = "\n".join(part.text or "" for part in content or ())
+    return GivenResult(message.tool_call_id or "", content, param)
+
+
 def chat_to_job(body: ChatBody, *, tenant: str, user_id: str | None, session_id: str | None) -> Translated:
     """Return the job that a request asks for. Raises UnsupportedParameter."""
     last = next((at for at in range(len(body.messages) - 1, -1, -1) if body.messages[at].role == "user"), None)
@@ -76,12 +101,15 @@ def chat_to_job(body: ChatBody, *, tenant: str, user_id: str | None, session_id:
     said = parts.of(body.messages[last].content, param=f"messages.{last}.content")
     if not said:
         raise UnsupportedParameter("messages", "the user's last message is empty", code="invalid_messages")
+    functions = [(tool.type, tool.function) for tool in body.tools or ()]
+    client_tools = tool_options(functions, choice=body.tool_choice, parallel=body.parallel_tool_calls)
     before = () if session_id is not None else earlier((*body.messages[:last], *after), parts)
     options = JobOptions(
         output_schema=schema_of(body.response_format),
         effort=body.reasoning_effort,
         temperature=body.temperature,
         max_output_tokens=body.max_completion_tokens or body.max_tokens,
+        **client_tools,
     )
     job = make_job(
         agent=body.model,

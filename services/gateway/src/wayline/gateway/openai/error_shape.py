@@ -19,8 +19,15 @@ NEVER_AGAIN: Final = {"x-should-retry": "false"}
 _TYPES: Final = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 _CODES: Final = {"unknown_agent": "model_not_found", "unauthorized": "invalid_api_key"}
 """The names that OpenAI's clients know, by ours."""
-_PARAMS: Final = {"unknown_agent": "model", "invalid_output_schema": "response_format", "input_too_long": "messages"}
-_BAD_REQUESTS: Final = frozenset({"input_too_long", "invalid_output_schema", "model_unfit", "unknown_document"})
+_PARAMS: Final = {
+    "unknown_agent": "model",
+    "invalid_output_schema": "response_format",
+    "input_too_long": "messages",
+    "client_tools_refused": "tools",
+}
+_BAD_REQUESTS: Final = frozenset(
+    {"input_too_long", "invalid_output_schema", "model_unfit", "unknown_document", "client_tools_refused"}
+)
 _UNPAID: Final = frozenset({"budget_exhausted", "budget_too_small", "price_unknown"})
 
 

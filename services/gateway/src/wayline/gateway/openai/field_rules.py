@@ -21,8 +21,6 @@ NEUTRAL: Final[Mapping[str, tuple[Any, ...]]] = {
     "moderation": (),
     "functions": ([],),
     "function_call": ("none", "auto"),
-    "tools": ([],),
-    "tool_choice": ("none", "auto"),
     "include": ([],),
     "max_tool_calls": (),
     "prompt": (),
@@ -37,14 +35,13 @@ PASSED_OVER: Final = frozenset(
     {
         *("top_p", "seed", "presence_penalty", "frequency_penalty", "verbosity"),
         *("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "safety_identifier"),
-        *("parallel_tool_calls", "obfuscation"),
+        "obfuscation",
     }
 )
 """Hints that an agent does without: how it samples and what it caches is its own."""
 _WHY: Final = {
     "n": "a job has one answer",
-    "tools": "give tools to the agent, which runs them itself",
-    "functions": "give tools to the agent, which runs them itself",
+    "functions": "send them as `tools`",
     "service_tier": "leave it out, or send auto or default",
     "audio": "agents answer in text",
     "modalities": "agents answer in text",

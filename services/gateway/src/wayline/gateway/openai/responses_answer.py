@@ -8,13 +8,17 @@ from typing import Any, Final
 
 import orjson
 
-from wayline.contracts.jobs import JobView, Status
+from wayline.contracts.jobs import JobView, PendingToolCall, Status
 from wayline.contracts.money import Usage
 from wayline.gateway.openai.chat_answer import PIECE_CHARS, REFUSED
+from wayline.gateway.openai.client_tools import CallId, arguments_text
 from wayline.gateway.openai.error_shape import OpenAIError, extension_of
+from wayline.gateway.openai.job_parts import JobPart
 
 PREFIX: Final = "resp_"
 """Before the id of a job: the id of its response."""
+MESSAGE: Final = "msg_"
+"""Before the same: the id of its message."""
 OPENING: Final = 2
 """Events before the first that says what the answer is."""
 _STATUS: Final[Mapping[Status, str]] = {
@@ -27,14 +31,24 @@ _STATUS: Final[Mapping[Status, str]] = {
 }
 
 
-def response_id(job_id: str) -> str:
-    """Return the id of a job's response."""
-    return f"{PREFIX}{job_id}"
+def response_id(job_id: str, part: int = 1) -> str:
+    """Return the id of a job's response; of one whose client runs tools, of a part of it."""
+    return f"{PREFIX}{_named(job_id, part)}"
 
 
-def status_of(job: JobView, *, waits: str | None = None) -> str:
+def job_and_part(response: str) -> tuple[str, int]:
+    """Return the job of a response, and which part of it that is."""
+    job_id, _, part = response.removeprefix(PREFIX).partition(".")
+    return job_id, int(part or 1)
+
+
+def _named(job_id: str, part: int) -> str:
+    return job_id if part == 1 else f"{job_id}.{part}"
+
+
+def status_of(job: JobView, *, waits: str | None = None, part: JobPart | None = None) -> str:
     """Return the status of a response; `waits`: what to say of a job that waits for a person."""
-    if waits is not None or _is_refused(job):
+    if waits is not None or _is_refused(job) or (part is not None and part.calls):
         return "completed"
     return "incomplete" if job.status is Status.COMPLETED and job.partial else _STATUS[job.status]
 
@@ -44,15 +58,16 @@ def response(
     *,
     created: datetime,
     waits: str | None = None,
+    part: JobPart | None = None,
     background: bool = False,
     previous: str | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Return a job as a response."""
-    status = status_of(job, waits=waits)
+    """Return a job as a response; `part`: what it was read from, where its client runs tools."""
+    status = status_of(job, waits=waits, part=part)
     failed = status == "failed" and job.error is not None
     return {
-        "id": response_id(job.job_id),
+        "id": response_id(job.job_id, _number(part)),
         "object": "response",
         "created_at": int(created.timestamp()),
         "completed_at": int(job.ended_at.timestamp()) if job.ended_at and status == "completed" else None,
@@ -66,7 +81,7 @@ def response(
         "max_output_tokens": None,
         "max_tool_calls": None,
         "model": job.agent,
-        "output": [item] if (item := output_item(job, waits=waits)) else [],
+        "output": output_items(job, waits=waits, part=part),
         "parallel_tool_calls": True,
         "presence_penalty": 0.0,
         "frequency_penalty": 0.0,
@@ -91,20 +106,53 @@ def response(
     }
 
 
-def output_item(job: JobView, *, waits: str | None = None) -> dict[str, Any] | None:
+def output_items(job: JobView, *, waits: str | None = None, part: JobPart | None = None) -> list[dict[str, Any]]:
+    """Return what a job answers with: its message, or what its model said beside calls of its client's tools."""
+    if part is None or not part.calls:
+        item = _answer_item(job, waits, _number(part))
+        return [item] if item else []
+    said = [_message(job, part.number, "completed", _text(part.said))] if part.said else []
+    return [*said, *(_call_item(job, call) for call in part.calls)]
+
+
+def _number(part: JobPart | None) -> int:
+    return 1 if part is None else part.number
+
+
+def _call_item(job: JobView, call: PendingToolCall) -> dict[str, Any]:
+    named = CallId.of(job.job_id, call)
+    return {
+        "id": f"fc_{str(named).removeprefix('call_')}",
+        "type": "function_call",
+        "call_id": str(named),
+        "name": call.tool,
+        "arguments": arguments_text(call),
+        "status": "completed",
+    }
+
+
+def _message(job: JobView, number: int, status: str, content: dict[str, Any]) -> dict[str, Any]:
+    fields = {"type": "message", "role": "assistant", "status": status, "content": [content]}
+    return {"id": f"{MESSAGE}{_named(job.job_id, number)}", **fields}
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def _answer_item(job: JobView, waits: str | None, number: int) -> dict[str, Any] | None:
     """Return the message that a job answers with; None: it has none."""
     if waits is None and job.status is not Status.COMPLETED and not _is_refused(job):
         return None
     status = "incomplete" if status_of(job, waits=waits) == "incomplete" else "completed"
-    content = [_part(job, waits)]
-    return {"id": f"msg_{job.job_id}", "type": "message", "role": "assistant", "status": status, "content": content}
+    return _message(job, number, status, _content(job, waits))
 
 
-def _part(job: JobView, waits: str | None) -> dict[str, Any]:
+def _content(job: JobView, waits: str | None) -> dict[str, Any]:
     if waits is None and job.error is not None:
         return {"type": "refusal", "refusal": job.error.message}
     text = job.answer or "" if waits is None else waits
-    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+    return _text(text)
 
 
 def response_usage(usage: Usage) -> dict[str, Any]:
@@ -119,39 +167,55 @@ def response_usage(usage: Usage) -> dict[str, Any]:
     }
 
 
-def opening(job: JobView, *, created: datetime, **more: Any) -> Iterator[dict[str, Any]]:
+def opening(job: JobView, *, created: datetime, part: JobPart | None = None, **more: Any) -> Iterator[dict[str, Any]]:
     """Yield the events before anything is known of the answer."""
-    begun = response(JobView(job_id=job.job_id, status=Status.RUNNING, agent=job.agent), created=created, **more)
+    begun = JobView(job_id=job.job_id, status=Status.RUNNING, agent=job.agent)
+    part = JobPart(_number(part))
+    begun = response(begun, created=created, part=part, **more)
     for number, kind in enumerate(("response.created", "response.in_progress")):
         yield {"type": kind, "sequence_number": number, "response": begun}
 
 
-def closing(job: JobView, *, created: datetime, waits: str | None = None, **more: Any) -> Iterator[dict[str, Any]]:
+def closing(
+    job: JobView, *, created: datetime, waits: str | None = None, part: JobPart | None = None, **more: Any
+) -> Iterator[dict[str, Any]]:
     """Yield the events of an answer, and of the end."""
     number = OPENING
-    item = output_item(job, waits=waits)
-    for event in _message_events(item) if item is not None else ():
-        yield {**event, "sequence_number": number}
-        number += 1
-    whole = response(job, created=created, waits=waits, **more)
+    for place, item in enumerate(output_items(job, waits=waits, part=part)):
+        events = _message_events(item, place) if item["type"] == "message" else _call_events(item, place)
+        for event in events:
+            yield {**event, "sequence_number": number}
+            number += 1
+    whole = response(job, created=created, waits=waits, part=part, **more)
     # There is no event of a job that was cancelled: to its client it has failed.
     kind = whole["status"] if whole["status"] in ("completed", "incomplete") else "failed"
     yield {"type": f"response.{kind}", "sequence_number": number, "response": whole}
 
 
-def _message_events(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _call_events(item: dict[str, Any], place: int) -> Iterator[dict[str, Any]]:
+    """Yield the events of a call of the client's tool, without their numbers."""
+    where, text = {"item_id": item["id"], "output_index": place}, item["arguments"]
+    begun = {**item, "status": "in_progress", "arguments": ""}
+    yield {"type": "response.output_item.added", "output_index": place, "item": begun}
+    for at in range(0, len(text), PIECE_CHARS):
+        yield {"type": "response.function_call_arguments.delta", **where, "delta": text[at : at + PIECE_CHARS]}
+    yield {"type": "response.function_call_arguments.done", **where, "name": item["name"], "arguments": text}
+    yield {"type": "response.output_item.done", "output_index": place, "item": item}
+
+
+def _message_events(item: dict[str, Any], place: int) -> Iterator[dict[str, Any]]:
     """Yield the events of a message, without their numbers."""
-    part, where = item["content"][0], {"item_id": item["id"], "output_index": 0, "content_index": 0}
+    part, where = item["content"][0], {"item_id": item["id"], "output_index": place, "content_index": 0}
     name = "output_text" if part["type"] == "output_text" else "refusal"
     field, extra = ("text", {"logprobs": []}) if name == "output_text" else ("refusal", {})
     begun = {**item, "status": "in_progress", "content": []}
-    yield {"type": "response.output_item.added", "output_index": 0, "item": begun}
+    yield {"type": "response.output_item.added", "output_index": place, "item": begun}
     yield {"type": "response.content_part.added", **where, "part": {**part, field: ""}}
     for at in range(0, len(part[field]), PIECE_CHARS):
         yield {"type": f"response.{name}.delta", **where, "delta": part[field][at : at + PIECE_CHARS], **extra}
     yield {"type": f"response.{name}.done", **where, field: part[field], **extra}
     yield {"type": "response.content_part.done", **where, "part": part}
-    yield {"type": "response.output_item.done", "output_index": 0, "item": item}
+    yield {"type": "response.output_item.done", "output_index": place, "item": item}
 
 
 def error_event(error: OpenAIError, *, number: int) -> dict[str, Any]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from wayline.contracts.jobs.submission import HISTORY_MESSAGES_MAX
 from wayline.contracts.models import Effort
 from wayline.gateway.openai.chat_body import PARTS_MAX, AgentName, Label
+from wayline.gateway.openai.client_tools import FunctionSpec
 
-ResponseId = Annotated[str, StringConstraints(pattern=r"^resp_[A-Za-z0-9_-]{1,64}$")]
+RESPONSE_ID: Final = r"^resp_[A-Za-z0-9_-]{1,64}(\.[1-9][0-9]{0,3})?$"
+"""A job's; of one whose client runs tools its parts are numbered from the second on."""
+ResponseId = Annotated[str, StringConstraints(pattern=RESPONSE_ID)]
 
 
 class InputPart(BaseModel):
@@ -26,11 +29,16 @@ class InputPart(BaseModel):
 
 
 class InputItem(BaseModel):
-    """A message of the input; items of other types are refused."""
+    """A message of the input, a call of one of the client's tools, or what one returned."""
 
     type: str = "message"
+    id: str | None = None
     role: Literal["system", "developer", "user", "assistant"] = "user"
-    content: str | Annotated[list[InputPart], Field(max_length=PARTS_MAX)] = ""
+    content: str | Annotated[list[InputPart], Field(max_length=PARTS_MAX)] | None = ""
+    call_id: str | None = None
+    name: str | None = None
+    arguments: str | None = None
+    output: str | Annotated[list[InputPart], Field(max_length=PARTS_MAX)] | None = None
 
 
 class TextFormat(BaseModel):
@@ -58,6 +66,13 @@ class ConversationId(BaseModel):
     id: Label
 
 
+class ResponseTool(FunctionSpec):
+    """A tool that the client runs."""
+
+    type: str
+    name: str = ""
+
+
 class ResponsesBody(BaseModel):
     """Something for an agent to answer."""
 
@@ -77,5 +92,10 @@ class ResponsesBody(BaseModel):
     reasoning: ReasoningConfig | None = None
     temperature: float | None = Field(default=None, ge=0, le=2)
     max_output_tokens: int | None = Field(default=None, ge=1, description="Of one model call of the job.")
+    tools: list[ResponseTool] | None = Field(
+        default=None, description="Functions that you run: their calls end the response, and your next one goes on."
+    )
+    tool_choice: Any = Field(default=None, description="`auto` or `none`: a model cannot be forced here.")
+    parallel_tool_calls: bool | None = Field(default=None, description="false: one call at a time.")
     metadata: dict[str, str] | None = None
     user: Label | None = Field(default=None, description="For whom the job is: its `user_id`.")

@@ -98,6 +98,7 @@ ClientTools = Annotated[
         help="Tools that you run yourself, a JSON list; the job waits for what they return (`wayline jobs result`).",
     ),
 ]
+InOrder = Annotated[bool, typer.Option("--tools-in-order", help="Run the calls of a step one after another.")]
 ToolResultsWithin = Annotated[
     float | None,
     typer.Option("--tool-results-within", metavar="SECONDS", min=0, help="How long it waits for that."),
@@ -140,6 +141,7 @@ def run(
     tags: Tags = None,
     client_tools: ClientTools = None,
     tool_results_within_s: ToolResultsWithin = None,
+    tools_in_order: InOrder = False,
     dry_run: DryRun = False,
     wait: Wait = True,
     as_json: AsJson = False,
@@ -169,6 +171,7 @@ def run(
         tags=tags or None,
         client_tools=None if client_tools is None else _json_of(client_tools, list, "list, which tools are"),
         tool_results_within_s=tool_results_within_s,
+        tools_in_order=tools_in_order or None,
         when_busy=when_busy,
     )
     if continues:

@@ -29,7 +29,7 @@ async def forget(body: ForgetBody, gateway: GatewayDependency, caller: Writer, r
     While the same is being forgotten, the answer is that request. It needs the scope `admin`, or a key of that user.
     """
     user_id = acting_as(caller, body.user_id) if body.subject is None else None
-    _require_own_or_admin(caller, user_id)
+    require_own_or_admin(caller, user_id)
     asked = Forget(tenant=caller.tenant, user_id=user_id, subject_ref=body.subject, asked_by=caller.name)
     return _located(await gateway.bus.ask(asked, Forgetting), response)
 
@@ -47,12 +47,12 @@ async def delete_job(job_id: JobPath, gateway: GatewayDependency, caller: Writer
 
     Its cost stays in the ledger. It needs the scope `admin`, or a key of the job's user.
     """
-    _require_own_or_admin(caller, caller.user_id)
+    require_own_or_admin(caller, caller.user_id)
     asked = Forget(tenant=caller.tenant, job_id=job_id, of_user=caller.user_id, asked_by=caller.name)
     return _located(await gateway.bus.ask(asked, Forgetting), response)
 
 
-def _require_own_or_admin(caller: Caller, user_id: str | None) -> None:
+def require_own_or_admin(caller: Caller, user_id: str | None) -> None:
     """Pass for a key of this user, and for an administrator. Raises Forbidden."""
     if (caller.user_id is None or caller.user_id != user_id) and "admin" not in caller.scopes:
         raise Forbidden("forgetting needs the scope 'admin', or a key of the user who is forgotten")

@@ -30,6 +30,8 @@ class Begun:
     job_id: str
     request: RequestId | None
     """As the same request is known again; None: an Idempotency-Key says what it is."""
+    part: int = 1
+    """Of a job whose client runs tools: which part of it the request asks for."""
 
 
 async def begin_job(
@@ -53,7 +55,7 @@ async def begin_job(
         named = sha256(f"{caller.key_id}/{idempotency_key}".encode()).hexdigest()[:24]
         fresh = _named(job, ids.new_id("job"), session=named if opens_session else None)
         return Begun(await submit(gateway, fresh, own_id=False, key=idempotency_key, caller=traced, by=caller), None)
-    sent = RequestId(caller.tenant, caller.key_id, await _digest(request))
+    sent = await request_id(request, caller)
     known = await _begun_before(gateway, sent) if _is_resent(request) else None
     job_id = known or ids.new_id("job")
     job = _named(job, job_id, session=job_id if opens_session else None)
@@ -69,6 +71,11 @@ def _named(job: SubmitJob, job_id: str, *, session: str | None) -> SubmitJob:
 def _is_resent(request: Request) -> bool:
     count = request.headers.get(RETRIES, "0")
     return count.isdecimal() and int(count[:9]) > 0
+
+
+async def request_id(request: Request, caller: Caller) -> RequestId:
+    """Return as what a request is known when it comes again."""
+    return RequestId(caller.tenant, caller.key_id, await _digest(request))
 
 
 async def _digest(request: Request) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal
@@ -20,14 +20,15 @@ from wayline.gateway.event_streams import UNBUFFERED
 from wayline.gateway.handlers.jobs.jobs import IdempotencyKey
 from wayline.gateway.handlers.openai.abandoned_jobs import AbandonedJobs, AbandonedJobsDependency
 from wayline.gateway.handlers.openai.begin_job import Begun, begin_job
+from wayline.gateway.handlers.openai.continue_job import continue_job
 from wayline.gateway.handlers.openai.followed_job import FollowedJob, stopping
 from wayline.gateway.handlers.openai.sent_documents import store_files
 from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Writer, acting_as
 from wayline.gateway.handlers.shared.own_jobs import require_own_session
 from wayline.gateway.keys import Caller
-from wayline.gateway.openai.chat_answer import KEEP_ALIVE, Chunks, completion, failure, is_answered
+from wayline.gateway.openai.chat_answer import KEEP_ALIVE, Chunks, completion, failure, finish_of, is_answered
 from wayline.gateway.openai.chat_body import ChatBody, Label
-from wayline.gateway.openai.chat_to_job import chat_to_job, session_of
+from wayline.gateway.openai.chat_to_job import chat_to_job, results_in, session_of
 from wayline.gateway.openai.error_shape import NEVER_AGAIN, error_of, error_response, problem_of
 from wayline.gateway.openai.field_rules import refuse_unsupported
 from wayline.gateway.openai.streamed_text import EagerText
@@ -88,44 +89,44 @@ async def create_chat_completion(
     session_id = session_of(body.metadata, session)
     user_id = acting_as(caller, body.user)
     await require_own_session(gateway, caller, session_id)
-    wanted = chat_to_job(body, tenant=caller.tenant, user_id=user_id, session_id=session_id)
     gateway.streams.require_room(caller)
-    await store_files(gateway, caller.tenant, wanted.files, user_id=user_id)
-    begun = await begin_job(gateway, request, caller, wanted.job, idempotency_key=idempotency_key)
+    if given := results_in(body.messages):
+        begun = await continue_job(gateway, request, caller, given)
+    else:
+        wanted = chat_to_job(body, tenant=caller.tenant, user_id=user_id, session_id=session_id)
+        await store_files(gateway, caller.tenant, wanted.files, user_id=user_id)
+        begun = await begin_job(gateway, request, caller, wanted.job, idempotency_key=idempotency_key)
+    followed = FollowedJob(gateway, caller.tenant, begun.job_id, part=begun.part)
     if body.stream:
-        return _stream(gateway, caller, abandoned, begun, body, eager=streamed == "eager")
-    followed = FollowedJob(gateway, caller.tenant, begun.job_id)
+        chunks = _chunk_maker(begun, body)
+        told = _chunks(gateway, caller, followed, chunks, eager=streamed == "eager")
+        headers = {**UNBUFFERED, **headers_of(ids.trace_id(caller.tenant, begun.job_id), begun.job_id)}
+        return JobStream(told, abandoned, caller, begun, headers=headers, media_type=EVENT_STREAM)
     job = await abandoned.outcome(request, caller, begun, followed)
-    if job is None:
-        return Response(status_code=499)
-    return _whole(gateway, job, body.model, parked=followed.is_parked)
+    return Response(status_code=499) if job is None else _whole(gateway, job, body.model, followed)
 
 
-def _whole(gateway: Gateway, job: JobView, model: str, *, parked: bool) -> Response:
+def _chunk_maker(begun: Begun, body: ChatBody) -> Chunks:
+    with_usage = bool(body.stream_options and body.stream_options.include_usage)
+    return Chunks(begun.job_id, model=body.model, created=datetime.now(UTC), with_usage=with_usage)
+
+
+def _whole(gateway: Gateway, job: JobView, model: str, followed: FollowedJob) -> Response:
     headers = headers_of(job.trace_id, job.job_id)
     if job.cost_usd is not None:
         headers["X-Wayline-Cost"] = f"{job.cost_usd:f}"
-    if not parked and not is_answered(job):
+    parked = followed.is_parked
+    if not parked and not followed.part.calls and not is_answered(job):
         return error_response(problem_of(job), headers={**headers, **NEVER_AGAIN})
     waits = waiting_sentence(job, base=gateway.settings.reached_at) if parked else None
-    made = completion(job, model=model, created=job.created_at or datetime.now(UTC), waits=waits)
+    created = job.created_at or datetime.now(UTC)
+    made = completion(job, model=model, created=created, waits=waits, part=followed.part)
     return Response(orjson.dumps(made), headers=headers, media_type="application/json")
 
 
 def headers_of(trace_id: str | None, job_id: str) -> dict[str, str]:
     """Return the headers that name a job and its trace."""
     return {"X-Wayline-Job": job_id, **({"X-Wayline-Trace": trace_id} if trace_id else {})}
-
-
-def _stream(
-    gateway: Gateway, caller: Caller, abandoned: AbandonedJobs, begun: Begun, body: ChatBody, *, eager: bool
-) -> Response:
-    with_usage = bool(body.stream_options and body.stream_options.include_usage)
-    chunks = Chunks(begun.job_id, model=body.model, created=datetime.now(UTC), with_usage=with_usage)
-    followed = FollowedJob(gateway, caller.tenant, begun.job_id)
-    told = _chunks(gateway, caller, followed, chunks, eager=eager)
-    headers = headers_of(ids.trace_id(caller.tenant, begun.job_id), begun.job_id)
-    return JobStream(told, abandoned, caller, begun, headers={**UNBUFFERED, **headers}, media_type=EVENT_STREAM)
 
 
 class JobStream(StreamingResponse):
@@ -177,16 +178,23 @@ async def _chunks(
                 raise
             yield failure(error_of(stopping().problem()))
             return
-    job = followed.outcome
-    assert job is not None
-    if followed.is_parked:
-        for piece in chunks.text(waiting_sentence(job, base=gateway.settings.reached_at)):
-            yield piece
-    elif not is_answered(job):
-        yield failure(error_of(problem_of(job)))
-        return
-    else:
-        for piece in chunks.text(text.rest(job.answer or "")):
-            yield piece
-    for piece in chunks.end(job, parked=followed.is_parked):
+    for piece in _ending(gateway, followed, text, chunks):
         yield piece
+
+
+def _ending(gateway: Gateway, followed: FollowedJob, text: EagerText, chunks: Chunks) -> Iterator[bytes]:
+    """Yield what is left to send of a job's answer, or of what it waits for, and the end."""
+    job, calls = followed.outcome, followed.part.calls
+    assert job is not None
+    if calls:
+        yield from chunks.text(text.rest(followed.part.said))
+        yield from chunks.calls(job, calls)
+        yield from chunks.end(job, finish="tool_calls")
+    elif followed.is_parked:
+        yield from chunks.text(waiting_sentence(job, base=gateway.settings.reached_at))
+        yield from chunks.end(job, finish="stop")
+    elif is_answered(job):
+        yield from chunks.text(text.rest(job.answer or ""))
+        yield from chunks.end(job, finish=finish_of(job))
+    else:
+        yield failure(error_of(problem_of(job)))

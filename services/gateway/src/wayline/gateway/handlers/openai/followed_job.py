@@ -16,8 +16,9 @@ from wayline.gateway.errors import JobUnfinished
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.handlers.shared.read_job import FOR_A_PERSON, read_job
 from wayline.gateway.keys import Caller
+from wayline.gateway.openai.job_parts import JobPart
 from wayline.gateway.shapes.jobs import linked
-from wayline.journal import fold, follow, view
+from wayline.journal import follow
 
 T = TypeVar("T")
 
@@ -30,33 +31,35 @@ def stopping() -> Unavailable:
 class FollowedJob:
     """Reads a job's events until there is something to answer."""
 
-    def __init__(self, gateway: Gateway, tenant: str, job_id: str) -> None:
+    def __init__(self, gateway: Gateway, tenant: str, job_id: str, *, part: int = 1) -> None:
         self._gateway = gateway
         self.tenant = tenant
         self.job_id = job_id
+        self.part = JobPart(part)
+        """What is asked for: of a job whose client runs tools, what follows its last results."""
         self.outcome: JobView | None = None
-        """Once it has ended, or waits for a person."""
+        """Once it has ended, waits for a person, or asks its client to run tools."""
 
     @property
     def is_parked(self) -> bool:
         """Return whether it waits for a person."""
-        return self.outcome is not None and self.outcome.waiting_for is not None
+        return self.outcome is not None and self.outcome.waiting_for is not None and not self.part.calls
 
     async def news(self) -> AsyncGenerator[Event | Delta | None]:
-        """Yield what happens; None where nothing does for a while. `outcome` is set at the end."""
-        events: list[Event] = []
+        """Yield what happens in its part; None where nothing does for a while. `outcome` is set at the end."""
         async with aclosing(follow(self._gateway.bus, self.tenant, self.job_id)) as news:
             async for item in news:
-                if isinstance(item, Event):
-                    events.append(item)
-                if isinstance(item, Event | Delta) or item is None:
+                if isinstance(item, Event) and self.part.hear(item):
+                    self.outcome = linked(self.part.view())
+                    return
+                if item is None or (isinstance(item, Event | Delta) and self.part.is_under_way):
                     yield item
-                if isinstance(item, JobParked) and item.waiting.why in FOR_A_PERSON:
+                if isinstance(item, JobParked) and self.part.is_under_way and item.waiting.why in FOR_A_PERSON:
                     job = await read_job(self._gateway, self.tenant, self.job_id)
                     if job.waiting_for is not None and job.waiting_for.why in FOR_A_PERSON:
-                        self.outcome = job
+                        self.outcome = linked(self.part.view())
                         return
-        self.outcome = linked(view(fold(events)))
+        self.outcome = linked(self.part.view())
 
     async def wait(self, caller: Caller, *, wait_s: float) -> JobView:
         """Return what became of it. Raises JobUnfinished after the wait, and Unavailable while this process stops."""

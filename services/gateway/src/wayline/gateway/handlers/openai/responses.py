@@ -15,29 +15,50 @@ from fastapi.responses import Response, StreamingResponse
 
 from wayline.contracts import ids
 from wayline.contracts.errors import NotFound, Retry
-from wayline.contracts.events import JobSubmitted
+from wayline.contracts.events import Event
+from wayline.contracts.forgetting import Forget, Forgetting
 from wayline.contracts.jobs import Cancel, JobView, Signal, Status
 from wayline.gateway.errors import UnsupportedParameter
 from wayline.gateway.event_streams import UNBUFFERED
+from wayline.gateway.handlers.jobs.forgetting import require_own_or_admin
 from wayline.gateway.handlers.jobs.jobs import IdempotencyKey
 from wayline.gateway.handlers.openai.abandoned_jobs import AbandonedJobsDependency
-from wayline.gateway.handlers.openai.begin_job import begin_job
+from wayline.gateway.handlers.openai.begin_job import Begun, begin_job
 from wayline.gateway.handlers.openai.chat import EVENT_STREAM, KEEP_ALIVE_S, JobStream, headers_of
+from wayline.gateway.handlers.openai.continue_job import continue_job
+from wayline.gateway.handlers.openai.earlier_responses import (
+    own_response,
+    previous_of,
+    require_no_open_calls,
+    session_of,
+    told_before,
+    with_named_items,
+)
 from wayline.gateway.handlers.openai.followed_job import FollowedJob
 from wayline.gateway.handlers.openai.sent_documents import store_files
 from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader, Writer, acting_as
-from wayline.gateway.handlers.shared.own_jobs import require_own_job, require_own_session
-from wayline.gateway.handlers.shared.read_job import FOR_A_PERSON, has_ended, read_job
+from wayline.gateway.handlers.shared.own_jobs import require_own_session
+from wayline.gateway.handlers.shared.read_job import FOR_A_PERSON, has_ended
 from wayline.gateway.keys import Caller
 from wayline.gateway.openai.chat_answer import KEEP_ALIVE
 from wayline.gateway.openai.error_shape import error_of
 from wayline.gateway.openai.field_rules import refuse_unsupported
-from wayline.gateway.openai.responses_answer import PREFIX, closing, error_event, opening, response, sse
-from wayline.gateway.openai.responses_body import ConversationId, ResponsesBody
-from wayline.gateway.openai.responses_to_job import begins_session, responses_to_job
+from wayline.gateway.openai.job_parts import JobPart
+from wayline.gateway.openai.responses_answer import (
+    closing,
+    error_event,
+    job_and_part,
+    opening,
+    response,
+    response_id,
+    sse,
+)
+from wayline.gateway.openai.responses_body import RESPONSE_ID, ResponsesBody
+from wayline.gateway.openai.responses_to_job import begins_session, outputs_in, responses_to_job
 from wayline.gateway.openai.waiting_words import waiting_sentence
 from wayline.gateway.openapi import fails_as_openai
 from wayline.gateway.strict_json import StrictRoute
+from wayline.journal import JobLog
 
 router = APIRouter(prefix="/openai/v1", tags=["openai"], route_class=StrictRoute)
 
@@ -48,7 +69,7 @@ _ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
         "content": {"application/json": {"schema": {"type": "object"}}, EVENT_STREAM: {"schema": {"type": "string"}}},
     }
 }
-ResponsePath = Annotated[str, Path(pattern=r"^resp_[A-Za-z0-9_-]{1,64}$", examples=["resp_job_1f2e3d4c5b6a79880011"])]
+ResponsePath = Annotated[str, Path(pattern=RESPONSE_ID, examples=["resp_job_1f2e3d4c5b6a79880011"])]
 
 
 @router.post(
@@ -70,18 +91,10 @@ async def create_response(
     refuse_unsupported(body.model_extra or {}, also=("stream_options",))
     if body.store is False:
         raise UnsupportedParameter("store", "a job's log is kept: leave it out")
-    user_id = acting_as(caller, body.user)
-    session_id = await _session_of(gateway, caller, body)
-    await require_own_session(gateway, caller, session_id)
-    opens = session_id is None and begins_session(body)
-    wanted = responses_to_job(body, tenant=caller.tenant, user_id=user_id, session_id="new" if opens else session_id)
-    if body.stream or not body.background:
-        gateway.streams.require_room(caller)
-    await store_files(gateway, caller.tenant, wanted.files, user_id=user_id)
-    begun = await begin_job(gateway, request, caller, wanted.job, idempotency_key=idempotency_key, opens_session=opens)
+    begun = await _begin(gateway, request, caller, body, idempotency_key)
     more = {"background": bool(body.background), "previous": body.previous_response_id, "metadata": body.metadata}
     headers = headers_of(ids.trace_id(caller.tenant, begun.job_id), begun.job_id)
-    followed = FollowedJob(gateway, caller.tenant, begun.job_id)
+    followed = FollowedJob(gateway, caller.tenant, begun.job_id, part=begun.part)
     if body.stream:
         told = _events(gateway, caller, followed, after=-1)
         stream = {"headers": {**UNBUFFERED, **headers}, "media_type": EVENT_STREAM}
@@ -90,14 +103,39 @@ async def create_response(
         return JobStream(told, abandoned, caller, begun, **stream)
     if body.background:
         queued = JobView(job_id=begun.job_id, status=Status.QUEUED, agent=body.model)
-        return _json(response(queued, created=datetime.now(UTC), **more), headers)
+        return _json(response(queued, created=datetime.now(UTC), part=followed.part, **more), headers)
     job = await abandoned.outcome(request, caller, begun, followed)
     if job is None:
         return Response(status_code=499)
     if job.cost_usd is not None:
         headers["X-Wayline-Cost"] = f"{job.cost_usd:f}"
     waits = waiting_sentence(job, base=gateway.settings.reached_at) if followed.is_parked else None
-    return _json(response(job, created=job.created_at or datetime.now(UTC), waits=waits, **more), headers)
+    created = job.created_at or datetime.now(UTC)
+    return _json(response(job, created=created, waits=waits, part=followed.part, **more), headers)
+
+
+async def _begin(
+    gateway: Gateway, request: Request, caller: Caller, body: ResponsesBody, idempotency_key: str | None
+) -> Begun:
+    """Submit the job of a request, or go on with the one whose client has run its tools."""
+    user_id = acting_as(caller, body.user)
+    previous = await previous_of(gateway, caller, body)
+    if body.stream or not body.background:
+        gateway.streams.require_room(caller)
+    if given := outputs_in(body):
+        return await continue_job(gateway, request, caller, given)
+    if previous is not None:
+        require_no_open_calls(previous)
+    session_id = session_of(body, previous)
+    await require_own_session(gateway, caller, session_id)
+    if not isinstance(body.input, str):
+        body = body.model_copy(update={"input": await with_named_items(gateway, caller, body.input)})
+    opens = session_id is None and previous is None and begins_session(body)
+    before = await told_before(gateway, caller, previous) if previous is not None and session_id is None else ()
+    whose = {"tenant": caller.tenant, "user_id": user_id, "session_id": "new" if opens else session_id}
+    wanted = responses_to_job(body, before=before, **whose)
+    await store_files(gateway, caller.tenant, wanted.files, user_id=user_id)
+    return await begin_job(gateway, request, caller, wanted.job, idempotency_key=idempotency_key, opens_session=opens)
 
 
 @router.get("/responses/{response_id}", response_class=Response, responses={**_ANSWERS, **fails_as_openai(404)})
@@ -112,15 +150,15 @@ async def get_response(
     ] = -1,
 ) -> Response:
     """Return how far a response is; with `stream=true` its events, as they were or would have been sent."""
-    job_id = await _own_job(gateway, caller, response_id)
-    job = await read_job(gateway, caller.tenant, job_id)
+    job = await own_response(gateway, caller, response_id)
+    job_id, part = job_and_part(response_id)
     if stream:
         gateway.streams.require_room(caller)
-        followed = FollowedJob(gateway, caller.tenant, job_id)
+        followed = FollowedJob(gateway, caller.tenant, job_id, part=part)
         told = _events(gateway, caller, followed, after=starting_after)
         headers = {**UNBUFFERED, **headers_of(job.trace_id, job_id)}
         return StreamingResponse(told, headers=headers, media_type=EVENT_STREAM)
-    return _json(_as_it_is(gateway, job), headers_of(job.trace_id, job_id))
+    return _json(await _as_it_is(gateway, caller, job, part), headers_of(job.trace_id, job_id))
 
 
 @router.post(
@@ -128,45 +166,49 @@ async def get_response(
 )
 async def cancel_response(response_id: ResponsePath, gateway: GatewayDependency, caller: Writer) -> Response:
     """Ask the job of a response to stop, and return how far it is; one that has ended stays as it is."""
-    job_id = await _own_job(gateway, caller, response_id)
-    job = await read_job(gateway, caller.tenant, job_id)
+    job = await own_response(gateway, caller, response_id)
+    job_id, part = job_and_part(response_id)
     if not has_ended(job):
         cancel = Cancel(reason="its client cancelled the response", by=caller.name)
         await gateway.signals.send(Signal(tenant=caller.tenant, job_id=job_id, signal=cancel))
-    return _json(_as_it_is(gateway, job), headers_of(job.trace_id, job_id))
+    return _json(await _as_it_is(gateway, caller, job, part), headers_of(job.trace_id, job_id))
 
 
-async def _session_of(gateway: Gateway, caller: Caller, body: ResponsesBody) -> str | None:
-    """Return the session that a request names. Raises NotFound and UnsupportedParameter."""
-    if body.conversation is not None:
-        if body.previous_response_id is not None:
-            raise UnsupportedParameter("conversation", "name it or previous_response_id, not both")
-        return body.conversation.id if isinstance(body.conversation, ConversationId) else body.conversation
-    if body.previous_response_id is None:
-        return None
-    job_id = await _own_job(gateway, caller, body.previous_response_id)
-    previous = await read_job(gateway, caller.tenant, job_id)
-    if previous.session_id is None:
-        why = "it has brought its conversation along, and is of no session: send the conversation again"
-        raise UnsupportedParameter("previous_response_id", why)
-    return previous.session_id
+@router.delete(
+    "/responses/{response_id}",
+    responses={
+        200: {"description": "It is being forgotten.", "content": {"application/json": {"schema": {"type": "object"}}}},
+        **fails_as_openai(403, 404, 409, 429),
+    },
+)
+async def delete_response(response_id: ResponsePath, gateway: GatewayDependency, caller: Writer) -> Response:
+    """Forget the job of an ended response, with all that is of it but its cost.
+
+    It needs the scope `admin`, or a key of the response's user.
+    """
+    job = await own_response(gateway, caller, response_id)
+    require_own_or_admin(caller, caller.user_id)
+    asked = Forget(tenant=caller.tenant, job_id=job.job_id, of_user=caller.user_id, asked_by=caller.name)
+    forgetting = await gateway.bus.ask(asked, Forgetting)
+    deleted = {"id": response_id, "object": "response", "deleted": True}
+    return _json(deleted, {**headers_of(job.trace_id, job.job_id), "Location": f"/v1/forget/{forgetting.forget_id}"})
 
 
-async def _own_job(gateway: Gateway, caller: Caller, response_id: str) -> str:
-    job_id = response_id.removeprefix(PREFIX)
-    try:
-        await require_own_job(gateway, caller, job_id)
-        await read_job(gateway, caller.tenant, job_id)
-    except NotFound:
-        raise NotFound("response", response_id) from None
-    return job_id
-
-
-def _as_it_is(gateway: Gateway, job: JobView) -> dict[str, Any]:
+async def _as_it_is(gateway: Gateway, caller: Caller, job: JobView, number: int) -> dict[str, Any]:
+    """Return a part of a job as it is now. Raises NotFound for one that has not begun."""
+    part = JobPart(number)
+    async for event in JobLog(gateway.bus, caller.tenant, job.job_id).read():
+        if part.hear(event):
+            job = part.view()
+            break
+    if not part.is_under_way:
+        raise NotFound("response", response_id(job.job_id, number))
+    if not part.calls and number > 1:
+        job = part.view()
     waiting = job.waiting_for
-    parked = waiting is not None and waiting.why in FOR_A_PERSON
+    parked = waiting is not None and waiting.why in FOR_A_PERSON and not part.calls
     waits = waiting_sentence(job, base=gateway.settings.reached_at) if parked else None
-    return response(job, created=job.created_at or datetime.now(UTC), waits=waits)
+    return response(job, created=job.created_at or datetime.now(UTC), waits=waits, part=part)
 
 
 def _json(made: dict[str, Any], headers: dict[str, str]) -> Response:
@@ -175,7 +217,7 @@ def _json(made: dict[str, Any], headers: dict[str, str]) -> Response:
 
 async def _events(gateway: Gateway, caller: Caller, followed: FollowedJob, *, after: int) -> AsyncIterator[bytes]:
     """Yield a response's events past one of them: numbered without a gap, and the same whenever they are asked for."""
-    last = time.monotonic()
+    last, opened = time.monotonic(), False
     try:
         gateway.streams.require_room(caller)
     except Retry as error:
@@ -185,9 +227,9 @@ async def _events(gateway: Gateway, caller: Caller, followed: FollowedJob, *, af
         try:
             async with aclosing(followed.news()) as news:
                 async for item in news:
-                    if isinstance(item, JobSubmitted):
-                        begun = JobView(job_id=followed.job_id, status=Status.RUNNING, agent=item.job.agent)
-                        for event in opening(begun, created=item.at):
+                    if not opened and isinstance(item, Event):
+                        opened, begun = True, followed.part.view()
+                        for event in opening(begun, created=begun.created_at or item.at, part=followed.part):
                             if event["sequence_number"] > after:
                                 yield sse(event)
                     if item is None or time.monotonic() - last >= KEEP_ALIVE_S:
@@ -201,6 +243,6 @@ async def _events(gateway: Gateway, caller: Caller, followed: FollowedJob, *, af
     job = followed.outcome
     assert job is not None
     waits = waiting_sentence(job, base=gateway.settings.reached_at) if followed.is_parked else None
-    for event in closing(job, created=job.created_at or datetime.now(UTC), waits=waits):
+    for event in closing(job, created=job.created_at or datetime.now(UTC), waits=waits, part=followed.part):
         if event["sequence_number"] > after:
             yield sse(event)

@@ -8,9 +8,9 @@ from wayline.contracts.errors import Reject
 from wayline.contracts.jobs import Cancel, DecideApproval, Due, Expire, RaiseBudget, Signal, Steer, ToolResults
 from wayline.journal import JobLog, State
 from wayline.router.jobs.approvals import Approvals
-from wayline.router.jobs.client_results import ClientResults
 from wayline.router.jobs.families import Families
 from wayline.router.jobs.parked_signals import ParkedSignals, wakes
+from wayline.router.jobs.tool_results import ClientResults
 from wayline.router.money.budget_table import BudgetTable
 from wayline.router.tenants.signal_share import SignalShare
 
