@@ -15,7 +15,7 @@ from wayline.router.admission.conditions import AdmissionRequest
 from wayline.router.admission.earlier_turns import EarlierTurn
 from wayline.router.admission.read_submission import job_id_of
 from wayline.router.sessions.accepted_order import AcceptedOrder
-from wayline.testkit import Platform
+from wayline.testkit import Platform, until
 from wayline.testkit.walks import seeds
 
 from .order_of_turns import run_seed, turns
@@ -176,3 +176,27 @@ async def test_an_end_that_nobody_noticed_refuses_no_older_submission(platform: 
     await taken.nak()
     first = await platform.wait_until("j1", lambda job: job.life.submitted is not None, "it has begun")
     assert first.life.ended is None
+
+
+async def test_a_broken_newer_submission_fails_no_older_job_without_log(platform: Platform):
+    """Another router has the older one in hand while the broken one is refused here."""
+    older = {"agent": "assistant", "input": "go", "job_id": "j1", "session_id": "s1"}
+    await platform.publish(orjson.dumps(older))
+    consumer = await platform.bus.js.pull_subscribe("jobs.submit.*", stream="SUBMIT", durable="router")
+    [taken] = await consumer.fetch(1, timeout=5)
+    told: list[bytes] = []
+
+    async def hear(message) -> None:
+        told.append(message.data)
+
+    await platform.client.subscribe("_INBOX.refused", cb=hear)
+    await platform.start("router")
+
+    await platform.publish(b'{"agent": 3, "job_id": "j1"}', headers={"Wayline-Reply-To": "_INBOX.refused"})
+
+    await until(lambda: told, why="its sender is told")
+    assert orjson.loads(told[0])["job"]["status"] == "failed"
+    assert await platform.events("j1") == []
+    await taken.nak()
+    job = await platform.wait_until("j1", lambda job: job.routing.route is not None, "the older one has its log")
+    assert (job.life.submitted.agent, job.life.ended) == ("assistant", None)

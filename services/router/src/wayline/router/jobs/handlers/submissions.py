@@ -15,6 +15,7 @@ from wayline.journal import Fenced, Head, JobLog, State, fold, run_result, send_
 from wayline.router.admission import first_events, read_submission
 from wayline.router.forgetting.open_forgets import OpenForgets
 from wayline.router.jobs.first_records import FirstRecords
+from wayline.router.jobs.older_submissions import lies_before
 from wayline.router.jobs.parked_signals import ParkedSignals
 from wayline.router.jobs.result_table import ResultTable
 from wayline.router.schedules.firings import Firings
@@ -119,9 +120,16 @@ class SubmissionHandlers:
     async def on_refused(self, delivery: Delivery, code: str, reason: str) -> None:
         """Write the log of a job that will not run, release what was reserved for it, and tell its sender.
 
-        A submission that gets no log is answered all the same, where it has a reply subject.
+        A submission that gets no log is answered all the same, where it has a reply subject: what is no object, and
+        what names the job of an older submission that is still there.
         """
         found = read_submission.read_partial(delivery)
+        tenant = found.job.tenant
+        if found.has_log and await lies_before(self._bus, tenant, found.job_id, before=delivery.sequence):
+            first = first_events.submitted(found.job, found.job_id, delivery, datetime.now(UTC))
+            await send_result(self._bus, fold(first_events.refused(first, Failure(code=code, message=reason))))
+            self._accepted_order.taken(tenant, [delivery.sequence])
+            return
         await self._refuse(found, delivery, code, reason)
         if found.has_log:
             # A later one of its session may have taken its turn for it, and waits for its end.
