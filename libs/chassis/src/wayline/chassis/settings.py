@@ -8,7 +8,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import nkeys
 from pydantic import AfterValidator, Field, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from wayline.contracts.errors import Unavailable, WrongSetting
 
@@ -19,6 +19,18 @@ class EnvironmentSettings(BaseSettings):
     """Settings from variables, an empty one counting as not set; a wrong one is a WrongSetting that names it."""
 
     model_config = SettingsConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, env_ignore_empty=True)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Return the sources of values, in their order: no files, for which every field would be looked up again."""
+        return init_settings, env_settings
 
     if not TYPE_CHECKING:
 
