@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
+from typing import Any
 
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
@@ -101,34 +102,46 @@ MODULES = (
 
 def application(gateway: Gateway) -> RequestMiddleware:
     """Return the whole front door as one ASGI application."""
-    app = FastAPI(
+    bodies = gateway.settings.body_max_bytes, gateway.settings.document_max_bytes
+    telemetry = {
+        "tracer_provider": gateway.telemetry.provider,
+        "metrics": False,
+        "logs": False,
+        "operation_spans": False,
+        "auto_configure": False,
+        "exclude": lambda scope: scope.get("path", "").startswith(PROBED),
+    }
+    app = _fastapi(*bodies, telemetry=telemetry)
+    app.openapi = partial(_description, *bodies)  # pyright: ignore[reportAttributeAccessIssue]
+    app.state.gateway = gateway
+    app.state.mcp = mcp.McpRoute(gateway)
+    app.state.abandoned_jobs = AbandonedJobs(gateway)
+    problem_answers.install(app)
+    doors = PageAccess(app, gateway.settings.mcp_origins, api_origins=gateway.settings.cors_origins)
+    return RequestMiddleware(doors, access_log=gateway.settings.access_log)
+
+
+def _fastapi(body_max_bytes: int, document_max_bytes: int, **more: Any) -> FastAPI:
+    return FastAPI(
         title="Wayline",
         version="1",
         summary="AI agents as durable jobs on a message bus, every step traced and priced.",
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        routes=list(_routes(gateway.settings.body_max_bytes, gateway.settings.document_max_bytes)),
+        routes=list(_routes(body_max_bytes, document_max_bytes)),
         # The names of the functions, and one schema a class: what generated clients are made of.
         generate_unique_id_function=_name_of,
         separate_input_output_schemas=False,
-        max_body_size=gateway.settings.body_max_bytes,
-        telemetry={
-            "tracer_provider": gateway.telemetry.provider,
-            "metrics": False,
-            "logs": False,
-            "operation_spans": False,
-            "auto_configure": False,
-            "exclude": lambda scope: scope.get("path", "").startswith(PROBED),
-        },
+        max_body_size=body_max_bytes,
+        **more,
     )
-    app.state.gateway = gateway
-    app.state.mcp = mcp.McpRoute(gateway)
-    app.state.abandoned_jobs = AbandonedJobs(gateway)
-    problem_answers.install(app)
-    describe(app)
-    doors = PageAccess(app, gateway.settings.mcp_origins, api_origins=gateway.settings.cors_origins)
-    return RequestMiddleware(doors, access_log=gateway.settings.access_log)
+
+
+@cache
+def _description(body_max_bytes: int, document_max_bytes: int) -> dict[str, Any]:
+    """Return the OpenAPI description: most of a second, once a process."""
+    return describe(_fastapi(body_max_bytes, document_max_bytes))
 
 
 @cache

@@ -64,28 +64,21 @@ def _answer(status: int) -> dict[str, Any]:
     return answer
 
 
-def describe(app: FastAPI) -> None:
-    """Make `app.openapi()` complete: the problem's schema, and none of FastAPI's own error shapes."""
-    made = app.openapi
-
-    def openapi() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            description = made()
-            schemas = description.setdefault("components", {}).setdefault("schemas", {})
-            for name in ("HTTPValidationError", "ValidationError"):
-                schemas.pop(name, None)
-            problem = HttpProblem.model_json_schema(ref_template="#/components/schemas/{model}")
-            schemas.update(problem.pop("$defs", {}))
-            schemas["HttpProblem"] = problem
-            openai = OpenAIError.model_json_schema(ref_template="#/components/schemas/{model}")
-            schemas.update(openai.pop("$defs", {}))
-            schemas["OpenAIError"] = openai
-            _add_events(schemas)
-            _add_scopes(app.routes, description["paths"])
-            app.openapi_schema = description
-        return app.openapi_schema
-
-    app.openapi = openapi  # pyright: ignore[reportAttributeAccessIssue]
+def describe(app: FastAPI) -> dict[str, Any]:
+    """Return FastAPI's description, completed: the problem's schema, and none of FastAPI's own error shapes."""
+    description = app.openapi()
+    schemas = description.setdefault("components", {}).setdefault("schemas", {})
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    problem = HttpProblem.model_json_schema(ref_template="#/components/schemas/{model}")
+    schemas.update(problem.pop("$defs", {}))
+    schemas["HttpProblem"] = problem
+    openai = OpenAIError.model_json_schema(ref_template="#/components/schemas/{model}")
+    schemas.update(openai.pop("$defs", {}))
+    schemas["OpenAIError"] = openai
+    _add_events(schemas)
+    _add_scopes(app.routes, description["paths"])
+    return description
 
 
 def _add_events(schemas: dict[str, Any]) -> None:
