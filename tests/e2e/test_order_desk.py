@@ -16,6 +16,7 @@ import pytest
 from wayline.embedded import free_port
 from wayline.embedded.process import children_of
 from wayline.testkit import until
+from wayline.testkit.processes import EMBEDS
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "examples" / "order_desk" / "README.md"
@@ -37,6 +38,8 @@ class Terminals:
         self.env = {name: value for name, value in os.environ.items() if not name.startswith("WAYLINE_")} | {
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "PYTHONUNBUFFERED": "1",
+            # It is not about meaning: the model on board would embed every page of the repository for 10 s of CPU.
+            EMBEDS: os.environ[EMBEDS],
             # What differs from a machine with nothing else on it: ports, and where files go.
             "WAYLINE_DATA_DIR": str(home / "data"),
             "WAYLINE_HTTP_PORT": str(http),
