@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import httpx2
@@ -14,13 +15,14 @@ import pytest
 from wayline.contracts.errors import Reject, Unavailable
 from wayline.contracts.jobs import Failure, JobView, Status
 from wayline.contracts.money import Usage
-from wayline.contracts.traces import JobPage, ListJobs
+from wayline.contracts.traces import CostRow, CostTable, GetCosts, JobPage, ListJobs
 from wayline.gateway.handlers.jobs import export_jobs
 from wayline.gateway.shapes.exported_jobs import columns
 
 from .conftest import Running
 from .others import Others
 
+USD = Decimal("0.125")
 HOSTILE = ('=HYPERLINK("http://evil")', "+1", "-1", "@SUM(A1)", "\t=1", "a\n=1", 'says "hi", twice')
 
 
@@ -86,3 +88,16 @@ async def test_an_export_that_is_refused_is_an_error(gateway: Running, others: O
     unknown = await gateway.client.get("/v1/jobs/export?format=xlsx")
 
     assert (refused.status_code, unknown.status_code) == (422, 422)
+
+
+async def test_costs_are_a_file_for_a_spreadsheet(gateway: Running, others: Others):
+    row = CostRow(group={"user": "=1+1", "day": "2026-05-01"}, calls=2, calls_unknown=0, usage=Usage(), cost_usd=USD)
+    await others.answer(GetCosts, CostTable(rows=(row,), total=row.model_copy(update={"group": {}}), groups=1))
+
+    answer = await gateway.client.get("/v1/costs?group_by=user,day&format=csv")
+    rows = list(csv.DictReader(io.StringIO(answer.text, newline="")))
+
+    assert [(row["user"], row["day"], row["cost_usd"]) for row in rows] == [
+        ("'=1+1", "2026-05-01", "0.125"),
+        ("total", "total", "0.125"),
+    ]

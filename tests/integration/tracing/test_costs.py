@@ -14,9 +14,9 @@ from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.chat import AssistantMessage
 from wayline.contracts.errors import Refused
-from wayline.contracts.jobs import Failure
+from wayline.contracts.jobs import Failure, FiredBy
 from wayline.contracts.money import JobCosts, Usage
-from wayline.contracts.traces import CostRow, CostTable, GetCosts, JobPage, ListJobs
+from wayline.contracts.traces import CostGroup, CostRow, CostTable, GetCosts, JobPage, ListJobs
 from wayline.journal import fold, view
 from wayline.testkit import until
 
@@ -321,3 +321,41 @@ async def test_the_total_counts_groups_that_are_cut_off(
     assert table.total is not None
     assert (table.groups, table.total.calls, table.total.cost_usd) == (5, 5, USD("0.010"))
     assert await platform.bus.ask(GetCosts(tenant="globex"), CostTable) == CostTable(rows=())
+
+
+async def test_predictions_count_once_a_job_and_breaks_by_cause(platform: TracingPlatform, start: Start):
+    await start()
+    for number, (schedule, tier) in enumerate([("morning", "flash"), ("morning", "premium"), (None, "flash")]):
+        log = Spender(platform.bus, job_id=f"j{number}")
+        submitted = log.submitted()
+        assert isinstance(submitted, e.JobSubmitted)
+        if schedule:
+            fired = FiredBy(schedule=schedule, version=1, due_at=log.at)
+            submitted = submitted.model_copy(update={"schedule": fired})
+        routed = log.routed()
+        assert isinstance(routed, e.JobRouted)
+        route = routed.route.model_copy(update={"estimated_cost_usd": USD("0.25"), "tier": tier})
+        await log.append(submitted, routed.model_copy(update={"route": route}))
+        await log.append(log.claimed(), log.asks(1))
+        heard = log.hears(1)
+        await log.append(heard, log.asks(2).model_copy(update={"cache_break": "compaction"}))
+        await log.append(log.hears(2, saved="-0.0005"), log.completed())
+    await platform.wait_until_read()
+
+    async def costs(*by: CostGroup) -> dict[tuple[str, ...], CostRow]:
+        table = await platform.bus.ask(GetCosts(tenant="acme", group_by=by), CostTable)
+        assert table.total is not None and table.total.predicted_usd == USD("0.75")
+        return {tuple(row.group.values()): row for row in table.rows}
+
+    by_schedule, by_tier = await costs("schedule"), await costs("tier", "model")
+    by_break = await costs("cache_break")
+
+    assert {name: row.predicted_usd for name, row in by_schedule.items()} == {
+        ("morning",): USD("0.5"),
+        ("-",): USD("0.25"),
+    }
+    assert {name: row.calls for name, row in by_tier.items()} == {("flash", "claude"): 4, ("premium", "claude"): 2}
+    assert {name: (row.calls, row.lost_usd, row.predicted_usd) for name, row in by_break.items()} == {
+        ("compaction",): (3, USD("0.0015"), None),
+        ("-",): (3, USD(0), USD("0.75")),
+    }

@@ -114,7 +114,7 @@ async def test_the_costs_of_a_tenant_are_found_without_reading_the_others(platfo
 
 
 @pytest.mark.parametrize(
-    ("row", "kind"), [(JobRow, "job_row_7"), (StepRow, "step_row"), (LedgerRow, "ledger_row"), (SpanRow, "span_row")]
+    ("row", "kind"), [(JobRow, "job_row_7"), (StepRow, "step_row"), (LedgerRow, "ledger_row_2"), (SpanRow, "span_row")]
 )
 async def test_a_row_has_the_fields_of_its_type_in_their_order(
     platform: TracingPlatform, row: type[NamedTuple], kind: str

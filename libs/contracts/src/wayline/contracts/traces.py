@@ -222,6 +222,11 @@ class CostRow(Frozen):
     calls_unsettled: int = Field(default=0, description="Calls whose usage never arrived: in no sum but the next two.")
     unsettled_lower_usd: Usd = Decimal(0)
     unsettled_upper_usd: Usd | None = Field(default=Decimal(0), description="None: a price is unknown.")
+    predicted_usd: Usd | None = Field(
+        default=None,
+        description="What was predicted of the jobs whose first call is in this group, each job once. None: of "
+        "none of them anything was.",
+    )
 
 
 class CostTable(Frozen):
@@ -235,9 +240,24 @@ class CostTable(Frozen):
 
 
 CostGroup = Literal[
-    "model", "agent", "day", "tool", "user", "tenant", "session", "job", "kind", "hour", "provider", "purpose"
+    "model",
+    "agent",
+    "day",
+    "tool",
+    "user",
+    "tenant",
+    "session",
+    "job",
+    "kind",
+    "hour",
+    "provider",
+    "purpose",
+    "tier",
+    "schedule",
+    "cache_break",
 ]
-"""`kind`: a call of the conversation's model, of a tool, or an auxiliary one, whose `purpose` says what it was for."""
+"""`kind`: a call of the conversation's model, of a tool, or an auxiliary one, whose `purpose` says what it was for.
+`cache_break`: why a prompt did not continue the one before it."""
 
 
 class Spending(Frozen):

@@ -51,9 +51,9 @@ WHERE old.seq < excluded.seq
 INSERT INTO ledger AS old (
     tenant, job_id, attempt_id, seq, step, kind, provider, model, tool, agent, user_id, session_id, input_tokens,
     cache_read_tokens, cache_write_5m_tokens, cache_write_1h_tokens, output_tokens, reasoning_tokens, cost_usd, open,
-    settled, at, purpose, saved_usd, lower_usd, upper_usd
+    settled, at, purpose, saved_usd, lower_usd, upper_usd, cache_break
 )
-SELECT * FROM unnest($1::ledger_row[])
+SELECT * FROM unnest($1::ledger_row_2[])
 ON CONFLICT (tenant, job_id, attempt_id) DO UPDATE SET
     seq = excluded.seq, provider = excluded.provider, model = excluded.model, tool = excluded.tool,
     agent = excluded.agent, user_id = excluded.user_id, session_id = excluded.session_id,
@@ -62,7 +62,7 @@ ON CONFLICT (tenant, job_id, attempt_id) DO UPDATE SET
     output_tokens = excluded.output_tokens, reasoning_tokens = excluded.reasoning_tokens,
     cost_usd = excluded.cost_usd, open = excluded.open, settled = excluded.settled, at = excluded.at,
     purpose = excluded.purpose, saved_usd = excluded.saved_usd, lower_usd = excluded.lower_usd,
-    upper_usd = excluded.upper_usd
+    upper_usd = excluded.upper_usd, cache_break = excluded.cache_break
 WHERE old.seq < excluded.seq
 
 -- name: put_spans
@@ -242,20 +242,23 @@ WHERE job_id = ANY ($2::text[])
 -- The first row is the total of all groups, also of those that are cut off.
 WITH groups AS MATERIALIZED (
     SELECT
-        CASE WHEN 'model' = ANY ($2::text[]) THEN coalesce(model, '-') END AS model,
-        CASE WHEN 'agent' = ANY ($2) THEN agent END AS agent,
+        CASE WHEN 'model' = ANY ($2::text[]) THEN coalesce(ledger.model, '-') END AS model,
+        CASE WHEN 'agent' = ANY ($2) THEN ledger.agent END AS agent,
         CASE WHEN 'day' = ANY ($2) THEN to_char(at AT TIME ZONE $5::text, 'YYYY-MM-DD') END AS day,
         CASE WHEN 'tool' = ANY ($2) THEN coalesce(tool, '-') END AS tool,
-        CASE WHEN 'user' = ANY ($2) THEN coalesce(user_id, '-') END AS "user",
-        CASE WHEN 'tenant' = ANY ($2) THEN tenant END AS tenant,
-        CASE WHEN 'session' = ANY ($2) THEN coalesce(session_id, '-') END AS session,
-        CASE WHEN 'job' = ANY ($2) THEN job_id END AS job,
+        CASE WHEN 'user' = ANY ($2) THEN coalesce(ledger.user_id, '-') END AS "user",
+        CASE WHEN 'tenant' = ANY ($2) THEN ledger.tenant END AS tenant,
+        CASE WHEN 'session' = ANY ($2) THEN coalesce(ledger.session_id, '-') END AS session,
+        CASE WHEN 'job' = ANY ($2) THEN ledger.job_id END AS job,
         CASE WHEN 'kind' = ANY ($2) THEN kind END AS kind,
         CASE WHEN 'hour' = ANY ($2) THEN to_char(at AT TIME ZONE $5, 'YYYY-MM-DD"T"HH24:00') END AS hour,
-        CASE WHEN 'provider' = ANY ($2) THEN coalesce(provider, '-') END AS provider,
+        CASE WHEN 'provider' = ANY ($2) THEN coalesce(ledger.provider, '-') END AS provider,
         CASE WHEN 'purpose' = ANY ($2) THEN coalesce(purpose, '-') END AS purpose,
+        CASE WHEN 'tier' = ANY ($2) THEN coalesce(jobs.tier, '-') END AS tier,
+        CASE WHEN 'schedule' = ANY ($2) THEN coalesce(jobs.schedule ->> 'schedule', '-') END AS schedule,
+        CASE WHEN 'cache_break' = ANY ($2) THEN coalesce(cache_break, '-') END AS cache_break,
         count(*) AS calls,
-        count(*) FILTER (WHERE settled AND cost_usd IS NULL) AS calls_unknown,
+        count(*) FILTER (WHERE settled AND ledger.cost_usd IS NULL) AS calls_unknown,
         count(*) FILTER (WHERE NOT settled) AS calls_unsettled,
         sum(input_tokens)::bigint AS input,
         sum(cache_read_tokens)::bigint AS cache_read,
@@ -263,33 +266,35 @@ WITH groups AS MATERIALIZED (
         sum(cache_write_1h_tokens)::bigint AS cache_write_1h,
         sum(output_tokens)::bigint AS output,
         sum(reasoning_tokens)::bigint AS reasoning,
-        coalesce(sum(cost_usd), 0) AS cost_usd,
+        coalesce(sum(ledger.cost_usd), 0) AS cost_usd,
         coalesce(sum(saved_usd) FILTER (WHERE saved_usd > 0), 0) AS saved_usd,
         coalesce(-sum(saved_usd) FILTER (WHERE saved_usd < 0), 0) AS lost_usd,
         coalesce(sum(lower_usd) FILTER (WHERE NOT settled), 0) AS unsettled_lower_usd,
         CASE WHEN bool_or(NOT settled AND upper_usd IS NULL) THEN NULL
-            ELSE coalesce(sum(upper_usd) FILTER (WHERE NOT settled), 0) END AS unsettled_upper_usd
+            ELSE coalesce(sum(upper_usd) FILTER (WHERE NOT settled), 0) END AS unsettled_upper_usd,
+        -- Once a job: with its first call.
+        sum(jobs.estimated_cost_usd) FILTER (WHERE attempt_id = $1 || '/' || ledger.job_id || '/1/m1') AS predicted_usd
     FROM ledger
-    WHERE tenant = $1 AND NOT open AND ($3::timestamptz IS NULL OR at >= $3)
+    LEFT JOIN jobs ON jobs.tenant = $1 AND jobs.job_id = ledger.job_id
+    WHERE ledger.tenant = $1 AND NOT open AND ($3::timestamptz IS NULL OR at >= $3)
         AND ($6::timestamptz IS NULL OR at < $6)
-        AND ($7::text IS NULL OR agent = $7)
-        AND ($8::text IS NULL OR $8 IN (model, provider || '/' || model))
+        AND ($7::text IS NULL OR ledger.agent = $7)
+        AND ($8::text IS NULL OR $8 IN (ledger.model, ledger.provider || '/' || ledger.model))
         AND ($9::text IS NULL OR tool = $9)
-        AND ($10::text IS NULL OR user_id = $10)
-        AND ($11::text IS NULL OR session_id = $11)
-        AND ($12::text IS NULL OR job_id = $12)
-        AND ($13::text[] IS NULL OR EXISTS (
-            SELECT FROM jobs WHERE jobs.tenant = $1 AND jobs.job_id = ledger.job_id AND jobs.tags @> $13
-        ))
+        AND ($10::text IS NULL OR ledger.user_id = $10)
+        AND ($11::text IS NULL OR ledger.session_id = $11)
+        AND ($12::text IS NULL OR ledger.job_id = $12)
+        AND ($13::text[] IS NULL OR jobs.tags @> $13)
         -- Asked once, of no row: an unknown zone is refused also where no day is asked for, or nothing was spent.
         AND now() AT TIME ZONE $5 IS NOT NULL
-    GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
+    GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
 )
 (
     SELECT
         true AS is_total, count(*) AS groups,
         NULL AS model, NULL AS agent, NULL AS day, NULL AS tool, NULL AS "user", NULL AS tenant, NULL AS session,
-        NULL AS job, NULL AS kind, NULL AS hour, NULL AS provider, NULL AS purpose,
+        NULL AS job, NULL AS kind, NULL AS hour, NULL AS provider, NULL AS purpose, NULL AS tier, NULL AS schedule,
+        NULL AS cache_break,
         sum(calls)::bigint AS calls, sum(calls_unknown)::bigint AS calls_unknown,
         sum(calls_unsettled)::bigint AS calls_unsettled, sum(input)::bigint AS input,
         sum(cache_read)::bigint AS cache_read, sum(cache_write_5m)::bigint AS cache_write_5m,
@@ -297,7 +302,8 @@ WITH groups AS MATERIALIZED (
         sum(reasoning)::bigint AS reasoning, sum(cost_usd) AS cost_usd, sum(saved_usd) AS saved_usd,
         sum(lost_usd) AS lost_usd, sum(unsettled_lower_usd) AS unsettled_lower_usd,
         CASE WHEN bool_or(unsettled_upper_usd IS NULL) THEN NULL ELSE sum(unsettled_upper_usd) END
-            AS unsettled_upper_usd
+            AS unsettled_upper_usd,
+        sum(predicted_usd) AS predicted_usd
     FROM groups
     HAVING count(*) > 0
 )

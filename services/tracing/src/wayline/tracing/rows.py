@@ -117,6 +117,7 @@ class LedgerRow(NamedTuple):
     saved_usd: Decimal | None
     lower_usd: Decimal | None
     upper_usd: Decimal | None
+    cache_break: str | None = None
 
 
 class SpanRow(NamedTuple):

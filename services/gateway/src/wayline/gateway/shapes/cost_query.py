@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, Field
 
 from wayline.contracts.budgets import TimeZone
 from wayline.contracts.jobs import TAGS_MAX, Tag
-from wayline.contracts.traces import CostGroup, GetCosts
+from wayline.contracts.money import Usage
+from wayline.contracts.traces import CostGroup, CostRow, CostTable, GetCosts
+from wayline.gateway.shapes.csv_rows import csv_cell, csv_row
 from wayline.gateway.shapes.job_query import Line, Moment
 
+CostFormat = Literal["json", "csv"]
 _GROUPS = get_args(CostGroup)
 _GROUP = f"({'|'.join(_GROUPS)})"
 
@@ -41,10 +44,24 @@ class CostQuery(BaseModel):
     user_id: Line | None = None
     session_id: Line | None = None
     job_id: Line | None = None
+    format: CostFormat = Field(default="json", description="`csv`: a table, with the total in its last row.")
     tag: list[Tag] = Field(default=[], max_length=TAGS_MAX, description="Several: only of jobs that have all of them.")
 
     def asked(self, tenant: str) -> GetCosts:
         """Return the question that tracing answers."""
         groups: Any = tuple(dict.fromkeys(self.group_by.split(",")))
-        given = self.model_dump(exclude={"group_by", "tag"})
+        given = self.model_dump(exclude={"group_by", "tag", "format"})
         return GetCosts(**given, tenant=tenant, group_by=groups, tags=tuple(self.tag))
+
+
+_FIGURES = tuple(name for name in CostRow.model_fields if name not in ("group", "usage"))
+
+
+def as_csv(costs: CostTable, groups: tuple[str, ...]) -> bytes:
+    """Return a table of costs as a file for a spreadsheet."""
+    rows = [[*groups, *_FIGURES, *(f"usage.{name}" for name in Usage.model_fields)]]
+    for one in (*costs.rows, *([costs.total] if costs.total else [])):
+        values = one.model_dump(mode="json")
+        named = [values["group"].get(name, "total") for name in groups]
+        rows.append([*named, *(values[name] for name in _FIGURES), *values["usage"].values()])
+    return b"".join(csv_row(map(csv_cell, row)) for row in rows)

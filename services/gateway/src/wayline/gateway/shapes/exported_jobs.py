@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-from collections.abc import Iterable
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from pydantic import BaseModel, Field
 
 from wayline.contracts.feedback import FeedbackSummary
 from wayline.contracts.jobs import Failure, JobView, Route
 from wayline.contracts.money import Usage
+from wayline.gateway.shapes.csv_rows import csv_cell, csv_row
 from wayline.gateway.shapes.job_query import JobFilter
 
 Format = Literal["ndjson", "csv"]
@@ -25,8 +22,6 @@ _PARTS: Final[dict[str, type[BaseModel]]] = {
 }
 """Fields of a job whose own fields are a column each."""
 _LEFT_OUT: Final = {"links"}
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
-"""What makes a cell a formula in a spreadsheet: the words in it are a stranger's."""
 
 
 class ExportQuery(JobFilter):
@@ -47,7 +42,7 @@ def columns() -> list[str]:
 
 def heading(format: Format) -> bytes:
     """Return what the file begins with."""
-    return _row(columns()) if format == "csv" else b""
+    return csv_row(columns()) if format == "csv" else b""
 
 
 def line(job: JobView, format: Format) -> bytes:
@@ -59,20 +54,5 @@ def line(job: JobView, format: Format) -> bytes:
     for name in columns():
         whole, _, part = name.partition(".")
         value = values[whole]
-        cells.append(_cell((value or {}).get(part) if part else value))
-    return _row(cells)
-
-
-def _cell(value: Any) -> str:
-    """Return a value as the text of a cell, never as a formula."""
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    return f"'{value}" if value.startswith(_FORMULA) else value
-
-
-def _row(cells: Iterable[str]) -> bytes:
-    text = io.StringIO(newline="")
-    csv.writer(text).writerow(cells)
-    return text.getvalue().encode()
+        cells.append(csv_cell((value or {}).get(part) if part else value))
+    return csv_row(cells)

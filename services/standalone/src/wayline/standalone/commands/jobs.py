@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from wayline.standalone.commands.arguments import INPUT, past_moment, read_text
-from wayline.standalone.commands.output import AsJson, answer, console, conversation, speaks_utf8
+from wayline.standalone.commands.output import AsJson, answer, console, conversation, speaks_utf8, write_file
 
 if TYPE_CHECKING:
     from wayline.client import Client
@@ -115,24 +115,13 @@ def list_jobs(
     }
     if export is not None:
         unwanted = ("sort", "facets")
-        _write_file({**{name: wanted[name] for name in wanted if name not in unwanted}, "format": export})
+        write_file(
+            "/v1/jobs/export", {**{name: wanted[name] for name in wanted if name not in unwanted}, "format": export}
+        )
         return
     answer(
         lambda client: client.get("/v1/jobs", **wanted, limit=limit, cursor=cursor), as_json=as_json, draw=jobs_table
     )
-
-
-def _write_file(wanted: dict[str, Any]) -> None:
-    import sys
-    from contextlib import aclosing
-
-    async def work(client: Client) -> None:
-        async with aclosing(client.download("/v1/jobs/export", **wanted)) as pieces:
-            async for piece in pieces:
-                sys.stdout.buffer.write(piece)
-        sys.stdout.buffer.flush()
-
-    conversation(work, as_json=False)
 
 
 @app.command()

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from wayline.standalone.commands.arguments import fail, past_moment
-from wayline.standalone.commands.output import AsJson, answer
+from wayline.standalone.commands.output import AsJson, answer, write_file
 
 budgets = typer.Typer(help="What may be spent, and how much of it is.", no_args_is_help=True)
 
@@ -18,7 +18,8 @@ def costs(
     by: Annotated[
         str,
         typer.Option(
-            help="Comma-separated: model, provider, agent, day, hour, tool, user, session, job, kind, purpose, tenant."
+            help="Comma-separated: model, provider, agent, day, hour, tool, user, session, job, kind, purpose, tier, "
+            "schedule, cache_break, tenant."
         ),
     ] = "model",
     since: Annotated[str | None, typer.Option(metavar="WHEN", help="From when on: 7d, 12h, or a date (UTC).")] = None,
@@ -33,6 +34,7 @@ def costs(
         list[str] | None, typer.Option(metavar="KEY:VALUE", help="Only of jobs with this label. Can be repeated.")
     ] = None,
     tz: Annotated[str | None, typer.Option(help="Whose days are meant, for instance Europe/Berlin.")] = None,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Write a table for a spreadsheet.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what was spent, what prompt caches saved, and which costs are unknown."""
@@ -49,6 +51,9 @@ def costs(
         "job_id": job,
         "tag": tag,
     }
+    if as_csv:
+        write_file("/v1/costs", {**wanted, "group_by": by, "tz": tz, "format": "csv"})
+        return
     answer(lambda client: client.get("/v1/costs", group_by=by, tz=tz, **wanted), as_json=as_json, draw=costs_table)
 
 

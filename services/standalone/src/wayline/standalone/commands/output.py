@@ -64,6 +64,19 @@ def _print_error(error: ApiError, *, as_json: bool) -> None:
         print(f"wayline: {error}", file=sys.stderr)
 
 
+def write_file(path: str, wanted: dict[str, Any]) -> None:
+    """Write a file of the gateway to the output, as it comes."""
+    from contextlib import aclosing
+
+    async def work(client: Client) -> None:
+        async with aclosing(client.download(path, **wanted)) as pieces:
+            async for piece in pieces:
+                sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+
+    conversation(work, as_json=False)
+
+
 def print_json(value: Any) -> None:
     """Print a value as one JSON document."""
     print(json.dumps(value, indent=2, ensure_ascii=not speaks_utf8()))

@@ -29,7 +29,18 @@ def costs_table(costs: dict[str, Any]) -> RenderableType:
         cut = costs.get("groups", len(rows)) - len(rows)
         name = f"total, with {cut} cheaper groups that are not shown" if cut > 0 else "total"
         total = [name, *([""] * (len(groups) - 1)), *_cost_columns(of_all)]
-    columns = (*groups, "calls", "input", "cached", "output", "cost", "cache saved", "cache lost", "unsettled")
+    columns = (
+        *groups,
+        "calls",
+        "input",
+        "cached",
+        "output",
+        "cost",
+        "predicted",
+        "cache saved",
+        "cache lost",
+        "unsettled",
+    )
     return table(columns, shown, nothing="nothing was spent yet", total=total)
 
 
@@ -41,6 +52,7 @@ def _cost_columns(row: dict[str, Any]) -> list[str]:
         "" if row["cache_read_share"] is None else f"{row['cache_read_share']:.0%}",
         str(row["usage"]["output"]),
         usd(row["cost_usd"]) + unknown,
+        usd(row["predicted_usd"]) if row.get("predicted_usd") is not None else "",
         usd_or_blank(row["saved_usd"]),
         usd_or_blank(row["lost_usd"]),
         unsettled(row["calls_unsettled"], row["unsettled_lower_usd"], row["unsettled_upper_usd"]),

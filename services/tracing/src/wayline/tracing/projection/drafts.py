@@ -190,6 +190,7 @@ class LedgerDraft:
     cost_usd: Decimal | None = None
     saved_usd: Decimal | None = None
     worst_usd: Decimal | None = None
+    cache_break: str | None = None
     bounds: Bounds | None = None
     """Between what it can have cost, where nobody will ever know."""
     open: bool = True
@@ -234,6 +235,7 @@ class LedgerDraft:
             self.saved_usd,
             self.bounds.lower_usd if self.bounds else None,
             self.bounds.upper_usd if self.bounds else None,
+            self.cache_break,
         )
 
 

@@ -26,7 +26,7 @@ def requested(drafts: JobDrafts, event: e.ModelRequested, _: Job) -> None:
         if step.step != event.step:
             drafts.finish(step, event)
     span, entry = _begin(drafts, event, provider=event.provider, model=event.model, at=event.at)
-    entry.worst_usd = event.worst_usd
+    entry.worst_usd, entry.cache_break = event.worst_usd, event.cache_break
     if event.cache_break:
         span.attributes[names.CACHE_BREAK] = event.cache_break
 

@@ -111,6 +111,7 @@ def cost_row(row: Record, group_by: tuple[str, ...]) -> CostRow:
         usage=usage,
         cache_read_share=round(usage.cache_read / usage.input, 6) if usage.input else None,
         **{name: row[name] for name in _SUMS},
+        predicted_usd=row.get("predicted_usd"),
     )
 
 

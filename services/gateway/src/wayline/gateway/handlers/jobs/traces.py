@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
+from fastapi.responses import Response
 
 from wayline.contracts.traces import CostTable, GetSteps, GetTrace, StepList, Trace
 from wayline.gateway.handlers.shared.dependencies import GatewayDependency, Reader
 from wayline.gateway.handlers.shared.own_jobs import OwnJobPath, require_all_users, require_own_job
 from wayline.gateway.openapi import fails
 from wayline.gateway.paging import PAGE_MAX, PageCursor, Paged, PageLimit, page_in_order
-from wayline.gateway.shapes.cost_query import CostQuery
+from wayline.gateway.shapes.cost_query import CostQuery, as_csv
 from wayline.gateway.strict_json import StrictRoute
 
 router = APIRouter(prefix="/v1", tags=["traces"], route_class=StrictRoute)
@@ -56,8 +57,17 @@ async def get_trace(
     return trace
 
 
-@router.get("/costs", responses=fails())
-async def get_costs(gateway: GatewayDependency, caller: Reader, query: Annotated[CostQuery, Query()]) -> CostTable:
+@router.get(
+    "/costs",
+    response_model=CostTable,
+    responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}, **fails()},
+)
+async def get_costs(gateway: GatewayDependency, caller: Reader, query: Annotated[CostQuery, Query()]) -> Response:
     """Return what was spent, grouped: dollars, tokens, what prompt caches saved, and which costs are unknown."""
     require_all_users(caller, "costs are")
-    return await gateway.bus.ask(query.asked(caller.tenant), CostTable)
+    asked = query.asked(caller.tenant)
+    costs = await gateway.bus.ask(asked, CostTable)
+    if query.format == "csv":
+        file = {"Content-Disposition": 'attachment; filename="costs.csv"'}
+        return Response(as_csv(costs, asked.group_by), media_type="text/csv; charset=utf-8", headers=file)
+    return Response(costs.model_dump_json(), media_type="application/json")
