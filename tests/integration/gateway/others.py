@@ -39,6 +39,7 @@ from wayline.telemetry import Telemetry
 from wayline.testkit.guarded import Guarded
 
 AGENT = a.Agent(name="critic", version=2, config=a.AgentConfig(instructions="Be kind."))
+VERSION = a.SavedVersion(version=2, saved_at=datetime(2026, 5, 1, tzinfo=UTC), saved_by="ci", changed=("style",))
 CARD = m.ModelCard(
     provider="chat",
     model="acme/large:8b",
@@ -102,6 +103,8 @@ ANSWERS: dict[type[Request], Any] = {
     a.PutAgent: AGENT,
     a.GetAgent: AGENT,
     a.ListAgents: a.AgentList(agents=(AGENT,)),
+    a.ListAgentVersions: a.AgentHistory(versions=(VERSION,)),
+    a.GetAgentVersion: a.SavedAgent(name="critic", config=AGENT.config, **VERSION.model_dump()),
     a.RestoreAgent: AGENT,
     n.CreateTenant: TENANT,
     n.GetTenant: TENANT,

@@ -149,6 +149,20 @@ async def test_settings_change_only_as_they_were_read(http: httpx2.AsyncClient):
     assert (await http.get("/v1/settings")).headers["etag"] == changed.headers["etag"] != tag
 
 
+async def test_the_versions_of_an_agent_tell_who_saved_each(http: httpx2.AsyncClient):
+    for instructions in ("Be kind.", "Be brief.", "Be exact."):
+        assert (await http.put("/v1/agents/reviewer", json={"instructions": instructions})).is_success
+    first = (await http.get("/v1/agents/reviewer/versions", params={"limit": 2})).json()
+    params = {"limit": 2, "cursor": first["next_cursor"]}
+    second = (await http.get("/v1/agents/reviewer/versions", params=params)).json()
+    one = (await http.get("/v1/agents/reviewer/versions/2")).json()
+    missing = await http.get("/v1/agents/reviewer/versions/4")
+
+    shown = [(one["version"], one["saved_by"], one["changed"]) for one in first["versions"] + second["versions"]]
+    assert shown == [(3, "local", ["instructions"]), (2, "local", ["instructions"]), (1, "local", [])]
+    assert (second["next_cursor"], one["config"]["instructions"], missing.status_code) == (None, "Be brief.", 404)
+
+
 LISTS = {
     "/v1/agents": "agents",
     "/v1/budgets": "budgets",

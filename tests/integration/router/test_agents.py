@@ -2,7 +2,10 @@
 
 import asyncio
 
+import pytest
+
 from wayline.contracts.agents import AgentConfig
+from wayline.contracts.errors import NotFound
 
 from .conftest import TENANT, Offices
 
@@ -17,3 +20,33 @@ async def test_configurations_saved_at_once_become_consecutive_versions(offices:
 
     assert sorted(agent.version for agent in saved) == list(range(1, 17))
     assert [agent.config for agent in saved] == configs
+
+
+async def test_a_version_tells_who_saved_it_and_what_changed(offices: Offices):
+    agents = (await offices()).agents
+    for by, config in (
+        ("ann", AgentConfig(description="one")),
+        ("bob", AgentConfig(description="two", max_steps=3)),
+        ("carl", AgentConfig(description="two", max_steps=3)),
+    ):
+        await agents.put(TENANT, "reviewer", config, by=by)
+    await agents.delete(TENANT, "reviewer")
+    again = await agents.restore(TENANT, "reviewer", None, by="dora")
+
+    history = (await agents.history(TENANT, "reviewer", before=None, limit=10)).versions
+    older = (await agents.history(TENANT, "reviewer", before=3, limit=1)).versions
+    second = await agents.version(TENANT, "reviewer", 2)
+
+    # What was not changed is no version; a restored one is, with nothing changed.
+    assert [(one.version, one.saved_by, one.changed) for one in history] == [
+        (3, "dora", ()),
+        (2, "bob", ("description", "max_steps")),
+        (1, "ann", ()),
+    ]
+    assert [one.retired_at is None for one in history] == [True, False, False]
+    assert (again.version, [one.version for one in older]) == (3, [2])
+    assert (second.saved_by, second.changed, second.config.max_steps) == ("bob", ("description", "max_steps"), 3)
+    with pytest.raises(NotFound):
+        await agents.history(TENANT, "nobody", before=None, limit=10)
+    with pytest.raises(NotFound):
+        await agents.version(TENANT, "reviewer", 4)

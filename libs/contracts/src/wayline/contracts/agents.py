@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
@@ -39,6 +40,7 @@ MaxSeconds = Annotated[float, Field(gt=0, le=14 * 86_400)]
 MaxOutputTokens = Annotated[int, Field(ge=1)]
 MaxCost = Annotated[Dollars, Field(gt=0)]
 PATTERNS_MAX = 100
+VERSIONS_A_PAGE_MAX = 100
 ToolPattern = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\s\x00]+$")]
 ToolPatterns = Annotated[tuple[ToolPattern, ...], Field(max_length=PATTERNS_MAX)]
 
@@ -302,6 +304,7 @@ class PutAgent(Request, subject="agents.put.{tenant}", replies=Agent):
 
     name: Name
     config: AgentConfig
+    by: str = Field(default="", max_length=128, description="Who saves it: the name of an API key.")
 
 
 class DeleteAgent(Request, subject="agents.delete.{tenant}", replies=Deleted):
@@ -314,3 +317,45 @@ class RestoreAgent(Request, subject="agents.restore.{tenant}", replies=Agent):
     """Bring an agent back: a bundled one as it was delivered, any other as it was last saved."""
 
     name: Name
+    by: str = Field(default="", max_length=128, description="Who restores it.")
+
+
+class SavedVersion(Frozen):
+    """When a version of an agent was saved, by whom, and what it changed."""
+
+    version: int
+    saved_at: datetime
+    saved_by: str = Field(default="", description="The name of an API key; empty: it came with Wayline, or is older.")
+    retired_at: datetime | None = Field(default=None, description="When the agent was deleted, with all its versions.")
+    changed: tuple[str, ...] = Field(
+        default=(), description="The fields that differ from the version before; none for the first."
+    )
+
+
+class AgentHistory(Frozen):
+    """Versions of an agent, newest first."""
+
+    versions: tuple[SavedVersion, ...]
+
+
+class SavedAgent(SavedVersion):
+    """One version of an agent, as a job that begins with it now would go by it."""
+
+    name: Name
+    config: AgentConfig
+    inherits: tuple[str, ...] = ()
+
+
+class ListAgentVersions(Request, subject="agents.versions.{tenant}", replies=AgentHistory):
+    """Ask for the versions of an agent, newest first, also of one that was deleted."""
+
+    name: Name
+    before: int | None = Field(default=None, ge=1, description="Only versions below this one.")
+    limit: int = Field(default=50, ge=1, le=VERSIONS_A_PAGE_MAX + 1)
+
+
+class GetAgentVersion(Request, subject="agents.version.{tenant}", replies=SavedAgent):
+    """Ask for one version of an agent."""
+
+    name: Name
+    number: int = Field(ge=1)

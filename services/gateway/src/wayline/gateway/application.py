@@ -35,6 +35,7 @@ from wayline.gateway.handlers.openai.abandoned_jobs import AbandonedJobs
 from wayline.gateway.handlers.recovery import dead_letters, job_actions, time_travel
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.handlers.tools import (
+    agent_versions,
     agents,
     browser_logins,
     mcp_logins,
@@ -77,6 +78,7 @@ MODULES = (
     subjects,
     told_memories,
     agents,
+    agent_versions,
     tools,
     settings,
     models,

@@ -90,6 +90,8 @@ def _asks_about_agents(saved: AgentHandlers) -> list[Ask[Any]]:
     return [
         asks(agents.GetAgent, saved.on_get),
         asks(agents.ListAgents, saved.on_list),
+        asks(agents.ListAgentVersions, saved.on_list_versions),
+        asks(agents.GetAgentVersion, saved.on_get_version),
         asks(agents.PutAgent, saved.on_put),
         asks(agents.DeleteAgent, saved.on_delete),
         asks(agents.RestoreAgent, saved.on_restore),

@@ -264,14 +264,26 @@ SELECT name, version, config, inherits, (SELECT settings FROM tenant_settings WH
 FROM agents
 WHERE tenant = $1 AND (name, version) IN (SELECT * FROM unnest($2::text[], $3::integer[]));
 
+-- name: versions_of_agent
+-- With the one before each, for what has changed.
+SELECT version, config, saved_by, created_at, retired_at, lag(config) OVER (ORDER BY version) AS config_before
+FROM agents WHERE tenant = $1 AND name = $2 AND ($3::integer IS NULL OR version < $3)
+ORDER BY version DESC LIMIT $4;
+
+-- name: version_of_agent
+SELECT version, config, inherits, saved_by, created_at, retired_at,
+    (SELECT config FROM agents WHERE tenant = $1 AND name = $2 AND version = $3 - 1) AS config_before,
+    (SELECT settings FROM tenant_settings WHERE tenant = $1) AS settings
+FROM agents WHERE tenant = $1 AND name = $2 AND version = $3;
+
 -- name: put_agent
 -- What an older version saved has no list of what it inherits: $5 is what it meant.
 WITH newest AS (
     SELECT version, config, coalesce(inherits, $5::text[]) AS inherits, retired_at FROM agents
     WHERE tenant = $1 AND name = $2 ORDER BY version DESC LIMIT 1
 ), added AS (
-    INSERT INTO agents (tenant, name, version, config, inherits)
-    SELECT $1, $2, coalesce((SELECT version FROM newest), 0) + 1, $3::jsonb, $4::text[]
+    INSERT INTO agents (tenant, name, version, config, inherits, saved_by)
+    SELECT $1, $2, coalesce((SELECT version FROM newest), 0) + 1, $3::jsonb, $4::text[], $6
     WHERE NOT EXISTS (
         SELECT FROM newest WHERE config = $3::jsonb AND inherits = $4::text[] AND retired_at IS NULL
     )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import asyncpg
 
-from wayline.contracts.agents import Agent, AgentConfig, AgentList
+from wayline.contracts.agents import Agent, AgentConfig, AgentHistory, AgentList, SavedAgent, SavedVersion
 from wayline.contracts.errors import NotFound
 from wayline.contracts.tool_use import AgentVersion
 from wayline.router.tenants.settings_in_force import (
@@ -54,7 +55,25 @@ class AgentTable:
             rows = await self._store.fetch(tenant, self._store.sql.agent_versions, tenant, names, versions)
             yield [read_agent(row["name"], row) for row in rows]
 
-    async def put(self, tenant: str, name: str, config: AgentConfig, *, inherits: Sequence[str] | None = None) -> Agent:
+    async def history(self, tenant: str, name: str, *, before: int | None, limit: int) -> AgentHistory:
+        """Return the versions of an agent below one, newest first, also of one that was deleted. Raises NotFound."""
+        sql = self._store.sql.versions_of_agent
+        rows = await self._store.fetch(tenant, sql, tenant, name, before, limit)
+        if not rows and before is None:
+            raise NotFound("agent", name)
+        return AgentHistory(versions=tuple(SavedVersion(**_saved(row)) for row in rows))
+
+    async def version(self, tenant: str, name: str, number: int) -> SavedAgent:
+        """Return one version of an agent. Raises NotFound."""
+        row = await self._store.fetchrow(tenant, self._store.sql.version_of_agent, tenant, name, number)
+        if row is None:
+            raise NotFound("version of an agent", f"{name}/{number}")
+        agent = read_agent(name, row)
+        return SavedAgent(name=name, config=agent.config, inherits=agent.inherits, **_saved(row))
+
+    async def put(
+        self, tenant: str, name: str, config: AgentConfig, *, inherits: Sequence[str] | None = None, by: str = ""
+    ) -> Agent:
         """Save a configuration as a new version, unless it is what the newest version says.
 
         `inherits`: what it leaves to the tenant's settings; None: the fields that nobody has set.
@@ -65,7 +84,7 @@ class AgentTable:
         while True:
             try:
                 sql = self._store.sql.put_agent
-                row = await self._store.fetchrow(tenant, sql, tenant, name, encoded, left, before)
+                row = await self._store.fetchrow(tenant, sql, tenant, name, encoded, left, before, by)
             except asyncpg.UniqueViolationError:
                 # Another was saved at the same moment and has the number: this one comes after it.
                 continue
@@ -77,15 +96,15 @@ class AgentTable:
         status = await self._store.execute(tenant, self._store.sql.delete_agent, tenant, name)
         return not status.endswith(" 0")
 
-    async def restore(self, tenant: str, name: str, bundled: AgentConfig | None) -> Agent:
+    async def restore(self, tenant: str, name: str, bundled: AgentConfig | None, *, by: str = "") -> Agent:
         """Save as the newest version what is bundled, or what was saved last. Raises NotFound."""
         if bundled is not None:
-            return await self.put(tenant, name, bundled, inherits=inherited_when_bundled(bundled))
+            return await self.put(tenant, name, bundled, inherits=inherited_when_bundled(bundled), by=by)
         saved = await self._store.fetchrow(tenant, self._store.sql.last_saved_agent, tenant, name)
         if saved is None:
             raise NotFound("agent", name)
         config = _config(saved)
-        return await self.put(tenant, name, config, inherits=_inherits(saved, config))
+        return await self.put(tenant, name, config, inherits=_inherits(saved, config), by=by)
 
     async def seed(self, agents: dict[str, AgentConfig]) -> None:
         """Give every tenant the bundled agents it does not have."""
@@ -102,6 +121,21 @@ def read_agent(name: str, row: Record) -> Agent:
     inherits = _inherits(row, config)
     effective = resolved(config, inherits, read_settings(row["settings"]))
     return Agent(name=name, version=row["version"], config=effective, inherits=tuple(inherits))
+
+
+def _saved(row: Record) -> dict[str, Any]:
+    """Return when a version was saved, by whom, and what it changed."""
+    config, before = row["config"], row["config_before"]
+    changed = (
+        () if before is None else (name for name in config.keys() | before if config.get(name) != before.get(name))
+    )
+    return {
+        "version": row["version"],
+        "saved_at": row["created_at"],
+        "saved_by": row["saved_by"],
+        "retired_at": row["retired_at"],
+        "changed": tuple(sorted(changed)),
+    }
 
 
 def _config(row: Record) -> AgentConfig:

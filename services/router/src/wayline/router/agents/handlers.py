@@ -7,13 +7,17 @@ from collections.abc import Sequence
 
 from wayline.contracts.agents import (
     Agent,
+    AgentHistory,
     AgentList,
     DeleteAgent,
     Deleted,
     GetAgent,
+    GetAgentVersion,
     ListAgents,
+    ListAgentVersions,
     PutAgent,
     RestoreAgent,
+    SavedAgent,
 )
 from wayline.contracts.errors import Reject
 from wayline.contracts.tool_use import SHOWN_MAX, AgentsUsing, AgentVersion, FindAgentsUsing
@@ -46,6 +50,14 @@ class AgentHandlers:
         """Return the newest version of each agent by name."""
         return await self._table.list(request.tenant, after=request.after, limit=request.limit)
 
+    async def on_list_versions(self, request: ListAgentVersions) -> AgentHistory:
+        """Return when an agent was saved, by whom, and what each version changed."""
+        return await self._table.history(request.tenant, request.name, before=request.before, limit=request.limit)
+
+    async def on_get_version(self, request: GetAgentVersion) -> SavedAgent:
+        """Return one version of an agent."""
+        return await self._table.version(request.tenant, request.name, request.number)
+
     async def on_put(self, request: PutAgent) -> Agent:
         """Save an agent that can do its work; what is pinned to it keeps the bytes of now."""
         await self._tenants.require(request.tenant)
@@ -59,7 +71,7 @@ class AgentHandlers:
         if config.pinned:
             pinned = fixed(config.pinned, await self._attachments.of(request.tenant, config.pinned))
             config = config.model_copy(update={"pinned": pinned})
-        saved = await self._table.put(request.tenant, request.name, config)
+        saved = await self._table.put(request.tenant, request.name, config, by=request.by)
         warning = system_warning(saved.config)
         return saved.model_copy(update={"warnings": (*saved.warnings, warning)}) if warning else saved
 
@@ -82,7 +94,7 @@ class AgentHandlers:
     async def on_restore(self, request: RestoreAgent) -> Agent:
         """Bring an agent back that was removed or changed."""
         await self._tenants.require(request.tenant)
-        return await self._table.restore(request.tenant, request.name, bundled().get(request.name))
+        return await self._table.restore(request.tenant, request.name, bundled().get(request.name), by=request.by)
 
 
 def _using(agents: Sequence[Agent], tools: Sequence[str]) -> list[Agent]:

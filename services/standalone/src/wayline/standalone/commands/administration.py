@@ -64,6 +64,22 @@ def put_agent(
         print(f"warning: {warning}", file=sys.stderr)
 
 
+@agents.command("versions")
+def agent_versions(
+    name: str,
+    version: Annotated[int | None, typer.Option(min=1, help="Show this version's whole configuration.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the versions of an agent: when each was saved, by whom, and what it changed; or show one."""
+    from wayline.standalone.terminal.list_views import versions_table
+
+    path = f"/v1/agents/{name}/versions"
+    if version is not None:
+        answer(lambda client: client.get(f"{path}/{version}"), as_json=as_json, draw=_as_json_text)
+    else:
+        answer(lambda client: client.whole(path, "versions"), as_json=as_json, draw=versions_table)
+
+
 @agents.command("remove")
 def remove_agent(name: str, as_json: AsJson = False) -> None:
     """Remove an agent: its running jobs go on, new ones are refused."""

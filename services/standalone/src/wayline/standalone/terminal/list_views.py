@@ -170,6 +170,23 @@ def tool_usage_table(found: dict[str, Any]) -> RenderableType:
     return Group(rows, *proposals) if proposals else rows
 
 
+def versions_table(history: dict[str, Any]) -> RenderableType:
+    """Draw one row for each version of an agent, newest first."""
+    return table(
+        ("version", "saved", "by", "changed"),
+        (
+            (
+                str(one["version"]),
+                str(one["saved_at"])[:19],
+                escape(one["saved_by"]) or "-",
+                ", ".join(one["changed"]) + (" (deleted since)" if one["retired_at"] else ""),
+            )
+            for one in history["versions"]
+        ),
+        nothing="no versions",
+    )
+
+
 def tenants_table(page: dict[str, Any]) -> RenderableType:
     """Draw one row for each tenant."""
     return table(

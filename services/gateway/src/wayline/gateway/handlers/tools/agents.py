@@ -104,7 +104,8 @@ async def put_agent(
 ) -> Agent:
     """Save an agent: a change is a new version, and a running job keeps the one it began with."""
     async with AGENT.changing(gateway, caller, name, condition):
-        saved = await gateway.bus.ask(PutAgent(tenant=caller.tenant, name=name, config=config), Agent)
+        asked = PutAgent(tenant=caller.tenant, name=name, config=config, by=caller.name[:128])
+        saved = await gateway.bus.ask(asked, Agent)
     warnings = (*saved.warnings, *await _about_tools(config, gateway, caller.tenant))
     return tagged(response, saved.model_copy(update={"warnings": warnings}), _tag(saved))
 
@@ -138,7 +139,8 @@ async def delete_agent(name: AgentPath, gateway: GatewayDependency, caller: Admi
 async def restore_agent(name: AgentPath, gateway: GatewayDependency, caller: Admin, response: Response) -> Agent:
     """Bring an agent back: a bundled one as it was delivered, any other as it was last saved."""
     async with AGENT.changing(gateway, caller, name):
-        restored = await gateway.bus.ask(RestoreAgent(tenant=caller.tenant, name=name), Agent)
+        asked = RestoreAgent(tenant=caller.tenant, name=name, by=caller.name[:128])
+        restored = await gateway.bus.ask(asked, Agent)
     return tagged(response, restored, _tag(restored))
 
 
