@@ -9,6 +9,7 @@ from wayline.chassis import BusSettings, Part, Periodic, Service, asks, connecte
 from wayline.chassis.upload_quota import UploadQuota
 from wayline.contracts.forgetting import EraseFromGateway
 from wayline.contracts.mcp_clients import WatchResource
+from wayline.gateway.adapters.audit_log import AuditLog
 from wayline.gateway.adapters.change_locks import ChangeLocks
 from wayline.gateway.adapters.erased_rows import ErasedRows
 from wayline.gateway.adapters.http_server import HttpServer
@@ -123,6 +124,7 @@ def _parts(
         streams=streams,
         change_streams=change_streams,
         queues=QueueWatch(service.bus),
+        audit=AuditLog(store),
         job_actions=JobActions(store),
         acting=acting,
         feeds=TenantFeeds(service.bus, per_tenant_max=settings.event_streams_per_tenant_max),

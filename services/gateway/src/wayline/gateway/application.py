@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import cache, partial
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
 from wayline.gateway import problem_answers
 from wayline.gateway.handlers import operations, overview
-from wayline.gateway.handlers.administration import budgets, keys, limits, models, settings, tenants
+from wayline.gateway.handlers.administration import audit, budgets, keys, limits, models, settings, tenants
 from wayline.gateway.handlers.jobs import (
     approvals,
     events,
@@ -33,6 +33,7 @@ from wayline.gateway.handlers.openai import chat, embeddings, responses
 from wayline.gateway.handlers.openai import models as openai_models
 from wayline.gateway.handlers.openai.abandoned_jobs import AbandonedJobs
 from wayline.gateway.handlers.recovery import dead_letters, job_actions, time_travel
+from wayline.gateway.handlers.shared.auditing import audited, is_audited
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.handlers.tools import (
     agent_versions,
@@ -97,6 +98,7 @@ MODULES = (
     responses,
     embeddings,
     overview,
+    audit,
     operations,
 )
 """Whose routes it has, in the order in which they are tried."""
@@ -152,8 +154,11 @@ def _routes(body_max_bytes: int, document_max_bytes: int) -> tuple[BaseRoute, ..
     # With the first request of each: as long as a start of the gateway takes.
     router = APIRouter(generate_unique_id_function=_name_of, max_body_size=body_max_bytes)
     for module in MODULES:
-        router.include_router(module.router)
-    router.include_router(documents.uploads, max_body_size=document_max_bytes)
+        changes = [Depends(audited, scope="function")] if is_audited(module.router) else None
+        router.include_router(module.router, dependencies=changes)
+    router.include_router(
+        documents.uploads, max_body_size=document_max_bytes, dependencies=[Depends(audited, scope="function")]
+    )
     return tuple(router.routes)
 
 

@@ -102,7 +102,7 @@ def _add_scopes(routes: Iterable[BaseRoute], paths: dict[str, Any]) -> None:
             _add_scopes(included.routes, paths)
         if not isinstance(route, APIRoute):
             continue
-        scopes = _scopes_of(route.dependant)
+        scopes = scopes_of(route.dependant)
         for method in (route.methods or ()) if scopes else ():
             operation = paths.get(route.path_format, {}).get(method.lower())
             if operation is not None:
@@ -111,7 +111,7 @@ def _add_scopes(routes: Iterable[BaseRoute], paths: dict[str, Any]) -> None:
                 operation["description"] = f"{operation.get('description', '')}\n\n{needs}".strip()
 
 
-def _scopes_of(dependant: Any) -> tuple[str, ...]:
+def scopes_of(dependant: Any) -> tuple[str, ...]:
     """Return the scopes that an operation's dependencies require."""
     own = getattr(dependant.call, SCOPES_OF_CHECK, ())
-    return own or next((found for below in dependant.dependencies if (found := _scopes_of(below))), ())
+    return own or next((found for below in dependant.dependencies if (found := scopes_of(below))), ())

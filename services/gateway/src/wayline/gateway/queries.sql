@@ -262,3 +262,28 @@ WHERE tenant = $1 AND (
     user_id = $2 OR asked #>> '{filter,user_id}' = $2 OR asked -> 'job_ids' ?| $3::text[] OR handled && $3
     OR EXISTS (SELECT FROM jsonb_array_elements(refused) AS one WHERE one ->> 'job_id' = ANY ($3))
 );
+
+-- name: begin_audited
+WITH forgotten AS (
+    DELETE FROM audit WHERE (tenant, id) IN (
+        SELECT tenant, id FROM audit WHERE tenant = $1 AND at < now() - interval '400 days' ORDER BY id LIMIT 10
+    )
+)
+INSERT INTO audit (tenant, kind, name, operation, by, key_id, is_operator, user_id, trace_id)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+RETURNING id;
+
+-- name: end_audited
+UPDATE audit SET name = $3, before = $4, after = $5, detail = $6, outcome = $7, code = $8
+WHERE tenant = $1 AND id = $2 AND outcome IS NULL;
+
+-- name: list_audited
+SELECT id, kind, name, operation, by, key_id, is_operator, user_id, trace_id, at, before, after, detail, outcome, code
+FROM audit
+WHERE tenant = $1 AND ($2::bigint IS NULL OR id < $2) AND ($3::text IS NULL OR kind = $3)
+    AND ($4::text IS NULL OR name = $4) AND ($5::text IS NULL OR by = $5) AND ($6::text IS NULL OR key_id = $6)
+    AND ($7::timestamptz IS NULL OR at >= $7) AND ($8::timestamptz IS NULL OR at < $8)
+ORDER BY id DESC LIMIT $9;
+
+-- name: erase_audited_names
+UPDATE audit SET by = 'a forgotten user', user_id = NULL WHERE tenant = $1 AND user_id = $2;

@@ -12,6 +12,7 @@ import typer
 from wayline.standalone.commands import (
     access,
     administration,
+    audit,
     bulk,
     bus,
     embeddings,
@@ -153,6 +154,7 @@ app.add_typer(schedules.app, name="schedules")
 app.command()(jobs.trace)
 app.command()(jobs.approvals)
 app.command()(feedback.feedback)
+app.command()(audit.audit)
 app.command()(money.costs)
 app.add_typer(money.budgets, name="budgets")
 app.add_typer(knowledge.app, name="documents")

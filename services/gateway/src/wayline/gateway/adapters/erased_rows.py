@@ -23,6 +23,7 @@ class ErasedRows:
                 await conn.execute(sql.erase_submissions, asked.tenant, asked.user_id, jobs)
                 await conn.execute(sql.erase_dismissed_letters, asked.tenant, jobs)
                 await conn.execute(sql.erase_requests, asked.tenant, jobs)
+                await conn.execute(sql.erase_audited_names, asked.tenant, asked.user_id)
                 await conn.execute(sql.erase_actions, asked.tenant, asked.user_id, jobs)
         kept = {"api_keys_bound_to_the_user": keys} if keys else {}
         return Erased(counts={name: count for name, count in dict(found).items() if count}, kept=kept)

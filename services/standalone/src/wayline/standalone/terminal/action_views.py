@@ -35,3 +35,20 @@ def actions_table(page: dict[str, Any]) -> RenderableType:
 
 def _counts(action: dict[str, Any]) -> str:
     return ", ".join(f"{jobs} {outcome}" for outcome, jobs in sorted(action["counts"].items()))
+
+
+def audit_table(page: dict[str, Any]) -> RenderableType:
+    """Draw who changed what, the newest first."""
+    rows = [
+        (
+            one["at"][:19],
+            one["by"],
+            one["operation"],
+            f"{one['kind']} {one['name']}".strip(),
+            (one["outcome"] or "not known") + (f" ({one['code']})" if one["code"] else ""),
+            one["detail"],
+        )
+        for one in page["entries"]
+    ]
+    columns = ("when", "by", "operation", "what", "outcome", "detail")
+    return table(columns, (map(escape, row) for row in rows), nothing="nothing was changed")

@@ -13,6 +13,7 @@ from wayline.contracts.errors import Conflict, NotFound
 from wayline.contracts.tenants import GetTenant, Tenant
 from wayline.gateway.conditions import IfUnchanged, entity_tag
 from wayline.gateway.errors import Forbidden
+from wayline.gateway.handlers.shared.auditing import note_change
 from wayline.gateway.handlers.shared.changing import Changeable, tagged
 from wayline.gateway.handlers.shared.dependencies import (
     Admin,
@@ -64,6 +65,7 @@ async def create_key(body: KeyBody, gateway: GatewayDependency, caller: Admin) -
         limits=body.limits,
         most=gateway.settings.keys_max,
     )
+    note_change(name=created.id)
     log.info("API key created", key=created.id, tenant=tenant, scopes=list(body.scopes), by=caller.name)
     return created
 

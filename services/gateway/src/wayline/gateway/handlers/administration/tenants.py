@@ -20,6 +20,7 @@ from wayline.contracts.tenants import (
     Tenant,
     TenantList,
 )
+from wayline.gateway.handlers.shared.auditing import note_change
 from wayline.gateway.handlers.shared.dependencies import GatewayDependency, Operator, Reader
 from wayline.gateway.openapi import fails
 from wayline.gateway.paging import PageCursor, Paged, after_cursor, cursor_of
@@ -54,6 +55,7 @@ class DisableBody(Body):
 @router.post("", status_code=201, responses=fails(409, 413))
 async def create_tenant(body: TenantBody, gateway: GatewayDependency, caller: Operator) -> Tenant:
     """Create a tenant with the bundled agents. Its first key is made with `POST /v1/keys`."""
+    note_change(name=body.tenant)
     created = await gateway.bus.ask(CreateTenant(tenant=body.tenant), Tenant)
     gateway.router.forget_tenant(body.tenant)
     return created

@@ -12,6 +12,7 @@ from wayline.contracts.events import ApprovalRequested
 from wayline.contracts.jobs import TERMINAL, DecideApproval, JobView
 from wayline.contracts.traces import JobPage, ListJobs
 from wayline.gateway.errors import ArgumentsRefused, DecidedOtherwise, JobEnded, NotAsked
+from wayline.gateway.handlers.shared.auditing import note_change
 from wayline.gateway.handlers.shared.dependencies import Approver, Gateway, GatewayDependency, Reader
 from wayline.gateway.handlers.shared.own_jobs import OwnJobPath, is_own
 from wayline.gateway.openapi import fails
@@ -94,6 +95,7 @@ async def decide_approval(
     asked = next((one for one in job.tools.pending if one.approval_id == approval_id), None)
     if asked is None:
         raise NotAsked(job_id=job_id, approval_id=approval_id)
+    note_change(detail=body.decision)
     if body.decision == "approve":
         _check_arguments(job, asked, body.arguments)
     decided = DecideApproval(

@@ -9,7 +9,9 @@ from typing import Generic, TypeVar
 
 from fastapi import Response
 
-from wayline.gateway.conditions import Precondition
+from wayline.contracts.errors import WaylineError
+from wayline.gateway.conditions import NOT_FOUND, Precondition
+from wayline.gateway.handlers.shared.auditing import trail
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.keys import Caller
 
@@ -31,8 +33,19 @@ async def changing(
     """Let nobody else change what is named meanwhile. Raises PreconditionFailed; `present` returns its tag of now."""
     async with gateway.change_locks.held(caller.tenant, kind, name):
         if present is not None:
+            if (known := trail()) is not None:
+                known.before = await _tag_of_now(present)
             await condition.check(present)
         yield
+
+
+async def _tag_of_now(present: Callable[[], Awaitable[str]]) -> str | None:
+    try:
+        return await present()
+    except WaylineError as error:
+        if error.status != NOT_FOUND:
+            raise
+        return None
 
 
 @dataclass(frozen=True)

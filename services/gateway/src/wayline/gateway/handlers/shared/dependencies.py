@@ -13,6 +13,7 @@ from opentelemetry import trace
 
 from wayline.chassis import Bus
 from wayline.chassis.claim_check.claims import MESSAGE_MAX
+from wayline.gateway.adapters.audit_log import AuditLog
 from wayline.gateway.adapters.change_locks import ChangeLocks
 from wayline.gateway.adapters.job_actions import JobActions
 from wayline.gateway.adapters.keys import Keys
@@ -66,6 +67,7 @@ class Gateway:
     change_streams: ChangeStreams
     queues: QueueWatch
     feeds: TenantFeeds
+    audit: AuditLog
     job_actions: JobActions
     acting: Acting
     ready: Callable[[], Awaitable[dict[str, str]]]
