@@ -7,9 +7,16 @@ import json
 import sys
 from pathlib import Path
 
+from dashboards.bus import BUS
 from dashboards.cost import COST
+from dashboards.models import MODELS
 from dashboards.overview import OVERVIEW
+from dashboards.quality import QUALITY
+from dashboards.runtime import RUNTIME
+from dashboards.tool_calls import TOOLS
 from dashboards.traces import TRACES
+
+PAGES = (OVERVIEW, TRACES, COST, MODELS, TOOLS, QUALITY, BUS, RUNTIME)
 
 ROOT = Path(__file__).parents[1] / "deploy" / "grafana" / "dashboards"
 
@@ -17,8 +24,7 @@ ROOT = Path(__file__).parents[1] / "deploy" / "grafana" / "dashboards"
 def files() -> dict[Path, str]:
     """Return every generated file with the text it must have."""
     return {
-        ROOT / f"{page.uid.removeprefix('wayline-')}.json": json.dumps(page.json(), indent=1) + "\n"
-        for page in (OVERVIEW, COST, TRACES)
+        ROOT / f"{page.uid.removeprefix('wayline-')}.json": json.dumps(page.json(), indent=1) + "\n" for page in PAGES
     }
 
 

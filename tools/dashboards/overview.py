@@ -75,6 +75,33 @@ QUEUES = Row(
     "Queues",
     [
         Panel(
+            "Wait for an executor",
+            "From submission until an executor first takes a job, by lane.",
+            quantiles("wayline_job_queue_seconds", "lane"),
+            unit="s",
+        ),
+        Panel(
+            "Waiting for a person, by age",
+            f"The {SHOWN_MAX} jobs that have waited longest for an approval or a decision, whatever the window.",
+            [
+                Sql(f"""SELECT jobs.tenant, jobs.job_id AS job, jobs.agent, jobs.waiting_for ->> 'why' AS why,
+                        coalesce(jobs.waiting_for #>> '{{approvals,0,tool}}', jobs.waiting_for ->> 'tool') AS tool,
+                        (
+                            SELECT extract(epoch FROM now() - max((noted ->> 'at')::timestamptz))::float8
+                            FROM tracing.spans, jsonb_array_elements(events) AS noted
+                            WHERE spans.trace_id = jobs.trace_id AND noted ->> 'name' = 'parked'
+                                AND attributes ->> '{names.JOB}' = jobs.job_id
+                        ) AS waits, jobs.trace_id AS trace
+                    FROM tracing.jobs
+                    WHERE status = 'parked' AND jobs.waiting_for ->> 'why' IN ('approval', 'needs_decision') AND {THESE}
+                    ORDER BY waits DESC NULLS LAST LIMIT {SHOWN_MAX}""")
+            ],
+            unit="short",
+            kind="table",
+            width=16,
+            columns=[TO_TRACE, TRACE_ID, Column("waits", unit="s")],
+        ),
+        Panel(
             "Queue lag",
             "Messages that wait for each consumer. EVENTS/tracing is how far traces and costs are behind.",
             [

@@ -84,7 +84,6 @@ class Choice:
             "type": "query",
             "datasource": PROMETHEUS if self.labels else POSTGRES,
             "query": query,
-            "definition": query,
             # Whenever the window changes.
             "refresh": 2,
             "sort": 1,

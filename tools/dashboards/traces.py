@@ -9,6 +9,8 @@ from .questions import AGENT, DOLLARS, NAMES_MAX, TENANT, THESE, TRACE_ID
 FOUND_MAX = 200
 SHOWN_MAX = 20
 SPANS_MAX = 5_000
+JOINED_MAX = 1_000
+"""Spans of a tenant's own programs beside them."""
 ASKED_MAX = 80
 """Characters of a job's input that a row shows."""
 EXACT_MAX = 2**53
@@ -54,22 +56,31 @@ TREE = f"""
     ), owner AS (
         SELECT (SELECT tenant FROM tracing.jobs WHERE trace_id = (SELECT trace_id FROM picked) LIMIT 1) AS tenant
     ), kept AS MATERIALIZED (
-        SELECT spans.*, jsonb_typeof(attributes) = 'object' AS named
+        SELECT spans.*, jsonb_typeof(attributes) = 'object' AS named, NULL AS hung
         FROM tracing.spans, owner
         WHERE trace_id = (SELECT trace_id FROM picked)
             AND (owner.tenant IS NULL OR spans.tenant IN (owner.tenant, '-'))
         ORDER BY seq = 0, start
         LIMIT {SPANS_MAX}
-    ), root AS (
+    ), joined AS MATERIALIZED (
+        SELECT spans.*, jsonb_typeof(attributes) = 'object' AS named, joined_traces.under AS hung
+        FROM tracing.joined_traces
+        JOIN owner USING (tenant)
+        JOIN tracing.spans ON spans.trace_id = joined_traces.trace_id AND spans.tenant = joined_traces.tenant
+        WHERE joins = (SELECT trace_id FROM picked) AND spans.span_id NOT IN (SELECT span_id FROM kept)
+        ORDER BY start
+        LIMIT {JOINED_MAX}
+    ), shown AS MATERIALIZED (SELECT * FROM kept UNION ALL SELECT * FROM joined), root AS (
         SELECT span_id FROM kept ORDER BY parent_span_id IS NOT NULL, seq = 0, start LIMIT 1
     )
     SELECT
-        trace_id AS "traceID",
+        (SELECT trace_id FROM picked) AS "traceID",
         span_id AS "spanID",
         CASE
-            WHEN parent_span_id IN (SELECT span_id FROM kept) THEN parent_span_id
+            WHEN parent_span_id IN (SELECT span_id FROM shown) THEN parent_span_id
             WHEN span_id = (SELECT span_id FROM root) THEN ''
-            WHEN anchor <> span_id AND anchor IN (SELECT span_id FROM kept) THEN anchor
+            WHEN coalesce(hung, anchor) <> span_id AND coalesce(hung, anchor) IN (SELECT span_id FROM kept)
+                THEN coalesce(hung, anchor)
             ELSE (SELECT span_id FROM root)
         END AS "parentSpanID",
         name AS "operationName",
@@ -109,7 +120,7 @@ TREE = f"""
             ), '[]')
             FROM jsonb_array_elements(links) AS linked
         )::text AS "references"
-    FROM kept
+    FROM shown
     ORDER BY start, seq"""
 
 

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 import promql_parser
+from prometheus_client import GC_COLLECTOR, PROCESS_COLLECTOR
 from prometheus_client.metrics import MetricWrapperBase
 
 from wayline.telemetry import metrics
@@ -144,6 +145,11 @@ def declared() -> dict[str, set[str]]:
             for family in metric.describe():
                 for suffix in SUFFIXES[family.type]:
                     found[family.name + suffix] = {*metric._labelnames, *(("le",) if suffix == "_bucket" else ())}
+    # Of every process, by the client library's own collectors.
+    for collector in (PROCESS_COLLECTOR, GC_COLLECTOR):
+        for family in collector.collect():
+            suffix = "_total" if family.type == "counter" else ""
+            found[family.name + suffix] = {label for sample in family.samples for label in sample.labels}
     return found
 
 

@@ -155,7 +155,7 @@ def test_grafana_finds_its_files_where_the_containers_have_them(repository: Path
     assert mounted["./deploy/grafana/dashboards"] == provider["options"]["path"]
     assert mounted["./deploy/grafana/provisioning"] == "/etc/grafana/provisioning"
     for source in provisioned():
-        assert re.sub(r"^http://|:\d+$", "", source["url"]) in services
+        assert re.sub(r"^http://|:\d+(/\w+)?$", "", source["url"]) in services
 
 
 def test_prometheus_scrapes_every_service_where_its_probes_listen(prometheus_config: Json, repository: Path):

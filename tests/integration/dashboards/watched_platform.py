@@ -48,10 +48,14 @@ DRAFTED_USD = Decimal("0.00003")
 """Three words of the priced model."""
 TOOLS = {"effects__pay_once", "get_current_time", "search_knowledge"}
 """Each is called once a wave: the offline model searches, the scripted one calls the others."""
+BROKEN = {"provider": "chat", "model": "broken", "tier": "standard"}
+STUMBLER = {"instructions": "Be brief.", "model": "chat/broken", "routing": {"fallbacks": ["chat/priced"]}}
+"""An agent whose model never answers; another one goes on."""
 JOBS: dict[str, dict[str, Any]] = {
     "asks": {"input": "What is a lease?", "options": {"model": "offline/extractive"}},
     "pays": {"input": "Pay.", "options": {"model": "chat/m"}},
     "drafts": {"input": "Draft it.", "options": {"model": "chat/priced"}},
+    "stumbles": {"agent": "stumbler", "input": "Draft it all the same."},
     "fails": {"input": "Teleport me.", "options": {"required_tools": ["teleport"]}},
 }
 WAVES = 2
@@ -187,6 +191,8 @@ async def _start_services(stack: AsyncExitStack, access: ServerAccess, directory
 
 
 def _say(body: dict[str, Any]) -> Say:
+    if body["model"] == BROKEN["model"]:
+        return Say(status=503)
     return Say(text=DRAFTED) if body["model"] == PRICED["model"] else PAYS(body)
 
 
@@ -201,7 +207,12 @@ async def _tools_are_there(bus: Bus) -> None:
 async def _set_up(gateway: str) -> None:
     """A model with a price, and a budget: a soft one, because the script's other jobs have models of unknown price."""
     async with httpx2.AsyncClient(timeout=30) as client:
-        for path, body in (("models/chat/priced", PRICED), ("budgets/month", {"limit_usd": "5", "hard": False})):
+        for path, body in (
+            ("models/chat/priced", PRICED),
+            ("models/chat/broken", BROKEN),
+            ("agents/stumbler", STUMBLER),
+            ("budgets/month", {"limit_usd": "5", "hard": False}),
+        ):
             saved = await client.put(f"{gateway}/v1/{path}", json=body)
             assert saved.status_code == 200, saved.text
 
@@ -224,6 +235,9 @@ async def _play(watched: WatchedPlatform, bus: Bus, n: int) -> None:
         )
 
     await until(counted, within=RUN_WITHIN_S, why=f"the services have counted wave {n}")
+    async with httpx2.AsyncClient(timeout=30) as client:
+        said = await client.post(f"{watched.gateway}/v1/jobs/asks-{n}/feedback", json={"score": 1})
+    assert said.status_code == 200, said.text
     if watched.prometheus is not None:
         await _scraped(watched.prometheus, await watched.scrape(), n)
 
@@ -234,7 +248,7 @@ async def _scraped(watching: Prometheus, samples: list[Sample], n: int) -> None:
 
     async def scraped() -> bool:
         said = {query: (await watching.ask("query", query=query))["result"] for query in wanted}
-        return all(found and float(found[0]["value"][1]) == wanted[query] for query, found in said.items())
+        return all(found and math.isclose(float(found[0]["value"][1]), wanted[query]) for query, found in said.items())
 
     await until(scraped, within=RUN_WITHIN_S, why=f"Prometheus has scraped wave {n}")
 

@@ -17,6 +17,7 @@ from wayline.chassis.connection.bus import Bus
 from wayline.chassis.handling.responder import Ask, Responder
 from wayline.chassis.handling.worker import Work, Worker
 from wayline.chassis.logs import plain
+from wayline.chassis.loop_lag import LoopLag
 from wayline.chassis.loop_pauses import shorten_pauses
 from wayline.chassis.probes import ProbeServer, probes, server
 from wayline.chassis.process_secrets import keep_secrets
@@ -71,6 +72,7 @@ class Service:
         self.exporter.start(self._send_spans)
         self._running = [
             *self.parts,
+            LoopLag(self.name),
             *([StoredReport(self.bus)] if self.reports_stored else ()),
             *(Responder(self.bus, self.telemetry, ask) for ask in self.asks),
             *(Worker(self.bus, self.telemetry, work, self.settings) for work in self.work),

@@ -29,6 +29,9 @@ foreign_messages = Counter(
 )
 bus_errors = Counter("wayline_bus_errors_total", "What the bus connection complained about.", ["service", "kind"])
 bus_connected = Gauge("wayline_bus_connected", "1 while the service holds its bus connection.", ["service"])
+loop_lag_seconds = Histogram(
+    "wayline_loop_lag_seconds", "How much later than asked an event loop goes on.", ["service"], buckets=_SECONDS
+)
 drift = Counter(
     "wayline_tracing_drift_total",
     "Jobs whose tables differed from their log, by how and what came of it.",
@@ -50,6 +53,12 @@ event_streams = Gauge("wayline_http_event_streams", "Clients that follow a job r
 
 jobs_ended = Counter("wayline_jobs_ended_total", "Jobs that reached their end.", ["outcome", "agent"])
 job_seconds = Histogram("wayline_job_seconds", "From submission to the end.", ["outcome"], buckets=_LONG_SECONDS)
+job_queue_seconds = Histogram(
+    "wayline_job_queue_seconds",
+    "From submission until an executor first takes the job.",
+    ["lane"],
+    buckets=_LONG_SECONDS,
+)
 jobs_in_flight = Gauge("wayline_jobs_in_flight", "Jobs this process holds.", ["lane"])
 jobs_fenced = Counter("wayline_jobs_fenced_total", "Times an executor found that its job had moved on.", ["where"])
 unknown_events = Counter("wayline_unknown_events_total", "Events of a type this build does not know.", ["service"])
@@ -66,6 +75,12 @@ gen_ai_tokens = Counter(
 gen_ai_seconds = Histogram(
     "gen_ai_client_operation_duration_seconds",
     "Model calls.",
+    ["gen_ai_provider_name", "gen_ai_request_model"],
+    buckets=_LONG_SECONDS,
+)
+gen_ai_first_chunk_seconds = Histogram(
+    "gen_ai_client_operation_time_to_first_chunk_seconds",
+    "From a model call's request to the first word of its answer.",
     ["gen_ai_provider_name", "gen_ai_request_model"],
     buckets=_LONG_SECONDS,
 )

@@ -20,6 +20,7 @@ class ModelEnded(NamedTuple):
     model: str
     usage: Usage | None
     seconds: float
+    first_token_s: float | None = None
 
 
 class ToolEnded(NamedTuple):
@@ -38,6 +39,13 @@ class ApprovalEnded(NamedTuple):
     seconds: float
 
 
+class JobTaken(NamedTuple):
+    """An executor has taken a job for the first time."""
+
+    lane: str
+    seconds: float
+
+
 class JobEnded(NamedTuple):
     """A job is over."""
 
@@ -50,7 +58,7 @@ class JobEnded(NamedTuple):
     tool_tokens_saved: int = 0
 
 
-Fact = ModelEnded | ToolEnded | ApprovalEnded | JobEnded
+Fact = ModelEnded | ToolEnded | ApprovalEnded | JobTaken | JobEnded
 
 
 def predicted(end: JobCompleted | JobFailed | JobCancelled, route: Route | None) -> tuple[str | None, float | None]:
@@ -76,6 +84,8 @@ class JobMetrics:
         self._approvals_decided = cache(metrics.approvals_decided.labels)
         self._approval_seconds = cache(metrics.approval_seconds.labels)
         self._model_seconds = cache(metrics.gen_ai_seconds.labels)
+        self._first_chunk_seconds = cache(metrics.gen_ai_first_chunk_seconds.labels)
+        self._job_queue_seconds = cache(metrics.job_queue_seconds.labels)
         self._model_tokens = cache(metrics.gen_ai_tokens.labels)
         self._cache_read_tokens = cache(metrics.cache_read_tokens.labels)
 
@@ -86,6 +96,8 @@ class JobMetrics:
             elif isinstance(fact, ApprovalEnded):
                 self._approvals_decided(fact.outcome).inc()
                 self._approval_seconds(fact.outcome).observe(fact.seconds)
+            elif isinstance(fact, JobTaken):
+                self._job_queue_seconds(fact.lane).observe(fact.seconds)
             elif isinstance(fact, ModelEnded):
                 self._count_model(fact, provider_label(fact.provider), self._label(fact.model))
             else:
@@ -103,6 +115,8 @@ class JobMetrics:
 
     def _count_model(self, fact: ModelEnded, provider: str, model: str) -> None:
         self._model_seconds(provider, model).observe(fact.seconds)
+        if fact.first_token_s is not None:
+            self._first_chunk_seconds(provider, model).observe(fact.first_token_s)
         if fact.usage is None:
             return
         if fact.usage.cache_read:

@@ -7,7 +7,7 @@ from wayline.contracts import ids
 from wayline.contracts.headers import TRACEPARENT
 from wayline.journal import Job
 from wayline.telemetry import names, remote
-from wayline.tracing.job_metrics import JobEnded, predicted
+from wayline.tracing.job_metrics import JobEnded, JobTaken, predicted
 from wayline.tracing.projection import genai
 from wayline.tracing.projection.drafts import millis
 from wayline.tracing.projection.job_drafts import JobDrafts
@@ -59,8 +59,10 @@ def classified(drafts: JobDrafts, event: e.TaskClassified, _: Job) -> None:
     drafts.change_span(drafts.root, event)
 
 
-def claimed(drafts: JobDrafts, event: e.JobClaimed, _: Job) -> None:
-    """Note who goes on with the job."""
+def claimed(drafts: JobDrafts, event: e.JobClaimed, job: Job) -> None:
+    """Note who goes on with the job, and the first time how long it waited for that."""
+    if job.life.epoch == 0 and job.life.submitted is not None:
+        drafts.facts.append(JobTaken(job.life.submitted.options.lane, millis(drafts.root.start, event.at) / 1_000))
     drafts.unpark(event)
     drafts.root.note("claimed", event.at, executor=event.executor, epoch=event.epoch)
     drafts.change_span(drafts.root, event)

@@ -136,7 +136,9 @@ def _end(drafts: JobDrafts, event: genai.CallEnd) -> SpanDraft:
     error = event.error.code if isinstance(event, (e.ModelFailed, e.AuxiliaryFailed)) else None
     span.close(event.at, "error" if error else "ok", error=error, took_ms=event.duration_ms)
     used, seconds = None if event.unsettled else event.usage, event.duration_ms / 1_000
-    drafts.facts.append(ModelEnded(entry.provider or "-", entry.model or "-", used, seconds))
+    first_ms = event.first_token_ms if isinstance(event, e.ModelCompleted) else None
+    first_s = None if first_ms is None else first_ms / 1_000
+    drafts.facts.append(ModelEnded(entry.provider or "-", entry.model or "-", used, seconds, first_s))
     return span
 
 
