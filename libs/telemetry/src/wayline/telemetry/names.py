@@ -1,7 +1,7 @@
 """Span attribute names, declared once.
 
-GenAI and messaging names follow the OpenTelemetry semantic conventions as of their May 2026 state; the GenAI group
-lives in a repository of its own and still changes, which is why no other module spells these names.
+Messaging names follow the OpenTelemetry semantic conventions 1.45, GenAI names those of semantic-conventions-genai
+v0.1.0, a repository of its own that still changes: no other module spells these names.
 """
 
 GEN_AI_OPERATION = "gen_ai.operation.name"
@@ -16,13 +16,15 @@ GEN_AI_CACHE_WRITE = "gen_ai.usage.cache_write.input_tokens"
 GEN_AI_CACHE_CREATION = "gen_ai.usage.cache_creation.input_tokens"
 GEN_AI_REASONING = "gen_ai.usage.reasoning.output_tokens"
 GEN_AI_CONVERSATION = "gen_ai.conversation.id"
+SESSION = "session.id"
+USER = "user.id"
 GEN_AI_AGENT_NAME = "gen_ai.agent.name"
 GEN_AI_AGENT_VERSION = "gen_ai.agent.version"
 GEN_AI_TOOL_NAME = "gen_ai.tool.name"
 GEN_AI_TOOL_CALL = "gen_ai.tool.call.id"
 GEN_AI_TOOL_TYPE = "gen_ai.tool.type"
 GEN_AI_DATA_SOURCE = "gen_ai.data_source.id"
-GEN_AI_TOP_K = "gen_ai.request.top_k"
+GEN_AI_RETRIEVAL_TOP_K = "gen_ai.retrieval.top_k"
 GEN_AI_EMBEDDING_DIMENSIONS = "gen_ai.embeddings.dimension.count"
 GEN_AI_EVALUATION = "gen_ai.evaluation.result"
 """The event that says what was thought of an answer."""

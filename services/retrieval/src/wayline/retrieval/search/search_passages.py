@@ -67,7 +67,7 @@ class Searcher:
         attributes = {
             names.GEN_AI_OPERATION: "retrieval",
             names.GEN_AI_DATA_SOURCE: DATA_SOURCE,
-            names.GEN_AI_TOP_K: asked.top_k,
+            names.GEN_AI_RETRIEVAL_TOP_K: asked.top_k,
         }
         with self.telemetry.calling(f"retrieval {DATA_SOURCE}", attributes):
             live = await self.passages.live_set(asked.tenant) if _by_vector(asked) else None

@@ -15,6 +15,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler
 
 from wayline.telemetry import metrics
+from wayline.tracing.adapters.dialects import Dialect
 from wayline.tracing.adapters.readable_spans import from_otlp, from_rows
 from wayline.tracing.rows import SpanRow
 
@@ -36,8 +37,15 @@ class SpanBatch(NamedTuple):
 class Collector:
     """A bounded queue and a thread in front of one of OpenTelemetry's exporters."""
 
-    def __init__(self, make_exporter: Callable[[], SpanExporter], sampler: Sampler = ALWAYS_ON) -> None:
+    def __init__(
+        self,
+        make_exporter: Callable[[], SpanExporter],
+        sampler: Sampler = ALWAYS_ON,
+        *,
+        dialects: tuple[Dialect, ...] = (),
+    ) -> None:
         self._make_exporter = make_exporter
+        self._dialects = dialects
         self._sampler = sampler
         self._exporter: SpanExporter | None = None
         self._queue: deque[SpanBatch] = deque()
@@ -75,7 +83,7 @@ class Collector:
 
     def forward_rows(self, rows: Sequence[SpanRow]) -> None:
         """Take spans that were made from the log for sending, those that the sampler takes; never waits."""
-        self._put(SpanBatch(partial(from_rows, rows, self._sampler), len(rows)))
+        self._put(SpanBatch(partial(from_rows, rows, self._sampler, self._dialects), len(rows)))
 
     def _put(self, batch: SpanBatch) -> None:
         with self._changed:

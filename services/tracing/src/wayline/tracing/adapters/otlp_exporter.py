@@ -14,6 +14,7 @@ from opentelemetry.sdk.environment_variables import (
 )
 
 from wayline.contracts.errors import WrongSetting
+from wayline.tracing.adapters.dialects import SAID, Dialect
 from wayline.tracing.settings import Settings
 
 if TYPE_CHECKING:
@@ -32,6 +33,15 @@ def is_wanted(settings: Settings) -> bool:
     if _variable(OTEL_SDK_DISABLED).strip().lower() == "true" or (exporters and "otlp" not in exporters):
         return False
     return bool(exporters or _variable(OTEL_EXPORTER_OTLP_TRACES_ENDPOINT) or _variable(OTEL_EXPORTER_OTLP_ENDPOINT))
+
+
+def dialects_of(settings: Settings) -> tuple[Dialect, ...]:
+    """Return the dialects that the settings name. Raises WrongSetting."""
+    wanted = [name.strip().lower() for name in settings.dialects.split(",") if name.strip()]
+    if unknown := [name for name in wanted if name not in SAID]:
+        variable = Settings.variable("dialects")
+        raise WrongSetting(variable, f"{unknown[0]!r} is not among {', '.join(SAID)}")
+    return tuple(name for name in SAID if name in wanted)
 
 
 def make_exporter(settings: Settings) -> SpanExporter:

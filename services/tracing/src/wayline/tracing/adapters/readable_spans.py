@@ -22,6 +22,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
 
 from wayline.telemetry import names
+from wayline.tracing.adapters.dialects import Dialect, add_dialects
 from wayline.tracing.rows import SpanRow
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -39,9 +40,11 @@ OTLP_KINDS = {
 }
 
 
-def from_rows(rows: Iterable[SpanRow], sampler: Sampler = ALWAYS_ON) -> list[ReadableSpan]:
+def from_rows(
+    rows: Iterable[SpanRow], sampler: Sampler = ALWAYS_ON, dialects: tuple[Dialect, ...] = ()
+) -> list[ReadableSpan]:
     """Turn closed spans that were made from the log into the SDK's, those of jobs that the sampler takes."""
-    return [span for span in map(_from_row, rows) if _is_sampled(span, sampler)]
+    return [span for row in rows if _is_sampled(span := _from_row(row, dialects), sampler)]
 
 
 def from_otlp(body: bytes) -> list[ReadableSpan]:
@@ -73,7 +76,7 @@ def _resource(service: str) -> Resource:
     return Resource.create({SERVICE_NAME: service, names.SERVICE: service})
 
 
-def _from_row(row: SpanRow) -> ReadableSpan:
+def _from_row(row: SpanRow, dialects: tuple[Dialect, ...]) -> ReadableSpan:
     trace_id = int(row.trace_id, 16)
     started = _nanoseconds(row.start)
     return ReadableSpan(
@@ -81,7 +84,7 @@ def _from_row(row: SpanRow) -> ReadableSpan:
         context=SpanContext(trace_id, int(row.span_id, 16), False, SAMPLED),
         parent=SpanContext(trace_id, int(row.parent_span_id, 16), False, SAMPLED) if row.parent_span_id else None,
         resource=_resource(row.service),
-        attributes=orjson.loads(row.attributes or "{}"),
+        attributes=add_dialects(orjson.loads(row.attributes or "{}"), dialects, cost_usd=row.cost_usd),
         events=[
             Event(event["name"], event.get("attributes"), _nanoseconds(datetime.fromisoformat(event["at"])))
             for event in orjson.loads(row.events or "[]")

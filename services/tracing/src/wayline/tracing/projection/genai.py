@@ -24,15 +24,17 @@ def root_span(tenant: str, job_id: str, at: datetime) -> SpanDraft:
 
 
 def name_agent(root: SpanDraft, job: SubmitJob) -> None:
-    """Name the agent of a job, and its conversation."""
+    """Name the agent of a job, its conversation and its user."""
     root.name = f"invoke_agent {job.agent}"
     root.attributes[names.GEN_AI_AGENT_NAME] = job.agent
     if job.session_id:
-        root.attributes[names.GEN_AI_CONVERSATION] = job.session_id
+        root.attributes[names.GEN_AI_CONVERSATION] = root.attributes[names.SESSION] = job.session_id
+    if job.user_id:
+        root.attributes[names.USER] = job.user_id
 
 
 def name_policy(root: SpanDraft, event: e.JobRouted) -> None:
-    """Name the user of a job, and the policy that decided."""
+    """Name the version of a job's agent, and the policy that decided."""
     root.attributes[names.GEN_AI_AGENT_VERSION] = str(event.agent_version)
     if event.policy:
         root.attributes[names.ROUTE_POLICY] = event.policy
