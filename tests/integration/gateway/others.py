@@ -32,8 +32,10 @@ from wayline.contracts import traces as t
 from wayline.contracts.base import Request
 from wayline.contracts.job_tags import TaggedJobs, TagJobs
 from wayline.contracts.jobs import GetLatestRun, PlanJob, Planned, Route, RunResult, Status
+from wayline.contracts.received_spans import ReceiveSpans, SpansReceived
 from wayline.contracts.searched_tools import FoundTool, FoundTools, SearchTools
 from wayline.contracts.server_config import ServerConfig
+from wayline.contracts.span_search import ListSpanNames, SearchSpans, SpanNames, SpanPage
 from wayline.contracts.tools import ListTools, ToolDefinition, ToolList
 from wayline.telemetry import Telemetry
 from wayline.testkit.guarded import Guarded
@@ -177,6 +179,9 @@ ANSWERS: dict[type[Request], Any] = {
     GetLatestRun: RunResult(agent="critic", user_id="ann", job_id="j1", status=Status.QUEUED),
     tu.GetAgentsToolUse: tu.AgentsToolUse(agents=()),
     t.ListJobs: t.JobPage(jobs=()),
+    ReceiveSpans: SpansReceived(stored=1),
+    SearchSpans: SpanPage.model_validate_json((SAMPLES / "SpanPage-1.json").read_bytes()),
+    ListSpanNames: SpanNames.model_validate_json((SAMPLES / "SpanNames-1.json").read_bytes()),
     o.GetJobsOverview: o.JobsOverview(open=(), spent=()),
     fb.GiveFeedback: fb.Feedback(by="ann", key="feedback", score=1.0, label="up", at=datetime(2026, 5, 1, tzinfo=UTC)),
     TagJobs: TaggedJobs(job_ids=("j1",)),

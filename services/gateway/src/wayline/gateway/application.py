@@ -18,7 +18,9 @@ from wayline.gateway.handlers.jobs import (
     export_jobs,
     feedback,
     forgetting,
+    jaeger,
     jobs,
+    otlp,
     schedules,
     sessions,
     tenant_events,
@@ -68,6 +70,8 @@ MODULES = (
     sessions,
     schedules,
     traces,
+    jaeger,
+    otlp,
     budgets,
     # Before the documents, whose ids may hold any word.
     passages,

@@ -14,6 +14,8 @@ from wayline.contracts.forgetting import EraseFromTracing
 from wayline.contracts.job_events import ReadEvents
 from wayline.contracts.job_tags import TagJobs
 from wayline.contracts.overview import GetJobsOverview
+from wayline.contracts.received_spans import ReceiveSpans
+from wayline.contracts.span_search import ListSpanNames, SearchSpans
 from wayline.contracts.tool_use import FindParkedJobs, GetAgentsToolUse, GetToolUse, ListRecordedCalls
 from wayline.contracts.traces import (
     FindQueuePlaces,
@@ -27,7 +29,8 @@ from wayline.contracts.traces import (
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Telemetry
 from wayline.tracing.adapters.collector import Collector
-from wayline.tracing.adapters.otlp_exporter import is_wanted, make_exporter
+from wayline.tracing.adapters.otlp_exporter import dialects_of, is_wanted, make_exporter
+from wayline.tracing.adapters.received_table import PostgresReceivedTable
 from wayline.tracing.adapters.tables import PostgresTables
 from wayline.tracing.consume.batches import Batches
 from wayline.tracing.consume.exported_spans import Export, ExportedSpans
@@ -37,8 +40,10 @@ from wayline.tracing.consume.trace_tenants import TraceTenants
 from wayline.tracing.handlers.answers import ViewHandlers
 from wayline.tracing.handlers.erasing import Eraser
 from wayline.tracing.handlers.feedback import FeedbackHandlers
+from wayline.tracing.handlers.find_spans import SpanSearch
 from wayline.tracing.handlers.finished_jobs import Followers
 from wayline.tracing.handlers.job_events import JobEvents
+from wayline.tracing.handlers.receive_spans import SpanReceiver
 from wayline.tracing.handlers.record_spending import SpendingRecorder
 from wayline.tracing.handlers.tagging import Tagger
 from wayline.tracing.handlers.tool_use import ToolUseAnswers
@@ -105,7 +110,9 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         exporter,
         asks=[
             *_asks(ViewHandlers(store)),
+            *_asks_for_spans(SpanSearch(store)),
             *_asks_about_tools(ToolUseAnswers(store)),
+            asks(ReceiveSpans, _receiver(settings, store, tables).on_receive),
             asks(RecordSpending, SpendingRecorder(tables).on_record),
             asks(TakeFinished, Followers(store, bus.put_aside).take),
             asks(ReadEvents, JobEvents(bus).read),
@@ -123,7 +130,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
 def _collector(settings: Settings, telemetry: Telemetry) -> Collector | None:
     if not is_wanted(settings):
         return None
-    return Collector(partial(make_exporter, settings), telemetry.provider.sampler)
+    return Collector(partial(make_exporter, settings), telemetry.provider.sampler, dialects=dialects_of(settings))
 
 
 def _readers(
@@ -140,6 +147,12 @@ def _readers(
         Batches(bus, EVENTS_TRACING, read=projector.read, store=projector.store, size=size, linger_s=linger_s),
         Batches(bus, TELEMETRY_TRACING, read=exported.read, store=exported.store, size=size, linger_s=linger_s),
     )
+
+
+def _receiver(settings: Settings, store: Store, tables: PostgresTables) -> SpanReceiver:
+    table, tenants = PostgresReceivedTable(store, tables), TraceTenants(tables)
+    hourly_max = settings.received_spans_hourly_max
+    return SpanReceiver(table, tenants, spans_days=settings.spans_days, hourly_max=hourly_max)
 
 
 def _drift_check(
@@ -161,6 +174,10 @@ def _asks(answers: ViewHandlers) -> list[Ask[Any]]:
         asks(GetCosts, answers.get_costs),
         asks(GetSessionCosts, answers.get_session_costs),
     ]
+
+
+def _asks_for_spans(answers: SpanSearch) -> list[Ask[Any]]:
+    return [asks(SearchSpans, answers.search), asks(ListSpanNames, answers.list_names)]
 
 
 def _asks_about_tools(answers: ToolUseAnswers) -> list[Ask[Any]]:

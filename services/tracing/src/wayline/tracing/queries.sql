@@ -119,6 +119,43 @@ WHERE trace_id = $1 AND tenant = ANY ($2)
 ORDER BY seq = 0, start
 LIMIT $3
 
+-- name: joined_spans
+-- Of traces of the tenant's own programs: what has no parent there hangs under the span of the job that it joins.
+SELECT
+    span_id, parent_span_id, joined.under AS anchor, name, service, kind, start, duration_ms, status,
+    attributes::text AS attributes, links::text AS links, events::text AS events, usage::text AS usage, cost_usd
+FROM joined_traces AS joined
+JOIN spans ON spans.trace_id = joined.trace_id AND spans.tenant = joined.tenant
+WHERE joined.tenant = $1 AND joins = $2
+ORDER BY start
+LIMIT $3
+
+-- name: take_room_for_spans
+-- Counts what is tried; returns how many of these there is room for.
+INSERT INTO received_spans AS had (tenant, hour, spans) VALUES ($1, date_trunc('hour', now()), $2::bigint)
+ON CONFLICT (tenant, hour) DO UPDATE SET spans = had.spans + excluded.spans
+RETURNING least($2, $3::bigint - (spans - $2))::int
+
+-- name: join_traces
+INSERT INTO joined_traces (tenant, joins, trace_id, under)
+SELECT $1, $2, $3, $4
+WHERE (SELECT count(*) FROM joined_traces WHERE tenant = $1 AND joins = $2) < $5::int
+ON CONFLICT DO NOTHING
+
+-- name: span_names
+SELECT service, name, kind, count(*) AS spans
+FROM (
+    SELECT service, name, kind FROM spans
+    WHERE tenant = $1 AND ($2::text IS NULL OR EXISTS (
+        SELECT FROM jobs WHERE jobs.trace_id = spans.trace_id AND jobs.tenant = spans.tenant AND jobs.user_id = $2
+    ))
+    ORDER BY start DESC, trace_id DESC, span_id DESC
+    LIMIT 20000
+) AS newest
+GROUP BY 1, 2, 3
+ORDER BY spans DESC, 1, 2
+LIMIT 1000
+
 -- name: steps_of_job
 SELECT * FROM steps WHERE tenant = $1 AND job_id = $2 ORDER BY step
 
@@ -369,6 +406,12 @@ DELETE FROM deliveries WHERE noted_at < $1
 -- name: forget_feedback
 DELETE FROM feedback WHERE at < $1
 
+-- name: forget_joined_traces
+DELETE FROM joined_traces WHERE at < $1
+
+-- name: forget_received_spans
+DELETE FROM received_spans WHERE hour < $1
+
 -- name: forget_followers
 DELETE FROM followers WHERE seen_at < $1
 
@@ -521,7 +564,12 @@ RETURNING job_id, given_by, key, revision
 DELETE FROM spans WHERE tenant = $1 AND (trace_id, span_id) IN (SELECT * FROM unnest($2::text[], $3::text[]))
 
 -- name: erase_spans
-DELETE FROM spans WHERE tenant = $1 AND trace_id = ANY ($2::text[])
+DELETE FROM spans WHERE tenant = $1 AND (trace_id = ANY ($2::text[]) OR trace_id IN (
+    SELECT trace_id FROM joined_traces WHERE tenant = $1 AND joins = ANY ($2)
+))
+
+-- name: erase_joins
+DELETE FROM joined_traces WHERE tenant = $1 AND joins = ANY ($2::text[])
 
 -- name: erase_names
 UPDATE ledger SET user_id = NULL, session_id = NULL

@@ -17,6 +17,11 @@ class Settings(EnvironmentSettings):
     linger_ms: float = Field(default=250, ge=0, description="How long the first message of a batch waits for others.")
     jobs_in_memory_max: int = Field(default=2_000, ge=1, description="Running jobs whose fold is kept in memory.")
     spans_days: int = Field(default=7, ge=1, le=3_660, description="Days that spans are kept.")
+    received_spans_hourly_max: int = Field(
+        default=500_000,
+        ge=1,
+        description="Spans that a tenant's own programs may send in an hour; more are rejected.",
+    )
     ledger_days: int = Field(default=400, ge=1, description="Days that jobs, steps and the ledger are kept.")
     keep_every_s: float = Field(default=3_600, gt=0, description="How often what is too old is removed.")
     drift_every_s: float = Field(
@@ -35,5 +40,10 @@ class Settings(EnvironmentSettings):
         default=None,
         gt=0,
         description="Of one export with all its tries; none: as OTEL_EXPORTER_OTLP_TIMEOUT says, else 10.",
+    )
+    dialects: str = Field(
+        default="",
+        description="Receivers whose own names for cost, session and usage are added to forwarded spans: "
+        "`openinference,langfuse,mlflow`.",
     )
     postgres_wait_s: float = Field(default=30, ge=0, description="How long a start waits for Postgres.")

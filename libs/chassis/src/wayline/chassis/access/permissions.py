@@ -59,6 +59,7 @@ MEMORY = (
     *(f"insights.{verb}.*" for verb in INSIGHT_VERBS),
     *(f"subjects.{verb}.*" for verb in SUBJECT_VERBS),
 )
+TRACE_VERBS = ("get", "steps", "search", "names", "receive")
 TOOL_USE = ("traces.tooluse.*", "traces.toolcalls.*", "jobs.parked.*")
 FEEDBACK = ("feedback.give.*", "feedback.list.*")
 ANNOUNCE_TOOLS = "tools.announce.*.*"
@@ -155,7 +156,7 @@ IDENTITIES = {
                 "budgets.hold.*",
                 "budgets.charge.*",
                 "costs.record.*",
-                *(f"traces.{verb}.*" for verb in ("get", "steps")),
+                *(f"traces.{verb}.*" for verb in TRACE_VERBS),
                 *(f"jobs.{verb}.*" for verb in ("list", "queued", "overview", "tag")),
                 *(f"costs.{verb}.*" for verb in ("get", "session")),
                 *FEEDBACK,
@@ -326,7 +327,7 @@ IDENTITIES = {
                 *(f"{OWN_API}.STREAM.INFO.{stream.name}" for stream in STREAMS),
             ),
             answers=(
-                *(f"traces.{verb}.*" for verb in ("get", "steps", "usage")),
+                *(f"traces.{verb}.*" for verb in (*TRACE_VERBS, "usage")),
                 *(f"jobs.{verb}.*" for verb in ("list", "queued", "overview", "tag")),
                 *(f"costs.{verb}.*" for verb in ("get", "session", "record")),
                 *FEEDBACK,

@@ -39,6 +39,7 @@ class PostgresTables:
             for statement in (
                 *(sql.forget_jobs, sql.forget_steps, sql.forget_ledger),
                 *(sql.forget_deliveries, sql.forget_followers, sql.forget_feedback),
+                *(sql.forget_joined_traces, sql.forget_received_spans),
             ):
                 gone += int((await conn.execute(statement, before)).rpartition(" ")[2])
         return gone

@@ -32,6 +32,8 @@ from wayline.tracing.views.job_search import COUNTED_MAX, counts_statement, page
 
 SPANS_MAX = 20_000
 """Spans of one trace that are read; those made from the log come first."""
+JOINED_MAX = 2_000
+"""Spans of the tenant's own programs that a job's tree shows beside its own."""
 COST_ROWS_MAX = 2_000
 SPENT_HOURS = (24, 7 * 24)
 PAGE_MAX_BYTES = MESSAGE_MAX - 8 * 1024
@@ -75,6 +77,8 @@ class ViewHandlers:
         tenants = [tenant, NOBODY] if is_job else [tenant]
         async with self._store.system() as conn:
             rows = await conn.fetch(self._store.sql.spans_of_trace, trace_id, tenants, SPANS_MAX)
+            if is_job:
+                rows += await conn.fetch(self._store.sql.joined_spans, tenant, trace_id, JOINED_MAX)
         return [row_views.node(row) for row in rows]
 
     async def get_steps(self, asked: GetSteps) -> StepList:

@@ -36,6 +36,7 @@ class Eraser:
                 await conn.execute(sql.erase_names, tenant, asked.user_id, jobs)
                 await self._erase_feedback(conn, tenant, asked.user_id, jobs)
                 await conn.execute(sql.erase_spans, tenant, traces)
+                await conn.execute(sql.erase_joins, tenant, traces)
         return Erased(counts=_some(dict(row)), kept=_some(kept))
 
     async def _erase_feedback(self, conn: Connection, tenant: str, user_id: str | None, jobs: list[str]) -> None:

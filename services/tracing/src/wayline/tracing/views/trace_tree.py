@@ -39,8 +39,10 @@ class TreeNode:
 
 def grow(nodes: Sequence[TreeNode], root: TreeNode) -> TreeNode:
     """Hang every node under `root`: under its parent, else under its anchor, else under the root itself."""
-    by_id = {node.span_id: node for node in nodes}
-    by_id[root.span_id] = root
+    # The first of an id: those made from the log come first, and no stranger's span takes the place of one.
+    by_id = {root.span_id: root}
+    for node in nodes:
+        by_id.setdefault(node.span_id, node)
     for node in by_id.values():
         if node is not root:
             place = by_id.get(node.parent or "") or by_id.get(node.anchor or "") or root

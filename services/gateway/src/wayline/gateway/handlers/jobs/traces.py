@@ -7,12 +7,15 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from fastapi.responses import Response
 
+from wayline.contracts.span_search import SpanPage
 from wayline.contracts.traces import CostTable, GetSteps, GetTrace, StepList, Trace
-from wayline.gateway.handlers.shared.dependencies import GatewayDependency, Reader
+from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader
 from wayline.gateway.handlers.shared.own_jobs import OwnJobPath, require_all_users, require_own_job
+from wayline.gateway.keys import Caller
 from wayline.gateway.openapi import fails
 from wayline.gateway.paging import PAGE_MAX, PageCursor, Paged, PageLimit, page_in_order
 from wayline.gateway.shapes.cost_query import CostQuery, as_csv
+from wayline.gateway.shapes.span_query import SpanQuery
 from wayline.gateway.strict_json import StrictRoute
 
 router = APIRouter(prefix="/v1", tags=["traces"], route_class=StrictRoute)
@@ -44,11 +47,25 @@ async def get_job_steps(
     return StepPage(job_id=found.job_id, steps=tuple(step for _, step in page.items), next_cursor=page.next_cursor)
 
 
+@router.get("/traces", responses=fails())
+async def search_spans(gateway: GatewayDependency, caller: Reader, query: Annotated[SpanQuery, Query()]) -> SpanPage:
+    """Return spans that meet every condition, the newest first, each with the id of its trace.
+
+    A page may have fewer spans than its limit although there is a next one: each looks at so many spans at most.
+    """
+    return await gateway.bus.ask(query.asked(caller.tenant, user_id=caller.user_id), SpanPage)
+
+
 @router.get("/traces/{trace_id}", responses=fails(404))
 async def get_trace(
     trace_id: Annotated[str, Path(pattern=r"^[0-9a-f]{32}$")], gateway: GatewayDependency, caller: Reader
 ) -> Trace:
     """Return a trace by its own id."""
+    return await find_trace(gateway, caller, trace_id)
+
+
+async def find_trace(gateway: Gateway, caller: Caller, trace_id: str) -> Trace:
+    """Return a trace that the caller may know of. Raises NotFound or Forbidden."""
     trace = await gateway.bus.ask(GetTrace(tenant=caller.tenant, trace_id=trace_id), Trace)
     if trace.job_id is None:
         require_all_users(caller, "a trace without a job may be")
