@@ -37,6 +37,7 @@ check: $(VENV)/.ready ## Format, lint, types, import boundaries, generated files
 	$(BIN)/python tools/make_proto.py --check
 	$(BIN)/python tools/settings_table.py --check
 	$(BIN)/python tools/make_dashboards.py --check
+	$(BIN)/python tools/vendor.py --check
 
 # In the order of tests/durations.json: the files that take longest first.
 WORKERS := -n 6 --dist loadfile --no-loadscope-reorder
@@ -64,6 +65,9 @@ wheels: $(VENV)/.ready ## Build the wheels of the SDK, for programs outside of t
 proto: $(VENV)/.ready ## Write proto/ and the tables of docs/operating.md from the code
 	$(BIN)/python tools/make_proto.py
 	$(BIN)/python tools/settings_table.py
+
+vendor: $(VENV)/.ready ## Take the scripts of the console from npm, by exact versions and hashes
+	$(BIN)/python tools/vendor.py
 
 dashboards: $(VENV)/.ready ## Write deploy/grafana/dashboards from tools/
 	$(BIN)/python tools/make_dashboards.py

@@ -90,6 +90,7 @@ def platform(extra: dict[str, str]) -> Iterator[dict[str, str]]:
             "WAYLINE_DATA_DIR": f"{data_dir}/wayline",
             "WAYLINE_HTTP_PORT": str(http_port),
             "WAYLINE_NATS_PORT": str(nats_port),
+            "WAYLINE_CONSOLE_PORT": str(free_port()),
         }
         process = subprocess.Popen(
             [WAYLINE, "up"], env={**os.environ, **ports, **extra}, stdout=subprocess.PIPE, text=True

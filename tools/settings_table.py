@@ -26,6 +26,7 @@ CLASSES = (
     ("retrieval", "wayline.retrieval.settings", "Settings"),
     ("tool-registry", "wayline.tool_registry.settings", "Settings"),
     ("tracing", "wayline.tracing.settings", "Settings"),
+    ("console", "wayline.console.settings", "Settings"),
 )
 
 

@@ -42,6 +42,7 @@ class Terminals:
             EMBEDS: os.environ[EMBEDS],
             # What differs from a machine with nothing else on it: ports, and where files go.
             "WAYLINE_DATA_DIR": str(home / "data"),
+            "WAYLINE_CONSOLE": "false",
             "WAYLINE_HTTP_PORT": str(http),
             "WAYLINE_NATS_PORT": str(nats),
             "ORDER_DESK_REFUNDS": str(self.refunds),

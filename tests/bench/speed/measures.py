@@ -228,6 +228,7 @@ async def up_boot_s(root: Path) -> float | None:
     """`wayline up` on an initialised data directory, until the gateway is ready; None where it does not start."""
     port = free_port()
     env = {"WAYLINE_DATA_DIR": str(root / "up"), "WAYLINE_HTTP_PORT": str(port), "WAYLINE_NATS_PORT": str(free_port())}
+    env["WAYLINE_CONSOLE"] = "false"
     seconds = 0.0
     for _ in ("initialise", "measure"):
         started = time.perf_counter()

@@ -50,6 +50,7 @@ class Installed:
             "WAYLINE_DATA_DIR": str(self.data),
             "WAYLINE_NATS_PORT": str(self.nats_port),
             "WAYLINE_HTTP_PORT": str(self.http_port),
+            "WAYLINE_CONSOLE": "false",
             **self.more,
         }
 

@@ -36,6 +36,8 @@ class Settings(EnvironmentSettings):
     postgres_port: Port | None = Field(default=None, description="Not set: a free one, used again at the next start.")
     http_host: str = "127.0.0.1"
     http_port: Port = 8080
+    console: bool = Field(default=True, description="Whether `up` starts the console beside the services.")
+    console_port: Port = 8081
     health_host: str = "127.0.0.1"
     health_port: Port | None = Field(default=None, description="Port of probes and metrics of `serve`; not set: none.")
     ack_wait_s: float = Field(default=10.0, gt=0, description="How soon a killed executor's jobs are taken over.")

@@ -11,10 +11,13 @@ from urllib.parse import urlsplit
 from wayline.standalone.setup.installation import Installation, ServerAccess
 
 
-def addresses(installation: Installation, access: ServerAccess, *, gateway: str | None) -> str:
+def addresses(
+    installation: Installation, access: ServerAccess, *, gateway: str | None, console: str | None = None
+) -> str:
     """Return the addresses as a table of two columns."""
     rows = [
         *([("gateway", gateway), ("API docs", f"{gateway}/docs")] if gateway else []),
+        *([("console", console)] if console else []),
         ("NATS", access.nats_address),
         ("Postgres", psql_command(installation, access)),
         ("data", str(installation.root)),

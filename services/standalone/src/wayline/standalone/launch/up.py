@@ -67,6 +67,8 @@ class _Up:
     async def run(self, *, servers_only: bool, sample: bool) -> None:
         if not servers_only:
             require_free(self._settings.http_port, server="the gateway", variable="WAYLINE_HTTP_PORT")
+            if self._settings.console:
+                require_free(self._settings.console_port, server="the console", variable="WAYLINE_CONSOLE_PORT")
         self._printer.say(f"[bold]Wayline[/bold] in {self._installation.root}")
         access = await self._stopping.or_stop(self._start_servers(load=not servers_only))
         await self._stopping.or_stop(self._migrate(access))
@@ -75,6 +77,7 @@ class _Up:
         await self._stopping.or_stop(_keep_machine_key(self._installation, access))
         if not servers_only:
             await self._start_services(access)
+            await self._start_console()
         self._installation.write_running(
             gateway=None if servers_only else self.gateway_url, nats=access.nats_address, servers_only=servers_only
         )
@@ -87,6 +90,12 @@ class _Up:
     @property
     def gateway_url(self) -> str:
         return f"http://{self._settings.http_host}:{self._settings.http_port}"
+
+    @property
+    def console_url(self) -> str | None:
+        """Return the address of the console; None: it is not started."""
+        settings = self._settings
+        return f"http://{settings.http_host}:{settings.console_port}" if settings.console else None
 
     async def _start_servers(self, *, load: bool) -> ServerAccess:
         """Start the embedded servers, and load the services' code meanwhile, which takes longer."""
@@ -153,17 +162,37 @@ class _Up:
                 health_port=None,
             )
 
-        group = ServiceGroup(MEMBERS, settings_of, lambda member: keys_of(member, access))
+        def defaults_of(member: Member) -> dict[str, object]:
+            links = {"console_url": self.console_url} if member.name == "gateway" and self.console_url else {}
+            return {**keys_of(member, access), **links}
+
+        group = ServiceGroup(MEMBERS, settings_of, defaults_of)
         self._group = group
         self._stack.push_async_callback(self._stopping.drain, group)
         with self._printer.step("Starting the services …") as step:
             await self._stopping.or_stop(group.start())
             step.done = ", ".join(member.name for member in MEMBERS)
 
+    async def _start_console(self) -> None:
+        if self.console_url is None:
+            return
+        from wayline.standalone.servers.console import Console
+
+        settings = self._settings
+        where = {"host": settings.http_host, "port": settings.console_port, "gateway_url": self.gateway_url}
+        await Console(self._installation, **where).start(self._stack)
+
     def _print_addresses(self, access: ServerAccess, *, servers_only: bool) -> None:
         from wayline.standalone.launch.ready_text import addresses, next_job
 
-        self._printer.say(addresses(self._installation, access, gateway=None if servers_only else self.gateway_url))
+        self._printer.say(
+            addresses(
+                self._installation,
+                access,
+                gateway=None if servers_only else self.gateway_url,
+                console=None if servers_only else self.console_url,
+            )
+        )
         if not servers_only:
             self._printer.say(next_job(self.gateway_url, access.nats_address, self._installation.root))
         self._printer.say("Ctrl-C stops everything.")

@@ -1,0 +1,36 @@
+"""`python -m wayline.console`: serve the console until a signal."""
+
+from __future__ import annotations
+
+import sys
+
+import uvicorn
+from pydantic import ValidationError
+
+from wayline.console.app import create_app
+from wayline.console.settings import Settings
+
+STOP_WITHIN_S = 5
+
+
+def main() -> None:
+    """Serve the console; a wrong setting is said in one line."""
+    try:
+        settings = Settings()
+    except ValidationError as error:
+        wrong = error.errors(include_url=False, include_input=False)[0]
+        name = f"WAYLINE_CONSOLE_{str(wrong['loc'][0]).upper()}" if wrong["loc"] else "the environment"
+        sys.exit(f"wayline: {name}: {wrong['msg'].removeprefix('Value error, ')}")
+    uvicorn.run(
+        create_app(settings),
+        host=settings.host,
+        port=settings.port,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=STOP_WITHIN_S,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""Who asks for a page: the browser's session, what its API key may do, and a client that speaks for it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from secrets import compare_digest
+from typing import Annotated, Any, TypeAlias
+
+from fastapi import Depends, Request
+from starlette.datastructures import FormData
+
+from wayline.client import ApiError
+from wayline.client.address import Address
+from wayline.client.client import Client
+from wayline.console.access.sealed_cookie import CookieSeal, Session
+
+CLIENTS_MAX = 64
+"""API keys whose connections are kept open."""
+COOKIE = "wayline-console"
+THEMES = ("system", "light", "dark")
+THEME_COOKIE = "wayline-theme"
+FORM_FIELDS_MAX = 64
+FORM_PART_MAX_BYTES = 1_024 * 1_024
+
+
+class SignInNeeded(Exception):
+    """The gateway wants a key, and this browser has none that it takes."""
+
+
+class ForeignForm(Exception):
+    """A form without the token of the session: it is not of one of our pages, or is older than the session."""
+
+
+class Clients:
+    """One client for each API key, as their connections are dear to begin."""
+
+    def __init__(self, gateway_url: str) -> None:
+        self._url = gateway_url
+        self._clients: OrderedDict[str | None, Client] = OrderedDict()
+
+    async def of(self, key: str | None) -> Client:
+        """Return the client of a key; the one that was not used for longest gives way."""
+        client = self._clients.get(key)
+        if client is None:
+            if len(self._clients) >= CLIENTS_MAX:
+                await self._clients.popitem(last=False)[1].__aexit__()
+            client = self._clients[key] = Client(Address(self._url, key))
+        self._clients.move_to_end(key)
+        return client
+
+    async def close(self) -> None:
+        for client in self._clients.values():
+            await client.__aexit__()
+        self._clients.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """A browser that may open pages."""
+
+    session: Session
+    client: Client
+    me: dict[str, Any]
+    """What `GET /v1/me` says of its key."""
+    theme: str = "system"
+
+    def may(self, scope: str) -> bool:
+        """Return whether its key has a scope."""
+        return scope in self.me["scopes"]
+
+
+def theme_of(request: Request) -> str:
+    """Return the theme that a browser has chosen."""
+    chosen = request.cookies.get(THEME_COOKIE, "")
+    return chosen if chosen in THEMES else "system"
+
+
+def cookie_name(request: Request) -> str:
+    """Return the name of the session's cookie: over TLS one that no other host can set."""
+    return f"__Host-{COOKIE}" if request.app.state.is_tls else COOKIE
+
+
+def session_of(request: Request) -> Session | None:
+    """Return the session that a request's cookie says; None: it has none."""
+    seal: CookieSeal = request.app.state.seal
+    return seal.open(request.cookies.get(cookie_name(request)))
+
+
+async def _visitor(request: Request) -> Visitor:
+    """Return who asks. Raises SignInNeeded, and ApiError where the gateway does not answer."""
+    session = session_of(request)
+    if session is None:
+        # A gateway without keys is open to this machine: the browser gets a session for the token of its forms.
+        session = request.app.state.seal.begin(None)
+        request.state.begun = session
+    elif renewed := request.app.state.seal.renewed(session):
+        request.state.begun = session = renewed
+    client = await request.app.state.clients.of(session.key)
+    try:
+        me = await client.get("/v1/me")
+    except ApiError as error:
+        if error.status == 401:
+            raise SignInNeeded from None
+        raise
+    return Visitor(session, client, me, theme_of(request))
+
+
+VisitorDependency: TypeAlias = Annotated[Visitor, Depends(_visitor)]
+
+
+async def _posted(request: Request, visitor: VisitorDependency) -> FormData:
+    """Read a form. Raises ForeignForm where it does not have the session's token."""
+    form = await request.form(max_files=0, max_fields=FORM_FIELDS_MAX, max_part_size=FORM_PART_MAX_BYTES)
+    token = form.get("token")
+    if not isinstance(token, str) or not compare_digest(token.encode(), visitor.session.token.encode()):
+        raise ForeignForm
+    return form
+
+
+PostedForm: TypeAlias = Annotated[FormData, Depends(_posted)]
+
+
+def field(form: FormData, name: str) -> str:
+    """Return a field of a form without white space around it; empty where there is none."""
+    value = form.get(name)
+    return value.strip() if isinstance(value, str) else ""

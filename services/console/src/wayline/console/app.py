@@ -1,0 +1,119 @@
+"""Puts the console together: its pages, the guard around them, and the pages that say what went wrong."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from secrets import token_bytes
+from typing import Any
+from urllib.parse import quote
+
+import structlog
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, Response
+
+from wayline.client import ApiError
+from wayline.console.access.guard import Guard
+from wayline.console.access.sealed_cookie import COOKIE_MAX_CHARS, KEPT_S, CookieSeal
+from wayline.console.access.visitor import Clients, ForeignForm, SignInNeeded, cookie_name, theme_of
+from wayline.console.pages import approvals, costs, front_page, job, jobs, kit, sign_in
+from wayline.console.render.environment import Templates
+from wayline.console.settings import COOKIE_KEY_BYTES, Settings
+from wayline.console.static_files import StaticFiles
+
+log = structlog.get_logger()
+ROUTERS = (front_page.router, jobs.router, job.router, approvals.router, costs.router, kit.router, sign_in.router)
+
+
+def create_app(settings: Settings, *, clock: Callable[[], float] = time.time) -> FastAPI:
+    """Return the console as an ASGI application."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        await app.state.clients.close()
+
+    app = FastAPI(title="Wayline console", openapi_url=None, docs_url=None, redoc_url=None, lifespan=lifespan)
+    key = settings.cookie_key
+    app.state.seal = CookieSeal(bytes.fromhex(key.get_secret_value()) if key else token_bytes(COOKIE_KEY_BYTES), clock)
+    app.state.clients = Clients(settings.gateway_url)
+    app.state.templates = Templates(settings.zone)
+    app.state.is_tls = (settings.public_url or "").startswith("https://")
+    for router in ROUTERS:
+        app.include_router(router)
+    app.mount("/static", StaticFiles())
+    app.add_api_route("/health/live", _live, include_in_schema=False)
+    app.add_exception_handler(SignInNeeded, _sign_in)
+    app.add_exception_handler(ForeignForm, _foreign_form)
+    app.add_exception_handler(ApiError, _api_error)
+    app.add_exception_handler(RequestValidationError, _wrong_address)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(404, _http_error)
+    app.add_exception_handler(Exception, _fault)
+    app.middleware("http")(_keep_session)
+    app.add_middleware(Guard, public_url=settings.public_url)
+    return app
+
+
+async def _live() -> dict[str, str]:
+    return {"status": "alive"}
+
+
+async def _keep_session(request: Request, call_next: Any) -> Response:
+    """Give the browser the session that was begun or renewed while its request was answered."""
+    answer: Response = await call_next(request)
+    begun = getattr(request.state, "begun", None)
+    if begun is not None:
+        value = request.app.state.seal.seal(begun)
+        assert len(value) <= COOKIE_MAX_CHARS
+        secure = request.app.state.is_tls
+        answer.set_cookie(
+            cookie_name(request), value, max_age=KEPT_S, path="/", secure=secure, httponly=True, samesite="lax"
+        )
+    return answer
+
+
+async def _sign_in(request: Request, _: Exception) -> Response:
+    """Ask for a key, and come back afterwards; a region or a stream only says that it has none."""
+    if request.method != "GET" or request.headers.get("sec-fetch-dest", "document") != "document":
+        return Response(status_code=401)
+    here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    return Response(status_code=303, headers={"Location": f"/sign-in?then={quote(here, safe='')}"})
+
+
+async def _foreign_form(request: Request, _: Exception) -> HTMLResponse:
+    return problem_page(request, 403, "This form is too old", "Go back, reload the page, and send it again.")
+
+
+async def _api_error(request: Request, error: Exception) -> HTMLResponse:
+    assert isinstance(error, ApiError)
+    if error.status is None or error.status >= 500:
+        log.warning("the gateway did not answer", code=error.code, status=error.status)
+        return problem_page(request, 503, "The gateway does not answer", str(error))
+    titles = {403: "This key may not do that", 404: "There is no such thing"}
+    return problem_page(request, error.status, titles.get(error.status, "The gateway refused it"), str(error))
+
+
+async def _wrong_address(request: Request, error: Exception) -> HTMLResponse:
+    assert isinstance(error, RequestValidationError)
+    return problem_page(request, 404, "There is no such page", "Its address has a part that no page takes.")
+
+
+async def _http_error(request: Request, error: Exception) -> HTMLResponse:
+    status = getattr(error, "status_code", 404)
+    detail = "Look at the address again, or begin at Home." if status == 404 else str(getattr(error, "detail", ""))
+    return problem_page(request, status, "There is no such page" if status == 404 else "This cannot be done", detail)
+
+
+async def _fault(request: Request, error: Exception) -> HTMLResponse:
+    log.error("a page failed", path=request.url.path, error=type(error).__name__, exc_info=error)
+    return problem_page(request, 500, "The console has a fault", "It was logged. Other pages go on working.")
+
+
+def problem_page(request: Request, status: int, title: str, detail: str) -> HTMLResponse:
+    """Answer with a page that says what happened and what to do."""
+    templates: Templates = request.app.state.templates
+    html = templates.render("problem.html", title=title, detail=detail, status=status, theme=theme_of(request))
+    return HTMLResponse(html, status)

@@ -1,0 +1,84 @@
+"""What stands around every page: who is signed in, where one can go, what was just done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from wayline.console.access.visitor import Visitor
+from wayline.console.render.environment import Templates
+from wayline.console.render.formats import utc_now
+
+SECTIONS: Final = (
+    ("/", "Home", "h"),
+    ("/jobs", "Jobs", "j"),
+    ("/approvals", "Approvals", "a"),
+    ("/costs", "Costs", "c"),
+)
+"""Address, title, and the key that goes there after `g`."""
+DONE: Final = {
+    "cancelled": "The job was asked to stop.",
+    "raised": "The job may spend more now.",
+    "decided": "The decision was sent to the job.",
+    "answered": "The answer was sent to the job.",
+    "judged": "Thank you: the feedback is kept with the job.",
+}
+"""What a page says after an action, by the word in its address: nobody's own words, as anybody can make a link."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The surroundings of a page."""
+
+    title: str
+    section: str
+    me: dict[str, Any]
+    token: str
+    theme: str
+    here: str
+    """The page's own address, to return to."""
+    now: datetime = field(default_factory=utc_now)
+    done: str = ""
+
+    @classmethod
+    def of(cls, request: Request, visitor: Visitor, *, title: str, section: str) -> Frame:
+        """Return the surroundings of the page that a request asks for."""
+        here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        done = DONE.get(request.query_params.get("done", ""), "")
+        return cls(title, section, visitor.me, visitor.session.token, visitor.theme, here, done=done)
+
+    @property
+    def sections(self) -> tuple[tuple[str, str, str], ...]:
+        return SECTIONS
+
+    def may(self, scope: str) -> bool:
+        """Return whether the visitor's key has a scope."""
+        return scope in self.me["scopes"]
+
+
+def show(request: Request, template: str, frame: Frame, *, status: int = 200, **values: Any) -> HTMLResponse:
+    """Answer with a page."""
+    templates: Templates = request.app.state.templates
+    return HTMLResponse(templates.render(template, frame=frame, **values), status)
+
+
+def show_region(request: Request, template: str, block: str, frame: Frame, **values: Any) -> HTMLResponse:
+    """Answer with one region of a page, which a browser puts in the place of the one that it has."""
+    templates: Templates = request.app.state.templates
+    return HTMLResponse(templates.region(template, block, frame=frame, **values))
+
+
+def go(address: str, *, done: str = "") -> RedirectResponse:
+    """Lead a browser on after a form: a reload sends nothing again."""
+    joined = "&" if "?" in address else "?"
+    return RedirectResponse(f"{address}{joined}done={done}" if done else address, 303)
+
+
+def own_address(address: str) -> str:
+    """Return an address of ours that a form named; anything else leads home, never to another host."""
+    is_ours = address.startswith("/") and not address.startswith(("//", "/\\")) and "\n" not in address
+    return address if is_ours else "/"

@@ -1,0 +1,77 @@
+"""Home: what needs a person first, then what goes on and what it costs."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse
+
+from wayline.client.client import Client
+from wayline.console.access.visitor import VisitorDependency
+from wayline.console.pages.frame import Frame, show
+from wayline.console.render.formats import age
+
+router = APIRouter()
+TEMPLATE = "home.html"
+NEWEST_SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One thing that a person should look at."""
+
+    title: str
+    address: str
+    number: int
+    age: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FrontPage:
+    """What Home shows."""
+
+    overview: dict[str, Any]
+    newest: list[dict[str, Any]]
+    gateway_url: str
+
+    def needs(self, now: datetime) -> list[Need]:
+        """Return what waits for a person, what waits longest first in each kind."""
+        found = [
+            Need("decisions to make", "/approvals", self.overview["decisions"], age(self._decisions_since, now)),
+            Need("jobs parked on a budget", "/jobs?s=status:parked+waiting:budget", *self._parked_on("budget", now)),
+            Need("jobs whose call had an unknown end", "/approvals", *self._parked_on("needs_decision", now)),
+            Need("budgets near their limit", "/costs", len(self.overview["budgets"])),
+            Need("messages that could not be handled", "/jobs?s=status:failed", self.overview["dead_letters"] or 0),
+        ]
+        return [need for need in found if need.number]
+
+    @property
+    def _decisions_since(self) -> str | None:
+        return self.overview["decisions_oldest_at"]
+
+    def _parked_on(self, why: str, now: datetime) -> tuple[int, str]:
+        rows = [row for row in self.overview["open"] if row["waiting_for"] == why]
+        oldest = min((row["oldest_at"] for row in rows), default=None)
+        return sum(row["jobs"] for row in rows), age(oldest, now)
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether the tenant has no job yet."""
+        return not self.newest
+
+
+async def read(client: Client, gateway_url: str) -> FrontPage:
+    """Ask the API for what Home shows."""
+    overview, newest = await asyncio.gather(client.get("/v1/overview"), client.get("/v1/jobs", limit=NEWEST_SHOWN))
+    return FrontPage(overview, newest["jobs"], gateway_url)
+
+
+@router.get("/")
+async def home(request: Request, visitor: VisitorDependency) -> HTMLResponse:
+    """Show Home."""
+    found = await read(visitor.client, visitor.client.address.url)
+    return show(request, TEMPLATE, Frame.of(request, visitor, title="Home", section="/"), page=found)

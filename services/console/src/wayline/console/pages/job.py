@@ -1,0 +1,211 @@
+"""A job: what it was asked, what it did step by step, why, and what that cost; live while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+from fastapi import APIRouter, Header, Path, Query, Request
+from fastapi.responses import HTMLResponse, Response, StreamingResponse
+
+from wayline.client import ApiError
+from wayline.client.client import TERMINAL, Client
+from wayline.client.park_reasons import in_words
+from wayline.console.access.visitor import PostedForm, Visitor, VisitorDependency, field
+from wayline.console.pages.frame import Frame, go, show, show_region
+from wayline.console.pages.live_events import heartbeats, sse
+from wayline.console.render.formats import utc_now
+from wayline.console.render.steps import Step, steps_of
+from wayline.console.render.waterfall import Waterfall, waterfall
+
+router = APIRouter(prefix="/jobs/{job_id}")
+TEMPLATE = "job.html"
+EVENTS_SHOWN = 300
+"""Events of one page, the newest; a filter or the raw log has the others."""
+ENDED: Final = frozenset({"completed", "failed", "cancelled"})
+
+JobId: TypeAlias = Annotated[str, Path(pattern=r"^[A-Za-z0-9_.:=+@-]{1,128}$")]
+View = Literal["conversation", "events", "trace", "raw"]
+VIEWS: Final = (("conversation", "Conversation"), ("trace", "Trace"), ("events", "Events"), ("raw", "Raw"))
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """What a job's page shows."""
+
+    job: dict[str, Any]
+    view: View
+    steps: list[Step]
+    events: list[dict[str, Any]]
+    trace: Waterfall | None
+    waits: list[dict[str, Any]]
+    kind: str = ""
+    """Events of this kind alone are shown."""
+    problem: str = ""
+
+    @property
+    def is_live(self) -> bool:
+        return self.job["status"] not in ENDED
+
+    @property
+    def waiting(self) -> str:
+        """Return what the job waits for, in words; empty: nothing."""
+        waiting = self.job["waiting_for"]
+        return in_words(self.job["job_id"], waiting).splitlines()[0] if waiting else ""
+
+    @property
+    def seq(self) -> int:
+        """Return the place in its log up to which the page shows it."""
+        return max((event["seq"] for event in self.events), default=0)
+
+    @property
+    def kinds(self) -> list[str]:
+        return sorted({event["type"] for event in self.events})
+
+    @property
+    def shown(self) -> list[dict[str, Any]]:
+        """Return the events that are shown."""
+        return [event for event in self.events if not self.kind or event["type"] == self.kind][-EVENTS_SHOWN:]
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """Return what the job may take and spend, as it was routed; empty before."""
+        routed = next((event for event in self.events if event["type"] == "job.routed"), None)
+        return routed["limits"] if routed else {}
+
+    @property
+    def wants(self) -> str:
+        """Return which form a person needs: a larger budget, the outcome of a call; empty: none, or an approval's."""
+        waiting = self.job["waiting_for"]
+        return waiting["why"] if waiting and waiting["why"] in ("budget", "needs_decision") else ""
+
+
+async def read(visitor: Visitor, job_id: str, view: View, *, kind: str = "", problem: str = "") -> JobPage:
+    """Ask the API for what one view of a job needs.
+
+    The log comes first: what is read after it is at least as new, so that the stream can go on behind it.
+    """
+    client = visitor.client
+    events = await client.log(job_id)
+    job = await client.job(job_id)
+    steps = steps_of(events) if view == "conversation" else []
+    trace = await _trace(client, job_id) if view == "trace" else None
+    waits = []
+    if job["waiting_for"] and job["waiting_for"]["why"] == "approval":
+        found = (await client.whole("/v1/approvals", "approvals"))["approvals"]
+        waits = [wait for wait in found if wait["job_id"] == job_id]
+    return JobPage(job, view, steps, events, trace, waits, kind, problem)
+
+
+async def _trace(client: Client, job_id: str) -> Waterfall:
+    try:
+        found = await client.get(f"/v1/jobs/{job_id}/trace")
+    except ApiError as error:
+        # A job whose spans have not been stored yet has no trace: a moment later it has.
+        if error.status != 404:
+            raise
+        return Waterfall((), 0.0)
+    return waterfall(found["root"], now=utc_now())
+
+
+def _frame(request: Request, visitor: Visitor, job_id: str) -> Frame:
+    return Frame.of(request, visitor, title=job_id, section="/jobs")
+
+
+@router.get("")
+async def job(
+    request: Request, visitor: VisitorDependency, job_id: JobId, view: View = "conversation", kind: str = ""
+) -> HTMLResponse:
+    """Show a job."""
+    page = await read(visitor, job_id, view, kind=kind)
+    return show(request, TEMPLATE, _frame(request, visitor, job_id), page=page, views=VIEWS)
+
+
+@router.get("/region")
+async def region(
+    request: Request, visitor: VisitorDependency, job_id: JobId, view: View = "conversation", kind: str = ""
+) -> HTMLResponse:
+    """Show the part of a job's page that changes while it runs."""
+    page = await read(visitor, job_id, view, kind=kind)
+    return show_region(request, TEMPLATE, "region", _frame(request, visitor, job_id), page=page, views=VIEWS)
+
+
+@router.get("/live")
+async def live(
+    visitor: VisitorDependency,
+    job_id: JobId,
+    after: Annotated[int, Query(ge=0)] = 0,
+    last_event_id: Annotated[int | None, Header(ge=0)] = None,
+) -> Response:
+    """Stream that something changed, with its place in the log as id; 204 ends it, as a browser then asks no more."""
+    after = max(after, last_event_id or 0)
+    job = await visitor.client.job(job_id)
+    if job["status"] in ENDED and all(event["seq"] <= after for event in await visitor.client.log(job_id)):
+        return Response(status_code=204)
+    told = heartbeats(_told(visitor.client, job_id, after))
+    return StreamingResponse(told, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+
+
+async def _told(client: Client, job_id: str, after: int) -> AsyncIterator[bytes]:
+    """Yield one event for each of the job: what its page shows is read anew, and only streamed text travels here."""
+    async with aclosing(client.events(job_id, after, progress=True)) as events:
+        async for event in events:
+            if event["type"] == "delta":
+                yield sse("delta", {"text": event.get("text", "")})
+            elif event["type"] == "progress":
+                yield sse("progress", {"message": event.get("message") or event.get("state", "").replace("_", " ")})
+            elif "seq" in event:
+                yield sse("changed", {"type": event["type"]}, event_id=event["seq"])
+            if event["type"] in TERMINAL:
+                return
+
+
+async def _act(
+    request: Request, visitor: Visitor, job_id: str, path: str, *, body: dict[str, Any], done: str
+) -> Response:
+    """Send what a form asks for, and lead back to the job; a refusal is shown there."""
+    try:
+        await visitor.client.post(f"/v1/jobs/{job_id}/{path}", body)
+    except ApiError as error:
+        if error.status is None or error.status >= 500:
+            raise
+        page = await read(visitor, job_id, "conversation", problem=str(error))
+        frame = _frame(request, visitor, job_id)
+        return show(request, TEMPLATE, frame, status=422, page=page, views=VIEWS)
+    return go(f"/jobs/{job_id}", done=done)
+
+
+@router.post("/cancel")
+async def cancel(request: Request, visitor: VisitorDependency, form: PostedForm, job_id: JobId) -> Response:
+    """Ask a job to stop."""
+    return await _act(request, visitor, job_id, "cancel", body={"reason": field(form, "reason")}, done="cancelled")
+
+
+@router.post("/budget")
+async def raise_budget(request: Request, visitor: VisitorDependency, form: PostedForm, job_id: JobId) -> Response:
+    """Let a job spend more."""
+    body = {"budget_usd": field(form, "budget_usd")}
+    return await _act(request, visitor, job_id, "budget", body=body, done="raised")
+
+
+@router.post("/answers/{decision_id}")
+async def answer(
+    request: Request,
+    visitor: VisitorDependency,
+    form: PostedForm,
+    job_id: JobId,
+    decision_id: Annotated[str, Path(pattern=r"^[A-Za-z0-9_.:=+@-]{1,128}$")],
+) -> Response:
+    """Say what became of a call whose end nobody saw."""
+    body = {"outcome": field(form, "outcome"), "content": field(form, "content")}
+    return await _act(request, visitor, job_id, f"answers/{decision_id}", body=body, done="answered")
+
+
+@router.post("/feedback")
+async def judge(request: Request, visitor: VisitorDependency, form: PostedForm, job_id: JobId) -> Response:
+    """Keep what a person thinks of the job."""
+    body = {"label": field(form, "label"), "comment": field(form, "comment")}
+    kept = {name: value for name, value in body.items() if value}
+    return await _act(request, visitor, job_id, "feedback", body=kept, done="judged")

@@ -1,0 +1,1 @@
+"""How values look: money, times, tokens, words of strangers, JSON, traces."""

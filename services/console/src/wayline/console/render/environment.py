@@ -1,0 +1,54 @@
+"""The templates: every value in them is escaped, and a region of a page is a block of its template."""
+
+from __future__ import annotations
+
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from wayline.console.render import formats
+from wayline.console.render.json_text import pretty
+from wayline.console.render.markdown_text import markdown
+
+HASH_CHARS = 12
+
+
+class Templates:
+    """Renders pages and regions of pages."""
+
+    def __init__(self, zone: ZoneInfo = ZoneInfo("UTC")) -> None:  # noqa: B008 - a zone is a value
+        self._environment = Environment(
+            loader=PackageLoader("wayline.console"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._environment.filters.update(formats.filters(zone), pretty=pretty, markdown=markdown)
+        self._environment.globals["static"] = static_address
+        self._environment.globals["c"] = self._environment.get_template("components.html").module
+
+    def render(self, template: str, **values: Any) -> bytes:
+        """Render a page."""
+        return _encoded(self._environment.get_template(template).render(values))
+
+    def region(self, template: str, block: str, **values: Any) -> bytes:
+        """Render one block of a page: what replaces it in a browser that shows the page."""
+        found = self._environment.get_template(template)
+        return _encoded("".join(found.blocks[block](found.new_context(values))))
+
+
+def _encoded(html: str) -> bytes:
+    """Encode a page; half a character, which JSON may hold, becomes a question mark."""
+    return html.encode("utf-8", "replace")
+
+
+@cache
+def static_address(name: str) -> str:
+    """Return the address of a file that never changes under it: its content's hash is part of it."""
+    content = files("wayline.console").joinpath("static", *name.split("/")).read_bytes()
+    return f"/static/{sha256(content).hexdigest()[:HASH_CHARS]}/{name}"

@@ -1,0 +1,36 @@
+// Keys: `/` searches, `g` and a letter goes, `j` and `k` move between rows, `?` lists them.
+"use strict";
+(() => {
+  const GO_WITHIN_MS = 1200;
+  let going = 0;
+  const rows = () => [...document.querySelectorAll("[data-row] a")];
+
+  const move = (by) => {
+    const all = rows();
+    if (!all.length) return;
+    const at = all.indexOf(document.activeElement);
+    all[Math.min(Math.max(at + by, 0), all.length - 1)].focus();
+  };
+
+  document.addEventListener("keydown", (event) => {
+    const typing = event.target.closest?.("input, textarea, select, dialog");
+    if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (going && event.timeStamp - going < GO_WITHIN_MS) {
+      going = 0;
+      const link = document.querySelector(`[data-go="${CSS.escape(event.key)}"]`);
+      if (link) link.click();
+      return;
+    }
+    const act = {
+      "/": () => (document.querySelector("[data-search]") ?? document.querySelector("[data-go='j']"))?.focus(),
+      "?": () => document.getElementById("keys")?.showModal(),
+      g: () => (going = event.timeStamp),
+      j: () => move(1),
+      k: () => move(-1),
+    }[event.key];
+    if (act) {
+      event.preventDefault();
+      act();
+    }
+  });
+})();

@@ -1,0 +1,39 @@
+"""A job's page at every point of its life: little is known of one that was accepted a moment ago."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from wayline.console.pages.frame import Frame
+from wayline.console.pages.job import TEMPLATE, VIEWS, JobPage
+from wayline.console.render.environment import Templates
+from wayline.contracts.jobs import JobView, Status
+
+ME = {"tenant": "acme", "name": "ann", "scopes": ["read"], "open": False, "version": "1"}
+FRAME = Frame("j1", "/jobs", ME, "token", "system", "/jobs/j1", now=datetime(2026, 5, 1, tzinfo=UTC))
+
+
+def page_of(view: str, **fields: Any) -> str:
+    job = JobView(job_id="j1", agent="helper", **fields).model_dump(mode="json")
+    page = JobPage(job, view, [], [], None, [])  # pyright: ignore[reportArgumentType]
+    return Templates().render(TEMPLATE, page=page, frame=FRAME, views=VIEWS).decode()
+
+
+@pytest.mark.parametrize("status", list(Status))
+@pytest.mark.parametrize("view", ["conversation", "events", "raw"])
+def test_a_page_needs_nothing_but_an_id_and_a_status(view: str, status: Status):
+    html = page_of(view, status=status)
+
+    assert f"status-{status}" in html
+    assert ("data-live" in html) is (status in (Status.QUEUED, Status.RUNNING, Status.PARKED))
+
+
+def test_what_a_parked_job_waits_for_is_said_with_its_form():
+    waiting = {"why": "budget", "wait_id": "w1", "question": "the budget 'team' is used up"}
+    html = page_of("conversation", status="parked", waiting_for=waiting)
+
+    assert "It waits for its budget" in html
+    assert 'action="/jobs/j1/budget"' in html and "the scope admin" in html

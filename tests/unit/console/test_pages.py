@@ -1,0 +1,62 @@
+"""Pages and regions keep to the policy that browsers are told: nothing in a template needs more."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from wayline.console.access.guard import POLICY
+from wayline.console.render.environment import static_address
+from wayline.console.static_files import _names
+
+ROOT = Path(str(files("wayline.console")))
+TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
+SCRIPTS = sorted((ROOT / "static").glob("*.js"))
+OWN_SCRIPTS_MAX_BYTES = 12_000
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "needs",
+    [
+        r"\shx-on",
+        r"\son\w+\s*=",
+        r"=\s*[\"']\s*js:",
+        r"hx-trigger=[\"'][^\"']*\[",
+        r"\sstyle\s*=",
+        r"javascript:",
+        r"<style",
+        r"<script(?![^>]*src=)",
+        r"https?://(?!www\.w3\.org)[a-z]",
+    ],
+)
+def test_no_template_has_what_the_policy_forbids(template: Path, needs: str):
+    assert re.findall(needs, template.read_text()) == []
+
+
+def test_the_policy_lets_no_page_reach_elsewhere():
+    assert set(re.findall(r"'[a-z-]+'|https?:|\*", POLICY)) == {"'none'", "'self'"}
+
+
+def test_own_scripts_are_small_and_compile_no_code():
+    text = "".join(path.read_text() for path in SCRIPTS)
+
+    assert len(text) < OWN_SCRIPTS_MAX_BYTES
+    assert re.findall(r"\beval\(|new Function|innerHTML|setTimeout\(['\"]|document\.write", text) == []
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.name)
+def test_every_form_that_changes_something_has_its_token(template: Path):
+    forms = re.findall(r"<form method=\"post\"(.*?)</form>", template.read_text(), re.DOTALL)
+
+    assert [
+        form for form in forms if "c.token(" not in form and "token(frame.token)" not in form and "/sign-in" not in form
+    ] == []
+
+
+def test_every_file_has_an_address_with_its_hash():
+    assert {"console.css", "live.js", "keys.js", "vendor/htmx-4.0.1.min.js"} <= _names()
+    assert re.fullmatch(r"/static/[0-9a-f]{12}/console\.css", static_address("console.css"))

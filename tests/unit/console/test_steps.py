@@ -1,0 +1,62 @@
+"""What a job did, read from its log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wayline.console.render.steps import steps_of
+
+
+def said(step: int, text: str, *calls: str) -> dict[str, Any]:
+    wanted = [{"call": call, "tool": "search", "arguments": {"q": call}} for call in calls]
+    return {"type": "model.completed", "step": step, "message": {"text": text, "tool_calls": wanted, "thinking": ""}}
+
+
+def begun(step: int, call: str, **more: Any) -> dict[str, Any]:
+    return {
+        "type": "tool.requested",
+        "step": step,
+        "call": call,
+        "tool": "search",
+        "arguments": {"q": call},
+        "effect": "read",
+        **more,
+    }
+
+
+def ended(step: int, call: str, **more: Any) -> dict[str, Any]:
+    fields = {"status": "success", "content": "found", "full": None, "duration_ms": 5.0, "size_bytes": 5, "error": None}
+    return {"type": "tool.completed", "step": step, "call": call, "tool": "search", **fields, **more}
+
+
+def test_calls_are_seen_before_while_and_after_they_run():
+    [step] = steps_of([said(1, "I look it up.", "1", "2", "3"), begun(1, "1"), begun(1, "2"), ended(1, "1")])
+
+    assert (step.number, step.thought) == (1, "I look it up.")
+    assert [call.status for call in step.calls.values()] == ["completed", "running", "queued"]
+
+
+def test_a_failed_call_shows_its_error_and_cut_results_their_size():
+    [step] = steps_of(
+        [
+            said(1, "", "1", "2"),
+            ended(1, "1", status="failed", content="", error={"code": "timeout", "message": "no answer in 60 s"}),
+            ended(1, "2", content="beginning", full="claim", size_bytes=90_000),
+        ]
+    )
+
+    assert [(call.status, call.output) for call in step.calls.values()] == [
+        ("failed", "no answer in 60 s"),
+        ("completed", "beginning"),
+    ]
+    assert step.calls["2"].shortened == "shortened for the model: 9 of 90,000 bytes"
+
+
+def test_a_step_that_only_answers_is_no_step_of_the_page():
+    assert steps_of([said(1, "Yes."), {"type": "job.completed"}]) == []
+
+
+def test_calls_of_a_program_are_marked():
+    [step] = steps_of([said(1, "", "1"), begun(1, "1"), begun(1, "1.1", program="1")])
+
+    assert [call.is_nested for call in step.calls.values()] == [False, True]
