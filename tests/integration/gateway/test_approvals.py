@@ -158,7 +158,8 @@ async def test_all_that_waits_is_paged_across_the_jobs_of_one_tenant(
     await platform.start("tracing", tracing=TracingSettings())
     about: dict[str, Any] = {"call": "1", "arguments": {"amount": 5}, "why": "tool", "expires_at": now + timedelta(1)}
     schema = {"type": "object", "properties": {"account": {"type": "string"}}}
-    pay = PendingApproval(**about, approval_id="a1", tool="pay", reason="it pays")
+    seen: dict[str, Any] = {"asked_at": now, "hash": "h", "effect": "once", "description": "Pays."}
+    pay = PendingApproval(**about, **seen, approval_id="a1", tool="pay", reason="it pays")
     send = PendingApproval(**about, approval_id="a2", tool="send", reason="From where?", input_schema=schema)
     unknown = Waiting(why="needs_decision", wait_id="1-1", question="Was it sent?", tool="mail", arguments={"to": "x"})
     await waits(bus, "acme", "j1", Waiting(why="approval", wait_id="a1", approvals=(pay, send)))
@@ -200,4 +201,18 @@ async def test_all_that_waits_is_paged_across_the_jobs_of_one_tenant(
     everything = (await page("acme"))["approvals"]
     asked = next(one for one in everything if one["why"] == "input")
     assert (asked["reason"], asked["input_schema"], asked["arguments"]) == ("From where?", schema, {"amount": 5})
+    pays = next(one for one in everything if one["why"] == "approval")
+    assert (pays["cause"], pays["hash"], pays["effect"], pays["description"]) == ("tool", "h", "once", "Pays.")
+    assert pays["asked_at"] is not None and pays["input"] == "What moves the sea?"
     assert [one["job_id"] for one in (await page("beta"))["approvals"]] == ["j3"]
+
+
+async def test_a_decision_about_something_else_is_a_conflict(gateway: Running, bus: Bus):
+    address = await waiting(bus)
+
+    other = await gateway.client.post(address, json={"decision": "deny", "hash": "another"})
+    shown = await gateway.client.post(address, json={"decision": "approve", "hash": "h"})
+
+    assert (other.status_code, other.json()["code"]) == (409, "asked_otherwise")
+    assert shown.status_code == 202
+    assert [one.hash for one in await decisions(bus)] == ["h"]

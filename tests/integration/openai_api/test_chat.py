@@ -58,6 +58,7 @@ async def test_a_conversation_is_answered_by_the_agent_with_its_history(doors: D
     assert answer.choices[0].message.content == job["answer"] == "You are Ada."
     assert answer.choices[0].finish_reason == "stop"
     assert (job["user_id"], job["session_id"], job["input"]) == ("ada", None, "Who am I?")
+    assert job["submitted_by"] == {"how": "openai", "name": "local", "key_id": None}
     assert raw.headers["x-wayline-trace"] == job["trace_id"]
     assert Decimal(raw.headers["x-wayline-cost"]) == Decimal(job["cost_usd"]) > 0
     assert answer.usage and answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens > 0

@@ -8,8 +8,14 @@ from wayline.chassis import Delivery
 from wayline.contracts import ids
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.errors import InvalidMessage
-from wayline.contracts.jobs import JobOptions, SubmitJob
-from wayline.router.admission.read_submission import caller_of, job_id_of, may_hide_others, read_partial
+from wayline.contracts.jobs import JobOptions, SubmitJob, SubmittedBy
+from wayline.router.admission.read_submission import (
+    caller_of,
+    job_id_of,
+    may_hide_others,
+    read_partial,
+    submitted_by,
+)
 from wayline.routing import choose_limits
 
 
@@ -95,3 +101,17 @@ def test_limits_are_the_jobs_own_where_it_has_them():
     limits = choose_limits(JobOptions(max_steps=2), AgentConfig(max_steps=9, max_seconds=5))
 
     assert (limits.max_steps, limits.max_seconds) == (2, 5)
+
+
+@pytest.mark.parametrize(
+    ("told", "read"),
+    [
+        ('{"how": "openai", "name": "shop", "key_id": "ab"}', SubmittedBy(how="openai", name="shop", key_id="ab")),
+        ('{"how": "schedule", "name": "morning"}', SubmittedBy(how="bus")),
+        ('{"how": "parent"}', SubmittedBy(how="bus")),
+        ("no JSON", SubmittedBy(how="bus")),
+        ("", SubmittedBy(how="bus")),
+    ],
+)
+def test_only_a_door_may_say_who_submitted_a_job(told: str, read: SubmittedBy):
+    assert submitted_by(delivery(**{"Wayline-Submitted-By": told})) == read

@@ -10,7 +10,19 @@ from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.budgets import DENSITY_MAX
 from wayline.contracts.chat import AssistantMessage, Attachment, ChatMessage
-from wayline.contracts.jobs import Child, Failure, FiredBy, Origin, Parent, Route, Status, SubmitJob, Turn, Waiting
+from wayline.contracts.jobs import (
+    Child,
+    Failure,
+    FiredBy,
+    Origin,
+    Parent,
+    Route,
+    Status,
+    SubmitJob,
+    SubmittedBy,
+    Turn,
+    Waiting,
+)
 from wayline.contracts.models import ModelCard, Slot
 from wayline.contracts.money import JobCosts, Usage
 from wayline.contracts.working_context import KnownEntity, KnownMemory, WorkingContext
@@ -40,6 +52,7 @@ class Life(NamedTuple):
     """Where it branched off another job."""
     schedule: FiredBy | None = None
     """The schedule that submitted it."""
+    submitted_by: SubmittedBy | None = None
     created_at: datetime | None = None
     deadline: datetime | None = None
     """When its time is over; the time that it was parked is not its own."""

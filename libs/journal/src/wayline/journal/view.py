@@ -44,6 +44,7 @@ def view(job: Job) -> JobView:
         parent=job.family.parent,
         children=job.family.children,
         fingerprint=failure_fingerprint(job),
+        submitted_by=job.life.submitted_by,
     )
 
 

@@ -231,6 +231,15 @@ class NotAsked(Conflict):
         super().__init__(f"job {job_id!r} does not wait for approval {approval_id!r} (any more)")
 
 
+class AskedOtherwise(Conflict):
+    """A decision names the hash of something else than what is asked now."""
+
+    code = "asked_otherwise"
+
+    def __init__(self, *, approval_id: str, now: str) -> None:
+        super().__init__(f"approval {approval_id!r} is asked for something else (hash {now!r}): look at it again")
+
+
 class ArgumentsRefused(Reject):
     """Edited arguments that the tool does not take."""
 

@@ -140,7 +140,7 @@ def encode(item: Event | Delta | Progress | QueuePlace | None) -> bytes:
         return KEEPALIVE_COMMENT
     if isinstance(item, Delta):
         # How far a call is comes as progress.
-        data = item.__pydantic_serializer__.to_json(item, exclude={"tool"}).decode()
+        data = item.__pydantic_serializer__.to_json(item, exclude={"tool"}, exclude_none=True).decode()
         return format_sse_event(event="delta", data_str=data)
     data = item.__pydantic_serializer__.to_json(item).decode()
     if isinstance(item, Progress):

@@ -11,7 +11,7 @@ import orjson
 from pydantic import BaseModel
 
 from wayline.contracts.base import Frozen, Usd
-from wayline.contracts.jobs import Child, Origin, Parent, Route
+from wayline.contracts.jobs import Child, Origin, Parent, Route, SubmittedBy
 
 NOBODY = "-"
 """The tenant of a span whose job and owner are not known; no tenant can have this name."""
@@ -28,6 +28,7 @@ class BeyondColumns(Frozen):
     handed_to: str | None = None
     parent: Parent | None = None
     children: tuple[Child, ...] = ()
+    submitted_by: SubmittedBy | None = None
 
 
 class JobRow(NamedTuple):

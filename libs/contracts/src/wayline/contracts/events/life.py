@@ -10,7 +10,7 @@ from pydantic import Field
 from wayline.contracts.base import Usd
 from wayline.contracts.chat import Citation
 from wayline.contracts.events.event import Event
-from wayline.contracts.jobs import Failure, FiredBy, Origin, Parent, SubmitJob, Turn, Waiting
+from wayline.contracts.jobs import Failure, FiredBy, Origin, Parent, SubmitJob, SubmittedBy, Turn, Waiting
 from wayline.contracts.money import Usage
 
 
@@ -26,6 +26,7 @@ class JobSubmitted(Event):
     turn: Turn | None = Field(default=None, description="Its place in its session; None: it is of none.")
     schedule: FiredBy | None = Field(default=None, description="The schedule that submitted it; None: none did.")
     parent: Parent | None = Field(default=None, description="The job that started it; None: a client did.")
+    submitted_by: SubmittedBy | None = Field(default=None, description="None: a version before wrote the log.")
 
 
 class JobForked(Event):

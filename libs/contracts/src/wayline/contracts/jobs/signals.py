@@ -84,11 +84,17 @@ class DecideApproval(Message, subject="approvals.{tenant}.{job_id}"):
     """Approve or deny a tool call that waits. On a subject of its own: who may signal may not approve by that."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+    terse = True
     from_clients = True
     body_max = 8 * 1024
 
     job_id: str = Field(default="", exclude=True)
     approval_id: str
+    hash: str | None = Field(
+        default=None,
+        max_length=64,
+        description="The `hash` of what was shown to the person: a decision about something else does not count.",
+    )
     decision: Literal["approve", "deny"]
     arguments: dict[str, Any] | None = Field(
         default=None,

@@ -321,6 +321,19 @@ class Turn(Frozen):
     after: str | None = Field(default=None, description="The job before it, whatever became of that; None: the first.")
 
 
+class SubmittedBy(Frozen):
+    """Who asked for a job, and through which door."""
+
+    how: Literal["key", "openai", "mcp", "bus", "schedule", "parent"] = Field(
+        description="`key`: over HTTP; `openai` and `mcp`: with a key too, at those doors; `bus`: published by a "
+        "client of the bus; `schedule`; `parent`: by another job."
+    )
+    name: str | None = Field(
+        default=None, max_length=200, description="Of the key, the schedule or the job that asked for it."
+    )
+    key_id: str | None = Field(default=None, max_length=64, description="Of the key; null where none was shown.")
+
+
 class FiredBy(Frozen):
     """The schedule that a job was submitted by, and the moment that it was submitted for."""
 

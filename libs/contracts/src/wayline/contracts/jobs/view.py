@@ -13,7 +13,7 @@ from wayline.contracts.feedback import FeedbackSummary
 from wayline.contracts.jobs.children import Child, Parent
 from wayline.contracts.jobs.routes import Route
 from wayline.contracts.jobs.status import Failure, Status
-from wayline.contracts.jobs.submission import FiredBy, Origin
+from wayline.contracts.jobs.submission import FiredBy, Origin, SubmittedBy
 from wayline.contracts.jobs.waiting import Waiting
 from wayline.contracts.money import JobCosts, Usage
 from wayline.contracts.tools import ToolProgress
@@ -36,6 +36,11 @@ class Delta(Message, subject="deltas.{tenant}.{job_id}"):
     step: int
     attempt: int = Field(description="Of the model's call; 0: of none.")
     text: str
+    offset: int | None = Field(
+        default=None,
+        description="Characters of the attempt's text before this piece: who has seen fewer came in its midst. Null: "
+        "not of a model's text, or of a version before.",
+    )
     tool: CallProgress | None = Field(default=None, description="Of a tool call; `text` is empty then.")
 
 
@@ -90,6 +95,9 @@ class JobView(Frozen):
     )
     feedback: FeedbackSummary | None = Field(
         default=None, description="What was thought of it; null: nothing was said."
+    )
+    submitted_by: SubmittedBy | None = Field(
+        default=None, description="Who asked for it, as the gateway told it; null for jobs of versions before."
     )
     links: dict[str, str] = Field(default_factory=dict)
 

@@ -8,7 +8,10 @@ from typing import Any, Literal
 from pydantic import Field
 
 from wayline.contracts.base import Frozen
+from wayline.contracts.tools import Effect
 
+DESCRIPTION_SHOWN_MAX = 500
+"""Characters of a tool's description that stand beside a question about it."""
 TURN = "turn"
 """The `wait_id` of a job that waits for its turn in its session."""
 
@@ -27,6 +30,14 @@ class PendingApproval(Frozen):
     why: ApprovalCause
     reason: str = ""
     expires_at: datetime
+    asked_at: datetime | None = Field(default=None, description="Null: a version before asked.")
+    hash: str = Field(default="", description="What a decision is bound to: definition, arguments and policy.")
+    effect: Effect | None = Field(default=None, description="What a repeat of the call would do; null: not known.")
+    description: str = Field(default="", description="The beginning of the tool's own description.")
+    program: str | None = Field(default=None, description="The call of `run_code` whose program asks for this one.")
+    given: dict[str, Any] | None = Field(
+        default=None, description="The arguments as the program gave them, where wrong types in them were mended."
+    )
     input_schema: dict[str, Any] | None = Field(
         default=None,
         description="Of the answer that the tool's server wants from a person, who is asked `reason`; None: whether "

@@ -12,7 +12,13 @@ from wayline.journal.state import Changes, Job
 
 
 def _submitted(job: Job, event: e.JobSubmitted) -> Changes:
-    return {"submitted": event.job, "reply_to": event.reply_to, "created_at": event.at, "schedule": event.schedule}
+    return {
+        "submitted": event.job,
+        "reply_to": event.reply_to,
+        "created_at": event.at,
+        "schedule": event.schedule,
+        "submitted_by": event.submitted_by,
+    }
 
 
 def _routed(job: Job, event: e.JobRouted) -> Changes:

@@ -160,10 +160,11 @@ class _Deltas:
         if self._held:
             text, self._held = "".join(self._held), []
             # Counted first: what may have gone out has to be taken back.
+            offset = self._heard.chars
             self._heard.chars += len(text)
             job = self._job
             address = {"tenant": job.tenant, "job_id": job.job_id, "step": job.model.step, "attempt": job.model.attempt}
             # A bus that is away for long takes no more: the call is paid for and goes on unseen.
             with suppress(nats_errors.Error):
-                await self._bus.send(Delta(**address, text=text))
+                await self._bus.send(Delta(**address, text=text, offset=offset))
         self._sent_at = time.perf_counter()

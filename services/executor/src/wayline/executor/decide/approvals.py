@@ -14,6 +14,7 @@ from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import ToolCall
 from wayline.contracts.events import ApprovalDecided, ApprovalRequested
 from wayline.contracts.jobs import ApprovalCause, DecideApproval, PendingApproval
+from wayline.contracts.jobs.waiting import DESCRIPTION_SHOWN_MAX
 from wayline.contracts.tools import (
     BUILTIN,
     MEMORY_WRITES,
@@ -136,8 +137,9 @@ def misfit(job: Job, call: Call) -> str | None:
     )
 
 
-def pending_approval(asked: ApprovalRequested) -> PendingApproval:
+def pending_approval(job: Job, asked: ApprovalRequested) -> PendingApproval:
     """Return an approval as a parked job shows it."""
+    definition = job.tools.definition(asked.tool)
     return PendingApproval(
         approval_id=asked.approval_id,
         call=asked.call,
@@ -146,6 +148,12 @@ def pending_approval(asked: ApprovalRequested) -> PendingApproval:
         why=asked.why,
         reason=asked.reason,
         expires_at=asked.expires_at,
+        asked_at=asked.at,
+        hash=asked.hash,
+        effect=definition.effect if definition else None,
+        description=definition.description[:DESCRIPTION_SHOWN_MAX] if definition else "",
+        program=asked.program,
+        given=asked.given,
         input_schema=asked.input.input_schema if asked.input is not None else None,
     )
 
@@ -280,6 +288,8 @@ def judge_decision(job: Job, heard: DecideApproval, stored_at: datetime) -> Draf
     if stored_at > asked.expires_at:
         # The schedule that says so may be on its way.
         return draft(ApprovalDecided, approval_id=asked.approval_id, decision="expired")
+    if heard.hash is not None and heard.hash != asked.hash:
+        return "it is about something else than what is asked"
     decided = {"approval_id": asked.approval_id, "by": heard.by}
     if heard.decision == "deny":
         return draft(ApprovalDecided, **decided, decision="denied", reason=heard.reason)

@@ -114,7 +114,7 @@ def _is_elsewhere(job: Job) -> bool:
 
 def park_for_decision(job: Job) -> Park | None:
     """Park a job whose calls all wait for a human."""
-    approvals = tuple(pending_approval(asked) for asked in job.tools.pending)
+    approvals = tuple(pending_approval(job, asked) for asked in job.tools.pending)
     call = next((call for call in _open_everywhere(job) if call.undecided), None)
     if call is None:
         return Park(_for_approval(approvals)) if approvals else None

@@ -141,6 +141,6 @@ def _note_decision(writer: LogWriter, signal: Answer | Expire) -> None:
 def _note_approval(writer: LogWriter, judged: Draft | str | None) -> None:
     """Note the first decision on an approval that waits; what cannot be one leaves it waiting."""
     if isinstance(judged, str):
-        log.warning("an approval has arguments that the tool does not take", job=writer.job.job_id, problem=judged)
+        log.warning("a decision on an approval does not count", job=writer.job.job_id, problem=judged)
     elif judged is not None:
         writer.note_all([judged])

@@ -24,6 +24,8 @@ class EagerText:
     def hear(self, item: Event | Delta, chunks: Chunks) -> Iterator[bytes]:
         """Yield the chunks that an event or a delta makes."""
         if isinstance(item, Delta) and item.text:
+            if self._misses_some(item):
+                return
             yield from self._say((item.step, item.attempt), item.text, chunks)
         elif isinstance(item, ModelCompleted):
             call = (item.step, item.attempt)
@@ -33,6 +35,11 @@ class EagerText:
         elif isinstance(item, ModelFailed) and self._sent and (item.step, item.attempt) == self._call:
             yield chunks.retracted(len(self._sent))
             self._sent = ""
+
+    def _misses_some(self, item: Delta) -> bool:
+        """Return whether a piece follows words that were not heard here: what is whole is sent once it is settled."""
+        heard = len(self._sent) if (item.step, item.attempt) == self._call else 0
+        return item.offset is not None and item.offset != heard
 
     def rest(self, answer: str) -> str:
         """Return what is left to send of a job's answer."""

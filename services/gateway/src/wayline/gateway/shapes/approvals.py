@@ -7,7 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from wayline.gateway.shapes.body import TEXT_WITHOUT_NUL, Body
+from wayline.contracts.jobs import ApprovalCause
+from wayline.contracts.tools import Effect
+from wayline.gateway.shapes.body import ONE_LINE, TEXT_WITHOUT_NUL, Body
 
 
 class ApprovalBody(Body):
@@ -23,6 +25,9 @@ class ApprovalBody(Body):
     )
 
     decision: Literal["approve", "deny"]
+    hash: Annotated[str, StringConstraints(max_length=64, pattern=ONE_LINE)] | None = Field(
+        default=None, description="The `hash` that was shown to you: where another one is asked by now, it is a 409."
+    )
     arguments: dict[str, Any] | None = Field(
         default=None,
         description="What the tool is called with instead, or the answer to what its server asks; checked against the "
@@ -47,6 +52,20 @@ class Wait(BaseModel):
     arguments: dict[str, Any]
     reason: str = ""
     input_schema: dict[str, Any] | None = Field(default=None, description="Of the answer that an `input` wants.")
+    asked_at: datetime | None = Field(default=None, description="Null where that is not known.")
+    cause: ApprovalCause | None = Field(
+        default=None, description="Who wants the approval: the tool, the agent's policy, or what the job has read."
+    )
+    hash: str | None = Field(default=None, description="What a decision may be bound to: send it back with yours.")
+    effect: Effect | None = Field(default=None, description="What a repeat of the call would do.")
+    description: str = Field(default="", description="The beginning of the tool's own description.")
+    program: str | None = Field(default=None, description="The call of `run_code` whose program asks for this one.")
+    given: dict[str, Any] | None = Field(
+        default=None, description="The arguments as the program gave them, where wrong types in them were mended."
+    )
+    user_id: str | None = None
+    session_id: str | None = None
+    input: str | None = Field(default=None, description="The beginning of the job's input.")
     expires_at: datetime | None
     decide: str = Field(description="Where the decision is posted.")
 

@@ -28,12 +28,13 @@ from wayline.contracts.jobs import (
     JobOptions,
     StartChild,
     SubmitJob,
+    SubmittedBy,
     Turn,
     Waiting,
     may_reply_to,
 )
 from wayline.router.admission.conditions import Admitted
-from wayline.router.admission.read_submission import caller_of
+from wayline.router.admission.read_submission import caller_of, submitted_by
 from wayline.routing import Decision, RoutingInput, choose_limits
 
 
@@ -61,6 +62,9 @@ def submitted(
         caller=caller_of(delivery, job.tenant, job_id),
         turn=turn,
         schedule=schedule,
+        submitted_by=submitted_by(delivery)
+        if schedule is None
+        else SubmittedBy(how="schedule", name=schedule.schedule),
     )
 
 
@@ -83,6 +87,7 @@ def child_submitted(request: StartChild, job: SubmitJob, job_id: str, at: dateti
         job=job,
         content_hash=job.content_hash(),
         parent=request.parent,
+        submitted_by=SubmittedBy(how="parent", name=request.parent.job_id),
     )
 
 

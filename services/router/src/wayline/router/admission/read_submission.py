@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+from pydantic import ValidationError
 from pydantic_core import from_json
 
 from wayline.chassis import Delivery
@@ -16,9 +17,14 @@ from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.jobs import (
     REPLY_TO_MAX,
     SubmitJob,
+    SubmittedBy,
     may_reply_to,
 )
 
+SUBMITTED_BY_MAX = 2_000
+"""Characters of the header that says who submitted a job."""
+DOORS = frozenset({"key", "openai", "mcp"})
+"""Ways to submit that only a gateway knows of."""
 AGENT_MAX = 64
 """Characters of an agent's name."""
 
@@ -82,6 +88,17 @@ def caller_of(delivery: Delivery, tenant: str, job_id: str) -> str | None:
     sender = delivery.headers.get(h.TRACEPARENT)
     ours = sender is not None and sender.split("-")[1:2] == [ids.trace_id(tenant, job_id)]
     return None if ours else sender
+
+
+def submitted_by(delivery: Delivery) -> SubmittedBy:
+    """Return who asked for a job, as its gateway says; a client of the bus that says so itself is believed, too."""
+    told = delivery.headers.get(h.SUBMITTED_BY, "")
+    if told and len(told) <= SUBMITTED_BY_MAX:
+        with suppress(ValidationError):
+            said = SubmittedBy.model_validate_json(told)
+            if said.how in DOORS:
+                return said
+    return SubmittedBy(how="bus")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,13 @@ class Approvals:
 
     async def problem(self, decided: DecideApproval) -> str | None:
         """Return why a decision approves nothing; None: it may count, or comes too late, which its job sees."""
-        if decided.decision != "approve":
+        if decided.decision != "approve" and decided.hash is None:
             return None
         job = fold([event async for event in JobLog(self._bus, decided.tenant, decided.job_id).read()])
         asked = next((one for one in job.tools.pending if one.approval_id == decided.approval_id), None)
-        if asked is None or (decided.arguments is None and asked.input is None):
+        if asked is not None and decided.hash is not None and decided.hash != asked.hash:
+            return f"approval {asked.approval_id} of {asked.tool} is asked for something else now: look at it again"
+        if asked is None or decided.decision != "approve" or (decided.arguments is None and asked.input is None):
             return None
         wrong = value_problem(job.tools.decision_schema(asked), decided.arguments or {})
         if wrong is None:

@@ -242,6 +242,11 @@ def answer_decision(
     )
 
 
+ShownHash = Annotated[
+    str | None, typer.Option("--hash", help="What you were shown: another question is not answered by this.")
+]
+
+
 @app.command("result")
 def give_result(
     job: JobId,
@@ -266,12 +271,13 @@ def approve(
     arguments: Annotated[
         str | None, typer.Option(metavar="JSON", help="Call the tool with these arguments, or answer its server.")
     ] = None,
+    shown_hash: ShownHash = None,
     as_json: AsJson = False,
 ) -> None:
     """Approve a tool call that a job waits to make."""
     import json
 
-    body: dict[str, object] = {"decision": "approve"}
+    body: dict[str, object] = {"decision": "approve", **({"hash": shown_hash} if shown_hash else {})}
     if arguments is not None:
         try:
             body["arguments"] = json.loads(arguments)

@@ -146,6 +146,7 @@ class JobProjection:
                 handed_to=job.session.handed_to,
                 parent=job.family.parent,
                 children=job.family.children,
+                submitted_by=job.life.submitted_by,
             )
         )
 

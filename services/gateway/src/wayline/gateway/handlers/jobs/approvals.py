@@ -11,7 +11,7 @@ from wayline.contracts.errors import NotFound
 from wayline.contracts.events import ApprovalRequested
 from wayline.contracts.jobs import TERMINAL, DecideApproval, JobView
 from wayline.contracts.traces import JobPage, ListJobs
-from wayline.gateway.errors import ArgumentsRefused, DecidedOtherwise, JobEnded, NotAsked
+from wayline.gateway.errors import ArgumentsRefused, AskedOtherwise, DecidedOtherwise, JobEnded, NotAsked
 from wayline.gateway.handlers.shared.auditing import note_change
 from wayline.gateway.handlers.shared.dependencies import Approver, Gateway, GatewayDependency, Reader
 from wayline.gateway.handlers.shared.own_jobs import OwnJobPath, is_own
@@ -46,7 +46,8 @@ def _waits(job: JobView) -> list[Wait]:
     waiting = job.waiting_for
     if waiting is None:
         return []
-    of_job: dict[str, Any] = {"job_id": job.job_id, "agent": job.agent}
+    shown = ("job_id", "agent", "user_id", "session_id", "input")
+    of_job: dict[str, Any] = {name: getattr(job, name) for name in shown}
     found = [
         Wait(
             **of_job,
@@ -56,6 +57,13 @@ def _waits(job: JobView) -> list[Wait]:
             arguments=one.arguments,
             reason=one.reason,
             input_schema=one.input_schema,
+            asked_at=one.asked_at,
+            cause=one.why,
+            hash=one.hash or None,
+            effect=one.effect,
+            description=one.description,
+            program=one.program,
+            given=one.given,
             expires_at=one.expires_at,
             decide=f"/v1/jobs/{job.job_id}/approvals/{one.approval_id}",
         )
@@ -95,6 +103,8 @@ async def decide_approval(
     asked = next((one for one in job.tools.pending if one.approval_id == approval_id), None)
     if asked is None:
         raise NotAsked(job_id=job_id, approval_id=approval_id)
+    if body.hash is not None and body.hash != asked.hash:
+        raise AskedOtherwise(approval_id=approval_id, now=asked.hash)
     note_change(detail=body.decision)
     if body.decision == "approve":
         _check_arguments(job, asked, body.arguments)
@@ -103,13 +113,14 @@ async def decide_approval(
         job_id=job_id,
         approval_id=approval_id,
         decision=body.decision,
+        **({"hash": body.hash} if body.hash is not None else {}),
         arguments=body.arguments,
         reason=body.reason,
         by=caller.name,
     )
     if (first := await _first_decision(gateway, job, asked, decided, after=heard)) is None:
         await gateway.signals.send(decided)
-    elif first.model_copy(update={"by": decided.by}) != decided:
+    elif first.model_copy(update={"by": decided.by, "hash": decided.hash}) != decided:
         raise DecidedOtherwise(decision_id=approval_id)
     return Signalled(job_id=job_id, signal="approval", links=links(job_id))
 
@@ -120,8 +131,10 @@ async def _first_decision(
     """Return the decision that was stored first and that the job has not heard yet; one that cannot count is none."""
     async with aclosing(gateway.signals.unheard(DecideApproval, decided.tenant, decided.job_id, after=after)) as told:
         async for one in told:
-            if one.approval_id == asked.approval_id and (
-                one.decision == "deny" or _arguments_problem(job, asked, one.arguments) is None
+            if (
+                one.approval_id == asked.approval_id
+                and one.hash in (None, asked.hash)
+                and (one.decision == "deny" or _arguments_problem(job, asked, one.arguments) is None)
             ):
                 return one
     return None

@@ -106,7 +106,9 @@ class AgentRuns:
             session_id=asked.session_id,
             user_id=request.user_id,
         )
-        job_id = await submit(gateway, job, own_id=True, key=None, caller=request.traced_from, by=request.caller)
+        job_id = await submit(
+            gateway, job, own_id=True, key=None, caller=request.traced_from, by=request.caller, door="mcp"
+        )
         try:
             return outcome_of(await self._job_after_wait(request, job_id))
         except asyncio.CancelledError:

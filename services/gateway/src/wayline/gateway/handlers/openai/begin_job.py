@@ -54,14 +54,17 @@ async def begin_job(
         # Derived, so that the same key has the same session.
         named = sha256(f"{caller.key_id}/{idempotency_key}".encode()).hexdigest()[:24]
         fresh = _named(job, ids.new_id("job"), session=named if opens_session else None)
-        return Begun(await submit(gateway, fresh, own_id=False, key=idempotency_key, caller=traced, by=caller), None)
+        return Begun(
+            await submit(gateway, fresh, own_id=False, key=idempotency_key, caller=traced, by=caller, door="openai"),
+            None,
+        )
     sent = await request_id(request, caller)
     known = await _begun_before(gateway, sent) if _is_resent(request) else None
     job_id = known or ids.new_id("job")
     job = _named(job, job_id, session=job_id if opens_session else None)
     # Before it is submitted: after a crash in between the same request submits the same job.
     await gateway.resent_requests.note(sent, job_id)
-    return Begun(await submit(gateway, job, own_id=True, key=None, caller=traced, by=caller), sent)
+    return Begun(await submit(gateway, job, own_id=True, key=None, caller=traced, by=caller, door="openai"), sent)
 
 
 def _named(job: SubmitJob, job_id: str, *, session: str | None) -> SubmitJob:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
+from typing import Literal
 
 import structlog
 from opentelemetry import trace
@@ -12,7 +14,7 @@ from opentelemetry.trace import SpanKind
 from wayline.chassis import Failpoint, reach
 from wayline.contracts import headers as h
 from wayline.contracts.errors import Reject, TenantFull, Unavailable
-from wayline.contracts.jobs import SubmitJob
+from wayline.contracts.jobs import SubmitJob, SubmittedBy
 from wayline.gateway.errors import JobIdConflict, KeyReused, RateLimited
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.keys import Caller
@@ -22,6 +24,7 @@ from wayline.telemetry import JobTrace, names, remote
 
 log = structlog.get_logger()
 
+Door = Literal["key", "openai", "mcp"]
 SUBMIT_WITHIN_S = 5.0
 """How long a submission is tried before its sender must try again: the sender waits for the answer."""
 DUPLICATE_TRIES = 20
@@ -37,11 +40,13 @@ async def submit(
     key: str | None,
     caller: Mapping[str, str] | None,
     by: Caller | None = None,
+    door: Door = "key",
 ) -> str:
     """Put a job on the bus unless it is there already, and return its id.
 
-    `own_id`: the client chose the job's id. `by`: by whose rate of jobs it is counted. Raises what the router refuses
-    jobs with, TenantFull, RateLimited, SessionBusy, JobIdConflict, KeyReused, Full or Unavailable.
+    `own_id`: the client chose the job's id. `by`: by whose rate of jobs it is counted, and whom its log names, with the
+    `door`. Raises what the router refuses jobs with, TenantFull, RateLimited, SessionBusy, JobIdConflict, KeyReused,
+    Full or Unavailable.
     """
     known = False
     if own_id:
@@ -62,7 +67,8 @@ async def submit(
             return held.job_id
         job = job.model_copy(update={"job_id": held.job_id})
     if not known:
-        await _publish(gateway, job, caller)
+        told = SubmittedBy(how=door, name=by.name if by else None, key_id=(by.key_id or None) if by else None)
+        await _publish(gateway, job, caller, told)
     try:
         await gateway.submissions.accepted(job, key=key)
     except PostgresUnavailable as error:
@@ -84,11 +90,13 @@ async def _require_runnable(gateway: Gateway, job: SubmitJob, key: str | None, *
             raise
 
 
-async def _publish(gateway: Gateway, job: SubmitJob, caller: Mapping[str, str] | None) -> None:
+async def _publish(gateway: Gateway, job: SubmitJob, caller: Mapping[str, str] | None, told: SubmittedBy) -> None:
     """Publish under a span in the job's own trace; the request and its caller are links."""
     theirs = remote(caller)
     here = trace.get_current_span().get_span_context()
     headers = {h.CALLER: caller[h.TRACEPARENT]} if caller and theirs else {}
+    # In ASCII: a header takes no more.
+    headers[h.SUBMITTED_BY] = json.dumps(told.model_dump(exclude_none=True))
     with gateway.telemetry.span(
         f"publish {job.subject_template}",
         SpanKind.PRODUCER,
