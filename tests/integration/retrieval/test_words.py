@@ -290,6 +290,14 @@ async def test_a_long_query_is_matched_by_its_frequent_words(service: Service, c
     assert (await found(client, ticket))[0] == "answer"
 
 
+async def test_words_of_plain_text_are_worked_out_without_calls(service: Service, owner: Any):
+    """A call of a function that Postgres cannot put in its caller's place costs more than the work."""
+    for function in ("folded", "spaced"):
+        plan = await owner(f"EXPLAIN (VERBOSE) SELECT retrieval.{function}(name) FROM retrieval.documents")
+        told = " ".join(row[0] for row in plan)
+        assert f"{function}_letters(" in told and f"{function}(" not in told
+
+
 async def test_every_sign_of_unicode_ends_a_word(owner: Any, platform: Platform):
     await platform.migrate("retrieval")
     # Vertical lines, so that the parser of words sees a letter on each side.

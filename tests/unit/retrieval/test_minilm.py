@@ -61,6 +61,23 @@ def test_a_text_has_the_pieces_of_the_reference_tokenizer(one: Any):
     assert WordPiece().encode(one["text"], tokens_max=TOKENS_MAX) == one["ids"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It\u2019s  5 p.m.,\u00a0naïve\tcafé—no\u200bbreak",
+        "的語 mixed, 語.",
+        "\ufffdÉtat\u0301 re-use",
+        "x" * 150 + " y" * 3,
+    ],
+)
+def test_counted_pieces_are_those_that_are_cut(text: str):
+    pieces = WordPiece()
+
+    counted = [pieces.count(text) for _ in range(2)]
+
+    assert counted == [len(pieces.encode(text, tokens_max=500)) - 2] * 2
+
+
 async def test_vectors_are_those_of_the_full_model_to_a_hundredth(on_board: OnBoard):
     vectors = await on_board.embed(TEXTS)
 

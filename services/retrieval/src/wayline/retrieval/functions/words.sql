@@ -61,20 +61,23 @@ RETURN U&'\00AD\034F\061C\180E\200B\200C\200D\200E\200F\202A\202B\202C\202D\202E
 
 -- One spelling of what is written in several ways: accents, widths, ligatures, capitals, harakat, forms of alef.
 -- Vowel signs and nuktas of Indic scripts and the voicing marks of Kana stay: they make other words.
-CREATE OR REPLACE FUNCTION folded(body text) RETURNS text
+CREATE OR REPLACE FUNCTION folded_letters(body text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN CASE WHEN octet_length(body) = length(body) THEN lower(body) ELSE (
-    SELECT lower(translate(
-        replace(replace(replace(marked_off, 'ß', 'ss'), 'æ', 'ae'), 'œ', 'oe'),
+RETURN (
+    SELECT lower(CASE WHEN apart ~ '[\ue139\ue119øØłŁđĐħĦıς\u0671\u0649\u06cc\u06d2\u0629\u06a9]' THEN translate(
+        apart,
         -- Alef wasla, alef maqsura, Farsi yeh, yeh barree, teh marbuta, keheh: as alef, yeh, heh and kaf.
         U&'\E139\E119øØłŁđĐħĦıς\0671\0649\06CC\06D2\0629\06A9',
         U&'\0439\0419oOlLdDhHiσ\0627\064A\064A\064A\0647\0643'
-    ))
+    ) ELSE apart END)
     -- A word that a soft hyphen breaks over two lines is one word. The breve of й is no accent: endings have it.
     FROM regexp_replace(body, '\u00ad[ \t]*\n[ \t]*', '', 'g') AS unbroken,
-        translate(
-            replace(replace(unbroken, U&'\0438\0306', 'й'), U&'\0418\0306', 'Й'), U&'\0439\0419\2019\02BC\2010\2011\2012\2013\2014\2212' || unseen(),
-            U&'\E139\E119''''------'
+        replace(replace(replace(replace(
+            unbroken, U&'\0438\0306', 'й'), U&'\0418\0306', 'Й'), 'й', U&'\E139'), 'Й', U&'\E119'
+        ) AS breve,
+        regexp_replace(
+            regexp_replace(regexp_replace(breve, '[\u2019\u02bc]', '''', 'g'), '[\u2010-\u2014\u2212]', '-', 'g'),
+            '[' || unseen() || ']+', '', 'g'
         ) AS plain,
         regexp_replace(plain, '[' || word_breaks() || ']+', ' ', 'g') AS words_apart,
         normalize(regexp_replace(
@@ -82,8 +85,15 @@ RETURN CASE WHEN octet_length(body) = length(body) THEN lower(body) ELSE (
             '[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc'
             '\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u08d3-\u08e1\u08e3-\u08ff\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff'
             '\ufe00-\ufe0f\ufe20-\ufe2f]+', '', 'g'
-        ), NFKC) AS marked_off
-) END;
+        ), NFKC) AS marked_off,
+        -- Without the offset it would be worked out each time that it is named.
+        LATERAL (SELECT replace(replace(replace(marked_off, 'ß', 'ss'), 'æ', 'ae'), 'œ', 'oe') AS apart OFFSET 0) AS letters
+);
+
+-- Postgres puts this one in its caller's place, for it is not STRICT and holds no query: a call costs more than the work.
+CREATE OR REPLACE FUNCTION folded(body text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN octet_length(body) = length(body) THEN lower(body) ELSE folded_letters(body) END;
 
 -- Identifiers as one word each: INV-2024-001, os.path.join, 3.11.4, a+b@example.com, retries=3, 50%, C++, C#, .NET, and
 -- the parts of a path that are identifiers themselves. The letters ǀ, ǂ, ǃ and ǁ stand for their separators, +, # and %:
@@ -141,20 +151,27 @@ RETURN (
     ) AS pair (found)
 );
 
--- Text as the full-text parser should see it: it would take `os.path.join` and `a/b` for one word each.
-CREATE OR REPLACE FUNCTION spaced(body text) RETURNS text
+-- Text as the full-text parser should see it: it would take `os.path.join` and `a/b` for one word each. An apostrophe
+-- stays. (By a pattern: `translate` looks at each of its signs for each character.)
+CREATE OR REPLACE FUNCTION spaced_letters(body text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (
-    SELECT translate(
+    SELECT regexp_replace(
         CASE WHEN unspaced IS NULL THEN folded
             ELSE regexp_replace(folded, '[' || unspaced_scripts() || ']+', ' ', 'g')
-        END, U&'!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\2044', repeat(' ', 32)
+        END, '[!-&(-/:-@\[-`{-~\u2044]+', ' ', 'g'
     ) || coalesce(' ' || unspaced, '')
-    FROM folded(body) AS folded,
+    -- Without the offset it would be folded each time that it is named.
+    FROM (SELECT folded_letters(body) AS folded OFFSET 0) AS once,
         LATERAL (
-            SELECT CASE WHEN folded ~ ('[' || unspaced_scripts() || ']') THEN character_pairs(folded) END
+            SELECT CASE WHEN folded ~ ('[' || unspaced_scripts() || ']') THEN character_pairs(folded) END OFFSET 0
         ) AS pairs (unspaced)
 );
+
+CREATE OR REPLACE FUNCTION spaced(body text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN octet_length(body) = length(body) THEN regexp_replace(lower(body), '[!-&(-/:-@\[-`{-~]+', ' ', 'g')
+    ELSE spaced_letters(body) END;
 
 -- Emoji and other pictures, each as an identifier of its code point: the text's other signs part words and are in none.
 CREATE OR REPLACE FUNCTION pictures(body text) RETURNS text

@@ -34,6 +34,7 @@ class WordPiece:
         text = files("wayline.retrieval.embeddings.minilm").joinpath("vocab.txt").read_text()
         self._vocabulary = {piece: at for at, piece in enumerate(text.splitlines())}
         self._words: dict[str, tuple[int, ...]] = {}
+        self._counts: dict[str, int] = {}
 
     def encode(self, text: str, *, tokens_max: int) -> list[int]:
         """Return the ids of a text's pieces between the two that mark its ends, at most so many."""
@@ -46,7 +47,18 @@ class WordPiece:
 
     def count(self, text: str) -> int:
         """Return how many pieces a text has, without those that mark its ends."""
-        return sum(len(self._pieces(word)) for word in _words(text))
+        known = self._counts.get
+        # Where texts are cut to passages each is counted several times, and most of what is between spaces comes again.
+        return sum([known(part) or self._counted(part) for part in text.split()])
+
+    def _counted(self, part: str) -> int:
+        """Count the pieces of what stands between two spaces, and remember that."""
+        counted = sum(len(self._pieces(word)) for word in _words(part))
+        if len(part) <= WORD_MAX_CHARS:
+            if len(self._counts) >= WORDS_REMEMBERED_MAX:
+                self._counts.clear()
+            self._counts[part] = counted
+        return counted
 
     def _pieces(self, word: str) -> tuple[int, ...]:
         known = self._words.get(word)
@@ -78,7 +90,16 @@ class WordPiece:
 def _words(text: str) -> list[str]:
     """Return a text's words and signs in lower case and without accents."""
     if text.isascii():
-        return _ASCII_WORDS.findall(_ASCII_UNSEEN.sub("", text.lower()))
+        return _ascii_words(text)
+    # A quotation mark or an accent somewhere does not make the rest slow.
+    return [word for part in text.split() for word in (_ascii_words if part.isascii() else _words_of_part)(part)]
+
+
+def _ascii_words(text: str) -> list[str]:
+    return _ASCII_WORDS.findall(_ASCII_UNSEEN.sub("", text.lower()))
+
+
+def _words_of_part(text: str) -> list[str]:
     spaced: list[str] = []
     for char in unicodedata.normalize("NFD", "".join(map(_seen, text))):
         if unicodedata.category(char) != "Mn":
