@@ -50,7 +50,7 @@ async def test_a_memory_is_saved_read_changed_and_deleted(gateway: Running):
 
     shown = await client.post("/v1/memories/consolidate", json={"dry_run": True})
 
-    assert shown.json() == {"run_id": None, "steps": [], "more": False}
+    assert shown.json() == {"run_id": None, "steps": [], "links": [], "more": False}
     assert (read.json()["trust"], read.json()["source"], read.json()["tier"]) == ("own", "user_noted", "core")
     assert (changed.status_code, changed.json()["version"]) == (200, 2)
     assert (late.status_code, late.json()["code"]) == (412, "precondition_failed")
@@ -137,6 +137,10 @@ async def test_subjects_are_linked_and_take_their_insights_with_them(gateway: Ru
     found = await client.post("/v1/insights/recall", json={"subject": about, "query": "what does the client like?"})
     listed = await client.get("/v1/insights", params={"subject_type": "client", "subject_id": "acme"})
     half = await client.get("/v1/insights", params={"subject_type": "client"})
+    fact_id = stored.json()["outcomes"][0]["fact_id"]
+    changed = await client.patch(f"/v1/insights/{fact_id}", json={"text": "Client loves sea views and quiet."})
+    versions = await client.get(f"/v1/insights/{fact_id}/versions")
+    nobodys = await client.get("/v1/insights/fact_0/versions")
     page = await client.get("/v1/subjects", params={"type": "client"})
     deleted = await client.delete("/v1/subjects/client/acme")
 
@@ -145,4 +149,6 @@ async def test_subjects_are_linked_and_take_their_insights_with_them(gateway: Ru
     assert [one["text"] for one in found.json()["facts"]] == [one["text"] for one in listed.json()["facts"]]
     assert half.status_code == 422
     assert [one["id"] for one in page.json()["subjects"]] == ["acme"]
+    assert (changed.json()["version"], nobodys.status_code) == (2, 404)
+    assert [one["version"] for one in versions.json()["facts"]] == [2, 1]
     assert deleted.json()["insights_deleted"] == 1

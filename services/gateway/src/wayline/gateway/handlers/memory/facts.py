@@ -18,7 +18,6 @@ from wayline.contracts.memory import (
     FactState,
     ForgetMemories,
     ListInsights,
-    ListMemories,
     MemoriesForgotten,
 )
 from wayline.gateway.conditions import Precondition, entity_tag
@@ -31,8 +30,6 @@ States: TypeAlias = Annotated[
     tuple[FactState, ...],
     Query(alias="state", max_length=5, description="Only facts that are so; several are allowed."),
 ]
-VERSIONS_MAX = 100
-"""Of one fact's history, in a page."""
 
 
 def save_key(caller: Caller, key: str | None) -> str:
@@ -47,18 +44,13 @@ def user_of(caller: Caller, user_id: str | None) -> str | None:
     return caller.user_id or user_id
 
 
-async def memory_of(gateway: Gateway, caller: Caller, fact_id: str) -> Fact:
-    """Return a memory that is not history. Raises NotFound, also for one of another user than the key's."""
-    asked = ListMemories(
-        tenant=caller.tenant, user_id=caller.user_id, fact_ids=(fact_id,), states=("active", "quarantined")
-    )
-    return _only(await gateway.bus.ask(asked, FactPage), "memory", fact_id)
-
-
 async def insight_of(gateway: Gateway, caller: Caller, fact_id: str) -> Fact:
     """Return an insight that is not history. Raises NotFound."""
     asked = ListInsights(tenant=caller.tenant, fact_ids=(fact_id,), states=("active", "quarantined"))
-    return _only(await gateway.bus.ask(asked, FactPage), "insight", fact_id)
+    found = await gateway.bus.ask(asked, FactPage)
+    if not found.facts:
+        raise NotFound("insight", fact_id)
+    return found.facts[0]
 
 
 async def changed(
@@ -107,9 +99,3 @@ async def forgotten(gateway: Gateway, caller: Caller, fact: Fact) -> MemoriesFor
 def tag_of(fact: Fact) -> str:
     """Return the entity tag of a fact: of its version, not of its uses."""
     return entity_tag(fact.fact_id, fact.version)
-
-
-def _only(page: FactPage, kind: str, fact_id: str) -> Fact:
-    if not page.facts:
-        raise NotFound(kind, fact_id)
-    return page.facts[0]

@@ -4,40 +4,32 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query
 
 from wayline.contracts.errors import Reject
 from wayline.contracts.memory import (
-    Fact,
     FactPage,
     FactsRecalled,
     FactsSaved,
     InsightCategory,
     ListInsights,
-    MemoriesForgotten,
     RecallInsights,
     StoreInsights,
     SubjectRef,
     WrittenBy,
 )
-from wayline.gateway.conditions import IfUnchanged
 from wayline.gateway.handlers.jobs.jobs import IdempotencyKey
+from wayline.gateway.handlers.memory.fact_routes import FactRoutes, Versions
 from wayline.gateway.handlers.memory.facts import (
-    FactPath,
     States,
-    changed,
-    decided,
-    forgotten,
-    insight_of,
     save_key,
-    tag_of,
 )
-from wayline.gateway.handlers.shared.changing import tagged
-from wayline.gateway.handlers.shared.dependencies import GatewayDependency, MemoryReleaser, Reader, Writer
-from wayline.gateway.openapi import fails, tags
+from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader, Writer
+from wayline.gateway.keys import Caller
+from wayline.gateway.openapi import fails
 from wayline.gateway.parameters import Cursor
 from wayline.gateway.shapes.body import ONE_LINE
-from wayline.gateway.shapes.memories import DecisionBody, FactChangeBody, RecallInsightsBody, StoreInsightsBody
+from wayline.gateway.shapes.memories import RecallInsightsBody, StoreInsightsBody
 from wayline.gateway.strict_json import StrictRoute
 
 router = APIRouter(prefix="/v1/insights", tags=["memory"], route_class=StrictRoute)
@@ -90,45 +82,15 @@ async def recall_insights(body: RecallInsightsBody, gateway: GatewayDependency, 
     return await gateway.bus.ask(asked, FactsRecalled)
 
 
-@router.get("/{fact_id}", responses=tags(404))
-async def get_insight(fact_id: FactPath, gateway: GatewayDependency, caller: Reader, response: Response) -> Fact:
-    """Return an insight with where it is from."""
-    found = await insight_of(gateway, caller, fact_id)
-    return tagged(response, found, tag_of(found))
+async def _read(gateway: Gateway, caller: Caller, wanted: Versions) -> FactPage:
+    asked = ListInsights(
+        tenant=caller.tenant,
+        fact_ids=(wanted.fact_id,),
+        states=wanted.states,
+        limit=wanted.limit,
+        cursor=wanted.cursor,
+    )
+    return await gateway.bus.ask(asked, FactPage)
 
 
-@router.patch("/{fact_id}", responses=tags(404, 409, 412, 413))
-async def change_insight(
-    *,
-    fact_id: FactPath,
-    body: FactChangeBody,
-    gateway: GatewayDependency,
-    caller: Writer,
-    condition: IfUnchanged,
-    response: Response,
-) -> Fact:
-    """Change an insight: a new version supersedes it."""
-    fact = await changed(gateway, caller, lambda: insight_of(gateway, caller, fact_id), body, condition)
-    return tagged(response, fact, tag_of(fact))
-
-
-@router.post("/{fact_id}/release", responses=fails(404, 409))
-async def release_insight(
-    fact_id: FactPath, body: DecisionBody, gateway: GatewayDependency, caller: MemoryReleaser
-) -> Fact:
-    """Let a quarantined insight count from now on, as the word of the caller."""
-    return await decided(gateway, caller, await insight_of(gateway, caller, fact_id), "release", body.reason)
-
-
-@router.post("/{fact_id}/reject", responses=fails(404, 409))
-async def reject_insight(
-    fact_id: FactPath, body: DecisionBody, gateway: GatewayDependency, caller: MemoryReleaser
-) -> Fact:
-    """Refuse a quarantined insight for good."""
-    return await decided(gateway, caller, await insight_of(gateway, caller, fact_id), "reject", body.reason)
-
-
-@router.delete("/{fact_id}", responses=fails(404))
-async def delete_insight(fact_id: FactPath, gateway: GatewayDependency, caller: Writer) -> MemoriesForgotten:
-    """Delete an insight with all of its versions."""
-    return await forgotten(gateway, caller, await insight_of(gateway, caller, fact_id))
+FactRoutes("insight", "an insight", _read).add_to(router)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Path, Query
 
-from wayline.contracts.errors import NotFound
 from wayline.contracts.memory import (
     Consolidated,
     ConsolidateMemories,
     ConsolidationUndone,
-    Fact,
     FactPage,
     FactsRecalled,
     FactsSaved,
     ListMemories,
-    MemoriesForgotten,
     MemoryCategory,
     RecallMemories,
     SaveMemories,
@@ -24,33 +21,26 @@ from wayline.contracts.memory import (
     UndoConsolidation,
     WrittenBy,
 )
-from wayline.gateway.conditions import IfUnchanged
 from wayline.gateway.handlers.jobs.jobs import IdempotencyKey
+from wayline.gateway.handlers.memory.fact_routes import FactRoutes, Versions
 from wayline.gateway.handlers.memory.facts import (
-    VERSIONS_MAX,
-    FactPath,
     States,
-    changed,
-    decided,
-    forgotten,
-    memory_of,
     save_key,
-    tag_of,
     user_of,
 )
-from wayline.gateway.handlers.shared.changing import tagged
 from wayline.gateway.handlers.shared.dependencies import (
     Admin,
+    Gateway,
     GatewayDependency,
-    MemoryReleaser,
     Reader,
     Writer,
     acting_as,
 )
-from wayline.gateway.openapi import fails, tags
+from wayline.gateway.keys import Caller
+from wayline.gateway.openapi import fails
 from wayline.gateway.parameters import Cursor
 from wayline.gateway.shapes.body import ONE_LINE
-from wayline.gateway.shapes.memories import ConsolidateBody, DecisionBody, FactChangeBody, RecallBody, SaveMemoriesBody
+from wayline.gateway.shapes.memories import ConsolidateBody, RecallBody, SaveMemoriesBody
 from wayline.gateway.strict_json import StrictRoute
 
 router = APIRouter(prefix="/v1/memories", tags=["memory"], route_class=StrictRoute)
@@ -125,69 +115,17 @@ async def undo_consolidation(
     return await gateway.bus.ask(asked, ConsolidationUndone)
 
 
-@router.get("/{fact_id}", responses=tags(404))
-async def get_memory(fact_id: FactPath, gateway: GatewayDependency, caller: Reader, response: Response) -> Fact:
-    """Return a memory with where it is from."""
-    found = await memory_of(gateway, caller, fact_id)
-    return tagged(response, found, tag_of(found))
-
-
-@router.get("/{fact_id}/versions", responses=fails(400, 404))
-async def list_memory_versions(
-    fact_id: FactPath,
-    gateway: GatewayDependency,
-    caller: Reader,
-    limit: Annotated[int, Query(ge=1, le=VERSIONS_MAX)] = VERSIONS_MAX,
-    cursor: Cursor = None,
-) -> FactPage:
-    """Return what a memory was before, the newest version first."""
-    states = ("active", "quarantined", "superseded", "expired", "rejected")
+async def _read(gateway: Gateway, caller: Caller, wanted: Versions) -> FactPage:
+    # A key of one user finds no other's.
     asked = ListMemories(
         tenant=caller.tenant,
         user_id=caller.user_id,
-        fact_ids=(fact_id,),
-        states=states,
-        limit=limit,
-        cursor=cursor,
+        fact_ids=(wanted.fact_id,),
+        states=wanted.states,
+        limit=wanted.limit,
+        cursor=wanted.cursor,
     )
-    found = await gateway.bus.ask(asked, FactPage)
-    if not found.facts and cursor is None:
-        raise NotFound("memory", fact_id)
-    return found
+    return await gateway.bus.ask(asked, FactPage)
 
 
-@router.patch("/{fact_id}", responses=tags(404, 409, 412, 413))
-async def change_memory(
-    *,
-    fact_id: FactPath,
-    body: FactChangeBody,
-    gateway: GatewayDependency,
-    caller: Writer,
-    condition: IfUnchanged,
-    response: Response,
-) -> Fact:
-    """Change a memory: a new version supersedes it."""
-    fact = await changed(gateway, caller, lambda: memory_of(gateway, caller, fact_id), body, condition)
-    return tagged(response, fact, tag_of(fact))
-
-
-@router.post("/{fact_id}/release", responses=fails(404, 409))
-async def release_memory(
-    fact_id: FactPath, body: DecisionBody, gateway: GatewayDependency, caller: MemoryReleaser
-) -> Fact:
-    """Let a quarantined memory count from now on, as the word of the caller."""
-    return await decided(gateway, caller, await memory_of(gateway, caller, fact_id), "release", body.reason)
-
-
-@router.post("/{fact_id}/reject", responses=fails(404, 409))
-async def reject_memory(
-    fact_id: FactPath, body: DecisionBody, gateway: GatewayDependency, caller: MemoryReleaser
-) -> Fact:
-    """Refuse a quarantined memory for good."""
-    return await decided(gateway, caller, await memory_of(gateway, caller, fact_id), "reject", body.reason)
-
-
-@router.delete("/{fact_id}", responses=fails(404))
-async def delete_memory(fact_id: FactPath, gateway: GatewayDependency, caller: Writer) -> MemoriesForgotten:
-    """Delete a memory with all of its versions."""
-    return await forgotten(gateway, caller, await memory_of(gateway, caller, fact_id))
+FactRoutes("memory", "a memory", _read).add_to(router)

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from wayline.contracts.events import MemoryInjected
 from wayline.contracts.memory import Fact, FactPage, ListMemories
-from wayline.gateway.handlers.memory.facts import VERSIONS_MAX
+from wayline.gateway.handlers.memory.fact_routes import VERSIONS_MAX
 from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader
 from wayline.gateway.handlers.shared.own_jobs import OwnJobPath
 from wayline.gateway.keys import Caller
