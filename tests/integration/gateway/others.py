@@ -31,7 +31,7 @@ from wayline.contracts import tool_use as tu
 from wayline.contracts import traces as t
 from wayline.contracts.base import Request
 from wayline.contracts.job_tags import TaggedJobs, TagJobs
-from wayline.contracts.jobs import GetLatestRun, PlanJob, Planned, Route, RunResult, Status
+from wayline.contracts.jobs import AgentCheck, CheckAgent, GetLatestRun, PlanJob, Planned, Route, RunResult, Status
 from wayline.contracts.received_spans import ReceiveSpans, SpansReceived
 from wayline.contracts.searched_tools import FoundTool, FoundTools, SearchTools
 from wayline.contracts.server_config import ServerConfig
@@ -99,6 +99,10 @@ CONSOLIDATED = memories.Consolidated.model_validate_json((SAMPLES / "Consolidate
 UNDONE = memories.ConsolidationUndone.model_validate_json((SAMPLES / "ConsolidationUndone-1.json").read_bytes())
 RECALLED = memories.FactsRecalled(facts=(), matched=0, total=0)
 ANSWERS: dict[type[Request], Any] = {
+    CheckAgent: AgentCheck(
+        instructions_tokens=12,
+        route=Route(provider="chat", model="acme/large:8b", tier="standard", reason="it is the cheapest"),
+    ),
     PlanJob: Planned(
         agent="critic", agent_version=2, route=Route(provider="p", model="m", tier="flash", reason="it is short")
     ),

@@ -56,6 +56,7 @@ BODIES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 NO_CONFIGURATION = {
     *(
         "/v1/jobs/{job_id}",
+        "/openai/v1/responses/{response_id}",
         "/v1/mcp/logins",
         "/v1/sessions/{session_id}",
     ),
@@ -163,6 +164,21 @@ async def test_the_versions_of_an_agent_tell_who_saved_each(http: httpx2.AsyncCl
     assert (second["next_cursor"], one["config"]["instructions"], missing.status_code) == (None, "Be brief.", 404)
 
 
+async def test_a_checked_agent_is_not_saved_but_routed_and_priced(http: httpx2.AsyncClient):
+    config = {"instructions": "Answer in one sentence.", "tools": ["get_current_time", "get_curent_time"]}
+    good = await http.post("/v1/agents/draft/check", json=config)
+    bad = await http.post("/v1/agents/draft/check", json={**config, "model": "chat/nobody"})
+    saved = await http.get("/v1/agents/draft")
+
+    checked = good.json()
+    assert (good.status_code, checked["problems"], saved.status_code) == (200, [], 404), good.text
+    assert checked["instructions_tokens"] >= 5 and checked["tools"] == 1 and checked["tools_tokens"] > 20
+    assert any("get_curent_time" in warning for warning in checked["warnings"])
+    assert checked["route"]["estimated_cost_usd"] is not None and checked["route"]["reason"]
+    [problem] = bad.json()["problems"]
+    assert (bad.status_code, problem["code"], bad.json()["route"]) == (200, "unknown_model", None)
+
+
 LISTS = {
     "/v1/agents": "agents",
     "/v1/budgets": "budgets",
@@ -221,7 +237,7 @@ async def test_every_deletion_of_what_is_not_there_is_a_404(http: httpx2.AsyncCl
 
     assert {path for path, one in deleting.items() if "404" not in one["responses"]} == DELETES_WHAT_THERE_IS
     for path in deleting.keys() - DELETES_WHAT_THERE_IS:
-        address = re.sub(r"\{(key_id)\}", "1f2e3d4c5b6a7988", path)
+        address = path.replace("{key_id}", "1f2e3d4c5b6a7988").replace("{response_id}", "resp_nothere")
         gone = await http.delete(re.sub(r"\{\w+\}", "nothere", address), params={"user_id": "nobody"})
         assert gone.status_code == 404, (path, gone.text)
 

@@ -10,7 +10,7 @@ from wayline.chassis.topology import ADVISORY_ROUTER, APPROVALS_ROUTER, LATER_RO
 from wayline.contracts import agents, budgets, models, schedules, sessions, tenant_settings, tenants
 from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.forgetting import Forget, GetForgetting
-from wayline.contracts.jobs import DecideApproval, Due, GetLatestRun, PlanJob, Signal, StartChild, SubmitJob
+from wayline.contracts.jobs import CheckAgent, DecideApproval, Due, GetLatestRun, PlanJob, Signal, StartChild, SubmitJob
 from wayline.contracts.tool_use import FindAgentsUsing
 from wayline.router.admission.read_submission import job_id_of
 from wayline.router.advisories import Advisory, put_aside
@@ -70,6 +70,7 @@ def asks_of(handlers: Handlers) -> list[Ask[Any]]:
     """Return what answers each request on the bus."""
     return [
         asks(PlanJob, handlers.routes.on_plan),
+        asks(CheckAgent, handlers.routes.on_check),
         asks(budgets.SettleJob, handlers.settlements.on_settle),
         asks(StartChild, handlers.children.on_start),
         asks(GetLatestRun, handlers.results.on_get_latest),

@@ -176,7 +176,7 @@ class Handlers:
             money=MoneyHandlers(own.budgets, tenants=known, changed=own.waker.look_now),
             records=records,
             results=ResultHandlers(own.results),
-            routes=RouteHandlers(own.admissions, routes),
+            routes=RouteHandlers(own.admissions, routes, agents=own.agents, catalogue=own.catalogue),
             schedules=_schedules(bus, own, settings),
             sessions=SessionHandlers(own.turn_table, own.turns),
             settings=SettingsHandlers(own.settings, tenants=known),

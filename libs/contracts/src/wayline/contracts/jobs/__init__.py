@@ -4,7 +4,7 @@ from wayline.contracts.jobs.children import PARENT_CANCELLED, PARENT_LATE, Child
 from wayline.contracts.jobs.client_tools import CLIENT, ClientTool, ToolResult
 from wayline.contracts.jobs.latest import GetLatestRun, Outcome, RunMetadata, RunResult
 from wayline.contracts.jobs.reply_subjects import REPLY_TO_MAX, may_reply_to
-from wayline.contracts.jobs.routes import Complexity, PlanJob, Planned, Route
+from wayline.contracts.jobs.routes import AgentCheck, CheckAgent, Complexity, PlanJob, Planned, Route
 from wayline.contracts.jobs.signals import (
     Answer,
     Cancel,
@@ -68,11 +68,13 @@ __all__ = [
     "TAGS_MAX",
     "TERMINAL",
     "TURN",
+    "AgentCheck",
     "Answer",
     "ApprovalCause",
     "CallProgress",
     "Cancel",
     "Carried",
+    "CheckAgent",
     "Child",
     "ChildState",
     "ClientTool",

@@ -6,7 +6,9 @@ from typing import Literal
 
 from pydantic import Field
 
+from wayline.contracts.agents import AgentConfig
 from wayline.contracts.base import Frozen, Request, Usd
+from wayline.contracts.ids import Name
 from wayline.contracts.jobs.status import Failure
 from wayline.contracts.jobs.submission import SubmitJob
 from wayline.contracts.models import Slot, Tier
@@ -58,6 +60,34 @@ class Planned(Frozen):
     refusal: Failure | None = Field(
         default=None, description="Why the job would be refused before anything is spent; None: it would run."
     )
+
+
+class AgentCheck(Frozen):
+    """What an agent would be, were it saved."""
+
+    problems: tuple[Failure, ...] = Field(default=(), description="Why it could not be saved, or its jobs would fail.")
+    warnings: tuple[str, ...] = ()
+    instructions_tokens: int = Field(ge=0, description="Of its whole system prompt, estimated.")
+    tools_tokens_seen: int | None = Field(
+        default=None, description="Of the tool definitions of the agent's last job; null: none was seen lately."
+    )
+    slots: dict[Slot, str] = Field(
+        default_factory=dict,
+        description="The `provider/model` that each slot comes to now, where one fits.",
+    )
+    route: Route | None = Field(
+        default=None,
+        description="Of a short job, with what it is expected to cost, by the agent's recent jobs if any.",
+    )
+
+
+class CheckAgent(Request, subject="agents.check.{tenant}", replies=AgentCheck):
+    """Ask what an agent would be, without saving it."""
+
+    terse = True
+
+    name: Name
+    config: AgentConfig
 
 
 class PlanJob(Request, subject="jobs.plan.{tenant}", replies=Planned):

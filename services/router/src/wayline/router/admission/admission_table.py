@@ -25,7 +25,7 @@ class AdmissionTable:
     def __init__(self, store: Store, *, job_budget_usd: Decimal, turns_waiting_max: int = TURNS_WAITING_MAX) -> None:
         self._store = store
         self._turns_waiting_max = turns_waiting_max
-        self._job_budget_usd = job_budget_usd
+        self.job_budget_usd = job_budget_usd
         self._admissions = Batcher(self._admit, apart_s=ADMISSIONS_APART_S)
 
     async def admit(self, tenant: str, request: AdmissionRequest) -> Admitted | None:
@@ -54,7 +54,7 @@ class AdmissionTable:
             for w in requests
         ]
         ids, names, users, usd, sessions, busy, *places = map(list, zip(*columns, strict=True))
-        before = ids, names, users, usd, self._job_budget_usd
+        before = ids, names, users, usd, self.job_budget_usd
         after = sessions, busy, self._turns_waiting_max, *places, _earlier_than(requests)
         rows = await self._store.fetch(tenant, self._store.sql.admit, tenant, *before, None, begin, *after)
         agents = {row["name"]: read_agent(row["name"], row) for row in rows if row["job_id"] is None}
@@ -75,7 +75,7 @@ class AdmissionTable:
         chosen = min((usd for usd in several if usd is not None), default=None)
         return Admitted(
             agent=agent,
-            cap_usd=self._job_budget_usd if chosen is None else chosen,
+            cap_usd=self.job_budget_usd if chosen is None else chosen,
             cap_set=chosen is not None,
             left_usd=bound["left_usd"] if bound is not None else None,
             tightest=(bound["tightest"] if bound is not None else None) or "",

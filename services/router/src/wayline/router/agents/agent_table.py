@@ -91,6 +91,13 @@ class AgentTable:
             assert row is not None
             return read_agent(name, row)
 
+    async def draft(self, tenant: str, name: str, config: AgentConfig) -> Agent:
+        """Return an agent as it would be if it were saved now; nothing is."""
+        row = await self._store.fetchrow(tenant, self._store.sql.get_settings, tenant)
+        inherits = inherited_by(config)
+        effective = resolved(config, inherits, read_settings(row["settings"] if row else None))
+        return Agent(name=name, version=1, config=effective, inherits=inherits)
+
     async def delete(self, tenant: str, name: str) -> bool:
         """Retire every version: kept for the jobs that began with one, refused to new ones."""
         status = await self._store.execute(tenant, self._store.sql.delete_agent, tenant, name)

@@ -43,6 +43,24 @@ def latest_run(
     answer(lambda client: client.get(f"/v1/agents/{name}/latest", user_id=user), as_json=as_json, draw=run_result)
 
 
+@agents.command("check")
+def check_agent(
+    name: str,
+    file: Annotated[str, typer.Argument(help="Its configuration as JSON, as for `wayline agents put`.")],
+    as_json: AsJson = False,
+) -> None:
+    """Say what an agent would be, without saving it: what is wrong, its tokens and models, the cost of a job."""
+    from wayline.standalone.terminal.list_views import agent_check
+
+    checked = answer(
+        lambda client: client.post(f"/v1/agents/{name}/check", _config_of(read_json(file))),
+        as_json=as_json,
+        draw=agent_check,
+    )
+    if checked["problems"]:
+        raise typer.Exit(1)
+
+
 @agents.command("put")
 def put_agent(
     name: str,
@@ -53,8 +71,7 @@ def put_agent(
     as_json: AsJson = False,
 ) -> None:
     """Save an agent; a change is a new version."""
-    content = read_json(file)
-    config = content["config"] if isinstance(content, dict) and set(content) >= SHOWN else content
+    config = _config_of(read_json(file))
     saved = answer(
         lambda client: client.put(f"/v1/agents/{name}", config),
         as_json=as_json,
@@ -181,6 +198,10 @@ def list_dismissed_letters(limit: Annotated[int, typer.Option(min=1, max=200)] =
     from wayline.standalone.terminal.list_views import dismissed_table
 
     answer(lambda client: client.get("/v1/dead-letters/dismissed", limit=limit), as_json=as_json, draw=dismissed_table)
+
+
+def _config_of(content: Any) -> Any:
+    return content["config"] if isinstance(content, dict) and set(content) >= SHOWN else content
 
 
 def _as_json_text(value: Any) -> Any:

@@ -187,6 +187,23 @@ def versions_table(history: dict[str, Any]) -> RenderableType:
     )
 
 
+def agent_check(checked: dict[str, Any]) -> RenderableType:
+    """Draw what an agent would be."""
+    lines = [f"problem: {problem['message']}" for problem in checked["problems"]]
+    lines += [f"warning: {warning}" for warning in checked["warnings"]]
+    lines.append(f"its instructions have about {checked['instructions_tokens']} tokens")
+    if checked["tools"] is not None:
+        lines.append(f"it may use {checked['tools']} tools, whose definitions have about {checked['tools_tokens']}")
+    lines += [f"{slot}: {model}" for slot, model in checked["slots"].items()]
+    if (route := checked["route"]) is not None:
+        cost = route["estimated_cost_usd"]
+        lines.append(
+            f"a short job runs on {route['provider']}/{route['model']} ({route['reason']}), for about "
+            f"{'an unknown price' if cost is None else usd(cost)}"
+        )
+    return Text("\n".join(lines))
+
+
 def tenants_table(page: dict[str, Any]) -> RenderableType:
     """Draw one row for each tenant."""
     return table(

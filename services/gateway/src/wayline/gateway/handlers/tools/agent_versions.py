@@ -1,23 +1,29 @@
-"""Versions of agents: when each was saved, by whom, and what it changed."""
+"""Versions of agents: when each was saved, by whom, what it changed; and what one would be that is not saved yet."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
+from pydantic import Field
 
 from wayline.contracts.agents import (
     VERSIONS_A_PAGE_MAX,
+    AgentConfig,
     AgentHistory,
     GetAgentVersion,
     ListAgentVersions,
     SavedAgent,
 )
+from wayline.contracts.errors import WaylineError
+from wayline.contracts.jobs import AgentCheck, CheckAgent
+from wayline.contracts.tools import ListTools, ToolDefinition, ToolList, may_use
 from wayline.gateway.handlers.shared.dependencies import GatewayDependency, Reader
-from wayline.gateway.handlers.tools.agents import AgentPath
+from wayline.gateway.handlers.tools.agents import AgentPath, about_tools
 from wayline.gateway.openapi import fails
 from wayline.gateway.paging import PageCursor, Paged, after_cursor, first_page, wrong_cursor
 from wayline.gateway.strict_json import StrictRoute
+from wayline.llm.tokens import DEFINITION, WIRE_TOKENS_MAX, estimate
 
 router = APIRouter(prefix="/v1/agents", tags=["agents"], route_class=StrictRoute)
 
@@ -53,6 +59,38 @@ async def get_agent_version(
 ) -> SavedAgent:
     """Return one version of an agent, as a job that begins with it now would go by it."""
     return await gateway.bus.ask(GetAgentVersion(tenant=caller.tenant, name=name, number=number), SavedAgent)
+
+
+class CheckedAgent(AgentCheck):
+    """What an agent would be, with the tools that it could use now."""
+
+    tools: int | None = Field(default=None, description="Those that exist; null: they could not be looked up.")
+    tools_tokens: int | None = Field(
+        default=None,
+        description="Of all their definitions, estimated; a prompt has fewer where some are found later.",
+    )
+
+
+@router.post("/{name}/check", responses=fails(404, 413))
+async def check_agent(name: AgentPath, config: AgentConfig, gateway: GatewayDependency, caller: Reader) -> CheckedAgent:
+    """Say what an agent would be: what is wrong, its tokens, its models, the cost of a job. Nothing is saved."""
+    found = await gateway.bus.ask(CheckAgent(tenant=caller.tenant, name=name, config=config), AgentCheck)
+    warnings = (*found.warnings, *await about_tools(config, gateway, caller.tenant))
+    try:
+        there = await gateway.bus.ask(ListTools(tenant=caller.tenant), ToolList)
+    except WaylineError:
+        tools = None
+    else:
+        tools = [tool for tool in there.tools if may_use(tool.name, patterns=config.tools, off=config.tools_off)]
+    return CheckedAgent(
+        **{**dict(found), "warnings": warnings},
+        tools=None if tools is None else len(tools),
+        tools_tokens=None if tools is None else sum(map(_tokens, tools)),
+    )
+
+
+def _tokens(tool: ToolDefinition) -> int:
+    return estimate(tool.model_dump_json(include=DEFINITION)) + WIRE_TOKENS_MAX
 
 
 def _number(cursor: str) -> int:

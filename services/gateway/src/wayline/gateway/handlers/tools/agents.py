@@ -106,7 +106,7 @@ async def put_agent(
     async with AGENT.changing(gateway, caller, name, condition):
         asked = PutAgent(tenant=caller.tenant, name=name, config=config, by=caller.name[:128])
         saved = await gateway.bus.ask(asked, Agent)
-    warnings = (*saved.warnings, *await _about_tools(config, gateway, caller.tenant))
+    warnings = (*saved.warnings, *await about_tools(config, gateway, caller.tenant))
     return tagged(response, saved.model_copy(update={"warnings": warnings}), _tag(saved))
 
 
@@ -114,7 +114,7 @@ def _tag(agent: Agent) -> str:
     return entity_tag(agent.model_dump(mode="json", exclude={"warnings"}))
 
 
-async def _about_tools(config: AgentConfig, gateway: GatewayDependency, tenant: str) -> tuple[str, ...]:
+async def about_tools(config: AgentConfig, gateway: GatewayDependency, tenant: str) -> tuple[str, ...]:
     """Name the tools that do not exist: a server may bring them later, so they are no reason to refuse."""
     if set(config.tools) <= {"*"}:
         return ()
