@@ -73,8 +73,8 @@ STREAMS = Row(
         ),
         Panel(
             "Messages put aside",
-            "Dead letters of the window, by stream and reason.",
-            [Metric("sum by (stream, code) (increase(wayline_dead_letters_total[$__range]))", "{{stream}} {{code}}")],
+            "Dead letters since services started, by stream and reason.",
+            [Metric("sum by (stream, code) (wayline_dead_letters_total)", "{{stream}} {{code}}")],
             unit="short",
             width=4,
         ),
@@ -88,8 +88,8 @@ STREAMS = Row(
         ),
         Panel(
             "Complaints of connections",
-            "What connections to the bus complained of in the window.",
-            [Metric("sum by (service, kind) (increase(wayline_bus_errors_total[$__range]))", "{{service}} {{kind}}")],
+            "What connections to the bus complained of since services started.",
+            [Metric("sum by (service, kind) (wayline_bus_errors_total)", "{{service}} {{kind}}")],
             unit="short",
             width=12,
         ),

@@ -71,8 +71,8 @@ TROUBLE = Row(
     [
         Panel(
             "Breakers opened",
-            "Times in the window that a model was left alone for failing.",
-            [Metric("sum by (model) (increase(wayline_breakers_opened_total[$__range]))", "{{model}}", instant=True)],
+            "Times since executors started that a model was left alone for failing.",
+            [Metric("sum by (model) (wayline_breakers_opened_total)", "{{model}}", instant=True)],
             unit="short",
             kind="bargauge",
         ),
@@ -115,8 +115,8 @@ CACHES = Row(
         ),
         Panel(
             "Cache breaks",
-            "Prompts that did not continue the one before, by what broke them.",
-            [Metric("sum by (cause) (increase(wayline_cache_breaks_total[$__range]))", "{{cause}}", instant=True)],
+            "Prompts since executors started that did not continue the one before, by what broke them.",
+            [Metric("sum by (cause) (wayline_cache_breaks_total)", "{{cause}}", instant=True)],
             unit="short",
             kind="bargauge",
             width=6,

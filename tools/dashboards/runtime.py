@@ -113,22 +113,14 @@ TRACING = Row(
         ),
         Panel(
             "Tables mended",
-            "Jobs whose tables differed from their log, in the window.",
-            [
-                Metric(
-                    "sum by (drift, outcome) (increase(wayline_tracing_drift_total[$__range]))", "{{drift}} {{outcome}}"
-                )
-            ],
+            "Jobs whose tables differed from their log, since tracing started.",
+            [Metric("sum by (drift, outcome) (wayline_tracing_drift_total)", "{{drift}} {{outcome}}")],
             unit="short",
         ),
         Panel(
             "Spans lost",
-            "Spans that were dropped in the window, and where.",
-            [
-                Metric(
-                    "sum by (service, where) (increase(wayline_spans_dropped_total[$__range]))", "{{service}} {{where}}"
-                )
-            ],
+            "Spans that were dropped since services started, and where.",
+            [Metric("sum by (service, where) (wayline_spans_dropped_total)", "{{service}} {{where}}")],
             unit="short",
         ),
     ],

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from .questions import Json, Question, panels, questions
+from .questions import Json, panels, questions
 from .trace_view import convert_fields, frame_to_trace, tree_of
 from .watched_platform import WatchedPlatform
 
@@ -54,7 +54,7 @@ def lines(rows: list[Json], panel: Json, width: int, height: int) -> str:
     """Series over time as lines."""
     series: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for row in rows:
-        value = number_of({name: of for name, of in row.items() if name not in ("time", "at", "metric")})
+        value = number_of(row)
         series[str(row.get("metric") or label_of(row))].append((float(row.get("time") or row.get("at", 0)), value))
     times = [at for points in series.values() for at, _ in points]
     most = max((v for points in series.values() for _, v in points), default=0) or 1
@@ -83,7 +83,8 @@ def bars(rows: list[Json], panel: Json) -> str:
 
 
 def number_of(row: Json) -> float:
-    numbers = (value for value in row.values() if isinstance(value, int | float) and not isinstance(value, bool))
+    values = (value for name, value in row.items() if name not in ("at", "time"))
+    numbers = (value for value in values if isinstance(value, int | float) and not isinstance(value, bool))
     return float(next(numbers, 0))
 
 
@@ -140,16 +141,12 @@ def page(dashboard: Json, answers: dict[str, list[Json]]) -> str:
 
 
 async def answers_of(watched: WatchedPlatform, dashboard: Json) -> dict[str, list[Json]]:
-    """What each panel's questions answer; of one over time, each value with its moment."""
+    """What each panel's questions answer; of several questions each row says whose it is."""
     found: dict[str, list[Json]] = {panel["title"]: [] for panel in panels(dashboard)}
     for asked in questions(dashboard):
-        found[asked.panel] += await _answer(watched, asked)
+        rows = await watched.answer(asked) if asked.sql or watched.prometheus else []
+        found[asked.panel] += [{**row, "of": asked.ref} for row in rows] if asked.promql else rows
     return found
-
-
-async def _answer(watched: WatchedPlatform, asked: Question) -> list[Json]:
-    rows = await watched.answer(asked) if asked.sql or watched.prometheus else []
-    return [{**row, "at": n} for n, row in enumerate(rows)] if asked.promql else rows
 
 
 def photograph(file: Path, dashboard: Json) -> None:

@@ -101,7 +101,9 @@ class WatchedPlatform:
         start, end = window.start.timestamp(), window.end.timestamp()
         said = await self.prometheus.ask("query_range", query=query, start=start, end=end, step=window.step_s)
         return [
-            {**series["metric"], "value": float(value)} for series in said["result"] for _, value in series["values"]
+            {**series["metric"], "at": float(at), "value": float(value)}
+            for series in said["result"]
+            for at, value in series["values"]
         ]
 
     async def unanswered(self, asked: Iterable[Question]) -> list[str]:
