@@ -21,7 +21,7 @@ from wayline.tracing.errors import BadCursor
 from wayline.tracing.handlers.answers import ViewHandlers
 from wayline.tracing.job_words import job_words
 from wayline.tracing.rows import JobRow, Rows, StepRow
-from wayline.tracing.views.job_search import page_statements
+from wayline.tracing.views.job_search import counts_statement, page_statements
 
 from .conftest import TracingPlatform
 
@@ -242,3 +242,16 @@ async def test_an_index_serves_what_is_asked_most(
         plan = "\n".join(row[0] for row in await conn.fetch(f"EXPLAIN {statement.sql}", *statement.arguments))
 
     assert index in plan
+
+
+async def test_jobs_are_counted_from_an_index_alone(platform: TracingPlatform, stored: list[Any]):
+    admin = await asyncpg.connect(platform.database.dsn)
+    await admin.execute("VACUUM ANALYZE tracing.jobs")
+    await admin.close()
+    statement = counts_statement(ListJobs(tenant="acme", facets=True, agent="scout", since=BEGAN))
+
+    async with platform.tables.tenant("acme") as conn:
+        await conn.execute("SET LOCAL enable_seqscan = off")
+        plan = "\n".join(row[0] for row in await conn.fetch(f"EXPLAIN {statement.sql}", *statement.arguments))
+
+    assert "Index Only Scan using jobs_counted" in plan

@@ -105,18 +105,20 @@ def page_statements(asked: ListJobs, after: Place | None, *, shown: int) -> Iter
 def counts_statement(asked: ListJobs) -> Statement:
     """Return the statement that counts the jobs of a filter: in all, by status, by agent and by model."""
     where = _where(asked)
-    matched = f"matched AS MATERIALIZED ({_from_arms(where)})," if where.arms else ""
-    source = "jobs JOIN matched USING (tenant, job_id)" if where.arms else "jobs"
+    columns = "status, agent, provider, model, created_at, job_id"
+    # Each job is looked up once: what it is counted by comes with the match.
+    source = f"({_from_arms(where, columns)}) AS matched" if where.arms else f"jobs WHERE {where}"
     sql = f"""
-WITH {matched} found AS (
-    SELECT status, agent, provider || '/' || model AS model
+WITH found AS (
+    SELECT status, agent, provider, model
     FROM {source}
-    WHERE {"tenant = $1" if where.arms else where}
     ORDER BY created_at DESC, job_id DESC
     LIMIT {COUNTED_MAX}
+), kinds AS (
+    SELECT status, agent, provider || '/' || model AS model, count(*) AS jobs FROM found GROUP BY 1, 2, 3
 )
-SELECT grouping(status, agent, model) AS of, status, agent, model, count(*) AS jobs
-FROM found
+SELECT grouping(status, agent, model) AS of, status, agent, model, coalesce(sum(jobs), 0)::bigint AS jobs
+FROM kinds
 GROUP BY GROUPING SETS ((status), (agent), (model), ())
 ORDER BY jobs DESC"""
     return Statement(sql, tuple(where.arguments))
@@ -129,9 +131,9 @@ def _after(place: Place, order: str | None) -> tuple[Any, ...]:
     return f"({order}, created_at, job_id) < ({{}}::numeric, {{}}::timestamptz, {{}}::text)", *place
 
 
-def _from_arms(where: _Where) -> str:
-    """Return a statement that names the jobs of each arm, each found by its own index."""
-    return " UNION ALL ".join(f"SELECT tenant, job_id FROM jobs WHERE {where} AND {arm}" for arm in where.arms)
+def _from_arms(where: _Where, columns: str = "tenant, job_id") -> str:
+    """Return a statement that reads the jobs of each arm, each found by its own index."""
+    return " UNION ALL ".join(f"SELECT {columns} FROM jobs WHERE {where} AND {arm}" for arm in where.arms)
 
 
 def _where(asked: ListJobs) -> _Where:
