@@ -18,6 +18,11 @@ from wayline.embedded import ports
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# A NATS server of one test works for milliseconds: more threads than one, and garbage looked for in a heap of 4 MB,
+# are a third of them.
+os.environ.setdefault("GOMAXPROCS", "1")
+os.environ.setdefault("GOGC", "400")
+
 pytest_plugins = [
     "wayline.testkit.fixtures",
     "wayline.testkit.processes_left",
