@@ -38,8 +38,8 @@ class Installed:
     nats_port: int = field(default_factory=free_port)
     http_port: int = field(default_factory=free_port)
     more: dict[str, str] = field(default_factory=dict)
-    is_forked: bool = True
-    """Whether commands run in processes forked from one that has imported them, in place of a new Python."""
+    is_up_forked: bool = True
+    """Whether `up` is forked from a process that has imported it, as all other commands are, or a new Python."""
     process: Child | None = None
 
     @property
@@ -66,19 +66,8 @@ class Installed:
 
     def wayline(self, *words: str, stdin: str = "", **more: str) -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""
-        if self.is_forked:
-            directory, variables = self.data.parent, {**self.env, **more}
-            return finish_command(*words, cwd=directory, env=variables, stdin=stdin, within_s=START_WITHIN_S)
-        return subprocess.run(
-            [sys.executable, "-m", "wayline.standalone", *words],
-            env={**self.env, **more},
-            cwd=self.data.parent,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=START_WITHIN_S,
-            check=False,
-        )
+        directory, variables = self.data.parent, {**self.env, **more}
+        return finish_command(*words, cwd=directory, env=variables, stdin=stdin, within_s=START_WITHIN_S)
 
     def run_json(self, *words: str) -> Any:
         """Run a command with --json and return what it prints."""
@@ -99,7 +88,7 @@ class Installed:
             )
 
     def begin(self, *words: str) -> None:
-        if self.is_forked:
+        if self.is_up_forked:
             self.process = start_command("up", *words, cwd=self.data.parent, log=self.output, env=self.env)
         else:
             self.process = Child(self.spawn("up", *words))

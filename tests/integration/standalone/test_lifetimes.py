@@ -21,12 +21,13 @@ from .conftest import END_WITHIN_S, START_WITHIN_S, Installed
 
 
 @pytest.fixture
-def fresh(fresh: Installed) -> Installed:
+def anew(fresh: Installed) -> Installed:
     """Start each `up` as its users do, a new Python."""
-    fresh.is_forked = False
+    fresh.is_up_forked = False
     return fresh
 
 
+@pytest.mark.usefixtures("anew")
 def test_jobs_are_kept_across_an_orderly_end_and_a_kill(fresh: Installed):
     fresh.start()
     job = fresh.run_json("run", "What is a job?")["job_id"]
@@ -47,6 +48,7 @@ def test_jobs_are_kept_across_an_orderly_end_and_a_kill(fresh: Installed):
     assert fresh.stop(signal.SIGINT) == 0
 
 
+@pytest.mark.usefixtures("anew")
 def test_a_signal_during_the_start_leaves_nothing(fresh: Installed):
     fresh.begin()
     run(until(fresh.servers, within=START_WITHIN_S, why="a server is being started"))
@@ -190,6 +192,7 @@ def test_an_unreachable_own_server_is_reported_in_one_line(fresh: Installed, var
     assert variable in done.stderr and "a:b" not in done.stderr
 
 
+@pytest.mark.usefixtures("anew")
 def test_a_server_that_keeps_dying_ends_the_run(fresh: Installed):
     fresh.start("--servers-only")
     process = fresh.process
