@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from wayline.chassis import Bus
+from wayline.contracts import events as e
 from wayline.contracts.jobs import DecideApproval, PendingApproval, Waiting
 from wayline.contracts.tools import ToolDefinition
 from wayline.gateway.adapters.keys import create_key
@@ -216,3 +217,36 @@ async def test_a_decision_about_something_else_is_a_conflict(gateway: Running, b
     assert (other.status_code, other.json()["code"]) == (409, "asked_otherwise")
     assert shown.status_code == 202
     assert [one.hash for one in await decisions(bus)] == ["h"]
+
+
+async def test_decisions_are_listed_with_who_made_them(gateway: Running, bus: Bus, platform: Platform):
+    await platform.start("tracing", tracing=TracingSettings())
+    told = Story(bus, "default", "j1")
+    await told.begin()
+    await told.claim()
+    approval_id = await told.ask(PAY, amount=5)
+    assert told.head is not None
+    by = {"approval_id": approval_id, "decision": "approved", "by": "ann", "arguments": {"amount": 4}, "hash": "h2"}
+    decided = [
+        e.ApprovalDecided(**told._place(told.head.seq + n), **one) for n, one in enumerate((by, {**by, "by": "bob"}), 1)
+    ]
+    told.head = await told.log.append(decided, told.head)
+    other = Story(bus, "default", "j2")
+    await other.begin()
+
+    async def page(**asked: Any) -> list[dict[str, Any]]:
+        answer = await gateway.client.get("/v1/approvals", params={"decided": True, **asked})
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["approvals"] == []
+        return answer.json()["decided"]
+
+    async def is_listed() -> bool:
+        return len(await page()) == 1
+
+    await until(is_listed, within=30, why="tracing knows what was decided")
+    [one] = await page(since=story.AT.isoformat())
+    assert (one["job_id"], one["id"], one["tool"], one["by"]) == ("j1", approval_id, "pay", "ann")
+    assert (one["decision"], one["edited"], one["hash"], one["why"]) == ("approved", True, "h2", "approval")
+    assert await page(since=(story.AT + timedelta(1)).isoformat()) == []
+    single = (await gateway.client.get("/v1/jobs/j1")).json()
+    assert [(one["by"], one["decision"]) for one in single["decisions"]] == [("ann", "approved")]

@@ -167,6 +167,9 @@ class ListJobs(Request, subject="jobs.list.{tenant}", replies=JobPage):
         default=None, max_length=200, description="Only what this job started; `none`: only what no job started."
     )
     origin: str | None = Field(default=None, max_length=200, description="Only what branched off this job.")
+    decided_since: datetime | None = Field(
+        default=None, description="Only jobs on whose calls people decided then or later."
+    )
     since: datetime | None = Field(default=None, description="Only accepted then or later.")
     until: datetime | None = Field(default=None, description="Only accepted before.")
     cost_min: Decimal | None = Field(default=None, ge=0, description="USD. A job of unknown cost is in no range.")

@@ -12,6 +12,7 @@ from wayline.contracts.budgets import DENSITY_MAX
 from wayline.contracts.chat import AssistantMessage, Attachment, ChatMessage
 from wayline.contracts.jobs import (
     Child,
+    Decision,
     Failure,
     FiredBy,
     Origin,
@@ -72,6 +73,8 @@ class Life(NamedTuple):
     """How long it was parked since its model last spoke."""
     delegated: timedelta = timedelta()
     """How much of that is its own time all the same, because a child worked."""
+    decisions: tuple[Decision, ...] = ()
+    """What people decided on its calls, the newest last."""
     ended: e.JobCompleted | e.JobFailed | e.JobCancelled | None = None
 
     @property

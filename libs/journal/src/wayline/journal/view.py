@@ -45,6 +45,7 @@ def view(job: Job) -> JobView:
         children=job.family.children,
         fingerprint=failure_fingerprint(job),
         submitted_by=job.life.submitted_by,
+        decisions=job.life.decisions,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import orjson
 from pydantic import BaseModel
 
 from wayline.contracts.base import Frozen, Usd
-from wayline.contracts.jobs import Child, Origin, Parent, Route, SubmittedBy
+from wayline.contracts.jobs import Child, Decision, Origin, Parent, Route, SubmittedBy
 
 NOBODY = "-"
 """The tenant of a span whose job and owner are not known; no tenant can have this name."""
@@ -29,6 +29,9 @@ class BeyondColumns(Frozen):
     parent: Parent | None = None
     children: tuple[Child, ...] = ()
     submitted_by: SubmittedBy | None = None
+    decisions: tuple[Decision, ...] = ()
+    decided_at: str | None = None
+    """When people last decided on its calls, in UTC: an index finds jobs by it."""
 
 
 class JobRow(NamedTuple):
@@ -156,6 +159,11 @@ class Rows:
 def clean(text: str) -> str:
     """Return text as Postgres accepts it, without NUL."""
     return text.replace("\x00", "\ufffd") if "\x00" in text else text
+
+
+def moment(at: datetime) -> str:
+    """Return a moment so that texts sort as moments do."""
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def as_json(value: Any) -> str:

@@ -50,6 +50,7 @@ from wayline.contracts.jobs.view import (
 from wayline.contracts.jobs.waiting import (
     TURN,
     ApprovalCause,
+    Decision,
     PendingApproval,
     PendingToolCall,
     Waiting,
@@ -80,6 +81,7 @@ __all__ = [
     "ClientTool",
     "Complexity",
     "DecideApproval",
+    "Decision",
     "Delta",
     "Due",
     "EarlierMessage",

@@ -14,7 +14,7 @@ from wayline.contracts.jobs.children import Child, Parent
 from wayline.contracts.jobs.routes import Route
 from wayline.contracts.jobs.status import Failure, Status
 from wayline.contracts.jobs.submission import FiredBy, Origin, SubmittedBy
-from wayline.contracts.jobs.waiting import Waiting
+from wayline.contracts.jobs.waiting import Decision, Waiting
 from wayline.contracts.money import JobCosts, Usage
 from wayline.contracts.tools import ToolProgress
 
@@ -95,6 +95,9 @@ class JobView(Frozen):
     )
     feedback: FeedbackSummary | None = Field(
         default=None, description="What was thought of it; null: nothing was said."
+    )
+    decisions: tuple[Decision, ...] = Field(
+        default=(), description="What people decided on its tool calls, the newest last; of many the newest."
     )
     submitted_by: SubmittedBy | None = Field(
         default=None, description="Who asked for it, as the gateway told it; null for jobs of versions before."

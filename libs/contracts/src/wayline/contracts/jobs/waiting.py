@@ -45,6 +45,23 @@ class PendingApproval(Frozen):
     )
 
 
+class Decision(Frozen):
+    """What became of a question to people about a tool call."""
+
+    id: str = Field(description="Of the approval, or of the question what became of the call.")
+    why: Literal["approval", "input", "needs_decision"] = Field(
+        description="Whether a call may be made, what its tool's server wants to be told, or what became of a call."
+    )
+    tool: str
+    decision: Literal["approved", "denied", "succeeded", "failed", "retry", "expired"]
+    by: str = Field(default="", description="The name of the key; empty: nobody decided in time.")
+    reason: str = ""
+    edited: bool = Field(default=False, description="Whether it was approved with other arguments.")
+    hash: str = Field(default="", description="Of definition, approved arguments and policy; empty where denied.")
+    asked_at: datetime | None = None
+    decided_at: datetime
+
+
 class PendingToolCall(Frozen):
     """A call of a tool of the job's caller, whose result the job waits for."""
 

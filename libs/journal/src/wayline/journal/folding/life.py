@@ -7,8 +7,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from wayline.contracts import events as e
-from wayline.contracts.jobs import SECONDS_MAX, Status
+from wayline.contracts.jobs import SECONDS_MAX, Decision, Status
 from wayline.journal.state import Changes, Job
+
+DECISIONS_MAX = 100
+"""Decisions of people that are kept of one job beside its log."""
 
 
 def _submitted(job: Job, event: e.JobSubmitted) -> Changes:
@@ -42,7 +45,36 @@ def _model_requested(job: Job, _: e.ModelRequested) -> Changes:
 def _decided(job: Job, event: e.DecisionMade) -> Changes:
     waited = job.life.waited
     budget = waited is not None and waited.why == "budget" and waited.wait_id == event.decision_id
-    return {"unanswered": True} if budget else {}
+    return {"unanswered": True} if budget else _answered_question(job, event)
+
+
+def _answered_question(job: Job, event: e.DecisionMade) -> Changes:
+    calls = (*job.tools.calls, *job.code.program_calls)
+    call = next((one for one in calls if one.undecided and one.decision_id == event.decision_id), None)
+    if call is None:
+        return {}
+    about = {"id": event.decision_id, "why": "needs_decision", "tool": call.meant.tool}
+    return _with_decision(job, Decision.model_validate({**about, **_said(event), "decision": event.outcome}))
+
+
+def _approval_decided(job: Job, event: e.ApprovalDecided) -> Changes:
+    asked = next((one for one in job.tools.pending if one.approval_id == event.approval_id), None)
+    if asked is None:
+        return {}
+    about = {"id": event.approval_id, "why": "approval" if asked.input is None else "input", "tool": asked.tool}
+    about |= {"reason": event.reason, "hash": event.hash, "asked_at": asked.at}
+    edited = event.arguments is not None
+    return _with_decision(
+        job, Decision.model_validate({**about, **_said(event), "decision": event.decision, "edited": edited})
+    )
+
+
+def _said(event: e.DecisionMade | e.ApprovalDecided) -> Changes:
+    return {"by": event.by, "decided_at": event.at}
+
+
+def _with_decision(job: Job, decision: Decision) -> Changes:
+    return {"decisions": (*job.life.decisions, decision)[-DECISIONS_MAX:]}
 
 
 def _parked(job: Job, event: e.JobParked) -> Changes:
@@ -97,6 +129,7 @@ CHANGES: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
     e.ModelCompleted: _answered,
     e.ToolCompleted: _tool_completed,
     e.DecisionMade: _decided,
+    e.ApprovalDecided: _approval_decided,
     e.JobParked: _parked,
     e.JobResumed: _resumed,
     e.CancelRequested: _cancelling,

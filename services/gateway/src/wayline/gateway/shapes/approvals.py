@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from wayline.contracts.jobs import ApprovalCause
+from wayline.contracts.jobs import ApprovalCause, Decision
 from wayline.contracts.tools import Effect
 from wayline.gateway.shapes.body import ONE_LINE, TEXT_WITHOUT_NUL, Body
 
@@ -70,8 +70,19 @@ class Wait(BaseModel):
     decide: str = Field(description="Where the decision is posted.")
 
 
+class Decided(Decision):
+    """What became of a question, and of which job."""
+
+    job_id: str
+    agent: str
+    user_id: str | None = None
+    session_id: str | None = None
+    input: str | None = Field(default=None, description="The beginning of the job's input.")
+
+
 class WaitPage(BaseModel):
-    """Decisions that jobs wait for, those of the newest jobs first."""
+    """Decisions that jobs wait for, or that were made, those of the newest jobs first."""
 
     approvals: tuple[Wait, ...]
+    decided: tuple[Decided, ...] = Field(default=(), description="With `decided=true`; `approvals` is empty then.")
     next_cursor: str | None = None

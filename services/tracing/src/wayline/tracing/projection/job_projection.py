@@ -15,7 +15,7 @@ from wayline.journal import Job, evolve, failure_fingerprint, plus
 from wayline.tracing.job_metrics import Fact
 from wayline.tracing.job_words import job_words
 from wayline.tracing.projection import JobDrafts, apply_event
-from wayline.tracing.rows import BeyondColumns, JobRow, Rows, SpanRow, as_json, clean, model_json
+from wayline.tracing.rows import BeyondColumns, JobRow, Rows, SpanRow, as_json, clean, model_json, moment
 
 
 @dataclass
@@ -147,6 +147,8 @@ class JobProjection:
                 parent=job.family.parent,
                 children=job.family.children,
                 submitted_by=job.life.submitted_by,
+                decisions=job.life.decisions,
+                decided_at=moment(job.life.decisions[-1].decided_at) if job.life.decisions else None,
             )
         )
 

@@ -15,6 +15,7 @@ from typing import Any
 from wayline.contracts.feedback import GOOD_FROM
 from wayline.contracts.traces import ListJobs
 from wayline.tracing.job_words import ID, TAG, TENANT, TOOL, words_of
+from wayline.tracing.rows import moment
 
 COUNTED_MAX = 20_000
 """Jobs that are counted by what they are of, the newest ones."""
@@ -171,6 +172,9 @@ def _equal(asked: ListJobs) -> Iterator[tuple[str, Any]]:
     yield "lane = {}", asked.lane
     yield "error_code = {}", asked.error_code
     yield "beyond #>> '{{origin,job_id}}' = {}", asked.origin
+    # In so many words, so that the index of jobs on which people decided is taken.
+    decided = "beyond ->> 'decided_at' IS NOT NULL AND beyond ->> 'decided_at' >= {}"
+    yield decided, None if asked.decided_since is None else moment(asked.decided_since)
     yield "created_at >= {}", asked.since
     yield "created_at < {}", asked.until
     yield "cost_usd >= {}", asked.cost_min

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import aclosing
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
@@ -15,15 +16,18 @@ from wayline.gateway.errors import ArgumentsRefused, AskedOtherwise, DecidedOthe
 from wayline.gateway.handlers.shared.auditing import note_change
 from wayline.gateway.handlers.shared.dependencies import Approver, Gateway, GatewayDependency, Reader
 from wayline.gateway.handlers.shared.own_jobs import OwnJobPath, is_own
+from wayline.gateway.keys import Caller
 from wayline.gateway.openapi import fails
 from wayline.gateway.parameters import Cursor
-from wayline.gateway.shapes.approvals import ApprovalBody, Wait, WaitPage
+from wayline.gateway.shapes.approvals import ApprovalBody, Decided, Wait, WaitPage
 from wayline.gateway.shapes.body import ONE_LINE
 from wayline.gateway.shapes.jobs import Signalled, links
 from wayline.gateway.strict_json import StrictRoute
 from wayline.journal import Job, JobLog, fold
 
 router = APIRouter(prefix="/v1", tags=["approvals"], route_class=StrictRoute)
+
+EVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @router.get("/approvals", responses=fails())
@@ -33,12 +37,39 @@ async def list_approvals(
     caller: Reader,
     limit: Annotated[int, Query(ge=1, le=200, description="Jobs on a page; each may wait for several decisions.")] = 50,
     cursor: Cursor = None,
+    decided: Annotated[bool, Query(description="What was decided, and by whom, in the place of what waits.")] = False,
+    since: Annotated[
+        datetime | None, Query(description="With `decided`: only then or later; without a time zone it is UTC.")
+    ] = None,
 ) -> WaitPage:
-    """Page through everything that waits for a person's decision: approvals, and tool calls of unknown outcome."""
+    """Page through everything that waits for a person's decision: approvals, and tool calls of unknown outcome.
+
+    With `decided=true` through the jobs on which people have decided: what, when, and with which key.
+    """
+    if decided:
+        return await _decided_page(gateway, caller, since or EVER, limit=limit, cursor=cursor)
     asked = ListJobs(tenant=caller.tenant, limit=limit, cursor=cursor, waiting_for=("approval", "needs_decision"))
     page = await gateway.bus.ask(asked, JobPage)
     waits = tuple(wait for job in page.jobs if is_own(caller, job.user_id) for wait in _waits(job))
     return WaitPage(approvals=waits, next_cursor=page.next_cursor)
+
+
+async def _decided_page(
+    gateway: Gateway, caller: Caller, since: datetime, *, limit: int, cursor: str | None
+) -> WaitPage:
+    """Return what people decided since a moment, of the jobs of one page."""
+    since = since if since.tzinfo is not None else since.replace(tzinfo=UTC)
+    asked = ListJobs(tenant=caller.tenant, limit=limit, cursor=cursor, decided_since=since)
+    page = await gateway.bus.ask(asked, JobPage)
+    shown = ("job_id", "agent", "user_id", "session_id", "input")
+    decided = tuple(
+        Decided(**one.model_dump(), **{name: getattr(job, name) for name in shown})
+        for job in page.jobs
+        if is_own(caller, job.user_id)
+        for one in reversed(job.decisions)
+        if one.decided_at >= since
+    )
+    return WaitPage(approvals=(), decided=decided, next_cursor=page.next_cursor)
 
 
 def _waits(job: JobView) -> list[Wait]:
