@@ -1,0 +1,53 @@
+"""The console that `wayline up` keeps running beside its services."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from wayline.embedded import free_port
+from wayline.embedded.process import children_of, is_alive
+from wayline.standalone.servers.console import Console
+from wayline.standalone.setup.installation import Installation
+from wayline.testkit import until
+
+
+async def answers(url: str) -> bool:
+    async with httpx2.AsyncClient(base_url=url, trust_env=False) as http:
+        try:
+            return (await http.get("/health/live")).status_code == 200
+        except httpx2.TransportError:
+            return False
+
+
+async def test_the_console_comes_again_and_is_told_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
+    installation = Installation(tmp_path / "data")
+    installation.prepare()
+    before = set(children_of(os.getpid()))
+    console = Console(installation, host="127.0.0.1", port=free_port(), gateway_url=f"http://127.0.0.1:{free_port()}")
+
+    async def pid() -> int | None:
+        [*found] = set(children_of(os.getpid())) - before
+        return found[0] if found and await answers(console.url) else None
+
+    async with AsyncExitStack() as stack:
+        await console.start(stack)
+        first = await until(pid, why="the console answers")
+        told = Path(f"/proc/{first}/environ").read_text()
+        os.kill(first, signal.SIGKILL)
+
+        async def another() -> int | None:
+            found = await pid()
+            return found if found != first else None
+
+        second = await until(another, why="it is started again")
+
+    assert "sk-secret" not in told and "WAYLINE_CONSOLE_COOKIE_KEY=" in told
+    assert not is_alive(second)
+    assert (installation.credentials / "console-cookie-key").stat().st_mode & 0o077 == 0
