@@ -115,10 +115,11 @@ def test_each_container_sees_its_own_credentials_and_no_others(compose: dict[str
     assert all(v["read_only"] for name in SERVICES for v in compose[name]["volumes"] if isinstance(v, dict))
 
 
-def test_only_the_gateway_is_reachable_and_only_from_this_machine(compose: dict[str, Any]):
+def test_gateway_and_console_are_reachable_only_from_this_machine(compose: dict[str, Any]):
     published = {name: service["ports"] for name, service in compose.items() if "ports" in service}
 
-    assert published.keys() == {"gateway", "grafana"}
+    assert published.keys() == {"gateway", "console", "grafana"}
+    assert published["console"] == ["${WAYLINE_BIND:-127.0.0.1}:${WAYLINE_CONSOLE_PORT:-8081}:8081"]
     assert published["gateway"] == ["${WAYLINE_BIND:-127.0.0.1}:${WAYLINE_HTTP_PORT:-8080}:8080"]
     assert published["grafana"][0].startswith("127.0.0.1:")
     assert compose["grafana"]["profiles"] == ["observability"]
@@ -194,6 +195,14 @@ def test_tenants_programs_share_no_network_with_other_services(compose: dict[str
     assert beside == {"tool-registry", "nats", "postgres", "prometheus"}
     assert compose["tool-registry"]["networks"] == ["tools"]
     assert 'http: "127.0.0.1:8222"' in (repository / "deploy/nats/nats.conf.template").read_text()
+
+
+def test_the_console_reaches_the_gateway_and_holds_no_credentials(compose: dict[str, Any]):
+    beside = {name for name, service in compose.items() if "pages" in (service.get("networks") or ())}
+
+    assert beside == {"console", "gateway"}
+    assert compose["console"]["networks"] == ["pages"]
+    assert "volumes" not in compose["console"]
 
 
 def test_every_file_that_a_container_mounts_is_there(compose: dict[str, Any], repository: Path):

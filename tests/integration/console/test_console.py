@@ -107,14 +107,18 @@ async def test_a_call_is_approved_with_other_arguments(console: Console):
     job = await waits_for(console, "approval")
     async with console.browser() as browser:
         await browser.open("/approvals")
+        shown_page = browser.page
         [decide] = re.findall(rf'action="(/approvals/{job["job_id"]}/[^"]+)"', browser.page)
         shown = {"shown": json.dumps({"timezone": "UTC"}), "decision": "approve"}
         broken = await browser.send(decide, **shown, arguments="{")
+        other = await browser.send(decide, **shown, hash="of another call")
         decided = await browser.send(decide, **shown, arguments='{"timezone": "Europe/Zurich"}')
         await ended(console, job["job_id"])
         await browser.open(f"/jobs/{job['job_id']}")
 
+    assert "The agent&#39;s configuration wants it." in shown_page
     assert (broken.status_code, "are not JSON" in broken.text) == (422, True)
+    assert (other.status_code, 'role="alert"' in other.text) == (422, True)
     assert decided.headers["location"] == "/approvals?done=decided"
     assert "Europe/Zurich" in browser.page
 

@@ -25,6 +25,10 @@ async def answers(url: str) -> bool:
             return False
 
 
+def environment_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/environ").read_text()
+
+
 async def test_the_console_comes_again_and_is_told_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
     installation = Installation(tmp_path / "data")
@@ -39,7 +43,7 @@ async def test_the_console_comes_again_and_is_told_no_secret(tmp_path: Path, mon
     async with AsyncExitStack() as stack:
         await console.start(stack)
         first = await until(pid, why="the console answers")
-        told = Path(f"/proc/{first}/environ").read_text()
+        told = environment_of(first)
         os.kill(first, signal.SIGKILL)
 
         async def another() -> int | None:

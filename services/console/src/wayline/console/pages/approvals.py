@@ -48,10 +48,14 @@ class NotAnObject(ValueError):
     """Arguments that were edited are no JSON object."""
 
 
-def decision_of(*, decision: str, arguments: str, shown: str, reason: str) -> dict[str, Any]:
-    """Return the decision that a form makes; arguments are sent only where they were changed. Raises NotAnObject."""
+def decision_of(*, decision: str, arguments: str, shown: str, reason: str, call_hash: str = "") -> dict[str, Any]:
+    """Return the decision that a form makes, bound to the call that was shown.
+
+    Arguments are sent only where they were changed. Raises NotAnObject.
+    """
+    bound = {"hash": call_hash} if call_hash else {}
     if decision == "deny":
-        return {"decision": "deny", "reason": reason}
+        return {"decision": "deny", "reason": reason, **bound}
     changed: Any = None
     try:
         if arguments and json.loads(arguments) != json.loads(shown or "null"):
@@ -60,7 +64,7 @@ def decision_of(*, decision: str, arguments: str, shown: str, reason: str) -> di
         raise NotAnObject(f"the arguments are not JSON: {error}") from None
     if changed is not None and not isinstance(changed, dict):
         raise NotAnObject("the arguments are not a JSON object")
-    return {"decision": "approve"} | ({} if changed is None else {"arguments": changed})
+    return {"decision": "approve", **bound} | ({} if changed is None else {"arguments": changed})
 
 
 @router.post("/approvals/{job_id}/{approval_id}")
@@ -74,6 +78,7 @@ async def decide(
             arguments=field(form, "arguments"),
             shown=field(form, "shown"),
             reason=field(form, "reason"),
+            call_hash=field(form, "hash"),
         )
         await visitor.client.decide(quote(job_id, safe=""), quote(approval_id, safe=""), decision)
     except (NotAnObject, ApiError) as error:

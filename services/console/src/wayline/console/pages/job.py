@@ -24,6 +24,8 @@ router = APIRouter(prefix="/jobs/{job_id}")
 TEMPLATE = "job.html"
 EVENTS_SHOWN = 300
 """Events of one page, the newest; a filter or the raw log has the others."""
+DECIDED: Final = ("approval", "needs_decision")
+"""What a job waits for that a person decides."""
 ENDED: Final = frozenset({"completed", "failed", "cancelled"})
 
 JobId: TypeAlias = Annotated[str, Path(pattern=r"^[A-Za-z0-9_.:=+@-]{1,128}$")]
@@ -76,10 +78,9 @@ class JobPage:
         return routed["limits"] if routed else {}
 
     @property
-    def wants(self) -> str:
-        """Return which form a person needs: a larger budget, the outcome of a call; empty: none, or an approval's."""
+    def wants_budget(self) -> bool:
         waiting = self.job["waiting_for"]
-        return waiting["why"] if waiting and waiting["why"] in ("budget", "needs_decision") else ""
+        return bool(waiting) and waiting["why"] == "budget"
 
 
 async def read(visitor: Visitor, job_id: str, view: View, *, kind: str = "", problem: str = "") -> JobPage:
@@ -93,7 +94,7 @@ async def read(visitor: Visitor, job_id: str, view: View, *, kind: str = "", pro
     steps = steps_of(events) if view == "conversation" else []
     trace = await _trace(client, job_id) if view == "trace" else None
     waits = []
-    if job["waiting_for"] and job["waiting_for"]["why"] == "approval":
+    if job["waiting_for"] and job["waiting_for"]["why"] in DECIDED:
         found = (await client.whole("/v1/approvals", "approvals"))["approvals"]
         waits = [wait for wait in found if wait["job_id"] == job_id]
     return JobPage(job, view, steps, events, trace, waits, kind, problem)
