@@ -94,7 +94,8 @@ class ServerAccess:
         """What a panel of the Cost dashboard gets from Postgres, as Grafana's role."""
         window = Window(self.began, datetime.now(UTC) + timedelta(seconds=1))
         line = (self.installed.data / "credentials" / "grafana.env").read_text().strip()
-        return run(_rows(line.partition("=")[2], expand_sql(panel(title).sql, window)))
+        asked = panel(title)
+        return run(_rows(line.partition("=")[2], expand_sql(asked.sql, window, asked.variables)))
 
     def number(self, title: str) -> Any:
         """What a panel gets from Prometheus: with one replica the gauge itself, summed."""

@@ -32,12 +32,16 @@ ANSWERS = Row(
         ),
         Panel(
             "Failed calls",
-            "The share of calls that brought no message.",
+            "The share of calls of conversations that brought no message.",
             [
-                Metric(
-                    "sum(rate(wayline_model_failures_total[$__rate_interval]))"
-                    f" / (sum(rate({CALLS}_count[$__rate_interval])) > 0)",
-                    "failed",
+                # Not of two counters: what appears with its first event has no rate then, and the share would be any.
+                Sql(
+                    f"""SELECT $__timeGroupAlias(start, $__interval), 'failed' AS metric,
+                        (count(*) FILTER (WHERE status = 'error'))::float8 / count(*) AS value
+                    FROM tracing.spans
+                    WHERE seq > 0 AND name LIKE 'chat %' AND status <> 'open' AND {OF_TENANT} AND $__timeFilter(start)
+                    GROUP BY 1 ORDER BY 1""",
+                    over_time=True,
                 )
             ],
             unit="percentunit",

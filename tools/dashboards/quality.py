@@ -43,6 +43,7 @@ OUTCOMES = Row(
             unit="short",
             kind="table",
             width=24,
+            height=6,
             decimals=CENTS_OF_CENTS,
             columns=[
                 *(Column(name, unit="percentunit") for name in ("completed", "failed", "partial")),
@@ -62,6 +63,7 @@ OUTCOMES = Row(
             ],
             unit="short",
             kind="table",
+            width=6,
             decimals=2,
             columns=[Column("score", unit="percentunit")],
         ),
@@ -70,6 +72,7 @@ OUTCOMES = Row(
             "The share of ended jobs that failed, by agent.",
             [over_time("(count(*) FILTER (WHERE status = 'failed'))::float8 / count(*)")],
             unit="percentunit",
+            width=6,
         ),
         Panel(
             "Why jobs failed",
@@ -80,6 +83,7 @@ OUTCOMES = Row(
             ],
             unit="short",
             kind="bargauge",
+            width=6,
         ),
         Panel(
             "Tool calls that succeeded",
@@ -96,6 +100,7 @@ OUTCOMES = Row(
                 )
             ],
             unit="percentunit",
+            width=6,
         ),
     ],
 )
@@ -103,12 +108,15 @@ OUTCOMES = Row(
 EFFORT = Row(
     "With what effort",
     [
-        Panel("Steps a job", "The mean of ended jobs, by agent.", [over_time("avg(steps)::float8")], unit="short"),
+        Panel(
+            "Steps a job", "The mean of ended jobs, by agent.", [over_time("avg(steps)::float8")], unit="short", width=6
+        ),
         Panel(
             "Dollars a job",
             "The mean of ended jobs whose cost is known, by agent.",
             [over_time("coalesce(avg(cost_usd), 0)::float8")],
             unit=DOLLARS,
+            width=6,
             decimals=CENTS_OF_CENTS,
         ),
         Panel(
@@ -116,6 +124,7 @@ EFFORT = Row(
             "The median of ended jobs from submission to end, by agent.",
             [over_time(f"percentile_cont(0.5) WITHIN GROUP (ORDER BY {SECONDS})")],
             unit="s",
+            width=6,
         ),
         Panel(
             "First token",
@@ -132,6 +141,7 @@ EFFORT = Row(
                 )
             ],
             unit="s",
+            width=6,
         ),
     ],
 )

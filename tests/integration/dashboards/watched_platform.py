@@ -61,6 +61,7 @@ JOBS: dict[str, dict[str, Any]] = {
 WAVES = 2
 """A counter's first value is no increase: what happens once has no rate."""
 RUN_WITHIN_S = 40.0
+LATEST_S = 10.0
 ENDED, SPENT = "wayline_jobs_ended_total", "wayline_ledger_cost_usd"
 PUT_ASIDE, HELD = "wayline_dead_letters_total", "jetstream_stream_total_messages"
 
@@ -95,10 +96,12 @@ class WatchedPlatform:
             return await self.fetch(expand_sql(asked.sql, self.window, asked.variables), dsn=self.grafana_dsn)
         assert self.prometheus is not None
         query, window = expand_promql(asked.promql, self.window, asked.variables), self.window
-        if asked.instant:
-            said = await self.prometheus.ask("query", query=query, time=window.end.timestamp())
-            return [{**series["metric"], "value": float(series["value"][1])} for series in said["result"]]
         start, end = window.start.timestamp(), window.end.timestamp()
+        if asked.instant:
+            # Of the last moment that has a value: after a scrape that was too slow a series has none.
+            start = max(start, end - LATEST_S)
+            said = await self.prometheus.ask("query_range", query=query, start=start, end=end, step=window.step_s)
+            return [{**series["metric"], "value": float(series["values"][-1][1])} for series in said["result"]]
         said = await self.prometheus.ask("query_range", query=query, start=start, end=end, step=window.step_s)
         return [
             {**series["metric"], "at": float(at), "value": float(value)}
