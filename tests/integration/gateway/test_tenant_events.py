@@ -19,6 +19,7 @@ from wayline.gateway.shapes.tenant_events import EventFilter, TenantEvent, shown
 from wayline.journal import JobLog
 from wayline.testkit import Platform
 
+from ...bench.event_streams import tell as tell_all
 from .conftest import Running, start_gateway
 from .story import Story
 
@@ -172,3 +173,20 @@ def test_an_event_tells_no_text_and_no_reference():
 
     assert isinstance(told, TenantEvent) and (told.error, told.about) == ("timeout", {"tool": "search"})
     assert "secret" not in told.model_dump_json()
+
+
+async def test_silent_followers_hold_up_nobody(gateway: Running, bus: Bus):
+    jobs, rounds, readers, silent = 4, 3, 9, 3
+
+    told = await tell_all(
+        bus,
+        gateway.url,
+        jobs=jobs,
+        job_clients=12,
+        tenant_clients=readers + silent,
+        silent=silent,
+        rounds=rounds,
+        pause_s=0,
+    )
+
+    assert (len(told.job_ms), len(told.tenant_ms)) == (2 * rounds * 12, 2 * rounds * jobs * readers)
