@@ -68,6 +68,8 @@ class Column:
     link: str = ""
     """Another page of this Grafana, or an address outside it."""
     link_title: str = ""
+    other_link: str = ""
+    other_title: str = ""
     hidden: bool = False
     """It is there for a link."""
 
@@ -78,8 +80,11 @@ class Column:
         if self.unit:
             properties.append({"id": "unit", "value": self.unit})
         if self.link:
-            link = {"title": self.link_title, "url": self.link, "targetBlank": not self.link.startswith("/")}
-            properties.append({"id": "links", "value": [link]})
+            links = [(self.link_title, self.link), (self.other_title, self.other_link)]
+            value = [
+                {"title": title, "url": url, "targetBlank": not url.startswith("/")} for title, url in links if url
+            ]
+            properties.append({"id": "links", "value": value})
         return {"matcher": {"id": "byName", "options": self.name}, "properties": properties}
 
 

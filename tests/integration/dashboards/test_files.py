@@ -117,7 +117,9 @@ def test_every_link_leads_to_a_page_of_grafana(dashboard: Json):
     linked = re.findall(r'"url": "([^"]+)"', json.dumps(dashboard))
     pages = {path.stem for path in (DEPLOY / "grafana/dashboards").glob("*.json")}
 
-    assert {re.sub(r"^/d/wayline-(\w+)\?.*", r"\1", url) for url in linked} <= pages
+    # The console's own login is behind its links, not an answer in JSON behind a key.
+    inside = [url for url in linked if not url.startswith("${console:raw}/jobs/")]
+    assert {re.sub(r"^/d/wayline-(\w+)\?.*", r"\1", url) for url in inside} <= pages
     [others] = dashboard["links"]
     assert (others["type"], others["includeVars"], others["keepTime"]) == ("dashboards", True, True)
     assert set(others["tags"]) <= set(dashboard["tags"])
