@@ -165,3 +165,24 @@ async def test_a_bus_that_does_not_answer_keeps_no_call_waiting(two: Two):
 def test_a_models_name_becomes_a_key_and_stays_distinct():
     assert subject("chat/llama 3.1:8b") == "$KV.PROVIDERS.chat.llama=203=2e1=3a8b"
     assert subject("a/b/c") != subject("a/b.c") != subject("a.b/c")
+
+
+async def test_models_that_are_left_alone_are_told_with_their_pauses(two: Two):
+    well = two.one.left_alone()
+    await two.one.enter(MODEL)
+    await two.one.leave(MODEL, error=BUSY)
+    held = two.one.left_alone()
+    two.clock.now += 21
+    for _ in range(FAILURES_MAX):
+        await two.one.leave(MODEL, error=BROKEN)
+    failing = two.one.left_alone()
+    two.clock.now += OPEN_S
+    probing = two.one.left_alone()
+    await two.one.well(MODEL)
+
+    assert [(one.model, one.why, one.retry_after_s) for told in (held, failing, probing) for one in told] == [
+        (MODEL, "held", 20),
+        (MODEL, "failing", OPEN_S),
+        (MODEL, "failing", 0),
+    ]
+    assert well == two.one.left_alone() == ()

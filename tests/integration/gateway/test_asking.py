@@ -30,7 +30,15 @@ from wayline.contracts.knowledge import (
     SearchKnowledge,
     SearchResult,
 )
-from wayline.contracts.models import DeleteModel, ListModels, ListProviders, Provider, ProviderList, PutModel
+from wayline.contracts.models import (
+    DeleteModel,
+    ListModels,
+    ListProviders,
+    ModelLeftAlone,
+    Provider,
+    ProviderList,
+    PutModel,
+)
 from wayline.contracts.overview import GetJobsOverview, JobsOverview, OpenJobs
 from wayline.contracts.searched_tools import SearchTools
 from wayline.contracts.tools import ListTools
@@ -228,6 +236,20 @@ async def test_providers_are_listed_per_executor_and_in_common(gateway: Running,
 
     assert answer.status_code == 200
     assert Providers.model_validate(answer.json()) == Providers(providers=(chat,), executors=(one, another))
+
+
+async def test_only_a_tenants_own_models_are_told_to_be_left_alone(gateway: Running, others: Others):
+    await others.answer(ListModels)
+    own = "chat/acme/large:8b"
+    for executor, pause_s in (("h-1", 3.0), ("h-2", 12.0)):
+        told = tuple(ModelLeftAlone(model=one, why="held", retry_after_s=pause_s) for one in (own, "chat/globex/own"))
+        one = ProviderList(executor=executor, providers=(), left_alone=told)
+        await others.answer(ListProviders, one, everyone=True)
+
+    answer = await gateway.client.get("/v1/providers")
+
+    assert answer.json()["left_alone"] == [{"model": own, "why": "held", "retry_after_s": 12.0}]
+    assert "globex" not in answer.text
 
 
 async def test_a_nearly_right_path_is_a_404_problem(gateway: Running):

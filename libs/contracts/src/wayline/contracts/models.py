@@ -226,6 +226,9 @@ class DeleteModel(Request, subject="models.delete.{tenant}", replies=ModelDelete
     model: str
 
 
+LEFT_ALONE_MAX = 1_000
+
+
 class Provider(Frozen):
     """A provider that an executor can call, and never its key."""
 
@@ -234,11 +237,27 @@ class Provider(Frozen):
     keyed: bool = Field(default=False, description="Whether a key is sent along.")
 
 
+class ModelLeftAlone(Frozen):
+    """A model that an executor does not call now."""
+
+    model: str = Field(description="`provider/model`.")
+    why: Literal["failing", "held"] = Field(
+        description="`failing`: its calls kept failing, so its circuit breaker is open; `held`: its provider asked for "
+        "a pause (`Retry-After`)."
+    )
+    retry_after_s: float = Field(
+        ge=0, description="When it is called again; 0: the next call tries whether it is well."
+    )
+
+
 class ProviderList(Frozen):
     """What one executor can call."""
 
     providers: tuple[Provider, ...]
     executor: str = Field(default="", description="Which one, as in `job.claimed`; empty from an older build.")
+    left_alone: tuple[ModelLeftAlone, ...] = Field(
+        default=(), max_length=LEFT_ALONE_MAX, description="Models of all tenants that it does not call now."
+    )
 
 
 class ListProviders(Request, subject="models.providers.{tenant}", replies=ProviderList):

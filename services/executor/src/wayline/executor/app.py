@@ -80,7 +80,7 @@ async def build(
     warmup = SdkWarmup(known.values())
 
     async def on_list_providers(_: ListProviders) -> ProviderList:
-        return configured(settings, executor=own_name())
+        return configured(settings, executor=own_name()).model_copy(update={"left_alone": gates.left_alone()})
 
     async def close() -> None:
         await sandbox.close()

@@ -26,6 +26,10 @@ class CircuitBreaker:
     def closed(self) -> bool:
         return self._open_until is None
 
+    def open_for(self, now: float) -> float | None:
+        """Return how long it lets nobody through; 0.0: the next call probes. None: it is closed."""
+        return None if self._open_until is None else max(0.0, self._open_until - now)
+
     def enter(self, now: float) -> float:
         """Return 0.0 where a call may go on and say how it ended, else the seconds after which to ask again."""
         if self._open_until is None:

@@ -24,6 +24,7 @@ from wayline.chassis.providers import (
     subject,
 )
 from wayline.contracts.errors import WaylineError
+from wayline.contracts.models import LEFT_ALONE_MAX, ModelLeftAlone
 from wayline.executor.adapters.circuit_breaker import CircuitBreaker
 from wayline.executor.adapters.provider_waits import ProviderWaits
 from wayline.journal import leader_read
@@ -66,6 +67,8 @@ class _Gate:
     breaker: CircuitBreaker = field(default_factory=CircuitBreaker)
     held_until: float = 0.0
     looked: bool = False
+    name: str = ""
+    """`provider/model`; empty: others have told of it, and it was not called here."""
     told_well_at: float = 0.0
 
     def may_tell_well(self, now: float) -> bool:
@@ -100,6 +103,7 @@ class ProviderGates:
         if _local(name):
             return None
         gate = self._gate(subject(name))
+        gate.name = name
         if not gate.looked:
             await self._look(name, gate)
         now = self._clock()
@@ -107,6 +111,18 @@ class ProviderGates:
             return GateClosed(gate.held_until - now, CLAUSES[Condition.HELD])
         wait_s = gate.breaker.enter(now)
         return GateClosed(wait_s, CLAUSES[Condition.FAILING]) if wait_s else None
+
+    def left_alone(self) -> tuple[ModelLeftAlone, ...]:
+        """Return the models that are not called now, of those that were called here."""
+        now = self._clock()
+        found: list[ModelLeftAlone] = []
+        for gate in self._gates.values():
+            open_s, held_s = gate.breaker.open_for(now), gate.held_until - now
+            if gate.name and held_s > 0:
+                found.append(ModelLeftAlone(model=gate.name, why="held", retry_after_s=max(held_s, open_s or 0.0)))
+            elif gate.name and open_s is not None:
+                found.append(ModelLeftAlone(model=gate.name, why="failing", retry_after_s=open_s))
+        return tuple(found[:LEFT_ALONE_MAX])
 
     async def end(self, gate_pass: GatePass) -> None:
         """Tell a gate how the call ended that it let through."""

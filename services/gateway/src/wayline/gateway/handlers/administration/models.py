@@ -18,6 +18,7 @@ from wayline.contracts.models import (
     ListProviders,
     ModelCard,
     ModelDeleted,
+    ModelLeftAlone,
     ModelList,
     Provider,
     ProviderList,
@@ -51,6 +52,9 @@ class Providers(BaseModel):
 
     providers: tuple[Provider, ...] = Field(description="Those that all have, at the same address.")
     executors: tuple[ProviderList, ...] = Field(description="What each of those that answered has.")
+    left_alone: tuple[ModelLeftAlone, ...] = Field(
+        default=(), description="The caller's models that some executor does not call now, each with its longest pause."
+    )
 
 
 def _strictly(value: Any) -> Any:
@@ -98,9 +102,22 @@ async def list_models(
 async def list_providers(gateway: GatewayDependency, caller: Reader) -> Providers:
     """Return the providers that executors are configured for: where each is, and whether a key is sent, but no key."""
     executors = await gateway.bus.ask_everyone(ListProviders(tenant=caller.tenant), ProviderList)
+    if any(one.left_alone for one in executors):
+        # An executor calls models of all tenants, and a name of a model may be another tenant's own.
+        own = {card.name for card in (await gateway.bus.ask(ListModels(tenant=caller.tenant), ModelList)).models}
+        executors = [_shown_to(own, one) for one in executors]
     executors.sort(key=lambda one: one.executor)
     shared = (one for one in executors[0].providers if all(one in other.providers for other in executors))
-    return Providers(providers=tuple(shared), executors=tuple(executors))
+    longest = sorted((one for told in executors for one in told.left_alone), key=lambda one: one.retry_after_s)
+    return Providers(
+        providers=tuple(shared),
+        executors=tuple(executors),
+        left_alone=tuple({one.model: one for one in longest}.values()),
+    )
+
+
+def _shown_to(own: set[str], told: ProviderList) -> ProviderList:
+    return told.model_copy(update={"left_alone": tuple(one for one in told.left_alone if one.model in own)})
 
 
 @router.get("/models/{provider}/{model:path}", responses=tags(404))
