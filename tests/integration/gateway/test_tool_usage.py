@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 from wayline.contracts.agents import Agent, AgentConfig, GetAgent
 from wayline.contracts.errors import NotFound, Retry
-from wayline.contracts.tool_use import AgentsToolUse, AgentToolUse, GetAgentsToolUse, UsedTool
+from wayline.contracts.money import Usage
+from wayline.contracts.tool_use import (
+    AgentsToolUse,
+    AgentToolUse,
+    FindAgentsUsing,
+    GetAgentsToolUse,
+    GetToolFigures,
+    UsedTool,
+)
 from wayline.contracts.tools import ListTools, ToolDefinition, ToolList
+from wayline.contracts.traces import CostRow, CostTable, GetCosts
 
 from .conftest import Running
 from .others import Others
@@ -54,3 +64,31 @@ async def test_usage_is_shown_while_no_tools_can_be_listed(gateway: Running, oth
     found = await proposals(gateway, others, used("banker", "bank__rate"), banker=DEFERRED)
 
     assert found == {"banker": None}
+
+
+async def test_a_tool_is_shown_with_its_users_figures_and_dollars(gateway: Running, others: Others):
+    await others.answer(ListTools, ToolList(tools=(PAY, RATE)))
+    await others.answer(FindAgentsUsing)
+    await others.answer(GetToolFigures)
+    total = CostRow(group={}, calls=3, calls_unknown=1, usage=Usage(), cost_usd=Decimal("0.25"))
+    await others.answer(GetCosts, CostTable(rows=(), total=total))
+
+    shown = (await gateway.client.get("/v1/tools/bank__pay")).json()
+    missing = await gateway.client.get("/v1/tools/bank__nothing")
+
+    assert (shown["definition"]["name"], shown["definition"]["effect"], shown["days"]) == ("bank__pay", "once", 30)
+    assert shown["agents"] == [{"name": "critic", "version": 2}]
+    assert (shown["figures"]["failed"], shown["figures"]["p95_ms"]) == ({"tool_failed": 1}, 80.0)
+    assert (shown["cost_usd"], shown["calls_unknown"]) == ("0.25", 1)
+    assert missing.status_code == 404
+
+
+async def test_a_tool_is_shown_while_tracing_is_away(gateway: Running, others: Others):
+    await others.answer(ListTools, ToolList(tools=(PAY,)))
+    await others.answer(FindAgentsUsing)
+    await others.answer(GetToolFigures, lambda _: Retry("away"))
+    await others.answer(GetCosts, lambda _: Retry("away"))
+
+    shown = await gateway.client.get("/v1/tools/bank__pay")
+
+    assert (shown.status_code, shown.json()["figures"], shown.json()["cost_usd"]) == (200, None, None)

@@ -11,11 +11,13 @@ from wayline.contracts.chat import AssistantMessage, ToolCall
 from wayline.contracts.tool_use import (
     AgentsToolUse,
     GetAgentsToolUse,
+    GetToolFigures,
     GetToolUse,
     ListRecordedCalls,
     RecordedCall,
     RecordedCalls,
     ToolCallCount,
+    ToolFigures,
     ToolUse,
     UsedTool,
 )
@@ -75,6 +77,25 @@ async def test_a_failed_call_is_listed_with_its_error(platform: TracingPlatform,
     [page] = await pages(platform)
 
     assert {call.call: call.error for call in page} == {"1": None, "2": "tool_failed"}
+
+
+async def test_a_tools_calls_are_counted_by_their_ends(platform: TracingPlatform, start: Start):
+    await start()
+    await write(platform, "j1")
+    await write(platform, "old", days_ago=31)
+    await write(platform, "j1", tenant="other")
+    log = Log(platform.bus, "j2", "acme")
+    await log.append(log.submitted(), log.routed(), log.claimed(), log.asked_model(1))
+    await log.append(log.model_answered(1, calls=("1", "2")), *(log.asked_tool(1, call) for call in ("1", "2")))
+    await log.append(log.tool_answered(1, call="1"), log.tool_answered(1, call="2", failed=True))
+    await platform.wait_until_read()
+
+    figures = await platform.bus.ask(GetToolFigures(tenant="acme", tool="search", since=SINCE), ToolFigures)
+    never = await platform.bus.ask(GetToolFigures(tenant="acme", tool="never", since=SINCE), ToolFigures)
+
+    assert (figures.calls, figures.jobs, figures.failed) == (9, 2, {"tool_failed": 1})
+    assert figures.p50_ms is not None and figures.p95_ms is not None and figures.p50_ms <= figures.p95_ms
+    assert never == ToolFigures()
 
 
 @pytest.mark.parametrize(("calls", "size"), [(4, 10_000), (500, 30)], ids=["by number", "by bytes"])

@@ -63,6 +63,25 @@ class GetToolUse(Request, subject="traces.tooluse.{tenant}", replies=ToolUse):
     since: datetime
 
 
+class ToolFigures(Frozen):
+    """How the recorded calls of one tool went."""
+
+    calls: int = Field(default=0, ge=0, description="Of the newest 50,000 steps since the moment that was asked for.")
+    jobs: int = Field(default=0, ge=0, description="Jobs that made them.")
+    failed: dict[str, int] = Field(
+        default_factory=dict, description="How many failed, by code; `unknown` where an older build has kept none."
+    )
+    p50_ms: float | None = Field(default=None, description="Half of them took no longer; null: none has ended.")
+    p95_ms: float | None = None
+
+
+class GetToolFigures(Request, subject="traces.tool.{tenant}", replies=ToolFigures):
+    """Ask how the recorded calls of a tool went since a moment, those through `use_tool` included."""
+
+    tool: str
+    since: datetime
+
+
 class ParkedJob(Frozen):
     """A parked job that uses a tool."""
 

@@ -46,6 +46,7 @@ from wayline.gateway.handlers.tools import (
     mcp_secrets,
     mcp_servers,
     prompts,
+    tool_page,
     tools,
 )
 from wayline.gateway.openapi import describe
@@ -85,6 +86,8 @@ MODULES = (
     agents,
     agent_versions,
     tools,
+    # Behind those, whose words could be names of tools.
+    tool_page,
     settings,
     models,
     mcp_servers,

@@ -195,6 +195,21 @@ WHERE tenant = $1 AND started_at >= $3 AND called ->> 'tool' = ANY ($2::text[])
 GROUP BY GROUPING SETS ((called ->> 'tool'), ())
 ORDER BY 1
 
+-- name: tool_figures
+-- One row for each way in which calls ended, and one for all of them together: that one has no status.
+SELECT status, error, count(*) AS calls, count(DISTINCT job_id) AS jobs,
+    percentile_cont(0.5) WITHIN GROUP (ORDER BY ms) AS p50_ms,
+    percentile_cont(0.95) WITHIN GROUP (ORDER BY ms) AS p95_ms
+FROM (
+    SELECT job_id, called ->> 'status' AS status, called ->> 'error' AS error,
+        (called ->> 'duration_ms')::double precision AS ms
+    FROM (
+        SELECT job_id, calls FROM steps WHERE tenant = $1 AND started_at >= $3 ORDER BY started_at DESC LIMIT $4
+    ) AS newest, jsonb_array_elements(calls) AS called
+    WHERE CASE WHEN called ->> 'tool' = 'use_tool' THEN called #>> '{input,name}' ELSE called ->> 'tool' END = $2
+) AS made
+GROUP BY GROUPING SETS ((status, error), ())
+
 -- name: tools_of_agents
 -- A row without a tool counts the jobs that were looked at. A call through `use_tool` is one of the tool that it names.
 -- A name that no tool has comes from a model. Steps of older builds have no error.

@@ -59,7 +59,7 @@ MEMORY = (
     *(f"insights.{verb}.*" for verb in INSIGHT_VERBS),
     *(f"subjects.{verb}.*" for verb in SUBJECT_VERBS),
 )
-TRACE_VERBS = ("get", "steps", "search", "names", "receive")
+TRACE_VERBS = ("get", "steps", "search", "names", "receive", "tool")
 TOOL_USE = ("traces.tooluse.*", "traces.toolcalls.*", "jobs.parked.*")
 FEEDBACK = ("feedback.give.*", "feedback.list.*")
 ANNOUNCE_TOOLS = "tools.announce.*.*"
@@ -143,6 +143,7 @@ IDENTITIES = {
                 *VECTOR_SETS,
                 *MEMORY,
                 *(f"agents.{verb}.*" for verb in AGENT_VERBS),
+                AGENTS_USING,
                 *(f"tenants.{verb}.*" for verb in ("create", "get", "list", "disable", "enable")),
                 *(f"models.{verb}.*" for verb in ("list", "put", "delete", "providers")),
                 *(f"budgets.{verb}.*" for verb in ("list", "put", "delete")),

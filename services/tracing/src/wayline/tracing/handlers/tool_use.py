@@ -17,6 +17,7 @@ from wayline.contracts.tool_use import (
     AgentVersion,
     FindParkedJobs,
     GetAgentsToolUse,
+    GetToolFigures,
     GetToolUse,
     ListRecordedCalls,
     ParkedJob,
@@ -24,6 +25,7 @@ from wayline.contracts.tool_use import (
     RecordedCall,
     RecordedCalls,
     ToolCallCount,
+    ToolFigures,
     ToolUse,
     UsedTool,
 )
@@ -35,6 +37,8 @@ PAGE_CALLS_MAX = 500
 PAGE_BYTES_MAX = 128 * 1024
 """Of the arguments of one page: an answer has to fit into one message of the bus."""
 
+STEPS_MAX = 50_000
+"""That are looked at for the calls of one tool: the newest."""
 JOBS_MAX = 1_000
 """Of an agent: the newest ones say what it needs now."""
 JOBS_MIN = 10
@@ -64,6 +68,19 @@ class ToolUseAnswers:
             counts=tuple(ToolCallCount(tool=row["tool"], calls=row["calls"]) for row in counts if row["tool"]),
             jobs=0 if total is None else total["jobs"],
             parked=tuple(AgentVersion(name=row["agent"], version=row["agent_version"]) for row in parked),
+        )
+
+    async def get_tool_figures(self, asked: GetToolFigures) -> ToolFigures:
+        """Count how the calls of a tool ended, and how long they took."""
+        sql, tenant = self._store.sql.tool_figures, asked.tenant
+        rows = await self._store.fetch(tenant, sql, tenant, asked.tool, asked.since, STEPS_MAX)
+        together = next(row for row in rows if row["status"] is None)
+        return ToolFigures(
+            calls=together["calls"],
+            jobs=together["jobs"],
+            failed={row["error"] or "unknown": row["calls"] for row in rows if row["status"] == "failed"},
+            p50_ms=together["p50_ms"],
+            p95_ms=together["p95_ms"],
         )
 
     async def get_agents_tool_use(self, asked: GetAgentsToolUse) -> AgentsToolUse:
