@@ -17,10 +17,26 @@ from wayline.chassis import failpoints
 from wayline.embedded.process import Child
 from wayline.testkit.fork_server import fork
 
+OF_MCP = ("mcp.server.mcpserver", "mcp.client.streamable_http", "uvicorn.protocols.http.auto")
+ANTHROPIC = ("anthropic", "wayline.llm.anthropic.adapter")
+OPENAI = ("openai", "wayline.llm.openai.adapter", "wayline.llm.openai_chat.adapter")
+IMPORTED_LATER = {
+    "executor": {"ANTHROPIC_": ANTHROPIC, "OPENAI_": OPENAI, "WAYLINE_CHAT_": OPENAI},
+    "tool_registry": {"": OF_MCP},
+}
+"""What a service imports once it calls a provider of which a variable tells; each process would, for up to 1.7 s."""
+
 
 def start_service(name: str, *, cwd: Path, log: Path, env: Mapping[str, str]) -> Child:
     """Start a service that dies with this process; what it prints goes into `log`."""
-    return fork(f"{__name__}:run_service", name, imports=[f"wayline.{name}.app"], cwd=cwd, log=log, env=env)
+    later = [
+        module
+        for prefix, modules in IMPORTED_LATER.get(name, {}).items()
+        if any(variable.startswith(prefix) for variable in env)
+        for module in modules
+    ]
+    imports = [f"wayline.{name}.app", *later]
+    return fork(f"{__name__}:run_service", name, imports=imports, cwd=cwd, log=log, env=env)
 
 
 def run_service(name: str) -> None:
@@ -35,8 +51,9 @@ POLL_S = 0.01
 IMPORTS = (
     *(f"wayline.standalone.{name}" for name in ("cli", "launch.up", "launch.sample_job")),
     *(f"wayline.{name}.app" for name in ("gateway", "router", "executor", "retrieval", "tool_registry", "tracing")),
+    *OF_MCP,
 )
-"""What `wayline up` imports."""
+"""What `wayline up` imports, and what its registry does once it runs."""
 
 
 def start_command(*words: str, cwd: Path, log: Path, env: Mapping[str, str]) -> Child:
