@@ -48,7 +48,10 @@ def many_pages(share: float) -> dict[str, Any]:
     ("make", "share"),
     [
         *((make, 0.01) for make in (different_words, one_line, nul_bytes, one_page, many_pages)),
-        *(pytest.param(make, 1.0, marks=WHOLE) for make in (nul_bytes, one_page, many_pages)),
+        *(
+            pytest.param(make, 1.0, marks=WHOLE)
+            for make in (different_words, one_line, nul_bytes, one_page, many_pages)
+        ),
     ],
 )
 async def test_a_bad_document_ends_while_others_search(service: Service, client: Any, make: Make, share: float):
