@@ -11,7 +11,7 @@ from wayline.contracts.knowledge import DeleteDocument, DocumentDeleted, Filter
 from wayline.retrieval.postgres import open_store
 from wayline.retrieval.search.passage_table import PassageTable
 from wayline.retrieval.search.search_plan import Allowed, WordsLeg
-from wayline.store import rls_gaps
+from wayline.store import Store, rls_gaps
 from wayline.testkit import Database, Platform
 from wayline.testkit.databases import PASSWORD, migrate_service, role_of
 
@@ -111,6 +111,62 @@ async def test_no_passage_of_another_tenant_is_read_for_a_search(client: Any, da
     assert len(found) == 3
     # Each is read twice: to be ranked, and to be shown.
     assert read == 6
+
+
+TERMS = """
+    INSERT INTO retrieval.terms (tenant, term, chunks)
+    SELECT '{tenant}', lexeme, count(*) FROM retrieval.chunks, unnest(words)
+    WHERE tenant = '{tenant}' AND lexeme NOT LIKE '~%' GROUP BY lexeme
+    ON CONFLICT (tenant, term) DO UPDATE SET chunks = excluded.chunks
+"""
+EVERY_ROW_READ = """
+    SELECT relname, seq_tup_read + coalesce(idx_tup_fetch, 0) AS rows
+    FROM pg_stat_xact_user_tables WHERE schemaname = 'retrieval' AND seq_tup_read + coalesce(idx_tup_fetch, 0) > 0
+"""
+
+
+async def test_rows_that_a_search_reads_do_not_tell_of_another_tenant(client: Any, database: Database):
+    """By words, spelling, beginnings and filters: what a neighbour adds with the same words changes no count."""
+    conn = await asyncpg.connect(database.dsn, server_settings={"search_path": "retrieval, public"})
+    store = await open_store(database.as_role(role_of("retrieval"), PASSWORD), pool_size=1, wait_s=5)
+    try:
+        for tenant, count, every in (("globex", 4_000, 4), ("acme", 3_000, 1_000)):
+            await add_passages(conn, tenant, "d", count=count, every=every)
+        before = await rows_read(store)
+        await add_passages(conn, "globex", "e", count=8_000, every=1)
+        after = await rows_read(store)
+    finally:
+        await conn.close()
+        await store.close()
+
+    assert before == after and {"chunks", "documents", "terms"} <= before.keys()
+
+
+async def add_passages(conn: Any, tenant: str, document_id: str, *, count: int, every: int) -> None:
+    await conn.execute(f"SET wayline.tenant = '{tenant}'")
+    made = PASSAGES.format(tenant=tenant, count=count, every=every)
+    await conn.execute(made.replace("'d'", f"'{document_id}'").replace("'d#'", f"'{document_id}#'"))
+    await conn.execute(TERMS.format(tenant=tenant))
+    await conn.execute(
+        "INSERT INTO documents (tenant, document_id, name, media_type, status, metadata) "
+        f"SELECT '{tenant}', '{document_id}' || n, 'page', 'text/plain', 'ready', jsonb_build_object('shelf', n % 100) "
+        f"FROM generate_series(1, {count}) AS n"
+    )
+    await conn.execute("ANALYZE chunks; ANALYZE documents; ANALYZE terms")
+
+
+async def rows_read(store: Store) -> dict[str, int]:
+    """Count the rows of each table that acme's search reads."""
+    leg = WordsLeg("'tortois'", ["'tortois'"], [1.0], 2.0, 1.0)
+    async with PassageTable(store).searching("acme") as search:
+        await search.corpora()
+        await search.terms("tortoise race")
+        await search.near_terms("tortois")
+        await search.terms_that_begin("tor")
+        allowed = await search.narrow(Allowed(metadata={"shelf": 3}, names=("ann",)))
+        for whom in (Allowed(), allowed):
+            await search.best(leg, None, allowed=whom, candidates=10, top_k=10, min_score=None)
+        return {row["relname"]: row["rows"] for row in await search._conn.fetch(EVERY_ROW_READ)}
 
 
 async def test_a_restored_database_has_its_word_index_declared_again(empty_database: Database):

@@ -696,9 +696,10 @@ changed AS (
     WHERE tenant = $1 AND term IN (SELECT lexeme FROM word)
     GROUP BY term
 )
-SELECT lexeme AS term, times, place, coalesce(terms.chunks, 0) + coalesce(changed.chunks, 0) AS chunks
+SELECT lexeme AS term, times, place, coalesce(known.chunks, 0) + coalesce(changed.chunks, 0) AS chunks
 FROM word
-LEFT JOIN terms ON terms.tenant = $1 AND terms.term = word.lexeme
+-- With the limit each word is looked up: joined, the words of all tenants may be read, for the planner expects more words.
+LEFT JOIN LATERAL (SELECT chunks FROM terms WHERE tenant = $1 AND term = word.lexeme LIMIT 1) AS known ON true
 LEFT JOIN changed ON changed.term = word.lexeme;
 
 -- name: documents_with_old_words
