@@ -7,22 +7,11 @@ INSERT INTO documents (
 VALUES ($1, $2, $3, $4, $5, $6, $8, 'queued', $10, $11::text[], $12)
 ON CONFLICT (tenant, document_id) DO UPDATE SET
     name = CASE WHEN $13::boolean THEN documents.name ELSE excluded.name END, media_type = excluded.media_type, size_bytes = excluded.size_bytes,
-    metadata = CASE WHEN $13 OR stays('metadata', documents.changed, $9) THEN documents.metadata ELSE excluded.metadata END,
-    collection = CASE WHEN $13 OR stays('collection', documents.changed, $9) THEN documents.collection ELSE excluded.collection END,
-    trust = CASE
-        WHEN $13 OR stays('trust', documents.changed, $9) OR documents.trust = 'untrusted' AND has_content($1, $2) THEN documents.trust
-        ELSE excluded.trust
-    END,
-    audience = CASE
-        WHEN $13 OR stays('audience', documents.changed, $9) THEN documents.audience
-        WHEN has_content($1, $2) THEN narrower(documents.audience, excluded.audience)
-        ELSE excluded.audience
-    END,
-    valid_until = CASE
-        WHEN $13 OR stays('valid_until', documents.changed, $9) THEN documents.valid_until
-        WHEN has_content($1, $2) THEN least(documents.valid_until, excluded.valid_until)
-        ELSE excluded.valid_until
-    END,
+    (metadata, collection, trust, audience, valid_until) = (SELECT * FROM described_now(
+        $13, has_content($1, $2), documents.changed, $9::text[], documents.metadata, excluded.metadata,
+        documents.collection, excluded.collection, documents.trust, excluded.trust,
+        documents.audience, excluded.audience, documents.valid_until, excluded.valid_until
+    )),
     status = 'queued', chunks_done = 0, chunks_total = NULL, error = NULL
 WHERE CASE documents.status
     WHEN 'deleted' THEN $7::bigint IS NULL OR $7 > documents.deleted_sequence
@@ -41,26 +30,11 @@ ON CONFLICT (tenant, document_id) DO UPDATE SET
     name = excluded.name, media_type = excluded.media_type, size_bytes = excluded.size_bytes,
     embedding_model = excluded.embedding_model, sequence = excluded.sequence,
     changed = ARRAY(SELECT unnest(documents.changed) EXCEPT SELECT unnest($15::text[])),
-    metadata = CASE
-        WHEN $16::boolean OR stays('metadata', documents.changed, $15) THEN documents.metadata ELSE excluded.metadata
-    END,
-    collection = CASE
-        WHEN $16 OR stays('collection', documents.changed, $15) THEN documents.collection ELSE excluded.collection
-    END,
-    trust = CASE
-        WHEN $16 OR stays('trust', documents.changed, $15) OR documents.trust = 'untrusted' AND has_content($1, $2) THEN documents.trust
-        ELSE excluded.trust
-    END,
-    audience = CASE
-        WHEN $16 OR stays('audience', documents.changed, $15) THEN documents.audience
-        WHEN has_content($1, $2) THEN narrower(documents.audience, excluded.audience)
-        ELSE excluded.audience
-    END,
-    valid_until = CASE
-        WHEN $16 OR stays('valid_until', documents.changed, $15) THEN documents.valid_until
-        WHEN has_content($1, $2) THEN least(documents.valid_until, excluded.valid_until)
-        ELSE excluded.valid_until
-    END,
+    (metadata, collection, trust, audience, valid_until) = (SELECT * FROM described_now(
+        $16::boolean, has_content($1, $2), documents.changed, $15, documents.metadata, excluded.metadata,
+        documents.collection, excluded.collection, documents.trust, excluded.trust,
+        documents.audience, excluded.audience, documents.valid_until, excluded.valid_until
+    )),
     status = 'indexing', chunks_done = 0, chunks_total = NULL, error = NULL, deleted_sequence = NULL,
     payloads = (
         SELECT coalesce(array_agg(name), '{}')
@@ -265,16 +239,7 @@ SELECT document_id, name, status, documents.media_type, chunks_done, chunks_tota
     twin.near_duplicate_of, CASE WHEN twin.near_duplicate_of IS NOT NULL THEN near_duplicate_share END AS near_duplicate_share
 FROM documents
 LEFT JOIN originals USING (tenant, document_id)
-LEFT JOIN LATERAL (
-    SELECT pending.error AS why, (
-        SELECT count(*) FROM chunk_vectors AS held
-        WHERE held.tenant = $1 AND held.document_id = documents.document_id AND held.set_id = live.set_id
-    ) AS chunks
-    FROM vector_sets AS live
-    JOIN pending_vectors AS pending ON pending.tenant = $1 AND pending.set_id = live.set_id
-        AND pending.document_id = documents.document_id
-    WHERE live.tenant = $1 AND live.state = 'live' AND documents.status = 'ready'
-) AS waiting ON true
+LEFT JOIN LATERAL vectors_awaited($1, document_id, status) AS waiting ON true
 LEFT JOIN LATERAL (
     SELECT other.document_id AS near_duplicate_of FROM documents AS other
     WHERE other.tenant = $1 AND other.document_id = documents.near_duplicate_of AND other.status <> 'deleted'
@@ -371,16 +336,7 @@ SELECT document_id, name, status, documents.media_type, chunks_done, chunks_tota
     twin.near_duplicate_of, CASE WHEN twin.near_duplicate_of IS NOT NULL THEN near_duplicate_share END AS near_duplicate_share
 FROM documents
 LEFT JOIN originals USING (tenant, document_id)
-LEFT JOIN LATERAL (
-    SELECT pending.error AS why, (
-        SELECT count(*) FROM chunk_vectors AS held
-        WHERE held.tenant = $1 AND held.document_id = documents.document_id AND held.set_id = live.set_id
-    ) AS chunks
-    FROM vector_sets AS live
-    JOIN pending_vectors AS pending ON pending.tenant = $1 AND pending.set_id = live.set_id
-        AND pending.document_id = documents.document_id
-    WHERE live.tenant = $1 AND live.state = 'live' AND documents.status = 'ready'
-) AS waiting ON true
+LEFT JOIN LATERAL vectors_awaited($1, document_id, status) AS waiting ON true
 LEFT JOIN LATERAL (
     SELECT other.document_id AS near_duplicate_of FROM documents AS other
     WHERE other.tenant = $1 AND other.document_id = documents.near_duplicate_of AND other.status <> 'deleted'
