@@ -14,7 +14,7 @@ from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.chat import AssistantMessage
 from wayline.contracts.errors import Refused
-from wayline.contracts.jobs import Failure, FiredBy
+from wayline.contracts.jobs import Failure, FiredBy, SubmittedBy
 from wayline.contracts.money import JobCosts, Usage
 from wayline.contracts.traces import CostGroup, CostRow, CostTable, GetCosts, JobPage, ListJobs
 from wayline.journal import fold, view
@@ -331,7 +331,8 @@ async def test_predictions_count_once_a_job_and_breaks_by_cause(platform: Tracin
         assert isinstance(submitted, e.JobSubmitted)
         if schedule:
             fired = FiredBy(schedule=schedule, version=1, due_at=log.at)
-            submitted = submitted.model_copy(update={"schedule": fired})
+            key = SubmittedBy(how="key", name="app", key_id="k1")
+            submitted = submitted.model_copy(update={"schedule": fired, "submitted_by": key})
         routed = log.routed()
         assert isinstance(routed, e.JobRouted)
         route = routed.route.model_copy(update={"estimated_cost_usd": USD("0.25"), "tier": tier})
@@ -348,12 +349,13 @@ async def test_predictions_count_once_a_job_and_breaks_by_cause(platform: Tracin
         return {tuple(row.group.values()): row for row in table.rows}
 
     by_schedule, by_tier = await costs("schedule"), await costs("tier", "model")
-    by_break = await costs("cache_break")
+    by_break, by_key = await costs("cache_break"), await costs("key")
 
     assert {name: row.predicted_usd for name, row in by_schedule.items()} == {
         ("morning",): USD("0.5"),
         ("-",): USD("0.25"),
     }
+    assert {name: row.calls for name, row in by_key.items()} == {("k1",): 4, ("-",): 2}
     assert {name: row.calls for name, row in by_tier.items()} == {("flash", "claude"): 4, ("premium", "claude"): 2}
     assert {name: (row.calls, row.lost_usd, row.predicted_usd) for name, row in by_break.items()} == {
         ("compaction",): (3, USD("0.0015"), None),

@@ -258,9 +258,10 @@ CostGroup = Literal[
     "tier",
     "schedule",
     "cache_break",
+    "key",
 ]
 """`kind`: a call of the conversation's model, of a tool, or an auxiliary one, whose `purpose` says what it was for.
-`cache_break`: why a prompt did not continue the one before it."""
+`cache_break`: why a prompt did not continue the one before it. `key`: the id of the API key that asked for the job."""
 
 
 class Spending(Frozen):

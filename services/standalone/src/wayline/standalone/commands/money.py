@@ -19,7 +19,7 @@ def costs(
         str,
         typer.Option(
             help="Comma-separated: model, provider, agent, day, hour, tool, user, session, job, kind, purpose, tier, "
-            "schedule, cache_break, tenant."
+            "schedule, key, cache_break, tenant."
         ),
     ] = "model",
     since: Annotated[str | None, typer.Option(metavar="WHEN", help="From when on: 7d, 12h, or a date (UTC).")] = None,
