@@ -10,9 +10,9 @@ import asyncpg
 import pytest
 from prometheus_client import REGISTRY
 
+from wayline.chassis.handling.batches import ALONE_TRIES
 from wayline.chassis.topology import EVENTS_TRACING
 from wayline.testkit import until
-from wayline.tracing.consume.batches import ALONE_TRIES
 from wayline.tracing.consume.stored_ranges import StoredRanges
 from wayline.tracing.upkeep.drift import DriftCheck
 
@@ -61,7 +61,7 @@ async def refuse(admin: asyncpg.Connection, state: str) -> None:
 async def test_a_record_that_postgres_has_no_room_for_waits(
     platform: TracingPlatform, start: Start, admin: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch, state: str
 ):
-    monkeypatch.setattr("wayline.tracing.consume.batches.RETRY_S", 0.01)
+    monkeypatch.setattr("wayline.chassis.handling.batches.RETRY_S", 0.01)
     await refuse(admin, state)
     await start(NEVER_CHECKING)
     await Log(platform.bus).whole()
@@ -81,7 +81,7 @@ async def test_a_record_that_postgres_has_no_room_for_waits(
 async def test_what_was_put_aside_is_projected_by_itself(
     platform: TracingPlatform, start: Start, admin: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("wayline.tracing.consume.batches.ALONE_TRIES", 1)
+    monkeypatch.setattr("wayline.chassis.handling.batches.ALONE_TRIES", 1)
     await start(CHECKING)
     await Log(platform.bus, job_id="well").whole()
     await platform.wait_until_read()

@@ -12,12 +12,12 @@ import pytest
 
 from wayline.chassis import Failpoint
 from wayline.chassis.claim_check.payloads import Payloads
+from wayline.chassis.handling.batches import ALONE_TRIES
 from wayline.chassis.topology import EVENTS_TRACING
 from wayline.contracts import ids
 from wayline.telemetry import JobTrace
 from wayline.testkit import until
 from wayline.testkit.service_starts import start_service
-from wayline.tracing.consume.batches import ALONE_TRIES
 from wayline.tracing.rebuild import Rebuilt, rebuild
 
 from .conftest import AS_RECORD, QUICK, ExportedSpans, Log, Start, TracingPlatform, flat
@@ -194,7 +194,7 @@ async def test_a_reader_that_ended_is_not_ready(platform: TracingPlatform, start
 async def test_a_record_waits_for_its_payload_over_many_deliveries(
     platform: TracingPlatform, start: Start, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("wayline.tracing.consume.batches.RETRY_S", 0.001)
+    monkeypatch.setattr("wayline.chassis.handling.batches.RETRY_S", 0.001)
     log = Log(platform.bus)
     await log.append(log.submitted(), log.routed())
     await log.append(log.claimed(), log.asked_model(1), log.model_answered(1, calls=("1",)), log.asked_tool(1))

@@ -7,7 +7,8 @@ from base64 import b64encode
 import pytest
 
 from wayline.contracts.errors import WrongSetting
-from wayline.tool_registry.secrets.secret_keys import CannotOpen, Sealed, SecretKeys
+from wayline.store.sealing import CannotOpen, Sealed
+from wayline.tool_registry.secrets.secret_keys import SecretKeys
 from wayline.tool_registry.settings import Settings
 
 SECRETS = {"env": {"TOKEN": "canary-token"}}
@@ -21,7 +22,7 @@ OLD, NEW = SecretKeys.parse(f"old:{key(1)}"), SecretKeys.parse(f"new:{key(2)}, o
 
 
 def sealed(keys: SecretKeys = OLD) -> Sealed:
-    return keys.seal(SECRETS, tenant="acme", server="bank")
+    return keys.seal(SECRETS, tenant="acme", owner="bank")
 
 
 def test_sealed_secrets_are_not_readable_and_open_again():
@@ -29,7 +30,7 @@ def test_sealed_secrets_are_not_readable_and_open_again():
 
     assert b"canary" not in made.data
     assert "canary" not in repr(made)
-    assert OLD.open(made, tenant="acme", server="bank") == SECRETS
+    assert OLD.open(made, tenant="acme", owner="bank") == SECRETS
 
 
 def test_the_same_secrets_are_sealed_differently_each_time():
@@ -38,23 +39,23 @@ def test_the_same_secrets_are_sealed_differently_each_time():
 
 def test_the_first_key_encrypts_and_every_key_decrypts():
     assert sealed(NEW).key_id == "new"
-    assert NEW.open(sealed(OLD), tenant="acme", server="bank") == SECRETS
+    assert NEW.open(sealed(OLD), tenant="acme", owner="bank") == SECRETS
 
 
 def test_secrets_of_another_server_or_tenant_cannot_be_opened():
     for tenant, server in (("globex", "bank"), ("acme", "files")):
         with pytest.raises(CannotOpen):
-            OLD.open(sealed(), tenant=tenant, server=server)
+            OLD.open(sealed(), tenant=tenant, owner=server)
 
 
 def test_a_missing_key_is_named_with_its_variable():
     with pytest.raises(CannotOpen, match="'new', which WAYLINE_TOOL_REGISTRY_KEYS does not hold"):
-        OLD.open(sealed(NEW), tenant="acme", server="bank")
+        OLD.open(sealed(NEW), tenant="acme", owner="bank")
 
 
 def test_another_key_of_the_same_id_cannot_open():
     with pytest.raises(CannotOpen, match="save them again"):
-        SecretKeys.parse(f"old:{key(3)}").open(sealed(), tenant="acme", server="bank")
+        SecretKeys.parse(f"old:{key(3)}").open(sealed(), tenant="acme", owner="bank")
 
 
 def test_no_key_shows_itself_in_a_repr():

@@ -6,7 +6,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from wayline.chassis import Ask, Bus, BusSettings, Part, Periodic, Service, asks, connected
+import asyncpg
+
+from wayline.chassis import Ask, Bus, BusSettings, Failpoint, Part, Periodic, Service, asks, connected
+from wayline.chassis.handling.batches import Batches, BatchFailpoints, StoreErrors
 from wayline.chassis.topology import EVENTS_TRACING, TELEMETRY_TRACING
 from wayline.contracts.feedback import GiveFeedback, ListFeedback
 from wayline.contracts.finished_jobs import TakeFinished
@@ -26,13 +29,12 @@ from wayline.contracts.traces import (
     ListJobs,
     RecordSpending,
 )
-from wayline.store import Store
+from wayline.store import PostgresUnavailable, Store
 from wayline.telemetry import BusExporter, Telemetry
 from wayline.tracing.adapters.collector import Collector
 from wayline.tracing.adapters.otlp_exporter import dialects_of, is_wanted, make_exporter
 from wayline.tracing.adapters.received_table import PostgresReceivedTable
 from wayline.tracing.adapters.tables import PostgresTables
-from wayline.tracing.consume.batches import Batches
 from wayline.tracing.consume.exported_spans import Export, ExportedSpans
 from wayline.tracing.consume.projector import Projector, Record
 from wayline.tracing.consume.stored_ranges import StoredRanges
@@ -57,6 +59,10 @@ NAME = "tracing"
 SCHEMA = "tracing"
 HERE = Path(__file__).parent
 CONNECTIONS_MAX = 6
+ERRORS = StoreErrors(
+    away=(PostgresUnavailable,), refused=(asyncpg.DataError, asyncpg.IntegrityConstraintViolationError)
+)
+FAILPOINTS = BatchFailpoints(Failpoint.TRACING_STORE_BEFORE, Failpoint.TRACING_STORE_AFTER, Failpoint.TRACING_ACK_AFTER)
 
 
 def migrations() -> Path:
@@ -142,10 +148,17 @@ def _readers(
     jobs_max = settings.jobs_in_memory_max
     projector = Projector(bus, tables, trace_tenants, jobs_max=jobs_max, forward=forward, stored=stored)
     exported = ExportedSpans(tables, trace_tenants, forward=collector.forward if collector else None)
-    size, linger_s = settings.batch_max, settings.linger_ms / 1_000
+    batches = partial(
+        Batches,
+        bus,
+        errors=ERRORS,
+        failpoints=FAILPOINTS,
+        size=settings.batch_max,
+        linger_s=settings.linger_ms / 1_000,
+    )
     return (
-        Batches(bus, EVENTS_TRACING, read=projector.read, store=projector.store, size=size, linger_s=linger_s),
-        Batches(bus, TELEMETRY_TRACING, read=exported.read, store=exported.store, size=size, linger_s=linger_s),
+        batches(EVENTS_TRACING, read=projector.read, store=projector.store),
+        batches(TELEMETRY_TRACING, read=exported.read, store=exported.store),
     )
 
 

@@ -14,9 +14,10 @@ import structlog
 from wayline.contracts.errors import Conflict, Reject
 from wayline.contracts.server_logins import ServerLogin
 from wayline.store import Record, Store
+from wayline.store.sealing import CannotOpen, Sealed
 from wayline.tool_registry.logins.token_owner import TokenOwner
 from wayline.tool_registry.secrets.seal_pages import Place, seal_pages
-from wayline.tool_registry.secrets.secret_keys import CannotOpen, Sealed, SecretKeys
+from wayline.tool_registry.secrets.secret_keys import SecretKeys
 
 log = structlog.get_logger()
 
@@ -50,7 +51,7 @@ class AuthorizationTable:
         tenant, hashed = owner.tenant, _hash(state)
         if owner.user_id and await self._store.fetchval(tenant, self._sql.logged_in_users, *owner.row) >= USERS_MAX:
             raise Conflict(f"{USERS_MAX} users are logged in to {owner.server}: forget those that have gone")
-        sealed = self._keys.seal(login, tenant=tenant, server=owner.login_bound_to(hashed))
+        sealed = self._keys.seal(login, tenant=tenant, owner=owner.login_bound_to(hashed))
         row = (tenant, hashed, owner.server, owner.user_id, sealed.key_id, sealed.data, LOGIN_S, LOGINS_MAX)
         if await self._store.fetchval(tenant, self._sql.begin_login, *row) is None:
             raise Conflict(f"{LOGINS_MAX} logins of this tenant are under way: finish one, or wait ten minutes")
@@ -91,7 +92,7 @@ class AuthorizationTable:
             )
         owner = TokenOwner(tenant, row["server"], row["user_id"])
         sealed = Sealed(row["key_id"], row["sealed"])
-        return owner, self._keys.open(sealed, tenant=tenant, server=owner.login_bound_to(hashed))
+        return owner, self._keys.open(sealed, tenant=tenant, owner=owner.login_bound_to(hashed))
 
     async def put(self, owner: TokenOwner, held: Secrets) -> None:
         """Keep tokens, and have every replica connect with them."""
@@ -190,10 +191,10 @@ class AuthorizationTable:
             return None
 
     def _seal(self, owner: TokenOwner, held: Secrets) -> Sealed:
-        return self._keys.seal(held, tenant=owner.tenant, server=owner.bound_to)
+        return self._keys.seal(held, tenant=owner.tenant, owner=owner.bound_to)
 
     def _open(self, owner: TokenOwner, row: Record) -> Secrets:
-        return self._keys.open(Sealed(row["key_id"], row["sealed"]), tenant=owner.tenant, server=owner.bound_to)
+        return self._keys.open(Sealed(row["key_id"], row["sealed"]), tenant=owner.tenant, owner=owner.bound_to)
 
 
 def _hash(state: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable
 import httpx2
 
 from wayline.store import PostgresUnavailable
+from wayline.store.sealing import CannotOpen
 from wayline.tool_registry.calls.tool_servers import needs_login, needs_scope
 from wayline.tool_registry.connection.http.asked_messages import HAS_LEFT, REFUSED_LOGIN
 from wayline.tool_registry.errors import NotBegun
@@ -14,7 +15,6 @@ from wayline.tool_registry.logins import oauth_flow
 from wayline.tool_registry.logins.authorization_table import AuthorizationTable, Secrets
 from wayline.tool_registry.logins.token_owner import TokenOwner
 from wayline.tool_registry.logins.token_renewals import TokenRenewals
-from wayline.tool_registry.secrets.secret_keys import CannotOpen
 
 
 class CannotAuthenticate(Exception):

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import structlog
 
-from wayline.tool_registry.secrets.secret_keys import CannotOpen
+from wayline.store.sealing import CannotOpen
 
 log = structlog.get_logger()
 

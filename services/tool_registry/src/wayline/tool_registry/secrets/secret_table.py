@@ -9,8 +9,9 @@ import structlog
 from wayline.contracts.errors import Conflict
 from wayline.contracts.tenant_secrets import SecretView
 from wayline.store import Record, Store
+from wayline.store.sealing import Sealed
 from wayline.tool_registry.secrets.seal_pages import Place, seal_pages
-from wayline.tool_registry.secrets.secret_keys import Sealed, SecretKeys
+from wayline.tool_registry.secrets.secret_keys import SecretKeys
 
 log = structlog.get_logger()
 
@@ -73,11 +74,11 @@ class SecretTable:
         return await seal_pages(read, seal, lambda row: (row["tenant"], row["name"]), first=("", ""), at_most=at_most)
 
     def _seal(self, tenant: str, name: str, value: str) -> Sealed:
-        return self._keys.seal({VALUE: value}, tenant=tenant, server=_bound_to(name))
+        return self._keys.seal({VALUE: value}, tenant=tenant, owner=_bound_to(name))
 
     def _open(self, tenant: str, row: Record) -> str:
         sealed = Sealed(row["key_id"], row["sealed"])
-        return str(self._keys.open(sealed, tenant=tenant, server=_bound_to(row["name"]))[VALUE])
+        return str(self._keys.open(sealed, tenant=tenant, owner=_bound_to(row["name"]))[VALUE])
 
 
 def _bound_to(name: str) -> str:

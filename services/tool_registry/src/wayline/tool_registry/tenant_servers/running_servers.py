@@ -11,7 +11,7 @@ import structlog
 
 from wayline.contracts.errors import Reject
 from wayline.contracts.server_config import ServerConfig, ServerSettings
-from wayline.tool_registry.secrets.secret_keys import CannotOpen
+from wayline.store.sealing import CannotOpen
 from wayline.tool_registry.servers.mcp_server import McpServer
 from wayline.tool_registry.tenant_servers.saved_servers import of_tenant
 from wayline.tool_registry.tenant_servers.server_table import ServerTable

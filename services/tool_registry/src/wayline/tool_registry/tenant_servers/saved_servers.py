@@ -12,8 +12,8 @@ from pydantic import SecretStr
 
 from wayline.contracts.errors import Conflict, Reject
 from wayline.contracts.server_config import MASK, ONLY_REFERENCE, ServerConfig, ServerOAuth, ServerSettings
+from wayline.store.sealing import Sealed
 from wayline.tool_registry.programs.allowed_programs import not_allowed, require_program
-from wayline.tool_registry.secrets.secret_keys import Sealed
 from wayline.tool_registry.secrets.secret_references import is_shown
 from wayline.tool_registry.settings import Settings
 

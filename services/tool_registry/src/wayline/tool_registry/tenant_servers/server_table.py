@@ -11,8 +11,9 @@ import structlog
 from wayline.contracts.errors import Conflict
 from wayline.contracts.server_config import ServerConfig
 from wayline.store import Record, Store
+from wayline.store.sealing import Sealed
 from wayline.tool_registry.secrets.seal_pages import Place, seal_pages
-from wayline.tool_registry.secrets.secret_keys import Sealed, SecretKeys
+from wayline.tool_registry.secrets.secret_keys import SecretKeys
 from wayline.tool_registry.secrets.secret_references import names_of
 from wayline.tool_registry.tenant_servers.saved_servers import SavedServer, Secrets, filled
 
@@ -69,7 +70,7 @@ class ServerTable:
         """Return a server's secrets. Raises CannotOpen."""
         if server.sealed is None:
             return {}
-        return self._keys.open(server.sealed, tenant=server.tenant, server=server.name)
+        return self._keys.open(server.sealed, tenant=server.tenant, owner=server.name)
 
     def whole(self, server: SavedServer) -> ServerConfig:
         """Return a server's configuration with its secrets. Raises CannotOpen."""
@@ -82,7 +83,7 @@ class ServerTable:
 
         Raises Conflict where the tenant has as many as it may.
         """
-        sealed = self._keys.seal(secrets, tenant=tenant, server=name) if secrets else None
+        sealed = self._keys.seal(secrets, tenant=tenant, owner=name) if secrets else None
         row = (config.model_dump_json(exclude_unset=True), sealed and sealed.key_id, sealed and sealed.data)
         most, refers_to = self._per_tenant_max, sorted(names_of(filled(config, secrets)))
         more = (most, enabled, shown, refers_to)
@@ -110,7 +111,7 @@ class ServerTable:
                 return [_saved(row) for row in await conn.fetch(self._sql.servers_of_older_keys, older, rows, *after)]
 
         async def seal(server: SavedServer) -> bool:
-            fresh = self._keys.seal(self.secrets(server), tenant=server.tenant, server=server.name)
+            fresh = self._keys.seal(self.secrets(server), tenant=server.tenant, owner=server.name)
             assert server.sealed is not None
             row = (server.tenant, server.name, server.sealed.data, fresh.key_id, fresh.data)
             # Unchanged where another replica was faster, or the server was saved meanwhile.

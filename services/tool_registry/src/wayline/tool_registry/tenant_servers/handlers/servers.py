@@ -28,6 +28,7 @@ from wayline.contracts.mcp_servers import (
     TryServer,
 )
 from wayline.contracts.server_config import ServerConfig, ServerSettings
+from wayline.store.sealing import CannotOpen
 from wayline.tool_registry.builtin_tools.builtin_server import BuiltinServer
 from wayline.tool_registry.calls.tool_servers import NEEDS_LOGIN
 from wayline.tool_registry.connection.server_transport import Confinement, MakeAuth
@@ -35,7 +36,7 @@ from wayline.tool_registry.connection.try_connection import TriedServer, try_con
 from wayline.tool_registry.definitions.definition_table import DefinitionTable
 from wayline.tool_registry.definitions.left_out_tools import left_out_lines
 from wayline.tool_registry.definitions.undeclared_effects import SHOWN_MAX, advice, undeclared_tools
-from wayline.tool_registry.secrets.secret_keys import CannotOpen, require_key
+from wayline.tool_registry.secrets.secret_keys import require_key
 from wayline.tool_registry.secrets.secret_references import names_of, require_references, secrets_in_clear
 from wayline.tool_registry.secrets.secret_table import SecretTable
 from wayline.tool_registry.servers.mcp_server import McpServer

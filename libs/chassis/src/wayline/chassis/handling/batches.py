@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-import asyncpg
 import structlog
 from nats import errors as nats_errors
 from nats.aio.msg import Msg
 
-from wayline.chassis import Bus, Delivery, Failpoint, reach, stopped
+from wayline.chassis.concurrency.awaited_tasks import stopped
+from wayline.chassis.connection.bus import Bus
+from wayline.chassis.connection.delivery import Delivery
+from wayline.chassis.failpoints import Failpoint, reach
 from wayline.chassis.handling.pull import Pull
 from wayline.chassis.topology import Consumer
 from wayline.contracts.errors import Reject, Retry, Unavailable
-from wayline.store import PostgresUnavailable
 from wayline.telemetry import metrics
 
 log = structlog.get_logger()
@@ -26,14 +28,31 @@ T = TypeVar("T")
 RETRY_S = 0.5
 STOP_S = 1.0
 """How long a stop waits for a batch that the grace was not enough for."""
-REFUSED = (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError)
-"""Postgres will say the same the next time."""
 ALONE_TRIES = 5
 """Deliveries after which a message that fails on its own too is put aside."""
 NAK_MAX_S = 30.0
 DOUBLINGS_MAX = 16
 TROUBLE_ACK_WAITS = 2
 """How long a message that could be neither stored nor put aside is trouble: it comes again after one."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreErrors:
+    """Which errors of the store mean what."""
+
+    away: tuple[type[Exception], ...]
+    """It cannot be reached, and waiting helps."""
+    refused: tuple[type[Exception], ...]
+    """It will say the same the next time."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFailpoints:
+    """Where a test may kill the process, around a batch."""
+
+    store_before: Failpoint
+    store_after: Failpoint
+    ack_after: Failpoint
 
 
 class Batches(Generic[T]):
@@ -51,6 +70,8 @@ class Batches(Generic[T]):
         *,
         read: Callable[[Msg], Awaitable[T | None]],
         store: Callable[[Sequence[T]], Awaitable[None]],
+        errors: StoreErrors,
+        failpoints: BatchFailpoints,
         size: int,
         linger_s: float,
     ) -> None:
@@ -58,6 +79,8 @@ class Batches(Generic[T]):
         self._consumer = consumer
         self._read = read
         self._store = store
+        self._errors = errors
+        self._failpoints = failpoints
         self._size = size
         self._linger_s = linger_s
         self._ack_wait_s = consumer.ack_wait_s
@@ -161,16 +184,16 @@ class Batches(Generic[T]):
         if unbounded and isinstance(error, Retry):
             return True
         tries = ALONE_TRIES if unbounded else min(ALONE_TRIES, self._consumer.max_deliver)
-        return deliveries < tries and not isinstance(error, REFUSED)
+        return deliveries < tries and not isinstance(error, self._errors.refused)
 
     async def _patiently(self, messages: list[Msg]) -> None:
-        """Store and ack; while Postgres is away, wait: an outage must not use up deliveries."""
+        """Store and ack; while the store is away, wait: an outage must not use up deliveries."""
         waited_s = 0.0
         while True:
             try:
                 await self._once(messages)
                 return
-            except PostgresUnavailable as error:
+            except self._errors.away as error:
                 log.warning("waiting", consumer=self._consumer.stream, why=str(error) or type(error).__name__)
                 if self._stopping:
                     # They were not acked: they come again, to a process that runs then.
@@ -198,13 +221,13 @@ class Batches(Generic[T]):
             # What is nobody's to store is acked with the others.
             if item is not None:
                 items.append(item)
-        reach(Failpoint.TRACING_STORE_BEFORE)
+        reach(self._failpoints.store_before)
         if items:
             await self._store(items)
-        reach(Failpoint.TRACING_STORE_AFTER)
+        reach(self._failpoints.store_after)
         for message in messages:
             await _send(message.ack())
-        reach(Failpoint.TRACING_ACK_AFTER)
+        reach(self._failpoints.ack_after)
         metrics.messages_handled.labels(self._bus.service, self._consumer.subject, "ok").inc(len(items))
 
 
