@@ -27,6 +27,7 @@ CLASSES = (
     ("tool-registry", "wayline.tool_registry.settings", "Settings"),
     ("tracing", "wayline.tracing.settings", "Settings"),
     ("console", "wayline.console.settings", "Settings"),
+    ("notifier", "wayline.notifier.settings", "Settings"),
 )
 
 

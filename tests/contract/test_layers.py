@@ -12,9 +12,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-WITHOUT_HANDLERS = {"console", "executor", "retrieval", "router", "standalone", "tool_registry"}
-"""Services that have no `handlers` beside their ideas: the executor runs tickets; the router, retrieval and the tool
-registry have a room for each subject with handlers of its own; the console has pages; standalone is a command."""
+WITHOUT_HANDLERS = {"console", "executor", "notifier", "retrieval", "router", "standalone", "tool_registry"}
+"""Services that have no `handlers` beside their ideas: the executor runs tickets; the router, retrieval, the notifier
+and the tool registry have a room for each subject with handlers of its own; the console has pages; standalone is a
+command."""
 UNSORTED_MODULES_MAX = 5
 """How many modules a library may have before a contract has to place them."""
 

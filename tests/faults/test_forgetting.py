@@ -31,8 +31,8 @@ PASSAGES = [(point, nth) for point in sorted(FORGETTING) for nth in NTH.get(poin
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def platform(make_platform: MakePlatform) -> FaultPlatform:
-    platform = await make_platform("gateway", "retrieval", "tracing")
-    await platform.fleet.ensure("router", "executor", "tool_registry", "tracing", "retrieval", "gateway")
+    platform = await make_platform("gateway", "retrieval", "tracing", "notifier")
+    await platform.fleet.ensure("router", "executor", "tool_registry", "tracing", "retrieval", "notifier", "gateway")
     return platform
 
 

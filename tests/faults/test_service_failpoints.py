@@ -69,7 +69,21 @@ FACTS = {
 """Reached where facts are saved and put in order: tests/integration/retrieval/test_failpoints.py."""
 EXTRACTIONS = {point for point in Failpoint if point.startswith("router.extract")}
 """Reached where a session has gone quiet: `test_extractions.py`."""
-ELSEWHERE = {*EXPIRIES} | EXTRACTIONS | FACTS | FIRINGS | STEERING | CHILDREN | REDRIVES | CHARGES | FORGETTING | SETS
+WEBHOOKS = {point for point in Failpoint if point.startswith("notifier.")}
+"""Reached where webhooks are sent: `test_webhooks.py`."""
+ELSEWHERE = (
+    {*EXPIRIES}
+    | WEBHOOKS
+    | EXTRACTIONS
+    | FACTS
+    | FIRINGS
+    | STEERING
+    | CHILDREN
+    | REDRIVES
+    | CHARGES
+    | FORGETTING
+    | SETS
+)
 OTHERS = ("router", "tool_registry", "executor")
 PASSAGES = 200
 
@@ -82,7 +96,7 @@ def points(service: str) -> list[Any]:
 
 
 async def test_every_failpoint_belongs_to_a_service_that_is_killed():
-    tested = {"executor", "router", "tool_registry", "gateway", "retrieval", "tracing"}
+    tested = {"executor", "router", "tool_registry", "gateway", "retrieval", "tracing", "notifier"}
 
     assert {point.split(".")[0] for point in Failpoint} == tested
 

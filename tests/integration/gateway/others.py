@@ -29,6 +29,7 @@ from wayline.contracts import tenant_settings as ts
 from wayline.contracts import tenants as n
 from wayline.contracts import tool_use as tu
 from wayline.contracts import traces as t
+from wayline.contracts import webhooks as wh
 from wayline.contracts.base import Request
 from wayline.contracts.job_tags import TaggedJobs, TagJobs
 from wayline.contracts.jobs import AgentCheck, CheckAgent, GetLatestRun, PlanJob, Planned, Route, RunResult, Status
@@ -92,6 +93,8 @@ SERVER = mcp.ServerView(
 SAMPLES = Path(__file__).parents[3] / "proto/samples/replies"
 FACT = memories.Fact.model_validate_json((SAMPLES / "Fact-1.json").read_bytes())
 SUBJECT = memories.Subject.model_validate_json((SAMPLES / "Subject-1.json").read_bytes())
+WEBHOOK = wh.SavedWebhook.model_validate_json((SAMPLES / "SavedWebhook-1.json").read_bytes())
+DELIVERY = wh.WebhookDelivery.model_validate_json((SAMPLES / "WebhookDelivery-1.json").read_bytes())
 FACTS = memories.FactPage(facts=(FACT,))
 SAVED = memories.FactsSaved.model_validate_json((SAMPLES / "FactsSaved-1.json").read_bytes())
 FORGETTING = f.Forgetting.model_validate_json((SAMPLES / "Forgetting-1.json").read_bytes())
@@ -122,6 +125,15 @@ ANSWERS: dict[type[Request], Any] = {
     m.ListProviders: m.ProviderList(executor="h-1", providers=(m.Provider(name="chat", host="127.0.0.1"),)),
     m.PutModel: CARD,
     m.DeleteModel: m.ModelDeleted(deleted=True),
+    wh.PutWebhook: WEBHOOK,
+    wh.GetWebhook: WEBHOOK,
+    wh.ListWebhooks: wh.WebhookList(webhooks=(WEBHOOK,)),
+    wh.DeleteWebhook: wh.WebhookDeleted(deleted=True),
+    wh.RotateWebhook: WEBHOOK,
+    wh.TestWebhook: DELIVERY,
+    wh.ListWebhookDeliveries: wh.WebhookDeliveryList(deliveries=(DELIVERY,)),
+    wh.GetWebhookDelivery: DELIVERY,
+    wh.Redeliver: wh.Redelivered(deliveries=1),
     ListTools: ToolList(tools=(ToolDefinition(name="search_knowledge"),)),
     SearchTools: FoundTools(tools=(FoundTool(tool=ToolDefinition(name="bank__rate"), score=2.5),), searched=9),
     mcp.PutServer: SERVER,

@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 
 from wayline.gateway.settings import Settings
+from wayline.notifier.settings import Settings as NotifierSettings
 from wayline.testkit import Platform
 from wayline.tool_registry.settings import Settings as RegistrySettings
 
@@ -28,6 +29,11 @@ BODIES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         "/v1/mcp/servers/bank?enabled=false",
         {"url": "https://bank.example/mcp"},
         {"url": "https://bank.example/mcp", "effects": {"pay": "once"}},
+    ),
+    "/v1/webhooks/{name}": (
+        "/v1/webhooks/crm",
+        {"url": "https://crm.example/hook"},
+        {"url": "https://crm.example/hook", "content": True},
     ),
     "/v1/mcp/secrets/{name}": ("/v1/mcp/secrets/BANK_TOKEN", {"value": "s3cr3t"}, {"value": "s3cr3t2"}),
     "/v1/models/{provider}/{model}": (
@@ -72,9 +78,13 @@ VERSIONED = {"/v1/insights/{fact_id}", "/v1/memories/{fact_id}"}
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def http(module_platform: Platform) -> AsyncIterator[httpx2.AsyncClient]:
-    registry = RegistrySettings.model_validate({"keys": f"k1:{b64encode(bytes(32)).decode()}"})
+    keys = {"keys": f"k1:{b64encode(bytes(32)).decode()}"}
+    registry, notifier = RegistrySettings.model_validate(keys), NotifierSettings.model_validate(keys)
     await module_platform.start(
-        "router", "tool_registry", "retrieval", "gateway", gateway=Settings(http_port=0), tool_registry=registry
+        *("router", "tool_registry", "retrieval", "notifier", "gateway"),
+        gateway=Settings(http_port=0),
+        tool_registry=registry,
+        notifier=notifier,
     )
     yield await module_platform.http(timeout_s=30)
 

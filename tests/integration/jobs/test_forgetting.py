@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from base64 import b64encode
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -14,13 +15,15 @@ import pytest
 from wayline.chassis.topology import Limits
 from wayline.contracts.tenants import CreateTenant, Tenant
 from wayline.journal import JobLog
+from wayline.notifier.settings import Settings as NotifierSettings
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import Platform, until
 
 from .conftest import chatting
 
 ON_DISK = Limits(ack_wait_s=2)
-SERVICES = ("router", "tool_registry", "executor", "retrieval", "tracing", "gateway")
+SERVICES = ("router", "tool_registry", "executor", "retrieval", "tracing", "notifier", "gateway")
+NOTIFIER = NotifierSettings.model_validate({"keys": f"k1:{b64encode(bytes(32)).decode()}"})
 
 
 async def submit(
@@ -86,9 +89,10 @@ async def test_a_user_is_forgotten_everywhere_with_a_receipt(platform: Platform)
         return Say(text=f"You said: {body['messages'][-1]['content']}", hold=hold if slow else None)
 
     async with ChatServer(answer) as chat:
-        await platform.start(*SERVICES, executor=chatting(chat))
+        await platform.start(*SERVICES, executor=chatting(chat), notifier=NOTIFIER)
         await platform.bus.ask(CreateTenant(tenant="acme"), Tenant)
         http = await platform.http()
+        await http.put("/v1/webhooks/crm", json={"url": "http://10.0.0.1/never-reached", "content": True})
         await submit(platform, "first", f"I like the {word} more than trains.", user=ann, session="talk")
         await platform.wait_for("first")
         large = {"agent": "assistant", "input": f"{word} " * 15_000, "job_id": "large", "user_id": ann}
@@ -116,7 +120,7 @@ async def test_a_user_is_forgotten_everywhere_with_a_receipt(platform: Platform)
         assert again.json()["forget_id"] == asked.json()["forget_id"]
         assert (told["left"], told["user_id"], told["jobs"]) == ({}, None, 4), told
         counts = receipt_of(told)
-        assert set(counts) == {"logs", "gateway", "registry", "retrieval", "router", "tracing"}
+        assert set(counts) == {"logs", "gateway", "registry", "retrieval", "router", "tracing", "notifier"}
         assert counts["logs"]["payloads"] >= 1 and counts["logs"]["log_records"] >= 8 and counts["logs"]["signals"] >= 1
         assert (counts["router"]["sessions"], counts["router"]["latest_results"]) == (1, 1)
         assert counts["retrieval"]["documents"] == 1 and counts["tracing"]["jobs"] == 4

@@ -120,6 +120,13 @@ class Failpoint(StrEnum):
     TRACING_STORE_AFTER = "tracing.store.after"
     TRACING_ACK_AFTER = "tracing.ack.after"
 
+    NOTIFIER_STORE_BEFORE = "notifier.store.before"
+    NOTIFIER_STORE_AFTER = "notifier.store.after"
+    NOTIFIER_ACK_AFTER = "notifier.ack.after"
+    NOTIFIER_CLAIM_AFTER = "notifier.claim.after"
+    NOTIFIER_SEND_AFTER = "notifier.send.after"
+    NOTIFIER_END_AFTER = "notifier.end.after"
+
 
 _armed, _left = "", 1
 

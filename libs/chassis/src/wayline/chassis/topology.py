@@ -41,6 +41,8 @@ SUBMISSION_MAX_BYTES = 128 * 1024
 """With its headers; a service moves the largest fields of a body beyond `SubmitJob.body_max` to the object store."""
 SIGNAL_MAX_BYTES = 16 * 1024
 """With its headers; a service moves what is beyond `Signal.body_max` to the object store."""
+NOTICES_PER_TENANT_MAX = 5_000
+"""Of one kind."""
 WITHOUT_ROLLUP = {"allow_rollup_hdrs": False}
 """Of an object store: who may write there could empty it with one header. Our objects are not replaced."""
 ADVISORIES = (
@@ -60,9 +62,12 @@ class Consumer:
     ack_wait_s: float = 10.0
     max_deliver: int = -1
     max_ack_pending: int = 1_000
+    headers_only: bool | None = None
+    """True: bodies stay in the stream, and are read where they are wanted."""
 
     def config(self) -> ConsumerConfig:
         return ConsumerConfig(
+            headers_only=self.headers_only,
             durable_name=self.name,
             filter_subject=self.subject,
             deliver_policy=DeliverPolicy.ALL,
@@ -84,10 +89,15 @@ RUN_BACKLOGS = {
 """Of each lane, the consumer of the tickets of tenants that have a ticket in it already."""
 INDEX_RETRIEVAL = Consumer("INDEX", "retrieval", "retrieval", "documents.index.*", ack_wait_s=30)
 EVENTS_TRACING = Consumer("EVENTS", "tracing", "tracing", "events.*.*", ack_wait_s=30, max_ack_pending=10_000)
+EVENTS_NOTIFIER = Consumer(
+    "EVENTS", "notifier", "notifier", "events.*.*", ack_wait_s=30, max_ack_pending=10_000, headers_only=True
+)
 SIGNALS_ROUTER = Consumer("SIGNALS", "router", "router", "signals.*.*")
 APPROVALS_ROUTER = Consumer("SIGNALS", "approvals", "router", "approvals.*.*")
 LATER_ROUTER = Consumer("LATER", "router", "router", "due.>")
 TELEMETRY_TRACING = Consumer("TELEMETRY", "tracing", "tracing", "telemetry.traces", ack_wait_s=30, max_deliver=3)
+NOTICES_NOTIFIER = Consumer("NOTICES", "notifier", "notifier", "notices.*.*", ack_wait_s=30)
+DEAD_NOTIFIER = Consumer("DEAD", "notifier", "notifier", "dead.*.*.*", ack_wait_s=30, headers_only=True)
 ADVISORY_ROUTER = Consumer("ADVISORY", "router", "router", "$JS.EVENT.ADVISORY.>", max_deliver=20)
 
 CONSUMERS = (
@@ -97,10 +107,13 @@ CONSUMERS = (
     *RUN_BACKLOGS.values(),
     INDEX_RETRIEVAL,
     EVENTS_TRACING,
+    EVENTS_NOTIFIER,
     SIGNALS_ROUTER,
     APPROVALS_ROUTER,
     LATER_ROUTER,
     TELEMETRY_TRACING,
+    NOTICES_NOTIFIER,
+    DEAD_NOTIFIER,
     ADVISORY_ROUTER,
 )
 
@@ -158,6 +171,15 @@ STREAMS = (
         discard=DiscardPolicy.OLD,
     ),
     _queue("TELEMETRY", "telemetry.traces", max_age=DAY_S, max_bytes=GIB // 4, discard=DiscardPolicy.OLD),
+    # What happens beside the logs of jobs. A tenant's notices are few; of more its own oldest go.
+    _queue(
+        "NOTICES",
+        "notices.*.*",
+        max_age=7 * DAY_S,
+        max_bytes=GIB // 8,
+        max_msgs_per_subject=NOTICES_PER_TENANT_MAX,
+        discard=DiscardPolicy.OLD,
+    ),
     # Without a tenant as older versions wrote them.
     _stream(
         "DEAD",

@@ -61,10 +61,14 @@ class EraseFromRetrieval(_Erase, subject="erase.retrieval.{tenant}", replies=Era
     """Erase documents of a user, what is remembered, and what jobs planned."""
 
 
+class EraseFromNotifier(_Erase, subject="erase.notifier.{tenant}", replies=Erased):
+    """Erase deliveries of webhooks."""
+
+
 class StoreReceipt(Frozen):
     """What one store erased."""
 
-    store: str = Field(description="`logs`, `router`, `gateway`, `tracing`, `retrieval` or `registry`.")
+    store: str = Field(description="`logs`, `router`, `gateway`, `tracing`, `retrieval`, `registry` or `notifier`.")
     counts: dict[str, int] = Field(description="What there was, by what it is. It is gone.")
     kept: dict[str, int] = Field(default_factory=dict, description="What stays, without any name in it.")
     erased_at: datetime | None = Field(default=None, description="When the last of it was erased.")

@@ -26,7 +26,7 @@ from wayline.chassis.nats_client.direct_get import Batch, read_batch
 from wayline.contracts import headers as h
 from wayline.contracts.errors import Bug, Full, Unavailable
 from wayline.contracts.events import Event, read_event
-from wayline.journal.record import Head, State, claims_after, decode, encode, is_record, state_after
+from wayline.journal.record import Head, State, claims_after, decode, encode, is_record, names_webhook, state_after
 from wayline.telemetry import metrics
 
 log = structlog.get_logger()
@@ -238,7 +238,8 @@ class JobLog:
     async def begin(self, events: Sequence[Event], *, content_hash: str, lane: str) -> Head:
         """Write the first record; the head has its body. Raises Fenced when there is a log already."""
         body = encode(events)
-        head = Head(0, state_after(State.NEW, events), events[-1].seq, content_hash, lane=lane)
+        state, webhook = state_after(State.NEW, events), names_webhook(events[0])
+        head = Head(0, state, events[-1].seq, content_hash, lane=lane, names_webhook=webhook)
         return (await self._append(body, head, expected=0))._replace(body=body)
 
     async def append(
@@ -270,6 +271,7 @@ class JobLog:
             epoch=after.epoch if epoch is None else epoch,
             signals_seen=after.signals_seen if signals_seen is None else signals_seen,
             cost=after.cost if cost == "as before" else cost,
+            names_webhook=after.names_webhook,
         )
         return await self._append(encode(events), head, expected=after.sequence)
 

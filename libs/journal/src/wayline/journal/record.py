@@ -17,6 +17,7 @@ from wayline.contracts.events import (
     TERMINAL_TYPES,
     AuxiliaryFailed,
     Event,
+    JobSubmitted,
     ModelFailed,
     read_event,
 )
@@ -68,6 +69,8 @@ class Head(NamedTuple):
     msg_id: str = ""
     body: bytes = b""
     """What the record holds, where it was read or has just been begun."""
+    names_webhook: bool = False
+    """Its job names a webhook itself: a reader of headers alone knows."""
 
     @property
     def values(self) -> list[dict[str, Any]]:
@@ -101,6 +104,7 @@ class Head(NamedTuple):
             cost=self.cost,
             lane=self.lane,
             msg_id=msg_id,
+            names_webhook=self.names_webhook,
         )
 
     def header(self) -> str:
@@ -112,6 +116,7 @@ class Head(NamedTuple):
         return (
             f"state={self.state} seq={self.seq} owner={self.owner} attempt={self.attempt} epoch={self.epoch} "
             f"signals={self.signals_seen} cost={cost} lane={self.lane} content={self.content_hash}"
+            f"{' webhook=1' if self.names_webhook else ''}"
         )
 
     @classmethod
@@ -130,6 +135,7 @@ class Head(NamedTuple):
             lane=fields["lane"],
             msg_id=headers.get(h.MSG_ID, ""),
             body=body,
+            names_webhook="webhook" in fields,
         )
 
     def carried(self) -> Carried | None:
@@ -158,6 +164,11 @@ def is_record(headers: Mapping[str, str] | None) -> bool:
 def header_fields(headers: Mapping[str, str]) -> dict[str, str]:
     """Parse a record's header into its fields."""
     return dict(word.split("=", 1) for word in headers[h.RECORD].split(" "))
+
+
+def names_webhook(first: Event) -> bool:
+    """Return whether a job's first event names a webhook."""
+    return isinstance(first, JobSubmitted) and first.job.options.webhook is not None
 
 
 def progressed(events: Sequence[Event]) -> bool:

@@ -24,6 +24,10 @@ signals_forgotten = Counter(
     "wayline_signals_forgotten_total", "Signals forgotten: of ended jobs, or beyond a tenant's share.", ["why"]
 )
 dead_letters = Counter("wayline_dead_letters_total", "Messages put aside.", ["stream", "consumer", "code"])
+webhook_tries = Counter(
+    "wayline_webhook_tries_total", "Tries of webhook deliveries, by what came of them.", ["outcome"]
+)
+webhooks_disabled = Counter("wayline_webhooks_disabled_total", "Webhooks that were disabled for their failures.")
 foreign_messages = Counter(
     "wayline_foreign_messages_total", "Messages on a log's subject that are no records of ours.", ["stream"]
 )

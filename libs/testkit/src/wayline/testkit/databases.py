@@ -19,6 +19,7 @@ SCHEMAS = {
     "tool_registry": "tools",
     "retrieval": "retrieval",
     "tracing": "tracing",
+    "notifier": "notifier",
     "gateway": "gateway",
 }
 """The services that have tables, and their schemas."""

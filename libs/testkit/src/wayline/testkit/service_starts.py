@@ -48,9 +48,10 @@ def run_service(name: str) -> None:
 
 COMMAND = "wayline.standalone.cli"
 POLL_S = 0.01
+SERVICES = ("gateway", "router", "executor", "retrieval", "tool_registry", "tracing", "notifier")
 IMPORTS = (
     *(f"wayline.standalone.{name}" for name in ("cli", "launch.up", "launch.sample_job")),
-    *(f"wayline.{name}.app" for name in ("gateway", "router", "executor", "retrieval", "tool_registry", "tracing")),
+    *(f"wayline.{name}.app" for name in SERVICES),
     *OF_MCP,
 )
 """What `wayline up` imports, and what its registry does once it runs."""

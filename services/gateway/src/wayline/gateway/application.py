@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute
 
 from wayline.gateway import problem_answers
 from wayline.gateway.handlers import operations, overview
-from wayline.gateway.handlers.administration import audit, budgets, keys, limits, models, settings, tenants
+from wayline.gateway.handlers.administration import audit, budgets, keys, limits, models, settings, tenants, webhooks
 from wayline.gateway.handlers.jobs import (
     approvals,
     events,
@@ -70,6 +70,7 @@ MODULES = (
     time_travel,
     sessions,
     schedules,
+    webhooks,
     traces,
     jaeger,
     otlp,

@@ -13,10 +13,10 @@ from wayline.gateway.rates import NO_RATES, Bucket, CallerRates, Meter
 
 OPEN_TENANT = "default"
 """Whose jobs are run while no key exists."""
-Scope = Literal["read", "write", "tools", "approve", "memory:release", "admin", "operator"]
+Scope = Literal["read", "write", "tools", "approve", "memory:release", "webhooks", "admin", "operator"]
 """`tools`: the tools of MCP servers, called over `/mcp`; `approve`: tool calls that wait for a person;
-`memory:release`: facts that wait for one; `admin`: the tenant's agents, models, schedules, budgets, dead letters and
-keys; `operator`: all tenants and their keys."""
+`memory:release`: facts that wait for one; `webhooks`: the tenant's webhooks; `admin`: these, the tenant's agents,
+models, schedules, budgets, dead letters and keys; `operator`: all tenants and their keys."""
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
 _KEY = re.compile(r"wl_([0-9a-f]{16})_([A-Za-z0-9_-]{43})")

@@ -27,7 +27,21 @@ SHOWN: Final = frozenset(
             "lane",
             "limit",
         ),
-        *("mode", "page", "progress", "revoked", "schedule", "since", "slot", "status", "tag", "tenant", "tz", "until"),
+        *(
+            "mode",
+            "page",
+            "progress",
+            "revoked",
+            "schedule",
+            "since",
+            "slot",
+            "state",
+            "status",
+            "tag",
+            "tenant",
+            "tz",
+            "until",
+        ),
         *("version", "wait"),
     }
 )

@@ -228,8 +228,15 @@ SELECT tenant, job_id, waits_since FROM fitting WHERE free IS NULL OR queue <= f
 UPDATE reservations SET waits_for = NULL, waits_usd = NULL, waits_since = NULL
 WHERE tenant = $1 AND job_id = $2 AND waits_since = $3;
 
+-- name: untold_alerts
+SELECT tenant, budget, starts_at, threshold, at, used_usd, limit_usd FROM budget_alerts WHERE NOT told
+ORDER BY at LIMIT 200;
+
 -- name: tell_alerts
-UPDATE budget_alerts SET told = true WHERE NOT told
+UPDATE budget_alerts SET told = true
+WHERE NOT told AND (tenant, budget, starts_at, threshold) IN (
+    SELECT * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::numeric[])
+)
 RETURNING tenant, budget, starts_at, threshold, used_usd, limit_usd;
 
 -- name: use_of_budgets

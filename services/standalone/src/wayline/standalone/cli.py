@@ -86,7 +86,9 @@ def up(
 
 @app.command()
 def serve(
-    services: Annotated[list[str], typer.Argument(help="gateway, router, executor, retrieval, tool-registry, tracing")],
+    services: Annotated[
+        list[str], typer.Argument(help="gateway, router, executor, retrieval, tool-registry, notifier, tracing")
+    ],
 ) -> None:
     """Run services as a process of their own, configured by WAYLINE_ variables."""
     import uvloop

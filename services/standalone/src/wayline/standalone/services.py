@@ -78,6 +78,7 @@ MEMBERS = (
     Member("executor", keys="snapshot_keys", stops=0),
     Member("retrieval", schema="retrieval", vector=True),
     Member("tool_registry", schema="tools", keys="keys"),
+    Member("notifier", schema="notifier", keys="keys"),
     Member("tracing", schema="tracing", stops=2),
 )
 

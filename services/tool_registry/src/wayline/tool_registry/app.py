@@ -65,7 +65,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         telemetry=telemetry,
         exporter=exporter,
         asks=asks_of(handlers, calls_max=settings.calls_max),
-        parts=[announcements, running, handlers.rereading, *adapters.tables.upkeep(keep_days=settings.keep_days)],
+        parts=[announcements, running, handlers.rereading, *adapters.tables.upkeep(bus, keep_days=settings.keep_days)],
         needs={"postgres": store.check, "mcp servers": adapters.servers.check_tried},
         close=close,
     )

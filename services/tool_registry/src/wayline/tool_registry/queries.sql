@@ -259,6 +259,14 @@ FROM definitions WHERE tenant = $1 AND server = $2 AND waiting_sha256 IS NOT NUL
     AND ($4::text[] IS NULL OR tool = ANY ($4))
 ORDER BY tool LIMIT $3;
 
+-- name: untold_definitions
+SELECT tenant, server, tool, waiting_sha256, waiting_since FROM definitions
+WHERE waiting_sha256 IS NOT NULL AND told_sha256 IS DISTINCT FROM waiting_sha256
+ORDER BY waiting_since LIMIT $1;
+
+-- name: note_told
+UPDATE definitions SET told_sha256 = $4 WHERE tenant = $1 AND server = $2 AND tool = $3;
+
 -- name: waiting_tools
 SELECT tool FROM definitions WHERE tenant = $1 AND server = $2 AND waiting_sha256 IS NOT NULL;
 

@@ -27,6 +27,7 @@ from wayline.tool_registry.calls.running_calls import RunningCalls
 from wayline.tool_registry.connection.http.bytes_in_flight import BytesInFlight
 from wayline.tool_registry.connection.server_transport import Confinement
 from wayline.tool_registry.definitions.arguments import Arguments
+from wayline.tool_registry.definitions.change_notices import ChangeNotices
 from wayline.tool_registry.definitions.definition_table import DefinitionTable, ServerPins, UserPins
 from wayline.tool_registry.logins.authorization_table import AuthorizationTable
 from wayline.tool_registry.logins.handlers import AuthorizationHandlers
@@ -60,6 +61,7 @@ T = TypeVar("T", bound=Frozen)
 
 RENEWALS_END_S = 20.0
 """How long renewals of tokens may go on when the service is stopped: an answer that is lost is a lost login."""
+NOTICES_EVERY_S = 5.0
 UPKEEP_EVERY_S = 3_600.0
 """How often calls that no job can ask for any more are deleted, and secrets are encrypted with the newest key."""
 
@@ -92,12 +94,13 @@ class Tables:
             store=store,
         )
 
-    def upkeep(self, *, keep_days: int) -> list[Periodic]:
+    def upkeep(self, bus: Bus, *, keep_days: int) -> list[Periodic]:
         """Return what is done with the rows every so often, in every replica: doing it twice does no harm."""
         forget = partial(self.ledger.forget, after_days=keep_days)
         return [
             Periodic("forgetting old calls", forget, every_s=UPKEEP_EVERY_S),
             Periodic("encrypting with the newest key", self.sealed.seal_again, every_s=UPKEEP_EVERY_S),
+            Periodic("notices of changed tools", ChangeNotices(bus, self.store).tell, every_s=NOTICES_EVERY_S),
         ]
 
 

@@ -40,6 +40,7 @@ TELL_STORED = "tenants.stored.*"
 DOCUMENT_VERBS = ("get", "list", "change", "chunks", "delete", "text")
 AGENT_VERBS = ("get", "list", "put", "delete", "restore", "latest", "versions", "version", "check")
 SCHEDULE_VERBS = ("put", "enable", "get", "list", "delete", "run")
+WEBHOOK_VERBS = ("put", "get", "list", "delete", "rotate", "test", "deliveries", "delivery", "redeliver")
 SERVERS_CHANGED = "mcp.changed.*"
 SERVER_VERBS = (
     *("put", "list", "get", "delete", "enable", "try", "trysaved", "approve", "impact"),
@@ -149,6 +150,7 @@ IDENTITIES = {
                 *(f"budgets.{verb}.*" for verb in ("list", "put", "delete")),
                 *(f"sessions.{verb}.*" for verb in ("list", "get", "delete")),
                 *(f"schedules.{verb}.*" for verb in SCHEDULE_VERBS),
+                *(f"webhooks.{verb}.*" for verb in WEBHOOK_VERBS),
                 *(f"settings.{verb}.*" for verb in ("get", "change")),
                 *(f"mcp.{verb}.*" for verb in SERVER_VERBS),
                 CLIENT_MESSAGE,
@@ -209,7 +211,8 @@ IDENTITIES = {
                     for stream in ("EVENTS", "SIGNALS", "DEAD", f"OBJ_{PAYLOADS}")
                 ),
                 *(f"{OWN_API}.{read}.DEAD" for read in ("STREAM.MSG.GET", "DIRECT.GET", "STREAM.INFO")),
-                *(f"erase.{store}.*" for store in ("gateway", "registry", "retrieval", "tracing")),
+                *(f"erase.{store}.*" for store in ("gateway", "registry", "retrieval", "tracing", "notifier")),
+                "notices.budget.*",
             ),
             answers=(
                 *("forget.begin.*", "forget.get.*"),
@@ -302,6 +305,7 @@ IDENTITIES = {
                 *("memory.save.*", "memory.recall.*", "insights.store.*", "insights.recall.*"),
                 SERVERS_CHANGED,
                 AGENTS_USING,
+                "notices.tool.*",
                 *TOOL_USE,
                 # Images that its tools make are documents.
                 "documents.index.*",
@@ -337,6 +341,11 @@ IDENTITIES = {
                 READ_EVENTS,
                 "erase.tracing.*",
             ),
+        ),
+        Identity(
+            "notifier",
+            publish=(*COMMON, TELL_STORED, LEADER_READ_EVENTS, DIRECT_READ_EVENTS),
+            answers=(*(f"webhooks.{verb}.*" for verb in WEBHOOK_VERBS), "erase.notifier.*"),
         ),
     )
 }

@@ -14,6 +14,7 @@ from wayline.contracts.base import Frozen, Message
 from wayline.contracts.chat import Part, TextPart
 from wayline.contracts.ids import JobId, NewJobId
 from wayline.contracts.jobs.client_tools import ClientTools
+from wayline.contracts.jobs.job_webhook import JobWebhook
 from wayline.contracts.models import Effort
 from wayline.contracts.money import Dollars
 
@@ -126,6 +127,9 @@ class JobOptions(Frozen):
         description="How long it waits for the result of such a call, which has failed then; unless set, as long as a "
         "person may take to decide.",
     )
+    webhook: JobWebhook | None = Field(
+        default=None, description="Where its events are sent, beside the webhooks of its tenant."
+    )
     dry_run: bool = Field(default=False, description="Decide the route and its predicted cost; run nothing.")
 
 
@@ -144,6 +148,7 @@ YOUNGER_OPTIONS = (
     "client_tools",
     "tool_results_within_s",
     "tools_in_order",
+    "webhook",
 )
 """Options that stored hashes of submissions know nothing of."""
 INPUT_SHOWN_MAX = 200

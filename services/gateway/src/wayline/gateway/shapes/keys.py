@@ -34,8 +34,8 @@ class KeyBody(Body):
         default=("read", "write"),
         description="`read`; `write`: jobs, documents, memories and logins of users to MCP servers; `tools`: the tools "
         "of MCP servers over /mcp; `approve`: tool calls that wait for a person; `memory:release`: facts that wait for "
-        "one; `admin`: the tenant's agents, models, schedules, budgets, dead letters and keys; `operator`: all tenants "
-        "and their keys.",
+        "one; `webhooks`: the tenant's webhooks; `admin`: these, the tenant's agents, models, schedules, budgets, dead "
+        "letters and keys; `operator`: all tenants and their keys.",
     )
     user_id: Label | None = Field(
         default=None,

@@ -10,6 +10,7 @@ from wayline.contracts.base import Request
 from wayline.contracts.forgetting import (
     Erased,
     EraseFromGateway,
+    EraseFromNotifier,
     EraseFromRegistry,
     EraseFromRetrieval,
     EraseFromTracing,
@@ -21,7 +22,13 @@ from wayline.router.forgetting.stored_messages import StoredMessages
 ANSWER_WITHIN_S = 30.0
 """A service may have to delete many documents."""
 
-AskedOfService = type[EraseFromGateway] | type[EraseFromRegistry] | type[EraseFromRetrieval] | type[EraseFromTracing]
+AskedOfService = (
+    type[EraseFromGateway]
+    | type[EraseFromNotifier]
+    | type[EraseFromRegistry]
+    | type[EraseFromRetrieval]
+    | type[EraseFromTracing]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +50,7 @@ def erasable_stores(bus: Bus, messages: StoredMessages, own: OwnRows) -> tuple[E
         _service(bus, "retrieval", EraseFromRetrieval),
         ErasableStore("router", lambda scope, _: own.count(scope), own.erase),
         _service(bus, "tracing", EraseFromTracing),
+        _service(bus, "notifier", EraseFromNotifier),
     )
 
 

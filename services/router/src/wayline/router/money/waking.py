@@ -12,6 +12,7 @@ from wayline.chassis import Bus, Periodic
 from wayline.chassis.concurrency.each_alone import each_alone
 from wayline.contracts.errors import Full
 from wayline.contracts.jobs import RaiseBudget, Signal
+from wayline.contracts.notices import BudgetAlerted
 from wayline.store import Record, Store
 from wayline.telemetry import metrics
 
@@ -70,7 +71,13 @@ class Waker:
     async def tell(self) -> None:
         """Log and count each alert once, whichever router finds it, and show how much is used."""
         async with self._store.system() as conn:
-            alerts = await conn.fetch(self._store.sql.tell_alerts)
+            untold = await conn.fetch(self._store.sql.untold_alerts)
+        for alert in untold:
+            # Before it counts as told: after a crash in between the same notice is published again.
+            notice = BudgetAlerted.model_validate(dict(alert))
+            await self._bus.publish(notice, msg_id=notice.msg_id)
+        async with self._store.system() as conn:
+            alerts = await conn.fetch(self._store.sql.tell_alerts, *_columns(untold)) if untold else []
             used = await conn.fetch(self._store.sql.use_of_budgets)
         for alert in alerts:
             metrics.budget_alerts.labels(alert["tenant"], alert["budget"]).inc()
@@ -86,3 +93,7 @@ class Waker:
         for row in used:
             for figure in ("limit", "spent", "reserved", "unsettled"):
                 metrics.budget_usd.labels(row["tenant"], row["budget"], figure).set(row[figure])
+
+
+def _columns(alerts: list[Record]) -> tuple[list[object], ...]:
+    return tuple([alert[key] for alert in alerts] for key in ("tenant", "budget", "starts_at", "threshold"))

@@ -124,7 +124,8 @@ def create_key(
     scopes: Annotated[
         str,
         typer.Option(
-            metavar="SCOPES", help="Comma-separated: read, write, tools, approve, memory:release, admin, operator."
+            metavar="SCOPES",
+            help="Comma-separated: read, write, tools, approve, memory:release, webhooks, admin, operator.",
         ),
     ] = "read,write",
     user: Annotated[

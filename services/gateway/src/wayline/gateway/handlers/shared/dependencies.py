@@ -183,4 +183,5 @@ MemoryReleaser = Annotated[Caller, Depends(allowed("memory:release"))]
 Decider = Annotated[Caller, Depends(allowed("write", "approve"))]
 """Who may say what became of a call: that approves none, and people who approve calls know it, too."""
 Admin = Annotated[Caller, Depends(allowed("admin"))]
+WebhookKeeper = Annotated[Caller, Depends(allowed("webhooks", "admin"))]
 Operator = Annotated[Caller, Depends(allowed("operator"))]

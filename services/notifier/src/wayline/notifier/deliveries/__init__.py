@@ -1,0 +1,1 @@
+"""Deliveries: claimed, signed, sent, tried again, given up."""

@@ -1,0 +1,1 @@
+"""What happened: read from the bus, matched with webhooks, made into bodies."""

@@ -1,0 +1,1 @@
+"""Webhooks of tenants: their configuration, their secrets, what is asked about them."""
