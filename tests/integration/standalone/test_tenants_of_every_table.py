@@ -161,7 +161,8 @@ def _is_partition(name: str) -> bool:
 async def test_no_table_shows_or_takes_another_tenants_row(tables: Tables):
     names = {table.name for table in tables.all}
 
-    assert {name.partition(".")[0] for name in names} == {"gateway", "router", "retrieval", "tools", "tracing"}
+    schemas = {name.partition(".")[0] for name in names}
+    assert schemas == {"gateway", "router", "retrieval", "tools", "tracing", "notifier"}
     assert {"tracing.ledger", "router.reservations", "tools.calls", "gateway.api_keys", "retrieval.chunks"} <= names
     assert len([name for name in names if _is_partition(name)]) >= 3
     assert await tables.leaks() == {}

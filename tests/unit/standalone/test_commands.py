@@ -124,7 +124,7 @@ def test_an_unknown_service_is_refused_with_the_known_ones(tmp_path: Path):
     )
 
     assert done.returncode == 1
-    assert "'gatway'; there are: gateway, router, executor, retrieval, tool-registry, tracing" in done.stderr
+    assert "'gatway'; there are: gateway, router, executor, retrieval, tool-registry, notifier, tracing" in done.stderr
 
 
 @pytest.mark.parametrize("command", [("agents", "put", "a"), ("models", "add")], ids=" ".join)

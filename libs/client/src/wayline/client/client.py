@@ -133,6 +133,25 @@ class Client:
         headers = {"Idempotency-Key": secrets.token_hex(16)}
         return await self.post(f"/v1/schedules/{name}/run", headers=headers)
 
+    async def put_webhook(self, name: str, config: Mapping[str, Any], *, create: bool = False) -> dict[str, Any]:
+        """Save a webhook; a new one is answered with its secret. `create`: refuse where there is one of this name."""
+        send = self.post if create else self.put
+        return await send(f"/v1/webhooks/{name}", config)
+
+    async def test_webhook(self, name: str) -> dict[str, Any]:
+        """Have a test event sent, and get what was answered."""
+        return await self.post(f"/v1/webhooks/{name}/test")
+
+    async def webhook_deliveries(self, name: str, **params: Parameter) -> dict[str, Any]:
+        """Get a page of what was sent, newest first: `state`, `job_id`, `limit`, `cursor`."""
+        return await self.get(f"/v1/webhooks/{name}/deliveries", **params)
+
+    async def redeliver(self, name: str, delivery_id: str | None = None, *, since: str | None = None) -> dict[str, Any]:
+        """Have one delivery sent again, or those that were given up."""
+        if delivery_id is not None:
+            return await self.post(f"/v1/webhooks/{name}/deliveries/{delivery_id}/redeliver")
+        return await self.post(f"/v1/webhooks/{name}/redeliver", {} if since is None else {"since": since})
+
     async def approvals(self, **params: Parameter) -> dict[str, Any]:
         """Get a page of what waits for a person's decision."""
         return await self.get("/v1/approvals", **params)

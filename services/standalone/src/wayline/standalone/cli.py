@@ -30,6 +30,7 @@ from wayline.standalone.commands import (
     sessions,
     settings,
     tools,
+    webhooks,
 )
 from wayline.standalone.commands.completion import PROGRAM, VARIABLE, answer_shells, completion
 from wayline.standalone.commands.output import AsJson
@@ -153,6 +154,7 @@ app.add_typer(jobs.app, name="jobs")
 app.command()(replaying.test)
 app.add_typer(sessions.app, name="sessions")
 app.add_typer(schedules.app, name="schedules")
+app.add_typer(webhooks.app, name="webhooks")
 app.command()(jobs.trace)
 app.command()(jobs.approvals)
 app.command()(feedback.feedback)

@@ -40,7 +40,9 @@ TELL_STORED = "tenants.stored.*"
 DOCUMENT_VERBS = ("get", "list", "change", "chunks", "delete", "text")
 AGENT_VERBS = ("get", "list", "put", "delete", "restore", "latest", "versions", "version", "check")
 SCHEDULE_VERBS = ("put", "enable", "get", "list", "delete", "run")
-WEBHOOK_VERBS = ("put", "get", "list", "delete", "rotate", "test", "deliveries", "delivery", "redeliver")
+WEBHOOKS = tuple(
+    f"webhooks.{verb}.*" for verb in "put get list delete rotate test deliveries delivery redeliver".split()
+)
 SERVERS_CHANGED = "mcp.changed.*"
 SERVER_VERBS = (
     *("put", "list", "get", "delete", "enable", "try", "trysaved", "approve", "impact"),
@@ -150,7 +152,7 @@ IDENTITIES = {
                 *(f"budgets.{verb}.*" for verb in ("list", "put", "delete")),
                 *(f"sessions.{verb}.*" for verb in ("list", "get", "delete")),
                 *(f"schedules.{verb}.*" for verb in SCHEDULE_VERBS),
-                *(f"webhooks.{verb}.*" for verb in WEBHOOK_VERBS),
+                *WEBHOOKS,
                 *(f"settings.{verb}.*" for verb in ("get", "change")),
                 *(f"mcp.{verb}.*" for verb in SERVER_VERBS),
                 CLIENT_MESSAGE,
@@ -345,7 +347,7 @@ IDENTITIES = {
         Identity(
             "notifier",
             publish=(*COMMON, TELL_STORED, LEADER_READ_EVENTS, DIRECT_READ_EVENTS),
-            answers=(*(f"webhooks.{verb}.*" for verb in WEBHOOK_VERBS), "erase.notifier.*"),
+            answers=(*WEBHOOKS, "erase.notifier.*"),
         ),
     )
 }

@@ -103,6 +103,10 @@ ToolResultsWithin = Annotated[
     float | None,
     typer.Option("--tool-results-within", metavar="SECONDS", min=0, help="How long it waits for that."),
 ]
+Webhook = Annotated[
+    str | None,
+    typer.Option(metavar="URL|NAME", help="Where its end is told: an address, or the name of a webhook."),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say its route and its predicted cost.")]
 Wait = Annotated[bool, typer.Option(help="Follow it to its end, or only submit it.")]
 
@@ -142,6 +146,7 @@ def run(
     client_tools: ClientTools = None,
     tool_results_within_s: ToolResultsWithin = None,
     tools_in_order: InOrder = False,
+    webhook: Webhook = None,
     dry_run: DryRun = False,
     wait: Wait = True,
     as_json: AsJson = False,
@@ -172,6 +177,7 @@ def run(
         client_tools=None if client_tools is None else _json_of(client_tools, list, "list, which tools are"),
         tool_results_within_s=tool_results_within_s,
         tools_in_order=tools_in_order or None,
+        webhook=None if webhook is None else {"url" if "://" in webhook else "name": webhook},
         when_busy=when_busy,
     )
     if continues:
