@@ -19,6 +19,7 @@ from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import AssistantMessage, ToolCall
 from wayline.contracts.jobs import (
+    Cancel,
     ClientTool,
     DecideApproval,
     Expire,
@@ -88,6 +89,7 @@ class Told:
         """What was given for each key, in that order."""
         self.late: set[str] = set()
         """Keys whose time was said to be over before any result."""
+        self.cancelled = False
 
     @property
     def events(self) -> list[e.Event]:
@@ -129,6 +131,11 @@ class Told:
         wait_id = result_wait_id(asked.step, asked.call)
         self._tell(Signal(tenant=TENANT, job_id=JOB_ID, signal=Expire(wait_id=wait_id)))
 
+    def cancel(self) -> None:
+        """Have the job stop: what is still open ends with it."""
+        self.cancelled = True
+        self._tell(Signal(tenant=TENANT, job_id=JOB_ID, signal=Cancel(reason="enough")))
+
     def decide(self) -> None:
         """Approve whatever waits for that."""
         for asked in fold(self.events).tools.pending:
@@ -146,6 +153,8 @@ class Told:
         for end in ends:
             if (key := asked.get((end.step, end.call))) is None:
                 continue
+            if self.cancelled and end.error is not None and end.error.code == "cancelled":
+                continue
             if key in self.late:
                 assert end.error is not None and end.error.code == "timeout"
             else:
@@ -157,7 +166,7 @@ def step(told: Told) -> None:
     """Do one thing: mostly processes that run, and callers that give results."""
     chance, world = told.chance, told.world
     keys = list(told.asked())
-    match chance.choices(range(4), weights=[6, 4, 1, 1])[0]:
+    match chance.choices(range(5), weights=[6, 4, 1, 1, 0.15])[0]:
         case 0 if world.tickets:
             told.run(**chance.choice([{}, {"dies_at": chance.randint(1, 10)}]))
         case 1 if keys:
@@ -166,6 +175,8 @@ def step(told: Told) -> None:
             told.expire(chance.choice(keys))
         case 3:
             told.decide()
+        case 4:
+            told.cancel()
         case _:
             pass
 
@@ -185,7 +196,7 @@ def bring_to_its_end(told: Told) -> None:
 
 @pytest.mark.parametrize("seed", [(0, 7, 11, 18, 29)[place] for place in seeds(5)])
 def test_calls_of_callers_tools_end_once_whoever_dies(monkeypatch: pytest.MonkeyPatch, seed: int):
-    chance = random.Random(seed)
+    chance, ends = random.Random(seed), Counter[str]()
     for _ in range(ROUNDS):
         told = Told(monkeypatch, chance)
         for _ in range(STEPS):
@@ -194,3 +205,5 @@ def test_calls_of_callers_tools_end_once_whoever_dies(monkeypatch: pytest.Monkey
         bring_to_its_end(told)
         told.check()
         assert replay(told.events).divergence is None
+        ends.update(event.type for event in told.events[-1:])
+    assert set(ends) == {"job.completed", "job.cancelled"}
