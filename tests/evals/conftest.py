@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from wayline.testkit.processes import EMBEDS
+
 HERE = Path(__file__).parent
 TOLD = pytest.StashKey[list[str]]()
 
@@ -16,6 +18,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture
+def model_on_board(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Search by meaning as an installation does by default; other tests have words alone, for their speed."""
+    monkeypatch.delenv(EMBEDS, raising=False)
 
 
 @pytest.fixture

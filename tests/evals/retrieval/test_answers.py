@@ -11,7 +11,8 @@ from tests.bench import answer_quality as quality
 ANSWERED_MIN, DECLINED_MIN = 0.8, 0.85
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1_200)
+@pytest.mark.usefixtures("model_on_board")
 async def test_it_quotes_the_right_passage_and_declines_what_nothing_answers(tell: Callable[[str], None]):
     answered = await quality.main()
     tell(quality.table(answered))

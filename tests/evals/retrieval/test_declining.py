@@ -52,7 +52,8 @@ def answers(question: str, citations: list[Citation]) -> bool:
     return bool(respond(ModelRequest(CARD, "", (asked, found), (), 1_000, "a")).citations)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1_200)
+@pytest.mark.usefixtures("model_on_board")
 async def test_it_declines_once_the_documents_with_the_answer_are_removed(store: Store, tell: Callable[[str], None]):
     settings, judged = Settings(), quality.load(needed("ir-anthropic-docs"))
     for name in ("state_of_the_union", "wikitexts", "chatlogs"):
