@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import httpx2
 import pytest
 
-from wayline.contracts.errors import Conflict, Full
-from wayline.contracts.mcp_servers import ApproveDefinitions, EnableServer, GetServer, PutServer, TryServer
+from wayline.contracts.errors import Conflict, Full, NotFound, Unavailable
+from wayline.contracts.mcp_servers import (
+    ApproveDefinitions,
+    EnableServer,
+    GetServer,
+    ListServers,
+    PutServer,
+    ServerView,
+    TryServer,
+)
 from wayline.contracts.server_config import MASK
 from wayline.contracts.server_logins import AuthorizeServer, ForgetAuthorization, ForgetUser
 from wayline.gateway.adapters.keys import create_key
 from wayline.testkit import Platform
 
 from .conftest import Running, start_gateway
-from .others import Others
+from .others import ANSWERS, Others
 
 HASH = "a" * 64
 BANK = {"url": "https://bank.example/mcp", "headers": {"Authorization": "Bearer canary-1"}}
@@ -71,11 +82,12 @@ async def test_only_administrators_change_servers(platform: Platform, others: Ot
         await gateway.client.post("/v1/mcp/servers/bank/approve", json={"sha256": [HASH]}, headers=headers),
         await gateway.client.post("/v1/mcp/servers/bank/impact", json=BANK, headers=headers),
         await gateway.client.post("/v1/mcp/servers/bank/authorize", headers=headers),
+        await gateway.client.post("/v1/mcp/servers/import?dry_run=true", json=FILE, headers=headers),
         await gateway.client.delete("/v1/mcp/servers/bank/authorization", headers=headers),
     ]
 
     assert [answer.status_code for answer in read] == [200] * 3
-    assert [answer.status_code for answer in changes] == [403] * 10
+    assert [answer.status_code for answer in changes] == [403] * 11
 
 
 async def test_a_wrong_server_is_refused_without_its_secrets(gateway: Running, others: Others):
@@ -213,3 +225,83 @@ async def test_a_wrong_client_is_refused_without_its_secret(gateway: Running, ot
     assert "`client_secret` needs" in wrong.text
     assert asked.config.oauth.client_secret.get_secret_value() == "canary-3"
     assert "canary" not in wrong.text + saved.text
+
+
+FILE = {
+    "globalShortcut": "Ctrl+Space",
+    "mcpServers": {
+        "My Files": {"command": "npx", "env": {"TOKEN": "canary-3"}, "disabled": True, "timeout": 60},
+        "remote": {"type": "http", "url": "https://h/mcp", "headers": {"Authorization": "Bearer canary-4"}},
+        "my_files": {"command": "uvx"},
+        "bank": {"url": "https://bank.example/mcp"},
+        "both": {"url": "https://h/mcp", "command": "npx", "env": {"TOKEN": "canary-5"}},
+        "later": {"command": "npx", "env": {"TOKEN": "${TOKEN}"}},
+        "wrong": ["canary-6"],
+    },
+}
+PROBLEMS = {
+    "My Files": "",
+    "remote": "",
+    "my_files": "another server of this file",
+    "bank": "saved already",
+    "both": "either `url` or `command`",
+    "later": "put the value in its place",
+    "wrong": "no object",
+}
+
+
+def told(answer: httpx2.Response) -> dict[str, dict[str, Any]]:
+    assert answer.status_code == 200 and "canary" not in answer.text, answer.text
+    servers = {one["given"]: one for one in answer.json()["servers"]}
+    assert {given: PROBLEMS[given] in one["problem"] for given, one in servers.items()} == dict.fromkeys(
+        FILE["mcpServers"], True
+    )
+    return servers
+
+
+async def test_a_dry_run_of_an_import_saves_nothing(gateway: Running, others: Others):
+    await others.answer(ListServers)
+
+    servers = told(await gateway.client.post("/v1/mcp/servers/import?dry_run=true", json=FILE))
+    audited = (await gateway.client.get("/v1/audit")).json()["entries"][0]
+
+    files = servers["My Files"]
+    assert (files["name"], files["disabled"], files["dropped"]) == ("my-files", True, ["timeout"])
+    assert files["config"]["env"] == {"TOKEN": MASK} and not any(one["saved"] for one in servers.values())
+    assert [type(one) for one in others.asked] == [ListServers]
+    assert audited["detail"] == "dry run: nothing is saved"
+
+
+async def test_an_import_saves_each_server_that_can_be(gateway: Running, others: Others):
+    def put(asked: PutServer) -> ServerView:
+        if asked.name == "remote":
+            raise Unavailable("the tool-registry")
+        return ANSWERS[PutServer]
+
+    await others.answer(ListServers)
+    await others.answer(GetServer, NotFound("server", "x"))
+    await others.answer(PutServer, put)
+
+    answer = await gateway.client.post("/v1/mcp/servers/import", json=FILE)
+    audited = (await gateway.client.get("/v1/audit")).json()["entries"][0]
+
+    servers = {one["given"]: one["saved"] for one in answer.json()["servers"]}
+    assert "canary" not in answer.text and answer.json()["saved"] == 1
+    assert servers == {given: {"My Files": True, "remote": None}.get(given, False) for given in FILE["mcpServers"]}
+    asked = [one for one in others.asked if isinstance(one, PutServer)]
+    assert [(one.name, one.enabled) for one in asked] == [("my-files", False), ("remote", None)]
+    assert asked[0].config.env["TOKEN"].get_secret_value() == "canary-3"
+    assert (audited["name"], audited["detail"]) == ("my-files, remote", "saved 1 of 7")
+
+
+async def test_an_import_without_servers_or_with_too_many_is_refused(gateway: Running, others: Others):
+    await others.answer(ListServers)
+    many = {str(number): {"command": "npx", "env": {"T": "canary-7"}} for number in range(101)}
+
+    answers = [
+        await gateway.client.post("/v1/mcp/servers/import", json=body)
+        for body in ({}, {"mcpServers": ["canary-8"]}, {"servers": many})
+    ]
+
+    assert [one.status_code for one in answers] == [422] * 3
+    assert not any("canary" in one.text for one in answers)

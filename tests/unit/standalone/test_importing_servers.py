@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from wayline.standalone.commands import mcp, mcp_import, server_config
+from wayline.contracts.imported_servers import planned
+from wayline.standalone.commands import mcp, mcp_import
 from wayline.standalone.terminal.server_views import import_line
 
 FILE = {
@@ -123,7 +124,7 @@ async def test_a_disabled_server_is_saved_without_being_run():
         "not on": {"command": "npx", "enabled": False},
         "there": {"command": "npx"},
     }
-    plan = [server_config.planned(given, server, {}) for given, server in servers.items()]
+    plan = [planned(given, server, {}) for given, server in servers.items()]
     gateway = Gateway()
 
     done = await mcp_import._import_all(gateway, plan, replace=False)

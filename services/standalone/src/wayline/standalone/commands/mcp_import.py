@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from wayline.contracts.imported_servers import SERVERS_MAX, CannotImport, PlannedServer, planned
 from wayline.standalone.commands import server_config
 from wayline.standalone.commands.arguments import fail, on_terminal, read_json
 from wayline.standalone.commands.output import AsJson, console, conversation, print_json
@@ -29,9 +30,11 @@ def import_servers(
     """
     content = read_json(file)
     servers = content.get("mcpServers", content.get("servers")) if isinstance(content, dict) else None
-    if not isinstance(servers, dict) or not all(isinstance(server, dict) for server in servers.values()):
+    if not isinstance(servers, dict):
         fail(f'{file} has no servers: it needs {{"mcpServers": {{"NAME": {{"command": "…", "args": […]}}}}}}')
-    plan = [server_config.planned(given, server, os.environ) for given, server in servers.items()]
+    if len(servers) > SERVERS_MAX:
+        fail(f"{file} has {len(servers)} servers: import {SERVERS_MAX} at once at most")
+    plan = [planned(given, server, os.environ) for given, server in servers.items()]
     _require_consent(plan, yes=yes)
     done = conversation(lambda client: _import_all(client, plan, replace=replace), as_json=as_json)
     if as_json:
@@ -47,7 +50,7 @@ def import_servers(
         raise typer.Exit(1)
 
 
-def _require_consent(plan: Sequence[server_config.PlannedServer], *, yes: bool) -> None:
+def _require_consent(plan: Sequence[PlannedServer], *, yes: bool) -> None:
     """Show the programs that would be started, and end the command where nobody agrees to run them."""
     running = [one for one in plan if not one.disabled]
     lines = [f"{one.name} runs: {line}" for one in running if (line := server_config.command_line(one.config))]
@@ -60,9 +63,7 @@ def _require_consent(plan: Sequence[server_config.PlannedServer], *, yes: bool) 
     typer.confirm(f"Run {len(lines)} where the tool-registry runs?", abort=True, err=True)
 
 
-async def _import_all(
-    client: Any, plan: Sequence[server_config.PlannedServer], *, replace: bool
-) -> list[dict[str, Any]]:
+async def _import_all(client: Any, plan: Sequence[PlannedServer], *, replace: bool) -> list[dict[str, Any]]:
     from wayline.client import ApiError
 
     saved = {server["name"] for server in (await client.whole("/v1/mcp/servers", "servers"))["servers"]}
@@ -72,15 +73,15 @@ async def _import_all(
         why, advice = one.why, ""
         try:
             if why:
-                raise server_config.CannotImport(why)
+                raise CannotImport(why)
             if one.name in names or (one.name in saved and not replace):
-                raise server_config.CannotImport(f"{one.name} is saved already; --replace saves it anew")
+                raise CannotImport(f"{one.name} is saved already; --replace saves it anew")
             # At once, and not disabled afterwards: a program runs from the moment when it is saved.
             params = {"enabled": False} if one.disabled else None
             server = await client.put(f"/v1/mcp/servers/{one.name}", one.config, params=params)
             advice = server.get("advice", "")
             names.add(one.name)
-        except (ApiError, server_config.CannotImport) as error:
+        except (ApiError, CannotImport) as error:
             why = str(error)
         done.append({**one.about(), "saved": not why, "why": why, "advice": advice})
     return done
