@@ -11,6 +11,7 @@ import httpcore2
 import hypothesis
 import pytest
 import structlog
+from opentelemetry import context
 
 from wayline.embedded import ports
 
@@ -57,3 +58,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Leave unread what would be deselected whole: its imports are dear, and every worker would have them."""
     left_out = collection_path.name in ONLY_SLOW and collection_path.parent == Path(__file__).parent
     return True if left_out and config.option.markexpr == "not slow" else None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Fail a test that leaves a span as the current one: spans of every later test would be in its trace."""
+    if context.get_current():
+        context.attach(context.Context())
+        pytest.fail(f"{item.name} left a span as the current one", pytrace=False)

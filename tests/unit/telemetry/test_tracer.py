@@ -1,6 +1,7 @@
 """A recorded span says what the SDK's own span would say."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -17,13 +18,10 @@ JOB_TRACE = JobTrace.of("acme", "j1").context()
 FOREIGN = SpanContext(1, 2, is_remote=True)
 
 
-def exported(
-    telemetry: Telemetry, seen: InMemorySpanExporter, start: Callable[[], Span], act: Callable[[Span], object]
-):
+def exported(seen: InMemorySpanExporter, block: AbstractContextManager[Span], act: Callable[[Span], object]):
     seen.clear()
-    span = start()
-    act(span)
-    span.end()
+    with block as span:
+        act(span)
     batch = ExportTraceServiceRequest.FromString(encode_spans(seen.get_finished_spans()))
     [out] = batch.resource_spans[0].scope_spans[0].spans
     out.ClearField("span_id")
@@ -61,14 +59,16 @@ def test_a_recorded_span_is_exported_as_the_sdks_own(act: Callable[[Span], objec
     assert isinstance(tracer, Tracer)
     above = set_span_in_context(NonRecordingSpan(JOB_TRACE))
 
-    def ours() -> Span:
-        span = telemetry.span("call", SpanKind.CLIENT, {"a": "x"}, parent=JOB_TRACE).__enter__()
-        assert isinstance(span, RecordedSpan)
-        return span
+    made: list[Span] = []
 
-    recorded = exported(telemetry, seen, ours, act)
-    by_sdk = exported(telemetry, seen, lambda: tracer.start_span("call", above, SpanKind.CLIENT, {"a": "x"}), act)
+    def ours(span: Span) -> None:
+        made.append(span)
+        act(span)
 
+    recorded = exported(seen, telemetry.span("call", SpanKind.CLIENT, {"a": "x"}, parent=JOB_TRACE), ours)
+    by_sdk = exported(seen, tracer.start_as_current_span("call", above, SpanKind.CLIENT, {"a": "x"}), act)
+
+    assert isinstance(made[0], RecordedSpan)
     assert recorded == by_sdk
 
 
