@@ -64,6 +64,18 @@ BAD_REQUESTS: dict[str, tuple[dict[str, Any], int, str]] = {
         422,
         "invalid_request",
     ),
+    "decisions since a moment that no table takes": (
+        {"method": "GET", "url": "/v1/approvals?decided=true&since=0001-01-01T00:00:00%2B14:00"},
+        422,
+        "invalid_request",
+    ),
+    "a name with a NUL": (
+        {"method": "PUT", "url": "/v1/agents/a%00b", "json": {"instructions": "x"}},
+        422,
+        "invalid_request",
+    ),
+    "limits of all tenants": ({"method": "PUT", "url": "/v1/tenants/*/limits", "json": {}}, 422, "invalid_request"),
+    "a cursor with a NUL": ({"method": "GET", "url": "/v1/keys?cursor=AA"}, 400, "invalid_cursor"),
     "words with a NUL": ({"method": "GET", "url": "/v1/jobs?q=a%00b"}, 422, "invalid_request"),
     "a form": ({"method": "POST", "url": "/v1/jobs", "data": JOB}, 422, "invalid_request"),
     "a document as a picture": (

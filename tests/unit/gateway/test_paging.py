@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from wayline.contracts.errors import Reject
-from wayline.gateway.paging import Page, behind, page_in_order, page_of
+from wayline.gateway.paging import (
+    Page,
+    after_moment,
+    after_number,
+    after_numbered_moment,
+    behind,
+    cursor_of,
+    moment_key,
+    page_in_order,
+    page_of,
+)
 
 NAMES = st.lists(st.text(alphabet="abé-_/9 ", min_size=1, max_size=5), unique=True, max_size=20)
 
@@ -54,7 +66,33 @@ def test_a_list_that_its_service_cut_pages_alike(answered: list[str]):
     assert page.items == ("c", "d") and page.next_cursor is not None
 
 
-@pytest.mark.parametrize("cursor", ["ä", "_w", "A"])
+@pytest.mark.parametrize("cursor", ["ä", "_w", "A", "AA"])
 def test_what_is_no_cursor_is_refused(cursor: str):
     with pytest.raises(Reject, match="next_cursor"):
         page_of(["a"], limit=1, cursor=cursor, key=own)
+
+
+def test_a_cursor_of_moments_stands_for_its_moment_and_name():
+    at = datetime(2026, 11, 26, 16, tzinfo=UTC)
+
+    assert after_moment(cursor_of(moment_key(at, "a b"))) == (at, "a b")
+    assert after_numbered_moment(cursor_of(moment_key(at, "7"))) == (at, 7)
+    assert after_numbered_moment(None) == (None, None)
+    assert after_number(cursor_of("12")) == 12
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["x 1", "2026-01-01T00:00:00 1", "0001-01-01T00:00:00+23:00 1", "9999-12-31T23:59:59-23:00 1", "2026-01-01 \x00"],
+)
+def test_a_cursor_whose_moment_no_table_takes_is_refused(key: str):
+    for read in (after_moment, after_numbered_moment):
+        with pytest.raises(Reject, match="next_cursor"):
+            read(cursor_of(key))
+
+
+@pytest.mark.parametrize("number", ["", "0", "-1", "1.5", "٣", "9" * 19, "9" * 400])
+def test_a_cursor_whose_number_no_table_takes_is_refused(number: str):
+    for read, key in ((after_number, number), (after_numbered_moment, f"2026-01-01T00:00:00+00:00 {number}")):
+        with pytest.raises(Reject, match="next_cursor"):
+            read(cursor_of(key))

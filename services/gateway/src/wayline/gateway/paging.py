@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64decode, urlsafe_b64encode
 from binascii import Error as NotBase64
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Final, Generic, TypeAlias, TypeVar
 
 from fastapi import Query
@@ -15,6 +15,8 @@ from wayline.contracts.errors import Reject
 
 PAGE_MAX: Final = 1_000
 CURSOR_CHARS_MAX: Final = 512
+NUMBER_MAX: Final = 2**63 - 1
+"""The largest number that numbers what is listed."""
 
 T = TypeVar("T")
 
@@ -80,11 +82,32 @@ def after_moment(cursor: str | None) -> tuple[datetime | None, str | None]:
     """Return the moment and the name that a cursor stands for; nothing: the list's beginning. Raises Reject."""
     if cursor is None:
         return None, None
-    at, _, name = after_cursor(cursor).partition(" ")
+    text, _, name = after_cursor(cursor).partition(" ")
     try:
-        return datetime.fromisoformat(at), name
+        at = datetime.fromisoformat(text)
     except ValueError:
         raise wrong_cursor(cursor) from None
+    # As our own cursors have it: another offset may lead to a year that no table takes.
+    if at.utcoffset() != timedelta(0):
+        raise wrong_cursor(cursor)
+    return at, name
+
+
+def after_number(cursor: str, *, most: int = NUMBER_MAX) -> int:
+    """Return the number, of one at least, that a cursor stands for. Raises Reject."""
+    return _number(after_cursor(cursor), cursor, most)
+
+
+def after_numbered_moment(cursor: str | None) -> tuple[datetime | None, int | None]:
+    """Return the moment and the number that a cursor stands for; nothing: the list's beginning. Raises Reject."""
+    at, number = after_moment(cursor)
+    return at, None if cursor is None else _number(number or "", cursor, NUMBER_MAX)
+
+
+def _number(text: str, cursor: str, most: int) -> int:
+    if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= most:
+        raise wrong_cursor(cursor)
+    return int(text)
 
 
 def cursor_of(key: str) -> str:
@@ -96,9 +119,12 @@ def after_cursor(cursor: str) -> str:
     """Return the key that a cursor stands for. Raises Reject."""
     try:
         padded = f"{cursor}{'=' * (-len(cursor) % 4)}".encode()
-        return b64decode(padded, altchars=b"-_", validate=True).decode()
+        text = b64decode(padded, altchars=b"-_", validate=True).decode()
     except (ValueError, NotBase64):
         raise wrong_cursor(cursor) from None
+    if "\x00" in text:
+        raise wrong_cursor(cursor)
+    return text
 
 
 def wrong_cursor(cursor: str) -> Reject:

@@ -71,11 +71,10 @@ class JobActions:
         return await self._store.fetchrow(tenant, self._sql.get_action, tenant, action_id)
 
     async def listed(
-        self, tenant: str, *, user_id: str | None, limit: int, after: tuple[datetime, str] | None
+        self, tenant: str, *, user_id: str | None, limit: int, after: tuple[datetime | None, str | None]
     ) -> list[Record]:
         """Return a tenant's actions, or those of a user's key, the newest first."""
-        given = (tenant, user_id, limit, *(after or (None, None)))
-        return await self._store.fetch(tenant, self._sql.list_actions, *given)
+        return await self._store.fetch(tenant, self._sql.list_actions, tenant, user_id, limit, *after)
 
     async def stop(self, tenant: str, action_id: str) -> None:
         """Do it to no further job."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as NotBase64
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from wayline.contracts.errors import Conflict, NotFound, Reject
 from wayline.contracts.sessions import (
@@ -75,6 +75,7 @@ def _after(cursor: str) -> tuple[datetime, str]:
         moment = datetime.fromisoformat(at)
     except (ValueError, NotBase64):
         moment, session_id = datetime.min, ""
-    if moment.tzinfo is None or not session_id:
+    # In UTC, as our own cursors have it: another offset may lead to a year that no table takes.
+    if moment.utcoffset() != timedelta(0) or not session_id or "\x00" in session_id:
         raise Reject(f"{cursor!r} is no cursor of this list: use `next_cursor` of a page", code="invalid_cursor")
     return moment, session_id

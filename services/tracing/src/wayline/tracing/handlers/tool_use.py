@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as NotBase64
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
@@ -112,7 +112,7 @@ class ToolUseAnswers:
 
     async def list_recorded_calls(self, asked: ListRecordedCalls) -> RecordedCalls:
         """Return a page of recorded calls, newest first."""
-        after = _read_place(asked.cursor) if asked.cursor else (None, None, None, None)
+        after = read_place(asked.cursor) if asked.cursor else (None, None, None, None)
         rows = await self._store.fetch(
             asked.tenant,
             self._store.sql.recorded_calls,
@@ -152,12 +152,12 @@ def _place(row: Record) -> str:
     return urlsafe_b64encode(orjson.dumps(place)).decode()
 
 
-def _read_place(cursor: str) -> Place:
+def read_place(cursor: str) -> Place:
     try:
         at, job_id, step, number = orjson.loads(urlsafe_b64decode(cursor.encode()))
         place = datetime.fromisoformat(at), str(job_id), int(step), int(number)
-    except (ValueError, TypeError, NotBase64):
+    except (ValueError, TypeError, OverflowError, NotBase64):
         raise BadCursor(cursor) from None
-    if place[0].tzinfo is None:
+    if place[0].utcoffset() != timedelta(0) or "\x00" in place[1] or not all(0 <= n < 2**31 for n in place[2:]):
         raise BadCursor(cursor)
     return place

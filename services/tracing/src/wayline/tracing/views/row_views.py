@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as NotBase64
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -70,6 +70,9 @@ def fitting(jobs: Iterable[JobView], *, most_bytes: int) -> list[JobView]:
         page.append(job)
     return page
 
+
+PLACE_DIGITS_MAX = 30
+"""Before and behind the point of a cost or a duration: a number of a thousand digits is none of ours."""
 
 _SAME = (
     *("job_id", "agent", "agent_version", "session_id", "user_id", "steps", "cost_usd", "answer", "partial"),
@@ -182,7 +185,10 @@ def after_cursor(text: str, sort: JobOrder) -> tuple[Decimal | None, datetime, s
         number = None if place is None else Decimal(place)
     except (ValueError, NotBase64, InvalidOperation):
         raise BadCursor(text) from None
-    if moment.tzinfo is None or not job_id or order != sort or (number is not None and not number.is_finite()):
+    # In UTC, as our own cursors have it: another offset may lead to a year that no table takes.
+    if moment.utcoffset() != timedelta(0) or not job_id or "\x00" in job_id or order != sort:
+        raise BadCursor(text)
+    if number is not None and not (number.is_finite() and abs(number.adjusted()) < PLACE_DIGITS_MAX):
         raise BadCursor(text)
     return number, moment, job_id
 

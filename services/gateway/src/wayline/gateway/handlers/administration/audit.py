@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 
 from wayline.gateway.handlers.shared.dependencies import Admin, GatewayDependency
 from wayline.gateway.openapi import fails
-from wayline.gateway.paging import PageCursor, PageLimit, after_cursor, first_page, wrong_cursor
+from wayline.gateway.paging import PageCursor, PageLimit, after_number, first_page
 from wayline.gateway.shapes.audit import AuditEntry, AuditPage, AuditQuery
 from wayline.gateway.strict_json import StrictRoute
 
@@ -28,10 +28,8 @@ async def list_audit(
     The newest first, of 400 days. A change is written down before it is made: one without an outcome may have been
     made.
     """
-    before = None if cursor is None else after_cursor(cursor)
-    if before is not None and not before.isdecimal():
-        raise wrong_cursor(str(cursor))
-    rows = await gateway.audit.page(caller.tenant, query, limit=limit + 1, before=int(before) if before else None)
+    before = None if cursor is None else after_number(cursor)
+    rows = await gateway.audit.page(caller.tenant, query, limit=limit + 1, before=before)
     page = first_page(rows, limit=limit, key=lambda row: str(row["id"]))
     entries = tuple(AuditEntry.model_validate(dict(row)) for row in page.items)
     return AuditPage(entries=entries, next_cursor=page.next_cursor)

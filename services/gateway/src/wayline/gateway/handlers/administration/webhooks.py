@@ -38,7 +38,7 @@ from wayline.gateway.handlers.shared.deleting import was_there
 from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, WebhookKeeper
 from wayline.gateway.keys import Caller
 from wayline.gateway.openapi import fails, tags
-from wayline.gateway.paging import PageCursor, Paged, after_cursor, cursor_of, wrong_cursor
+from wayline.gateway.paging import PageCursor, Paged, after_cursor, after_number, cursor_of
 from wayline.gateway.shapes.body import Body
 from wayline.gateway.strict_json import StrictRoute
 
@@ -46,7 +46,6 @@ router = APIRouter(prefix="/v1/webhooks", tags=["webhooks"], route_class=StrictR
 
 TEST_WITHIN_S: Final = 90.0
 """How long the answer to a test event is waited for: longer than the notifier waits for the receiver."""
-NUMBER_DIGITS_MAX: Final = 18
 
 WebhookPath: TypeAlias = Annotated[str, Path(pattern=ids.NAME_PATTERN, examples=["crm"])]
 DeliveryPath: TypeAlias = Annotated[str, Path(pattern=DELIVERY_ID_PATTERN)]
@@ -160,7 +159,7 @@ async def list_webhook_deliveries(
     cursor: PageCursor = None,
 ) -> DeliveryPage:
     """Page through the deliveries, newest first: of each the beginning of its body, and the last answer."""
-    before = None if cursor is None else _number(cursor)
+    before = None if cursor is None else after_number(cursor)
     asked = ListWebhookDeliveries(
         tenant=_tenant(caller), name=name, state=state, job_id=job_id, limit=limit, before=before
     )
@@ -201,13 +200,6 @@ def _tenant(caller: Caller) -> str:
     if caller.user_id is not None:
         raise Forbidden(f"this API key acts for user {caller.user_id!r}: webhooks tell of all users of the tenant")
     return caller.tenant
-
-
-def _number(cursor: str) -> int:
-    after = after_cursor(cursor)
-    if not after.isdecimal() or not after.isascii() or not 0 < len(after) <= NUMBER_DIGITS_MAX or int(after) < 1:
-        raise wrong_cursor(cursor)
-    return int(after)
 
 
 def _tag(webhook: Webhook) -> str:

@@ -21,6 +21,7 @@ from wayline.gateway.openapi import fails
 from wayline.gateway.parameters import Cursor
 from wayline.gateway.shapes.approvals import ApprovalBody, Decided, Wait, WaitPage
 from wayline.gateway.shapes.body import ONE_LINE
+from wayline.gateway.shapes.job_query import Moment
 from wayline.gateway.shapes.jobs import Signalled, links
 from wayline.gateway.strict_json import StrictRoute
 from wayline.journal import Job, JobLog, fold
@@ -39,7 +40,7 @@ async def list_approvals(
     cursor: Cursor = None,
     decided: Annotated[bool, Query(description="What was decided, and by whom, in the place of what waits.")] = False,
     since: Annotated[
-        datetime | None, Query(description="With `decided`: only then or later; without a time zone it is UTC.")
+        Moment | None, Query(description="With `decided`: only then or later; without a time zone it is UTC.")
     ] = None,
 ) -> WaitPage:
     """Page through everything that waits for a person's decision: approvals, and tool calls of unknown outcome.
@@ -58,7 +59,6 @@ async def _decided_page(
     gateway: Gateway, caller: Caller, since: datetime, *, limit: int, cursor: str | None
 ) -> WaitPage:
     """Return what people decided since a moment, of the jobs of one page."""
-    since = since if since.tzinfo is not None else since.replace(tzinfo=UTC)
     asked = ListJobs(tenant=caller.tenant, limit=limit, cursor=cursor, decided_since=since)
     page = await gateway.bus.ask(asked, JobPage)
     shown = ("job_id", "agent", "user_id", "session_id", "input")

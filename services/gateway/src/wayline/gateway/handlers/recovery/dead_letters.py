@@ -15,11 +15,10 @@ from wayline.gateway.paging import (
     PAGE_MAX,
     PageCursor,
     PageLimit,
-    after_moment,
+    after_numbered_moment,
     first_page,
     moment_key,
     page_in_order,
-    wrong_cursor,
 )
 from wayline.gateway.shapes.dead_letters import (
     DeadLetterBody,
@@ -57,11 +56,7 @@ async def list_dismissed_letters(
     cursor: PageCursor = None,
 ) -> DismissedLetterList:
     """Page through the messages that were dismissed in the last 30 days, newest first, and why."""
-    at, letter = after_moment(cursor)
-    if cursor is not None and not (letter or "").isdecimal():
-        raise wrong_cursor(cursor)
-    after = at, int(letter) if letter else None
-    found = await _letters(gateway, caller).dismissed(limit=limit + 1, after=after)
+    found = await _letters(gateway, caller).dismissed(limit=limit + 1, after=after_numbered_moment(cursor))
     page = first_page(found, limit=limit, key=lambda one: moment_key(one.dismissed_at, str(one.sequence)))
     return DismissedLetterList(dismissed=page.items, next_cursor=page.next_cursor)
 

@@ -18,7 +18,7 @@ from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDepende
 from wayline.gateway.handlers.shared.own_jobs import is_own
 from wayline.gateway.keys import Caller
 from wayline.gateway.openapi import fails
-from wayline.gateway.paging import PageCursor, PageLimit, after_cursor, first_page, wrong_cursor
+from wayline.gateway.paging import PageCursor, PageLimit, after_moment, first_page, moment_key
 from wayline.gateway.shapes.job_actions import ActionBody, ActionPage, ActionProgress, RefusedJob
 from wayline.gateway.strict_json import StrictRoute
 from wayline.store import Record
@@ -68,9 +68,9 @@ async def list_actions(
     gateway: GatewayDependency, caller: Reader, limit: PageLimit = 50, cursor: PageCursor = None
 ) -> ActionPage:
     """Page through the actions of the last 30 days, the newest first; a key of one user sees its own."""
-    after = None if cursor is None else _place(cursor)
+    after = after_moment(cursor)
     rows = await gateway.job_actions.listed(caller.tenant, user_id=caller.user_id, limit=limit + 1, after=after)
-    page = first_page(rows, limit=limit, key=lambda row: f"{row['begun_at'].isoformat()} {row['action_id']}")
+    page = first_page(rows, limit=limit, key=lambda row: moment_key(row["begun_at"], row["action_id"]))
     return ActionPage(actions=tuple(map(_shown, page.items)), next_cursor=page.next_cursor)
 
 
@@ -131,11 +131,3 @@ def _id_of(caller: Caller, key: str | None) -> str:
         return f"action_{ids.new_id('').removeprefix('_')}"
     whose = f"{caller.tenant}/{caller.user_id or ''}/{key}"
     return f"action_{sha256(whose.encode()).hexdigest()[:20]}"
-
-
-def _place(cursor: str) -> tuple[datetime, str]:
-    at, _, action_id = after_cursor(cursor).partition(" ")
-    try:
-        return datetime.fromisoformat(at), action_id
-    except ValueError:
-        raise wrong_cursor(cursor) from None

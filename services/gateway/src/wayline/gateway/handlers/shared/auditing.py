@@ -16,6 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from opentelemetry import trace
 
 from wayline.contracts.errors import Reject
+from wayline.contracts.ids import is_tenant
 from wayline.gateway.adapters.audit_log import Outcome, Trail
 from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, identify
 from wayline.gateway.keys import Caller
@@ -118,13 +119,16 @@ async def audited(
 
 async def _begun(gateway: Gateway, caller: Caller, request: Request, *, kind: str, operation: str) -> Trail:
     span = trace.get_current_span().get_span_context()
-    # What an operator does to a tenant is in that tenant's log.
-    tenant = request.path_params.get("tenant", caller.tenant) if caller.is_operator else caller.tenant
+    tenant = str(request.path_params.get("tenant", caller.tenant))
+    if not caller.is_operator or not is_tenant(tenant):
+        tenant = caller.tenant
     return await gateway.audit.begin(
         caller,
+        # What an operator does to a tenant is in that tenant's log.
         tenant=tenant,
         kind=kind,
-        name="/".join(map(str, request.path_params.values())),
+        # As the client wrote it: whether that is a name at all is looked at after this.
+        name="/".join(map(str, request.path_params.values())).replace("\x00", "\ufffd"),
         operation=operation,
         trace_id=f"{span.trace_id:032x}" if span.is_valid else None,
     )

@@ -21,7 +21,7 @@ from wayline.contracts.tools import ListTools, ToolDefinition, ToolList, may_use
 from wayline.gateway.handlers.shared.dependencies import GatewayDependency, Reader
 from wayline.gateway.handlers.tools.agents import AgentPath, about_tools
 from wayline.gateway.openapi import fails
-from wayline.gateway.paging import PageCursor, Paged, after_cursor, first_page, wrong_cursor
+from wayline.gateway.paging import PageCursor, Paged, after_number, first_page
 from wayline.gateway.strict_json import StrictRoute
 from wayline.llm.tokens import DEFINITION, WIRE_TOKENS_MAX, estimate
 
@@ -43,7 +43,7 @@ async def list_agent_versions(
     cursor: PageCursor = None,
 ) -> AgentVersionPage:
     """Page through the versions of an agent, newest first, also of one that was deleted."""
-    before = None if cursor is None else _number(cursor)
+    before = None if cursor is None else after_number(cursor, most=NUMBER_MAX)
     asked = ListAgentVersions(tenant=caller.tenant, name=name, before=before, limit=limit + 1)
     found = await gateway.bus.ask(asked, AgentHistory)
     page = first_page(found.versions, limit=limit, key=lambda one: str(one.version))
@@ -91,10 +91,3 @@ async def check_agent(name: AgentPath, config: AgentConfig, gateway: GatewayDepe
 
 def _tokens(tool: ToolDefinition) -> int:
     return estimate(tool.model_dump_json(include=DEFINITION)) + WIRE_TOKENS_MAX
-
-
-def _number(cursor: str) -> int:
-    text = after_cursor(cursor)
-    if not text.isdecimal() or not 1 <= int(text[:12]) <= NUMBER_MAX:
-        raise wrong_cursor(cursor)
-    return int(text)
