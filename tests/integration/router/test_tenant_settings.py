@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from wayline.contracts.agents import AgentConfig
-from wayline.contracts.errors import NotFound
+from wayline.contracts.errors import NotFound, Reject
+from wayline.contracts.models import ModelCard
 from wayline.contracts.tenant_settings import ChangeSettings, GetSettings, SettingsChange, SettingsInForce
 from wayline.router.admission.conditions import AdmissionRequest
 from wayline.router.agents.agent_table import AgentTable
+from wayline.router.models.tenant_models import Catalogue
 from wayline.router.tenants.handlers import SettingsHandlers
 from wayline.router.tenants.settings_table import SettingsTable
 from wayline.router.tenants.tenant_table import TenantTable
@@ -22,7 +24,8 @@ from .conftest import TENANT, Office, Offices
 
 def settings_of(office: Office) -> SettingsHandlers:
     table = SettingsTable(office.store, job_budget_usd=Decimal("0.10"))
-    return SettingsHandlers(table, tenants=office.known_tenants)
+    models = Catalogue(office.store, reachable={"chat": "127.0.0.1"}, fresh_s=5, own_max=5)
+    return SettingsHandlers(table, tenants=office.known_tenants, require_usable=models.require_usable)
 
 
 async def change(office: Office, *, tenant: str = TENANT, **fields: Any) -> SettingsInForce:
@@ -170,3 +173,27 @@ async def test_an_upgraded_bundled_agent_follows_the_style_of_the_settings(offic
     await AgentTable(office.store).seed({"helper": delivered})
 
     assert (await office.agents.get(TENANT, "helper")).config.style == "direct"
+
+
+async def test_the_next_jobs_agent_knows_the_tenants_default_model(office: Office):
+    models = Catalogue(office.store, reachable={"chat": "127.0.0.1"}, fresh_s=0, own_max=5)
+    await models.put(TENANT, ModelCard(provider="chat", model="own", tier="standard"))
+    before = await settings_of(office).on_get(GetSettings(tenant=TENANT))
+
+    changed = await change(office, default_model="chat/own")
+    admitted, draft = await office.admit("j1"), await office.agents.draft(TENANT, "new", AgentConfig())
+    back = await change(office, default_model=None)
+
+    assert (before.default_model, changed.default_model, back.default_model) == (None, "chat/own", None)
+    assert "default_model" in before.defaults and "default_model" not in changed.defaults
+    assert (admitted.agent.default_model, draft.default_model) == ("chat/own", "chat/own")
+    assert (await office.admit("j2")).agent.default_model is None
+
+
+@pytest.mark.parametrize("name", ["chat/other", "flash", "anthropic/claude-opus-4-6"])
+async def test_a_default_model_that_cannot_be_used_is_refused(office: Office, name: str):
+    with pytest.raises(Reject, match="which this tenant cannot use") as refused:
+        await change(office, default_model=name, max_steps=9)
+
+    assert (refused.value.code, refused.value.status) == ("unusable_model", 422)
+    assert (await settings_of(office).on_get(GetSettings(tenant=TENANT))).max_steps == 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from wayline.contracts.agents import AgentConfig
-from wayline.contracts.tenant_settings import INHERITED, SettingsChange, TenantSettings
+from wayline.contracts.tenant_settings import INHERITED, SETTINGS, SettingsChange, TenantSettings
 from wayline.router.agents.bundled import bundled
 from wayline.router.tenants.settings_in_force import (
     in_force,
@@ -29,7 +29,7 @@ def test_every_setting_is_a_field_that_agents_have_too():
     settings, change = TenantSettings.model_json_schema(), SettingsChange.model_json_schema()
     agent = AgentConfig.model_json_schema()
 
-    assert tuple(SettingsChange.model_fields) == INHERITED
+    assert tuple(SettingsChange.model_fields) == (*INHERITED, "default_model")
     for name in INHERITED:
         assert bounds(settings, name) == bounds(change, name)
         if name != "tools":
@@ -100,4 +100,4 @@ def test_settings_in_force_name_those_that_nobody_has_changed():
     found = in_force(own, job_budget_usd=Decimal("0.2"), updated_at=None)
 
     assert (found.max_steps, found.max_cost_usd, found.style) == (8, Decimal("0.2"), "balanced")
-    assert found.defaults == tuple(name for name in INHERITED if name != "max_steps")
+    assert found.defaults == tuple(name for name in SETTINGS if name != "max_steps")

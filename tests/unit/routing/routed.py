@@ -51,11 +51,12 @@ def decide(
     options: JobOptions | None = None,
     cards: tuple[ModelCard, ...] = CARDS,
     default_model: str = OFFLINE,
+    own_default: str | None = None,
     away: dict[str, str] | None = None,
     **facts: Any,
 ) -> Decision:
     job = SubmitJob(agent="a", input=text, options=options or JobOptions())
-    inputs = RoutingInput(job, config or AgentConfig(), **facts)
+    inputs = RoutingInput(job, config or AgentConfig(), default_model=own_default, **facts)
     return choose_route(inputs, cards=cards, default_model=default_model, away=away)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from wayline.contracts.errors import Reject
 from wayline.contracts.events import Candidates
 from wayline.contracts.jobs import JobOptions, Route
 from wayline.contracts.models import ModelCard
-from wayline.routing import Decision, current_policy, policy_with
+from wayline.routing import TENANTS_DEFAULT, Decision, current_policy, policy_with
 from wayline.routing.policy import task_name
 
 from .routed import (
@@ -22,6 +23,7 @@ from .routed import (
     HARD,
     LOCAL,
     MIDDLING,
+    OFFLINE,
     PREMIUM,
     PROOF,
     REASONING,
@@ -99,6 +101,24 @@ def test_a_configured_default_model_takes_jobs_that_name_none():
 
     assert (route.name, route.tier, route.estimated_cost_usd) == ("chat/mine", "standard", None)
     assert chosen(config=AgentConfig(routing=Routing(primary="a/premium")), default_model="chat/mine")[1] == "a/premium"
+
+
+@pytest.mark.parametrize("of_installation", [OFFLINE, "chat/mine"])
+def test_a_tenants_default_model_takes_jobs_that_name_none(of_installation: str):
+    facts: dict[str, Any] = {"default_model": of_installation}
+    job, agent = JobOptions(model="a/flash"), AgentConfig(routing=Routing(primary="a/standard"))
+
+    route = decide(own_default="a/premium", **facts).route
+    others = [
+        chosen(options=job, own_default="a/premium", **facts)[1],
+        chosen(config=AgentConfig(model="a/flash"), own_default="a/premium", **facts)[1],
+        chosen(config=agent, own_default="a/premium", **facts)[1],
+    ]
+
+    assert (route.name, route.reason) == ("a/premium", TENANTS_DEFAULT)
+    assert others == ["a/flash", "a/flash", "a/standard"]
+    # One that the tenant cannot use any more.
+    assert decide(own_default="a/gone", **facts) == decide(**facts)
 
 
 @pytest.mark.parametrize("model", ["gpt", "/gpt", "chat/"])

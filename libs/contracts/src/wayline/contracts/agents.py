@@ -267,6 +267,9 @@ class Agent(Frozen):
         description="Fields that it leaves to the tenant's settings; `config` shows what they come to now. Leave them "
         "out when you save it again.",
     )
+    default_model: ModelName | None = Field(
+        default=None, description="Of the tenant's settings: it takes jobs where neither job nor agent names a model."
+    )
     warnings: tuple[str, ...] = Field(
         default=(), description="What was odd when it was saved, such as tools that do not exist (yet)."
     )

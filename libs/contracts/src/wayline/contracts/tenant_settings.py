@@ -7,7 +7,16 @@ from decimal import Decimal
 
 from pydantic import ConfigDict, Field
 
-from wayline.contracts.agents import MaxCost, MaxOutputTokens, MaxSeconds, MaxSteps, MemoryChoice, Style, ToolPatterns
+from wayline.contracts.agents import (
+    MaxCost,
+    MaxOutputTokens,
+    MaxSeconds,
+    MaxSteps,
+    MemoryChoice,
+    ModelName,
+    Style,
+    ToolPatterns,
+)
 from wayline.contracts.base import Frozen, Request
 
 SWITCHED_TOOLS: dict[str, tuple[str, ...]] = {
@@ -65,6 +74,10 @@ class TenantSettings(Frozen):
 
 INHERITED = tuple(TenantSettings.model_fields)
 """The fields of an agent's configuration that it may leave to its tenant's settings."""
+DEFAULT_MODEL_SAYS = (
+    "`provider/model` of jobs where neither job nor agent names a model; null: the installation's default, else the "
+    "cheapest that can do the work. One that cannot be used any more takes no job."
+)
 
 
 class SettingsChange(Frozen):
@@ -87,11 +100,17 @@ class SettingsChange(Frozen):
     images: bool | None = None
     summarize_results: bool | None = None
     extract_memories: bool | None = None
+    default_model: ModelName | None = Field(default=None, description=DEFAULT_MODEL_SAYS)
+
+
+SETTINGS = tuple(SettingsChange.model_fields)
+"""All that a tenant may change."""
 
 
 class SettingsInForce(TenantSettings):
     """A tenant's settings as they are now, and which of them are the defaults."""
 
+    default_model: ModelName | None = Field(default=None, description=DEFAULT_MODEL_SAYS)
     defaults: tuple[str, ...] = Field(default=(), description="Settings that nobody has changed.")
     updated_at: datetime | None = Field(default=None, description="When one was last changed; null: never.")
 

@@ -1,7 +1,7 @@
 """Which model takes a job, who takes its place, and why in one sentence."""
 
 from wayline.routing.backtest import DecidedAgain, backtest_summary, decide_again
-from wayline.routing.choose import STAYS, choose_again, choose_limits, choose_route
+from wayline.routing.choose import STAYS, TENANTS_DEFAULT, choose_again, choose_limits, choose_route
 from wayline.routing.context_budget import BUDGETS, ContextBudget
 from wayline.routing.decision import Decision
 from wayline.routing.escalation import Cause, next_route
@@ -13,6 +13,7 @@ __all__ = [
     "BUDGETS",
     "STAYS",
     "STYLES",
+    "TENANTS_DEFAULT",
     "Cause",
     "ContextBudget",
     "DecidedAgain",

@@ -19,6 +19,8 @@ from wayline.routing.routing_input import RoutingInput
 from wayline.routing.slots import SLOTS, Slots, card_of, fallbacks_of, first_fit, slots_of
 from wayline.routing.step_limit import Level, adapted
 
+TENANTS_DEFAULT = "neither the job nor its agent names a model, so the default of the tenant's settings takes it"
+"""Why a job goes with its tenant's own default model."""
 STAYS = "the job that it branches off was with it"
 """Why a fork, such as a redrive, goes on with a model: no policy decides that."""
 
@@ -33,7 +35,8 @@ def choose_route(
     """Choose by the job's own wish, then its agent's, then the cheapest slot that can do the work.
 
     `cards` are the tenant's usable models, in the order in which those of a tier are preferred. `default_model` takes
-    jobs for which nobody names a model: where it is not the offline one, or where there is no other. `away` are models
+    jobs for which nobody names a model: where it is not the offline one, or where there is no other. Before it comes
+    that of the tenant's settings, as long as the tenant can use it. `away` are models
     that cannot be called now, with why: an agent in mode `auto` passes them over. Raises Reject.
     """
     job, config = inputs.job, inputs.config
@@ -42,6 +45,9 @@ def choose_route(
     if config.model:
         fallbacks = fallbacks_of(config.routing, cards, inputs.needs)
         return _only(inputs, _able(inputs, config.model, cards), "the agent is set to it", fallbacks)
+    own = None if _names_models(config.routing) else inputs.default_model
+    if own is not None and any(card.name == own for card in cards):
+        return _decision(inputs, Slots({}), _able(inputs, own, cards), TENANTS_DEFAULT)
     if _takes_default(config.routing, default_model, cards):
         reason = "neither the job nor its agent names a model, so the default takes it"
         return _decision(inputs, Slots({}), _able(inputs, default_model, cards), reason)
@@ -107,9 +113,13 @@ def choose_limits(
 
 
 def _takes_default(routing: Routing, default_model: str, cards: Sequence[ModelCard]) -> bool:
-    if any(getattr(routing, slot) for slot in SLOTS):
+    if _names_models(routing):
         return False
     return default_model.partition("/")[0] not in LOCAL or all(card.provider in LOCAL for card in cards)
+
+
+def _names_models(routing: Routing) -> bool:
+    return any(getattr(routing, slot) for slot in SLOTS)
 
 
 def _able(inputs: RoutingInput, name: str, cards: Sequence[ModelCard]) -> ModelCard:

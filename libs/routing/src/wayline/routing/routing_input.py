@@ -48,6 +48,8 @@ class RoutingInput:
     """The job's step limit as its log records it; None: it is being decided."""
     classified: str | None = None
     """The type of task as a model takes it, where neither the job nor its agent says one."""
+    default_model: str | None = None
+    """Of the tenant's settings: it takes the job where neither job nor agent names a model."""
     assessed: Assessed = field(default_factory=Assessed, repr=False, compare=False)
 
     @property

@@ -179,7 +179,7 @@ class Handlers:
             routes=RouteHandlers(own.admissions, routes, agents=own.agents, catalogue=own.catalogue),
             schedules=_schedules(bus, own, settings),
             sessions=SessionHandlers(own.turn_table, own.turns),
-            settings=SettingsHandlers(own.settings, tenants=known),
+            settings=SettingsHandlers(own.settings, tenants=known, require_usable=own.catalogue.require_usable),
             settlements=_settlements(bus, own),
             signals=_signals(bus, own),
             submissions=_submissions(bus, own, records),

@@ -34,7 +34,13 @@ def as_pinned(admitted: Admitted, branch: Branch, fork: Fork) -> Admitted:
     if fork.prompt is not None:
         config = config.model_copy(update={"instructions": fork.prompt})
     version = admitted.agent.version if routed is None else routed.agent_version
-    return replace(admitted, agent=Agent(name=admitted.agent.name, version=version, config=config))
+    default = admitted.agent.default_model
+    if routed is not None:
+        # Without slots a default took it, whatever the settings say today.
+        decided = routed.candidates
+        default = routed.route.name if decided.cards and not decided.slots else None
+    agent = Agent(name=admitted.agent.name, version=version, config=config, default_model=default)
+    return replace(admitted, agent=agent)
 
 
 def forked(first: JobSubmitted, decided: JobRouted, branch: Branch, today: AgentConfig) -> list[Event]:

@@ -95,8 +95,9 @@ class AgentTable:
         """Return an agent as it would be if it were saved now; nothing is."""
         row = await self._store.fetchrow(tenant, self._store.sql.get_settings, tenant)
         inherits = inherited_by(config)
-        effective = resolved(config, inherits, read_settings(row["settings"] if row else None))
-        return Agent(name=name, version=1, config=effective, inherits=inherits)
+        own = read_settings(row["settings"] if row else None)
+        effective = resolved(config, inherits, own)
+        return Agent(name=name, version=1, config=effective, inherits=inherits, default_model=own.default_model)
 
     async def delete(self, tenant: str, name: str) -> bool:
         """Retire every version: kept for the jobs that began with one, refused to new ones."""
@@ -126,8 +127,15 @@ def read_agent(name: str, row: Record) -> Agent:
     """Return an agent as its next job records it: with the tenant's settings for what it leaves to them."""
     config = _config(row)
     inherits = _inherits(row, config)
-    effective = resolved(config, inherits, read_settings(row["settings"]))
-    return Agent(name=name, version=row["version"], config=effective, inherits=tuple(inherits))
+    own = read_settings(row["settings"])
+    effective = resolved(config, inherits, own)
+    return Agent(
+        name=name,
+        version=row["version"],
+        config=effective,
+        inherits=tuple(inherits),
+        default_model=own.default_model,
+    )
 
 
 def _saved(row: Record) -> dict[str, Any]:

@@ -11,10 +11,13 @@ from datetime import UTC, datetime
 from wayline.chassis.concurrency.single_flight import SingleFlight
 from wayline.contracts.errors import Reject
 from wayline.contracts.models import ModelCard, ModelList, Prices
+from wayline.contracts.nearest import nearest_names
 from wayline.llm.catalogue import PROVIDERS, bundled, image_models, overlay, usable
 from wayline.llm.prices import prices_at
 from wayline.store import Store
 
+NEAREST_MAX = 5
+"""Models that a refusal names."""
 TENANTS_MAX = 1_024
 """Catalogues kept in memory; one more, and they are all read again."""
 
@@ -70,6 +73,18 @@ class Catalogue:
     async def usable(self, tenant: str) -> tuple[ModelCard, ...]:
         """Return those of them that can be called: the offline model alone where no provider is configured."""
         return (await self._view(tenant)).usable
+
+    async def require_usable(self, tenant: str, name: str) -> None:
+        """Pass for a model that can be called for a tenant now. Raises Reject."""
+        if name in (await self.all(tenant)).usable or name in (usable := (await self.all_now(tenant)).usable):
+            return
+        nearest = nearest_names(name, usable, most=NEAREST_MAX, cutoff=0)
+        raise Reject(
+            f"default_model is {name!r}, which this tenant cannot use: take one that GET /v1/models names in `usable`"
+            f"{', such as ' if nearest else ''}{', '.join(nearest)}",
+            code="unusable_model",
+            status=422,
+        )
 
     async def put(self, tenant: str, card: ModelCard) -> ModelCard:
         """Keep a tenant's card; one without prices gets those that the price list has, where it has any.

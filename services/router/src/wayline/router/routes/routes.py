@@ -60,6 +60,7 @@ class Routes:
             attachments=files,
             observed=known.observed,
             tools=known.tools,
+            default_model=agent.default_model,
         )
 
     async def decide(self, tenant: str, inputs: RoutingInput) -> Decision:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 import structlog
 
 from wayline.contracts import ids
@@ -95,17 +97,27 @@ class TenantHandlers:
 class SettingsHandlers:
     """Answers requests for a tenant's settings."""
 
-    def __init__(self, table: SettingsTable, *, tenants: KnownTenants) -> None:
+    def __init__(
+        self,
+        table: SettingsTable,
+        *,
+        tenants: KnownTenants,
+        require_usable: Callable[[str, str], Awaitable[None]],
+    ) -> None:
         self._table = table
         self._tenants = tenants
+        self._require_usable = require_usable
+        """Raises Reject for a model that a tenant cannot use."""
 
     async def on_get(self, request: GetSettings) -> SettingsInForce:
         """Return a tenant's settings."""
         return await self._table.get(request.tenant)
 
     async def on_change(self, request: ChangeSettings) -> SettingsInForce:
-        """Change settings; two changes at once that name different settings both count."""
+        """Change settings; two changes at once that name different settings both count. Raises Reject."""
         await self._tenants.require(request.tenant)
+        if request.change.default_model is not None:
+            await self._require_usable(request.tenant, request.change.default_model)
         return await self._table.change(request.tenant, request.change)
 
 

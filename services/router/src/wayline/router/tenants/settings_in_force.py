@@ -10,6 +10,7 @@ from typing import Any
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.tenant_settings import (
     INHERITED,
+    SETTINGS,
     SettingsChange,
     SettingsInForce,
     TenantSettings,
@@ -38,7 +39,7 @@ def in_force(own: SettingsChange, *, job_budget_usd: Decimal, updated_at: dateti
     changed = changed_fields(own)
     return SettingsInForce(
         **{"max_cost_usd": job_budget_usd or TenantSettings().max_cost_usd, **changed},
-        defaults=tuple(name for name in INHERITED if name not in changed),
+        defaults=tuple(name for name in SETTINGS if name not in changed),
         updated_at=updated_at,
     )
 

@@ -325,4 +325,6 @@ def settings_table(settings: Mapping[str, Any]) -> RenderableType:
 def _setting(value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
+    if value is None:
+        return "-"
     return ",".join(value) if isinstance(value, list) else str(value)
