@@ -308,7 +308,7 @@ async def test_spans_of_strange_attributes_and_lost_parents_are_drawn_whole(watc
         ({"seconds": "3600"}, set()),
         ({"seconds": "", "dollars": ""}, {"asks", "pays", "drafts", "stumbles", "fails"}),
     ],
-    ids=str,
+    ids=lambda value: "-".join(sorted(value)) or "none",
 )
 async def test_the_chosen_values_narrow_the_jobs_found(
     watched: WatchedPlatform, traces: Json, chosen: dict[str, str], jobs: set[str]
