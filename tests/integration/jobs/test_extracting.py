@@ -8,7 +8,7 @@ from typing import Any
 
 from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig, Routing
-from wayline.contracts.jobs import GetLatestRun, RunResult
+from wayline.contracts.jobs import Expire, GetLatestRun, RunResult, Waiting
 from wayline.contracts.memory import Fact, FactPage, ListMemories
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.router.settings import Settings as RouterSettings
@@ -36,6 +36,7 @@ FACTS = [
     {"fact": "Lives in Bonn.", "category": "profile", "tier": "core", "quote": "I live in Bonn", "about": "home city"},
     {"fact": "Owns a yacht.", "category": "profile", "tier": "core", "quote": "I own a yacht"},
     {"fact": "Lives in Kiel.", "category": "profile", "tier": "core", "quote": "I moved to Kiel"},
+    {"fact": "Lives in Oslo.", "category": "profile", "tier": "core", "quote": "I live in Oslo"},
     {"fact": "Drinks oat milk only.", "category": "taste", "quote": "I drink oat milk only"},
     "no fact at all",
 ]
@@ -57,8 +58,8 @@ def script(asked: Asked) -> Say:
     return Say(text=f"Here you are:\n```json\n{json.dumps({'facts': listed})}\n```")
 
 
-def faults(asked: Asked) -> Fault:
-    return Fault(error="overloaded") if aside(asked.attempt) and "Oslo" in asked.text else Fault()
+def asks_about_oslo(asked: Asked) -> bool:
+    return aside(asked.attempt) and "Oslo" in asked.text
 
 
 async def start(platform: Platform, provider: Simulator) -> None:
@@ -87,6 +88,13 @@ async def readers(platform: Platform, *jobs: str) -> list[str]:
 
 async def reader_of(platform: Platform, *jobs: str) -> str:
     """The one job that reads these, once it has ended."""
+    reader = await begun_reader_of(platform, *jobs)
+    await platform.wait_for(reader)
+    return reader
+
+
+async def begun_reader_of(platform: Platform, *jobs: str) -> str:
+    """The one job that reads these."""
 
     async def found() -> str | None:
         given = await readers(platform, *jobs)
@@ -94,7 +102,6 @@ async def reader_of(platform: Platform, *jobs: str) -> str:
 
     reader = await until(found, why="the session is given to a job")
     assert reader is not None
-    await platform.wait_for(reader)
     return reader
 
 
@@ -105,8 +112,9 @@ async def remembered(platform: Platform, user: str, *states: str) -> list[Fact]:
 
 async def test_a_quiet_session_is_read_once_for_what_lasts(platform: Platform):
     """Sessions that differ in what is said and answered, on one platform."""
+    outage = [Fault(error="overloaded")]
     async with Simulator(script) as provider:
-        provider.faults = faults
+        provider.faults = lambda asked: outage.pop() if outage and asks_about_oslo(asked) else Fault()
         await start(platform, provider)
         await talk(platform, "a1", session="s-ann", user="ann")
         await talk(platform, "a2", session="s-ann", user="ann")
@@ -119,8 +127,7 @@ async def test_a_quiet_session_is_read_once_for_what_lasts(platform: Platform):
         await assert_quarantined(platform)
         unreadable = await platform.job(await reader_of(platform, "x1"))
         assert unreadable.life.reason == "the answer was no list of facts"
-        failed = await platform.job(await reader_of(platform, "f1"))
-        assert failed.life.reason and failed.remembering.extracted is None
+        await assert_asked_again(platform)
         assert await readers(platform, "off1") == []
         await assert_bound_to_its_user(platform)
         await assert_paid(platform, provider, ann)
@@ -131,6 +138,7 @@ async def assert_ann(platform: Platform) -> str:
     await reader_of(platform, "a2")
     submitted = (await platform.job(reader)).life.submitted
     assert submitted is not None and submitted.extract is not None
+    assert [event.type for event in await platform.events(reader)][1:3] == ["job.routed", "extraction.asked"]
     [extracted] = await platform.events_of(reader, e.MemoryExtracted)
     assert [one.text for one in extracted.facts] == ["Lives in Bonn.", "Owns a yacht."]
     [fact] = await remembered(platform, "ann")
@@ -143,6 +151,21 @@ async def assert_ann(platform: Platform) -> str:
     latest = await platform.bus.ask(GetLatestRun(tenant="default", agent="helper", user_id="ann"), RunResult)
     assert latest.job_id == "a2"
     return reader
+
+
+async def assert_asked_again(platform: Platform) -> None:
+    """A job whose helper's provider is away waits for it, and asks once more."""
+    reader = await begun_reader_of(platform, "f1")
+
+    async def waits() -> Waiting | None:
+        waiting = (await platform.job(reader)).life.waiting
+        return waiting if waiting is not None and waiting.why == "provider" else None
+
+    waiting = await until(waits, why="the job waits for the provider")
+    assert waiting is not None
+    await platform.signal(reader, Expire(wait_id=waiting.wait_id))
+    assert (await platform.wait_for(reader)).status == "completed"
+    assert [fact.text for fact in await remembered(platform, "fin")] == ["Lives in Oslo."]
 
 
 async def assert_quarantined(platform: Platform) -> None:

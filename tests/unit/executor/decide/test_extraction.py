@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from wayline.contracts.agents import AgentConfig
 from wayline.contracts.jobs import Failure, SubmitJob
 from wayline.contracts.memory import FACTS_PER_SAVE_MAX, FactOutcome, NewFact
 from wayline.contracts.models import ModelCard
-from wayline.executor.decide.actions import Complete, ExtractFacts, SaveFacts
+from wayline.executor.decide.actions import Complete, ExtractFacts, Park, SaveFacts
 from wayline.executor.decide.extraction import (
     NO_HELPER,
     NO_LIST,
@@ -27,6 +29,7 @@ from wayline.executor.decide.extraction import (
     save_request,
     words_of_job,
 )
+from wayline.executor.decide.retry_or_reroute import PARK_S, SHUT, awaited_model
 from wayline.llm.tokens import estimate
 
 from ..logs import AT, PRIMARY, Log
@@ -73,11 +76,69 @@ def test_a_helper_is_asked_once_and_its_facts_are_saved_once():
     assert log.next == Complete("1 saved, 1 refused")
 
 
-def test_a_call_without_an_answer_is_not_made_again():
+def test_a_lost_call_is_not_made_again():
     log = reads().say(e.AuxiliaryRequested, **USAGE, provider="acme", model="flash")
     log.say(e.AuxiliaryFailed, **USAGE, error=Failure(code=e.LOST, message="gone"))
 
     assert log.next == Complete("", partial=True, reason="gone")
+
+
+def asked_and(log: Log, code: str, **cost: Any) -> Log:
+    """The log after a call that failed."""
+    if code != SHUT:
+        log.say(e.AuxiliaryRequested, **USAGE, provider="acme", model="flash")
+    return log.say(e.AuxiliaryFailed, **USAGE, error=Failure(code=code, message=f"acme/flash: {code}"), **cost)
+
+
+@pytest.mark.parametrize("code", ["rate_limited", "overloaded", "server_error", "connection", SHUT])
+def test_a_provider_that_is_away_is_waited_for_and_asked_again(code: str):
+    log = reads()
+    for wait_s in PARK_S:
+        parked = asked_and(log, code).next
+        assert isinstance(parked, Park) and parked.waiting.why == "provider"
+        assert parked.waiting.expires_at == log.events[-1].at + timedelta(seconds=wait_s)
+        log.say(e.JobParked, waiting=parked.waiting, signals_seen=0).say(e.JobResumed)
+        assert isinstance(log.next, ExtractFacts)
+
+
+def test_the_patience_of_a_job_that_remembers_ends():
+    log = reads(options={"provider_patience_s": 40})
+    parked = asked_and(log, "overloaded").next
+    assert isinstance(parked, Park)
+    log.say(e.JobParked, waiting=parked.waiting, signals_seen=0).say(e.JobResumed)
+    log.events[-1] = log.events[-1].model_copy(update={"at": log.events[-1].at + timedelta(seconds=41)})
+    asked_and(log, "overloaded")
+    log.events[-2:] = [event.model_copy(update={"at": log.events[-3].at}) for event in log.events[-2:]]
+
+    assert log.next == Complete("", partial=True, reason="acme/flash: overloaded")
+
+
+@pytest.mark.parametrize(
+    ("code", "cost"),
+    [
+        ("authentication", {}),
+        ("not_made", {}),
+        ("server_error", {"unsettled": e.Bounds(lower_usd=Decimal(0), upper_usd=Decimal(1))}),
+        ("server_error", {"cost_usd": Decimal("0.1")}),
+    ],
+)
+def test_what_no_wait_mends_or_may_have_cost_ends_the_job(code: str, cost: dict[str, Any]):
+    assert asked_and(reads(), code, **cost).next == Complete("", partial=True, reason=f"acme/flash: {code}")
+
+
+def test_a_call_lost_after_a_wait_is_not_made_again():
+    log = reads()
+    parked = asked_and(log, "overloaded").next
+    assert isinstance(parked, Park)
+    log.say(e.JobParked, waiting=parked.waiting, signals_seen=0).say(e.JobResumed)
+
+    assert asked_and(log, e.LOST).next == Complete("", partial=True, reason=f"acme/flash: {e.LOST}")
+
+
+def test_a_parked_job_that_remembers_waits_for_its_helper():
+    log = reads()
+
+    assert (awaited_model(log.job), awaited_model(Log().job)) == ("acme/flash", PRIMARY.name)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ _OWN_LIFE = frozenset(
         "job.routed",
         "job.forked",
         "client_tools.given",
+        "extraction.asked",
         "job.claimed",
         "job.handed_back",
         "job.parked",

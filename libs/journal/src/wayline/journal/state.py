@@ -240,11 +240,20 @@ class Remembering(NamedTuple):
     """How far a job is that remembers what its user said in other jobs."""
 
     begun: bool = False
-    """Whether a helper model was asked for the facts: once, whatever came of it."""
+    """Whether a helper model was asked for the facts, or could not be."""
     extracted: e.MemoryExtracted | None = None
     saved: e.MemorySaved | None = None
-    failure: Failure | None = None
-    """Why the helper model's answer never came."""
+    failed: e.AuxiliaryFailed | None = None
+    """How the last call ended that brought nothing."""
+    failures: int = 0
+    failing_since: datetime | None = None
+    waited_for: int = 0
+    """How many failures there were when the job was last parked for the helper model's provider."""
+
+    @property
+    def may_ask_again(self) -> bool:
+        """Return whether the job has waited since the last failure."""
+        return 0 < self.failures == self.waited_for
 
 
 class ModelTotals(NamedTuple):

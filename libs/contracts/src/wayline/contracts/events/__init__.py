@@ -29,7 +29,7 @@ from wayline.contracts.events.life import (
     JobResumed,
     JobSubmitted,
 )
-from wayline.contracts.events.memory import MemoryExtracted, MemorySaved
+from wayline.contracts.events.memory import ExtractionAsked, MemoryExtracted, MemorySaved
 from wayline.contracts.events.model_calls import (
     LOST,
     AuxiliaryCompleted,
@@ -103,6 +103,7 @@ __all__ = [
     "DecisionMade",
     "Ended",
     "Event",
+    "ExtractionAsked",
     "HistoryEnd",
     "InjectedFact",
     "JobCancelled",

@@ -10,6 +10,13 @@ from wayline.contracts.events.event import Event
 from wayline.contracts.memory import FACTS_PER_SAVE_MAX, FactOutcome, NewFact
 
 
+class ExtractionAsked(Event):
+    """The job reads what its user said in other jobs: an executor that knows of no such jobs leaves it."""
+
+    type: Literal["extraction.asked"] = "extraction.asked"
+    jobs: tuple[str, ...]
+
+
 class MemoryExtracted(Event):
     """A helper model named the facts that last in what a user had said: paid for, and not yet judged or kept."""
 

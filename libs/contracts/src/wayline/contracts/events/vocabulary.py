@@ -29,7 +29,7 @@ from wayline.contracts.events.life import (
     JobResumed,
     JobSubmitted,
 )
-from wayline.contracts.events.memory import MemoryExtracted, MemorySaved
+from wayline.contracts.events.memory import ExtractionAsked, MemoryExtracted, MemorySaved
 from wayline.contracts.events.model_calls import (
     AuxiliaryCompleted,
     AuxiliaryFailed,
@@ -71,6 +71,7 @@ AnyEvent = Annotated[
     | TaskClassified
     | ContextInjected
     | MemoryInjected
+    | ExtractionAsked
     | MemoryExtracted
     | MemorySaved
     | ContextCompacted

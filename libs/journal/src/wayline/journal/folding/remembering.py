@@ -15,8 +15,17 @@ def _asked(_: Job, event: e.AuxiliaryRequested) -> Changes:
     return {"begun": True} if event.purpose == PURPOSE else {}
 
 
-def _failed(_: Job, event: e.AuxiliaryFailed) -> Changes:
-    return {"begun": True, "failure": event.error} if event.purpose == PURPOSE else {}
+def _failed(job: Job, event: e.AuxiliaryFailed) -> Changes:
+    if event.purpose != PURPOSE:
+        return {}
+    state = job.remembering
+    since = state.failing_since or event.at
+    return {"begun": True, "failed": event, "failures": state.failures + 1, "failing_since": since}
+
+
+def _parked(job: Job, event: e.JobParked) -> Changes:
+    failures = job.remembering.failures
+    return {"waited_for": failures} if failures and event.waiting.why == "provider" else {}
 
 
 def _extracted(_: Job, event: e.MemoryExtracted) -> Changes:
@@ -30,6 +39,7 @@ def _saved(_: Job, event: e.MemorySaved) -> Changes:
 CHANGES: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
     e.AuxiliaryRequested: _asked,
     e.AuxiliaryFailed: _failed,
+    e.JobParked: _parked,
     e.MemoryExtracted: _extracted,
     e.MemorySaved: _saved,
 }

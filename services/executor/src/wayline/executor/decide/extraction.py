@@ -31,6 +31,7 @@ from wayline.executor.decide.call_origin import FIRST_EVENT, QUOTE_CHARS_MIN, pl
 from wayline.executor.decide.helper_model import helper_model
 from wayline.executor.decide.lexical_support import is_unsaid
 from wayline.executor.decide.limits import is_out_of_time
+from wayline.executor.decide.retry_or_reroute import wait_for_helper
 from wayline.executor.prompt.shorten import cut
 from wayline.journal import Job
 from wayline.llm import ModelRequest
@@ -96,8 +97,10 @@ def due(job: Job) -> Action | None:
         return Complete(told(state.saved), partial=state.saved.reason is not None, reason=state.saved.reason)
     if state.extracted is not None:
         return _keep(job, state.extracted)
-    if state.begun:
-        return Complete("", partial=True, reason=state.failure.message if state.failure else NO_LIST)
+    if state.begun and not state.may_ask_again:
+        return wait_for_helper(job) or Complete(
+            "", partial=True, reason=state.failed.error.message if state.failed else NO_LIST
+        )
     if is_out_of_time(job):
         return None
     helper, config = helper_model(job), job.routing.config

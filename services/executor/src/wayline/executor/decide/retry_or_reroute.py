@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from wayline.contracts import events as e
 from wayline.contracts.jobs import Failure, Lane, Waiting
 from wayline.executor.decide import compaction
 from wayline.executor.decide.actions import CallModel, Compact, Fail, Park, Reroute
+from wayline.executor.decide.helper_model import helper_model
 from wayline.executor.decide.prompt_cache import warm_tokens
 from wayline.journal import Job
 from wayline.llm.prices import LOCAL
@@ -23,6 +24,8 @@ PATIENCE_S = 10.0
 WAIT_MAX_S = 60.0
 """A longer wait is not made at all."""
 
+SHUT = "unavailable"
+"""The code of a call that was not made because its model is left alone for now."""
 AWAY = frozenset({"rate_limited", "overloaded", "server_error", "connection", "timeout"})
 """Errors of a provider that is away for now. A job parks for them where the try has cost nothing."""
 PARK_S = (30.0, 60.0, 120.0, 300.0)
@@ -75,14 +78,44 @@ def _wait_parked(job: Job, failed: e.ModelFailed) -> Park | None:
     costs = failed.cost_usd or failed.unsettled or failed.usage
     if failed.error.code not in AWAY or not failed.retryable or costs:
         return None
-    place = min(max(job.model.failures - ATTEMPTS_MAX, 0), len(PARK_S) - 1)
-    wait_s = min(PARK_S[place], max(_patience_left_s(job), PATIENCE_S_MIN))
-    return park(job, wait_s=failed.after_s or wait_s, why=f"{_why(job, failed.error.code)}: {failed.error.message}")
+    wait_s = failed.after_s or _park_s(job, job.model.failures - ATTEMPTS_MAX, since=job.model.failing_since)
+    return park(job, wait_s=wait_s, why=f"{_why(job, failed.error.code)}: {failed.error.message}")
 
 
-def park(job: Job, *, wait_s: float, why: str) -> Park | None:
-    """Park a job until its provider may be called again; None: that is longer than the job has patience."""
-    left_s = _patience_left_s(job)
+def wait_for_helper(job: Job) -> Park | None:
+    """Park a job that can go on with nothing but a helper model's answer, while that model's provider is away.
+
+    None: it is not, the try may have cost something, or the job has no patience left.
+    """
+    failed, since = job.remembering.failed, job.remembering.failing_since
+    if failed is None or failed.error.code not in AWAY | {SHUT}:
+        return None
+    if failed.cost_usd or failed.unsettled or failed.usage:
+        return None
+    wait_s = _park_s(job, job.remembering.failures - 1, since=since)
+    return park(job, wait_s=wait_s, why=failed.error.message, since=since)
+
+
+def awaited_model(job: Job) -> str | None:
+    """Return the model that a job is parked for while its provider is away."""
+    if job.life.submitted is not None and job.life.submitted.extract is not None:
+        helper = helper_model(job)
+        return helper.name if helper is not None else None
+    return job.routing.route.name if job.routing.route is not None else None
+
+
+def _park_s(job: Job, place: int, *, since: datetime | None) -> float:
+    """Return how long a job is parked for the n-th time, counted from 0; its last wait ends with its patience."""
+    longest_s = max(_patience_left_s(job, since), PATIENCE_S_MIN)
+    return min(PARK_S[min(max(place, 0), len(PARK_S) - 1)], longest_s)
+
+
+def park(job: Job, *, wait_s: float, why: str, since: datetime | None = None) -> Park | None:
+    """Park a job until its provider may be called again; None: that is longer than the job has patience.
+
+    `since`: when that was first away; unless said, as the calls of the conversation tell.
+    """
+    left_s = _patience_left_s(job, since or job.model.failing_since)
     if job.at is None or left_s < PATIENCE_S_MIN or wait_s > left_s:
         return None
     at = job.at + timedelta(seconds=wait_s)
@@ -90,13 +123,12 @@ def park(job: Job, *, wait_s: float, why: str) -> Park | None:
     return Park(Waiting(why="provider", wait_id=f"provider-{job.seq}", question=why, expires_at=at))
 
 
-def _patience_left_s(job: Job) -> float:
-    """Return how long the job still waits for its provider, counted from when that was first away."""
+def _patience_left_s(job: Job, since: datetime | None) -> float:
+    """Return how long the job still waits for a provider that has been away since then; None: not until now."""
     assert job.life.submitted is not None and job.routing.limits is not None
     options = job.life.submitted.options
     by_lane: Mapping[Lane, float] = {"interactive": job.routing.limits.max_seconds, "batch": PATIENCE_S_BATCH}
     patience_s = by_lane[options.lane] if options.provider_patience_s is None else options.provider_patience_s
-    since = job.model.failing_since
     waited_s = 0.0 if since is None or job.at is None else (job.at - since) / timedelta(seconds=1)
     return patience_s - waited_s
 

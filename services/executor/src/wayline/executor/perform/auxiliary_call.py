@@ -23,6 +23,7 @@ from wayline.executor.adapters.provider_gates import GatePass
 from wayline.executor.decide import classification, compaction, result_summary, worst_case
 from wayline.executor.decide.actions import Classify, Compact, Summarize
 from wayline.executor.decide.helper_model import too_dear
+from wayline.executor.decide.retry_or_reroute import SHUT
 from wayline.executor.hold.held_job import Cancelled
 from wayline.executor.hold.log_writer import Draft, draft
 from wayline.executor.perform import paid_call
@@ -52,6 +53,7 @@ class NotMade:
     """Why a call was not made: nothing of it is in the log yet."""
 
     why: str
+    code: str = "not_made"
 
 
 Answered = Callable[[Finished], Sequence[Draft]]
@@ -125,7 +127,7 @@ async def summarize(run: JobRun, action: Summarize) -> Sequence[Draft]:
 
 def not_made(job: Job, call: AuxiliaryCall, refused: NotMade) -> Draft:
     """Return the end of a call that was not made."""
-    error = Failure(code="not_made", message=refused.why)
+    error = Failure(code=refused.code, message=refused.why)
     return draft(e.AuxiliaryFailed, _span(job, call.request.attempt_id), **_named(call), error=error)
 
 
@@ -139,7 +141,7 @@ async def ask_aside(run: JobRun, call: AuxiliaryCall, answered: Answered) -> Seq
     name = call.request.card.name
     shut = await run.services.gates.enter(name)
     if shut is not None:
-        return NotMade(f"{name} {shut.why}")
+        return NotMade(f"{name} {shut.why}", code=SHUT)
     gate_pass = GatePass(name)
     run.passed = gate_pass
     prompt_tokens = worst_case.most_tokens(call.request, PromptHashes().segments(call.request))

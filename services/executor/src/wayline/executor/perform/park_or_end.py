@@ -10,6 +10,7 @@ from wayline.contracts import events as e
 from wayline.contracts.jobs import SECONDS_MAX, RunJob
 from wayline.executor.decide.actions import Cancel, Complete, Fail, Park
 from wayline.executor.decide.paid_tools import kept_usd
+from wayline.executor.decide.retry_or_reroute import awaited_model
 from wayline.executor.hold.log_writer import Draft
 from wayline.executor.perform.job_run import JobRun
 
@@ -24,12 +25,12 @@ async def park(run: JobRun, action: Park) -> tuple[Draft, ...]:
     await run.writer.append(Failpoint.EXECUTOR_PARK_BEFORE, Failpoint.EXECUTOR_PARK_AFTER)
     # Only now is it certain that the job is ours. Of a job that ends, all are withdrawn.
     await wait_ends.withdraw(run.writer.job, run.held.waited - waits.keys())
-    route = writer.job.routing.route
-    if action.waiting.why == "provider" and route is not None:
+    model = awaited_model(writer.job)
+    if action.waiting.why == "provider" and model is not None:
         ticket = RunJob(
             tenant=run.held.ticket.tenant, lane=writer.head.lane, job=writer.job.job_id, at=writer.head.sequence
         )
-        run.services.gates.waits.remember(route.name, ticket)
+        run.services.gates.waits.remember(model, ticket)
     await run.services.follow_up.parked(run.writer.job.tenant, writer.head, last)
     return ()
 

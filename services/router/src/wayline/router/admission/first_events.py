@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 from wayline.chassis import Delivery
 from wayline.contracts import headers as h
@@ -11,6 +12,7 @@ from wayline.contracts.chat import TextPart
 from wayline.contracts.events import (
     ClientToolsGiven,
     Event,
+    ExtractionAsked,
     JobCancelled,
     JobCompleted,
     JobFailed,
@@ -139,15 +141,21 @@ def parked_for_turn(first: JobSubmitted, decided: JobRouted, open_job: str) -> l
     return [first, decided, parked]
 
 
-def with_client_tools(record: list[Event]) -> list[Event]:
-    """Return a first record that also says which tools the job's caller brings along, where it does."""
+def with_what_it_needs(record: list[Event]) -> list[Event]:
+    """Return a first record that also says what an older executor cannot do for the job, so that it leaves it.
+
+    Older versions pass over fields that they do not know, and over no event.
+    """
     first, decided, *after = record
     assert isinstance(first, JobSubmitted)
-    if not first.job.options.client_tools:
-        return record
-    names = tuple(tool.name for tool in first.job.options.client_tools)
-    given = ClientToolsGiven(job_id=first.job_id, seq=3, at=first.at, trace=first.trace, tools=names)
-    return [first, decided, given, *(event.model_copy(update={"seq": event.seq + 1}) for event in after)]
+    about: dict[str, Any] = {"job_id": first.job_id, "at": first.at, "trace": first.trace}
+    needs = list[Event]()
+    if first.job.options.client_tools:
+        names = tuple(tool.name for tool in first.job.options.client_tools)
+        needs.append(ClientToolsGiven(**about, seq=3, tools=names))
+    if first.job.extract is not None:
+        needs.append(ExtractionAsked(**about, seq=3 + len(needs), jobs=first.job.extract.jobs))
+    return [first, decided, *needs, *(event.model_copy(update={"seq": event.seq + len(needs)}) for event in after)]
 
 
 def planned(first: JobSubmitted, decided: JobRouted, refusal: Failure | None) -> list[Event]:

@@ -144,11 +144,11 @@ class FirstRecords:
         if refusal:
             return first_events.refused(first, refusal)
         if branched is not None:
-            return first_events.with_client_tools(forks.forked(first, decided, branched, today))
+            return first_events.with_what_it_needs(forks.forked(first, decided, branched, today))
         before = await self._open_before(job, admitted)
         if before is not None:
-            return first_events.with_client_tools(first_events.parked_for_turn(first, decided, before))
-        return first_events.with_client_tools([first, decided])
+            return first_events.with_what_it_needs(first_events.parked_for_turn(first, decided, before))
+        return first_events.with_what_it_needs([first, decided])
 
     async def _branch(self, job: SubmitJob) -> Branch | None:
         """Read what a fork shares with its origin; None: it is none. Raises Reject."""
