@@ -221,9 +221,9 @@ class Log:
     def cancelled(self) -> e.Event:
         return self._say(e.JobCancelled, reason="enough")
 
-    async def whole(self) -> None:
+    async def whole(self, *, user_id: str = "u1") -> None:
         """A job with one tool call and two model calls, from its beginning to its end, in six records."""
-        await self.append(self.submitted(), self.routed())
+        await self.append(self.submitted(user_id=user_id), self.routed())
         await self.append(self.claimed(), self.asked_model(1))
         await self.append(self.model_answered(1, "let me look", calls=("1",)), self.asked_tool(1))
         await self.append(self.tool_answered(1, cost="0.01"), self.asked_model(2))

@@ -90,6 +90,72 @@ async def test_their_traces_hang_under_the_job_they_name_or_link(platform: Traci
     assert "strange" not in places((await platform.trace("theirs", tenant="globex")).root)
 
 
+async def test_a_trace_that_joins_two_jobs_costs_each_no_more(platform: TracingPlatform, start: Start):
+    await start(QUICK)
+    jobs = ("j1", "j2")
+    for job_id in jobs:
+        await Log(platform.bus, job_id=job_id).whole()
+    await platform.wait_until_read()
+    before = [await platform.trace(job_id) for job_id in jobs]
+
+    asking = [
+        {"span": f"0{n}", "parent": "01", "name": f"ask {job}", "attributes": {"wayline.job_id": job}}
+        for n, job in enumerate(jobs, start=2)
+    ]
+    await send(platform, {"span": "01", "parent": "ee", "name": "app"}, *asking)
+
+    for job_id, was in zip(jobs, before, strict=True):
+        now = await platform.trace(job_id)
+        assert places(now.root).keys() - places(was.root).keys() == {"app", "ask j1", "ask j2"}
+        assert (now.totals.cost_usd, now.totals.tokens) == (was.totals.cost_usd, was.totals.tokens)
+        # The program's caller may send its spans elsewhere.
+        assert now.totals.missing == was.totals.missing
+
+
+async def test_a_jobs_own_trace_joins_no_other_job(platform: TracingPlatform, start: Start):
+    await start(QUICK)
+    for job_id in ("j1", "j2"):
+        await Log(platform.bus, job_id=job_id).whole()
+    await platform.wait_until_read()
+    before = [await platform.trace(job_id) for job_id in ("j1", "j2")]
+
+    # A program goes on with whatever trace its caller names: here with one that is a job's.
+    told = {"trace": before[0].trace_id, "span": "01", "name": "told", "attributes": {"wayline.job_id": "j2"}}
+    await send(platform, told)
+    first, second = [await platform.trace(job_id) for job_id in ("j1", "j2")]
+    await platform.bus.ask(EraseFromTracing(tenant="acme", user_id="nobody", job_ids=("j2",)), Erased)
+
+    assert places(first.root).keys() - places(before[0].root).keys() == {"told"}
+    assert (first.totals.cost_usd, second) == (before[0].totals.cost_usd, before[1])
+    assert (await platform.trace("j1")).root == first.root
+
+
+async def test_a_users_key_sees_no_trace_that_joins_another_users_job(platform: TracingPlatform, start: Start):
+    await start(QUICK)
+    for job_id, user_id in (("j1", "ann"), ("j2", "bob"), ("j3", "ann")):
+        await Log(platform.bus, job_id=job_id).whole(user_id=user_id)
+    await platform.wait_until_read()
+    for trace, span, named in ((THEIR_TRACE, "01", ("j1", "j2")), (OTHER_TRACE, "05", ("j1", "j3"))):
+        spans = [
+            {
+                "trace": trace,
+                "span": f"{int(span) + n:02}",
+                "name": f"{job} {span}",
+                "attributes": {"wayline.job_id": job},
+            }
+            for n, job in enumerate(named)
+        ]
+        await send(platform, *spans)
+
+    whole, anns = [
+        places((await platform.bus.ask(GetTrace(tenant="acme", job_id="j1", user_id=user_id), Trace)).root).keys()
+        for user_id in (None, "ann")
+    ]
+
+    assert whole - anns == {"j1 01", "j2 01"}
+    assert {"j1 05", "j3 05"} <= anns
+
+
 async def test_nothing_a_stranger_says_is_ours_to_set(platform: TracingPlatform, start: Start):
     await start(QUICK)
     said = {

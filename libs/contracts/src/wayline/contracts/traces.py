@@ -131,6 +131,12 @@ class GetTrace(Request, subject="traces.get.{tenant}", replies=Trace):
 
     trace_id: str | None = None
     job_id: str | None = None
+    user_id: str | None = Field(
+        default=None,
+        max_length=200,
+        description="Whose key asks: without spans of programs whose traces join jobs of others, too.",
+    )
+    spans_max: int | None = Field(default=None, ge=1, description="Of its spans the first; none: all that are read.")
 
 
 class GetSteps(Request, subject="traces.steps.{tenant}", replies=StepList):

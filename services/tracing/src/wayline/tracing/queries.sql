@@ -113,7 +113,8 @@ WHERE tenant = $1 AND job_id = ANY ($2) AND NOT open
 -- A job's leaves may have come before its log did: they have no tenant ('-') until the trace is asked for.
 SELECT
     span_id, parent_span_id, anchor, name, service, kind, start, duration_ms, status, attributes::text AS attributes,
-    links::text AS links, events::text AS events, usage::text AS usage, cost_usd
+    links::text AS links, events::text AS events, usage::text AS usage, cost_usd,
+    CASE WHEN seq > 0 THEN 'log' ELSE 'exported' END AS source
 FROM spans
 WHERE trace_id = $1 AND tenant = ANY ($2)
 ORDER BY seq = 0, start
@@ -121,12 +122,19 @@ LIMIT $3
 
 -- name: joined_spans
 -- Of traces of the tenant's own programs: what has no parent there hangs under the span of the job that it joins.
+-- A trace that is a job's own stays in that job's tree. $4: for a key of one user, the traces that join no other user's job.
 SELECT
     span_id, parent_span_id, joined.under AS anchor, name, service, kind, start, duration_ms, status,
-    attributes::text AS attributes, links::text AS links, events::text AS events, usage::text AS usage, cost_usd
+    attributes::text AS attributes, links::text AS links, events::text AS events, usage::text AS usage, cost_usd,
+    'joined' AS source
 FROM joined_traces AS joined
 JOIN spans ON spans.trace_id = joined.trace_id AND spans.tenant = joined.tenant
 WHERE joined.tenant = $1 AND joins = $2
+    AND NOT EXISTS (SELECT FROM jobs WHERE jobs.trace_id = joined.trace_id AND jobs.tenant = $1)
+    AND ($4::text IS NULL OR NOT EXISTS (
+        SELECT FROM joined_traces AS other JOIN jobs ON jobs.trace_id = other.joins AND jobs.tenant = $1
+        WHERE other.tenant = $1 AND other.trace_id = joined.trace_id AND jobs.user_id IS DISTINCT FROM $4
+    ))
 ORDER BY start
 LIMIT $3
 
@@ -580,8 +588,10 @@ RETURNING job_id, given_by, key, revision
 DELETE FROM spans WHERE tenant = $1 AND (trace_id, span_id) IN (SELECT * FROM unnest($2::text[], $3::text[]))
 
 -- name: erase_spans
+-- The jobs' own rows are gone by now: a trace that is a job's still is another one's.
 DELETE FROM spans WHERE tenant = $1 AND (trace_id = ANY ($2::text[]) OR trace_id IN (
-    SELECT trace_id FROM joined_traces WHERE tenant = $1 AND joins = ANY ($2)
+    SELECT trace_id FROM joined_traces AS joined WHERE tenant = $1 AND joins = ANY ($2)
+        AND NOT EXISTS (SELECT FROM jobs WHERE jobs.trace_id = joined.trace_id AND jobs.tenant = $1)
 ))
 
 -- name: erase_joins

@@ -62,7 +62,8 @@ class ViewHandlers:
         trace_id = job["trace_id"] if job else asked.trace_id
         if trace_id is None:
             raise NotFound("job", asked.job_id or "")
-        nodes = await self._nodes(trace_id, asked.tenant, is_job=job is not None)
+        most = min(asked.spans_max or SPANS_MAX, SPANS_MAX)
+        nodes = await self._nodes(trace_id, asked, most, is_job=job is not None)
         if not nodes and job is None:
             raise NotFound("trace", trace_id)
         root = _root_of(nodes, job)
@@ -70,15 +71,18 @@ class ViewHandlers:
         if job is not None:
             jobs = trace_tree.jobs_below(root) | {job["job_id"]}
             totals = await self._store.fetchrow(asked.tenant, sql.job_totals, asked.tenant, sorted(jobs))
-        return _trace(trace_id, nodes, root, job, totals)
+        return _trace(trace_id, nodes, root, job, totals, is_whole=len(nodes) < most)
 
-    async def _nodes(self, trace_id: str, tenant: str, *, is_job: bool) -> list[trace_tree.TreeNode]:
+    async def _nodes(self, trace_id: str, asked: GetTrace, most: int, *, is_job: bool) -> list[trace_tree.TreeNode]:
+        tenant = asked.tenant
         # The trace is this tenant's job, so its spans without a tenant are the tenant's too.
         tenants = [tenant, NOBODY] if is_job else [tenant]
         async with self._store.system() as conn:
-            rows = await conn.fetch(self._store.sql.spans_of_trace, trace_id, tenants, SPANS_MAX)
+            rows = await conn.fetch(self._store.sql.spans_of_trace, trace_id, tenants, most)
             if is_job:
-                rows += await conn.fetch(self._store.sql.joined_spans, tenant, trace_id, JOINED_MAX)
+                rows += await conn.fetch(
+                    self._store.sql.joined_spans, tenant, trace_id, min(most, JOINED_MAX), asked.user_id
+                )
         return [row_views.node(row) for row in rows]
 
     async def get_steps(self, asked: GetSteps) -> StepList:
@@ -171,7 +175,13 @@ def _root_of(nodes: list[trace_tree.TreeNode], job: Record | None) -> trace_tree
 
 
 def _trace(
-    trace_id: str, nodes: list[trace_tree.TreeNode], root: trace_tree.TreeNode, job: Record | None, spent: Record | None
+    trace_id: str,
+    nodes: list[trace_tree.TreeNode],
+    root: trace_tree.TreeNode,
+    job: Record | None,
+    spent: Record | None,
+    *,
+    is_whole: bool,
 ) -> Trace:
     """Build the answer; its totals are the ledger's, never sums over spans."""
     totals = Totals(
@@ -179,7 +189,7 @@ def _trace(
         tokens=spent["tokens"] if spent else 0,
         cost_usd=None if spent is None or spent["unknown"] else spent["cost_usd"],
         spans=len(nodes) if root.parent is None else trace_tree.size(root),
-        missing=trace_tree.missing(nodes, root) if len(nodes) < SPANS_MAX else 0,
+        missing=trace_tree.missing(nodes, root) if is_whole else 0,
         calls_unsettled=spent["unsettled"] if spent else 0,
     )
     job_id = job["job_id"] if job else None

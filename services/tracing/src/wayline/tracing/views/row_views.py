@@ -127,7 +127,7 @@ _SUMS = (
 def node(row: Record) -> TreeNode:
     """Return a span; the query names its columns in this order."""
     span_id, parent, anchor, name, service, kind, start, duration_ms, status, *rest = row
-    attributes, links, events, usage, cost_usd = rest
+    attributes, links, events, usage, cost_usd, source = rest
     return TreeNode(
         span_id,
         parent,
@@ -143,6 +143,7 @@ def node(row: Record) -> TreeNode:
         orjson.loads(events) if events else (),
         orjson.loads(usage) if usage else None,
         cost_usd,
+        source,
     )
 
 

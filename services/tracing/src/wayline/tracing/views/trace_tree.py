@@ -7,13 +7,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from operator import attrgetter
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from wayline.contracts.traces import Span
 from wayline.telemetry import names
 
 DEPTH_MAX = 64
 """Spans below this depth are shown at it: a tree is read by programs that recurse."""
+Source: TypeAlias = Literal["log", "exported", "joined"]
+"""Where a span is from: made from a job's log, exported by a service, or of another trace that joins this one."""
 
 
 @dataclass(slots=True)
@@ -34,6 +36,7 @@ class TreeNode:
     events: Sequence[dict[str, Any]] = ()
     usage: dict[str, int] | None = None
     cost_usd: Decimal | None = None
+    source: Source = "log"
     children: list[TreeNode] = field(default_factory=list)
 
 
@@ -54,7 +57,8 @@ def grow(nodes: Sequence[TreeNode], root: TreeNode) -> TreeNode:
 def missing(nodes: Sequence[TreeNode], root: TreeNode) -> int:
     """Count the spans that a grown tree shows to be absent: parents that are named, the registry's of tool calls."""
     ids = {root.span_id, *(node.span_id for node in nodes)}
-    parents = {node.parent for node in nodes if node.parent is not None} - ids
+    # The caller of a tenant's own program may send its spans elsewhere.
+    parents = {node.parent for node in nodes if node.parent is not None and node.source != "joined"} - ids
     return len(parents) + sum(not node.children for node in nodes if _was_asked_for(node))
 
 
@@ -94,12 +98,12 @@ def size(root: TreeNode) -> int:
 
 
 def jobs_below(root: TreeNode) -> set[str]:
-    """Return the jobs whose spans are in a grown tree."""
+    """Return the jobs whose logs made spans of a grown tree: what others say of a job makes none of its cost ours."""
     found: set[str] = set()
     waiting = [root]
     while waiting:
         node = waiting.pop()
-        if job_id := node.attributes.get(names.JOB):
+        if node.source == "log" and (job_id := node.attributes.get(names.JOB)):
             found.add(job_id)
         waiting.extend(node.children)
     return found

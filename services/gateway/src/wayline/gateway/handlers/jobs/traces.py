@@ -28,7 +28,7 @@ class StepPage(StepList, Paged):
 @router.get("/jobs/{job_id}/trace", responses=fails(404))
 async def get_job_trace(job_id: OwnJobPath, gateway: GatewayDependency, caller: Reader) -> Trace:
     """Return the tree of everything a job did, with latency, tokens and cost of each span and in total."""
-    return await gateway.bus.ask(GetTrace(tenant=caller.tenant, job_id=job_id), Trace)
+    return await gateway.bus.ask(GetTrace(tenant=caller.tenant, job_id=job_id, user_id=caller.user_id), Trace)
 
 
 @router.get("/jobs/{job_id}/steps", responses=fails(400, 404))
@@ -66,7 +66,8 @@ async def get_trace(
 
 async def find_trace(gateway: Gateway, caller: Caller, trace_id: str) -> Trace:
     """Return a trace that the caller may know of. Raises NotFound or Forbidden."""
-    trace = await gateway.bus.ask(GetTrace(tenant=caller.tenant, trace_id=trace_id), Trace)
+    asked = GetTrace(tenant=caller.tenant, trace_id=trace_id, user_id=caller.user_id)
+    trace = await gateway.bus.ask(asked, Trace)
     if trace.job_id is None:
         require_all_users(caller, "a trace without a job may be")
     else:

@@ -92,7 +92,7 @@ class Resources:
                 return _read(uri, text, TEXT)
             if found := _JOB.fullmatch(uri):
                 await require_own_job(self._gateway, request.caller, found["id"])
-                return _read(uri, await self._job(request.caller.tenant, found["id"], found["part"]), JSON)
+                return _read(uri, await self._job(request.caller, found["id"], found["part"]), JSON)
             if (remembered := await read_memory(self._gateway, request.caller, uri)) is not None:
                 return _read(uri, remembered, JSON)
         except (NotFound, Refused) as error:
@@ -114,10 +114,11 @@ class Resources:
             position = piece.next_position
         return "".join(pieces)[:TEXT_MAX_CHARS] + "\n[the rest is left out]"
 
-    async def _job(self, tenant: str, job_id: str, part: str) -> str:
+    async def _job(self, caller: Caller, job_id: str, part: str) -> str:
         if part == "result":
-            return (await read_job(self._gateway, tenant, job_id)).model_dump_json()
-        trace = await self._gateway.bus.ask(GetTrace(tenant=tenant, job_id=job_id), Trace)
+            return (await read_job(self._gateway, caller.tenant, job_id)).model_dump_json()
+        asked = GetTrace(tenant=caller.tenant, job_id=job_id, user_id=caller.user_id)
+        trace = await self._gateway.bus.ask(asked, Trace)
         return trace.model_dump_json()
 
 
