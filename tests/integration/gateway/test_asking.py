@@ -41,6 +41,7 @@ from wayline.contracts.models import (
 )
 from wayline.contracts.overview import GetJobsOverview, JobsOverview, OpenJobs
 from wayline.contracts.searched_tools import SearchTools
+from wayline.contracts.span_search import FoundSpan, SearchSpans, SpanPage
 from wayline.contracts.tools import ListTools
 from wayline.gateway.handlers.administration.models import Providers
 from wayline.testkit import Platform
@@ -306,6 +307,25 @@ async def test_traces_steps_costs_and_pages_of_jobs_come_from_tracing(gateway: R
         t.GetCosts(tenant="default", group_by=("model", "day"), since=datetime(2026, 5, 1, tzinfo=UTC)),
         t.ListJobs(tenant="default", limit=1, status=Status.COMPLETED),
     ]
+
+
+async def test_a_jaeger_search_reads_only_so_many_spans(gateway: Running, others: Others):
+    found = [
+        FoundSpan(trace_id=f"{n:032x}", span_id="1" * 16, name="n", service="s", start=datetime.now(UTC), status="ok")
+        for n in range(100)
+    ]
+    await others.answer(SearchSpans, SpanPage(spans=tuple(found)))
+    known = ANSWERS[t.GetTrace]
+    assert isinstance(known, t.Trace)
+    large = known.model_copy(update={"totals": known.totals.model_copy(update={"spans": 1_000})})
+    await others.answer(t.GetTrace, large)
+
+    answer = (await gateway.client.get("/jaeger/api/traces?service=s&limit=500")).json()
+
+    read = [one for one in others.asked if isinstance(one, t.GetTrace)]
+    assert {one.spans_max for one in read} == {1_000}
+    assert len(read) == len(answer["data"]) == 24
+    assert answer["data"][0]["warnings"] == ["these are 1000 of its spans: ask for the trace by its id"]
 
 
 async def test_an_overview_joins_jobs_budgets_and_dead_letters(gateway: Running, others: Others, bus: Bus):

@@ -107,15 +107,18 @@ def jaeger_answer(data: Sequence[Any], *, total: int | None = None) -> Json:
     return {"data": data, "total": len(data) if total is None else total, "limit": 0, "offset": 0, "errors": None}
 
 
-def jaeger_trace(trace: Trace, *, now: datetime) -> Json:
-    """Return a trace as Jaeger has it: its spans in a row, each with the service that made it."""
+def jaeger_trace(trace: Trace, *, now: datetime, spans_max: int | None = None) -> Json:
+    """Return a trace as Jaeger has it: its spans in a row, each with the service that made it.
+
+    `spans_max` is how many of its spans were asked for; None: all.
+    """
     services: dict[str, str] = {}
     spans = [
         _span(span, services.setdefault(span.service, f"p{len(services) + 1}"), now=now)
         for span in _in_a_row(trace.root)
     ]
     processes = {place: {"serviceName": service, "tags": []} for service, place in services.items()}
-    return {"traceID": trace.trace_id, "spans": spans, "processes": processes, "warnings": _warnings(trace)}
+    return {"traceID": trace.trace_id, "spans": spans, "processes": processes, "warnings": _warnings(trace, spans_max)}
 
 
 def _in_a_row(root: Span) -> Iterator[Span]:
@@ -182,5 +185,7 @@ def _microseconds(at: datetime) -> int:
     return (at - EPOCH) // timedelta(microseconds=1)
 
 
-def _warnings(trace: Trace) -> list[str] | None:
+def _warnings(trace: Trace, spans_max: int | None) -> list[str] | None:
+    if spans_max is not None and trace.totals.spans >= spans_max:
+        return [f"these are {trace.totals.spans} of its spans: ask for the trace by its id"]
     return [f"at least {trace.totals.missing} spans have not arrived"] if trace.totals.missing else None

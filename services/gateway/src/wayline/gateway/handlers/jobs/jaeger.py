@@ -15,12 +15,16 @@ from wayline.gateway.handlers.jobs.traces import find_trace
 from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader
 from wayline.gateway.keys import Caller
 from wayline.gateway.openapi import fails
-from wayline.gateway.shapes.jaeger_traces import JaegerQuery, jaeger_answer, jaeger_trace
+from wayline.gateway.shapes.jaeger_traces import JaegerQuery, Json, jaeger_answer, jaeger_trace
 from wayline.gateway.strict_json import StrictRoute
 
 router = APIRouter(prefix="/jaeger/api", tags=["traces"], route_class=StrictRoute)
 AT_ONCE_MAX = 8
 """Traces of one search that are read at the same time."""
+SPANS_A_TRACE_MAX = 1_000
+"""Of each trace that a search finds; asked for by its id it is whole."""
+SPANS_MAX = 20_000
+"""Of one search: no further traces are read after so many."""
 SHORTENED_ID = r"^[0-9a-fA-F]{1,32}$"
 """Jaeger leaves out the zeros that an id begins with."""
 
@@ -45,12 +49,16 @@ async def list_jaeger_operations(
 async def search_jaeger_traces(
     gateway: GatewayDependency, caller: Reader, query: Annotated[JaegerQuery, Query()]
 ) -> dict[str, Any]:
-    """Return whole traces that have a span which meets every condition, the newest first."""
+    """Return traces that have a span which meets every condition, the newest first: 20,000 spans, 1,000 of a trace."""
     found = await gateway.bus.ask(query.asked(caller.tenant, user_id=caller.user_id), SpanPage)
-    now, data = datetime.now(UTC), []
+    now, data, spans = datetime.now(UTC), list[Json](), 0
     for at in range(0, len(found.spans), AT_ONCE_MAX):
+        if spans >= SPANS_MAX:
+            break
         read = (_read(gateway, caller, span.trace_id) for span in found.spans[at : at + AT_ONCE_MAX])
-        data += [jaeger_trace(trace, now=now) for trace in await asyncio.gather(*read) if trace is not None]
+        traces = [trace for trace in await asyncio.gather(*read) if trace is not None]
+        data += [jaeger_trace(trace, now=now, spans_max=SPANS_A_TRACE_MAX) for trace in traces]
+        spans += sum(trace.totals.spans for trace in traces)
     return jaeger_answer(data)
 
 
@@ -70,7 +78,8 @@ async def _names(gateway: Gateway, caller: Caller) -> SpanNames:
 async def _read(gateway: Gateway, caller: Caller, trace_id: str) -> Trace | None:
     """Return a trace, or None where it went meanwhile."""
     try:
-        return await gateway.bus.ask(GetTrace(tenant=caller.tenant, trace_id=trace_id), Trace)
+        asked = GetTrace(tenant=caller.tenant, trace_id=trace_id, user_id=caller.user_id, spans_max=SPANS_A_TRACE_MAX)
+        return await gateway.bus.ask(asked, Trace)
     except (NotFound, Refused) as error:
         if error.status != NotFound.status:
             raise
