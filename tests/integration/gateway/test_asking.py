@@ -170,7 +170,8 @@ async def test_agents_are_saved_shown_and_retired(gateway: Running, others: Othe
     saved = await gateway.client.put("/v1/agents/critic", json={"instructions": "Be kind."})
 
     assert (saved.status_code, saved.json()) == (200, shown)
-    assert others.asked == [PutAgent(tenant="default", name="critic", config=AGENT.config)]
+    saving = PutAgent(tenant="default", name="critic", config=AGENT.config, by="local")
+    assert others.asked == [GetAgent(tenant="default", name="critic"), saving]
     assert (await gateway.client.get("/v1/agents/critic")).json() == shown
     assert (await gateway.client.get("/v1/agents")).json() == {"agents": [shown], "next_cursor": None}
     assert (await gateway.client.delete("/v1/agents/critic")).json() == {"deleted": True}
@@ -189,9 +190,12 @@ async def test_models_are_listed_shown_put_and_deleted_under_names_with_slashes(
     assert (await gateway.client.get(at)).json() == shown
     assert (await gateway.client.delete(at)).json() == {"deleted": True}
     assert others.asked == [
+        # What is changed is read first: the audit has its tag.
+        ListModels(tenant="default", fresh=True),
         PutModel(tenant="default", card=CARD),
         ListModels(tenant="default"),
         ListModels(tenant="default"),
+        ListModels(tenant="default", fresh=True),
         DeleteModel(tenant="default", provider="chat", model="acme/large:8b"),
     ]
     missing = await gateway.client.get("/v1/models/chat/acme/small")
@@ -361,7 +365,8 @@ async def test_budgets_are_saved_shown_and_taken_away(gateway: Running, others: 
     saved = await gateway.client.put("/v1/budgets/month", json=wanted)
 
     assert (saved.status_code, saved.json()) == (200, shown)
-    assert others.asked == [PutBudget(tenant="default", name="month", config=BudgetConfig.model_validate(wanted))]
+    saving = PutBudget(tenant="default", name="month", config=BudgetConfig.model_validate(wanted))
+    assert others.asked == [ListBudgets(tenant="default", name="month"), saving]
     assert (await gateway.client.get("/v1/budgets/month")).json() == shown
     assert (await gateway.client.get("/v1/budgets")).json() == {
         "budgets": [shown],
@@ -407,6 +412,7 @@ async def test_costs_are_asked_for_by_every_group_and_zone(gateway: Running, oth
 
 
 async def test_a_refusal_of_another_service_keeps_its_status_and_code(gateway: Running, others: Others):
+    await others.answer(GetAgent)
     await others.answer(PutAgent, Reject("the agent is bundled", code="bundled", status=409))
 
     answer = await gateway.client.put("/v1/agents/assistant", json={})
@@ -528,6 +534,8 @@ async def test_a_slash_in_a_documents_id_is_quoted(gateway: Running, others: Oth
     assert (await gateway.client.delete("/v1/documents/notes%2Fa%3F.md")).status_code == 200
 
     assert [asked.document_id for asked in others.asked if isinstance(asked, GetDocument | DeleteDocument)] == [
+        "notes/a?.md",
+        # Before it is deleted once more, for the audit.
         "notes/a?.md",
         "notes/a?.md",
     ]
