@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from wayline.console.render import formats
-from wayline.console.render.json_text import pretty
+from wayline.console.render.json_text import editable, pretty
 from wayline.console.render.markdown_text import markdown
 
 HASH_CHARS = 12
@@ -28,7 +28,7 @@ class Templates:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._environment.filters.update(formats.filters(zone), pretty=pretty, markdown=markdown)
+        self._environment.filters.update(formats.filters(zone), pretty=pretty, editable=editable, markdown=markdown)
         self._environment.globals["static"] = static_address
         self._environment.globals["c"] = self._environment.get_template("components.html").module
 

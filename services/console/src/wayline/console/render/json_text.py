@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from wayline.console.render.formats import visible
+from wayline.console.render.formats import MARKED, visible
 
 SHOWN_MAX_CHARS = 50_000
+_ESCAPES = {code: f"\\u{code:04x}" for code in MARKED}
 
 
 def pretty(value: Any, most: int = SHOWN_MAX_CHARS) -> str:
@@ -16,3 +17,11 @@ def pretty(value: Any, most: int = SHOWN_MAX_CHARS) -> str:
     if len(text) <= most:
         return visible(text)
     return f"{visible(text[:most])}\n… {len(text) - most:,} more characters: see the raw log"
+
+
+def editable(value: Any) -> str:
+    """Write a value as indented JSON that reads back as the same value: what hides or turns text around is an escape.
+
+    All of it, however long: what is sent back is what a person approves.
+    """
+    return json.dumps(value, indent=2, ensure_ascii=False).translate(_ESCAPES)
