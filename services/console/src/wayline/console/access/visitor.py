@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from secrets import compare_digest
 from typing import Annotated, Any, TypeAlias
@@ -32,26 +34,47 @@ class ForeignForm(Exception):
     """A form without the token of the session: it is not of one of our pages, or is older than the session."""
 
 
+@dataclass(slots=True)
+class _OpenClient:
+    client: Client
+    users: int = 0
+    """Requests that are being answered with it; streams last long."""
+
+
 class Clients:
     """One client for each API key, as their connections are dear to begin."""
 
     def __init__(self, gateway_url: str) -> None:
         self._url = gateway_url
-        self._clients: OrderedDict[str | None, Client] = OrderedDict()
+        self._clients: OrderedDict[str | None, _OpenClient] = OrderedDict()
 
-    async def of(self, key: str | None) -> Client:
-        """Return the client of a key; the one that was not used for longest gives way."""
-        client = self._clients.get(key)
-        if client is None:
-            if len(self._clients) >= CLIENTS_MAX:
-                await self._clients.popitem(last=False)[1].__aexit__()
-            client = self._clients[key] = Client(Address(self._url, key))
+    def begin(self, key: str | None) -> Client:
+        """Return a client of a key that nobody else has."""
+        return Client(Address(self._url, key))
+
+    @asynccontextmanager
+    async def borrowed(self, key: str | None) -> AsyncIterator[Client]:
+        """Lend the client of a key; of more than are kept open, those that nobody uses give way, the oldest first."""
+        kept = self._clients.get(key)
+        if kept is None:
+            kept = self._clients[key] = _OpenClient(self.begin(key))
         self._clients.move_to_end(key)
-        return client
+        kept.users += 1
+        try:
+            yield kept.client
+        finally:
+            kept.users -= 1
+            await self._close_idle()
+
+    async def _close_idle(self) -> None:
+        idle = [key for key, kept in self._clients.items() if not kept.users]
+        gone = [self._clients.pop(key) for key in idle[: max(len(self._clients) - CLIENTS_MAX, 0)]]
+        for kept in gone:
+            await kept.client.__aexit__()
 
     async def close(self) -> None:
-        for client in self._clients.values():
-            await client.__aexit__()
+        for kept in self._clients.values():
+            await kept.client.__aexit__()
         self._clients.clear()
 
 
@@ -87,8 +110,8 @@ def session_of(request: Request) -> Session | None:
     return seal.open(request.cookies.get(cookie_name(request)))
 
 
-async def _visitor(request: Request) -> Visitor:
-    """Return who asks. Raises SignInNeeded, and ApiError where the gateway does not answer."""
+async def _visitor(request: Request) -> AsyncIterator[Visitor]:
+    """Yield who asks, until the answer has gone out. Raises SignInNeeded, and ApiError where the gateway is away."""
     session = session_of(request)
     if session is None:
         # A gateway without keys is open to this machine: the browser gets a session for the token of its forms.
@@ -96,14 +119,14 @@ async def _visitor(request: Request) -> Visitor:
         request.state.begun = session
     elif renewed := request.app.state.seal.renewed(session):
         request.state.begun = session = renewed
-    client = await request.app.state.clients.of(session.key)
-    try:
-        me = await client.get("/v1/me")
-    except ApiError as error:
-        if error.status == 401:
-            raise SignInNeeded from None
-        raise
-    return Visitor(session, client, me, theme_of(request))
+    async with request.app.state.clients.borrowed(session.key) as client:
+        try:
+            me = await client.get("/v1/me")
+        except ApiError as error:
+            if error.status == 401:
+                raise SignInNeeded from None
+            raise
+        yield Visitor(session, client, me, theme_of(request))
 
 
 VisitorDependency: TypeAlias = Annotated[Visitor, Depends(_visitor)]

@@ -42,9 +42,10 @@ async def sign_in(
     key = key.strip()
     if not key or not (key.isascii() and key.isprintable()):
         return page(request, then=then, problem="This is no API key; one begins with wl_.", status=422)
-    client = await request.app.state.clients.of(key)
     try:
-        await client.get("/v1/me")
+        # Not one of those that are kept: anybody can try keys here.
+        async with request.app.state.clients.begin(key) as client:
+            await client.get("/v1/me")
     except ApiError as error:
         if error.status not in (401, 403):
             raise
