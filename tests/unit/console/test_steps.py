@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wayline.console.render.steps import steps_of
+from wayline.console.render.steps import newest_of, steps_of
 
 
 def said(step: int, text: str, *calls: str) -> dict[str, Any]:
@@ -60,3 +60,14 @@ def test_calls_of_a_program_are_marked():
     [step] = steps_of([said(1, "", "1"), begun(1, "1"), begun(1, "1.1", program="1")])
 
     assert [call.is_nested for call in step.calls.values()] == [False, True]
+
+
+def test_of_many_calls_the_newest_are_shown():
+    calls = [str(number) for number in range(3)]
+    steps = steps_of([event for step in range(1, 5) for event in (said(step, "I look.", *calls), begun(step, "0"))])
+
+    shown, left_out = newest_of(steps, 4)
+
+    assert [(step.number, list(step.calls)) for step in shown] == [(3, ["2"]), (4, calls)]
+    assert left_out == 8
+    assert newest_of(steps, 100) == (steps, 0)

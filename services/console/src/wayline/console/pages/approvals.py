@@ -41,7 +41,7 @@ async def approvals(
 ) -> HTMLResponse:
     """Show what waits for a person."""
     frame = Frame.of(request, visitor, title="Approvals", section="/approvals")
-    return show(request, TEMPLATE, frame, page=await read(visitor.client, cursor))
+    return await show(request, TEMPLATE, frame, page=await read(visitor.client, cursor))
 
 
 class NotAnObject(ValueError):
@@ -86,5 +86,5 @@ async def decide(
             raise
         frame = Frame.of(request, visitor, title="Approvals", section="/approvals")
         page = await read(visitor.client, problem=f"{job_id}: {error}")
-        return show(request, TEMPLATE, frame, status=422, page=page)
+        return await show(request, TEMPLATE, frame, status=422, page=page)
     return go(own_address(field(form, "then") or "/approvals"), done="decided")

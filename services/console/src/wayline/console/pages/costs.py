@@ -78,4 +78,4 @@ async def costs(
     """Show what was spent."""
     frame = Frame.of(request, visitor, title="Costs", section="/costs")
     found = await read(visitor.client, group=by, days=days, now=frame.now, may_budgets=frame.may("read"))
-    return show(request, TEMPLATE, frame, page=found, groups=GROUPS, day_choices=DAYS)
+    return await show(request, TEMPLATE, frame, page=found, groups=GROUPS, day_choices=DAYS)

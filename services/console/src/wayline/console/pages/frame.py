@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -60,16 +61,16 @@ class Frame:
         return scope in self.me["scopes"]
 
 
-def show(request: Request, template: str, frame: Frame, *, status: int = 200, **values: Any) -> HTMLResponse:
-    """Answer with a page."""
+async def show(request: Request, template: str, frame: Frame, *, status: int = 200, **values: Any) -> HTMLResponse:
+    """Answer with a page. A thread renders it: what strangers wrote may take long, and others wait for theirs."""
     templates: Templates = request.app.state.templates
-    return HTMLResponse(templates.render(template, frame=frame, **values), status)
+    return HTMLResponse(await asyncio.to_thread(templates.render, template, frame=frame, **values), status)
 
 
-def show_region(request: Request, template: str, block: str, frame: Frame, **values: Any) -> HTMLResponse:
+async def show_region(request: Request, template: str, block: str, frame: Frame, **values: Any) -> HTMLResponse:
     """Answer with one region of a page, which a browser puts in the place of the one that it has."""
     templates: Templates = request.app.state.templates
-    return HTMLResponse(templates.region(template, block, frame=frame, **values))
+    return HTMLResponse(await asyncio.to_thread(templates.region, template, block, frame=frame, **values))
 
 
 def go(address: str, *, done: str = "") -> RedirectResponse:

@@ -74,4 +74,4 @@ async def read(client: Client, gateway_url: str) -> FrontPage:
 async def home(request: Request, visitor: VisitorDependency) -> HTMLResponse:
     """Show Home."""
     found = await read(visitor.client, visitor.client.address.url)
-    return show(request, TEMPLATE, Frame.of(request, visitor, title="Home", section="/"), page=found)
+    return await show(request, TEMPLATE, Frame.of(request, visitor, title="Home", section="/"), page=found)

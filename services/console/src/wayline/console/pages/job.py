@@ -17,13 +17,15 @@ from wayline.console.access.visitor import PostedForm, Visitor, VisitorDependenc
 from wayline.console.pages.frame import Frame, go, show, show_region
 from wayline.console.pages.live_events import heartbeats, sse
 from wayline.console.render.formats import utc_now
-from wayline.console.render.steps import Step, steps_of
+from wayline.console.render.steps import Step, newest_of, steps_of
 from wayline.console.render.waterfall import Waterfall, waterfall
 
 router = APIRouter(prefix="/jobs/{job_id}")
 TEMPLATE = "job.html"
 EVENTS_SHOWN = 300
 """Events of one page, the newest; a filter or the raw log has the others."""
+CALLS_SHOWN = 200
+"""Calls of a conversation, the newest: the page is read anew while the job runs."""
 DECIDED: Final = ("approval", "needs_decision")
 """What a job waits for that a person decides."""
 ENDED: Final = frozenset({"completed", "failed", "cancelled"})
@@ -43,6 +45,8 @@ class JobPage:
     events: list[dict[str, Any]]
     trace: Waterfall | None
     waits: list[dict[str, Any]]
+    calls_left_out: int = 0
+    """Older calls that the conversation does not show."""
     kind: str = ""
     """Events of this kind alone are shown."""
     problem: str = ""
@@ -91,13 +95,13 @@ async def read(visitor: Visitor, job_id: str, view: View, *, kind: str = "", pro
     client = visitor.client
     events = await client.log(job_id)
     job = await client.job(job_id)
-    steps = steps_of(events) if view == "conversation" else []
+    steps, left_out = newest_of(steps_of(events), CALLS_SHOWN) if view == "conversation" else ([], 0)
     trace = await _trace(client, job_id) if view == "trace" else None
     waits = []
     if job["waiting_for"] and job["waiting_for"]["why"] in DECIDED:
         found = (await client.whole("/v1/approvals", "approvals"))["approvals"]
         waits = [wait for wait in found if wait["job_id"] == job_id]
-    return JobPage(job, view, steps, events, trace, waits, kind, problem)
+    return JobPage(job, view, steps, events, trace, waits, left_out, kind, problem)
 
 
 async def _trace(client: Client, job_id: str) -> Waterfall:
@@ -121,7 +125,7 @@ async def job(
 ) -> HTMLResponse:
     """Show a job."""
     page = await read(visitor, job_id, view, kind=kind)
-    return show(request, TEMPLATE, _frame(request, visitor, job_id), page=page, views=VIEWS)
+    return await show(request, TEMPLATE, _frame(request, visitor, job_id), page=page, views=VIEWS)
 
 
 @router.get("/region")
@@ -130,7 +134,7 @@ async def region(
 ) -> HTMLResponse:
     """Show the part of a job's page that changes while it runs."""
     page = await read(visitor, job_id, view, kind=kind)
-    return show_region(request, TEMPLATE, "region", _frame(request, visitor, job_id), page=page, views=VIEWS)
+    return await show_region(request, TEMPLATE, "region", _frame(request, visitor, job_id), page=page, views=VIEWS)
 
 
 @router.get("/live")
@@ -145,22 +149,28 @@ async def live(
     job = await visitor.client.job(job_id)
     if job["status"] in ENDED and all(event["seq"] <= after for event in await visitor.client.log(job_id)):
         return Response(status_code=204)
-    told = heartbeats(_told(visitor.client, job_id, after))
+    told = heartbeats(told_of(visitor.client, job_id, after))
     return StreamingResponse(told, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
-async def _told(client: Client, job_id: str, after: int) -> AsyncIterator[bytes]:
+async def told_of(client: Client, job_id: str, after: int) -> AsyncIterator[bytes]:
     """Yield one event for each of the job: what its page shows is read anew, and only streamed text travels here."""
     async with aclosing(client.events(job_id, after, progress=True)) as events:
         async for event in events:
             if event["type"] == "delta":
-                yield sse("delta", {"text": event.get("text", "")})
+                piece = {"text": event.get("text", ""), "offset": event.get("offset")}
+                yield sse("delta", {**piece, "of": _attempt(event)})
             elif event["type"] == "progress":
                 yield sse("progress", {"message": event.get("message") or event.get("state", "").replace("_", " ")})
             elif "seq" in event:
-                yield sse("changed", {"type": event["type"]}, event_id=event["seq"])
+                yield sse("changed", {"type": event["type"], "of": _attempt(event)}, event_id=event["seq"])
             if event["type"] in TERMINAL:
                 return
+
+
+def _attempt(event: dict[str, Any]) -> str:
+    """Return which call of the model an event is of."""
+    return f"{event.get('step')}/{event.get('attempt')}"
 
 
 async def _act(
@@ -174,7 +184,7 @@ async def _act(
             raise
         page = await read(visitor, job_id, "conversation", problem=str(error))
         frame = _frame(request, visitor, job_id)
-        return show(request, TEMPLATE, frame, status=422, page=page, views=VIEWS)
+        return await show(request, TEMPLATE, frame, status=422, page=page, views=VIEWS)
     return go(f"/jobs/{job_id}", done=done)
 
 

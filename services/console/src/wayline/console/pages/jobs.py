@@ -63,7 +63,7 @@ async def jobs(
     """Show the jobs that a search finds."""
     frame = Frame.of(request, visitor, title="Jobs", section="/jobs")
     found = await read(visitor.client, job_search.parse(s, now=frame.now), cursor)
-    return show(request, TEMPLATE, frame, page=found, sorts=SORTS)
+    return await show(request, TEMPLATE, frame, page=found, sorts=SORTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ async def write_job(request: Request, visitor: VisitorDependency, agent: str = "
     agents = await read_agents(visitor.client)
     draft = Draft(agent=agent or (agents[0] if agents else ""), input=input or EXAMPLE)
     frame = Frame.of(request, visitor, title="New job", section="/jobs")
-    return show(request, SUBMIT_TEMPLATE, frame, page=Submit(draft, agents))
+    return await show(request, SUBMIT_TEMPLATE, frame, page=Submit(draft, agents))
 
 
 @router.post("/jobs/new")
@@ -127,4 +127,4 @@ async def submit_job(request: Request, visitor: VisitorDependency, form: PostedF
         problem = str(error)
     frame = Frame.of(request, visitor, title="New job", section="/jobs")
     page = Submit(draft, await read_agents(visitor.client), planned, problem)
-    return show(request, SUBMIT_TEMPLATE, frame, status=422 if problem else 200, page=page)
+    return await show(request, SUBMIT_TEMPLATE, frame, status=422 if problem else 200, page=page)

@@ -54,7 +54,7 @@ async def kit(request: Request, visitor: VisitorDependency) -> HTMLResponse:
     refused = ToolCall("refund", {"amount": 7}, "once", "failed", "the bank did not answer", 300)
     under_way = ToolCall("send_mail", {"to": "ann@example.com"}, "once", is_nested=True)
     calls = {"1": found, "2": refused, "3": under_way}
-    return show(
+    return await show(
         request,
         TEMPLATE,
         frame,

@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 
 from wayline.console.render.formats import visible
 
-READ_MAX_CHARS = 200_000
+READ_MAX_CHARS = 50_000
 """Of a longer text the beginning is rendered; the whole stands under "raw"."""
 SCHEMES = {"http", "https", "mailto"}
 TAGS = {
@@ -61,9 +61,9 @@ def _parser() -> MarkdownIt:
 _PARSER = _parser()
 
 
-def markdown(text: Any) -> Markup:
-    """Return a text as HTML that runs nothing, fetches nothing and posts nothing."""
-    html = _PARSER.render(visible(str(text)[:READ_MAX_CHARS]))
+def markdown(text: Any, most: int = READ_MAX_CHARS) -> Markup:
+    """Return a text as HTML that runs nothing, fetches nothing and posts nothing; of a longer one the beginning."""
+    html = _PARSER.render(visible(str(text)[:most]))
     # The parser escapes raw HTML already; this holds where it would have a fault.
     clean = nh3.clean(
         html,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -41,6 +41,20 @@ def steps_of(events: Iterable[dict[str, Any]]) -> list[Step]:
             step = steps.setdefault(event["step"], Step(event["step"]))
             _TAKE[event["type"]](step, event)
     return [step for _, step in sorted(steps.items()) if step.calls or step.thinking]
+
+
+def newest_of(steps: Sequence[Step], calls_max: int) -> tuple[list[Step], int]:
+    """Return the newest steps with at most so many calls in all, and how many calls are left out."""
+    room = calls_max
+    kept = list[Step]()
+    for step in reversed(steps):
+        if room <= 0:
+            break
+        calls = dict(list(step.calls.items())[-room:])
+        kept.append(replace(step, calls=calls))
+        room -= max(len(calls), 1)
+    left_out = sum(len(step.calls) for step in steps) - sum(len(step.calls) for step in kept)
+    return kept[::-1], left_out
 
 
 def _said(step: Step, event: dict[str, Any]) -> None:

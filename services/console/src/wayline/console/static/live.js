@@ -4,25 +4,44 @@
   const holder = document.querySelector("[data-live]");
   if (!holder) return;
   const LEAST_MS = 250;
+  const TIMES_LONGER = 3; // A page that takes long to read is read less often.
   let source = null;
   let waiting = null;
+  let changed = false;
+  let pause = LEAST_MS;
   let text = "";
-  let joinedLate = true;
+  let of = "";
+  let heard = 0; // Characters of the model's text, with those that were missed.
 
   const show = () => {
     const stream = holder.querySelector("[data-stream]");
-    if (stream) stream.textContent = (joinedLate && text ? "… " : "") + text;
+    if (stream) stream.textContent = text;
   };
 
+  // One at a time: an older answer must not take the place of a newer one.
   const refresh = async () => {
-    waiting = null;
-    await htmx.ajax("GET", holder.dataset.region, { target: holder, swap: "innerMorph" });
-    show();
-    if (holder.querySelector("[data-ended='1']")) close();
+    const began = performance.now();
+    changed = false;
+    try {
+      await htmx.ajax("GET", holder.dataset.region, { target: holder, swap: "innerMorph" });
+    } finally {
+      pause = Math.max(LEAST_MS, TIMES_LONGER * (performance.now() - began));
+      waiting = null;
+      show();
+      if (holder.querySelector("[data-ended='1']")) close();
+      else if (changed) soon();
+    }
   };
 
   const soon = () => {
-    waiting ??= setTimeout(refresh, LEAST_MS);
+    changed = true;
+    waiting ??= setTimeout(refresh, pause);
+  };
+
+  const begin = (attempt) => {
+    of = attempt;
+    text = "";
+    heard = 0;
   };
 
   const close = () => {
@@ -39,15 +58,16 @@
     // What happened while nobody listened is in the page that is read now.
     source.addEventListener("open", soon);
     source.addEventListener("changed", (event) => {
-      const kind = JSON.parse(event.data).type;
-      if (kind === "model.requested") {
-        text = "";
-        joinedLate = false;
-      }
+      const told = JSON.parse(event.data);
+      if (told.type === "model.requested" && told.of !== of) begin(told.of);
       soon();
     });
     source.addEventListener("delta", (event) => {
-      text += JSON.parse(event.data).text;
+      const piece = JSON.parse(event.data);
+      if (piece.of !== of) begin(piece.of);
+      if (piece.offset !== null && piece.offset > heard) text += "… ";
+      heard = (piece.offset ?? heard) + [...piece.text].length;
+      text += piece.text;
       show();
     });
     source.addEventListener("progress", (event) => {
