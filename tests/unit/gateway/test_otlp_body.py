@@ -41,6 +41,50 @@ def test_a_request_is_cut_into_parts_with_its_resource_in_each():
         assert resource.resource.attributes[0].value.string_value == "shop"
 
 
+def test_spans_of_many_resources_share_a_part():
+    made = ExportTraceServiceRequest()
+    for number in range(PART_SPANS_MAX + 2):
+        resource = made.resource_spans.add(schema_url=f"of {number}")
+        for name in ("left out", "kept"):
+            ids = {"trace_id": b"t" * 16, "span_id": b"s" * 8} if name == "kept" else {}
+            resource.scope_spans.add().spans.add(name=f"{name} {number}", **ids)
+
+    cut = read_parts(made.SerializeToString(), PROTOBUF, "")
+
+    assert ([part.spans for part in cut.parts], cut.rejected) == ([PART_SPANS_MAX, 2], PART_SPANS_MAX + 2)
+    resources = [one for part in cut.parts for one in ExportTraceServiceRequest.FromString(part.otlp).resource_spans]
+    read = [(one.schema_url, one.scope_spans[0].spans[0].name) for one in resources]
+    assert read == [(f"of {number}", f"kept {number}") for number in range(PART_SPANS_MAX + 2)]
+
+
+@pytest.mark.parametrize("deep", [0, 1, 2], ids=["resources", "scopes", "spans"])
+def test_a_request_of_countless_empty_parts_is_not_built(deep: int, monkeypatch: pytest.MonkeyPatch):
+    body = b"\x0a\x00" * 1_000_000 if deep == 0 else b"\x12\x00" * 1_000_000
+    for number in (2, 1)[2 - deep :]:
+        body = bytes([number << 3 | 2]) + _varint(len(body)) + body
+    monkeypatch.setattr(otlp_body, "ExportTraceServiceRequest", None)
+
+    for encoding, sent in (("", body), ("gzip", gzip.compress(body, mtime=0))):
+        with pytest.raises(Reject, match="too many parts"):
+            read_parts(sent, PROTOBUF, encoding)
+
+
+def test_json_of_countless_objects_is_not_read(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(otlp_body, "read_json", None)
+    body = b'{"resourceSpans": [' + b"{}," * 200_000 + b"{}]}"
+
+    with pytest.raises(Reject, match="too many parts"):
+        read_parts(body, JSON, "")
+
+
+def _varint(number: int) -> bytes:
+    found = bytearray()
+    while number > 0x7F:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*found, number])
+
+
 @pytest.mark.parametrize("ids", [(b"", b"s" * 8), (b"t" * 16, b"s"), (bytes(16), b"s" * 8), (b"t" * 16, bytes(8))])
 def test_spans_without_ids_and_spans_too_large_are_left_out(ids: tuple[bytes, bytes]):
     assert read_parts(request(3, ids=ids).SerializeToString(), PROTOBUF, "") == ([], 3)
@@ -64,6 +108,10 @@ def test_ids_in_json_are_hex_and_unknown_fields_are_passed_over():
     ("body", "media_type", "encoding", "status"),
     [
         (b"\xff\xff", PROTOBUF, "", 400),
+        (b"\x80" * 11, PROTOBUF, "", 400),
+        (b"\x0a\x05ab", PROTOBUF, "", 400),
+        (b"\x0b", PROTOBUF, "", 400),
+        (b"\x0d\x00", PROTOBUF, "", 400),
         (b"{", JSON, "", 400),
         (b"[1]", JSON, "", 400),
         (b'{"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "xyz"}]}]}]}', JSON, "", 400),

@@ -130,6 +130,7 @@ def application(gateway: Gateway) -> RequestMiddleware:
     app.state.gateway = gateway
     app.state.mcp = mcp.McpRoute(gateway)
     app.state.abandoned_jobs = AbandonedJobs(gateway)
+    app.state.span_turns = otlp.span_turns()
     problem_answers.install(app)
     doors = PageAccess(app, gateway.settings.mcp_origins, api_origins=gateway.settings.cors_origins)
     return RequestMiddleware(doors, access_log=gateway.settings.access_log)

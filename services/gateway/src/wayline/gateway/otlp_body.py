@@ -18,6 +18,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from wayline.contracts.errors import Reject
 from wayline.contracts.received_spans import PART_BYTES_MAX, PART_SPANS_MAX
 from wayline.contracts.strict_json import read_json
+from wayline.gateway.protobuf_walk import NotProtobuf, ProtobufWalk, TooManyFields
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 GZIP = "gzip"
@@ -26,10 +27,16 @@ BYTES_MAX = 4 * 1024 * 1024
 JSON_BYTES_MAX = 1024 * 1024
 """Of a request in JSON, which takes a hundred times as long to read."""
 SPANS_MAX = 20_000
+FIELDS_MAX = 100_000
+"""Of a request in protobuf, down to its spans: resources, scopes and spans are some of them."""
+JSON_BRACKETS_MAX = 100_000
+"""Objects and lists of a request in JSON, and brackets in its texts."""
 SPAN_BYTES_MAX = PART_BYTES_MAX // 4
 RESOURCE_BYTES_MAX = PART_BYTES_MAX // 4
 """Of what a resource and a scope say of themselves, which goes with each part."""
 NESTED_MAX = 32
+SPAN_PATH = (1, 2, 2)
+"""Numbers of the fields `resource_spans`, `scope_spans` and `spans`."""
 IDS = ("traceId", "spanId", "parentSpanId")
 
 
@@ -76,14 +83,21 @@ def _unpacked(body: bytes, encoding: str) -> bytes:
 
 def _from_protobuf(content: bytes) -> ExportTraceServiceRequest:
     try:
+        # Counted first: a field takes two bytes here, and hundreds once it is read.
+        for _ in ProtobufWalk(content, fields_max=FIELDS_MAX).messages(SPAN_PATH):
+            pass
         return ExportTraceServiceRequest.FromString(content)
-    except DecodeError:
+    except TooManyFields:
+        raise _too_many() from None
+    except (NotProtobuf, DecodeError):
         raise _invalid("the body is no ExportTraceServiceRequest") from None
 
 
 def _from_json(content: bytes) -> ExportTraceServiceRequest:
     if len(content) > JSON_BYTES_MAX:
         raise _too_large(JSON_BYTES_MAX)
+    if content.count(b"{") + content.count(b"[") > JSON_BRACKETS_MAX:
+        raise _too_many()
     try:
         said = read_json(content)
         for span in _spans_of(said):
@@ -110,36 +124,60 @@ def _ids_to_base64(span: dict[str, Any]) -> None:
 
 def _cut(request: ExportTraceServiceRequest) -> OtlpParts:
     """Return parts of so many spans and bytes at most, with the spans whose ids are ids and that fit."""
-    parts: list[OtlpPart] = []
-    taken = rejected = 0
+    cut = _Cut()
+    rejected = 0
     for resource in request.resource_spans:
         for scope in resource.scope_spans:
-            about = resource.resource.ByteSize() + scope.scope.ByteSize()
-            spans: list[Any] = []
-            size = 0
+            about = resource.resource.ByteSize() + scope.scope.ByteSize() + len(resource.schema_url + scope.schema_url)
+            cut.begin(resource, scope, about)
             for span in scope.spans:
-                bytes_ = span.ByteSize()
+                size = span.ByteSize()
                 valid = len(span.trace_id) == 16 and len(span.span_id) == 8 and any(span.trace_id) and any(span.span_id)
-                if not valid or bytes_ > SPAN_BYTES_MAX or about > RESOURCE_BYTES_MAX or taken >= SPANS_MAX:
+                if not valid or size > SPAN_BYTES_MAX or about > RESOURCE_BYTES_MAX or cut.spans >= SPANS_MAX:
                     rejected += 1
-                    continue
-                if len(spans) >= PART_SPANS_MAX or size + bytes_ + about > PART_BYTES_MAX:
-                    parts.append(_part(resource, scope, spans))
-                    spans, size = [], 0
-                spans.append(span)
-                size += bytes_
-                taken += 1
-            if spans:
-                parts.append(_part(resource, scope, spans))
-    return OtlpParts(parts, rejected)
+                else:
+                    cut.add(span, size)
+    return OtlpParts(cut.parts(), rejected)
 
 
-def _part(resource: Any, scope: Any, spans: list[Any]) -> OtlpPart:
-    request = ExportTraceServiceRequest()
-    of_resource = request.resource_spans.add(resource=resource.resource, schema_url=resource.schema_url)
-    of_scope = of_resource.scope_spans.add(scope=scope.scope, schema_url=scope.schema_url)
-    of_scope.spans.extend(spans)
-    return OtlpPart(request.SerializeToString(), len(spans))
+class _Cut:
+    """Parts of a request, filled one after the other: spans of several resources and scopes go into one."""
+
+    def __init__(self) -> None:
+        self.spans = 0
+        self._parts: list[OtlpPart] = []
+        self._request = ExportTraceServiceRequest()
+        self._size = self._here = 0
+        self._of: tuple[Any, Any, int] = (None, None, 0)
+        self._into: Any = None
+
+    def begin(self, resource: Any, scope: Any, about: int) -> None:
+        """Say of which resource and scope the next spans are, and how many bytes both take."""
+        self._of, self._into = (resource, scope, about), None
+
+    def add(self, span: Any, size: int) -> None:
+        """Add a span to the last part, or to a new one where that is full."""
+        resource, scope, about = self._of
+        if self._here >= PART_SPANS_MAX or self._size + size + (about if self._into is None else 0) > PART_BYTES_MAX:
+            self._close()
+        if self._into is None:
+            of_resource = self._request.resource_spans.add(resource=resource.resource, schema_url=resource.schema_url)
+            self._into = of_resource.scope_spans.add(scope=scope.scope, schema_url=scope.schema_url)
+            self._size += about
+        self._into.spans.append(span)
+        self._size += size
+        self._here += 1
+        self.spans += 1
+
+    def parts(self) -> list[OtlpPart]:
+        """Return all parts."""
+        self._close()
+        return self._parts
+
+    def _close(self) -> None:
+        if self._here:
+            self._parts.append(OtlpPart(self._request.SerializeToString(), self._here))
+        self._request, self._into, self._size, self._here = ExportTraceServiceRequest(), None, 0, 0
 
 
 def encode_answer(rejected: int, reason: str, media_type: str) -> bytes:
@@ -153,6 +191,10 @@ def encode_answer(rejected: int, reason: str, media_type: str) -> bytes:
 
 def _invalid(reason: str) -> Reject:
     return Reject(reason, code="invalid_spans", status=400)
+
+
+def _too_many() -> Reject:
+    return Reject("the request has too many parts: send fewer spans at once", code="spans_too_large", status=413)
 
 
 def _too_large(limit: int) -> Reject:

@@ -15,8 +15,11 @@ from wayline.gateway.handlers.shared.dependencies import GatewayDependency, Writ
 from wayline.gateway.handlers.shared.own_jobs import require_all_users
 from wayline.gateway.openapi import fails
 from wayline.gateway.otlp_body import JSON, PROTOBUF, encode_answer, read_parts
+from wayline.gateway.tenant_turns import TenantTurns
 
 router = APIRouter(prefix="/otlp/v1", tags=["traces"])
+AT_ONCE, AT_ONCE_PER_TENANT, WAITING_PER_TENANT = 2, 1, 8
+"""Requests that a process reads: one of four megabytes may take a hundred while it is read."""
 INVALID = "ids are not ids, or a span or its resource is too large"
 _BODY: dict[str, Any] = {
     "requestBody": {
@@ -33,6 +36,16 @@ _ANSWER: dict[int | str, dict[str, Any]] = {
 }
 
 
+def span_turns() -> TenantTurns:
+    """Return the turns at reading spans that a process has."""
+    return TenantTurns(
+        "the reading of spans",
+        at_once=AT_ONCE,
+        at_once_per_tenant=AT_ONCE_PER_TENANT,
+        waiting_per_tenant=WAITING_PER_TENANT,
+    )
+
+
 @router.post("/traces", response_class=Response, responses={**_ANSWER, **fails(400, 413, 415)}, openapi_extra=_BODY)
 async def receive_spans(request: Request, gateway: GatewayDependency, caller: Writer) -> Response:
     """Store spans of the tenant's own programs; the same ones again change nothing.
@@ -45,8 +58,10 @@ async def receive_spans(request: Request, gateway: GatewayDependency, caller: Wr
     if media_type not in (PROTOBUF, JSON):
         raise Reject(f"send {PROTOBUF} or {JSON}", code="unsupported_media_type", status=415)
     encoding = request.headers.get("content-encoding", "").strip().lower()
-    # What strangers wrote is read on a thread.
-    parts, rejected = await asyncio.to_thread(read_parts, await request.body(), media_type, encoding)
+    body = await request.body()
+    async with request.app.state.span_turns.turn(caller.tenant):
+        # What strangers wrote is read on a thread.
+        parts, rejected = await asyncio.to_thread(read_parts, body, media_type, encoding)
     reasons = {INVALID} if rejected else set()
     for part in parts:
         asked = ReceiveSpans(tenant=caller.tenant, otlp=b64encode(part.otlp).decode())
