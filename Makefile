@@ -160,6 +160,9 @@ mcp-servers: $(VENV)/.ready $(NPM)/reference_servers/.ready $(NPM)/python/.ready
 openai-clients: $(VENV)/.ready $(NPM)/openai_clients/.ready $(NPM)/openai_agents/.ready ## OpenAI clients from npm and its agents SDK, at /openai/v1 (fetches Node; about a minute)
 	WAYLINE_NPM=$(abspath $(NPM)) $(BIN)/python -m pytest -q -m slow tests/openai_clients
 
+webhook-clients: $(VENV)/.ready $(NPM)/webhook_clients/.ready ## The npm package standardwebhooks verifies what webhooks are sent (fetches Node; a few seconds)
+	WAYLINE_NPM=$(abspath $(NPM)) $(BIN)/python -m pytest -q -m slow tests/webhook_clients
+
 dashboards-check: $(VENV)/.ready $(NPM)/grafana_schema/.ready ## Check the dashboards against Grafana's own types (fetches Node; about a minute)
 	WAYLINE_NPM=$(abspath $(NPM)) $(BIN)/python -m pytest -q -m slow tests/grafana_schema
 
@@ -178,4 +181,4 @@ clean-data: ## Remove all that Wayline has stored here: jobs, documents, keys. A
 	read -r answer && test "$$answer" = yes || { echo "nothing was removed"; exit 1; }; \
 	rm -rf .wayline && echo "removed"
 
-.PHONY: help setup wheels lock format check test test-failed proto dashboards e2e bench golden evals retrieval-quality search-scale answer-quality memory-quality tool-search plan-quality faults conservation mcp-conformance mcp-servers openai-clients dashboards-check run demo clean clean-data durations
+.PHONY: help setup wheels lock format check test test-failed proto dashboards e2e bench golden evals retrieval-quality search-scale answer-quality memory-quality tool-search plan-quality faults conservation mcp-conformance mcp-servers openai-clients webhook-clients dashboards-check run demo clean clean-data durations
