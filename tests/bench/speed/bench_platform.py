@@ -23,7 +23,7 @@ from . import floor
 from .cost import tree_cpu_ms, tree_rss_mb
 
 HERE = Path(__file__).parent
-SERVICES = ("router", "executor", "tool_registry", "tracing", "gateway", "retrieval")
+SERVICES = ("router", "executor", "tool_registry", "tracing", "gateway", "retrieval", "notifier")
 AGENT = "bench"
 STEPS_MAX = 16
 INSTRUCTIONS = "You answer in one sentence."

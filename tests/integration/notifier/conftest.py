@@ -15,6 +15,7 @@ import pytest_asyncio
 from wayline.contracts import events as e
 from wayline.contracts.events import Event
 from wayline.contracts.jobs import Failure, JobOptions, SubmitJob, Waiting
+from wayline.contracts.notices import JobNamedWebhook
 from wayline.contracts.webhooks import (
     GetWebhook,
     ListWebhookDeliveries,
@@ -133,6 +134,9 @@ class Hooks:
             agent=agent, input="go", job_id=job_id, user_id="ann", options=JobOptions.model_validate(options)
         )
         submitted = e.JobSubmitted(**self.told(job_id, 1), tenant=tenant, job=job, content_hash="h")
+        if job.options.webhook is not None:
+            notice = JobNamedWebhook(tenant=tenant, job_id=job_id)
+            await self.platform.bus.publish(notice, msg_id=notice.msg_id)
         log = JobLog(self.platform.bus, tenant, job_id)
         return await log.begin([submitted], content_hash="h", lane="interactive")
 

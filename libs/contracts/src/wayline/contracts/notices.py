@@ -37,3 +37,17 @@ class ToolChanged(Message, subject="notices.tool.{tenant}"):
     def msg_id(self) -> str:
         """Return the id of this change."""
         return f"tool/{self.tenant}/{self.server}/{self.tool}/{self.definition_sha256}"
+
+
+class JobNamedWebhook(Message, subject="notices.webhook.{tenant}"):
+    """A job is about to begin that names an address of its own; told before its first record is written.
+
+    While an installation has no webhook, the notifier reads no records: this is what makes it read those of the job.
+    """
+
+    job_id: str
+
+    @property
+    def msg_id(self) -> str:
+        """Return the id of this notice."""
+        return f"webhook/{self.tenant}/{self.job_id}"

@@ -34,6 +34,7 @@ from wayline.notifier.deliveries.sender import Sender
 from wayline.notifier.events.job_records import JobRecords
 from wayline.notifier.events.notices import Notices
 from wayline.notifier.events.outbox import Outbox
+from wayline.notifier.events.record_reader import RecordReader
 from wayline.notifier.settings import Settings
 from wayline.notifier.upkeep import Upkeep
 from wayline.notifier.webhooks.handlers import WebhookHandlers
@@ -129,7 +130,7 @@ def _client(settings: Settings) -> GuardedClient:
     )
 
 
-def _readers(settings: Settings, bus: Bus, outbox: Outbox) -> dict[str, Batches[Any]]:
+def _readers(settings: Settings, bus: Bus, outbox: Outbox) -> dict[str, RecordReader | Batches[Any]]:
     batches = partial(
         Batches,
         bus,
@@ -140,7 +141,13 @@ def _readers(settings: Settings, bus: Bus, outbox: Outbox) -> dict[str, Batches[
     )
     records, notices = JobRecords(bus, outbox), Notices(bus, outbox)
     return {
-        "records": batches(EVENTS_NOTIFIER, read=records.read, store=records.store),
+        "records": RecordReader(
+            bus,
+            outbox.table,
+            partial(batches, EVENTS_NOTIFIER, read=records.read, store=records.store),
+            look_every_s=settings.poll_every_s,
+            pass_over_every_s=settings.upkeep_every_s,
+        ),
         "notices": batches(NOTICES_NOTIFIER, read=notices.read, store=notices.store),
         "dead letters": batches(DEAD_NOTIFIER, read=notices.read_letter, store=notices.store),
     }

@@ -23,6 +23,9 @@ SELECT webhooks.*, counts.pending, counts.failed FROM webhooks, LATERAL (
             LIMIT $4) AS counted) AS failed
 ) AS counts WHERE tenant = $1 AND name > $2 ORDER BY name LIMIT $3;
 
+-- name: any_webhook
+SELECT EXISTS (SELECT FROM webhooks);
+
 -- name: create_webhook
 INSERT INTO webhooks (tenant, name, uid, config, key_id, sealed, enabled, created_at, updated_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)

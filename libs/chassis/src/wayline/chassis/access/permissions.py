@@ -214,7 +214,7 @@ IDENTITIES = {
                 ),
                 *(f"{OWN_API}.{read}.DEAD" for read in ("STREAM.MSG.GET", "DIRECT.GET", "STREAM.INFO")),
                 *(f"erase.{store}.*" for store in ("gateway", "registry", "retrieval", "tracing", "notifier")),
-                "notices.budget.*",
+                *("notices.budget.*", "notices.webhook.*"),
             ),
             answers=(
                 *("forget.begin.*", "forget.get.*"),
@@ -346,7 +346,15 @@ IDENTITIES = {
         ),
         Identity(
             "notifier",
-            publish=(*COMMON, TELL_STORED, LEADER_READ_EVENTS, DIRECT_READ_EVENTS),
+            publish=(
+                *COMMON,
+                TELL_STORED,
+                LEADER_READ_EVENTS,
+                DIRECT_READ_EVENTS,
+                # It passes over records while there is no webhook.
+                f"{OWN_API}.STREAM.INFO.EVENTS",
+                f"{OWN_API}.CONSUMER.RESET.EVENTS.notifier",
+            ),
             answers=(*WEBHOOKS, "erase.notifier.*"),
         ),
     )

@@ -76,6 +76,11 @@ class WebhookTable:
             if await self._locked(conn, tenant, JOBS) is None:
                 await self._create(conn, tenant, JOBS, "{}", enabled=True)
 
+    async def any(self) -> bool:
+        """Return whether any tenant has a webhook."""
+        async with self.store.system() as conn:
+            return bool(await conn.fetchval(self.store.sql.any_webhook))
+
     async def get(self, tenant: str, name: str) -> Webhook:
         """Return a webhook. Raises NotFound."""
         row = await self.store.fetchrow(tenant, self.store.sql.get_webhook, tenant, name, COUNTED_MAX)

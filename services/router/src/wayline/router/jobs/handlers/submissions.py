@@ -11,6 +11,7 @@ from wayline.contracts.base import Message
 from wayline.contracts.errors import Conflict
 from wayline.contracts.events import Event, JobSubmitted
 from wayline.contracts.jobs import Failure, SubmitJob
+from wayline.contracts.notices import JobNamedWebhook
 from wayline.journal import Fenced, Head, JobLog, State, fold, run_result, send_result
 from wayline.router.admission import first_events, read_submission
 from wayline.router.forgetting.open_forgets import OpenForgets
@@ -78,6 +79,7 @@ class SubmissionHandlers:
         # A message that comes for the first time is nearly always of a new job, and where it is not the append says so.
         head, content_hash = await job_log.last() if delivery.deliveries > 1 else None, job.content_hash()
         if head is None:
+            await self._tell_of_webhook(job, job_id)
             head = await self._records.begin(job_log, job, job_id, delivery, content_hash=content_hash)
         if head.content_hash != content_hash:
             raise Conflict(f"job {job_id!r} is already another job", code="job_id_conflict")
@@ -96,6 +98,13 @@ class SubmissionHandlers:
             if wake is not None:
                 messages.append(wake)
         return messages
+
+    async def _tell_of_webhook(self, job: SubmitJob, job_id: str) -> None:
+        """Tell the notifier of a job with a webhook of its own, before there is a record that it could pass over."""
+        webhook = job.options.webhook
+        if webhook is not None and webhook.url is not None:
+            notice = JobNamedWebhook(tenant=job.tenant, job_id=job_id)
+            await self._bus.publish(notice, msg_id=notice.msg_id)
 
     def _warn_of_bare_id(self, job: SubmitJob, delivery: Delivery) -> None:
         """Tell the operator once of each tenant whose sender may lose jobs: the message that is lost is never seen."""
@@ -165,6 +174,7 @@ class SubmissionHandlers:
             await send_result(self._bus, job_ended)
             await self._latest.end(job.tenant, run_result(job_ended))
             return
+        await self._tell_of_webhook(job, found.job_id)
         await self._conclude_refused(JobLog(self._bus, job.tenant, found.job_id), first, record)
 
     async def _conclude_refused(self, job_log: JobLog, first: JobSubmitted, record: list[Event]) -> None:
