@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 
+from pydantic import ValidationError
+
 from wayline.chassis import Bus
+from wayline.contracts.base import explain
 from wayline.contracts.chat import AssistantMessage, ChatMessage, ToolMessage
 from wayline.contracts.errors import Retry
 from wayline.contracts.events import HistoryEnd, JobFailed, read_event
@@ -127,4 +130,8 @@ async def folded(jobs: JobLog, head: Head) -> Job:
     unknown = unknown_types(values)
     if unknown:
         raise Retry(f"job {jobs.job_id} has events of types {sorted(unknown)}", after_s=NEWER_RETRY_S)
-    return fold(read_event(value) for value in values)
+    try:
+        return fold(read_event(value) for value in values)
+    except ValidationError as error:
+        # An event that is known has a value that is not: that, too, is a newer build's.
+        raise Retry(f"the log of job {jobs.job_id} cannot be read: {explain(error)}", after_s=NEWER_RETRY_S) from None
