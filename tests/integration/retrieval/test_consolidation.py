@@ -201,3 +201,15 @@ async def test_a_link_goes_with_the_insight_that_names_it(platform: Platform):
     assert (len(there), await links(platform, ACME)) == (1, ())
     async with platform.superuser() as conn:
         assert await conn.fetchval("SELECT count(*) FROM retrieval.subject_mentions") == 0
+
+
+async def test_a_quarantined_insight_does_not_keep_its_tenant_due(platform: Platform):
+    [waiting] = await store(platform, ACME, "Anna Berg runs it.")
+    await age(platform, waiting, state="quarantined")
+    await in_order(platform)
+    now, opened = datetime.now(UTC), await open_store(await platform.migrate("retrieval"), pool_size=2, wait_s=0)
+    async with opened.system() as conn:
+        due = await conn.fetch(Consolidation(opened, "m").sql.tenants_due, now, now, 10)
+    await opened.close()
+
+    assert due == []

@@ -451,7 +451,7 @@ UPDATE session_turns SET remember_for = $3
 WHERE tenant = $1 AND job_id = $2 AND session_id IS NOT NULL AND read_by IS NULL;
 
 -- name: quiet_sessions
--- $1 seconds since the newest turn ended  $2 limit
+-- $1 seconds since the newest turn ended  $2 limit, of which each tenant has its share
 SELECT turn.tenant, turn.session_id, turn.remember_for AS user_id
 FROM session_turns AS turn
 JOIN sessions AS session ON session.tenant = turn.tenant AND session.session_id = turn.session_id
@@ -459,7 +459,7 @@ JOIN session_turns AS tail ON tail.tenant = turn.tenant AND tail.job_id = sessio
 WHERE turn.remember_for IS NOT NULL AND turn.ended_at < clock_timestamp() - make_interval(secs => $1)
     AND tail.ended_at < clock_timestamp() - make_interval(secs => $1)
 GROUP BY 1, 2, 3
-ORDER BY min(turn.ended_at)
+ORDER BY row_number() OVER (PARTITION BY turn.tenant ORDER BY min(turn.ended_at)), min(turn.ended_at)
 LIMIT $2;
 
 -- name: lock_quiet_session
@@ -484,8 +484,10 @@ ON CONFLICT (tenant, job_id) DO NOTHING
 RETURNING *;
 
 -- name: unsent_extractions
--- Left by a router that died, or that the bus refused; not those that another router has in hand right now.
-SELECT * FROM extractions WHERE decided_at < clock_timestamp() - make_interval(secs => $1) ORDER BY decided_at LIMIT $2;
+-- Left by a router that died, or that the bus refused; not those that another router has in hand right now. A tenant whose
+-- share of the bus is full has many: the others' come beside them.
+SELECT * FROM extractions WHERE decided_at < clock_timestamp() - make_interval(secs => $1)
+ORDER BY row_number() OVER (PARTITION BY tenant ORDER BY decided_at), decided_at LIMIT $2;
 
 -- name: extraction_sent
 DELETE FROM extractions WHERE tenant = $1 AND job_id = $2;

@@ -368,7 +368,7 @@ LIMIT $4;
 SELECT tenant FROM facts
 WHERE retired_at IS NULL AND (expires_at <= $1 OR (tier = 'important' AND greatest(last_said_at, last_used_at) < $2))
 UNION
-SELECT tenant FROM facts WHERE kind = 'insight' AND NOT linked AND retired_at IS NULL
+SELECT tenant FROM facts WHERE kind = 'insight' AND NOT linked AND retired_at IS NULL AND state = 'active'
 UNION
 SELECT tenant FROM subjects WHERE name_key IS NULL
 LIMIT $3;
