@@ -146,3 +146,19 @@ async def test_the_same_request_is_one_while_it_is_under_way(store: Store, monke
 
     assert [row["forget_id"] for row in (first, again, theirs)] == ["forget_1", "forget_1", "forget_3"]
     await store.close()
+
+
+async def test_a_deleted_job_goes_with_the_one_that_read_it(store: Store):
+    turn = (
+        "INSERT INTO session_turns (tenant, job_id, session_id, number, taken_at, read_by)"
+        " VALUES ($1, $2, 's', $3, now(), $4)"
+    )
+    for number, (job_id, reader) in enumerate((("said", "reader"), ("other", "another"), ("unread", None)), start=1):
+        await store.execute(TENANT, turn, TENANT, job_id, number, reader)
+    asked, table = Forget(tenant=TENANT, job_id="said", asked_by="a test"), ForgetTable(store)
+    row = await table.begin(asked, "forget_1", name_sha256=name_sha256(asked), look_after_s=0)
+
+    await table.list_jobs(row)
+
+    assert {job.job_id for job in await table.jobs_to_stop(row, old_after_s=60)} == {"said", "reader"}
+    await store.close()

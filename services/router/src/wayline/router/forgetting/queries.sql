@@ -46,11 +46,13 @@ UPDATE forgets SET waits_for = $3, look_at = clock_timestamp() + make_interval(s
 WHERE tenant = $1 AND forget_id = $2;
 
 -- name: list_jobs
--- Of the user, and all that these have started; or of one job.
+-- Of the user, and all that these have started; or of one job, and the one that read it for what lasts: that holds its words.
 WITH own AS (
     SELECT job_id FROM reservations WHERE tenant = $1 AND user_id = $3 AND NOT starts_with(job_id, 'tool/')
     UNION
     SELECT $4::text WHERE $4::text IS NOT NULL
+    UNION
+    SELECT read_by FROM session_turns WHERE tenant = $1 AND job_id = $4 AND read_by IS NOT NULL
 ), below AS (
     SELECT child.job_id FROM reservations AS child
     WHERE child.tenant = $1 AND child.ancestors <> '{}' AND child.ancestors && ARRAY(SELECT job_id FROM own)
