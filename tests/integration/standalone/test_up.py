@@ -161,6 +161,10 @@ def test_run_asks_for_what_its_options_say(wayline: Installed):
         "show_reasoning": True,
         "dry_run": False,
         "output_schema": None,
+        "client_tools": None,
+        "tool_results_within_s": None,
+        "tools_in_order": None,
+        "webhook": None,
     }
 
 
