@@ -71,6 +71,13 @@ def test_a_servers_question_is_answered_by_its_schema():
     assert approved(form) == {"decision": "approve", "hash": "h", "arguments": {}}
 
 
+def test_each_form_is_known_again_when_the_page_is_read_anew():
+    page = Approvals([{**WAIT, "id": "a1"}, {**WAIT, "id": "a2"}], None)
+    shown = Templates().render("approvals.html", page=page, frame=FRAME).decode()
+
+    assert re.findall(r'<article class="card approval" id="([^"]+)"', shown) == ["wait-j1-a1", "wait-j1-a2"]
+
+
 class _Tags(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
