@@ -94,6 +94,20 @@ async def test_a_key_of_a_user_finds_no_other_users_memory(gateway: Running, pla
     assert (await client.post("/v1/memories", json=named, headers=headers)).status_code == 403
 
 
+async def test_a_users_key_sees_no_conversations_of_an_insight(gateway: Running, platform: Platform):
+    facts = [{"text": "Pays by invoice.", "category": "preference"}]
+    body = {"subject": {"type": "company", "id": "c1"}, "facts": facts, "conversation": "s-bob"}
+    stored = await gateway.client.post("/v1/insights", json=body)
+    path = f"/v1/insights/{stored.json()['outcomes'][0]['fact_id']}"
+    key = await create_key(await platform.store("gateway"), "default", "ann's", scopes=("read",), user_id="ann")
+
+    whole = await gateway.client.get(path)
+    anns = await gateway.client.get(path, headers=bearer(key))
+
+    assert [one["conversation"] for one in whole.json()["conversations"]] == ["s-bob"]
+    assert (anns.status_code, anns.json()["conversations"]) == (200, [])
+
+
 async def test_only_a_key_with_the_scope_releases_a_quarantined_fact(gateway: Running, platform: Platform):
     tainted = SaveMemories.model_validate(
         {

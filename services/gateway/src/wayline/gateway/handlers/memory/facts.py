@@ -47,10 +47,18 @@ def user_of(caller: Caller, user_id: str | None) -> str | None:
 async def insight_of(gateway: Gateway, caller: Caller, fact_id: str) -> Fact:
     """Return an insight that is not history. Raises NotFound."""
     asked = ListInsights(tenant=caller.tenant, fact_ids=(fact_id,), states=("active", "quarantined"))
-    found = await gateway.bus.ask(asked, FactPage)
+    found = seen_by(caller, await gateway.bus.ask(asked, FactPage))
     if not found.facts:
         raise NotFound("insight", fact_id)
     return found.facts[0]
+
+
+def seen_by(caller: Caller, page: FactPage) -> FactPage:
+    """Return insights as a key may see them: one that is bound to a user is not told where others said or used them."""
+    if caller.user_id is None:
+        return page
+    facts = tuple(fact.model_copy(update={"conversations": ()}) for fact in page.facts)
+    return page.model_copy(update={"facts": facts})
 
 
 async def changed(

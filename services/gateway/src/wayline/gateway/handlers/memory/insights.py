@@ -23,6 +23,7 @@ from wayline.gateway.handlers.memory.fact_routes import FactRoutes, Versions
 from wayline.gateway.handlers.memory.facts import (
     States,
     save_key,
+    seen_by,
 )
 from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader, Writer
 from wayline.gateway.keys import Caller
@@ -90,7 +91,7 @@ async def _read(gateway: Gateway, caller: Caller, wanted: Versions) -> FactPage:
         limit=wanted.limit,
         cursor=wanted.cursor,
     )
-    return await gateway.bus.ask(asked, FactPage)
+    return seen_by(caller, await gateway.bus.ask(asked, FactPage))
 
 
 FactRoutes("insight", "an insight", _read).add_to(router)
