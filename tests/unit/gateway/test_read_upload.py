@@ -111,8 +111,19 @@ def test_an_address_is_given_on_for_fetching():
         url=url,
         metadata={"url": url, "shelf": 1},
     )
-    assert trust_by_origin(upload.document.name, upload.document.metadata) == "untrusted"
-    assert [trust_by_origin(name, {}) for name in ("a/News.EML", "eml.txt")] == ["untrusted", "trusted"]
+    assert trust_by_origin(url, upload.document.metadata, media_type="") == "untrusted"
+
+
+@pytest.mark.parametrize(
+    ("name", "media_type", "trust"),
+    [
+        ("a/News.EML", "", "untrusted"),
+        ("An offer", "Message/RFC822; charset=utf-8", "untrusted"),
+        ("eml.txt", "text/plain", "trusted"),
+    ],
+)
+def test_a_mail_is_the_word_of_a_stranger(name: str, media_type: str, trust: str):
+    assert trust_by_origin(name, {}, media_type=media_type) == trust
 
 
 @pytest.mark.parametrize(

@@ -23,14 +23,19 @@ Trust = Literal["trusted", "untrusted"]
 _ORIGINS = ("url", "source_url", "source", "uri", "link")
 """Names in a document's metadata under which its address usually stands."""
 _ADDRESSES = ("http://", "https://")
-_MAIL = ".eml"
+_MAIL, _MAIL_TYPE = ".eml", "message/rfc822"
 
 
-def trust_by_origin(name: str, metadata: Mapping[str, Any]) -> Trust:
-    """Return how far a document is trusted whose sender did not say: one that is from an address is not, nor a mail."""
+def trust_by_origin(name: str, metadata: Mapping[str, Any], *, media_type: str) -> Trust:
+    """Return how far a document is trusted whose sender did not say: one that is from an address is not, nor a mail.
+
+    `media_type`: as its sender says it.
+    """
     told = (name, *(metadata.get(key) for key in _ORIGINS))
     fetched = any(isinstance(one, str) and one.strip().lower().startswith(_ADDRESSES) for one in told)
-    return "untrusted" if fetched or name.strip().lower().endswith(_MAIL) else "trusted"
+    stated = media_type.partition(";")[0].strip().lower()
+    mail = stated == _MAIL_TYPE or name.strip().lower().endswith(_MAIL)
+    return "untrusted" if fetched or mail else "trusted"
 
 
 CONDITIONS_MAX = 16

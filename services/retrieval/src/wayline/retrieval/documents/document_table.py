@@ -13,6 +13,7 @@ from wayline.contracts.knowledge import (
     Document,
     DocumentStatus,
     DocumentText,
+    Trust,
     trust_by_origin,
 )
 from wayline.retrieval.documents.decode_document import Decoded, Original
@@ -42,6 +43,10 @@ TOO_SLOW = (
 )
 
 
+def _trust(asked: AcceptDocument, name: str, metadata: dict[str, Any]) -> Trust:
+    return trust_by_origin(name, metadata, media_type=asked.media_type)
+
+
 class DocumentTable:
     """What is known of each document."""
 
@@ -58,7 +63,7 @@ class DocumentTable:
             await conn.execute(
                 self._sql.accept_document,
                 *(tenant, document_id, name, asked.media_type, asked.size_bytes, metadata, asked.sequence),
-                *(asked.trust or trust_by_origin(name, metadata), list(said_of(asked))),
+                *(asked.trust or _trust(asked, name, metadata), list(said_of(asked))),
                 *(asked.collection, _listed(asked.audience), asked.valid_until, asked.kept),
             )
             row = await conn.fetchrow(self._sql.get_document, tenant, document_id, None)

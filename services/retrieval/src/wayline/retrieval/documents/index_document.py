@@ -129,7 +129,8 @@ class Indexer:
             tenant=asked.tenant,
             document_id=asked.document_id,
             name=name,
-            trust=asked.trust or ("untrusted" if asked.url else trust_by_origin(name, metadata)),
+            trust=asked.trust
+            or ("untrusted" if asked.url else trust_by_origin(name, metadata, media_type=asked.media_type)),
             media_type=storable(asked.media_type),
             size_bytes=len(content) * 3 // 4 if content is not None else size_of(asked.text or ""),
             metadata={} if too_large else metadata,

@@ -23,9 +23,11 @@ from wayline.contracts.knowledge import (
     DocumentPage,
     DocumentStatus,
     GetDocument,
+    IndexDocument,
     ListDocuments,
     SearchKnowledge,
     SearchResult,
+    Trust,
     trust_by_origin,
 )
 from wayline.gateway.conditions import IfUnchanged, entity_tag
@@ -143,7 +145,7 @@ async def _is_in_place(gateway: Gateway, upload: Upload) -> bool:
         known = await gateway.bus.ask(GetDocument(tenant=document.tenant, document_id=document.document_id), Document)
     except (Refused, Retry):
         return False
-    trust = document.trust or trust_by_origin(document.name, document.metadata)
+    trust = document.trust or _trust(document)
     whose = (document.collection, document.audience, document.valid_until)
     same = (document.name, document.media_type, document.metadata, trust, upload.sha256, *whose)
     return known.status is DocumentStatus.READY and same == (
@@ -156,6 +158,10 @@ async def _is_in_place(gateway: Gateway, upload: Upload) -> bool:
         known.audience,
         known.valid_until,
     )
+
+
+def _trust(document: IndexDocument) -> Trust:
+    return trust_by_origin(document.name, document.metadata, media_type=document.media_type)
 
 
 async def _note(gateway: Gateway, upload: Upload, *, sequence: int) -> Document:
@@ -174,7 +180,7 @@ async def _note(gateway: Gateway, upload: Upload, *, sequence: int) -> Document:
     )
     with suppress(Retry):
         return await gateway.bus.ask(asked, Document)
-    return Document(trust=document.trust or trust_by_origin(document.name, document.metadata), **fields)
+    return Document(trust=document.trust or _trust(document), **fields)
 
 
 async def _after_wait(gateway: Gateway, known: Document, caller: Caller, *, wait_s: float) -> Document:
