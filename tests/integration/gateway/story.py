@@ -12,7 +12,7 @@ from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import AssistantMessage
-from wayline.contracts.jobs import Delta, PendingApproval, PendingToolCall, Route, SubmitJob, Waiting
+from wayline.contracts.jobs import Delta, Failure, PendingApproval, PendingToolCall, Route, SubmitJob, Waiting
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import Effect, ToolDefinition
 from wayline.journal import Head, JobLog
@@ -129,6 +129,19 @@ class Story:
             **self._place(self.head.seq + 1), answer=answer, steps=self.step, usage=Usage(input=10, output=5), **more
         )
         self.head = await self.log.append([done], self.head)
+
+    async def fail(self) -> None:
+        """A job whose first model call failed for good."""
+        await self.begin()
+        await self.claim()
+        assert self.head is not None
+        attempt = ids.attempt_id(self.tenant, self.job_id, 1, 1)
+        call: dict[str, Any] = {"step": 1, "attempt": 1, "attempt_id": attempt}
+        asked = e.ModelRequested(**self._place(self.head.seq + 1), **call, provider="offline", model="offline")
+        error = Failure(code="provider_unavailable", message="it is away")
+        broken = e.ModelFailed(**self._place(self.head.seq + 2), **call, error=error, retryable=False, duration_ms=1)
+        ended = e.JobFailed(**self._place(self.head.seq + 3), error=error, steps=1)
+        self.head = await self.log.append([asked, broken, ended], self.head)
 
     async def tell(self, steps: int = 1) -> None:
         """A whole short job."""

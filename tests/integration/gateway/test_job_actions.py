@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from typing import Any
 
 import pytest
 
 from wayline.chassis import Bus
-from wayline.contracts.errors import Unavailable
+from wayline.contracts import headers as h
+from wayline.contracts.errors import Reject, Unavailable
 from wayline.contracts.forgetting import Erased, EraseFromGateway
 from wayline.contracts.job_tags import TaggedJobs, TagJobs
 from wayline.contracts.jobs import Cancel, JobView, Signal, Status, SubmitJob
 from wayline.contracts.traces import JobPage, ListJobs
 from wayline.gateway.adapters.keys import create_key
 from wayline.gateway.handlers.recovery import perform_actions
+from wayline.gateway.shapes.limits import MeterRates, RateBody
 from wayline.testkit import Platform, until
 
 from .conftest import Running
@@ -166,3 +170,62 @@ async def test_tags_are_given_page_by_page_and_wrong_actions_are_refused(gateway
     ]
     for one in wrong:
         assert (await gateway.client.post("/v1/jobs/actions", json=one)).status_code == 422, one
+
+
+async def test_forks_are_counted_by_rates_and_end_with_their_key(
+    gateway: Running, others: Others, bus: Bus, platform: Platform
+):
+    await others.answer(ListJobs, listed)
+    for job_id in JOBS[:3]:
+        await Story(bus, "default", job_id).fail()
+    store = await platform.store("gateway")
+    limits = MeterRates(jobs=RateBody(per_minute=1, burst=2))
+    secret = await create_key(store, "default", "ci", scopes=("read", "write"), limits=limits)
+    admins = bearer(await create_key(store, "default", "admin"))
+    body = {"action": "fork", "job_ids": JOBS[:3], "budget_usd": "0.5"}
+
+    action = (await gateway.client.post("/v1/jobs/actions", json=body, headers=bearer(secret))).json()
+    address = f"/v1/jobs/actions/{action['action_id']}"
+
+    async def now(**wanted: Any) -> dict[str, Any] | None:
+        told = (await gateway.client.get(address, headers=admins)).json()
+        return told if {name: told[name] for name in wanted} == wanted else None
+
+    waiting = await until(lambda: now(counts={"done": 2}), within=30, why="two forks are begun")
+    key_id = secret.split("_")[1]
+    await gateway.client.delete(f"/v1/keys/{key_id}", headers=admins)
+    await store.execute("default", "UPDATE job_actions SET free_at = now()")
+    stopped = await until(lambda: now(state="stopped"), within=30, why="the action ends with its key")
+
+    assert "this key may begin 1 jobs a minute" in waiting["waits_for"]
+    assert stopped["counts"] == {"done": 2} and "revoked" in stopped["waits_for"]
+    submitted = await bus.js.get_msg("SUBMIT", 1)
+    assert json.loads((submitted.headers or {})[h.SUBMITTED_BY]) == {"how": "key", "name": "ci", "key_id": key_id}
+
+
+async def test_an_action_that_tracing_refuses_ends_with_the_reason(gateway: Running, others: Others):
+    await others.answer(ListJobs, Reject("no such order", code="invalid_query"))
+
+    action = (await gateway.client.post("/v1/jobs/actions", json={"action": "cancel", "filter": {}})).json()
+
+    async def stopped() -> dict[str, Any] | None:
+        told = (await gateway.client.get(f"/v1/jobs/actions/{action['action_id']}")).json()
+        return told if told["state"] == "stopped" else None
+
+    assert (await until(stopped, within=10, why="it ends"))["waits_for"] == "no such order"
+
+
+async def test_a_repeated_action_is_known_while_five_others_go_on(gateway: Running, others: Others):
+    await others.answer(ListJobs, Unavailable("tracing"))
+    body = {"action": "cancel", "filter": {}}
+    keys = [{"Idempotency-Key": f"k{number}"} for number in range(6)]
+    first = await gateway.client.post("/v1/jobs/actions", json=body, headers=keys[0])
+    await gateway.client.post(f"/v1/jobs/actions/{first.json()['action_id']}/stop")
+    many = await asyncio.gather(
+        *(gateway.client.post("/v1/jobs/actions", json=body, headers={"Idempotency-Key": f"m{n}"}) for n in range(12))
+    )
+
+    again = await gateway.client.post("/v1/jobs/actions", json=body, headers=keys[0])
+
+    assert sorted(answer.status_code for answer in many) == [202] * 5 + [409] * 7
+    assert (again.status_code, again.json()["state"]) == (202, "stopped")

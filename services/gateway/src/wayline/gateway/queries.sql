@@ -210,17 +210,17 @@ DELETE FROM submissions WHERE tenant = $1 AND (user_id = $2 OR job_id = ANY ($3:
 DELETE FROM dismissed_letters WHERE tenant = $1 AND split_part(subject, '.', 3) = ANY ($2::text[]);
 
 -- name: begin_action
--- What ended 30 days ago is forgotten beside it. No row: there is one of this id.
+-- What ended 30 days ago is forgotten beside it.
 WITH forgotten AS (
     DELETE FROM job_actions
     WHERE tenant = $1 AND action_id <> $2 AND state <> 'running' AND moved_at < now() - interval '30 days'
 )
-INSERT INTO job_actions (tenant, action_id, asked, asked_by, scopes, user_id) VALUES ($1, $2, $3::text::jsonb, $4, $5, $6)
-ON CONFLICT DO NOTHING
-RETURNING action_id;
+INSERT INTO job_actions (tenant, action_id, asked, asked_by, scopes, user_id, key_id)
+VALUES ($1, $2, $3::text::jsonb, $4, $5, $6, $7)
+ON CONFLICT DO NOTHING;
 
 -- name: running_actions
-SELECT count(*) FROM job_actions WHERE tenant = $1 AND state = 'running' AND action_id <> $2;
+SELECT count(*) FROM job_actions WHERE tenant = $1 AND state = 'running';
 
 -- name: get_action
 SELECT action_id, asked, asked_by, user_id, state, counts, refused, waits_for, begun_at, moved_at, finished_at
@@ -245,7 +245,7 @@ WHERE (tenant, action_id) IN (
     WHERE state = 'running' AND free_at <= clock_timestamp()
     ORDER BY moved_at LIMIT 1 FOR UPDATE SKIP LOCKED
 )
-RETURNING tenant, action_id, asked, asked_by, scopes, user_id, cursor, handled, counts, refused, begun_at;
+RETURNING tenant, action_id, asked, asked_by, scopes, user_id, key_id, cursor, handled, counts, refused, begun_at;
 
 -- name: move_action
 -- Not where another gateway has taken it since, or it was stopped.

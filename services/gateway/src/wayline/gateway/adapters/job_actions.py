@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from secrets import token_hex
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import orjson
 
@@ -20,6 +20,7 @@ RUNNING_MAX = 5
 """Actions of one tenant at the same time."""
 REFUSED_MAX = 50
 """Refused jobs that are told one by one."""
+State: TypeAlias = Literal["running", "done", "stopped"]
 
 
 @dataclass
@@ -61,10 +62,16 @@ class JobActions:
     async def begin(self, caller: Caller, action_id: str, body: ActionBody) -> bool:
         """Write an action down; False: it was asked for before. Raises Conflict where too many go on."""
         tenant, asked = caller.tenant, body.model_dump_json(exclude_defaults=True)
-        if await self._store.fetchval(tenant, self._sql.running_actions, tenant, action_id) >= RUNNING_MAX:
-            raise Conflict(f"{RUNNING_MAX} actions are going on: wait for one, or stop it", code="too_many_actions")
-        given = (tenant, action_id, asked, caller.name, sorted(caller.scopes), caller.user_id)
-        return await self._store.fetchval(tenant, self._sql.begin_action, *given) is not None
+        async with self._store.tenant(tenant) as conn:
+            # One after the other: many that are begun at once would all find room.
+            await conn.execute(self._sql.lock_change, f"{tenant}/job_actions")
+            if await conn.fetchrow(self._sql.get_action, tenant, action_id) is not None:
+                return False
+            if await conn.fetchval(self._sql.running_actions, tenant) >= RUNNING_MAX:
+                raise Conflict(f"{RUNNING_MAX} actions are going on: wait for one, or stop it", code="too_many_actions")
+            given = (tenant, action_id, asked, caller.name, sorted(caller.scopes), caller.user_id)
+            await conn.execute(self._sql.begin_action, *given, caller.key_id or None)
+        return True
 
     async def get(self, tenant: str, action_id: str) -> Record | None:
         """Return an action as it is now."""
@@ -86,7 +93,13 @@ class JobActions:
             row = await conn.fetchrow(self._sql.take_action, self._holder, HELD_S)
         if row is None:
             return None
-        caller = Caller(row["tenant"], row["asked_by"], frozenset(row["scopes"]), user_id=row["user_id"])
+        caller = Caller(
+            row["tenant"],
+            row["asked_by"],
+            frozenset(row["scopes"]),
+            key_id=row["key_id"] or "",
+            user_id=row["user_id"],
+        )
         return Held(
             tenant=row["tenant"],
             action_id=row["action_id"],
@@ -100,9 +113,8 @@ class JobActions:
             refused=list(row["refused"]),
         )
 
-    async def move(self, held: Held, *, ended: bool, waits_for: str | None = None, after_s: float = 0.0) -> None:
+    async def move(self, held: Held, state: State, *, waits_for: str | None = None, after_s: float = 0.0) -> None:
         """Write down how far it is, and let any gateway go on after a while."""
-        state = "done" if ended else "running"
         told: tuple[Any, ...] = (orjson.dumps(held.counts).decode(), orjson.dumps(held.refused).decode())
         place = (held.tenant, held.action_id, held.holder)
         await self._store.execute(

@@ -66,6 +66,11 @@ class Keys:
             await self._note_use(key)
         return key.caller
 
+    async def of(self, wanted: str) -> Caller | None:
+        """Return whose key has this id; None for one that is unknown, expired or revoked."""
+        key = await self._find(wanted)
+        return None if key is None else key.caller
+
     async def _note_use(self, key: StoredKey) -> None:
         """Write down that a key is used, at most once a minute and never at the cost of its request."""
         self._keys[key.id] = _Remembered(replace(key, is_unused=False), self._keys[key.id].at)

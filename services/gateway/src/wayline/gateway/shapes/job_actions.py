@@ -84,7 +84,9 @@ class ActionProgress(BaseModel):
     )
     refused: tuple[RefusedJob, ...] = Field(default=(), description="The first 50 of them.")
     more: bool = Field(default=False, description="Of a dry run: there are more jobs than it looked at.")
-    waits_for: str | None = Field(default=None, description="Why it does not go on just now.")
+    waits_for: str | None = Field(
+        default=None, description="Why it does not go on just now; of one that was stopped, what stopped it."
+    )
     asked: dict[str, Any] = Field(default_factory=dict)
     asked_by: str = ""
     begun_at: datetime | None = None

@@ -44,9 +44,9 @@ async def begin_action(
 ) -> ActionProgress:
     """Do one thing to many jobs. 202: it is stored, and goes on through restarts until it is done.
 
-    `cancel`, `raise` and `fork` do to each job what the request for one job does, with the rights of this key; `tag`
-    adds and takes away labels. Jobs that are accepted later are not meant. The same `Idempotency-Key` is the same
-    action.
+    `cancel`, `raise` and `fork` do to each job what the request for one job does, with the rights and rates of this
+    key and no longer than it holds; `tag` adds and takes away labels. Jobs that are accepted later are not meant. The
+    same `Idempotency-Key` is the same action.
     """
     if body.filter is not None:
         acting_as(caller, body.filter.user_id)

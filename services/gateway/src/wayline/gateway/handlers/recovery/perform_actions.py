@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from hashlib import sha256
 
 from wayline.chassis import Failpoint, reach
@@ -9,12 +10,13 @@ from wayline.contracts.errors import NotFound, Reject, Retry
 from wayline.contracts.job_tags import TaggedJobs, TagJobs
 from wayline.contracts.jobs import Fork, JobView
 from wayline.contracts.traces import JobPage, ListJobs
-from wayline.gateway.adapters.job_actions import Held
+from wayline.gateway.adapters.job_actions import HELD_S, Held
 from wayline.gateway.handlers.jobs.budget_limits import require_allowed
 from wayline.gateway.handlers.jobs.jobs import cancel_job, change_budget
 from wayline.gateway.handlers.recovery.time_travel import forked, read_values
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.handlers.shared.submit_job import submit
+from wayline.gateway.keys import Caller
 from wayline.gateway.shapes.job_actions import Outcome
 from wayline.gateway.shapes.jobs import BudgetBody, CancelBody
 from wayline.gateway.shapes.time_travel import ForkBody
@@ -29,14 +31,32 @@ async def go_on(gateway: Gateway) -> bool:
     held = await gateway.job_actions.take()
     if held is None:
         return False
+    move = partial(gateway.job_actions.move, held)
     try:
+        held.caller = await _caller(gateway, held)
         ended = await do_page(gateway, held)
     except Retry as error:
-        await gateway.job_actions.move(held, ended=False, waits_for=str(error), after_s=error.after_s)
+        await move("running", waits_for=str(error), after_s=error.after_s)
+    except Reject as error:
+        # Of one job it would be that job's: this holds for all that are left.
+        await move("stopped", waits_for=str(error))
+    except Exception:
+        await move("running", waits_for="an error of the gateway, which has written it down", after_s=HELD_S)
+        raise
     else:
         reach(Failpoint.GATEWAY_ACTION_BEFORE)
-        await gateway.job_actions.move(held, ended=ended)
+        await move("done" if ended else "running")
     return True
+
+
+async def _caller(gateway: Gateway, held: Held) -> Caller:
+    """Return the caller of an action, as its key is now. Raises Reject for one that does not hold any more."""
+    if not held.caller.key_id:
+        return held.caller
+    caller = await gateway.keys.of(held.caller.key_id)
+    if caller is None or caller.tenant != held.tenant:
+        raise Reject("its API key was revoked, or has expired")
+    return caller
 
 
 async def do_page(gateway: Gateway, held: Held, *, dry_run: bool = False) -> bool:
@@ -117,7 +137,7 @@ async def _fork(gateway: Gateway, held: Held, job_id: str, *, dry_run: bool) -> 
     body = ForkBody(job_id=wanted, model=held.body.model, budget_usd=held.body.budget_usd)
     job = forked(values, Fork(job_id=job_id), tenant=held.tenant, body=body)
     if not dry_run:
-        await submit(gateway, job, own_id=True, key=None, caller=None)
+        await submit(gateway, job, own_id=True, key=None, caller=None, by=held.caller)
     return "done"
 
 

@@ -132,7 +132,7 @@ class Redrives:
             if await self._has_begun(job):
                 return RedrivenLetter(**named, outcome="already")
             if not dry_run:
-                await submit(self.gateway, job, own_id=True, key=None, caller=None)
+                await submit(self.gateway, job, own_id=True, key=None, caller=None, by=self.caller)
         except Reject as error:
             return RedrivenLetter(**named, outcome="refused", reason=str(error))
         if not dry_run:
@@ -192,7 +192,7 @@ class Redrives:
             after = branch(values, Fork(job_id=job_id)).origin.seq
             if not dry_run:
                 reach(Failpoint.GATEWAY_REDRIVE_BEFORE)
-                await submit(self.gateway, job, own_id=True, key=None, caller=None)
+                await submit(self.gateway, job, own_id=True, key=None, caller=None, by=self.caller)
                 reach(Failpoint.GATEWAY_REDRIVE_AFTER)
         except Reject as error:
             return RedrivenJob(job_id=job_id, outcome="refused", reason=str(error))
