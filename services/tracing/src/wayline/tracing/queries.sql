@@ -668,18 +668,24 @@ UPDATE jobs SET
     tags = later.tags, words = words_with_tags(jobs.words, later.tags),
     tags_added = later.added, tags_removed = later.removed
 FROM (
-    SELECT job_id, added, removed, merged_tags(tags, added, removed) AS tags
+    SELECT job_id, added, removed, merged_tags(submitted, added, removed) AS tags
     FROM (
-        SELECT job_id, tags, merged_tags(tags_added, $3::text[], $4::text[]) AS added,
-            merged_tags(tags_removed, $4::text[], $3::text[]) AS removed
-        FROM jobs WHERE tenant = $1 AND job_id = ANY ($2::text[])
+        -- Both are kept no longer than they say something: a label that it was submitted with is not added, and one that
+        -- it was not submitted with is not taken away from those.
+        SELECT job_id, submitted, merged_tags(tags_added, merged_tags($3::text[], '{}', submitted), $4::text[]) AS added,
+            ARRAY(SELECT unnest(merged_tags(tags_removed, $4, $3)) INTERSECT SELECT unnest(submitted) ORDER BY 1) AS removed
+        FROM (
+            SELECT *, merged_tags(tags, tags_removed, tags_added) AS submitted
+            FROM jobs WHERE tenant = $1 AND job_id = ANY ($2::text[])
+        ) AS known
     ) AS asked
 ) AS later
 WHERE jobs.tenant = $1 AND jobs.job_id = later.job_id AND cardinality(later.tags) <= $5
 RETURNING jobs.job_id
 
 -- name: later_tags
-SELECT tags_added, tags_removed FROM jobs WHERE tenant = $1 AND job_id = $2 AND tags_added IS NOT NULL
+-- Who labels the job meanwhile waits, and labels what is put in its place.
+SELECT tags_added, tags_removed FROM jobs WHERE tenant = $1 AND job_id = $2 FOR UPDATE
 
 -- name: put_later_tags
 UPDATE jobs SET

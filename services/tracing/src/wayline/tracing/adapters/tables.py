@@ -111,7 +111,7 @@ class PostgresTables:
             await conn.execute(sql.clear_spans, trace_id, seq, span_ids, *key)
             await self._put_all(conn, rows)
             # No log tells what people said of the job, and how they labelled it later.
-            if labelled is not None:
+            if labelled is not None and labelled["tags_added"] is not None:
                 await conn.execute(sql.put_later_tags, *key, *labelled)
             await conn.execute(sql.sum_feedback, key[0], [key[1]])
 
