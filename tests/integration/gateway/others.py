@@ -37,7 +37,7 @@ from wayline.contracts.received_spans import ReceiveSpans, SpansReceived
 from wayline.contracts.searched_tools import FoundTool, FoundTools, SearchTools
 from wayline.contracts.server_config import ServerConfig
 from wayline.contracts.span_search import ListSpanNames, SearchSpans, SpanNames, SpanPage
-from wayline.contracts.tools import ListTools, ToolDefinition, ToolList
+from wayline.contracts.tools import CallTool, ListTools, ToolDefinition, ToolList, ToolReply
 from wayline.telemetry import Telemetry
 from wayline.testkit.guarded import Guarded
 
@@ -134,6 +134,7 @@ ANSWERS: dict[type[Request], Any] = {
     wh.ListWebhookDeliveries: wh.WebhookDeliveryList(deliveries=(DELIVERY,)),
     wh.GetWebhookDelivery: DELIVERY,
     wh.Redeliver: wh.Redelivered(deliveries=1),
+    CallTool: ToolReply(status="success", content="42"),
     ListTools: ToolList(tools=(ToolDefinition(name="search_knowledge"),)),
     SearchTools: FoundTools(tools=(FoundTool(tool=ToolDefinition(name="bank__rate"), score=2.5),), searched=9),
     mcp.PutServer: SERVER,

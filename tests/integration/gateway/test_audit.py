@@ -22,6 +22,8 @@ NO_CONFIGURATION = (
     *("/v1/jobs", "/v1/forget", "/v1/sessions", "/v1/dead-letters", "/openai/v1", "/v1/search", "/v1/tools/search"),
     # What one user is logged in to.
     *("/v1/mcp/oauth", "/v1/mcp/logins"),
+    # Ledger and costs have each call, and traces the spans that are received.
+    *("/v1/tools/{name}/call", "/otlp/v1/traces"),
     *("/v1/memories/recall", "/v1/insights/recall", "/v1/schedules/{name}/run", "/v1/mcp/servers/test"),
     *("/v1/mcp/servers/{name}/test", "/v1/mcp/servers/{name}/impact", "/v1/mcp/servers/{name}/prompts/{prompt}"),
 )

@@ -116,6 +116,17 @@ async def called(client: Client, tool: str, calls: tuple[dict[str, Any], ...], k
     return answers[0], answers[1], answers[2]
 
 
+async def idempotency_key_of_a_tool_call(doors: Doors) -> Answers:
+    answers = [
+        await doors.http.post(
+            f"/v1/tools/{PAY}/call", json={"arguments": {"amount": amount}}, headers={"Idempotency-Key": "order 3"}
+        )
+        for amount in (1, 1, 2)
+    ]
+    first, again, other = [answer.json()["code" if answer.is_error else "text"] for answer in answers]
+    return first, again, other
+
+
 async def mcp_key(doors: Doors) -> Answers:
     async with doors.door.client() as client:
         return await called(client, PAY, ({"amount": 1}, {"amount": 1}, {"amount": 2}), key="order 1")
@@ -147,6 +158,7 @@ KEYS: dict[Callable[[Doors], Awaitable[Answers]], str] = {
     job_id: "job_id_conflict",
     job_id_on_the_bus: "job_id_conflict",
     tool_key: "tool_key_conflict",
+    idempotency_key_of_a_tool_call: "key_reused",
     mcp_key: "key_reused",
     mcp_key_of_an_agents_run: "key_reused",
     mcp_request_id: "key_reused",
@@ -164,8 +176,8 @@ async def test_the_same_key_with_other_content_is_a_conflict(platform: Platform,
     assert {name: (first == again, other) for name, (first, again, other) in seen.items()} == {
         ask.__name__: (True, code) for ask, code in KEYS.items()
     }
-    # Of the ledger's key, of the one a client gave, and of its session's request: once each, and nothing else.
-    assert effects.amounts() == [1, 1, 1]
+    # Of the ledger's key, of those that clients gave over HTTP and `/mcp`, and of a session's request: once each.
+    assert effects.amounts() == [1, 1, 1, 1]
 
 
 def test_every_key_of_the_page_is_tried():

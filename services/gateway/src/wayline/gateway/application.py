@@ -28,8 +28,9 @@ from wayline.gateway.handlers.jobs import (
     traces,
 )
 from wayline.gateway.handlers.knowledge import documents, files, passages, vector_sets
-from wayline.gateway.handlers.mcp import authorization
+from wayline.gateway.handlers.mcp import authorization, http_call
 from wayline.gateway.handlers.mcp import route as mcp
+from wayline.gateway.handlers.mcp.direct_calls import DirectCalls
 from wayline.gateway.handlers.memory import insights, memories, subjects, told_memories
 from wayline.gateway.handlers.openai import chat, embeddings, responses
 from wayline.gateway.handlers.openai import models as openai_models
@@ -88,6 +89,7 @@ MODULES = (
     agents,
     agent_versions,
     tools,
+    http_call,
     # Behind those, whose words could be names of tools.
     tool_page,
     settings,
@@ -129,6 +131,7 @@ def application(gateway: Gateway) -> RequestMiddleware:
     app.openapi = partial(_description, *bodies)  # pyright: ignore[reportAttributeAccessIssue]
     app.state.gateway = gateway
     app.state.mcp = mcp.McpRoute(gateway)
+    app.state.tool_calls = DirectCalls(gateway)
     app.state.abandoned_jobs = AbandonedJobs(gateway)
     app.state.span_turns = otlp.span_turns()
     problem_answers.install(app)

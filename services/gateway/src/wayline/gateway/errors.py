@@ -18,7 +18,10 @@ Exception
         │   └── TenantDisabled     a key of a tenant that an operator has disabled
         ├── JobIdConflict      the job id stands for another job already
         ├── KeyReused          the Idempotency-Key stands for another body already
-        ├── CallKeyReused      the key of an MCP client's call stands for another call already
+        ├── CallKeyReused      the key of a tool's call stands for another call already
+        ├── KeyNeeded          a call that does more than read has no key
+        ├── ApprovalNeeded     a call that a person must approve, which only a job can wait for
+        ├── NoBudget           a budget has no room for what a call charges
         ├── DecidedOtherwise   the approval or answer was decided with other content already
         ├── SessionBusy        a job of the session has not ended, and the new one would rather be refused than wait
         ├── JobEnded              the job takes no more signals
@@ -161,7 +164,7 @@ class KeyReused(Conflict):
 
 
 class CallKeyReused(Conflict):
-    """The key of an MCP client's call stands for another call already."""
+    """The key of a tool's call stands for another call already."""
 
     code = "key_reused"
 
@@ -169,6 +172,37 @@ class CallKeyReused(Conflict):
         super().__init__(
             f"{named_by} stands for a call with other content already: a new call needs a new one. Nothing was called"
         )
+
+
+class KeyNeeded(Reject):
+    """A call that does more than read has no key of its own."""
+
+    code = "idempotency_key_needed"
+
+    def __init__(self, *, tool: str) -> None:
+        super().__init__(
+            f"{tool} does more than read for nothing: send an `Idempotency-Key`, so that the same request again is the "
+            "same call"
+        )
+
+
+class ApprovalNeeded(Conflict):
+    """A call that a person must approve."""
+
+    code = "needs_approval"
+
+    def __init__(self, *, tool: str, how: str) -> None:
+        super().__init__(
+            f"a call of {tool} needs a person's approval, which only a job can wait for: have an agent that may use it "
+            f"do this, with {how}"
+        )
+
+
+class NoBudget(Reject):
+    """A budget has no room for what a call charges."""
+
+    code = "no_budget"
+    status = 402
 
 
 class DecidedOtherwise(Conflict):

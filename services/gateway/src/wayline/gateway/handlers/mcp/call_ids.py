@@ -5,11 +5,12 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Final
-
-from mcp_types import RequestId
+from typing import TYPE_CHECKING, Final
 
 from wayline.contracts import ids
+
+if TYPE_CHECKING:
+    from mcp_types import RequestId
 
 CALLS_MAX: Final = 8
 """Of a tool that asks its caller: the first, and those that bring answers."""

@@ -13,10 +13,11 @@ from wayline.chassis import Bus
 from wayline.chassis.concurrency.single_flight import SingleFlight
 from wayline.contracts.agents import Agent, AgentList, ListAgents
 from wayline.contracts.tool_details import ToolDetails
-from wayline.contracts.tools import BUILTIN, RUN_AGENT, Effect, ListTools, ToolDefinition, ToolList
+from wayline.contracts.tools import RUN_AGENT, Effect, ListTools, ToolDefinition, ToolList
 from wayline.gateway.handlers.mcp.requests import McpRequest
 from wayline.gateway.handlers.mcp.results import EFFECT, UNTRUSTED
-from wayline.gateway.handlers.mcp.run_agent import JOB_OUTCOME, WAIT_FOR_JOB, RunAgent, WaitForJob
+from wayline.gateway.handlers.mcp.run_agent import JOB_OUTCOME, RunAgent, WaitForJob
+from wayline.gateway.handlers.mcp.tool_rights import WAIT_FOR_JOB, is_offered, needs_approval
 from wayline.gateway.keys import Caller
 
 FRESH_S: Final = 1.0
@@ -24,7 +25,6 @@ FRESH_S: Final = 1.0
 TENANTS_MAX: Final = 1_000
 DESCRIPTION_MAX: Final = 200
 """Of an agent, in characters."""
-AGENT_TOOLS: Final = frozenset({RUN_AGENT, WAIT_FOR_JOB})
 
 T = TypeVar("T")
 
@@ -88,23 +88,6 @@ class Offers:
         """Return the input schema of a tool of the registry that a key may use; those of agents name no headers."""
         tool = await self.find(caller, name)
         return None if tool is None else tool.input_schema
-
-
-def is_offered(tool: ToolDefinition, caller: Caller) -> bool:
-    """Return whether a key may call a tool: built-in ones with `read`, other, web and paid ones with `tools`.
-
-    What does more than read needs `write` as well.
-    """
-    if tool.name in AGENT_TOOLS:
-        return False
-    if tool.effect is not Effect.READ and "write" not in caller.scopes:
-        return False
-    return (tool.server == BUILTIN and not tool.untrusted and tool.charge is None) or "tools" in caller.scopes
-
-
-def needs_approval(tool: ToolDefinition) -> bool:
-    """Return whether a person must approve a call of a tool, which only a job can wait for."""
-    return tool.ask == "always" or (tool.ask == "writes" and tool.effect is not Effect.READ)
 
 
 def _tool(tool: ToolDefinition, details: ToolDetails | None, *, objects_only: bool) -> Tool:

@@ -20,14 +20,13 @@ from wayline.contracts.jobs import JobView, Status, SubmitJob
 from wayline.contracts.progress import Progress
 from wayline.gateway.handlers.mcp.cancel_request import cancel_job
 from wayline.gateway.handlers.mcp.requests import McpRequest
+from wayline.gateway.handlers.mcp.tool_rights import WAIT_FOR_JOB
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.handlers.shared.own_jobs import require_own_job, require_own_session
 from wayline.gateway.handlers.shared.read_job import FOR_A_PERSON, find_log, has_ended, read_job
 from wayline.gateway.handlers.shared.submit_job import submit
 from wayline.gateway.shapes.body import ONE_LINE, Label
 from wayline.journal import fold, follow, view, with_progress
-
-WAIT_FOR_JOB: Final = "wait_for_job"
 
 
 class RunAgent(BaseModel):

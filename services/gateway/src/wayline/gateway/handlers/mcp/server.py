@@ -38,13 +38,14 @@ from wayline.gateway.handlers.mcp.call_ids import CallIds
 from wayline.gateway.handlers.mcp.call_tool import ToolCalls
 from wayline.gateway.handlers.mcp.client_session import session_of
 from wayline.gateway.handlers.mcp.exchange import SCHEMA
-from wayline.gateway.handlers.mcp.offers import AGENT_TOOLS, Offers
+from wayline.gateway.handlers.mcp.offers import Offers
 from wayline.gateway.handlers.mcp.prompts import PromptTemplates
 from wayline.gateway.handlers.mcp.requests import IDEMPOTENCY_KEY, KEY_MAX, USER, USER_MAX, McpRequest
 from wayline.gateway.handlers.mcp.resources import Resources
 from wayline.gateway.handlers.mcp.results import failure, refusal
 from wayline.gateway.handlers.mcp.run_agent import AgentRuns
 from wayline.gateway.handlers.mcp.subscriptions import Subscriptions
+from wayline.gateway.handlers.mcp.tool_rights import AGENT_TOOLS
 from wayline.gateway.handlers.mcp.user_questions import UserQuestions
 from wayline.gateway.handlers.shared.dependencies import Gateway, acting_as
 from wayline.gateway.shapes.body import ONE_LINE
