@@ -29,6 +29,7 @@ from wayline.contracts.memory import (
     SubjectRef,
     UndoConsolidation,
 )
+from wayline.retrieval.memory import link_subjects
 from wayline.retrieval.memory.consolidation import Consolidation
 from wayline.retrieval.postgres import open_store
 from wayline.testkit import Platform
@@ -213,3 +214,22 @@ async def test_a_quarantined_insight_does_not_keep_its_tenant_due(platform: Plat
     await opened.close()
 
     assert due == []
+
+
+async def test_words_of_few_insights_are_in_memory_together(platform: Platform, monkeypatch: pytest.MonkeyPatch):
+    at_once = list[int]()
+    phrases_of = link_subjects._phrases_of
+
+    def counted(rows: Any) -> Any:
+        at_once.append(len(rows))
+        return phrases_of(rows)
+
+    monkeypatch.setattr(link_subjects, "COMPARED_AT_ONCE", 2)
+    monkeypatch.setattr(link_subjects, "_phrases_of", counted)
+    await name(platform, ANNA, "Anna Weiss")
+    await store(platform, ACME, "It sells tea.", "It is in Kiel.", "The buyer is Anna Weiss.")
+
+    done = await in_order(platform)
+
+    assert at_once == [2, 1]
+    assert [link.other for link in done.links] == [ANNA]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from uuid import uuid4
 
@@ -13,8 +14,10 @@ from wayline.store.queries import Queries
 
 SUBJECTS_AT_ONCE = 50
 """New names: each is looked for in all insights of the tenant."""
-FACTS_AT_ONCE = 1_000
+FACTS_AT_ONCE = 200
 """Insights that are looked through in one transaction."""
+COMPARED_AT_ONCE = 50
+"""Insights whose words are in memory together: one may have 5,000 phrases."""
 FACTS_MAX = 10_000
 """In one run; there may be more to do."""
 
@@ -61,8 +64,19 @@ class SubjectLinks:
         """Look through some insights, and return how many."""
         tenant = asked.tenant
         rows = await conn.fetch(self.sql.unlinked_facts, tenant, FACTS_AT_ONCE)
-        said = [phrases(row["text"]) for row in rows]
-        keys = sorted({key for one in said for key in one})
+        for first in range(0, len(rows), COMPARED_AT_ONCE):
+            await self._compare(conn, asked, run_id, found, rows[first : first + COMPARED_AT_ONCE])
+        await conn.execute(
+            self.sql.set_linked, tenant, [row["fact_id"] for row in rows], [row["version"] for row in rows]
+        )
+        return len(rows)
+
+    async def _compare(
+        self, conn: Connection, asked: ConsolidateMemories, run_id: str, found: list[FoundLink], rows: list[Record]
+    ) -> None:
+        tenant = asked.tenant
+        # In a thread: in a script without spaces a text has thousands of phrases.
+        said, keys = await asyncio.to_thread(_phrases_of, rows)
         called = await conn.fetch(self.sql.subjects_named, tenant, keys) if keys else []
         candidates = [Named(_ref(row), row["name"], row["name_key"]) for row in called]
         for row, held in zip(rows, said, strict=True):
@@ -74,10 +88,6 @@ class SubjectLinks:
                 link = FoundLink(subject=own, other=other, fact_id=row["fact_id"])
                 found.append(link)
                 await self._note(conn, asked, link, row["version"], run_id)
-        await conn.execute(
-            self.sql.set_linked, tenant, [row["fact_id"] for row in rows], [row["version"] for row in rows]
-        )
-        return len(rows)
 
     async def _note(
         self, conn: Connection, asked: ConsolidateMemories, link: FoundLink, version: int, run_id: str
@@ -93,6 +103,12 @@ class SubjectLinks:
         link = FoundLink.model_validate(step["before"])
         named = (link.subject.type, link.subject.id, link.other.type, link.other.id)
         return await conn.fetchval(self.sql.undo_mention, tenant, *named, by) is not None
+
+
+def _phrases_of(rows: list[Record]) -> tuple[list[dict[str, bool]], list[str]]:
+    """Return the phrases of each text, and all of them once."""
+    said = [phrases(row["text"]) for row in rows]
+    return said, list({key for one in said for key in one})
 
 
 def _ref(row: Record) -> SubjectRef:
