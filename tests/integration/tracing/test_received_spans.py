@@ -13,6 +13,7 @@ from wayline.contracts.errors import Refused
 from wayline.contracts.forgetting import Erased, EraseFromTracing
 from wayline.contracts.received_spans import ReceiveSpans, SpansReceived
 from wayline.contracts.traces import GetTrace, Span, Trace
+from wayline.tracing.adapters.tables import PostgresTables
 from wayline.tracing.settings import Settings
 
 from .conftest import Log, Start, TracingPlatform
@@ -223,6 +224,20 @@ async def test_what_is_too_old_or_too_much_is_rejected_and_counted(platform: Tra
     assert (much.stored, much.rejected, bool(much.reason)) == (39, 11, True)
     assert (none.stored, none.rejected) == (0, 1)
     assert others.stored == 1
+
+
+async def test_a_join_is_kept_as_long_as_its_newest_spans(platform: TracingPlatform, start: Start):
+    await start(QUICK)
+    tables = PostgresTables(platform.tables, spans_days=7)
+    for trace, span in ((THEIR_TRACE, "01"), (OTHER_TRACE, "02")):
+        await send(platform, {"trace": trace, "span": span, "attributes": {"wayline.job_id": "j1"}})
+    async with platform.tables.system() as conn:
+        await conn.execute("UPDATE joined_traces SET at = now() - interval '10 days'")
+    await send(platform, {"trace": OTHER_TRACE, "span": "03", "attributes": {"wayline.job_id": "j1"}})
+
+    await tables.forget(days=400)
+
+    assert [row["trace_id"] for row in await platform.rows("SELECT trace_id FROM joined_traces")] == [OTHER_TRACE]
 
 
 async def test_what_is_no_batch_of_spans_is_refused(platform: TracingPlatform, start: Start):

@@ -147,19 +147,18 @@ RETURNING least($2, $3::bigint - (spans - $2))::int
 -- name: join_traces
 INSERT INTO joined_traces (tenant, joins, trace_id, under)
 SELECT $1, $2, $3, $4
-WHERE (SELECT count(*) FROM joined_traces WHERE tenant = $1 AND joins = $2) < $5::int
-ON CONFLICT DO NOTHING
+WHERE EXISTS (SELECT FROM joined_traces WHERE tenant = $1 AND joins = $2 AND trace_id = $3)
+    OR (SELECT count(*) FROM joined_traces WHERE tenant = $1 AND joins = $2) < $5::int
+-- Kept for as long as its newest spans: noted once a day.
+ON CONFLICT (tenant, joins, trace_id) DO UPDATE SET at = now() WHERE joined_traces.at < now() - interval '1 day'
 
 -- name: span_names
+-- Of the tenant's newest: to find as many of a user who has few would read all that there are.
 SELECT service, name, kind, count(*) AS spans
-FROM (
-    SELECT service, name, kind FROM spans
-    WHERE tenant = $1 AND ($2::text IS NULL OR EXISTS (
-        SELECT FROM jobs WHERE jobs.trace_id = spans.trace_id AND jobs.tenant = spans.tenant AND jobs.user_id = $2
-    ))
-    ORDER BY start DESC, trace_id DESC, span_id DESC
-    LIMIT 20000
-) AS newest
+FROM (SELECT * FROM spans WHERE tenant = $1 ORDER BY start DESC LIMIT 20000) AS newest
+WHERE $2::text IS NULL OR EXISTS (
+    SELECT FROM jobs WHERE jobs.trace_id = newest.trace_id AND jobs.tenant = newest.tenant AND jobs.user_id = $2
+)
 GROUP BY 1, 2, 3
 ORDER BY spans DESC, 1, 2
 LIMIT 1000

@@ -14,6 +14,8 @@ from wayline.tracing.rows import Rows, SpanRow
 from wayline.tracing.tables import Drift, Key
 
 NO_PARTITION = "no partition of relation"
+JOINED_AHEAD_DAYS = 2
+"""A received span may begin a day after it came, and its trace is noted to be in use once a day."""
 
 
 class PostgresTables:
@@ -32,16 +34,22 @@ class PostgresTables:
         self._first, self._last = row["first_day"], row["last_day"]
 
     async def forget(self, *, days: int) -> int:
-        """Delete jobs, steps, ledger entries and deliveries older than `days`; returns how many rows."""
-        sql, before = self._store.sql, datetime.now(UTC) - timedelta(days=days)
+        """Delete jobs, steps, ledger entries and deliveries older than `days`; returns how many rows.
+
+        What joins a trace to a job goes with the trace's spans, which began a day after it at the latest.
+        """
+        sql, now = self._store.sql, datetime.now(UTC)
+        before = now - timedelta(days=days)
+        spans_gone = now - timedelta(days=self._spans_days + JOINED_AHEAD_DAYS)
         gone = 0
         async with self._store.system() as conn:
             for statement in (
                 *(sql.forget_jobs, sql.forget_steps, sql.forget_ledger),
                 *(sql.forget_deliveries, sql.forget_followers, sql.forget_feedback),
-                *(sql.forget_joined_traces, sql.forget_received_spans),
+                sql.forget_received_spans,
             ):
                 gone += int((await conn.execute(statement, before)).rpartition(" ")[2])
+            gone += int((await conn.execute(sql.forget_joined_traces, spans_gone)).rpartition(" ")[2])
         return gone
 
     async def progress(self, keys: Sequence[Key]) -> dict[Key, int]:
