@@ -9,15 +9,16 @@ from contextlib import aclosing
 from datetime import timedelta
 
 import httpx2
+import pytest
 
 from wayline.chassis import Bus
 from wayline.contracts.jobs import SubmitJob
 from wayline.gateway.adapters import tenant_feeds
 from wayline.gateway.adapters.keys import create_key
-from wayline.gateway.adapters.tenant_feeds import Listener, Told
+from wayline.gateway.adapters.tenant_feeds import Listener, TenantFeeds, Told
 from wayline.gateway.shapes.tenant_events import EventFilter, TenantEvent, shown_event
 from wayline.journal import JobLog
-from wayline.testkit import Platform
+from wayline.testkit import Platform, until
 
 from ...bench.event_streams import tell as tell_all
 from .conftest import Running, start_gateway
@@ -190,3 +191,29 @@ async def test_silent_followers_hold_up_nobody(gateway: Running, bus: Bus):
     )
 
     assert (len(told.job_ms), len(told.tenant_ms)) == (2 * rounds * 12, 2 * rounds * jobs * readers)
+
+
+async def test_a_new_client_hears_although_reading_broke_for_an_idle_one(bus: Bus, monkeypatch: pytest.MonkeyPatch):
+    feeds = TenantFeeds(bus, per_tenant_max=5)
+    idle = feeds.follow("default", EventFilter(), last_id=None)
+    await anext(idle)
+    feed = feeds._feeds["default"]
+
+    def broken(*_: object, **__: object) -> TenantEvent:
+        raise KeyError("type")
+
+    monkeypatch.setattr(tenant_feeds, "shown_event", broken)
+    await tell(bus, "j1")
+    await until(lambda: feed.is_over, within=10, why="reading breaks")
+    monkeypatch.setattr(tenant_feeds, "shown_event", shown_event)
+
+    fresh = feeds.follow("default", EventFilter(types="job.claimed"), last_id=None)
+    await anext(fresh)
+    await tell(bus, "j2")
+    async with asyncio.timeout(10):
+        heard = await anext(fresh)
+    await fresh.aclose()
+    told = [one async for one in idle]
+
+    assert b'"job_id":"j2"' in heard
+    assert told == [tenant_feeds.CUT] and feeds._feeds == {}

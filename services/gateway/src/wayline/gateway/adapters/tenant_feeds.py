@@ -101,7 +101,8 @@ class TenantFeeds:
     def _listening(self, tenant: str, wanted: EventFilter) -> Iterator[tuple[_Feed, Listener]]:
         self.require_room(tenant)
         feed = self._feeds.get(tenant)
-        if feed is None:
+        if feed is None or feed.is_over:
+            # Clients of one that is over, who have not read their end yet, are none of the new one's.
             feed = self._feeds[tenant] = _Feed(self._bus, tenant)
         listener = Listener(wanted)
         feed.listeners.add(listener)
@@ -109,9 +110,10 @@ class TenantFeeds:
             yield feed, listener
         finally:
             feed.listeners.discard(listener)
-            if not feed.listeners and self._feeds.get(tenant) is feed:
-                del self._feeds[tenant]
+            if not feed.listeners:
                 feed.end()
+                if self._feeds.get(tenant) is feed:
+                    del self._feeds[tenant]
 
 
 async def _told(feed: _Feed, listener: Listener, last_id: str | None) -> AsyncGenerator[bytes]:
@@ -172,6 +174,11 @@ class _Feed:
         self._grown = asyncio.Event()
         self._begun = asyncio.create_task(self._begin(), name=f"events of {tenant}")
         self._reading: asyncio.Task[None] | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether it reads no more: of its clients each is told so at its next read."""
+        return self._begun.done() and (self._reading is None or self._reading.done())
 
     async def begun(self) -> int:
         """Return up to where everything was stored before the feed tells its listeners. Raises Unavailable."""
