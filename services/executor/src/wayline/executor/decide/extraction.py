@@ -62,6 +62,10 @@ class UserWords(NamedTuple):
     text: str
 
 
+Spoken = tuple[UserWords, str]
+"""A message, and its text as quotes are looked for in it."""
+
+
 class Conversation(NamedTuple):
     """What a user said in some jobs, and whose words of strangers these had read."""
 
@@ -152,7 +156,9 @@ def extracted(conversation: Conversation, answer: str) -> dict[str, Any]:
     listed = _listed(answer)
     if listed is None:
         return {**fields, "reason": NO_LIST}
-    facts = [fact for given in listed if (fact := _fact(given, conversation.words)) is not None][:FACTS_PER_SAVE_MAX]
+    # Once, and not for each fact: fifty messages may have megabytes.
+    spoken = [(one, plain(one.text)) for one in conversation.words]
+    facts = [fact for given in listed if (fact := _fact(given, spoken)) is not None][:FACTS_PER_SAVE_MAX]
     said = [one.text for one in conversation.words]
     unsaid = tuple(place for place, fact in enumerate(facts) if is_unsaid(fact.text, by_user=said))
     return {**fields, "facts": tuple(facts), "unsaid": unsaid}
@@ -193,7 +199,7 @@ def _listed(answer: str) -> list[Any] | None:
     return value if isinstance(value, list) else None
 
 
-def _fact(given: Any, words: Sequence[UserWords]) -> NewFact | None:
+def _fact(given: Any, spoken: Sequence[Spoken]) -> NewFact | None:
     """Return a fact as it is offered to the memory; None: it has not the form of one."""
     if not isinstance(given, dict) or given.get("category") not in get_args(MemoryCategory):
         return None
@@ -202,18 +208,18 @@ def _fact(given: Any, words: Sequence[UserWords]) -> NewFact | None:
     named = {name: given[name] for name in ("category", "tier", "keywords", "about") if given.get(name) is not None}
     try:
         return NewFact.model_validate(
-            {"text": given.get("fact"), "quote": quote, "quoted": _place(quote, words), **named}
+            {"text": given.get("fact"), "quote": quote, "quoted": _place(quote, spoken), **named}
         )
     except ValidationError:
         return None
 
 
-def _place(quote: str | None, words: Sequence[UserWords]) -> Quoted | None:
+def _place(quote: str | None, spoken: Sequence[Spoken]) -> Quoted | None:
     """Return the newest message that holds a quote word for word; None: the user never said that."""
     wanted = plain(quote or "")
     if len(wanted) < QUOTE_CHARS_MIN:
         return None
-    found = next((one for one in reversed(words) if wanted in plain(one.text)), None)
+    found = next((one for one, text in reversed(spoken) if wanted in text), None)
     return None if found is None else Quoted(job_id=found.job_id, seq=FIRST_EVENT, said_at=found.said_at)
 
 
