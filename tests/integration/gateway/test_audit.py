@@ -100,15 +100,23 @@ async def test_what_an_operator_does_stands_in_the_tenants_log(gateway: Running,
     created = await gateway.client.post("/v1/keys", json={"name": "phone", "scopes": ["read"]}, headers=anns)
     await gateway.client.post("/v1/keys", json={"name": "phone", "scopes": ["read"]}, headers=reader)
     await gateway.client.post("/v1/tenants/acme/disable", json={"reason": "unpaid"}, headers=operator)
+    body = {"name": "spare", "scopes": ["read"], "tenant": "acme"}
+    spare = (await gateway.client.post("/v1/keys", json=body, headers=operator)).json()["id"]
+    await gateway.client.patch(f"/v1/keys/{spare}", json={"name": "other"}, headers=operator)
+    await gateway.client.delete(f"/v1/keys/{spare}", headers=operator)
     found = await entries(gateway, headers=anns)
+    own = await entries(gateway, headers=operator)
     await platform.bus.ask(EraseFromGateway(tenant="acme", user_id="ann"), Erased)
     after = await entries(gateway, headers=anns)
 
     told = [(one["kind"], one["name"], one["by"], one["user_id"], one["is_operator"]) for one in found]
+    assert own == []
+    assert [one["operation"] for one in found[:3]] == ["revoke_key", "change_key", "create_key"]
     assert told == [
+        *[("API key", spare, "root", None, True)] * 3,
         ("tenant", "acme", "root", None, True),
         ("API key", created.json()["id"], "ann's", "ann", False),
     ]
     assert created.json()["key"] not in str(found)
     assert await entries(gateway, headers=operator) == []
-    assert [(one["by"], one["user_id"]) for one in after] == [("root", None), ("a forgotten user", None)]
+    assert [(one["by"], one["user_id"]) for one in after] == [*[("root", None)] * 4, ("a forgotten user", None)]

@@ -273,6 +273,9 @@ INSERT INTO audit (tenant, kind, name, operation, by, key_id, is_operator, user_
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 RETURNING id;
 
+-- name: move_audited
+UPDATE audit SET tenant = $3 WHERE tenant = $1 AND id = $2 AND outcome IS NULL;
+
 -- name: end_audited
 UPDATE audit SET name = $3, before = $4, after = $5, detail = $6, outcome = $7, code = $8
 WHERE tenant = $1 AND id = $2 AND outcome IS NULL;

@@ -40,6 +40,12 @@ class AuditLog:
         number = await self._store.fetchval(tenant, sql, tenant, kind, name[:DETAIL_MAX], operation, *who)
         return Trail(tenant, number, name)
 
+    async def move(self, trail: Trail, tenant: str) -> None:
+        """Put what is tried into another tenant's log, which it is about. Raises PostgresUnavailable."""
+        async with self._store.system() as conn:
+            await conn.execute(self._store.sql.move_audited, trail.tenant, trail.id, tenant)
+        trail.tenant = tenant
+
     async def end(self, trail: Trail, outcome: Outcome, *, code: str | None) -> None:
         """Write down what came of it, once."""
         told = (trail.name[:DETAIL_MAX], trail.before, trail.after, trail.detail[:DETAIL_MAX], outcome, code)

@@ -13,7 +13,7 @@ from wayline.contracts.errors import Conflict, NotFound
 from wayline.contracts.tenants import GetTenant, Tenant
 from wayline.gateway.conditions import IfUnchanged, entity_tag
 from wayline.gateway.errors import Forbidden
-from wayline.gateway.handlers.shared.auditing import note_change
+from wayline.gateway.handlers.shared.auditing import note_change, note_tenant
 from wayline.gateway.handlers.shared.changing import Changeable, tagged
 from wayline.gateway.handlers.shared.dependencies import (
     Admin,
@@ -56,6 +56,7 @@ async def create_key(body: KeyBody, gateway: GatewayDependency, caller: Admin) -
             code="first_key_needs_operator",
         )
     await gateway.bus.ask(GetTenant(tenant=tenant), Tenant)
+    await note_tenant(gateway, tenant)
     created = await gateway.keys.create(
         tenant,
         body.name,
@@ -138,6 +139,7 @@ async def _changeable(gateway: Gateway, caller: Caller, key_id: str) -> Key:
     found = await _key(gateway, caller, key_id)
     if "operator" in found.scopes and not caller.is_operator:
         raise Forbidden("an operator's key is changed and revoked by an operator")
+    await note_tenant(gateway, found.tenant)
     return found
 
 

@@ -86,6 +86,12 @@ def note_change(*, name: str | None = None, detail: str = "") -> None:
         known.detail = detail or known.detail
 
 
+async def note_tenant(gateway: Gateway, tenant: str) -> None:
+    """Say whose the changed thing is, before it is changed, where the address does not."""
+    if (known := _trail.get()) is not None and known.tenant != tenant:
+        await gateway.audit.move(known, tenant)
+
+
 async def audited(
     request: Request,
     response: Response,
