@@ -17,7 +17,8 @@ from .story import Story
 
 RUN_MAX_S = 600
 DECIDED_HERE = (
-    r"^/(v1/(memories|documents|search|dead-letters|jobs/\{job_id\}/answers)|openai/v1/(models|embeddings|responses/))"
+    r"^/(v1/(memories|documents|search|dead-letters|mcp/servers/import|jobs/\{job_id\}/answers)"
+    r"|openai/v1/(models|embeddings|responses/))"
 )
 """Where the gateway itself reads more than an id; the rest is in the slow run."""
 CHECKS = (

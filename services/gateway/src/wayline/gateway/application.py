@@ -94,8 +94,9 @@ MODULES = (
     tool_page,
     settings,
     models,
-    mcp_servers,
+    # Before the servers, whose names may be any word.
     import_servers,
+    mcp_servers,
     mcp_logins,
     browser_logins,
     mcp_resources,

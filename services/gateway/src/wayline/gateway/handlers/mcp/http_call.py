@@ -53,7 +53,7 @@ CallKey: TypeAlias = Annotated[
 class ToolCallBody(Body):
     """What a tool is called with."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"arguments": {"expression": "2^10"}}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"arguments": {"query": "when is high water?"}}]})
 
     arguments: dict[str, Any] = Field(default_factory=dict)
     user_id: Label | None = Field(
@@ -96,7 +96,7 @@ class ToolCallResult(BaseModel):
 )
 async def call_tool(
     *,
-    name: Annotated[str, Path(pattern=r"^[A-Za-z0-9_.-]{1,128}$", examples=["calculator"])],
+    name: Annotated[str, Path(pattern=r"^[A-Za-z0-9_.-]{1,128}$", examples=["search_knowledge"])],
     body: ToolCallBody,
     request: Request,
     response: Response,
