@@ -45,6 +45,7 @@ async def test_a_server_is_saved_with_its_secrets_and_shown_with_masks(gateway: 
 
 @pytest.mark.parametrize(("query", "enabled"), [("", None), ("?enabled=false", False), ("?enabled=true", True)])
 async def test_a_server_is_saved_enabled_as_asked(gateway: Running, others: Others, query: str, enabled: bool | None):
+    await others.answer(GetServer)
     await others.answer(PutServer)
 
     saved = await gateway.client.put(f"/v1/mcp/servers/bank{query}", json=BANK)
@@ -91,6 +92,7 @@ async def test_only_administrators_change_servers(platform: Platform, others: Ot
 
 
 async def test_a_wrong_server_is_refused_without_its_secrets(gateway: Running, others: Others):
+    await others.answer(GetServer)
     await others.answer(PutServer, Conflict("'bank' is the name of a server of this installation"))
 
     both = await gateway.client.put("/v1/mcp/servers/bank", json={**BANK, "command": "npx"})
@@ -103,6 +105,7 @@ async def test_a_wrong_server_is_refused_without_its_secrets(gateway: Running, o
 
 
 async def test_enabling_and_disabling_ask_for_the_state(gateway: Running, others: Others):
+    await others.answer(GetServer)
     await others.answer(EnableServer)
 
     for verb in ("enable", "disable"):
@@ -213,6 +216,7 @@ async def test_the_clients_document_is_named_over_https_only(platform: Platform,
 
 
 async def test_a_wrong_client_is_refused_without_its_secret(gateway: Running, others: Others):
+    await others.answer(GetServer)
     await others.answer(PutServer)
 
     oauth = {"client_id": "shop", "client_secret": "canary-3"}
