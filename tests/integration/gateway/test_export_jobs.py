@@ -23,7 +23,7 @@ from .conftest import Running
 from .others import Others
 
 USD = Decimal("0.125")
-HOSTILE = ('=HYPERLINK("http://evil")', "+1", "-1", "@SUM(A1)", "\t=1", "a\n=1", 'says "hi", twice')
+HOSTILE = ('=HYPERLINK("http://evil")', "+1", "-1", "@SUM(A1)", "\t=1", "\n=1", "\uff1d1", "a\n=1", 'says "hi", twice')
 
 
 def job(number: int) -> JobView:
@@ -63,7 +63,9 @@ async def test_a_file_holds_every_job_and_field_and_no_formula(gateway: Running,
     assert set(columns()) == set(rows[0]) and len(rows) == len(jobs)
     assert {name.partition(".")[0] for name in columns()} == set(JobView.model_fields) - {"links"}
     assert [row["answer"].lstrip("'") for row in rows] == list(HOSTILE)
-    assert not [cell for row in rows for cell in row.values() if cell.startswith(("=", "+", "-", "@", "\t"))]
+    assert not [
+        cell for row in rows for cell in row.values() if cell.startswith(("=", "+", "-", "@", "\t", "\n", "\uff1d"))
+    ]
     assert (rows[3]["usage.input"], rows[3]["tags"], rows[3]["partial"]) == ("3", '["team:a", "team:b"]', "false")
     assert 'filename="jobs.csv"' in table.headers["content-disposition"]
     asked = others.asked[0]
@@ -92,12 +94,14 @@ async def test_an_export_that_is_refused_is_an_error(gateway: Running, others: O
 
 async def test_costs_are_a_file_for_a_spreadsheet(gateway: Running, others: Others):
     row = CostRow(group={"user": "=1+1", "day": "2026-05-01"}, calls=2, calls_unknown=0, usage=Usage(), cost_usd=USD)
-    await others.answer(GetCosts, CostTable(rows=(row,), total=row.model_copy(update={"group": {}}), groups=1))
+    nobodys = row.model_copy(update={"group": {"user": "-", "day": "2026-05-01"}})
+    await others.answer(GetCosts, CostTable(rows=(row, nobodys), total=row.model_copy(update={"group": {}}), groups=1))
 
     answer = await gateway.client.get("/v1/costs?group_by=user,day&format=csv")
     rows = list(csv.DictReader(io.StringIO(answer.text, newline="")))
 
     assert [(row["user"], row["day"], row["cost_usd"]) for row in rows] == [
         ("'=1+1", "2026-05-01", "0.125"),
+        ("-", "2026-05-01", "0.125"),
         ("total", "total", "0.125"),
     ]

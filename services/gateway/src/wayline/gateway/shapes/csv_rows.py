@@ -8,8 +8,10 @@ import json
 from collections.abc import Iterable
 from typing import Any, Final
 
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
-"""What makes a cell a formula in a spreadsheet: the words in it are a stranger's."""
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What makes a cell a formula in a spreadsheet, also in full width: the words in it are a stranger's."""
+NOTHING: Final = "-"
+"""How tables say that there is no value, which no spreadsheet takes for a formula."""
 
 
 def csv_cell(value: Any) -> str:
@@ -18,7 +20,7 @@ def csv_cell(value: Any) -> str:
         return ""
     if not isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
-    return f"'{value}" if value.startswith(_FORMULA) else value
+    return f"'{value}" if value.startswith(_FORMULA) and value != NOTHING else value
 
 
 def csv_row(cells: Iterable[str]) -> bytes:

@@ -21,7 +21,8 @@ from wayline.gateway.strict_json import StrictRoute
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=StrictRoute)
 
-PAGE: Final = 200
+PAGE: Final = 50
+"""Jobs that tracing reads at once, each with its whole answer."""
 TRIES: Final = 5
 """Of a page, while tracing or its database is away; after that the connection ends in the middle."""
 AGAIN_S: Final = 1.0
