@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from decimal import Decimal
+from inspect import isawaitable
 from pathlib import Path
 from typing import Any
 
@@ -257,6 +258,7 @@ class Others:
         async def handle(asked: Request) -> Any:
             self.asked.append(asked)
             reply = with_(asked) if callable(with_) else with_
+            reply = await reply if isawaitable(reply) else reply
             if isinstance(reply, Exception):
                 raise reply
             return reply

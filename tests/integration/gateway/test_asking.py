@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from base64 import b64decode, b64encode
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -44,7 +45,7 @@ from wayline.contracts.searched_tools import SearchTools
 from wayline.contracts.span_search import FoundSpan, SearchSpans, SpanPage
 from wayline.contracts.tools import ListTools
 from wayline.gateway.handlers.administration.models import Providers
-from wayline.testkit import Platform
+from wayline.testkit import Platform, until
 
 from .conftest import Running
 from .others import AGENT, ANSWERS, BUDGET, CARD, Others
@@ -330,6 +331,27 @@ async def test_a_jaeger_search_reads_only_so_many_spans(gateway: Running, others
     assert {one.spans_max for one in read} == {1_000}
     assert len(read) == len(answer["data"]) == 24
     assert answer["data"][0]["warnings"] == ["these are 1000 of its spans: ask for the trace by its id"]
+
+
+async def test_a_tenants_searches_for_spans_follow_each_other(gateway: Running, others: Others):
+    running, most, release = 0, 0, asyncio.Event()
+
+    async def slow(_: SearchSpans) -> SpanPage:
+        nonlocal running, most
+        running, most = running + 1, max(most, running + 1)
+        await release.wait()
+        running -= 1
+        return SpanPage(spans=())
+
+    await others.answer(SearchSpans, slow)
+    paths = ["/v1/traces", "/jaeger/api/traces?service=s"] * 10
+    asking = [asyncio.create_task(gateway.client.get(path)) for path in paths]
+    await until(lambda: sum(task.done() for task in asking) == 3, within=20, why="three find no place")
+    release.set()
+    answers = [await task for task in asking]
+
+    assert sorted(answer.status_code for answer in answers) == [200] * 17 + [429] * 3
+    assert most == 1
 
 
 async def test_an_overview_joins_jobs_budgets_and_dead_letters(gateway: Running, others: Others, bus: Bus):

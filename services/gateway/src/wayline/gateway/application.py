@@ -135,6 +135,7 @@ def application(gateway: Gateway) -> RequestMiddleware:
     app.state.tool_calls = DirectCalls(gateway)
     app.state.abandoned_jobs = AbandonedJobs(gateway)
     app.state.span_turns = otlp.span_turns()
+    app.state.search_turns = traces.search_turns()
     problem_answers.install(app)
     doors = PageAccess(app, gateway.settings.mcp_origins, api_origins=gateway.settings.cors_origins)
     return RequestMiddleware(doors, access_log=gateway.settings.access_log)

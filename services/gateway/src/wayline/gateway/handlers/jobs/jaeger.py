@@ -6,12 +6,12 @@ import asyncio
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Request
 
 from wayline.contracts.errors import NotFound, Refused
-from wayline.contracts.span_search import ListSpanNames, SpanNames, SpanPage
+from wayline.contracts.span_search import ListSpanNames, SpanNames
 from wayline.contracts.traces import GetTrace, Trace
-from wayline.gateway.handlers.jobs.traces import find_trace
+from wayline.gateway.handlers.jobs.traces import find_spans, find_trace
 from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader
 from wayline.gateway.keys import Caller
 from wayline.gateway.openapi import fails
@@ -47,10 +47,10 @@ async def list_jaeger_operations(
 
 @router.get("/traces", responses=fails(400))
 async def search_jaeger_traces(
-    gateway: GatewayDependency, caller: Reader, query: Annotated[JaegerQuery, Query()]
+    request: Request, gateway: GatewayDependency, caller: Reader, query: Annotated[JaegerQuery, Query()]
 ) -> dict[str, Any]:
     """Return traces that have a span which meets every condition, the newest first: 20,000 spans, 1,000 of a trace."""
-    found = await gateway.bus.ask(query.asked(caller.tenant, user_id=caller.user_id), SpanPage)
+    found = await find_spans(request, gateway, query.asked(caller.tenant, user_id=caller.user_id))
     now, data, spans = datetime.now(UTC), list[Json](), 0
     for at in range(0, len(found.spans), AT_ONCE_MAX):
         if spans >= SPANS_MAX:

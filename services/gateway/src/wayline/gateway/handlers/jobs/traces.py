@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
-from wayline.contracts.span_search import SpanPage
+from wayline.contracts.span_search import SearchSpans, SpanPage
 from wayline.contracts.traces import CostTable, GetSteps, GetTrace, StepList, Trace
 from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader
 from wayline.gateway.handlers.shared.own_jobs import OwnJobPath, require_all_users, require_own_job
@@ -17,8 +17,12 @@ from wayline.gateway.paging import PAGE_MAX, PageCursor, Paged, PageLimit, page_
 from wayline.gateway.shapes.cost_query import CostQuery, as_csv
 from wayline.gateway.shapes.span_query import SpanQuery
 from wayline.gateway.strict_json import StrictRoute
+from wayline.gateway.tenant_turns import TenantTurns
 
 router = APIRouter(prefix="/v1", tags=["traces"], route_class=StrictRoute)
+
+SEARCHES, SEARCHES_PER_TENANT, SEARCHES_WAITING_PER_TENANT = 2, 1, 16
+"""Searches for spans of one process: each reads half a million spans at most, with one of tracing's six connections."""
 
 
 class StepPage(StepList, Paged):
@@ -48,12 +52,30 @@ async def get_job_steps(
 
 
 @router.get("/traces", responses=fails())
-async def search_spans(gateway: GatewayDependency, caller: Reader, query: Annotated[SpanQuery, Query()]) -> SpanPage:
+async def search_spans(
+    request: Request, gateway: GatewayDependency, caller: Reader, query: Annotated[SpanQuery, Query()]
+) -> SpanPage:
     """Return spans that meet every condition, the newest first, each with the id of its trace.
 
     A page may have fewer spans than its limit although there is a next one: each looks at so many spans at most.
     """
-    return await gateway.bus.ask(query.asked(caller.tenant, user_id=caller.user_id), SpanPage)
+    return await find_spans(request, gateway, query.asked(caller.tenant, user_id=caller.user_id))
+
+
+def search_turns() -> TenantTurns:
+    """Return the turns at searches for spans that a process has."""
+    return TenantTurns(
+        "the search for spans",
+        at_once=SEARCHES,
+        at_once_per_tenant=SEARCHES_PER_TENANT,
+        waiting_per_tenant=SEARCHES_WAITING_PER_TENANT,
+    )
+
+
+async def find_spans(request: Request, gateway: Gateway, asked: SearchSpans) -> SpanPage:
+    """Return a page of spans. Raises Full where too many searches of the tenant wait."""
+    async with request.app.state.search_turns.turn(asked.tenant):
+        return await gateway.bus.ask(asked, SpanPage)
 
 
 @router.get("/traces/{trace_id}", responses=fails(404))
