@@ -271,3 +271,12 @@ async def test_a_gateway_that_is_away_is_said_in_words():
 
     assert (answer.status_code, form.status_code) == (503, 503)
     assert "nothing answers at" in answer.text
+
+
+async def test_a_form_too_large_to_be_read_is_refused():
+    fields = {f"field{number}": "x" * 1_000_000 for number in range(9)}
+    async with console_at(f"http://127.0.0.1:{free_port()}") as url:
+        async with httpx2.AsyncClient(base_url=url, trust_env=False) as http:
+            answer = await http.post("/sign-in", data={"key": "wl_some", **fields}, headers=SAME_ORIGIN)
+
+    assert answer.status_code == 413

@@ -24,6 +24,8 @@ from wayline.console.settings import COOKIE_KEY_BYTES, Settings
 from wayline.console.static_files import StaticFiles
 
 log = structlog.get_logger()
+BODY_MAX_BYTES = 8 * 1024 * 1024
+"""Of a form, which is in memory before it is known who sends it. A call's arguments stand in it twice, encoded."""
 ROUTERS = (front_page.router, jobs.router, job.router, approvals.router, costs.router, kit.router, sign_in.router)
 
 
@@ -35,7 +37,14 @@ def create_app(settings: Settings, *, clock: Callable[[], float] = time.time) ->
         yield
         await app.state.clients.close()
 
-    app = FastAPI(title="Wayline console", openapi_url=None, docs_url=None, redoc_url=None, lifespan=lifespan)
+    app = FastAPI(
+        title="Wayline console",
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        max_body_size=BODY_MAX_BYTES,
+    )
     key = settings.cookie_key
     app.state.seal = CookieSeal(bytes.fromhex(key.get_secret_value()) if key else token_bytes(COOKIE_KEY_BYTES), clock)
     app.state.clients = Clients(settings.gateway_url)
