@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterable, Iterable, Mapping
+from typing import Self
 
 from wayline.contracts import events as e
 from wayline.contracts.errors import Conflict, NotFound, Reject
@@ -22,17 +23,26 @@ class ResultConflict(Conflict):
 class ClientCalls:
     """The calls of the caller's own tools in a job's log, and how each has ended."""
 
-    def __init__(self, events: Iterable[e.Event]) -> None:
+    def __init__(self) -> None:
         self._tools: frozenset[str] = frozenset()
         self._keys: dict[tuple[int, str], str] = {}
         self._given: dict[str, str | None] = {}
-        for event in events:
-            if isinstance(event, e.ClientToolsGiven):
-                self._tools = frozenset(event.tools)
-            elif isinstance(event, e.ToolRequested) and event.expires_at is not None:
-                self._keys[event.step, event.call] = event.key
-            elif isinstance(event, e.ToolCompleted) and (event.step, event.call) in self._keys:
-                self._given[self._keys[event.step, event.call]] = event.given
+
+    @classmethod
+    async def of(cls, events: AsyncIterable[e.Event]) -> Self:
+        """Read a log, of which no more than what is asked of it stays in memory."""
+        calls = cls()
+        async for event in events:
+            calls._add(event)
+        return calls
+
+    def _add(self, event: e.Event) -> None:
+        if isinstance(event, e.ClientToolsGiven):
+            self._tools = frozenset(event.tools)
+        elif isinstance(event, e.ToolRequested) and event.expires_at is not None:
+            self._keys[event.step, event.call] = event.key
+        elif isinstance(event, e.ToolCompleted) and (event.step, event.call) in self._keys:
+            self._given[self._keys[event.step, event.call]] = event.given
 
     @property
     def tools(self) -> frozenset[str]:

@@ -26,9 +26,9 @@ class ClientResults:
         """
         job_log = JobLog(self._bus, tenant, job_id)
         head = await job_log.last()
-        events = [event async for event in job_log.read()]
+        calls = await ClientCalls.of(job_log.read())
         before = await self._before(tenant, job_id, after=head.signals_seen if head else 0, upto=delivery.sequence - 1)
-        new, refused = ClientCalls(events).sorted_out(told.results, told=before)
+        new, refused = calls.sorted_out(told.results, told=before)
         if refused and not new:
             raise refused[0]
         for why in refused:

@@ -20,7 +20,7 @@ async def give_results(gateway: Gateway, caller: Caller, job_id: str, results: S
     if head is None and await gateway.submissions.queued(caller.tenant, job_id) is None:
         raise NotFound("job", job_id)
     heard = head.signals_seen if head else 0
-    calls = ClientCalls([event async for event in log.read()])
+    calls = await ClientCalls.of(log.read())
     new = calls.new(results, told=await _on_their_way(gateway, caller.tenant, job_id, after=heard))
     if not new:
         return
