@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wayline.contracts.imported_servers import SERVERS_MAX, CannotImport, PlannedServer, planned
 from wayline.standalone.commands import server_config
 from wayline.standalone.commands.arguments import fail, on_terminal, read_json
 from wayline.standalone.commands.output import AsJson, console, conversation, print_json
+
+if TYPE_CHECKING:
+    from wayline.contracts.imported_servers import PlannedServer
 
 app = typer.Typer()
 
@@ -28,6 +30,8 @@ def import_servers(
 
     A program runs from the moment when it is saved, unless the file has it as disabled.
     """
+    from wayline.contracts.imported_servers import SERVERS_MAX, planned
+
     content = read_json(file)
     servers = content.get("mcpServers", content.get("servers")) if isinstance(content, dict) else None
     if not isinstance(servers, dict):
@@ -65,6 +69,7 @@ def _require_consent(plan: Sequence[PlannedServer], *, yes: bool) -> None:
 
 async def _import_all(client: Any, plan: Sequence[PlannedServer], *, replace: bool) -> list[dict[str, Any]]:
     from wayline.client import ApiError
+    from wayline.contracts.imported_servers import CannotImport
 
     saved = {server["name"] for server in (await client.whole("/v1/mcp/servers", "servers"))["servers"]}
     done: list[dict[str, Any]] = []

@@ -10,7 +10,6 @@ from typing import Any
 
 import typer
 
-from wayline.contracts.imported_servers import plain_name
 from wayline.standalone.commands.arguments import fail, read_json
 
 STRANGERS = (
@@ -21,6 +20,7 @@ EFFECTS = ("read", "idempotent", "reconcile", "once")
 
 def require_name(name: str) -> None:
     """End the command where no server can have a name."""
+    from wayline.contracts.imported_servers import plain_name
     from wayline.contracts.server_config import SERVER_NAME
 
     if not re.fullmatch(SERVER_NAME, name):
@@ -50,6 +50,8 @@ def command_line(config: Mapping[str, Any]) -> str:
 
 def asked() -> tuple[str, dict[str, Any]]:
     """Ask for a server on the terminal."""
+    from wayline.contracts.imported_servers import plain_name
+
     name = plain_name(typer.prompt("Name"))
     where = typer.prompt("URL, or the command that starts it")
     config: dict[str, Any] = {}
