@@ -73,22 +73,40 @@ async def told_before(gateway: Gateway, caller: Caller, previous: JobView) -> tu
 async def with_named_items(gateway: Gateway, caller: Caller, items: Sequence[InputItem]) -> list[InputItem]:
     """Return the items of an input, those in the place of references that these are to. Raises UnsupportedParameter."""
     found: list[InputItem] = []
+    logs = _OwnLogs(gateway, caller)
     for place, item in enumerate(items):
         if item.type != REFERENCE:
             found.append(item)
         elif not (item.id or "").startswith(THINKING):
-            found.append(await _named(gateway, caller, item.id or "", f"input.{place}.id"))
+            found.append(await _named(logs, item.id or "", f"input.{place}.id"))
     return found
 
 
-async def _named(gateway: Gateway, caller: Caller, item_id: str, param: str) -> InputItem:
+class _OwnLogs:
+    """Reads logs of jobs that the caller may know of; the last one is kept, because items of a job come together."""
+
+    def __init__(self, gateway: Gateway, caller: Caller) -> None:
+        self._gateway = gateway
+        self._caller = caller
+        self._job_id: str | None = None
+        self._events: list[Event] = []
+
+    async def events(self, job_id: str) -> Sequence[Event]:
+        """Return the events of a job. Raises NotFound."""
+        if job_id != self._job_id:
+            await require_own_job(self._gateway, self._caller, job_id)
+            log = JobLog(self._gateway.bus, self._caller.tenant, job_id)
+            self._events, self._job_id = [event async for event in log.read()], job_id
+        return self._events
+
+
+async def _named(logs: _OwnLogs, item_id: str, param: str) -> InputItem:
     call = CallId.read(f"call_{item_id.removeprefix(CALL_ITEM)}") if item_id.startswith(CALL_ITEM) else None
     job_id, number = job_and_part(item_id.removeprefix(MESSAGE)) if call is None else (call.job_id, 1)
     try:
         if call is None and not item_id.startswith(MESSAGE):
             raise NotFound("item", item_id)
-        await require_own_job(gateway, caller, job_id)
-        events = [event async for event in JobLog(gateway.bus, caller.tenant, job_id).read()]
+        events = await logs.events(job_id)
         item = _message_of(events, number) if call is None else _call_of(events, call)
     except (NotFound, ValueError):
         item = None
