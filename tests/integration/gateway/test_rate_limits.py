@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -9,18 +10,24 @@ from typing import Any
 
 import pytest
 
+from wayline.contracts import headers as h
+from wayline.contracts.jobs import JobView, Status
+from wayline.contracts.schedules import GetSchedule, RunSchedule
 from wayline.contracts.tenants import GetTenant, Tenant
+from wayline.contracts.traces import JobPage, ListJobs
 from wayline.gateway.adapters import keys as remembered
 from wayline.gateway.adapters.keys import create_key
 from wayline.gateway.adapters.token_buckets import TokenBuckets
 from wayline.gateway.errors import RateLimited
 from wayline.gateway.rates import Bucket, Rate
+from wayline.gateway.shapes.limits import MeterRates, RateBody
 from wayline.gateway.token_leases import TokenLeases
 from wayline.store import Store
 from wayline.testkit import Platform
 
 from .conftest import Running, start_gateway
 from .others import Others
+from .story import Story
 
 JOB = {"agent": "assistant", "input": "hello"}
 BEGAN = datetime(2026, 11, 1, tzinfo=UTC)
@@ -106,6 +113,38 @@ async def test_keys_and_users_have_rates_of_their_own(gateway: Running, operator
     assert (narrow, of_users) == ([200, 200, 429], [[200, 429], [200, 429]])
     assert [answer.status_code for answer in (changed, late)] == [200, 412]
     assert (changed.json()["name"], await statuses(gateway, bearer(created["key"]), times=3)) == ("ci", [200] * 3)
+
+
+async def test_runs_of_a_schedule_fall_under_the_rate_of_jobs(
+    gateway: Running, others: Others, operator: dict[str, str], store: Store
+):
+    for kind in (GetSchedule, RunSchedule):
+        await others.answer(kind)
+    acme = bearer(await create_key(store, "acme", "k", scopes=("read", "write")))
+    await gateway.client.put("/v1/tenants/acme/limits", json={"tenant": {"jobs": TWO}}, headers=operator)
+
+    answers = [await gateway.client.post("/v1/schedules/nightly/run", headers=acme) for _ in range(3)]
+
+    assert [answer.status_code for answer in answers] == [202, 202, 429]
+    assert len([one for one in others.asked if isinstance(one, RunSchedule)]) == 2
+
+
+async def test_a_redrive_is_not_counted_but_named_in_its_jobs(
+    gateway: Running, others: Others, platform: Platform, store: Store
+):
+    limits = MeterRates(jobs=RateBody(per_minute=1, burst=1))
+    admin = bearer(await create_key(store, "default", "admin", limits=limits))
+    failed = [JobView(job_id=f"j{n}", status=Status.FAILED, agent="assistant", fingerprint="f" * 16) for n in (1, 2)]
+    for job in failed:
+        await Story(platform.bus, "default", job.job_id).fail()
+    await others.answer(ListJobs, JobPage(jobs=tuple(failed)))
+
+    body = {"fingerprint": "f" * 16, "limit": 5}
+    redriven = (await gateway.client.post("/v1/dead-letters/redrive", json=body, headers=admin)).json()
+
+    assert [job["outcome"] for job in redriven["jobs"]] == ["forked", "forked"]
+    submitted = await platform.bus.js.get_msg("SUBMIT", 1)
+    assert json.loads((submitted.headers or {})[h.SUBMITTED_BY])["name"] == "admin"
 
 
 async def test_jobs_have_a_rate_and_a_repeated_one_is_not_refused(

@@ -31,7 +31,7 @@ class MeterRates(Body):
     requests: RateBody | None = Field(default=None, description="Left out: as set above it.")
     jobs: RateBody | None = Field(
         default=None,
-        description="Jobs begun over HTTP, `/mcp` and `/openai/v1`, and their forks. Left out: as set above it.",
+        description="New ones through any door, with forks and runs of schedules. Left out: as set above it.",
     )
 
 

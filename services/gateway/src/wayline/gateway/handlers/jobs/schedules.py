@@ -137,10 +137,11 @@ async def run_schedule(
     name: SchedulePath, gateway: GatewayDependency, caller: Writer, idempotency_key: IdempotencyKey = None
 ) -> Accepted:
     """Submit a schedule's job now, also of a disabled one; what it plans stays."""
-    if caller.user_id is not None:
-        planned = await gateway.bus.ask(GetSchedule(tenant=caller.tenant, name=name), Schedule)
-        if planned.job.user_id != caller.user_id:
+    if caller.user_id is not None or caller.rates.rates:
+        user_id = (await gateway.bus.ask(GetSchedule(tenant=caller.tenant, name=name), Schedule)).job.user_id
+        if caller.user_id not in (None, user_id):
             raise Forbidden(f"this API key acts for user {caller.user_id!r}, and the schedule's jobs are not theirs")
+        await gateway.rates.spend(caller.tenant, caller.buckets("jobs", user_id=user_id))
     await gateway.router.require_room(caller.tenant)
     run_id = ids.new_id("run") if idempotency_key is None else sha256(idempotency_key.encode()).hexdigest()
     fired = await gateway.bus.ask(RunSchedule(tenant=caller.tenant, name=name, run_id=run_id), Firing)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import islice
 from typing import Any
@@ -21,6 +21,7 @@ from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.handlers.shared.submit_job import submit
 from wayline.gateway.keys import Caller
 from wayline.gateway.paging import after_moment, first_page, moment_key
+from wayline.gateway.rates import NO_RATES
 from wayline.gateway.shapes.dead_letters import DeadLetterBody
 from wayline.gateway.shapes.redrives import (
     FailureGroup,
@@ -120,6 +121,11 @@ class Redrives:
         )
 
     @property
+    def _uncounted(self) -> Caller:
+        """Return who lets jobs go on, without rates: each of these jobs was counted once already."""
+        return replace(self.caller, rates=NO_RATES)
+
+    @property
     def _letters(self) -> DeadLetters:
         return DeadLetters(self.gateway.bus, self.gateway.store, self.caller.tenant)
 
@@ -132,7 +138,7 @@ class Redrives:
             if await self._has_begun(job):
                 return RedrivenLetter(**named, outcome="already")
             if not dry_run:
-                await submit(self.gateway, job, own_id=True, key=None, caller=None, by=self.caller)
+                await submit(self.gateway, job, own_id=True, key=None, caller=None, by=self._uncounted)
         except Reject as error:
             return RedrivenLetter(**named, outcome="refused", reason=str(error))
         if not dry_run:
@@ -192,7 +198,7 @@ class Redrives:
             after = branch(values, Fork(job_id=job_id)).origin.seq
             if not dry_run:
                 reach(Failpoint.GATEWAY_REDRIVE_BEFORE)
-                await submit(self.gateway, job, own_id=True, key=None, caller=None, by=self.caller)
+                await submit(self.gateway, job, own_id=True, key=None, caller=None, by=self._uncounted)
                 reach(Failpoint.GATEWAY_REDRIVE_AFTER)
         except Reject as error:
             return RedrivenJob(job_id=job_id, outcome="refused", reason=str(error))
