@@ -143,7 +143,7 @@ class Client:
         return await self.post(f"/v1/webhooks/{name}/test")
 
     async def webhook_deliveries(self, name: str, **params: Parameter) -> dict[str, Any]:
-        """Get a page of what was sent, newest first: `state`, `job_id`, `limit`, `cursor`."""
+        """Get a page of what was sent, newest first: `status`, `job_id`, `limit`, `cursor`."""
         return await self.get(f"/v1/webhooks/{name}/deliveries", **params)
 
     async def redeliver(self, name: str, delivery_id: str | None = None, *, since: str | None = None) -> dict[str, Any]:

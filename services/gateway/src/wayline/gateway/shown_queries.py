@@ -35,7 +35,6 @@ SHOWN: Final = frozenset(
             "schedule",
             "since",
             "slot",
-            "state",
             "status",
             "tag",
             "tenant",

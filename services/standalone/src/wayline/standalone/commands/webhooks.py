@@ -87,7 +87,7 @@ def deliveries(
     from wayline.standalone.terminal.webhook_views import deliveries_table
 
     answer(
-        lambda client: client.webhook_deliveries(name, state=state, job_id=job, limit=limit, cursor=cursor),
+        lambda client: client.webhook_deliveries(name, status=state, job_id=job, limit=limit, cursor=cursor),
         as_json=as_json,
         draw=deliveries_table,
     )

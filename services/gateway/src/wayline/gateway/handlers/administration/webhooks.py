@@ -153,7 +153,7 @@ async def list_webhook_deliveries(
     name: WebhookPath,
     gateway: GatewayDependency,
     caller: WebhookKeeper,
-    state: DeliveryState | None = None,
+    state: Annotated[DeliveryState | None, Query(alias="status")] = None,
     job_id: Annotated[str | None, Query(pattern=ids.JOB_ID_PATTERN)] = None,
     limit: Annotated[int, Query(ge=1, le=DELIVERIES_SHOWN_MAX)] = 20,
     cursor: PageCursor = None,

@@ -11,11 +11,11 @@ from fastapi.responses import Response
 
 from wayline.contracts.errors import Reject
 from wayline.contracts.received_spans import ReceiveSpans, SpansReceived
+from wayline.gateway.bounded_turns import BoundedTurns
 from wayline.gateway.handlers.shared.dependencies import GatewayDependency, Writer
 from wayline.gateway.handlers.shared.own_jobs import require_all_users
 from wayline.gateway.openapi import fails
 from wayline.gateway.otlp_body import JSON, PROTOBUF, encode_answer, read_parts
-from wayline.gateway.tenant_turns import TenantTurns
 
 router = APIRouter(prefix="/otlp/v1", tags=["traces"])
 AT_ONCE, AT_ONCE_PER_TENANT, WAITING_PER_TENANT = 2, 1, 8
@@ -36,9 +36,9 @@ _ANSWER: dict[int | str, dict[str, Any]] = {
 }
 
 
-def span_turns() -> TenantTurns:
+def span_turns() -> BoundedTurns:
     """Return the turns at reading spans that a process has."""
-    return TenantTurns(
+    return BoundedTurns(
         "the reading of spans",
         at_once=AT_ONCE,
         at_once_per_tenant=AT_ONCE_PER_TENANT,

@@ -9,6 +9,7 @@ from fastapi.responses import Response
 
 from wayline.contracts.span_search import SearchSpans, SpanPage
 from wayline.contracts.traces import CostTable, GetSteps, GetTrace, StepList, Trace
+from wayline.gateway.bounded_turns import BoundedTurns
 from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader
 from wayline.gateway.handlers.shared.own_jobs import OwnJobPath, require_all_users, require_own_job
 from wayline.gateway.keys import Caller
@@ -17,7 +18,6 @@ from wayline.gateway.paging import PAGE_MAX, PageCursor, Paged, PageLimit, page_
 from wayline.gateway.shapes.cost_query import CostQuery, as_csv
 from wayline.gateway.shapes.span_query import SpanQuery
 from wayline.gateway.strict_json import StrictRoute
-from wayline.gateway.tenant_turns import TenantTurns
 
 router = APIRouter(prefix="/v1", tags=["traces"], route_class=StrictRoute)
 
@@ -62,9 +62,9 @@ async def search_spans(
     return await find_spans(request, gateway, query.asked(caller.tenant, user_id=caller.user_id))
 
 
-def search_turns() -> TenantTurns:
+def search_turns() -> BoundedTurns:
     """Return the turns at searches for spans that a process has."""
-    return TenantTurns(
+    return BoundedTurns(
         "the search for spans",
         at_once=SEARCHES,
         at_once_per_tenant=SEARCHES_PER_TENANT,

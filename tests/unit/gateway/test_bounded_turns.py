@@ -7,11 +7,11 @@ import asyncio
 import pytest
 
 from wayline.contracts.errors import Full
-from wayline.gateway.tenant_turns import TenantTurns
+from wayline.gateway.bounded_turns import BoundedTurns
 
 
 async def test_one_tenant_leaves_turns_to_others_and_queues_few():
-    turns = TenantTurns("the reading", at_once=2, at_once_per_tenant=1, waiting_per_tenant=2)
+    turns = BoundedTurns("the reading", at_once=2, at_once_per_tenant=1, waiting_per_tenant=2)
     begun, release = list[str](), asyncio.Event()
 
     async def hold(tenant: str) -> None:
@@ -34,7 +34,7 @@ async def test_one_tenant_leaves_turns_to_others_and_queues_few():
 
 
 async def test_a_cancelled_request_leaves_the_queue():
-    turns = TenantTurns("the reading", at_once=1, at_once_per_tenant=1, waiting_per_tenant=1)
+    turns = BoundedTurns("the reading", at_once=1, at_once_per_tenant=1, waiting_per_tenant=1)
     async with turns.turn("acme"):
         for _ in range(3):
             with pytest.raises(TimeoutError):

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 from wayline.contracts.errors import Full
 
 
-class TenantTurns:
+class BoundedTurns:
     """Lets so many do one thing at once, and so many of a tenant wait for it."""
 
     def __init__(self, what: str, *, at_once: int, at_once_per_tenant: int, waiting_per_tenant: int) -> None:
