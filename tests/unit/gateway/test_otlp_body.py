@@ -57,6 +57,23 @@ def test_spans_of_many_resources_share_a_part():
     assert read == [(f"of {number}", f"kept {number}") for number in range(PART_SPANS_MAX + 2)]
 
 
+def test_a_large_resource_with_many_scopes_is_once_in_a_part():
+    made = request(0)
+    made.resource_spans[0].resource.attributes.add(key="text").value.string_value = "x" * 60_000
+    for number in range(2 * PART_SPANS_MAX):
+        scope = made.resource_spans[0].scope_spans.add()
+        scope.scope.name = f"scope {number}"
+        scope.spans.add(trace_id=b"t" * 16, span_id=b"s" * 8)
+
+    cut = read_parts(made.SerializeToString(), PROTOBUF, "")
+
+    assert [part.spans for part in cut.parts] == [PART_SPANS_MAX] * 2
+    read = [ExportTraceServiceRequest.FromString(part.otlp).resource_spans for part in cut.parts]
+    assert [len(resources) for resources in read] == [1, 1]
+    names = [scope.scope.name for [resource] in read for scope in resource.scope_spans if scope.spans]
+    assert names == [f"scope {number}" for number in range(2 * PART_SPANS_MAX)]
+
+
 @pytest.mark.parametrize("deep", [0, 1, 2], ids=["resources", "scopes", "spans"])
 def test_a_request_of_countless_empty_parts_is_not_built(deep: int, monkeypatch: pytest.MonkeyPatch):
     body = b"\x0a\x00" * 1_000_000 if deep == 0 else b"\x12\x00" * 1_000_000

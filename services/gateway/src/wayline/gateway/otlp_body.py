@@ -127,9 +127,12 @@ def _cut(request: ExportTraceServiceRequest) -> OtlpParts:
     cut = _Cut()
     rejected = 0
     for resource in request.resource_spans:
+        of_resource = resource.resource.ByteSize() + len(resource.schema_url)
+        cut.begin_resource(resource, of_resource)
         for scope in resource.scope_spans:
-            about = resource.resource.ByteSize() + scope.scope.ByteSize() + len(resource.schema_url + scope.schema_url)
-            cut.begin(resource, scope, about)
+            of_scope = scope.scope.ByteSize() + len(scope.schema_url)
+            about = of_resource + of_scope
+            cut.begin_scope(scope, of_scope)
             for span in scope.spans:
                 size = span.ByteSize()
                 valid = len(span.trace_id) == 16 and len(span.span_id) == 8 and any(span.trace_id) and any(span.span_id)
@@ -148,24 +151,37 @@ class _Cut:
         self._parts: list[OtlpPart] = []
         self._request = ExportTraceServiceRequest()
         self._size = self._here = 0
-        self._of: tuple[Any, Any, int] = (None, None, 0)
-        self._into: Any = None
+        self._resource: Any = None
+        self._scope: Any = None
+        self._resource_size = self._scope_size = 0
+        self._resource_here: Any = None
+        """The resource in the last part, once it is there: its scopes share it."""
+        self._scope_here: Any = None
 
-    def begin(self, resource: Any, scope: Any, about: int) -> None:
-        """Say of which resource and scope the next spans are, and how many bytes both take."""
-        self._of, self._into = (resource, scope, about), None
+    def begin_resource(self, resource: Any, size: int) -> None:
+        """Say of which resource the next spans are, and how many bytes it takes."""
+        self._resource, self._resource_size, self._resource_here = resource, size, None
+
+    def begin_scope(self, scope: Any, size: int) -> None:
+        """Say of which scope the next spans are, and how many bytes it takes."""
+        self._scope, self._scope_size, self._scope_here = scope, size, None
 
     def add(self, span: Any, size: int) -> None:
         """Add a span to the last part, or to a new one where that is full."""
-        resource, scope, about = self._of
-        if self._here >= PART_SPANS_MAX or self._size + size + (about if self._into is None else 0) > PART_BYTES_MAX:
+        more = size
+        more += self._resource_size if self._resource_here is None else 0
+        more += self._scope_size if self._scope_here is None else 0
+        if self._here >= PART_SPANS_MAX or self._size + more > PART_BYTES_MAX:
             self._close()
-        if self._into is None:
-            of_resource = self._request.resource_spans.add(resource=resource.resource, schema_url=resource.schema_url)
-            self._into = of_resource.scope_spans.add(scope=scope.scope, schema_url=scope.schema_url)
-            self._size += about
-        self._into.spans.append(span)
-        self._size += size
+            more = size + self._resource_size + self._scope_size
+        if self._resource_here is None:
+            of, url = self._resource.resource, self._resource.schema_url
+            self._resource_here = self._request.resource_spans.add(resource=of, schema_url=url)
+        if self._scope_here is None:
+            of, url = self._scope.scope, self._scope.schema_url
+            self._scope_here = self._resource_here.scope_spans.add(scope=of, schema_url=url)
+        self._scope_here.spans.append(span)
+        self._size += more
         self._here += 1
         self.spans += 1
 
@@ -177,7 +193,8 @@ class _Cut:
     def _close(self) -> None:
         if self._here:
             self._parts.append(OtlpPart(self._request.SerializeToString(), self._here))
-        self._request, self._into, self._size, self._here = ExportTraceServiceRequest(), None, 0, 0
+        self._request, self._size, self._here = ExportTraceServiceRequest(), 0, 0
+        self._resource_here = self._scope_here = None
 
 
 def encode_answer(rejected: int, reason: str, media_type: str) -> bytes:
