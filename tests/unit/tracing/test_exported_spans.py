@@ -118,3 +118,13 @@ def test_an_empty_attribute_keeps_its_kind():
     )
 
     assert orjson.loads(row.attributes or "") == {"text": "a", "empty": "", "number": 0, "no": False, "none": None}
+
+
+@pytest.mark.parametrize("number", [-100, -1, 6, 2**31 - 1])
+def test_kinds_and_codes_that_nobody_has_named_are_none(number: int):
+    made = span()
+    made.kind = made.status.code = number  # pyright: ignore[reportAttributeAccessIssue]
+
+    [row] = read(made)
+
+    assert (row.kind, row.status) == ("internal", "unset")
