@@ -11,6 +11,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -34,11 +35,13 @@ from wayline.executor.claim_jobs import JobClaims
 from wayline.executor.decide.actions import CallModel
 from wayline.executor.decide.approvals import judge_decision
 from wayline.executor.decide.children import Limits
+from wayline.executor.decide.client_calls import end_calls
 from wayline.executor.hold import log_writer
 from wayline.executor.hold.claim import Ticket, Verdict, judge
 from wayline.executor.hold.held_job import HeldJob
 from wayline.executor.hold.job_heartbeats import Heartbeats
 from wayline.executor.hold.log_writer import ClaimLost
+from wayline.executor.hold.signals import Meanings
 from wayline.executor.hold.ticket_end import Acked
 from wayline.executor.perform.follow_up import FollowUp
 from wayline.executor.perform.job_run import JobRun
@@ -300,7 +303,8 @@ class MortalWorld:
                     writer = await JobClaims(histories).claim(jobs, head, ticket, 1)
                     assert writer is not None
                     beats = Heartbeats(3600)
-                    parts = {"draining": asyncio.Event(), "heartbeats": beats, "judge": judge_decision}
+                    meanings = Meanings(judge_decision, partial(end_calls, tokens_max=services.result_tokens_max))
+                    parts = {"draining": asyncio.Event(), "heartbeats": beats, "meanings": meanings}
                     held = HeldJob(self.bus, ticket, message, writer, **parts)
                     if isinstance(await run_job.run_job(services, held), Acked):
                         await ack()
