@@ -26,7 +26,7 @@ async def test_a_searchs_retrieval_span_has_children_and_no_content(service: Ser
     assert dict(retrieval.attributes) == {
         "gen_ai.operation.name": "retrieval",
         "gen_ai.data_source.id": "knowledge",
-        "gen_ai.request.top_k": 7,
+        "gen_ai.retrieval.top_k": 7,
     }
     embedding = spans["embeddings lexical-hash-384"]
     assert dict(embedding.attributes) == {
