@@ -18,7 +18,8 @@ from wayline.client import ApiError
 from wayline.console.access.guard import Guard
 from wayline.console.access.sealed_cookie import COOKIE_MAX_CHARS, KEPT_S, CookieSeal
 from wayline.console.access.visitor import Clients, ForeignForm, SignInNeeded, cookie_name, theme_of
-from wayline.console.pages import approvals, costs, front_page, job, jobs, kit, sign_in
+from wayline.console.pages import approvals, costs, front_page, job, jobs, kit, sessions, sign_in, webhooks
+from wayline.console.pages.knowledge import routes as knowledge
 from wayline.console.render.environment import Templates
 from wayline.console.settings import COOKIE_KEY_BYTES, Settings
 from wayline.console.static_files import StaticFiles
@@ -26,7 +27,18 @@ from wayline.console.static_files import StaticFiles
 log = structlog.get_logger()
 BODY_MAX_BYTES = 8 * 1024 * 1024
 """Of a form, which is in memory before it is known who sends it. A call's arguments stand in it twice, encoded."""
-ROUTERS = (front_page.router, jobs.router, job.router, approvals.router, costs.router, kit.router, sign_in.router)
+ROUTERS = (
+    front_page.router,
+    jobs.router,
+    job.router,
+    approvals.router,
+    knowledge.router,
+    sessions.router,
+    costs.router,
+    webhooks.router,
+    kit.router,
+    sign_in.router,
+)
 
 
 def create_app(settings: Settings, *, clock: Callable[[], float] = time.time) -> FastAPI:

@@ -18,7 +18,10 @@ SECTIONS: Final = (
     ("/", "Home", "h"),
     ("/jobs", "Jobs", "j"),
     ("/approvals", "Approvals", "a"),
+    ("/knowledge", "Knowledge", "k"),
+    ("/sessions", "Sessions", "s"),
     ("/costs", "Costs", "c"),
+    ("/webhooks", "Webhooks", "w"),
 )
 """Address, title, and the key that goes there after `g`."""
 DONE: Final = {

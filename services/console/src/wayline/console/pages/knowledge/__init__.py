@@ -1,0 +1,1 @@
+"""Knowledge: documents, searches, and what is remembered."""
