@@ -15,15 +15,22 @@ from wayline.console.render.environment import Templates
 from wayline.console.render.formats import utc_now
 
 SECTIONS: Final = (
-    ("/", "Home", "h"),
-    ("/jobs", "Jobs", "j"),
-    ("/approvals", "Approvals", "a"),
-    ("/knowledge", "Knowledge", "k"),
-    ("/sessions", "Sessions", "s"),
-    ("/costs", "Costs", "c"),
-    ("/webhooks", "Webhooks", "w"),
+    (("/", "Home", "h"), ("/jobs", "Jobs", "j"), ("/approvals", "Approvals", "a")),
+    (("/costs", "Costs", "c"), ("/models", "Models", "m")),
+    (
+        ("/agents", "Agents", "g"),
+        ("/tools", "Tools", "t"),
+        ("/knowledge", "Knowledge", "k"),
+        ("/sessions", "Sessions", "s"),
+    ),
+    (
+        ("/schedules", "Schedules", "e"),
+        ("/webhooks", "Webhooks", "w"),
+        ("/dead-letters", "Dead letters", "d"),
+        ("/settings", "Settings", "o"),
+    ),
 )
-"""Address, title, and the key that goes there after `g`."""
+"""Groups of pages, each with its address, its title, and the key that goes there after `g`."""
 DONE: Final = {
     "cancelled": "The job was asked to stop.",
     "raised": "The job may spend more now.",
@@ -56,7 +63,7 @@ class Frame:
         return cls(title, section, visitor.me, visitor.session.token, visitor.theme, here, done=done)
 
     @property
-    def sections(self) -> tuple[tuple[str, str, str], ...]:
+    def groups(self) -> tuple[tuple[tuple[str, str, str], ...], ...]:
         return SECTIONS
 
     def may(self, scope: str) -> bool:

@@ -31,6 +31,7 @@ class Templates:
         self._environment.filters.update(formats.filters(zone), pretty=pretty, editable=editable, markdown=markdown)
         self._environment.globals["static"] = static_address
         self._environment.globals["c"] = self._environment.get_template("components.html").module
+        self._environment.globals["f"] = self._environment.get_template("forms.html").module
 
     def render(self, template: str, **values: Any) -> bytes:
         """Render a page."""

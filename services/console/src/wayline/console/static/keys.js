@@ -12,6 +12,12 @@
     all[Math.min(Math.max(at + by, 0), all.length - 1)].focus();
   };
 
+  // A slider's number follows it.
+  document.addEventListener("input", ({ target }) => {
+    const shown = target.type === "range" && target.parentElement.querySelector("output");
+    if (shown) shown.value = target.value;
+  });
+
   document.addEventListener("keydown", (event) => {
     const typing = event.target.closest?.("input, textarea, select, dialog");
     if (typing || event.ctrlKey || event.metaKey || event.altKey) return;

@@ -1,0 +1,51 @@
+"""The page that asks once more before what cannot be undone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+from starlette.datastructures import FormData
+
+from wayline.console.pages.frame import Frame, show
+
+TEMPLATE = "confirm.html"
+ADDED: Final = frozenset({"token", "confirmed"})
+"""Fields that the page writes itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """What would be done, and how to go on or back."""
+
+    title: str
+    """The question: "Forget the document 'terms.pdf'?"."""
+    button: str
+    """What is done, as a verb: "Forget it"."""
+    action: str
+    """Where the form is sent, with a field `confirmed`."""
+    back: str
+    sentences: tuple[str, ...] = ()
+    """What it does that cannot be undone."""
+    listed: tuple[str, ...] = ()
+    """The things that it concerns."""
+    fields: tuple[tuple[str, str], ...] = ()
+    """What the first form sent, to be sent again."""
+    scope: str = "write"
+
+
+def is_confirmed(form: FormData) -> bool:
+    """Return whether a form comes from the page that asks."""
+    return form.get("confirmed") == "1"
+
+
+def fields_of(form: FormData) -> tuple[tuple[str, str], ...]:
+    """Return the fields of a form that are sent again."""
+    return tuple((name, value) for name, value in form.multi_items() if name not in ADDED and isinstance(value, str))
+
+
+async def ask(request: Request, frame: Frame, confirmation: Confirmation) -> HTMLResponse:
+    """Answer with the page that asks."""
+    return await show(request, TEMPLATE, frame, page=confirmation)
