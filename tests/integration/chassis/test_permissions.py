@@ -26,7 +26,7 @@ from wayline.embedded import NatsServer
 from wayline.journal import bulk_read
 from wayline.standalone.servers.nats_config import render
 from wayline.standalone.setup.credentials import ADMIN, Credentials, load_credentials
-from wayline.testkit import until
+from wayline.testkit import known_to_server, until
 from wayline.testkit.fixtures import run
 
 CLIENT = "client"
@@ -311,7 +311,7 @@ async def test_a_service_may_answer_its_caller_once_and_no_other(guarded: Guarde
             await message.respond(b"twice")
 
         await router.subscribe("agents.get.*", cb=answer)
-        await router.flush()
+        await known_to_server(router)
         reply = await gateway.request("agents.get.default", b"{}", timeout=2)
         await until(lambda: any('"_r_.' in error for error in errors), why="a second answer is refused")
 

@@ -27,7 +27,7 @@ from wayline.contracts import headers as h
 from wayline.embedded import NatsServer, minimal_config
 from wayline.journal import Head, State
 from wayline.standalone.setup.credentials import ADMIN, Credentials, load_credentials
-from wayline.testkit import until
+from wayline.testkit import known_to_server, until
 from wayline.testkit.fixtures import run
 
 ACME = "acme"
@@ -183,9 +183,7 @@ async def witnessed(users: BusUsers, but: str) -> AsyncIterator[set[tuple[str, s
                 connections.append(nc)
                 for pattern in who.may_subscribe():
                     await listen(nc, name, pattern)
-        for nc in connections:
-            await nc.flush()
-            await nc.flush()
+        await known_to_server(*connections)
         yield heard
         for nc in connections:
             await nc.flush()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -18,7 +17,7 @@ from wayline.chassis.access.clients import Client, Scope
 from wayline.chassis.access.permissions import IDENTITIES
 from wayline.embedded import NatsServer, minimal_config
 from wayline.standalone.setup.credentials import ADMIN, Credentials, load_credentials
-from wayline.testkit import until
+from wayline.testkit import known_to_server, until
 from wayline.testkit.fixtures import run
 
 REGISTRY = "tool_registry"
@@ -86,7 +85,7 @@ async def users(server: tuple[NatsServer, Credentials]) -> AsyncIterator[Users]:
 async def test_a_service_announces_and_answers_with_heartbeats(users: Users):
     registry, acme = await users.connect(REGISTRY), await users.connect("acme")
     announced = await registry.subscribe("tools.announce.*.*")
-    await registry.flush()
+    await known_to_server(registry)
 
     async def work(message: Msg) -> None:
         for _ in range(HEARTBEATS):
@@ -94,8 +93,8 @@ async def test_a_service_announces_and_answers_with_heartbeats(users: Users):
         await message.respond(b"done")
 
     await acme.subscribe("tools.invoke.acme.orders", "orders", cb=work)
+    await known_to_server(acme)
     await acme.publish("tools.announce.acme.orders", b"{}")
-    await acme.flush()
     assert (await announced.next_msg(timeout=5)).subject == "tools.announce.acme.orders"
     inbox = registry.new_inbox()
     answers = await registry.subscribe(inbox)
@@ -108,7 +107,7 @@ async def test_a_service_announces_and_answers_with_heartbeats(users: Users):
 async def test_a_registry_that_starts_is_heard_by_services(users: Users):
     registry, acme, rival = [await users.connect(name) for name in (REGISTRY, "acme", "rival")]
     heard = [await nc.subscribe("tools.wanted") for nc in (acme, rival)]
-    await asyncio.gather(acme.flush(), rival.flush())
+    await known_to_server(acme, rival)
 
     await registry.publish("tools.wanted", b"{}")
 
@@ -118,7 +117,7 @@ async def test_a_registry_that_starts_is_heard_by_services(users: Users):
 async def test_only_the_services_of_a_tenant_hear_of_its_cancelled_calls(users: Users):
     registry, acme, rival = [await users.connect(name) for name in (REGISTRY, "acme", "rival")]
     mine, theirs = await acme.subscribe("tools.stop.acme.orders"), await rival.subscribe("tools.stop.rival.orders")
-    await asyncio.gather(acme.flush(), rival.flush())
+    await known_to_server(acme, rival)
 
     for tenant in ("acme", "rival"):
         await registry.publish(f"tools.stop.{tenant}.orders", tenant.encode())
@@ -186,7 +185,7 @@ async def test_only_the_scope_follow_asks_for_jobs_of_its_tenant(users: Users, a
         await message.respond(message.subject.encode())
 
     await tracing.subscribe(f"{asked}.*", cb=answer)
-    await tracing.flush()
+    await known_to_server(tracing)
 
     async def answered() -> bytes:
         try:

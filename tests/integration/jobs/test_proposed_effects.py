@@ -45,7 +45,8 @@ async def test_hints_are_proposals_until_an_administrator_accepts_them(platform:
     http = await platform.http()
 
     async with serving(bank()) as url:
-        report = (await http.post("/v1/mcp/servers/test", json={"url": url})).json()
+        unnamed = (await http.post("/v1/mcp/servers/test", json={"url": url})).json()
+        report = (await http.post("/v1/mcp/servers/test", json={"url": url}, params={"name": "bank"})).json()
         plain = (await saved(http, url)).json()
         before = await effects_of(platform)
         other = await saved(http, url, accept_effects=True, shown="0" * 64)
@@ -59,6 +60,7 @@ async def test_hints_are_proposals_until_an_administrator_accepts_them(platform:
     assert {tool["name"]: tool["proposed"] for tool in report["tools"]} == proposed
     assert {tool["name"]: tool["proposed"] for tool in plain["undeclared"]} == proposed
     assert "`wayline mcp set bank --accept-effects`" in plain["advice"] and "for 2 of them" in plain["advice"]
+    assert (report["advice"], unnamed["advice"]) == (plain["advice"], "")
     assert set(before.values()) == {Effect.ONCE}
     # What was declared stays, whatever the hints say.
     assert after == {"lies": Effect.ONCE, "note": Effect.ONCE, "pay": Effect.ONCE, "rate": Effect.READ}

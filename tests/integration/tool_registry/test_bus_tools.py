@@ -17,7 +17,7 @@ from wayline.contracts.errors import Refused
 from wayline.contracts.mcp_servers import PutServer, ServerView
 from wayline.contracts.server_config import ServerConfig
 from wayline.contracts.tools import CallTool, Effect, ListTools, ToolList, ToolReply
-from wayline.testkit import until
+from wayline.testkit import known_to_server, until
 from wayline.tool_registry.bus_tools import bus_service
 
 from .conftest import RegistryPlatform
@@ -135,7 +135,7 @@ async def test_a_registry_that_starts_hears_of_services_at_once(platform: Regist
         await desk.announce()
 
     await platform.client.subscribe("tools.wanted", cb=announce)
-    await platform.client.flush()
+    await known_to_server(platform.client)
     await platform.registry()
 
     assert (await platform.call(refund(platform))).content == "refund 7"

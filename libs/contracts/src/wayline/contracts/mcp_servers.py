@@ -144,6 +144,10 @@ class ServerReport(Frozen):
         default=(),
         description="Which of the tools would be left out, and why: they are not among `tools`; at most 100.",
     )
+    advice: str = Field(
+        default="",
+        description="How to declare effects that nobody has declared; empty: there are none, or no name.",
+    )
     took_ms: float = 0
     sha256: str = Field(
         default="", description="Of all definitions and the instructions: `shown` of `PutServer` approves these alone."

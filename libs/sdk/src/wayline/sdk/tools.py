@@ -132,7 +132,10 @@ class Tools(BusProgram):
         if not self._functions:
             raise TypeError(f"{self.service} has no tools: decorate a function with @tools.tool()")
         # The subscriptions first: a tool that is announced can be called.
-        await (await self.broker.connect()).flush()
+        nc = await self.broker.connect()
+        # The client writes PING past its buffer, so that one round trip may overtake a subscription; two cannot.
+        await nc.flush()
+        await nc.flush()
         await self._announcer.start()
 
     async def drain(self) -> None:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from wayline.testkit.databases import Database
     from wayline.testkit.platform import Platform
-    from wayline.testkit.waiting import until
+    from wayline.testkit.waiting import known_to_server, until
 
-__all__ = ["Database", "Platform", "until"]
+__all__ = ["Database", "Platform", "known_to_server", "until"]
 
-_MODULES = {"Database": "databases", "Platform": "platform", "until": "waiting"}
+_MODULES = {"Database": "databases", "Platform": "platform", "known_to_server": "waiting", "until": "waiting"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,10 +1,15 @@
-"""The one way a test waits: until something is true, with a bound and a reason."""
+"""How a test waits: until something is true, with a bound and a reason, or until the server knows a subscription."""
+
+from __future__ import annotations
 
 import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
 
 T = TypeVar("T")
 
@@ -28,3 +33,10 @@ async def until(predicate: Callable[[], T | Awaitable[T]], *, within: float = WI
         await asyncio.sleep(pause)
         # What comes soon is seen at once; a look at the bus or the database costs what the waited-for work could use.
         pause = min(pause * POLL_FACTOR, POLL_MAX_S)
+
+
+async def known_to_server(*clients: Client) -> None:
+    """Wait until the server knows every subscription that these clients have made."""
+    # A client writes PING at once but commands through a buffer: one round trip may overtake it, two cannot.
+    for _ in range(2):
+        await asyncio.gather(*(client.flush() for client in clients))

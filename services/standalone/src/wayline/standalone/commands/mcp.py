@@ -132,8 +132,9 @@ def _try_and_save(
         print(f"{server_config.STRANGERS}; `wayline mcp set {name} --no-untrusted` changes that")
     for warning in server["warnings"]:
         print(f"warning: {warning}", file=sys.stderr)
-    if server.get("advice"):
-        print(server["advice"])
+    # A server that is slow to start has no tools yet; those of the try are what was saved.
+    if advice := server.get("advice") or report.get("advice"):
+        print(advice)
     if needs_login:
         print(f"log in with: wayline mcp login {name}")
 

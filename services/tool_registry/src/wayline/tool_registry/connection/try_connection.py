@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TextIO
 
-from wayline.contracts.mcp_servers import OfferedCounts, OfferedTool, ServerReport
+from wayline.contracts.mcp_servers import OfferedCounts, OfferedTool, ServerReport, UndeclaredTool
 from wayline.contracts.server_config import CONFIG_MAX_BYTES, ServerSettings
 from wayline.tool_registry.connection.failures import reason
 from wayline.tool_registry.connection.mcp_library import load
@@ -31,6 +31,7 @@ from wayline.tool_registry.definitions.definitions import (
 )
 from wayline.tool_registry.definitions.left_out_tools import left_out_lines
 from wayline.tool_registry.definitions.tool_catalogue import admit_all, effect_of, proposed_effect
+from wayline.tool_registry.definitions.undeclared_effects import undeclared_tools
 from wayline.tool_registry.definitions.visible_text import visible
 from wayline.tool_registry.settings import Settings
 
@@ -58,6 +59,8 @@ class TriedServer:
     definitions: tuple[Definition, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict[str, str])
     """Why each tool cannot be used as it is defined, by its server's name for it."""
+    undeclared: tuple[UndeclaredTool, ...] = ()
+    """The tools that count as `once` because nobody has declared their effect."""
 
 
 async def try_connection(
@@ -113,7 +116,8 @@ async def _tried(transport: Transport, server: ServerSettings, *, within_s: floa
     problems = left_out_lines(left_out, nameless=nameless)
     more = {"counts": counts, "problems": problems, "sha256": fingerprint_of_all(definitions)}
     report = report.model_copy(update=more)
-    return TriedServer(report, tuple(one.definition for one in taken), left_out)
+    undeclared = undeclared_tools(admitted.tools.values(), server.effects)
+    return TriedServer(report, tuple(one.definition for one in taken), left_out, tuple(undeclared))
 
 
 async def _report(

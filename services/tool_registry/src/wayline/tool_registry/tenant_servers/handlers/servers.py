@@ -102,7 +102,9 @@ class ServerHandlers:
             authorize = await self.login_for(ask.tenant, ask.name, config)
             server = of_tenant(config, ask.name or UNNAMED)
             tried = await self.tried(ask.tenant, server, authorize)
-        return tried.report
+        # A program may take longer to start than a saved server's first answer waits for its tools.
+        told = "" if ask.name is None else advice(ask.name, tried.undeclared)
+        return tried.report.model_copy(update={"advice": told})
 
     async def login_for(self, tenant: str, name: str | None, config: ServerConfig) -> MakeAuth | None:
         """Return how an unsaved configuration is authenticated by the saved server's login; None: not by it.
