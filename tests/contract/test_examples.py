@@ -76,9 +76,15 @@ def every(program: str) -> list[Any]:
     ]
 
 
+@cache
+def command_tree() -> Any:
+    """Return all commands: to make them of their functions takes a tenth of a second."""
+    return get_command(app)
+
+
 def problem_of(words: list[str]) -> str:
     """Return why the command line does not take these words; empty: it does."""
-    command: Any = get_command(app)
+    command = command_tree()
     while words and words[0] in getattr(command, "commands", {}):
         command, words = command.commands[words[0]], words[1:]
     try:
