@@ -95,6 +95,18 @@ def answer(body: object) -> bytes:
     return b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % len(encoded) + encoded
 
 
+async def test_what_was_read_is_changed_only_where_its_tag_still_fits():
+    read = b'HTTP/1.1 200 OK\r\netag: "7"\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}'
+
+    async with answering(read, answer({}), answer({})) as (url, requests), Client(Address(url)) as client:
+        found = await client.tagged("/v1/agents/helper")
+        untagged = await client.tagged("/v1/agents")
+        await client.delete("/v1/agents/helper", headers={"If-Match": found.tag or ""})
+
+    assert (found.body, found.tag, untagged.tag) == ({}, '"7"', None)
+    assert 'if-match: "7"' in requests[2]
+
+
 async def test_pages_are_followed_to_the_last_cursor():
     first, last = {"jobs": [1], "next_cursor": "c2"}, {"jobs": [2], "next_cursor": None}
 

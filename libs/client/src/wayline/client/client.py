@@ -7,6 +7,7 @@ import json
 import secrets
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
 import httpx2
@@ -27,6 +28,14 @@ Parameter: TypeAlias = str | float | bool | list[str] | None
 """One parameter of a query; a list is one for each of its values."""
 
 
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """A resource as it was read, and its entity tag, which `If-Match` names to change only what was read."""
+
+    body: Any
+    tag: str | None
+
+
 class Client:
     """A connected client. Every method raises ApiError with the gateway's answer."""
 
@@ -44,9 +53,12 @@ class Client:
 
     async def get(self, path: str, **params: Parameter) -> Any:
         """Get a resource; parameters that are None are left out."""
-        return await self._send(
-            "GET", path, params={name: value for name, value in params.items() if value is not None}
-        )
+        return await self._send("GET", path, params=_given(params))
+
+    async def tagged(self, path: str, **params: Parameter) -> Tagged:
+        """Get a resource with its entity tag; None where it has none."""
+        response = await self._response("GET", path, params=_given(params))
+        return Tagged(_body(response), response.headers.get("ETag"))
 
     async def post(
         self,
@@ -77,9 +89,9 @@ class Client:
         """Change some fields of a resource; `headers`: `If-Match`, where it is to be as it was read."""
         return await self._send("PATCH", path, json=body, headers=headers)
 
-    async def delete(self, path: str) -> Any:
-        """Delete a resource."""
-        return await self._send("DELETE", path)
+    async def delete(self, path: str, *, headers: Mapping[str, str] | None = None) -> Any:
+        """Delete a resource; `headers`: `If-Match`, where it is to be as it was read."""
+        return await self._send("DELETE", path, headers=headers)
 
     async def pages(self, path: str, **params: Parameter) -> AsyncGenerator[dict[str, Any]]:
         """Yield the pages of a list, following `next_cursor` to the last."""
@@ -101,7 +113,7 @@ class Client:
 
     async def download(self, path: str, **params: Parameter) -> AsyncGenerator[bytes]:
         """Yield a file as it comes. Raises NotReachable where its transfer breaks off."""
-        given = {name: value for name, value in params.items() if value is not None}
+        given = _given(params)
         timeout = httpx2.Timeout(TIMEOUT_S, read=SILENCE_MAX_S)
         try:
             async with self._http.stream("GET", path, params=given, timeout=timeout) as response:
@@ -194,7 +206,7 @@ class Client:
 
         `params` are those of `GET /v1/events`. What was missed for more than an hour is said by an event `gap`.
         """
-        given = {name: value for name, value in params.items() if value is not None}
+        given = _given(params)
         last: str | None = None
         failures = 0
         while True:
@@ -245,16 +257,27 @@ class Client:
                 yield {"type": event.event, **fields}
 
     async def _send(self, method: str, path: str, **request: Any) -> Any:
+        return _body(await self._response(method, path, **request))
+
+    async def _response(self, method: str, path: str, **request: Any) -> httpx2.Response:
         try:
             response = await self._http.request(method, path, **request)
         except httpx2.TransportError as error:
             raise NotReachable(url=self.address.url, cause=_cause(error)) from None
         if not response.is_success:
             raise _refused(response)
-        try:
-            return response.json()
-        except ValueError:
-            raise _not_wayline(response) from None
+        return response
+
+
+def _given(params: Mapping[str, Parameter]) -> dict[str, Parameter]:
+    return {name: value for name, value in params.items() if value is not None}
+
+
+def _body(response: httpx2.Response) -> Any:
+    try:
+        return response.json()
+    except ValueError:
+        raise _not_wayline(response) from None
 
 
 def _refused(response: httpx2.Response) -> ApiError:
