@@ -18,7 +18,20 @@ from wayline.client import ApiError
 from wayline.console.access.guard import Guard
 from wayline.console.access.sealed_cookie import COOKIE_MAX_CHARS, KEPT_S, CookieSeal
 from wayline.console.access.visitor import Clients, ForeignForm, SignInNeeded, cookie_name, theme_of
-from wayline.console.pages import approvals, costs, front_page, job, jobs, kit, sessions, sign_in, webhooks
+from wayline.console.pages import (
+    agent_list,
+    approvals,
+    costs,
+    front_page,
+    job,
+    jobs,
+    kit,
+    model_list,
+    sessions,
+    settings_page,
+    sign_in,
+    webhooks,
+)
 from wayline.console.pages.knowledge import routes as knowledge
 from wayline.console.render.environment import Templates
 from wayline.console.settings import COOKIE_KEY_BYTES, Settings
@@ -38,6 +51,9 @@ ROUTERS = (
     webhooks.router,
     kit.router,
     sign_in.router,
+    agent_list.router,
+    model_list.router,
+    settings_page.router,
 )
 
 

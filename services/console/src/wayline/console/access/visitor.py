@@ -22,7 +22,8 @@ CLIENTS_MAX = 64
 COOKIE = "wayline-console"
 THEMES = ("system", "light", "dark")
 THEME_COOKIE = "wayline-theme"
-FORM_FIELDS_MAX = 64
+FORM_FIELDS_MAX = 4_096
+"""An agent's form has one for each of its tools."""
 FORM_PART_MAX_BYTES = 1_024 * 1_024
 
 
