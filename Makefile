@@ -75,6 +75,9 @@ dashboards: $(VENV)/.ready ## Write deploy/grafana/dashboards from tools/
 e2e: $(VENV)/.ready ## The end-to-end tests alone: real processes, real servers
 	$(BIN)/python -m pytest tests/e2e tests/integration/standalone
 
+kubernetes-check: $(VENV)/.ready ## Render deploy/kubernetes and check it against Kubernetes' schemas; needs kubectl, and no cluster
+	$(BIN)/python tools/check_kubernetes.py
+
 hostile: $(VENV)/.ready ## A hostile tenant's whole corpus beside a tenant at work; writes the table in docs/hostile.md
 	$(BIN)/python -m tests.hostile --write docs/hostile.md
 

@@ -1,4 +1,4 @@
-"""Make the credentials of a compose installation: one directory for each container, which sees only its own.
+"""Make the credentials of an installation in containers: one directory for each of them, which sees only its own.
 
 Runs before everything else and may run again: what is there stays, so that a restart changes no password.
 """
@@ -20,6 +20,9 @@ from wayline.standalone.setup.installation import DATABASE, Installation, Server
 NATS_URL = os.environ.get("WAYLINE_NATS_URL", "nats://nats:4222")
 POSTGRES_ADDRESS = os.environ.get("WAYLINE_POSTGRES_ADDRESS", "postgres:5432")
 TEMPLATE = Path(__file__).with_name("nats.conf.template")
+"""Beside this file in the image; in the repository it has a folder of its own."""
+if not TEMPLATE.exists():
+    TEMPLATE = Path(__file__).parents[1] / "nats" / TEMPLATE.name
 PUBLIC = 0o444
 """Read by a server that runs as another user; the directory is mounted in that server's container only."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
-import sys
 from importlib.resources import files
 from pathlib import Path
 
@@ -17,18 +17,25 @@ TENANT = "default"
 FILE = "first-key"
 
 
-async def main(root: Path) -> None:
-    """Leave the key in `<root>/first-key`, readable by its owner; nothing is logged."""
+async def main(root: Path, *, shown: bool = False) -> None:
+    """Leave the key in `<root>/first-key`, readable by its owner, or print it where it is to be shown."""
     dsn = read_environment(Installation(root), "gateway")["WAYLINE_POSTGRES_DSN"]
     store = await Store.connect(dsn, schema="gateway", queries=files("wayline.gateway") / "queries.sql", wait_s=30)
     try:
         if await Keys(store).any():
             return
         secret = await create_key(store, TENANT, "first key")
-        write_private(root / FILE, secret + "\n")
+        if shown:
+            print(secret)
+        else:
+            write_private(root / FILE, secret + "\n")
     finally:
         await store.close()
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1] if sys.argv[1:] else os.environ["WAYLINE_DATA_DIR"])))
+    command = argparse.ArgumentParser(description=__doc__)
+    command.add_argument("root", type=Path, nargs="?", default=os.environ.get("WAYLINE_DATA_DIR"))
+    command.add_argument("--show", action="store_true", help="print the key instead of leaving it in a file")
+    asked = command.parse_args()
+    asyncio.run(main(asked.root, shown=asked.show))

@@ -254,7 +254,9 @@ async def _quiet(_: Exception) -> None:
     return None
 
 
-async def test_the_first_key_is_made_once_for_its_owner_only(empty_database: Any, repository: Path, tmp_path: Path):
+async def test_the_first_key_is_made_once_for_its_owner_only(
+    empty_database: Any, repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     role, password = "wayline_gateway", "test"
     await migrate(empty_database.dsn, schema="gateway", role=role, password=password, directory=migrations())
     dsn = empty_database.as_role(role, password)
@@ -265,9 +267,28 @@ async def test_the_first_key_is_made_once_for_its_owner_only(empty_database: Any
     await first_key.main(tmp_path)
     made = (tmp_path / "first-key").read_text().strip()
     await first_key.main(tmp_path)
+    await first_key.main(tmp_path, shown=True)
 
     store = await Store.connect(dsn, schema="gateway", queries=migrations().parent / "queries.sql")
     caller = await Keys(store).caller(made)
     await store.close()
     assert (caller.tenant, (tmp_path / "first-key").read_text().strip()) == ("default", made)
     assert os.stat(tmp_path / "first-key").st_mode & 0o077 == 0
+    assert capsys.readouterr().out == ""
+
+
+async def test_the_first_key_is_shown_instead_where_that_is_asked(
+    empty_database: Any, repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    role, password = "wayline_gateway", "test"
+    await migrate(empty_database.dsn, schema="gateway", role=role, password=password, directory=migrations())
+    (tmp_path / "credentials").mkdir()
+    dsn = empty_database.as_role(role, password)
+    (tmp_path / "credentials/gateway.env").write_text(f"WAYLINE_POSTGRES_DSN={dsn}\n")
+
+    await script(repository, "first_key").main(tmp_path, shown=True)
+
+    store = await Store.connect(dsn, schema="gateway", queries=migrations().parent / "queries.sql")
+    caller = await Keys(store).caller(capsys.readouterr().out.strip())
+    await store.close()
+    assert (caller.tenant, (tmp_path / "first-key").exists()) == ("default", False)

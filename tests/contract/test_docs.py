@@ -31,7 +31,7 @@ COMMAND = re.compile(
 )
 QUOTED = re.compile(r"`wayline ([a-z][a-z-]+)(?: ([a-z][a-z-]+))?")
 FOLDERS = "tests|docs|proto|deploy|tools|services|libs"
-NAMED = re.compile(rf"(?:{FOLDERS})/[\w./-]+\.(?:py|md|svg|yml|json)")
+NAMED = re.compile(rf"(?<![\w/])(?:{FOLDERS})/[\w./-]+\.(?:py|md|svg|yml|json)")
 MODULE = re.compile(r"(?<!\[)`([\w./-]+\.py)`")
 """A file in backticks; one in a link is checked as a link."""
 SOURCES = [path.relative_to(ROOT).as_posix() for path in (*CODE, *ROOT.glob("tests/**/*.py"))]
@@ -108,7 +108,15 @@ def test_every_command_that_the_code_tells_of_exists():
 def test_every_variable_that_is_named_is_a_setting(page: Path, settings: dict[str, Any]):
     client = {"WAYLINE_URL", "WAYLINE_API_KEY"}
     compose = set(re.findall(r"mem_limit: \$\{(\w+):-", (ROOT / "docker-compose.yml").read_text()))
-    others = {"WAYLINE_FAILPOINT", "WAYLINE_TENANT", "WAYLINE_BIND", "WAYLINE_SHARED", "WAYLINE_FAULT_SEED", *client}
+    others = {
+        "WAYLINE_POSTGRES_ADDRESS",
+        "WAYLINE_FAILPOINT",
+        "WAYLINE_TENANT",
+        "WAYLINE_BIND",
+        "WAYLINE_SHARED",
+        "WAYLINE_FAULT_SEED",
+        *client,
+    }
     named_variables = set(re.findall(r"\bWAYLINE_[A-Z0-9_]*[A-Z0-9]\b(?!…)", page.read_text()))
 
     assert named_variables - settings.keys() - others - compose == set()
