@@ -36,6 +36,8 @@ DONE: Final = {
     "raised": "The job may spend more now.",
     "decided": "The decision was sent to the job.",
     "answered": "The answer was sent to the job.",
+    "redriven": "They go on: below is how far each job is.",
+    "dismissed": "It was dismissed.",
     "judged": "Thank you: the feedback is kept with the job.",
 }
 """What a page says after an action, by the word in its address: nobody's own words, as anybody can make a link."""

@@ -45,7 +45,7 @@ class FrontPage:
             Need("jobs parked on a budget", "/jobs?s=status:parked+waiting:budget", *self._parked_on("budget", now)),
             Need("jobs whose call had an unknown end", "/approvals", *self._parked_on("needs_decision", now)),
             Need("budgets near their limit", "/costs", len(self.overview["budgets"])),
-            Need("messages that could not be handled", "/jobs?s=status:failed", self.overview["dead_letters"] or 0),
+            Need("messages that could not be handled", "/dead-letters", self.overview["dead_letters"] or 0),
         ]
         return [need for need in found if need.number]
 

@@ -1,0 +1,12 @@
+"""What the gateway refused, as a page says it beside the form that asked for it."""
+
+from __future__ import annotations
+
+from wayline.client import ApiError
+
+
+def reason_of(error: ApiError) -> str:
+    """Return why the gateway refused a request. Raises the error where the gateway did not answer, or failed."""
+    if error.status is None or error.status >= 500:
+        raise error
+    return str(error)
