@@ -1,4 +1,4 @@
-"""Take the console's scripts from npm packages of exact versions; `--check` compares what is kept with its hashes."""
+"""Take scripts of the console and its tests from npm, by exact versions; `--check` compares hashes of what is kept."""
 
 from __future__ import annotations
 
@@ -15,14 +15,21 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 LIST = Path(__file__).with_name("vendored.json")
-KEPT = ROOT / "services/console/src/wayline/console/static/vendor"
 
 
 def problems() -> list[str]:
     """Return what is kept and is not what the list says, and what is kept and not listed."""
-    listed = {file["kept_as"]: file["sha256"] for package in json.loads(LIST.read_text()) for file in package["files"]}
-    found = {path.name: sha256(path.read_bytes()).hexdigest() for path in KEPT.iterdir()}
-    return sorted(f"{name} differs from tools/vendored.json" for name, _ in listed.items() ^ found.items())
+    packages = json.loads(LIST.read_text())
+    listed = {
+        f"{package['kept_in']}/{file['kept_as']}": file["sha256"] for package in packages for file in package["files"]
+    }
+    folders = {ROOT / package["kept_in"] for package in packages}
+    found = {
+        path.relative_to(ROOT).as_posix(): sha256(path.read_bytes()).hexdigest()
+        for folder in folders
+        for path in folder.iterdir()
+    }
+    return sorted({f"{name} differs from tools/vendored.json" for name, _ in listed.items() ^ found.items()})
 
 
 def take(package: dict[str, Any]) -> None:
@@ -39,7 +46,7 @@ def take(package: dict[str, Any]) -> None:
         for file in package["files"]:
             member = archive.extractfile(f"package/{file['in_package']}")
             assert member is not None
-            (KEPT / file["kept_as"]).write_bytes(member.read())
+            (ROOT / package["kept_in"] / file["kept_as"]).write_bytes(member.read())
 
 
 def main() -> None:

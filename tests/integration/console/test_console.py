@@ -280,3 +280,40 @@ async def test_a_form_too_large_to_be_read_is_refused():
             answer = await http.post("/sign-in", data={"key": "wl_some", **fields}, headers=SAME_ORIGIN)
 
     assert answer.status_code == 413
+
+
+async def test_a_budget_is_made_changed_and_deleted(console: Console):
+    written = {"name": "team", "limit_usd": "5", "window": "day", "alerts": "50 90", "timezone": "UTC", "hard": "on"}
+    async with console.browser() as browser:
+        await browser.open("/budgets/new")
+        made = await browser.send("/budgets/new", **written)
+        await browser.open("/budgets/new")
+        again = await browser.send("/budgets/new", **{**written, "limit_usd": "9"})
+        await browser.open("/budgets/team")
+        wrong = await browser.send("/budgets/team", **{**written, "alerts": "soon"})
+        await browser.send("/budgets/team", **{**written, "limit_usd": "7"})
+        shown = await browser.open("/costs")
+        kept = (await console.api.get("/v1/budgets/team")).json()
+        await browser.open("/budgets/team")
+        asked = await browser.send("/budgets/team/delete")
+        there = await console.api.get("/v1/budgets/team")
+        gone = await browser.send("/budgets/team/delete", confirmed="1")
+
+    assert made.headers["location"] == gone.headers["location"].replace("deleted", "saved") == "/costs?done=saved"
+    assert (again.status_code, wrong.status_code) == (422, 422)
+    assert (kept["limit_usd"], kept["alerts"]) == ("7", ["0.5", "0.9"])
+    assert "team" in shown.text and "Delete the budget" in asked.text
+    assert (there.status_code, (await console.api.get("/v1/budgets/team")).status_code) == (200, 404)
+
+
+async def test_costs_are_downloaded_as_the_page_shows_them(console: Console):
+    await console.run()
+    async with console.browser() as browser:
+        page = await browser.open("/costs?by=agent&days=30")
+        file = await browser.open("/costs.csv?by=agent&days=30")
+        wrong = await browser.open("/costs?by=colour")
+
+    assert "/costs.csv?by=agent&amp;days=30" in page.text
+    assert (file.status_code, file.headers["content-type"]) == (200, "text/csv; charset=utf-8")
+    assert file.text.startswith("agent,calls")
+    assert wrong.status_code == 404

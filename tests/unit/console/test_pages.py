@@ -58,5 +58,6 @@ def test_every_form_that_changes_something_has_its_token(template: Path):
 
 
 def test_every_file_has_an_address_with_its_hash():
+    assert {"charts.js", "vendor/uplot-1.6.32.min.css", "vendor/uplot-1.6.32.min.js"} <= _names()
     assert {"console.css", "live.js", "keys.js", "vendor/htmx-4.0.1.min.js"} <= _names()
     assert re.fullmatch(r"/static/[0-9a-f]{12}/console\.css", static_address("console.css"))

@@ -21,6 +21,7 @@ from wayline.console.access.visitor import Clients, ForeignForm, SignInNeeded, c
 from wayline.console.pages import (
     agent_list,
     approvals,
+    budgets,
     costs,
     dead_letters,
     front_page,
@@ -49,6 +50,7 @@ ROUTERS = (
     knowledge.router,
     sessions.router,
     costs.router,
+    budgets.router,
     webhooks.router,
     dead_letters.router,
     kit.router,
@@ -78,6 +80,7 @@ def create_app(settings: Settings, *, clock: Callable[[], float] = time.time) ->
     key = settings.cookie_key
     app.state.seal = CookieSeal(bytes.fromhex(key.get_secret_value()) if key else token_bytes(COOKIE_KEY_BYTES), clock)
     app.state.clients = Clients(settings.gateway_url)
+    app.state.zone = settings.time_zone
     app.state.templates = Templates(settings.zone)
     app.state.is_tls = (settings.public_url or "").startswith("https://")
     for router in ROUTERS:

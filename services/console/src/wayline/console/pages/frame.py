@@ -38,6 +38,8 @@ DONE: Final = {
     "answered": "The answer was sent to the job.",
     "redriven": "They go on: below is how far each job is.",
     "dismissed": "It was dismissed.",
+    "saved": "It is saved.",
+    "deleted": "It is deleted.",
     "judged": "Thank you: the feedback is kept with the job.",
 }
 """What a page says after an action, by the word in its address: nobody's own words, as anybody can make a link."""

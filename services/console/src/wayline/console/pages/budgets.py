@@ -1,0 +1,154 @@
+"""Budgets: one as a form, with what is spent, held and left of it, and the alerts that it has raised."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
+from typing import Annotated, Any, Final, TypeAlias
+from urllib.parse import quote
+
+from fastapi import APIRouter, Path, Request
+from fastapi.responses import HTMLResponse, Response
+
+from wayline.client import ApiError
+from wayline.client.client import Client
+from wayline.console.access.visitor import PostedForm, Visitor, VisitorDependency
+from wayline.console.access.visitor import field as field_of
+from wayline.console.pages.confirm import Confirmation, ask, is_confirmed
+from wayline.console.pages.frame import Frame, go, show
+
+router = APIRouter(prefix="/budgets")
+TEMPLATE = "budget.html"
+WINDOWS: Final = (
+    ("hour", "an hour"),
+    ("day", "a day"),
+    ("week", "a week"),
+    ("month", "a month"),
+    ("total", "in all"),
+    ("job", "each job anew"),
+)
+Name: TypeAlias = Annotated[str, Path(min_length=1, max_length=64)]
+
+
+class NotANumber(ValueError):
+    """A field that is no number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A budget that is being written, as its form has it."""
+
+    name: str = ""
+    limit_usd: str = ""
+    window: str = "month"
+    timezone: str = "UTC"
+    agent: str = ""
+    user_id: str = ""
+    hard: bool = True
+    alerts: str = "80"
+    """Shares of the limit in percent, with spaces between them."""
+
+    @classmethod
+    def of(cls, budget: dict[str, Any]) -> Draft:
+        """Return the draft that changes a budget."""
+        alerts = " ".join(f"{(Decimal(share) * 100).normalize():f}" for share in budget["alerts"])
+        kept = ("name", "limit_usd", "window", "timezone", "hard")
+        who = {name: budget[name] or "" for name in ("agent", "user_id")}
+        given: dict[str, Any] = {name: budget[name] for name in kept} | who
+        return cls(**given, alerts=alerts)
+
+    def body(self) -> dict[str, Any]:
+        """Return the budget that is saved. Raises NotANumber."""
+        try:
+            alerts = [f"{Decimal(share.rstrip('%')) / 100:f}" for share in self.alerts.replace(",", " ").split()]
+        except InvalidOperation:
+            raise NotANumber("alerts: write percents with spaces between them, such as 50 80 100") from None
+        who = {name: value for name, value in (("agent", self.agent), ("user_id", self.user_id)) if value}
+        given = {"limit_usd": self.limit_usd.lstrip("$"), "window": self.window, "timezone": self.timezone}
+        return {**given, **who, "hard": self.hard, "alerts": alerts}
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetPage:
+    """What the form shows."""
+
+    draft: Draft
+    agents: list[str]
+    budget: dict[str, Any] | None = None
+    """As it stands; None: it is new."""
+    problem: str = ""
+
+
+async def read(client: Client, name: str | None, *, draft: Draft | None = None, problem: str = "") -> BudgetPage:
+    """Ask the API for a budget and the agents that one can be for."""
+    agents = [agent["name"] for agent in (await client.whole("/v1/agents", "agents"))["agents"]]
+    if name is None:
+        return BudgetPage(draft or Draft(), agents, None, problem)
+    budget = await client.get(f"/v1/budgets/{quote(name, safe='')}")
+    return BudgetPage(draft or Draft.of(budget), agents, budget, problem)
+
+
+def _frame(request: Request, visitor: Visitor, title: str) -> Frame:
+    return Frame.of(request, visitor, title=title, section="/costs")
+
+
+@router.get("/new")
+async def write_budget(request: Request, visitor: VisitorDependency) -> HTMLResponse:
+    """Show the form of a new budget."""
+    page = await read(visitor.client, None)
+    return await show(request, TEMPLATE, _frame(request, visitor, "New budget"), page=page, windows=WINDOWS)
+
+
+@router.get("/{name}")
+async def budget(request: Request, visitor: VisitorDependency, name: Name) -> HTMLResponse:
+    """Show a budget."""
+    page = await read(visitor.client, name)
+    return await show(request, TEMPLATE, _frame(request, visitor, name), page=page, windows=WINDOWS)
+
+
+@router.post("/new")
+async def create_budget(request: Request, visitor: VisitorDependency, form: PostedForm) -> Response:
+    """Save a new budget; one of its name that is there stays as it is."""
+    return await _save(request, visitor, _draft_of(form), name=None)
+
+
+@router.post("/{name}")
+async def change_budget(request: Request, visitor: VisitorDependency, form: PostedForm, name: Name) -> Response:
+    """Save a budget as the form has it."""
+    return await _save(request, visitor, replace(_draft_of(form), name=name), name=name)
+
+
+@router.post("/{name}/delete")
+async def delete_budget(request: Request, visitor: VisitorDependency, form: PostedForm, name: Name) -> Response:
+    """Delete a budget, after asking."""
+    at = f"/budgets/{quote(name, safe='')}"
+    if is_confirmed(form):
+        await visitor.client.delete(f"/v1{at}")
+        return go("/costs", done="deleted")
+    page = Confirmation(
+        title=f"Delete the budget {name!r}?",
+        sentences=("Nothing is bounded by it any more, and jobs that waited for it go on.",),
+        button="Delete it",
+        action=f"{at}/delete",
+        back=at,
+        scope="admin",
+    )
+    return await ask(request, _frame(request, visitor, name), page)
+
+
+def _draft_of(form: Any) -> Draft:
+    given: dict[str, Any] = {name: field_of(form, name) for name in Draft.__dataclass_fields__ if name != "hard"}
+    return Draft(**given, hard="hard" in form)
+
+
+async def _save(request: Request, visitor: Visitor, draft: Draft, *, name: str | None) -> Response:
+    headers = {"If-None-Match": "*"} if name is None else None
+    try:
+        await visitor.client.put(f"/v1/budgets/{quote(draft.name, safe='')}", draft.body(), headers=headers)
+    except (NotANumber, ApiError) as error:
+        if isinstance(error, ApiError) and (error.status is None or error.status >= 500):
+            raise
+        page = await read(visitor.client, name, draft=draft, problem=str(error))
+        frame = _frame(request, visitor, name or "New budget")
+        return await show(request, TEMPLATE, frame, status=422, page=page, windows=WINDOWS)
+    return go("/costs", done="saved")
