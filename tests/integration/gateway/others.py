@@ -196,6 +196,7 @@ ANSWERS: dict[type[Request], Any] = {
     t.GetSessionCosts: t.CostTable(rows=()),
     GetLatestRun: RunResult(agent="critic", user_id="ann", job_id="j1", status=Status.QUEUED),
     tu.GetToolFigures: tu.ToolFigures(calls=3, jobs=2, failed={"tool_failed": 1}, p50_ms=12.0, p95_ms=80.0),
+    tu.GetAllToolFigures: tu.AllToolFigures(tools=(tu.NamedToolFigures(tool="pay", calls=3, failed=1, p95_ms=80.0),)),
     tu.FindAgentsUsing: tu.AgentsUsing(total=1, agents=(tu.AgentVersion(name="critic", version=2),), versions=()),
     tu.GetAgentsToolUse: tu.AgentsToolUse(agents=()),
     t.ListJobs: t.JobPage(jobs=()),

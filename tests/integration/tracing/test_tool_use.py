@@ -10,7 +10,9 @@ import pytest
 from wayline.contracts.chat import AssistantMessage, ToolCall
 from wayline.contracts.tool_use import (
     AgentsToolUse,
+    AllToolFigures,
     GetAgentsToolUse,
+    GetAllToolFigures,
     GetToolFigures,
     GetToolUse,
     ListRecordedCalls,
@@ -96,6 +98,11 @@ async def test_a_tools_calls_are_counted_by_their_ends(platform: TracingPlatform
     assert (figures.calls, figures.jobs, figures.failed) == (9, 2, {"tool_failed": 1})
     assert figures.p50_ms is not None and figures.p95_ms is not None and figures.p50_ms <= figures.p95_ms
     assert never == ToolFigures()
+
+    everything = await platform.bus.ask(GetAllToolFigures(tenant="acme", since=SINCE), AllToolFigures)
+    [one] = everything.tools
+    assert (one.tool, one.calls, one.failed) == ("search", figures.calls, 1)
+    assert (one.p50_ms, one.p95_ms) == (figures.p50_ms, figures.p95_ms)
 
 
 @pytest.mark.parametrize(("calls", "size"), [(4, 10_000), (500, 30)], ids=["by number", "by bytes"])

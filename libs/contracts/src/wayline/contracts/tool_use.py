@@ -82,6 +82,28 @@ class GetToolFigures(Request, subject="traces.tool.{tenant}", replies=ToolFigure
     since: datetime
 
 
+class NamedToolFigures(Frozen):
+    """How the recorded calls of one of several tools went."""
+
+    tool: str
+    calls: int = Field(ge=1)
+    failed: int = Field(default=0, ge=0)
+    p50_ms: float | None = Field(default=None, description="Half of them took no longer; null: none has ended.")
+    p95_ms: float | None = None
+
+
+class AllToolFigures(Frozen):
+    """How the recorded calls of all tools went that were called."""
+
+    tools: tuple[NamedToolFigures, ...] = Field(description="The most called ones first, at most 2,000.")
+
+
+class GetAllToolFigures(Request, subject="traces.tools.{tenant}", replies=AllToolFigures):
+    """Ask how the recorded calls of all tools went since a moment, those through `use_tool` included."""
+
+    since: datetime
+
+
 class ParkedJob(Frozen):
     """A parked job that uses a tool."""
 

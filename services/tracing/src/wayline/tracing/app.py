@@ -19,7 +19,14 @@ from wayline.contracts.job_tags import TagJobs
 from wayline.contracts.overview import GetJobsOverview
 from wayline.contracts.received_spans import ReceiveSpans
 from wayline.contracts.span_search import ListSpanNames, SearchSpans
-from wayline.contracts.tool_use import FindParkedJobs, GetAgentsToolUse, GetToolFigures, GetToolUse, ListRecordedCalls
+from wayline.contracts.tool_use import (
+    FindParkedJobs,
+    GetAgentsToolUse,
+    GetAllToolFigures,
+    GetToolFigures,
+    GetToolUse,
+    ListRecordedCalls,
+)
 from wayline.contracts.traces import (
     FindQueuePlaces,
     GetCosts,
@@ -196,6 +203,7 @@ def _asks_for_spans(answers: SpanSearch) -> list[Ask[Any]]:
 def _asks_about_tools(answers: ToolUseAnswers) -> list[Ask[Any]]:
     return [
         asks(GetToolFigures, answers.get_tool_figures),
+        asks(GetAllToolFigures, answers.get_all_tool_figures),
         asks(GetToolUse, answers.get_tool_use),
         asks(GetAgentsToolUse, answers.get_agents_tool_use),
         asks(FindParkedJobs, answers.find_parked_jobs),

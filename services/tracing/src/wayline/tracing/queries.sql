@@ -217,6 +217,23 @@ FROM (
 ) AS made
 GROUP BY GROUPING SETS ((status, error), ())
 
+-- name: figures_of_tools
+-- A name that no tool has comes from a model.
+SELECT tool, count(*) AS calls, count(*) FILTER (WHERE status = 'failed') AS failed,
+    percentile_cont(0.5) WITHIN GROUP (ORDER BY ms) AS p50_ms,
+    percentile_cont(0.95) WITHIN GROUP (ORDER BY ms) AS p95_ms
+FROM (
+    SELECT CASE WHEN called ->> 'tool' = 'use_tool' THEN called #>> '{input,name}' ELSE called ->> 'tool' END AS tool,
+        called ->> 'status' AS status, (called ->> 'duration_ms')::double precision AS ms
+    FROM (
+        SELECT calls FROM steps WHERE tenant = $1 AND started_at >= $2 ORDER BY started_at DESC LIMIT $3
+    ) AS newest, jsonb_array_elements(calls) AS called
+) AS made
+WHERE length(tool) BETWEEN 1 AND 128
+GROUP BY tool
+ORDER BY calls DESC, tool
+LIMIT $4
+
 -- name: tools_of_agents
 -- A row without a tool counts the jobs that were looked at. A call through `use_tool` is one of the tool that it names.
 -- A name that no tool has comes from a model. Steps of older builds have no error.

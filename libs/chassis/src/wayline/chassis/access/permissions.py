@@ -62,7 +62,7 @@ MEMORY = (
     *(f"insights.{verb}.*" for verb in INSIGHT_VERBS),
     *(f"subjects.{verb}.*" for verb in SUBJECT_VERBS),
 )
-TRACE_VERBS = ("get", "steps", "search", "names", "receive", "tool")
+TRACE_VERBS = ("get", "steps", "search", "names", "receive", "tool", "tools")
 TOOL_USE = ("traces.tooluse.*", "traces.toolcalls.*", "jobs.parked.*")
 FEEDBACK = ("feedback.give.*", "feedback.list.*")
 ANNOUNCE_TOOLS = "tools.announce.*.*"

@@ -15,11 +15,14 @@ from wayline.contracts.tool_use import (
     AgentsToolUse,
     AgentToolUse,
     AgentVersion,
+    AllToolFigures,
     FindParkedJobs,
     GetAgentsToolUse,
+    GetAllToolFigures,
     GetToolFigures,
     GetToolUse,
     ListRecordedCalls,
+    NamedToolFigures,
     ParkedJob,
     ParkedJobs,
     RecordedCall,
@@ -38,7 +41,9 @@ PAGE_BYTES_MAX = 128 * 1024
 """Of the arguments of one page: an answer has to fit into one message of the bus."""
 
 STEPS_MAX = 50_000
-"""That are looked at for the calls of one tool: the newest."""
+"""That are looked at for the calls of tools: the newest."""
+TOOLS_SHOWN_MAX = 2_000
+"""Of one answer: the most called ones."""
 JOBS_MAX = 1_000
 """Of an agent: the newest ones say what it needs now."""
 JOBS_MIN = 10
@@ -82,6 +87,12 @@ class ToolUseAnswers:
             p50_ms=together["p50_ms"],
             p95_ms=together["p95_ms"],
         )
+
+    async def get_all_tool_figures(self, asked: GetAllToolFigures) -> AllToolFigures:
+        """Count the calls of every tool, those that failed, and how long they took."""
+        sql, tenant = self._store.sql.figures_of_tools, asked.tenant
+        rows = await self._store.fetch(tenant, sql, tenant, asked.since, STEPS_MAX, TOOLS_SHOWN_MAX)
+        return AllToolFigures(tools=tuple(NamedToolFigures(**dict(row)) for row in rows))
 
     async def get_agents_tool_use(self, asked: GetAgentsToolUse) -> AgentsToolUse:
         """Return which tools the newest jobs of agents called, and which of them most of these jobs called."""

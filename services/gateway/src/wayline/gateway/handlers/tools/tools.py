@@ -13,7 +13,13 @@ from wayline.contracts.agents import Agent, AgentConfig, GetAgent
 from wayline.contracts.errors import NotFound, Refused, WaylineError
 from wayline.contracts.ids import Name
 from wayline.contracts.searched_tools import FoundTools, SearchTools
-from wayline.contracts.tool_use import AgentsToolUse, AgentToolUse, GetAgentsToolUse
+from wayline.contracts.tool_use import (
+    AgentsToolUse,
+    AgentToolUse,
+    AllToolFigures,
+    GetAgentsToolUse,
+    GetAllToolFigures,
+)
 from wayline.contracts.tools import ListTools, ToolDefinition, ToolList
 from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader
 from wayline.gateway.openapi import fails
@@ -88,6 +94,20 @@ async def tool_usage(
         return AgentUsage(**dict(one), tools_proposed=proposed)
 
     return ToolUsage(agents=tuple(await asyncio.gather(*map(with_proposal, used.agents))))
+
+
+@router.get("/tools/figures", responses=fails(400))
+async def tool_figures(
+    gateway: GatewayDependency,
+    caller: Reader,
+    days: Annotated[int, Query(ge=1, le=DAYS_MAX, description="How far back calls are looked at.")] = DAYS,
+) -> AllToolFigures:
+    """Return how the recorded calls of every tool went that was called: how many, how many failed, how long they took.
+
+    Of the newest 50,000 steps.
+    """
+    since = datetime.now(UTC) - timedelta(days=days)
+    return await gateway.bus.ask(GetAllToolFigures(tenant=caller.tenant, since=since), AllToolFigures)
 
 
 async def _all_tools(gateway: Gateway, tenant: str) -> tuple[ToolDefinition, ...]:
