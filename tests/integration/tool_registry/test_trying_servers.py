@@ -136,6 +136,7 @@ async def test_a_report_names_server_tools_resources_and_prompts(platform):
         ("pay", "Pay a bill.\\u001b[2K", Effect.ONCE),
         ("rate", "Tell a rate.", Effect.READ),
     ]
+    assert all(0 < tool.tokens < 100 for tool in report.tools)
     assert (report.resources, report.prompts) == (("bank://terms",), ("remind",))
     assert report.counts == OfferedCounts(tools=2, resources=1, prompts=1)
     assert report.protocol >= "2025-11-25"

@@ -116,6 +116,9 @@ class OfferedTool(Frozen):
         default=None,
         description="What its server's own hints propose, where no effect is declared; `accept_effects` declares it.",
     )
+    tokens: int = Field(
+        default=0, ge=0, description="Estimated tokens that its definition takes in a prompt; 0: not known."
+    )
 
 
 class OfferedCounts(Frozen):

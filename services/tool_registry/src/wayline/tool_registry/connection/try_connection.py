@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from wayline.contracts.mcp_servers import OfferedCounts, OfferedTool, ServerReport, UndeclaredTool
 from wayline.contracts.server_config import CONFIG_MAX_BYTES, ServerSettings
+from wayline.llm.tokens import estimate_definitions
 from wayline.tool_registry.connection.failures import reason
 from wayline.tool_registry.connection.mcp_library import load
 from wayline.tool_registry.connection.mcp_sessions import entered
@@ -110,7 +111,8 @@ async def _tried(transport: Transport, server: ServerSettings, *, within_s: floa
             admitted = await asyncio.to_thread(admit_all, tools, server, Arguments(), retry_after_s=())
             left_out = {**offered.unread, **admitted.left_out}
             usable = [tool for tool in tools if tool.name not in left_out]
-            report = await _report(client, server, usable, lambda text: visible(transport.hide(text)))
+            tokens = {tool.offered_as: estimate_definitions((tool.definition,)) for tool in admitted.tools.values()}
+            report = await _report(client, server, usable, tokens, lambda text: visible(transport.hide(text)))
     nameless = len(offered.tools) - len(taken)
     counts = report.counts.model_copy(update={"tools": len(offered.tools) + len(offered.unread)})
     problems = left_out_lines(left_out, nameless=nameless)
@@ -121,7 +123,11 @@ async def _tried(transport: Transport, server: ServerSettings, *, within_s: floa
 
 
 async def _report(
-    client: Client, server: ServerSettings, tools: Sequence[Tool], shown: Callable[[str], str]
+    client: Client,
+    server: ServerSettings,
+    tools: Sequence[Tool],
+    tokens: Mapping[str, int],
+    shown: Callable[[str], str],
 ) -> ServerReport:
     can, about = client.server_capabilities, client.server_info
     resources = await every_page(client.list_resources, "resources") if can.resources else []
@@ -132,6 +138,7 @@ async def _report(
             description=shown(one.description or "")[:TEXT_CHARS],
             effect=effect_of(one, server),
             proposed=proposed_effect(one, server),
+            tokens=tokens.get(one.name, 0),
         )
         for one in tools[:LISTED_MAX]
     ]
