@@ -540,12 +540,14 @@ async def test_given_text_is_text_whatever_its_name_looks_like(gateway: Running,
 async def test_documents_are_listed_by_name_and_status(gateway: Running, others: Others):
     await others.answer(ListDocuments, DocumentPage(documents=(), next_cursor="more"))
 
-    answer = await gateway.client.get("/v1/documents", params={"name": "notes/*", "status": "failed"})
+    described = {"collection": "handbooks", "language": "de"}
+    answer = await gateway.client.get("/v1/documents", params={"name": "notes/*", "status": "failed", **described})
     refused = await gateway.client.get("/v1/documents", params={"status": "lost"})
 
     assert (answer.json()["next_cursor"], refused.status_code) == ("more", 422)
     (asked,) = (asked for asked in others.asked if isinstance(asked, ListDocuments))
     assert (asked.name, asked.status) == ("notes/*", "failed")
+    assert (asked.collection, asked.language) == ("handbooks", "de")
 
 
 async def test_a_slash_in_a_documents_id_is_quoted(gateway: Running, others: Others):

@@ -288,3 +288,19 @@ async def test_documents_are_listed_by_name_and_status(service: Service, client:
     assert await listed(status="failed") == ["d"]
     assert await listed(name="wool/*", status="ready") == ["c"]
     assert await listed(name="wool") == []
+
+
+async def test_documents_are_listed_by_collection_and_language(service: Service, client: Any):
+    german = "Die Wolle der Schafe wird im Frühjahr geschoren und danach gewaschen."
+    await client.ingest("a", german, name="a.md", collection="wool")
+    await client.ingest("b", "The wool of the sheep is cut in spring and then it is washed.", collection="wool")
+    await client.ingest("c", german, name="c.md", collection="sheep")
+
+    async def listed(**asked: Any) -> list[str]:
+        page = await client.bus.ask(ListDocuments(tenant="acme", **asked), DocumentPage)
+        return sorted(document.document_id for document in page.documents)
+
+    assert await listed(collection="wool") == ["a", "b"]
+    assert await listed(language="de") == ["a", "c"]
+    assert await listed(collection="wool", language="de") == ["a"]
+    assert await listed(collection="wo%") == []

@@ -194,6 +194,10 @@ class ListDocuments(Request, subject="documents.list.{tenant}", replies=Document
     cursor: str | None = None
     name: str | None = Field(default=None, description="Only documents of this name; `*` stands for anything.")
     status: DocumentStatus | None = Field(default=None, description="Only documents that are so far.")
+    collection: CollectionName | None = Field(default=None, description="Only documents of this collection.")
+    language: Annotated[str, StringConstraints(pattern=r"^[a-z]{2}$")] | None = Field(
+        default=None, description="Only documents in this language, as ISO 639-1 names it."
+    )
     seen_by: Audience | None = SEEN_BY
 
 

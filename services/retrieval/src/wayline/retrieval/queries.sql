@@ -347,6 +347,8 @@ WHERE tenant = $1 AND status <> 'deleted'
     AND ($5::text IS NULL OR name LIKE $5)
     AND ($6::text IS NULL OR status = $6)
     AND ($7::text[] IS NULL OR audience IS NULL OR audience && $7)
+    AND ($8::text IS NULL OR collection = $8)
+    AND ($9::text IS NULL OR language = $9)
 ORDER BY created_at DESC, document_id DESC
 LIMIT $4;
 

@@ -103,6 +103,8 @@ class DocumentTable:
         after: tuple[datetime, str] | None,
         name: str | None = None,
         status: DocumentStatus | None = None,
+        collection: str | None = None,
+        language: str | None = None,
         seen_by: Sequence[str] | None = None,
     ) -> list[Document]:
         """Return the newest documents, at most `limit` of them, after the given one; `*` in a name is anything."""
@@ -111,7 +113,7 @@ class DocumentTable:
         rows = await self._store.fetch(
             tenant,
             self._sql.list_documents,
-            *(tenant, created_at, document_id, limit, like, status, _listed(seen_by)),
+            *(tenant, created_at, document_id, limit, like, status, _listed(seen_by), collection, language),
         )
         return [_document(row) for row in rows]
 

@@ -153,7 +153,9 @@ class DocumentHandlers:
         """List documents, the newest first."""
         after = read_cursor(asked.cursor) if asked.cursor else None
         name = None if asked.name is None else storable(asked.name)
-        wanted = {"name": name, "status": asked.status, "seen_by": asked.seen_by}
+        collection = None if asked.collection is None else storable(asked.collection)
+        wanted = {"name": name, "status": asked.status, "collection": collection, "language": asked.language}
+        wanted["seen_by"] = asked.seen_by
         found = await self.documents.page(asked.tenant, limit=asked.limit + 1, after=after, **wanted)
         page = found[: asked.limit]
         return DocumentPage(

@@ -219,10 +219,17 @@ async def list_documents(
     names: SeenBy,
     name: NameFilter = None,
     status: Annotated[DocumentStatus | None, Query(description="Only documents that are so far.")] = None,
+    collection: Annotated[
+        str | None, Query(max_length=200, pattern=ONE_LINE, description="Only documents of this collection.")
+    ] = None,
+    language: Annotated[
+        str | None, Query(pattern=r"^[a-z]{2}$", description="Only documents in this language, by ISO 639-1.")
+    ] = None,
 ) -> DocumentPage:
     """Page through the documents, newest first; `next_cursor` is there while there are more."""
-    request = ListDocuments(tenant=caller.tenant, limit=limit, cursor=cursor, name=name, status=status, seen_by=names)
-    return await gateway.bus.ask(request, DocumentPage)
+    wanted = {"name": name, "status": status, "collection": collection, "language": language}
+    asked = ListDocuments(tenant=caller.tenant, limit=limit, cursor=cursor, seen_by=names, **wanted)
+    return await gateway.bus.ask(asked, DocumentPage)
 
 
 @router.get("/documents/{document_id:path}", responses=tags(404))
