@@ -100,7 +100,8 @@ class Console:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def opened(module_platform: Platform) -> AsyncIterator[Console]:
+async def opened(module_platform: Platform, request: pytest.FixtureRequest) -> AsyncIterator[Console]:
+    """The platform; a test file names in ALSO what it needs beyond what runs jobs."""
     says: list[Callable[[dict[str, Any]], Say]] = [lambda _: Say(text="Yes.")]
 
     def script(body: dict[str, Any]) -> Say:
@@ -109,6 +110,7 @@ async def opened(module_platform: Platform) -> AsyncIterator[Console]:
     async with ChatServer(script) as chat:
         await module_platform.start(
             *("router", "executor", "tool_registry", "tracing", "gateway"),
+            *getattr(request.module, "ALSO", ()),
             router=RouterSettings(chat_base_url=chat.url),
             executor=ExecutorSettings(chat_base_url=chat.url),
             gateway=GatewaySettings(http_port=0),

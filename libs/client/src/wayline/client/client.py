@@ -67,9 +67,9 @@ class Client:
         *,
         headers: Mapping[str, str] | None = None,
         params: Mapping[str, Any] | None = None,
-        file: tuple[str, bytes] | None = None,
+        file: tuple[str, bytes] | tuple[str, Any, str] | None = None,
     ) -> Any:
-        """Post JSON, or a file with the body as its form's fields."""
+        """Post JSON, or a file with the body as its form's fields; an open file is read in blocks."""
         if file is not None:
             return await self._send("POST", path, files={"file": file}, data=body, params=params)
         return await self._send("POST", path, json=body, headers=headers, params=params)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import quote
 
 from wayline.client.client import Client
@@ -33,6 +34,19 @@ async def find_document(client: Client, name_or_id: str) -> dict[str, Any]:
         several = ", ".join(document["document_id"] for document in found[:NAMED_MAX])
         raise ApiError(f"{len(found)} documents have the name {name_or_id!r}; say the id of one: {several}", status=409)
     return found[0]
+
+
+async def add_document(
+    client: Client, document: Mapping[str, Any], *, file: tuple[str, BinaryIO, str] | None = None
+) -> dict[str, Any]:
+    """Add a document: `text` or `url` in its fields, or a file by its name, its open bytes and its media type.
+
+    The file is read in blocks. It is stored when this returns, and indexed afterwards. Raises ApiError.
+    """
+    if file is None:
+        return await client.post("/v1/documents", document)
+    fields = {name: value if isinstance(value, str) else json.dumps(value) for name, value in document.items()}
+    return await client.post("/v1/documents", fields, file=file)
 
 
 async def change_document(client: Client, name_or_id: str, change: Mapping[str, Any]) -> dict[str, Any]:

@@ -37,7 +37,12 @@ class File:
     @property
     def document_id(self) -> str:
         """Return an id that depends on the name only: ingesting a file again replaces its document."""
-        return f"file_{sha256(self.name.encode()).hexdigest()[:24]}"
+        return document_id_of(self.name)
+
+
+def document_id_of(name: str) -> str:
+    """Return the id of a file's document: a file of the same name takes its place."""
+    return f"file_{sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}"
 
 
 @dataclass(frozen=True)

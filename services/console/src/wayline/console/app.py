@@ -35,6 +35,7 @@ from wayline.console.pages import (
     webhooks,
 )
 from wayline.console.pages.knowledge import routes as knowledge
+from wayline.console.pages.knowledge import upload
 from wayline.console.render.environment import Templates
 from wayline.console.settings import COOKIE_KEY_BYTES, Settings
 from wayline.console.static_files import StaticFiles
@@ -82,9 +83,11 @@ def create_app(settings: Settings, *, clock: Callable[[], float] = time.time) ->
     app.state.clients = Clients(settings.gateway_url)
     app.state.zone = settings.time_zone
     app.state.templates = Templates(settings.zone)
+    app.state.document_max_bytes = settings.document_max_bytes
     app.state.is_tls = (settings.public_url or "").startswith("https://")
     for router in ROUTERS:
         app.include_router(router)
+    app.include_router(upload.sending, max_body_size=settings.document_max_bytes)
     app.mount("/static", StaticFiles())
     app.add_api_route("/health/live", _live, include_in_schema=False)
     app.add_exception_handler(SignInNeeded, _sign_in)

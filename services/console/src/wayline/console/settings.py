@@ -31,6 +31,11 @@ class Settings(BaseSettings):
         description="64 hexadecimal digits that seal the cookie with a signed-in person's API key. Not set: drawn at "
         "each start, after which everybody signs in again; replicas need the same one.",
     )
+    document_max_bytes: int = Field(
+        default=64 * 1024 * 1024,
+        ge=1,
+        description="A larger form of documents is refused with 413: as much as the gateway takes of one document.",
+    )
     time_zone: str = Field(default="UTC", description="The zone of the times that pages show.")
 
     @field_validator("gateway_url", "public_url")

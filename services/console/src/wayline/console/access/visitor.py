@@ -136,10 +136,15 @@ VisitorDependency: TypeAlias = Annotated[Visitor, Depends(_visitor)]
 async def _posted(request: Request, visitor: VisitorDependency) -> FormData:
     """Read a form. Raises ForeignForm where it does not have the session's token."""
     form = await request.form(max_files=0, max_fields=FORM_FIELDS_MAX, max_part_size=FORM_PART_MAX_BYTES)
-    token = form.get("token")
-    if not isinstance(token, str) or not compare_digest(token.encode(), visitor.session.token.encode()):
-        raise ForeignForm
+    require_token(form, visitor.session)
     return form
+
+
+def require_token(form: FormData, session: Session) -> None:
+    """Pass for a form that has the session's token. Raises ForeignForm."""
+    token = form.get("token")
+    if not isinstance(token, str) or not compare_digest(token.encode(), session.token.encode()):
+        raise ForeignForm
 
 
 PostedForm: TypeAlias = Annotated[FormData, Depends(_posted)]

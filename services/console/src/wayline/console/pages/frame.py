@@ -41,6 +41,14 @@ DONE: Final = {
     "saved": "It is saved.",
     "deleted": "It is deleted.",
     "judged": "Thank you: the feedback is kept with the job.",
+    "reindexing": "It is being read once more.",
+    "remembered": "It is remembered.",
+    "known": "That was known already: it was said once more.",
+    "quarantined": "It waits until a person releases it.",
+    "released": "It counts from now on.",
+    "rejected": "It is refused for good.",
+    "forgotten": "It is forgotten, with all of its versions.",
+    "redelivered": "It is sent again.",
 }
 """What a page says after an action, by the word in its address: nobody's own words, as anybody can make a link."""
 

@@ -21,6 +21,8 @@ class Templates:
     """Renders pages and regions of pages."""
 
     def __init__(self, zone: ZoneInfo = ZoneInfo("UTC")) -> None:  # noqa: B008 - a zone is a value
+        self.zone = zone
+        """Of the times that pages show, and of those that are typed into their forms."""
         self._environment = Environment(
             loader=PackageLoader("wayline.console"),
             autoescape=True,

@@ -63,6 +63,14 @@ def tokens(usage: dict[str, Any] | None) -> int:
     return 0 if usage is None else int(usage.get("input", 0)) + int(usage.get("output", 0))
 
 
+def size(number_of_bytes: int) -> str:
+    """Write how large a file is, in one unit."""
+    if number_of_bytes < 1_000:
+        return f"{number_of_bytes} B"
+    kilobytes = number_of_bytes / 1_000
+    return f"{kilobytes:,.0f} kB" if kilobytes < 1_000 else f"{kilobytes / 1_000:,.1f} MB"
+
+
 def duration(milliseconds: Any) -> str:
     """Write how long something took; None: it is not over."""
     if milliseconds is None:
@@ -98,6 +106,12 @@ def local(at: str | None, zone: ZoneInfo) -> str:
     """Write a moment in a zone, to the second."""
     then = moment(at)
     return "" if then is None else then.astimezone(zone).strftime("%Y-%m-%d %H:%M:%S %Z")
+
+
+def typed_moment(at: str | None, zone: ZoneInfo) -> str:
+    """Write a moment as a browser's field for times takes it, in a zone."""
+    then = moment(at)
+    return "" if then is None else then.astimezone(zone).strftime("%Y-%m-%dT%H:%M")
 
 
 def lasted_ms(begun: str | None, ended: str | None, now: datetime | None = None) -> float | None:
@@ -136,6 +150,8 @@ def filters(zone: ZoneInfo) -> Iterator[tuple[str, Any]]:
         "duration": duration,
         "age": age,
         "local": lambda at: local(at, zone),
+        "typed_moment": lambda at: typed_moment(at, zone),
+        "size": size,
         "visible": visible,
         "one_line": one_line,
         "shortened": shortened,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from wayline.console.pages.knowledge import documents
+from wayline.console.pages.knowledge import document, documents, upload
 
 router = APIRouter()
-router.include_router(documents.router)
+for _module in (documents, document, upload):
+    router.include_router(_module.router)

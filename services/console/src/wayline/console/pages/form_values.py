@@ -1,0 +1,54 @@
+"""What people type into forms, as values of the API."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+
+class WrongField(ValueError):
+    """What was typed is not what its field takes; the message says which and what to do."""
+
+
+def names_of(text: str) -> list[str]:
+    """Return names that were typed one a line."""
+    return [name for line in text.splitlines() if (name := line.strip())]
+
+
+def object_of(text: str, *, what: str) -> dict[str, Any]:
+    """Return a JSON object; nothing typed is an empty one. Raises WrongField."""
+    try:
+        value = json.loads(text or "{}")
+    except ValueError as error:
+        raise WrongField(f"{what}: this is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise WrongField(f"{what}: this is not a JSON object such as {{}}")
+    return value
+
+
+def moment_of(text: str, zone: ZoneInfo, *, what: str) -> str | None:
+    """Return a moment that was typed in a zone, as the API takes it; None: none was. Raises WrongField."""
+    if not text:
+        return None
+    try:
+        typed = datetime.fromisoformat(text)
+        return (typed if typed.tzinfo else typed.replace(tzinfo=zone)).isoformat()
+    except (ValueError, OverflowError):
+        raise WrongField(f"{what}: this is not a time such as 2027-01-31T12:00") from None
+
+
+def number_of(text: str, *, what: str) -> float | None:
+    """Return a number; None: none was typed. Raises WrongField."""
+    if not text:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise WrongField(f"{what}: this is not a number") from None
+
+
+def is_untouched(sent: str, shown: str) -> bool:
+    """Return whether a field came back as it was shown: browsers send other ends of lines."""
+    return sent.replace("\r\n", "\n").strip() == shown.replace("\r\n", "\n").strip()

@@ -1,0 +1,102 @@
+// Sends files one by one, dropped ones and whole folders too, so that each has its own end. The address names what was
+// sent, and the session's storage what was refused or not sent yet: both outlast a reload.
+"use strict";
+(() => {
+  const form = document.querySelector("[data-upload]");
+  if (!form) return;
+  const AT_ONCE = 3;
+  const FOLLOWED_MAX = 40;
+  const KEPT = "wayline-refused";
+  const most = Number(form.dataset.upload);
+  const drop = form.querySelector("[data-drop]");
+  const status = document.querySelector("[data-sending]");
+  const list = document.querySelector("[data-refused]");
+  const waiting = [];
+  let sent = 0;
+  let running = 0;
+
+  const kept = () => JSON.parse(sessionStorage.getItem(KEPT) ?? "[]");
+  const show = () => {
+    list.replaceChildren(...kept().map((line) => Object.assign(document.createElement("li"), { textContent: line })));
+    status.textContent = running || waiting.length ? `${sent} sent, ${running + waiting.length} to go` : sent ? `${sent} sent` : "";
+  };
+  const refuse = (...lines) => sessionStorage.setItem(KEPT, JSON.stringify([...kept(), ...lines].slice(-100)));
+
+  const follow = (ids) => {
+    const here = new URLSearchParams(location.search);
+    const all = [...new Set([...here.getAll("id"), ...ids])].slice(-FOLLOWED_MAX);
+    const query = new URLSearchParams(all.map((id) => ["id", id]));
+    history.replaceState(null, "", `${location.pathname}?${query}`);
+    htmx.ajax("GET", `${location.pathname}/region?${query}`, { target: "#uploads", swap: "outerHTML" });
+  };
+
+  const send = async ({ file, name }) => {
+    if (file.size > most) return refuse(`${name}: it is larger than ${Math.round(most / 1e6)} MB`);
+    const body = new FormData(form);
+    for (const left of ["file", "urls", "text"]) body.delete(left);
+    body.append("file", file, name);
+    try {
+      const answer = await fetch(form.action, { method: "POST", body, headers: { Accept: "application/json" } });
+      if (!answer.headers.get("content-type")?.includes("json")) return refuse(`${name}: the console answered ${answer.status}`);
+      const told = await answer.json();
+      refuse(...told.refused);
+      sent += told.ids.length;
+      if (told.ids.length) follow(told.ids);
+    } catch {
+      refuse(`${name}: the console could not be reached, or the file could not be read`);
+    }
+  };
+
+  const next = async () => {
+    if (running >= AT_ONCE || !waiting.length) return;
+    running += 1;
+    next();
+    await send(waiting.shift());
+    running -= 1;
+    show();
+    next();
+  };
+  const add = (files) => {
+    waiting.push(...files);
+    show();
+    next();
+  };
+  const named = (files) =>
+    [...files].map((file) => ({ file, name: file.webkitRelativePath || file.name })).filter(({ name }) => !/(^|\/)\./.test(name));
+
+  // A folder is read a part at a time, until a part is empty.
+  const inside = async (entry) => {
+    if (entry.isFile) return [{ file: await new Promise((ok, no) => entry.file(ok, no)), name: entry.fullPath.slice(1) }];
+    const reader = entry.createReader();
+    const found = [];
+    for (;;) {
+      const part = await new Promise((ok, no) => reader.readEntries(ok, no));
+      if (!part.length) return found;
+      for (const one of part) if (!one.name.startsWith(".")) found.push(...(await inside(one)));
+    }
+  };
+
+  const may = !form.querySelector("[type=file]").disabled;
+  drop.hidden = !may;
+  document.addEventListener("dragover", (event) => event.preventDefault());
+  document.addEventListener("drop", async (event) => {
+    event.preventDefault();
+    if (!may) return;
+    const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry()).filter(Boolean);
+    for (const entry of entries) add(await inside(entry).catch(() => (refuse(`${entry.name}: it could not be read`), [])));
+  });
+  form.addEventListener("submit", (event) => {
+    const chosen = [...form.querySelectorAll("[type=file]")].flatMap((input) => named(input.files));
+    const rest = form.elements.urls.value.trim() || form.elements.text.value.trim();
+    if (!chosen.length || rest) return;
+    event.preventDefault();
+    sessionStorage.removeItem(KEPT);
+    add(chosen);
+    for (const input of form.querySelectorAll("[type=file]")) input.value = "";
+  });
+  addEventListener("beforeunload", (event) => {
+    if (running || waiting.length) event.preventDefault();
+  });
+  addEventListener("pagehide", () => refuse(...waiting.map(({ name }) => `${name}: it was not sent, as the page was left`)));
+  show();
+})();
