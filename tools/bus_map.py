@@ -107,7 +107,7 @@ def meets(pattern: str, subject: str) -> bool:
 
 def stream_of(subject: str) -> str | None:
     """Return the stream that stores a subject."""
-    for stream in topology.streams(topology.Limits()):
+    for stream in topology.STREAMS:
         if any(meets(pattern, subject) for pattern in stream.subjects or []):
             return stream.name
     return None

@@ -25,8 +25,9 @@ from typing import Any
 from nats.aio.msg import Msg
 
 from wayline.chassis import Ask, Bus, BusSettings
+from wayline.chassis.declare import declare
 from wayline.chassis.handling.responder import Responder
-from wayline.chassis.topology import Limits, declare
+from wayline.chassis.stream_limits import Limits
 from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.agents import AgentConfig

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from wayline.chassis.topology import Limits
+from wayline.chassis.stream_limits import Limits
 from wayline.embedded import NatsServer, PostgresServer
 from wayline.testkit import Platform
 from wayline.testkit.databases import clone, make_template

@@ -11,7 +11,8 @@ import pytest
 import pytest_asyncio
 from nats.js import JetStreamContext
 
-from wayline.chassis.topology import CONSUMERS, Limits
+from wayline.chassis.stream_limits import Limits
+from wayline.chassis.topology import CONSUMERS
 from wayline.embedded import NatsServer, PostgresServer
 from wayline.simulator.chat_server import ChatServer, Say, turns
 from wayline.testkit.databases import clone, clone_with_tables, drop

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from wayline.chassis.topology import Limits
+from wayline.chassis.stream_limits import Limits
 from wayline.contracts.errors import Retry
 from wayline.contracts.tools import RUN_CODE, ListTools, ToolList
 from wayline.executor.settings import Settings as ExecutorSettings

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from wayline.chassis import Bus, BusSettings
-from wayline.chassis.topology import Limits, declare
+from wayline.chassis.declare import declare
+from wayline.chassis.stream_limits import Limits
 from wayline.contracts.agents import Agent, AgentConfig, PutAgent
 from wayline.embedded import NatsServer, PostgresServer, free_port
 from wayline.embedded.nats import minimal_config

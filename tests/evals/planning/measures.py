@@ -17,7 +17,7 @@ from zlib import crc32
 from tests.bench.tool_platform import tool_platform
 from tests.unit.executor.logs import Log
 from tests.unit.executor.planned import PLANNER, offline, played, scripted
-from wayline.chassis.topology import Limits
+from wayline.chassis.stream_limits import Limits
 from wayline.contracts import events as e
 from wayline.contracts.tools import TASK_TOOLS
 from wayline.executor.decide.actions import Complete

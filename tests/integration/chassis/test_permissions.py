@@ -19,7 +19,8 @@ from wayline.chassis.access.accounts import covers, render_accounts
 from wayline.chassis.access.clients import ANONYMOUS
 from wayline.chassis.access.permissions import IDENTITIES
 from wayline.chassis.claim_check.claims import MESSAGE_MAX, PayloadMissing, claimed
-from wayline.chassis.topology import CONSUMERS, declare
+from wayline.chassis.declare import declare
+from wayline.chassis.topology import CONSUMERS
 from wayline.contracts.jobs import SubmitJob
 from wayline.contracts.knowledge import IndexDocument
 from wayline.embedded import NatsServer

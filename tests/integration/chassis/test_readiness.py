@@ -11,7 +11,8 @@ import pytest
 
 from wayline.chassis import Bus, BusSettings, Service
 from wayline.chassis.connection import bus as bus_module
-from wayline.chassis.topology import Limits, declare
+from wayline.chassis.declare import declare
+from wayline.chassis.stream_limits import Limits
 from wayline.contracts.errors import Unavailable
 from wayline.embedded import NatsServer, minimal_config
 from wayline.standalone.servers import watch

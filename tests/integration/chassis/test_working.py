@@ -9,8 +9,10 @@ import pytest
 
 from wayline.chassis import Bus, BusSettings, Service, Work
 from wayline.chassis.connection.dead_letters import BODY_MAX_BYTES
+from wayline.chassis.declare import declare
 from wayline.chassis.handling.worker import ATTEMPTS_MAX, BEGUN_MAX
-from wayline.chassis.topology import SUBMISSION_MAX_BYTES, SUBMIT_ROUTER, Consumer, Limits, declare
+from wayline.chassis.stream_limits import Limits
+from wayline.chassis.topology import SUBMISSION_MAX_BYTES, SUBMIT_ROUTER, Consumer
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.jobs import RunJob, SubmitJob
 from wayline.telemetry import BusExporter, Telemetry

@@ -16,6 +16,7 @@ from .conftest import DEPLOY, rules
 DEAD = 'jetstream_stream_total_messages{stream_name="DEAD"}'
 WAITING = 'jetstream_consumer_num_pending{stream_name="RUN",consumer_name="batch"}'
 LOST = 'wayline_spans_dropped_total{service="executor",where="buffer"}'
+FULL = 'jetstream_stream_full_ratio{stream_name="EVENTS"}'
 UNPRICED = 'wayline_ledger_unpriced_calls{model="m",agent="a"}'
 
 UP = tuple(f'up{{job="wayline",container="{member.name}",instance="i"}}' for member in MEMBERS)
@@ -32,6 +33,11 @@ CASES: dict[str, tuple[str, str | tuple[str, ...], str, int]] = {
     "spans lost long ago do not": ("WaylineSpansDropped", LOST, "7x120", 0),
     "a comparison that falls behind rings": ("WaylineDriftLag", "wayline_tracing_drift_lag", "20000+10x120", 1),
     "one that catches up does not": ("WaylineDriftLag", "wayline_tracing_drift_lag", "20000-100x120", 0),
+    "a log that fills rings": ("WaylineStreamFilling", FULL, "0.61x120", 1),
+    "a log with room does not": ("WaylineStreamFilling", FULL, "0.59x120", 0),
+    "a log that is nearly full rings louder": ("WaylineStreamNearlyFull", FULL, "0.75x120", 1),
+    "one that only fills does not": ("WaylineStreamNearlyFull", FULL, "0.74x120", 0),
+    "dead letters may fill their stream": ("WaylineStreamFilling", FULL.replace("EVENTS", "DEAD"), "1x120", 0),
     "an unknown price rings": ("WaylineUnknownPrice", UNPRICED, "2x120", 1),
     "known prices do not": ("WaylineUnknownPrice", UNPRICED, "0x120", 0),
     "a service that is gone rings": ("WaylineServiceDown", 'up{job="wayline",instance="i"}', "0x120", 1),

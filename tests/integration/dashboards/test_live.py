@@ -129,7 +129,8 @@ async def test_every_panel_over_postgres_has_data_for_grafanas_role(watched: Wat
 async def test_a_panel_of_what_never_happened_is_no_error(watched: WatchedPlatform, dashboard: Json):
     for asked in questions(dashboard):
         if asked.panel in RARE and (asked.sql or watched.prometheus is not None):
-            assert all(row.get("value", 0) == 0 for row in await watched.answer(asked)), asked
+            rows = await watched.answer(asked)
+            assert all(row.get("value", 0) == 0 for row in rows), (asked, rows)
 
 
 async def test_no_panel_answers_what_is_no_number(watched: WatchedPlatform, dashboard: Json, binaries: Path):

@@ -19,7 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from wayline.chassis import Bus, BusSettings
-from wayline.chassis.topology import Limits
+from wayline.chassis.stream_limits import Limits
 from wayline.contracts.tools import ListTools, ToolList
 from wayline.embedded import NatsServer, free_port
 from wayline.simulator.chat_server import ChatServer, Say, turns

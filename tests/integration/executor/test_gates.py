@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import pytest
 
 from wayline.chassis import Bus, BusSettings
-from wayline.chassis.topology import PROVIDERS, Limits, declare
+from wayline.chassis.declare import declare
+from wayline.chassis.stream_limits import Limits
+from wayline.chassis.topology import PROVIDERS
 from wayline.executor.adapters.circuit_breaker import FAILURES_MAX, OPEN_S, PROBE_CHECK_S
 from wayline.executor.adapters.provider_gates import HOLD_MAX_S, GateClosed, ProviderGates, subject
 from wayline.llm import ModelError

@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from wayline.chassis import Bus, Service
-from wayline.chassis.topology import Limits
+from wayline.chassis.stream_limits import Limits
 from wayline.gateway.settings import Settings
 from wayline.testkit import Database, Platform
 from wayline.testkit.guarded import Guarded

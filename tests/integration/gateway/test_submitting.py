@@ -10,8 +10,10 @@ from opentelemetry import propagate
 from opentelemetry.propagators.textmap import TextMapPropagator, default_getter, default_setter
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
-from wayline.chassis import Bus, asks, topology
+from wayline.chassis import Bus, asks
+from wayline.chassis.declare import declare
 from wayline.chassis.handling.responder import Responder
+from wayline.chassis.stream_limits import Limits
 from wayline.contracts import ids
 from wayline.contracts.jobs import PlanJob, Planned, Route, SubmitJob
 from wayline.gateway.adapters import submissions
@@ -178,7 +180,7 @@ async def test_a_bus_that_is_away_is_a_503_and_comes_back(
     await until(lambda: gateway.bus.nc.is_connected, why="the gateway to be back")
     await until(lambda: bus.nc.is_connected, why="the test to be back")
     # They were in memory.
-    async for _ in topology.declare(bus.js, topology.Limits(memory=True)):
+    async for _ in declare(bus.js, Limits(memory=True)):
         pass
     await until(is_ready, why="the gateway to be ready")
     ready = await gateway.client.get("/health/ready")

@@ -3,7 +3,7 @@
 import orjson
 import pytest
 
-from wayline.chassis.topology import Limits
+from wayline.chassis.stream_limits import Limits
 from wayline.contracts.agents import DeleteAgent, Deleted
 from wayline.contracts.errors import Full
 from wayline.contracts.jobs import SubmitJob
@@ -244,7 +244,7 @@ async def test_a_full_queue_refuses_one_tenant_and_recovers_without_help(platfor
     assert (await platform.wait_for("j3")).status == "completed"
 
 
-@pytest.mark.parametrize("platform", [Limits(events_max_bytes=400_000, memory=True)], indirect=True)
+@pytest.mark.parametrize("platform", [Limits(max_bytes={"EVENTS": 400_000}, memory=True)], indirect=True)
 async def test_new_jobs_wait_without_loss_while_the_log_is_nearly_full(platform):
     log = JobLog(platform.bus, "default", "old")
     await platform.bus.js.publish("events.default.old", b"x" * 350_000)
@@ -262,7 +262,7 @@ async def test_new_jobs_wait_without_loss_while_the_log_is_nearly_full(platform)
     assert await platform.dead_letters() == []
 
 
-@pytest.mark.parametrize("platform", [Limits(events_max_bytes=400_000, memory=True)], indirect=True)
+@pytest.mark.parametrize("platform", [Limits(max_bytes={"EVENTS": 400_000}, memory=True)], indirect=True)
 async def test_a_repeated_job_does_not_wait_for_a_nearly_full_log(platform):
     await platform.start("router", "executor", "tool_registry", "retrieval")
     await platform.submit("j1", "the first")

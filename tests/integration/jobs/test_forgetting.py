@@ -12,7 +12,7 @@ import asyncpg
 import httpx2
 import pytest
 
-from wayline.chassis.topology import Limits
+from wayline.chassis.stream_limits import Limits
 from wayline.contracts.tenants import CreateTenant, Tenant
 from wayline.journal import JobLog
 from wayline.notifier.settings import Settings as NotifierSettings

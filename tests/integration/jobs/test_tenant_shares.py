@@ -11,7 +11,8 @@ from nats.js.errors import APIError
 
 from wayline.chassis.claim_check.claims import MESSAGE_MAX
 from wayline.chassis.connection.dead_letters import BODY_MAX_BYTES
-from wayline.chassis.topology import Limits, streams
+from wayline.chassis.stream_limits import Limits
+from wayline.chassis.topology import STREAMS
 from wayline.contracts.errors import Unavailable
 from wayline.contracts.knowledge import IndexDocument
 from wayline.contracts.tenants import CreateTenant, GetTenant, Tenant
@@ -168,16 +169,14 @@ async def test_dead_letters_of_one_tenant_push_out_only_its_own(platform: Platfo
 
 
 def test_one_tenants_messages_fill_only_a_share_of_each_stream():
-    limits = Limits()
-    found = {stream.name: stream for stream in streams(limits)}
+    found = {stream.name: stream for stream in STREAMS}
     submit, index, dead = found["SUBMIT"], found["INDEX"], found["DEAD"]
     letter = BODY_MAX_BYTES + 64 * 1024
 
     assert submit.max_msg_size is not None and submit.max_msg_size > 0, "-1 would be no bound"
-    assert submit.max_bytes and index.max_bytes and dead.max_bytes
-    assert limits.submit_max_per_tenant * submit.max_msg_size <= submit.max_bytes / 2
-    assert limits.index_max_per_tenant * MESSAGE_MAX <= index.max_bytes / 4
-    assert limits.dead_max_per_tenant * letter <= dead.max_bytes / 8
+    for stream, bytes_each, share in ((submit, submit.max_msg_size, 2), (index, MESSAGE_MAX, 4), (dead, letter, 8)):
+        assert stream.max_bytes and stream.max_msgs_per_subject
+        assert stream.max_msgs_per_subject * bytes_each <= stream.max_bytes / share
 
 
 async def test_a_large_submission_passes_the_gateway_only(platform: Platform):

@@ -16,7 +16,7 @@ from nats.aio.client import Client
 from nats.errors import Error
 
 from wayline.chassis import Bus, BusSettings
-from wayline.chassis.topology import declare
+from wayline.chassis.declare import declare
 from wayline.embedded import NatsServer, free_port
 from wayline.standalone.bus import manage_clients
 from wayline.standalone.errors import ClientInvalid

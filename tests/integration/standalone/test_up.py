@@ -321,6 +321,36 @@ def test_migrating_again_changes_nothing(wayline: Installed):
     assert wayline.run_json("migrate") == {"changes": []}
 
 
+def test_capacity_says_what_is_held_and_by_whom(wayline: Installed):
+    held = wayline.run_json("capacity")
+    shown = wayline.wayline("capacity")
+
+    [log] = [one for one in held["streams"] if one["name"] == "EVENTS"]
+    assert (log["max_bytes"], log["max_age_s"]) == (8 * 1024**3, 30 * 86_400)
+    assert log["bytes"] > 0 and log["full"] < 0.01
+    assert log["tenants"] == {"default": log["messages"]}
+    assert held["schemas"]["tracing"] > 0
+    assert shown.stdout.splitlines()[0].count("\t") == 7
+
+
+def test_what_is_chosen_for_a_stream_stays(wayline: Installed):
+    chosen = wayline.wayline("migrate", "--max-bytes", "DEAD=2GiB", "--max-days", "DEAD=60")
+    again = wayline.wayline("migrate")
+    less = wayline.wayline("migrate", "--max-days", "DEAD=30")
+    unknown = wayline.wayline("migrate", "--max-days", "SUBMIT=30")
+    short = wayline.wayline("migrate", "--max-days", "EVENTS=14")
+    senseless = wayline.wayline("migrate", "--max-bytes", "DEAD")
+    [dead] = [one for one in wayline.run_json("capacity")["streams"] if one["name"] == "DEAD"]
+
+    assert chosen.stdout == "stream DEAD: max_age, max_bytes, metadata corrected\n", chosen.stdout + chosen.stderr
+    assert again.stdout == "nothing to change\n"
+    assert (less.returncode, "--allow-shrink" in less.stderr) == (1, True), less.stdout + less.stderr
+    assert (unknown.returncode, "there is no SUBMIT" in unknown.stderr) == (2, True), unknown.stderr
+    assert (short.returncode, "needs more than 14 days" in short.stderr) == (2, True), short.stderr
+    assert (senseless.returncode, "write NAME=VALUE" in senseless.stderr) == (1, True)
+    assert (dead["max_bytes"], dead["max_age_s"]) == (2 * 1024**3, 60 * 86_400)
+
+
 def test_a_second_up_says_who_is_there(wayline: Installed):
     done = wayline.wayline("up")
 

@@ -8,7 +8,8 @@ import signal
 
 import pytest
 
-from wayline.chassis.topology import Limits, declare
+from wayline.chassis.declare import declare
+from wayline.chassis.stream_limits import Limits
 from wayline.contracts.errors import Retry
 from wayline.contracts.mcp_servers import EnableServer, ServerView, State
 from wayline.contracts.tools import ListTools, ToolList

@@ -12,6 +12,7 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
 from wayline.chassis import Bus, BusSettings, Service, topology
+from wayline.chassis.stream_limits import Limits
 from wayline.contracts import events as e
 from wayline.contracts import headers as h
 from wayline.contracts import ids
@@ -71,7 +72,7 @@ class TracingPlatform(Platform):
 
 @pytest.fixture
 async def platform(guarded_nats: Guarded, database: Database) -> AsyncIterator[TracingPlatform]:
-    async with TracingPlatform.open(guarded_nats, database, limits=topology.Limits()) as platform:
+    async with TracingPlatform.open(guarded_nats, database, limits=Limits()) as platform:
         dsn = await platform.migrate("tracing")
         platform.settings = guarded_nats.settings("tracing", postgres_dsn=dsn, drain_grace_s=2)
         platform.tables = await platform.store("tracing")

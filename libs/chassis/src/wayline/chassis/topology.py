@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from nats.js import JetStreamContext
 from nats.js.api import (
     AckPolicy,
     ConsumerConfig,
     DeliverPolicy,
     DiscardPolicy,
-    KeyValueConfig,
-    ObjectStoreConfig,
     RePublish,
     RetentionPolicy,
     StorageType,
     StreamConfig,
 )
-from nats.js.errors import NotFoundError
 
 from wayline.contracts.jobs import backlog_of
 
@@ -132,16 +127,27 @@ STREAMS = (
         "SUBMIT",
         "jobs.submit.*",
         discard_new_per_subject=True,
+        max_msgs=100_000,
+        # Of SUBMISSION_MAX_BYTES each: half of the stream.
+        max_msgs_per_subject=8_000,
         max_bytes=2 * GIB,
         max_msg_size=SUBMISSION_MAX_BYTES,
         duplicate_window=0.1,
     ),
     _queue("RUN", "jobs.run.*.*", max_bytes=GIB),
-    _queue("INDEX", "documents.index.*", discard_new_per_subject=True, max_bytes=2 * GIB),
+    _queue(
+        "INDEX",
+        "documents.index.*",
+        discard_new_per_subject=True,
+        # Of 256 KiB each, for what is larger is in the object store: a quarter of the stream.
+        max_msgs_per_subject=2_000,
+        max_bytes=2 * GIB,
+    ),
     _stream(
         "EVENTS",
         "events.*.*",
         max_age=30 * DAY_S,
+        max_bytes=8 * GIB,
         allow_direct=True,
         republish=RePublish(src="events.*.*", dest="live.{{wildcard(1)}}.{{wildcard(2)}}"),
     ),
@@ -187,6 +193,8 @@ STREAMS = (
         "dead.*.*.*",
         max_age=30 * DAY_S,
         max_bytes=GIB,
+        # Of one consumer; the tenant's next one pushes its oldest out.
+        max_msgs_per_subject=1_000,
         allow_direct=True,
         discard=DiscardPolicy.OLD,
     ),
@@ -194,150 +202,31 @@ STREAMS = (
     _stream("PROBES", "probe.*", max_msgs_per_subject=1, max_bytes=GIB // 256, discard=DiscardPolicy.OLD),
     _stream("ADVISORY", *ADVISORIES, max_age=30 * DAY_S, max_bytes=GIB // 16, discard=DiscardPolicy.OLD),
 )
-"""Every stream, without the values that `Limits` sets."""
+"""Every stream, with the limits that nobody has chosen otherwise."""
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What may differ between a laptop, a test and a cluster."""
+class BucketDeclaration:
+    """An object store or a key-value bucket, with the limits that nobody has chosen otherwise."""
 
-    replicas: int = 1
-    ack_wait_s: float = 10.0
-    """How soon a killed executor's jobs are taken over."""
-    submit_max: int = 100_000
-    submit_max_per_tenant: int = 8_000
-    """Of SUBMISSION_MAX_BYTES each: half of the stream."""
-    index_max_per_tenant: int = 2_000
-    """Of 256 KiB each, for what is larger is in the object store: a quarter of the stream."""
-    dead_max_per_tenant: int = 1_000
-    """Dead letters of one consumer; the tenant's next one pushes its oldest out."""
-    events_max_bytes: int = 8 * GIB
-    memory: bool = field(default=False, repr=False)
-    """Keep streams in memory: only for tests that measure something else."""
+    name: str
+    max_age_s: float
+    max_bytes: int | None = None
+    storage: StorageType = StorageType.FILE
+    key_value: bool = False
 
+    @property
+    def stream(self) -> str:
+        """Return the stream that holds it."""
+        return f"{'KV' if self.key_value else 'OBJ'}_{self.name}"
 
-def streams(limits: Limits) -> list[StreamConfig]:
-    """Return every stream as it must be."""
-    everywhere = {
-        "num_replicas": limits.replicas,
-        "storage": StorageType.MEMORY if limits.memory else StorageType.FILE,
-    }
-    bounds = {
-        "SUBMIT": {"max_msgs": limits.submit_max, "max_msgs_per_subject": limits.submit_max_per_tenant},
-        "EVENTS": {"max_bytes": limits.events_max_bytes},
-        "INDEX": {"max_msgs_per_subject": limits.index_max_per_tenant},
-        "DEAD": {"max_msgs_per_subject": limits.dead_max_per_tenant},
-    }
-    return [stream.evolve(**everywhere, **bounds.get(stream.name or "", {})) for stream in STREAMS]
+    def __str__(self) -> str:
+        return f"{'key-value bucket' if self.key_value else 'object store'} {self.name}"
 
 
-def consumers(limits: Limits) -> list[Consumer]:
-    """Return every consumer as it must be; the run lanes take their `ack_wait` from the limits."""
-    return [
-        replace(consumer, ack_wait_s=limits.ack_wait_s) if consumer.stream == "RUN" else consumer
-        for consumer in CONSUMERS
-    ]
-
-
-async def declare(js: JetStreamContext, limits: Limits | None = None) -> AsyncIterator[str]:
-    """Create what is missing and correct what has drifted; yield one line about each change."""
-    limits = limits or Limits()
-    for stream in streams(limits):
-        async for change in _declare_stream(js, stream):
-            yield change
-    for consumer in consumers(limits):
-        async for change in _declare_consumer(js, consumer):
-            yield change
-    for bucket in (PAYLOADS, UPLOADS):
-        objects = _declare_objects(js, bucket, max_age_s=30 * DAY_S, max_bytes=8 * GIB, replicas=limits.replicas)
-        async for change in objects:
-            yield change
-    async for change in _declare_objects(
-        js,
-        REPLIES,
-        max_age_s=REPLIES_KEPT_S,
-        max_bytes=REPLIES_MAX_BYTES,
-        replicas=limits.replicas,
-        storage=StorageType.MEMORY,
-    ):
-        yield change
-    async for change in _declare_providers(js, max_age_s=DAY_S, replicas=limits.replicas):
-        yield change
-
-
-async def _declare_stream(js: JetStreamContext, wanted: StreamConfig) -> AsyncIterator[str]:
-    assert wanted.name is not None
-    try:
-        present = (await js.stream_info(wanted.name)).config
-    except NotFoundError:
-        await js.add_stream(wanted)
-        yield f"stream {wanted.name} created"
-        return
-    async for corrected in _correct(js, present, f"stream {wanted.name}", **_set_fields(wanted)):
-        yield corrected
-
-
-async def _declare_consumer(js: JetStreamContext, wanted: Consumer) -> AsyncIterator[str]:
-    try:
-        present = (await js.consumer_info(wanted.stream, wanted.name)).config
-    except NotFoundError:
-        await js.add_consumer(wanted.stream, wanted.config())
-        yield f"consumer {wanted.stream}/{wanted.name} created"
-        return
-    drifted = _drift(_set_fields(wanted.config()), present)
-    if drifted:
-        await js.add_consumer(wanted.stream, present.evolve(**drifted))
-        yield f"consumer {wanted.stream}/{wanted.name}: {', '.join(sorted(drifted))} corrected"
-
-
-async def _declare_objects(
-    js: JetStreamContext,
-    bucket: str,
-    *,
-    max_age_s: float,
-    max_bytes: int,
-    replicas: int,
-    storage: StorageType = StorageType.FILE,
-) -> AsyncIterator[str]:
-    what = f"object store {bucket}"
-    try:
-        present = (await js.stream_info(f"OBJ_{bucket}")).config
-    except NotFoundError:
-        config = ObjectStoreConfig(ttl=max_age_s, max_bytes=max_bytes, replicas=replicas, storage=storage)
-        await js.create_object_store(bucket, config)
-        present = (await js.stream_info(f"OBJ_{bucket}")).config
-        await js.update_stream(present.evolve(**WITHOUT_ROLLUP))
-        yield f"{what} created"
-        return
-    wanted = {"max_age": max_age_s, "max_bytes": max_bytes, "num_replicas": replicas, **WITHOUT_ROLLUP}
-    async for corrected in _correct(js, present, what, **wanted):
-        yield corrected
-
-
-async def _declare_providers(js: JetStreamContext, *, max_age_s: float, replicas: int) -> AsyncIterator[str]:
-    what = f"key-value bucket {PROVIDERS}"
-    try:
-        present = (await js.stream_info(f"KV_{PROVIDERS}")).config
-    except NotFoundError:
-        await js.create_key_value(KeyValueConfig(bucket=PROVIDERS, history=1, ttl=max_age_s, replicas=replicas))
-        yield f"{what} created"
-        return
-    async for corrected in _correct(js, present, what, max_age=max_age_s, num_replicas=replicas):
-        yield corrected
-
-
-async def _correct(js: JetStreamContext, present: StreamConfig, what: str, **wanted: object) -> AsyncIterator[str]:
-    drifted = _drift(wanted, present)
-    if drifted:
-        await js.update_stream(present.evolve(**drifted))
-        yield f"{what}: {', '.join(sorted(drifted))} corrected"
-
-
-def _set_fields(config: StreamConfig | ConsumerConfig) -> dict[str, Any]:
-    """Return the fields that are set."""
-    return {name: value for name, value in vars(config).items() if value is not None}
-
-
-def _drift(wanted: dict[str, Any], present: object) -> dict[str, Any]:
-    """Return the fields that differ in the server's configuration."""
-    return {name: value for name, value in wanted.items() if getattr(present, name, None) != value}
+BUCKETS = (
+    BucketDeclaration(PAYLOADS, max_age_s=30 * DAY_S, max_bytes=8 * GIB),
+    BucketDeclaration(UPLOADS, max_age_s=30 * DAY_S, max_bytes=8 * GIB),
+    BucketDeclaration(REPLIES, max_age_s=REPLIES_KEPT_S, max_bytes=REPLIES_MAX_BYTES, storage=StorageType.MEMORY),
+    BucketDeclaration(PROVIDERS, max_age_s=DAY_S, key_value=True),
+)

@@ -151,6 +151,9 @@ queue_redelivered = Gauge(
 )
 stream_messages = Gauge("jetstream_stream_total_messages", "Messages in a stream.", ["stream_name"])
 stream_bytes = Gauge("jetstream_stream_total_bytes", "Bytes in a stream.", ["stream_name"])
+stream_full = Gauge(
+    "jetstream_stream_full_ratio", "How full a stream is by the limit that is nearest, 0 to 1.", ["stream_name"]
+)
 budget_usd = Gauge(
     "wayline_budget_usd",
     "A budget's dollars in its present window: limit, spent, reserved, unsettled.",

@@ -11,7 +11,8 @@ import pytest
 import pytest_asyncio
 
 from wayline.chassis import Bus, BusSettings
-from wayline.chassis.topology import Limits, declare
+from wayline.chassis.declare import declare
+from wayline.chassis.stream_limits import Limits
 from wayline.embedded import NatsServer, PostgresServer, minimal_config
 from wayline.embedded.datadir import DataDirLock
 from wayline.embedded.process import Child

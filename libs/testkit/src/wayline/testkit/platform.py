@@ -18,8 +18,9 @@ from nats.js.api import RawStreamMsg
 from pydantic import BaseModel
 
 from wayline.chassis import Ask, Bus, Service
+from wayline.chassis.declare import declare
 from wayline.chassis.handling.responder import Responder
-from wayline.chassis.topology import Limits, declare
+from wayline.chassis.stream_limits import Limits
 from wayline.contracts.agents import Agent, AgentConfig, PutAgent
 from wayline.contracts.events import Event
 from wayline.contracts.jobs import TERMINAL, JobView

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -105,23 +105,42 @@ def serve(
 
 @app.command()
 def migrate(
+    *,
     ack_wait: Annotated[
         float | None, typer.Option(help="Seconds after which a killed executor's jobs are taken over.")
     ] = None,
     replicas: Annotated[int | None, typer.Option(help="Copies of each stream in a NATS cluster.")] = None,
+    max_bytes: Annotated[
+        list[str] | None,
+        typer.Option("--max-bytes", metavar="STREAM=SIZE", help="How much it may hold: EVENTS=20GiB. Can be repeated."),
+    ] = None,
+    max_days: Annotated[
+        list[str] | None,
+        typer.Option("--max-days", metavar="STREAM=DAYS", help="How long it keeps: EVENTS=90. Can be repeated."),
+    ] = None,
+    allow_shrink: Annotated[
+        bool, typer.Option("--allow-shrink", help="Also where less is chosen than there is: the oldest may go.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Bring the database and the streams to this version, and print each change."""
+    """Bring the database and the streams to this version, and print each change. What is chosen here stays."""
     import asyncio
 
     from wayline.standalone.commands.error_exit import exit_on_error
 
     with exit_on_error():
+        from wayline.standalone.commands.arguments import by_name
         from wayline.standalone.settings import Settings
         from wayline.standalone.setup.migrate import migrate as change
 
-        chosen = {name: value for name, value in {"ack_wait_s": ack_wait, "replicas": replicas}.items() if value}
-        asyncio.run(change(Settings(**chosen), as_json=as_json))  # type: ignore[arg-type]
+        given = {
+            "ack_wait_s": ack_wait,
+            "replicas": replicas,
+            "stream_max_bytes": by_name("--max-bytes", max_bytes),
+            "stream_max_days": by_name("--max-days", max_days),
+        }
+        chosen: dict[str, Any] = {name: value for name, value in given.items() if value}
+        asyncio.run(change(Settings(**chosen), allow_shrink=allow_shrink, as_json=as_json))
 
 
 @app.command()
@@ -137,6 +156,20 @@ def doctor(as_json: AsJson = False) -> None:
 
         healthy = asyncio.run(report(Settings(), as_json=as_json))
     raise typer.Exit(0 if healthy else 1)
+
+
+@app.command()
+def capacity(as_json: AsJson = False) -> None:
+    """Show what the streams and the database hold, how fast that grows, when it is full, and whose it is."""
+    import asyncio
+
+    from wayline.standalone.commands.error_exit import exit_on_error
+
+    with exit_on_error():
+        from wayline.standalone.capacity import capacity as show
+        from wayline.standalone.settings import Settings
+
+        asyncio.run(show(Settings(), as_json=as_json))
 
 
 app.command()(simulate)

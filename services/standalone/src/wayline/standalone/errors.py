@@ -6,6 +6,7 @@ WaylineError
     ├── DataDirInvalid     the data directory cannot be made, read or written
     ├── UnknownService     no service has that name
     ├── NoServers          no address of a database is known
+    ├── NoStream           the bus has not been migrated
     ├── ClientInvalid      a credential of the bus cannot be made or found
     └── ServerLost         an embedded server keeps dying
 """
@@ -40,6 +41,13 @@ class DataDirInvalid(StandaloneError):
         super().__init__(
             f"{path}: {cause}. Correct its owner and rights, or set WAYLINE_DATA_DIR to another directory."
         )
+
+
+class NoStream(StandaloneError):
+    """The bus has not been migrated."""
+
+    def __init__(self, *, name: str, cause: str) -> None:
+        super().__init__(f"stream {name}: {cause}. `wayline migrate` makes what is missing.")
 
 
 class ClientInvalid(StandaloneError):

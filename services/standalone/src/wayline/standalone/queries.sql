@@ -59,3 +59,10 @@ SELECT proleakproof FROM pg_proc WHERE oid = 'pg_catalog.ts_match_vq(tsvector,ts
 
 -- name: applied_statement
 SELECT format('SELECT version, checksum FROM %I.applied_migrations', $1::text)
+
+-- name: schema_sizes
+SELECT n.nspname AS name, sum(pg_total_relation_size(c.oid))::bigint AS bytes
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'm') AND n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_schema'
+GROUP BY n.nspname
+ORDER BY bytes DESC

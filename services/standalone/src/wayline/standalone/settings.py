@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import Field, field_validator
+from pydantic import ByteSize, Field, field_validator
 from pydantic_settings import SettingsConfigDict
 
 from wayline.chassis.settings import EnvironmentSettings, HttpUrl, NatsServers, NkeySeed, Port, PostgresDsn
-from wayline.chassis.topology import Limits
+from wayline.chassis.stream_limits import AGED, SIZED, Limits
+from wayline.chassis.topology import DAY_S, PAYLOADS
+from wayline.contracts.jobs.submission import SECONDS_MAX
+
+STAYS = "Once chosen it stays, without being set again."
+Days = Annotated[float, Field(gt=0, le=3_650)]
+LOGS = frozenset({"EVENTS", PAYLOADS, "SIGNALS", "LATER"})
+"""What a job needs as long as it lives."""
+T = TypeVar("T")
 
 
 class Settings(EnvironmentSettings):
@@ -40,18 +49,34 @@ class Settings(EnvironmentSettings):
     console_port: Port = 8081
     health_host: str = "127.0.0.1"
     health_port: Port | None = Field(default=None, description="Port of probes and metrics of `serve`; not set: none.")
-    ack_wait_s: float = Field(default=10.0, gt=0, description="How soon a killed executor's jobs are taken over.")
-    replicas: int = Field(default=1, ge=1, le=5, description="Copies of each stream in a NATS cluster.")
-    submit_per_tenant_max: int = Field(
-        default=8_000, ge=1, description="Submissions of one tenant that wait for the router; the next is a 429."
+    ack_wait_s: float | None = Field(
+        default=None, gt=0, description=f"How soon a killed executor's jobs are taken over; at first 10. {STAYS}"
     )
-    index_per_tenant_max: int = Field(
-        default=2_000, ge=1, description="Documents of one tenant that wait to be indexed; the next is a 429."
+    replicas: int | None = Field(
+        default=None, ge=1, le=5, description=f"Copies of each stream in a NATS cluster; at first 1. {STAYS}"
     )
-    dead_per_tenant_max: int = Field(
-        default=1_000,
+    submit_per_tenant_max: int | None = Field(
+        default=None,
         ge=1,
-        description="Dead letters of one tenant for each consumer; beyond it the tenant's oldest are dropped.",
+        description=f"Submissions of one tenant that wait for the router; the next is a 429. At first 8000. {STAYS}",
+    )
+    index_per_tenant_max: int | None = Field(
+        default=None,
+        ge=1,
+        description=f"Documents of one tenant that wait to be indexed; the next is a 429. At first 2000. {STAYS}",
+    )
+    dead_per_tenant_max: int | None = Field(
+        default=None,
+        ge=1,
+        description="Dead letters of one tenant for each consumer; beyond it the tenant's oldest are dropped. "
+        f"At first 1000. {STAYS}",
+    )
+    stream_max_bytes: dict[str, ByteSize] = Field(
+        default={}, description=f'How much a stream or a store may hold, as JSON: `{{"EVENTS": "20GiB"}}`. {STAYS}'
+    )
+    stream_max_days: dict[str, Days] = Field(
+        default={},
+        description=f'How long a stream or a store keeps what it holds, as JSON: `{{"EVENTS": 90}}`. {STAYS}',
     )
     log: Literal["text", "json"] = "text"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
@@ -61,18 +86,40 @@ class Settings(EnvironmentSettings):
     def _any_case(cls, value: object) -> object:
         return value.lower() if isinstance(value, str) else value
 
+    @field_validator("stream_max_bytes")
+    @classmethod
+    def _sized(cls, chosen: dict[str, ByteSize]) -> dict[str, ByteSize]:
+        return _of_streams(chosen, SIZED)
+
+    @field_validator("stream_max_days")
+    @classmethod
+    def _aged(cls, chosen: dict[str, float]) -> dict[str, float]:
+        for name in sorted(chosen.keys() & LOGS):
+            if chosen[name] * DAY_S <= SECONDS_MAX:
+                days = SECONDS_MAX / DAY_S
+                raise ValueError(f"{name} needs more than {days:g} days: a job may take as long, and its log must last")
+        return _of_streams(chosen, AGED)
+
     @property
     def limits(self) -> Limits:
-        """Return the limits with which the streams are declared."""
+        """Return the limits that are chosen for streams and stores."""
         return Limits(
             replicas=self.replicas,
             ack_wait_s=self.ack_wait_s,
             submit_max_per_tenant=self.submit_per_tenant_max,
             index_max_per_tenant=self.index_per_tenant_max,
             dead_max_per_tenant=self.dead_per_tenant_max,
+            max_bytes=self.stream_max_bytes,
+            max_age_s={name: days * DAY_S for name, days in self.stream_max_days.items()},
         )
 
     @property
     def admin_dsn(self) -> str | None:
         """Return the address as the role that may create schemas and roles, in a database of your own."""
         return self.postgres_admin_dsn or self.postgres_dsn
+
+
+def _of_streams(chosen: dict[str, T], known: Iterable[str]) -> dict[str, T]:
+    if unknown := sorted(chosen.keys() - set(known)):
+        raise ValueError(f"there is no {', '.join(unknown)}; there are {', '.join(sorted(known))}")
+    return chosen

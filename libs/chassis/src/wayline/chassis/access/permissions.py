@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wayline.chassis.topology import CONSUMERS, PAYLOADS, PROVIDERS, REPLIES, STREAMS, UPLOADS
+from wayline.chassis.topology import BUCKETS, CONSUMERS, PAYLOADS, PROVIDERS, REPLIES, STREAMS, UPLOADS
 
 STREAMS_ACCOUNT = "WAYLINE"
 """The account that holds the streams."""
@@ -332,6 +332,7 @@ IDENTITIES = {
                 DIRECT_READ_EVENTS,
                 *(f"{OWN_API}.CONSUMER.INFO.{c.stream}.{c.name}" for c in CONSUMERS),
                 *(f"{OWN_API}.STREAM.INFO.{stream.name}" for stream in STREAMS),
+                *(f"{OWN_API}.STREAM.INFO.{bucket.stream}" for bucket in BUCKETS),
             ),
             answers=(
                 *(f"traces.{verb}.*" for verb in (*TRACE_VERBS, "usage")),

@@ -55,6 +55,14 @@ def on_terminal() -> bool:
     return sys.stdin.isatty()
 
 
+def by_name(option: str, given: list[str] | None) -> dict[str, str]:
+    """Return NAME=VALUE arguments by name; end the command where one is none."""
+    pairs = [one.partition("=") for one in given or ()]
+    if wrong := [name for name, equals, value in pairs if not (name and equals and value)]:
+        fail(f"{option} {wrong[0]}: write NAME=VALUE")
+    return {name.upper(): value for name, _, value in pairs}
+
+
 def finite(number: float | None) -> float | None:
     """Refuse `nan` and `inf`, as the callback of an option."""
     if number is not None and not math.isfinite(number):

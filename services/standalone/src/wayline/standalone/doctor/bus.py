@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 
 import httpx2
 from nats.js import JetStreamContext
-from nats.js.api import ConsumerConfig, StreamConfig
 from nats.js.errors import NotFoundError
 
-from wayline.chassis.topology import PAYLOADS, PROVIDERS, REPLIES, UPLOADS, Limits, consumers, streams
+from wayline.chassis.declare import consumer_drift, stores
+from wayline.chassis.stream_limits import Limits
+from wayline.chassis.topology import CONSUMERS
 from wayline.standalone.doctor.finding import Finding, Findings, note, ok, problem, warning
 from wayline.standalone.errors import NoServers
 from wayline.standalone.settings import Settings
@@ -46,42 +46,35 @@ async def examine_bus(settings: Settings, installation: Installation) -> Finding
 
 
 async def _examine_streams(js: JetStreamContext, limits: Limits) -> Findings:
-    wrong: list[str] = []
-    present = {stream.config.name: stream for stream in await js.streams_info()}
-    # The number of replicas was chosen when the streams were declared: it is no drift.
-    replicas = present["SUBMIT"].config.num_replicas if "SUBMIT" in present else 1
-    for stream in streams(replace(limits, replicas=replicas or 1)):
-        if stream.name not in present:
-            wrong.append(f"stream {stream.name} is missing")
-        elif drifted := _drifted(stream, present[stream.name].config):
-            wrong.append(f"stream {stream.name}: {', '.join(drifted)} differ")
-    buckets = (f"OBJ_{PAYLOADS}", f"OBJ_{UPLOADS}", f"OBJ_{REPLIES}", f"KV_{PROVIDERS}")
-    wrong += [f"stream {name} is missing" for name in buckets if name not in present]
-    wrong += [text async for text in _wrong_consumers(js, {name for name in present if name})]
+    found = await stores(js, limits)
+    wrong = [f"{store} is missing" for store in found if store.present is None]
+    for store in found:
+        if store.present is not None and (drift := store.drift(allow_shrink=False)):
+            wrong.append(f"{store}: {', '.join(sorted(drift))} differ")
+    wrong += [text async for text in _wrong_consumers(js, limits)]
     if wrong:
         yield problem("streams", "; ".join(wrong), MIGRATE)
     else:
-        yield ok("streams", f"{len(present)} streams and {len(consumers(Limits()))} consumers are as declared")
-    yield _dead_letters(present["DEAD"].state.messages if "DEAD" in present else 0)
+        yield ok("streams", f"{len(found)} streams and {len(CONSUMERS)} consumers are as declared")
+    yield _dead_letters(await _letters(js))
 
 
-async def _wrong_consumers(js: JetStreamContext, present: set[str]) -> AsyncIterator[str]:
-    for consumer in consumers(Limits()):
-        if consumer.stream not in present:
-            continue
+async def _letters(js: JetStreamContext) -> int:
+    try:
+        return (await js.stream_info("DEAD")).state.messages
+    except NotFoundError:
+        return 0
+
+
+async def _wrong_consumers(js: JetStreamContext, limits: Limits) -> AsyncIterator[str]:
+    for consumer in CONSUMERS:
         try:
-            found = (await js.consumer_info(consumer.stream, consumer.name)).config
+            present = (await js.consumer_info(consumer.stream, consumer.name)).config
         except NotFoundError:
             yield f"consumer {consumer.stream}/{consumer.name} is missing"
             continue
-        chosen = found.ack_wait if consumer.stream == "RUN" and found.ack_wait else consumer.ack_wait_s
-        if drifted := _drifted(replace(consumer, ack_wait_s=chosen).config(), found):
-            yield f"consumer {consumer.stream}/{consumer.name}: {', '.join(drifted)} differ"
-
-
-def _drifted(wanted: StreamConfig | ConsumerConfig, found: object) -> list[str]:
-    fields = {name: value for name, value in vars(wanted).items() if value is not None}
-    return sorted(name for name, value in fields.items() if getattr(found, name, None) != value)
+        if drift := consumer_drift(consumer, present, limits):
+            yield f"consumer {consumer.stream}/{consumer.name}: {', '.join(sorted(drift))} differ"
 
 
 def _dead_letters(waiting: int) -> Finding:

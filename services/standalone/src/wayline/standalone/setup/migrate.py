@@ -12,13 +12,13 @@ from wayline.standalone.setup.installation import Installation, ServerAccess, re
 from wayline.standalone.setup.migrations import migrate_all
 
 
-async def migrate(settings: Settings, *, as_json: bool = False) -> None:
-    """Migrate the database and the bus, and print each change."""
+async def migrate(settings: Settings, *, allow_shrink: bool = False, as_json: bool = False) -> None:
+    """Migrate the database and the bus, and print each change. Raises WouldShrink."""
     installation = Installation(settings.data_dir.absolute())
     installation.prepare()
     access = find_servers(settings, installation)
     changes: list[str] = []
-    async for change in migrate_all(access, settings.limits):
+    async for change in migrate_all(access, settings.limits, allow_shrink=allow_shrink):
         changes.append(change)
         if not as_json:
             print(change, flush=True)

@@ -11,7 +11,8 @@ import asyncpg
 from nats.js import JetStreamContext
 
 from wayline.chassis import Bus, BusSettings
-from wayline.chassis.topology import Limits, declare
+from wayline.chassis.declare import declare
+from wayline.chassis.stream_limits import Limits
 from wayline.standalone.services import MEMBERS
 from wayline.standalone.setup.credentials import ADMIN
 from wayline.standalone.setup.installation import DATABASE, GRAFANA, ServerAccess
@@ -20,11 +21,11 @@ from wayline.store import Queries, migrate
 sql = Queries.load(files("wayline.standalone") / "queries.sql")
 
 
-async def migrate_all(access: ServerAccess, limits: Limits) -> AsyncIterator[str]:
-    """Migrate the database, then the bus: a service that receives messages must find its tables."""
+async def migrate_all(access: ServerAccess, limits: Limits, *, allow_shrink: bool = False) -> AsyncIterator[str]:
+    """Migrate the database, then the bus: a service that receives messages must find its tables. Raises WouldShrink."""
     async for change in migrate_database(access):
         yield change
-    async for change in declare_streams(access, limits):
+    async for change in declare_streams(access, limits, allow_shrink=allow_shrink):
         yield change
 
 
@@ -47,10 +48,10 @@ async def migrate_database(access: ServerAccess) -> AsyncIterator[str]:
         yield change
 
 
-async def declare_streams(access: ServerAccess, limits: Limits) -> AsyncIterator[str]:
+async def declare_streams(access: ServerAccess, limits: Limits, *, allow_shrink: bool = False) -> AsyncIterator[str]:
     """Declare the streams and consumers of the topology."""
     async with administering(access) as js:
-        async for change in declare(js, limits):
+        async for change in declare(js, limits, allow_shrink=allow_shrink):
             yield change
 
 

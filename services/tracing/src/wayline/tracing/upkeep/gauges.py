@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wayline.chassis import Bus
-from wayline.chassis.topology import CONSUMERS, Limits, streams
+from wayline.chassis.topology import BUCKETS, CONSUMERS, STREAMS
 from wayline.llm.labels import ModelLabels
 from wayline.store import Store
 from wayline.telemetry import metrics
@@ -25,11 +25,14 @@ class Gauges:
             metrics.queue_pending.labels(*labels).set(info.num_pending or 0)
             metrics.queue_ack_pending.labels(*labels).set(info.num_ack_pending or 0)
             metrics.queue_redelivered.labels(*labels).set(info.num_redelivered or 0)
-        for stream in streams(Limits()):
-            assert stream.name is not None
-            state = (await self._bus.js.stream_info(stream.name)).state
-            metrics.stream_messages.labels(stream.name).set(state.messages)
-            metrics.stream_bytes.labels(stream.name).set(state.bytes)
+        for name in (*(stream.name or "" for stream in STREAMS), *(bucket.stream for bucket in BUCKETS)):
+            info = await self._bus.js.stream_info(name)
+            metrics.stream_messages.labels(name).set(info.state.messages)
+            metrics.stream_bytes.labels(name).set(info.state.bytes)
+            bounds = ((info.state.bytes, info.config.max_bytes), (info.state.messages, info.config.max_msgs))
+            metrics.stream_full.labels(name).set(
+                max(held / most if most and most > 0 else 0.0 for held, most in bounds)
+            )
 
     async def read_approvals(self) -> None:
         """Read how many approvals the parked jobs of all tenants wait for."""
