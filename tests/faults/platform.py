@@ -31,7 +31,10 @@ TENANT = "default"
 ONCE, IDEMPOTENT = "effects__pay_once", "effects__put_idempotent"
 RECONCILE, READ = "effects__book_reconcile", "effects__look_read"
 CLOCK = "get_current_time"
-ASIDE = ("The task:", "Which of these passages", "What was said in a conversation", "What the user said")
+ASIDE = (
+    *("The task:", "Which of these passages", "What was said in a conversation", "What the user said"),
+    "What is remembered of a user",
+)
 """How questions to a helper model begin."""
 EVERY_EFFECT = (ONCE, IDEMPOTENT, RECONCILE, READ)
 

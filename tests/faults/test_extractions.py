@@ -1,4 +1,4 @@
-"""`kill -9` while a quiet session is read for what lasts: one job reads it, it is paid for once, and kept once."""
+"""`kill -9` while a quiet session is read for what lasts, or memories are summarised: one job, paid and kept once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest_asyncio
 from wayline.chassis import Failpoint
 from wayline.contracts import events as e
 from wayline.contracts.agents import Agent, AgentConfig, PutAgent, Routing
-from wayline.contracts.memory import FactPage, ListMemories
+from wayline.contracts.memory import FactPage, FactsSaved, ListMemories, SaveMemories
 from wayline.contracts.models import ModelCard, PutModel, Tier
 from wayline.executor.replay import replay
 from wayline.simulator.chat_server import Say
@@ -24,6 +24,12 @@ from .test_service_failpoints import EXTRACTIONS
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 FACT = {"fact": "Lives in Bonn.", "category": "profile", "tier": "core", "quote": "I live in Bonn"}
+COFFEE = ("Drinks dark coffee.", "Drinks coffee black.", "Drinks coffee cold.")
+SUMMARY = "Drinks dark coffee, black, cold."
+WANTED = """
+INSERT INTO router.memory_summaries (tenant, user_id, agent, wanted_at)
+VALUES ($1, $2, 'keeper', now() - interval '2 hours')
+"""
 ANSWER = Say(json.dumps({"facts": [FACT]}))
 # The claim shares its record with the call's intent.
 EXECUTOR = [
@@ -135,6 +141,68 @@ async def test_a_router_killed_there_gives_a_session_to_one_job(platform: FaultP
     await platform.until_dead(doomed)
 
     await finish(platform, name, kept=True)
+
+
+async def want_summary(platform: FaultPlatform, name: str) -> None:
+    """Have three facts be remembered of a user, and a summary of them be wanted for hours."""
+    await platform.fleet.ensure("retrieval")
+    platform.helper = Say(json.dumps({"summaries": [{"of": [1, 2, 3], "text": SUMMARY}]}))
+    facts = [{"text": text, "category": "preference"} for text in COFFEE]
+    saving = {"tenant": TENANT, "key": name, "user_id": name, "facts": facts, "written": {"source": "user_noted"}}
+    await platform.bus.ask(SaveMemories.model_validate(saving), FactsSaved)
+    await platform.sql(WANTED, TENANT, name)
+
+
+async def summary_of(platform: FaultPlatform, name: str) -> str:
+    async def found() -> str | None:
+        rows = await platform.sql("SELECT job_id FROM router.reservations WHERE user_id = $1", name)
+        return rows[0]["job_id"] if rows else None
+
+    job_id = await until(found, within=60, why="a job summarises")
+    assert job_id is not None
+    return job_id
+
+
+async def finish_summary(platform: FaultPlatform, name: str, *, kept: bool) -> None:
+    """Let others end the job, and check that it was paid for once at most, and that all of it counts or nothing."""
+    await platform.fleet.ensure("router", "executor")
+    job_id = await summary_of(platform, name)
+    await platform.until_ended(job_id)
+    await platform.until_quiet()
+    await platform.check(job_id)
+    assert replay(await platform.events(job_id)).divergence is None
+    asked = [attempt for attempt, _ in platform.chat.calls if attempt.startswith(f"{TENANT}/{job_id}/")]
+    assert len(asked) <= 1
+    page = await platform.bus.ask(ListMemories(tenant=TENANT, user_id=name), FactPage)
+    assert sorted(one.text for one in page.facts) == ([SUMMARY] if kept else sorted(COFFEE))
+    await until(lambda: all_sent(platform), within=30, why="the bus has the job, and the tables say so")
+    assert len(await platform.sql("SELECT job_id FROM router.reservations WHERE user_id = $1", name)) == 1
+    platform.helper = ANSWER
+
+
+@pytest.mark.parametrize("point", kill_points(((one,) for one in EXECUTOR), QUICK))
+async def test_a_killed_summary_is_paid_and_kept_once(platform: FaultPlatform, point: Failpoint):
+    name = f"sum-{point.replace('.', '-')}"
+    await platform.fleet.stop("executor")
+    doomed = await platform.fleet.start("executor", point)
+    await platform.fleet.ensure("router")
+    await want_summary(platform, name)
+
+    await platform.until_dead(doomed, await summary_of(platform, name))
+
+    await finish_summary(platform, name, kept=point not in LOST)
+
+
+@pytest.mark.parametrize("point", kill_points(((one,) for one in sorted(EXTRACTIONS)), QUICK))
+async def test_a_router_killed_there_begins_one_summary(platform: FaultPlatform, point: Failpoint):
+    name = f"sum-{point.replace('.', '-')}"
+    await platform.fleet.stop("router")
+    doomed = await platform.fleet.start("router", point)
+    await want_summary(platform, name)
+
+    await platform.until_dead(doomed)
+
+    await finish_summary(platform, name, kept=True)
 
 
 async def test_a_memory_that_is_away_is_waited_for(platform: FaultPlatform):

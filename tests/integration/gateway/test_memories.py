@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -59,6 +60,18 @@ async def test_a_memory_is_saved_read_changed_and_deleted(gateway: Running):
     assert [one["text"] for one in found.json()["facts"]] == ["Lives in Paris."]
     assert deleted.json()["versions"] == 2
     assert (await client.get(f"/v1/memories/{fact_id}")).status_code == 404
+
+
+async def test_a_summary_is_a_job_of_its_own(gateway: Running, platform: Platform):
+    body = {"user_id": "ann", "agent": "assistant", "dry_run": True}
+
+    answer = await gateway.client.post("/v1/memories/summarize", json=body)
+
+    job_id = answer.json()["job_id"]
+    assert answer.status_code == 202 and job_id.startswith("summary_")
+    stored = await platform.bus.js.get_last_msg("SUBMIT", "jobs.submit.*")
+    submitted = json.loads(stored.data or b"{}")
+    assert (submitted["user_id"], submitted["summarize"]) == ("ann", {"dry_run": True})
 
 
 async def test_the_same_idempotency_key_saves_once(gateway: Running):

@@ -8,8 +8,17 @@ from typing import Any
 
 from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig, Routing
+from wayline.contracts.budgets import Budget, BudgetConfig, PutBudget
 from wayline.contracts.jobs import Expire, GetLatestRun, RunResult, Waiting
-from wayline.contracts.memory import Fact, FactPage, ListMemories
+from wayline.contracts.memory import (
+    ConsolidationUndone,
+    Fact,
+    FactPage,
+    FactsSaved,
+    ListMemories,
+    SaveMemories,
+    UndoConsolidation,
+)
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator import Asked, Fault, Say, Simulator
@@ -31,12 +40,17 @@ SAID = {
     "x1": "I live in Ulm.",
     "off1": "I live in Rome.",
     "f1": "I live in Oslo.",
+    "k1": "I live in Cork.",
+    "t1": "Good morning.",
 }
+COFFEE = ("Drinks dark roast coffee.", "Drinks coffee black.", "Drinks coffee in the morning.")
+SUMMARY = "Drinks dark roast coffee, black, in the morning."
 FACTS = [
     {"fact": "Lives in Bonn.", "category": "profile", "tier": "core", "quote": "I live in Bonn", "about": "home city"},
     {"fact": "Owns a yacht.", "category": "profile", "tier": "core", "quote": "I own a yacht"},
     {"fact": "Lives in Kiel.", "category": "profile", "tier": "core", "quote": "I moved to Kiel"},
     {"fact": "Lives in Oslo.", "category": "profile", "tier": "core", "quote": "I live in Oslo"},
+    {"fact": "Lives in Cork.", "category": "profile", "tier": "core", "quote": "I live in Cork"},
     {"fact": "Drinks oat milk only.", "category": "taste", "quote": "I drink oat milk only"},
     "no fact at all",
 ]
@@ -51,6 +65,9 @@ def script(asked: Asked) -> Say:
         search = {"query": "tide", "mode": "keyword"}
         found = any(turn.role == "tool" for turn in asked.turns)
         return Say(tools=(("search_knowledge", search),)) if "tide" in asked.text and not found else Say(text="Fine.")
+    if "remembered of a user" in asked.text:
+        made = [{"of": [1, 2, 3], "text": SUMMARY}, {"of": [1, 2], "text": "Drinks tea."}]
+        return Say(text=json.dumps({"summaries": made}))
     if "Ulm" in asked.text:
         return Say(text="I would rather write a poem.")
     listed = [fact for fact in FACTS if not isinstance(fact, dict) or fact["quote"].split()[-1] in asked.text]
@@ -70,6 +87,8 @@ async def start(platform: Platform, provider: Simulator) -> None:
     )
     await platform.put_agent("helper", AGENT)
     await platform.put_agent("plain", AGENT.model_copy(update={"extract_memories": False}))
+    tidy = {"extract_memories": False, "summarize_memories": True}
+    await platform.put_agent("tidy", AGENT.model_copy(update=tidy))
     await index_document(platform, "d1", "https://strangers.example/page", "The tide is high. " * 3)
 
 
@@ -130,6 +149,8 @@ async def test_a_quiet_session_is_read_once_for_what_lasts(platform: Platform):
         await assert_asked_again(platform)
         assert await readers(platform, "off1") == []
         await assert_bound_to_its_user(platform)
+        await assert_waits_for_its_budget(platform)
+        await assert_summarised(platform, provider)
         await assert_paid(platform, provider, ann)
 
 
@@ -137,7 +158,7 @@ async def assert_ann(platform: Platform) -> str:
     reader = await reader_of(platform, "a1")
     await reader_of(platform, "a2")
     submitted = (await platform.job(reader)).life.submitted
-    assert submitted is not None and submitted.extract is not None
+    assert submitted is not None and submitted.extract is not None and submitted.options.at_cap == "park"
     assert [event.type for event in await platform.events(reader)][1:3] == ["job.routed", "extraction.asked"]
     [extracted] = await platform.events_of(reader, e.MemoryExtracted)
     assert [one.text for one in extracted.facts] == ["Lives in Bonn.", "Owns a yacht."]
@@ -183,6 +204,55 @@ async def assert_bound_to_its_user(platform: Platform) -> None:
     assert await remembered(platform, "eve") == []
     [extracted] = await platform.events_of("thief", e.MemoryExtracted)
     assert extracted.read == () and extracted.reason
+
+
+async def assert_waits_for_its_budget(platform: Platform) -> None:
+    """A job for which a budget has no room waits until it has some, and reads what it was to read."""
+    await talk(platform, "k1", session="s-kim", user="kim", agent="plain")
+    limit = BudgetConfig(limit_usd=Decimal("0.000001"), user_id="kim")
+    await platform.bus.ask(PutBudget(tenant="default", name="kims", config=limit), Budget)
+    job = {"agent": "helper", "input": "read", "user_id": "kim", "extract": {"jobs": ["k1"]}, "job_id": "kim-reads"}
+    await platform.publish({**job, "options": {"at_cap": "park"}})
+
+    async def waits() -> bool:
+        waiting = (await platform.job("kim-reads")).life.waiting
+        return waiting is not None and waiting.why == "budget"
+
+    await until(waits, why="the job waits for room in its budget")
+    assert await remembered(platform, "kim") == []
+    raised = limit.model_copy(update={"limit_usd": Decimal(5)})
+    await platform.bus.ask(PutBudget(tenant="default", name="kims", config=raised), Budget)
+    assert (await platform.wait_for("kim-reads")).status == "completed"
+    assert [fact.text for fact in await remembered(platform, "kim")] == ["Lives in Cork."]
+    assert len(await platform.events_of("kim-reads", e.AuxiliaryCompleted)) == 1
+
+
+async def assert_summarised(platform: Platform, provider: Simulator) -> None:
+    """What is remembered of a user becomes fewer facts, in a job of its own that is paid for and can be undone."""
+    facts = [{"text": text, "category": "preference", "tier": "important"} for text in COFFEE]
+    saving = {"tenant": "default", "key": "tom", "user_id": "tom", "facts": facts, "written": {"source": "user_noted"}}
+    await platform.bus.ask(SaveMemories.model_validate(saving), FactsSaved)
+    await talk(platform, "t1", session="s-tom", user="tom", agent="tidy")
+
+    async def begun() -> str | None:
+        asked = [one.attempt.split("/")[1] for one in provider.requests if aside(one.attempt)]
+        return next((job_id for job_id in asked if job_id.startswith("summary_")), None)
+
+    job_id = await until(begun, why="a job summarises")
+    assert job_id is not None
+    ended = await platform.wait_for(job_id)
+    [saved] = await platform.events_of(job_id, e.MemorySaved)
+    assert [(one.outcome, one.code) for one in saved.outcomes] == [("saved", None), ("refused", "changed")]
+    assert ended.status == "completed" and saved.run_id is not None
+    [fact] = await remembered(platform, "tom")
+    assert (fact.text, fact.trust, fact.job_id) == (SUMMARY, "own", job_id)
+    events = await platform.events(job_id)
+    assert [event.type for event in events][1:3] == ["job.routed", "summary.asked"]
+    [completed] = await platform.events_of(job_id, e.AuxiliaryCompleted)
+    assert (await platform.job(job_id)).money.cost_usd == completed.cost_usd
+    undo = UndoConsolidation(tenant="default", run_id=saved.run_id, by="ops")
+    assert (await platform.bus.ask(undo, ConsolidationUndone)).undone == 4
+    assert sorted(one.text for one in await remembered(platform, "tom")) == sorted(COFFEE)
 
 
 async def assert_paid(platform: Platform, provider: Simulator, reader: str) -> None:

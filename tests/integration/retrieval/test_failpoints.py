@@ -20,6 +20,7 @@ from wayline.contracts.memory import (
     SaveMemories,
     UndoConsolidation,
 )
+from wayline.contracts.memory_summaries import MemoriesSummarized, SummarizeMemories
 from wayline.retrieval.documents.wiring import INDEX_ATTEMPTS_MAX
 from wayline.simulator import Asked, Fault, Simulator
 from wayline.simulator.models import Facts, Rates
@@ -159,6 +160,35 @@ async def test_a_save_that_is_killed_is_whole_once_when_asked_again(
     assert [one.outcome for one in again.outcomes] == ["merged", "merged"]
     stored = await owner("SELECT count(*), min(times), max(times) FROM retrieval.facts")
     assert [tuple(row) for row in stored] == [(2, 2, 2)]
+
+
+@pytest.mark.parametrize("point", FACTS)
+async def test_a_summary_that_is_killed_is_whole_once_when_asked_again(
+    point: Failpoint, fleet: Fleet, client: Any, owner: Any
+):
+    texts = ("Drinks dark coffee.", "Drinks coffee black.")
+    facts = [{"text": text, "category": "preference"} for text in texts]
+    saving = {"tenant": "acme", "key": "k", "user_id": "ann", "facts": facts, "written": {"source": "user_noted"}}
+    killed = await fleet.start("retrieval", point, nth=2)
+    saved = await client.bus.ask(SaveMemories.model_validate(saving), FactsSaved)
+    of = [{"fact_id": one.fact_id, "version": 1} for one in saved.outcomes]
+    summaries = [{"text": "Drinks dark coffee, black.", "of": of}]
+    asked = SummarizeMemories.model_validate({"tenant": "acme", "key": "s", "user_id": "ann", "summaries": summaries})
+    with pytest.raises(Retry):
+        await client.bus.ask(asked, MemoriesSummarized, timeout_s=2)
+    assert await killed.ended() == -signal.SIGKILL
+    live = "SELECT count(*) FROM retrieval.facts WHERE retired_at IS NULL"
+    assert [tuple(row) for row in await owner(live)] == [(1 if point is Failpoint.RETRIEVAL_FACTS_SAVED else 2,)]
+    await fleet.start("retrieval")
+    again = await client.bus.ask(asked, MemoriesSummarized)
+
+    assert again.repeated is (point is Failpoint.RETRIEVAL_FACTS_SAVED)
+    stored = await owner("SELECT text, state, summarized_in IS NULL FROM retrieval.facts ORDER BY 2, 1")
+    assert [tuple(row) for row in stored] == [
+        ("Drinks dark coffee, black.", "active", True),
+        ("Drinks coffee black.", "superseded", False),
+        ("Drinks dark coffee.", "superseded", False),
+    ]
 
 
 CONSOLIDATE = ConsolidateMemories(tenant="acme", by="ops")

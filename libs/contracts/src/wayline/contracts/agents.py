@@ -220,6 +220,11 @@ class AgentConfig(Frozen):
         description="Have a helper model read what its users have said in a session that has gone quiet, for facts "
         "that last; for an agent that may write memories (see docs/memory.md).",
     )
+    summarize_memories: bool = Field(
+        default=False,
+        description="Have a helper model write one fact for several that belong together, of what is remembered of its "
+        "users; for an agent that may write memories (see docs/memory.md).",
+    )
     show_reasoning: bool = Field(
         default=False, description="Show what its models let us read of their thinking in the events of its jobs."
     )

@@ -200,6 +200,12 @@ class SettleJob(Request, subject="budgets.settle.{tenant}", replies=Settled):
         max_length=128,
         description="The user whose words in it are to be read for what lasts; None: none.",
     )
+    summarize_for: str | None = Field(
+        default=None,
+        max_length=128,
+        description="The user of whom what is remembered is to be summarised from time to time; None: none.",
+    )
+    agent: str | None = Field(default=None, max_length=64, description="The agent of such a job; None: nobody asks.")
 
 
 class Extended(Frozen):

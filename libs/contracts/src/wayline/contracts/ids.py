@@ -14,6 +14,9 @@ TENANT_PATTERN = r"^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$"
 JOB_ID_PATTERN = r"^[A-Za-z0-9_-]{1,64}$"
 NAME_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 
+SUMMARY_PREFIX = "summary_"
+"""Of the ids of jobs that summarise what is remembered of a user."""
+
 _TENANT = re.compile(TENANT_PATTERN)
 _CHILD = re.compile(r"child_([0-9a-f]{32})_[0-9a-f]{20}")
 """The id of a job that another one started, with the trace of the first one of them."""
@@ -94,6 +97,11 @@ def extraction_job(tenant: str, session_id: str, user_id: str, last_job: str) ->
     """Return the id of the job that reads what a user said in a session up to a job, whichever router submits it."""
     named = f"wayline/extraction/{tenant}/{session_id}/{user_id}/{last_job}"
     return f"job_{sha256(named.encode()).hexdigest()[:20]}"
+
+
+def summary_job(tenant: str, user_id: str, wanted_at: str) -> str:
+    """Return the id of the job that summarises what is remembered of a user, whichever router submits it."""
+    return f"{SUMMARY_PREFIX}{sha256(f'wayline/summary/{tenant}/{user_id}/{wanted_at}'.encode()).hexdigest()[:20]}"
 
 
 def step_span(tenant: str, job_id: str, step: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from hashlib import sha256
 from typing import Annotated, Any, Literal
@@ -136,6 +137,18 @@ class FactConversation(Frozen):
     last_at: datetime
 
 
+class SummarizedFact(Frozen):
+    """A fact that a summary stands for, in the version that it took the place of."""
+
+    fact_id: str
+    version: int
+    text: str
+    quote: str | None = None
+    quoted: Quoted | None = None
+    job_id: str | None = Field(default=None, description="The job that wrote it.")
+    step: int | None = None
+
+
 class Fact(Frozen):
     """A fact as it is stored: one version of it."""
 
@@ -174,6 +187,9 @@ class Fact(Frozen):
     conflicts_with: tuple[str, ...] = Field(default=(), description="Active facts that say something else.")
     conversations: tuple[FactConversation, ...] = Field(
         default=(), description="Where it was said or used, the newest first; told of facts that are asked for by id."
+    )
+    stands_for: tuple[SummarizedFact, ...] = Field(
+        default=(), description="Of a summary the facts whose place it took; told of facts that are asked for by id."
     )
 
 
@@ -215,7 +231,7 @@ class SaveMemories(Request, subject="memory.save.{tenant}", replies=FactsSaved):
 
     def content_hash(self) -> str:
         """Return the hash of what is asked for under the key."""
-        return _content_hash(self.user_id, self.facts)
+        return content_hash_of(self.user_id, self.facts)
 
 
 class FactsRecalled(Frozen):
@@ -326,6 +342,10 @@ class ForgetMemories(Request, subject="memory.forget.{tenant}", replies=Memories
     subject_ref: SubjectRef | None = None
     fact_ids: tuple[FactId, ...] = Field(default=(), max_length=1_000)
     job_id: str | None = Field(default=None, description="All that one job wrote.")
+    bring_back: bool = Field(
+        default=False,
+        description="Where a summary is deleted, what it stands for counts again, instead of going with it.",
+    )
 
     @model_validator(mode="after")
     def _names_something(self) -> ForgetMemories:
@@ -398,7 +418,7 @@ class StoreInsights(Request, subject="insights.store.{tenant}", replies=FactsSav
     def content_hash(self) -> str:
         """Return the hash of what is asked for under the key."""
         named = [None if one is None else [one.type, one.id] for one in (self.about, self.other)]
-        return _content_hash(named, self.facts)
+        return content_hash_of(named, self.facts)
 
 
 class RecallInsights(Request, subject="insights.recall.{tenant}", replies=FactsRecalled):
@@ -476,7 +496,7 @@ class DeleteSubject(Request, subject="subjects.delete.{tenant}", replies=Subject
     ref: SubjectRef
 
 
-def _content_hash(owner: object, facts: tuple[NewFact, ...]) -> str:
+def content_hash_of(owner: object, facts: Iterable[Frozen]) -> str:
     """Hash what a caller says, without what others add on the way: a repeat may know more of the log."""
     said = [fact.model_dump(mode="json", exclude={"quoted", "of_assistant"}) for fact in facts]
     return sha256(orjson.dumps([owner, said], option=orjson.OPT_SORT_KEYS)).hexdigest()

@@ -70,6 +70,9 @@ class TenantSettings(Frozen):
     extract_memories: bool = Field(
         default=False, description="Have a helper model read sessions that have gone quiet for facts that last."
     )
+    summarize_memories: bool = Field(
+        default=False, description="Have a helper model summarise what is remembered of users."
+    )
 
 
 INHERITED = tuple(TenantSettings.model_fields)
@@ -100,6 +103,7 @@ class SettingsChange(Frozen):
     images: bool | None = None
     summarize_results: bool | None = None
     extract_memories: bool | None = None
+    summarize_memories: bool | None = None
     default_model: ModelName | None = Field(default=None, description=DEFAULT_MODEL_SAYS)
 
 

@@ -31,6 +31,7 @@ _OWN_LIFE = frozenset(
         "job.forked",
         "client_tools.given",
         "extraction.asked",
+        "summary.asked",
         "job.claimed",
         "job.handed_back",
         "job.parked",

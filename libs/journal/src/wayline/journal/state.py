@@ -237,11 +237,12 @@ class Context(NamedTuple):
 
 
 class Remembering(NamedTuple):
-    """How far a job is that remembers what its user said in other jobs."""
+    """How far a job is that remembers what its user said in other jobs, or summarises what is remembered."""
 
     begun: bool = False
-    """Whether a helper model was asked for the facts, or could not be."""
+    """Whether a helper model was asked, or could not be."""
     extracted: e.MemoryExtracted | None = None
+    summarized: e.MemorySummarized | None = None
     saved: e.MemorySaved | None = None
     failed: e.AuxiliaryFailed | None = None
     """How the last call ended that brought nothing."""

@@ -29,6 +29,7 @@ from wayline.executor.perform import (
     rerank_passages,
     rewrite_query,
     run_program,
+    summarize_memories,
     tool_calls,
 )
 from wayline.executor.perform.job_run import JobRun, OtherAction, Outcome, RunServices
@@ -59,6 +60,8 @@ PERFORM: dict[type[a.Action], Callable[[JobRun, Any], Awaitable[Outcome]]] = {
     a.Rerank: rerank_passages.rerank,
     a.ExtractFacts: extract_memories.extract,
     a.SaveFacts: extract_memories.save,
+    a.SummarizeFacts: summarize_memories.summarize,
+    a.KeepSummaries: summarize_memories.keep,
     a.Reroute: model_call.reroute,
     a.Correct: model_call.correct,
     a.RunTools: tool_calls.run_tools,

@@ -492,6 +492,30 @@ ORDER BY row_number() OVER (PARTITION BY tenant ORDER BY decided_at), decided_at
 -- name: extraction_sent
 DELETE FROM extractions WHERE tenant = $1 AND job_id = $2;
 
+-- name: want_summary
+INSERT INTO memory_summaries AS known (tenant, user_id, agent, wanted_at) VALUES ($1, $2, $3, clock_timestamp())
+ON CONFLICT (tenant, user_id) DO UPDATE SET
+    agent = excluded.agent, wanted_at = coalesce(known.wanted_at, excluded.wanted_at)
+WHERE known.wanted_at IS NULL OR known.agent <> excluded.agent;
+
+-- name: summaries_due
+-- $1 seconds since it is wanted  $2 seconds since the last one  $3 limit, of which each tenant has its share
+SELECT tenant, user_id FROM memory_summaries
+WHERE wanted_at < clock_timestamp() - make_interval(secs => $1)
+    AND (begun_at IS NULL OR begun_at < clock_timestamp() - make_interval(secs => $2))
+ORDER BY row_number() OVER (PARTITION BY tenant ORDER BY wanted_at), wanted_at
+LIMIT $3;
+
+-- name: lock_due_summary
+-- No row: another router was faster, or the user is forgotten.
+SELECT agent, wanted_at FROM memory_summaries
+WHERE tenant = $1 AND user_id = $2 AND wanted_at < clock_timestamp() - make_interval(secs => $3)
+    AND (begun_at IS NULL OR begun_at < clock_timestamp() - make_interval(secs => $4))
+FOR UPDATE;
+
+-- name: begin_summary
+UPDATE memory_summaries SET wanted_at = NULL, begun_at = clock_timestamp() WHERE tenant = $1 AND user_id = $2;
+
 -- name: forget_turns
 -- Returns how many there were.
 WITH forgotten AS (

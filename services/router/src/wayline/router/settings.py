@@ -79,7 +79,14 @@ class Settings(EnvironmentSettings, EndpointSettings):
     extraction_budget_usd: Decimal | None = Field(
         default=None,
         gt=0,
-        description="What reading a session for what lasts may cost at most; unset: what a job of its agent may.",
+        description="What reading a session for what lasts, or summarising what is remembered of a user, may cost "
+        "at most; unset: what a job of its agent may.",
+    )
+    summary_every_s: float = Field(
+        default=7 * 86_400.0,
+        gt=0,
+        description="How long after one summary of what is remembered of a user the next one is made, of agents with "
+        "`summarize_memories`.",
     )
     budgets_every_s: float = Field(
         default=2.0, gt=0, description="How often waiting jobs are looked for that fit their budget again."

@@ -197,6 +197,7 @@ def _extraction_limits(settings: Settings) -> ExtractionLimits:
         quiet_s=settings.extraction_quiet_s,
         budget_usd=settings.extraction_budget_usd,
         every_s=settings.extraction_every_s,
+        summary_every_s=settings.summary_every_s,
     )
 
 
@@ -279,4 +280,5 @@ def _settlements(bus: Bus, own: Rooms) -> SettlementHandlers:
         families=own.families,
         ticket_lanes=own.lanes,
         latest=own.results,
+        extractions=own.extractions,
     )

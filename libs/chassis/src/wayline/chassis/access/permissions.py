@@ -53,7 +53,7 @@ SERVER_VERBS = (
 CLIENT_MESSAGE = "mcp.client.*.*"
 WATCH_RESOURCE = "mcp.watch.*"
 AGENTS_USING = "agents.using.*"
-MEMORY_VERBS = ("save", "recall", "list", "change", "forget", "consolidate", "undo")
+MEMORY_VERBS = ("save", "recall", "list", "change", "forget", "consolidate", "summarize", "undo")
 INSIGHT_VERBS = ("store", "recall", "list", "change")
 SUBJECT_VERBS = ("get", "list", "put", "delete")
 VECTOR_SETS = tuple(f"vectors.{verb}.*" for verb in ("get", "build", "switch", "undo"))
@@ -260,6 +260,7 @@ IDENTITIES = {
                 "memory.recall.*",
                 # What a helper model has found in a session that has gone quiet.
                 "memory.save.*",
+                *("memory.list.*", "memory.summarize.*"),
                 LEADER_READ_EVENTS,
                 DIRECT_READ_EVENTS,
                 f"{OWN_API}.STREAM.MSG.GET.SIGNALS",

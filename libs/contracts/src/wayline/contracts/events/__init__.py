@@ -29,7 +29,13 @@ from wayline.contracts.events.life import (
     JobResumed,
     JobSubmitted,
 )
-from wayline.contracts.events.memory import ExtractionAsked, MemoryExtracted, MemorySaved
+from wayline.contracts.events.memory import (
+    ExtractionAsked,
+    MemoryExtracted,
+    MemorySaved,
+    MemorySummarized,
+    SummaryAsked,
+)
 from wayline.contracts.events.model_calls import (
     LOST,
     AuxiliaryCompleted,
@@ -121,6 +127,7 @@ __all__ = [
     "MemoryExtracted",
     "MemoryInjected",
     "MemorySaved",
+    "MemorySummarized",
     "ModelCompleted",
     "ModelFailed",
     "ModelRequested",
@@ -136,6 +143,7 @@ __all__ = [
     "SessionSteered",
     "SpanRef",
     "StartableAgent",
+    "SummaryAsked",
     "TaskClassified",
     "ToolCompleted",
     "ToolRequested",

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from wayline.contracts.events.event import Event
 from wayline.contracts.memory import FACTS_PER_SAVE_MAX, FactOutcome, NewFact
+from wayline.contracts.memory_summaries import SUMMARIES_MAX, NewSummary
 
 
 class ExtractionAsked(Event):
@@ -28,9 +29,26 @@ class MemoryExtracted(Event):
     reason: str | None = Field(default=None, description="Why there are no facts, where that was not the model's word.")
 
 
+class SummaryAsked(Event):
+    """The job summarises what is remembered of its user: an executor that knows of no such jobs leaves it."""
+
+    type: Literal["summary.asked"] = "summary.asked"
+    dry_run: bool = False
+
+
+class MemorySummarized(Event):
+    """A helper model wrote summaries of facts: paid for, and not yet judged or kept."""
+
+    type: Literal["memory.summarized"] = "memory.summarized"
+    summaries: tuple[NewSummary, ...] = Field(default=(), max_length=SUMMARIES_MAX)
+    shown: tuple[str, ...] = Field(default=(), description="The facts that the helper was shown.")
+    reason: str | None = Field(default=None, description="Why there are none, where that was not the model's word.")
+
+
 class MemorySaved(Event):
-    """What became of the extracted facts, each in its place."""
+    """What became of the extracted facts or of the summaries, each in its place."""
 
     type: Literal["memory.saved"] = "memory.saved"
     outcomes: tuple[FactOutcome, ...] = ()
     reason: str | None = Field(default=None, description="Why none was judged.")
+    run_id: str | None = Field(default=None, description="By which summaries can be undone.")

@@ -29,7 +29,13 @@ from wayline.contracts.events.life import (
     JobResumed,
     JobSubmitted,
 )
-from wayline.contracts.events.memory import ExtractionAsked, MemoryExtracted, MemorySaved
+from wayline.contracts.events.memory import (
+    ExtractionAsked,
+    MemoryExtracted,
+    MemorySaved,
+    MemorySummarized,
+    SummaryAsked,
+)
 from wayline.contracts.events.model_calls import (
     AuxiliaryCompleted,
     AuxiliaryFailed,
@@ -73,6 +79,8 @@ AnyEvent = Annotated[
     | MemoryInjected
     | ExtractionAsked
     | MemoryExtracted
+    | SummaryAsked
+    | MemorySummarized
     | MemorySaved
     | ContextCompacted
     | ResultSummarized

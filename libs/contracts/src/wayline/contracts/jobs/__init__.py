@@ -3,6 +3,7 @@
 from wayline.contracts.jobs.children import PARENT_CANCELLED, PARENT_LATE, Child, ChildState, Parent, StartChild
 from wayline.contracts.jobs.client_tools import CLIENT, ClientTool, ToolResult
 from wayline.contracts.jobs.latest import GetLatestRun, Outcome, RunMetadata, RunResult
+from wayline.contracts.jobs.memory_jobs import EXTRACTED_JOBS_MAX, MEMORY_TAG, SUMMARY_INPUT, Extraction, Summarizing
 from wayline.contracts.jobs.reply_subjects import REPLY_TO_MAX, may_reply_to
 from wayline.contracts.jobs.routes import AgentCheck, CheckAgent, Complexity, PlanJob, Planned, Route
 from wayline.contracts.jobs.signals import (
@@ -20,12 +21,10 @@ from wayline.contracts.jobs.signals import (
 )
 from wayline.contracts.jobs.status import TERMINAL, Failure, Status
 from wayline.contracts.jobs.submission import (
-    EXTRACTED_JOBS_MAX,
     INPUT_SHOWN_MAX,
     SECONDS_MAX,
     TAGS_MAX,
     EarlierMessage,
-    Extraction,
     FiredBy,
     Fork,
     ForkedResult,
@@ -62,10 +61,12 @@ __all__ = [
     "CLIENT",
     "EXTRACTED_JOBS_MAX",
     "INPUT_SHOWN_MAX",
+    "MEMORY_TAG",
     "PARENT_CANCELLED",
     "PARENT_LATE",
     "REPLY_TO_MAX",
     "SECONDS_MAX",
+    "SUMMARY_INPUT",
     "TAGS_MAX",
     "TERMINAL",
     "TURN",
@@ -116,6 +117,7 @@ __all__ = [
     "Steer",
     "SubmitJob",
     "SubmittedBy",
+    "Summarizing",
     "Tag",
     "ToolResult",
     "ToolResults",

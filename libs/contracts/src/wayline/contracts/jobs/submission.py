@@ -15,6 +15,7 @@ from wayline.contracts.chat import Part, TextPart
 from wayline.contracts.ids import JobId, NewJobId
 from wayline.contracts.jobs.client_tools import ClientTools
 from wayline.contracts.jobs.job_webhook import JobWebhook
+from wayline.contracts.jobs.memory_jobs import Extraction, Summarizing
 from wayline.contracts.models import Effort
 from wayline.contracts.money import Dollars
 
@@ -206,21 +207,6 @@ else:
     JobInput = Annotated[str | tuple[Part, ...] | dict[str, Any], AfterValidator(_told)]
 
 
-EXTRACTED_JOBS_MAX = 50
-"""Jobs of one conversation that are read for what lasts at once."""
-
-
-class Extraction(Frozen):
-    """Which jobs of a conversation are read for facts that last, instead of a task of its own."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    session_id: str | None = Field(default=None, max_length=128, description="The conversation that they are of.")
-    jobs: tuple[JobId, ...] = Field(
-        min_length=1, max_length=EXTRACTED_JOBS_MAX, description="In their order; of the job's own user."
-    )
-
-
 class EarlierMessage(Frozen):
     """A message of a conversation that its client keeps, and that was said before the job."""
 
@@ -275,15 +261,26 @@ class SubmitJob(Message, subject="jobs.submit.{tenant}"):
         default=None,
         description="It answers nothing: it remembers what its user said in these ended jobs (see docs/memory.md).",
     )
+    summarize: Summarizing | None = Field(
+        default=None,
+        description="It answers nothing: it summarises what is remembered of its user (see docs/memory.md).",
+    )
 
     @model_validator(mode="after")
     def _have_one_past(self) -> Self:
         beside = self.history or self.session_id is not None or self.fork is not None
-        if self.extract is not None and (beside or self.user_id is None):
-            raise ValueError("what extracts facts has a user_id, and no history, session_id or fork")
+        if self.keeps_memory and (beside or self.user_id is None):
+            raise ValueError("what extracts or summarises facts has a user_id, and no history, session_id or fork")
+        if self.extract is not None and self.summarize is not None:
+            raise ValueError("a job extracts facts or summarises them")
         if self.history and self.session_id is not None:
             raise ValueError("the session keeps what was said before: leave out history or session_id")
         return self
+
+    @property
+    def keeps_memory(self) -> bool:
+        """Return whether it answers nobody: it extracts facts about its user, or summarises them."""
+        return self.extract is not None or self.summarize is not None
 
     def content_hash(self) -> str:
         """Hash what makes two submissions the same job: everything but the id."""
@@ -293,6 +290,7 @@ class SubmitJob(Message, subject="jobs.submit.{tenant}"):
         beside = {"job_id": True, "options": younger} | ({"fork": True} if self.fork is None else {})
         beside |= {} if self.history else {"history": True}
         beside |= {"extract": True} if self.extract is None else {}
+        beside |= {"summarize": True} if self.summarize is None else {}
         content = self.model_dump_json(exclude=beside)
         return sha256(content.encode()).hexdigest()[:32]
 

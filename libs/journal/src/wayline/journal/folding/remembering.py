@@ -1,4 +1,4 @@
-"""How far a job is that remembers what its user said in other jobs."""
+"""How far a job is that remembers what its user said in other jobs, or summarises what is remembered."""
 
 from __future__ import annotations
 
@@ -32,6 +32,10 @@ def _extracted(_: Job, event: e.MemoryExtracted) -> Changes:
     return {"extracted": event}
 
 
+def _summarized(_: Job, event: e.MemorySummarized) -> Changes:
+    return {"summarized": event}
+
+
 def _saved(_: Job, event: e.MemorySaved) -> Changes:
     return {"saved": event}
 
@@ -41,5 +45,6 @@ CHANGES: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
     e.AuxiliaryFailed: _failed,
     e.JobParked: _parked,
     e.MemoryExtracted: _extracted,
+    e.MemorySummarized: _summarized,
     e.MemorySaved: _saved,
 }

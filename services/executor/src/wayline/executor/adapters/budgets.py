@@ -18,6 +18,7 @@ from wayline.contracts.budgets import (
 )
 from wayline.contracts.models import TOKENS_MAX
 from wayline.executor.decide.extraction import remembers_for
+from wayline.executor.decide.memory_summary import summarizes_for
 from wayline.executor.decide.prompt_cache import left_warm
 from wayline.journal import Job, ModelTotals, run_result
 from wayline.llm.prices import LOCAL
@@ -53,6 +54,7 @@ class Budgets:
         """Turn what was held into what the job cost for sure; what nobody has counted stands beside it, at its most."""
         unsure = job.money.costs.unsettled_upper_usd
         cost_usd = None if unsure is None else job.money.cost_usd
+        user_id = summarizes_for(job)
         asked = SettleJob(
             tenant=job.tenant,
             job_id=job.job_id,
@@ -62,6 +64,8 @@ class Budgets:
             used=used(job),
             result=run_result(job),
             remember_for=remembers_for(job),
+            summarize_for=user_id,
+            agent=job.life.submitted.agent if user_id is not None and job.life.submitted is not None else None,
             has_session=job.life.submitted is None or job.life.submitted.session_id is not None,
         )
         # While the router is away the ticket stays ours, or another executor settles from the same record.

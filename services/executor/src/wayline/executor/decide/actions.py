@@ -6,8 +6,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from wayline.contracts.chat import Citation
-from wayline.contracts.events import AuxiliaryRequested, MemoryExtracted, ModelRequested, ToolCompleted
-from wayline.contracts.jobs import Extraction, Failure, Route, Waiting
+from wayline.contracts.events import (
+    AuxiliaryRequested,
+    MemoryExtracted,
+    MemorySummarized,
+    ModelRequested,
+    ToolCompleted,
+)
+from wayline.contracts.jobs import Failure, Route, Waiting
 from wayline.contracts.models import ModelCard
 from wayline.journal import Call
 from wayline.routing import Cause
@@ -81,7 +87,6 @@ class ExtractFacts:
     """Have a helper model name the facts that last in what the user said in other jobs."""
 
     card: ModelCard
-    extraction: Extraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,20 @@ class SaveFacts:
     """Have the extracted facts judged and kept, by the rules by which an agent's are."""
 
     extracted: MemoryExtracted
+
+
+@dataclass(frozen=True, slots=True)
+class SummarizeFacts:
+    """Have a helper model write summaries of what is remembered of the user."""
+
+    card: ModelCard
+
+
+@dataclass(frozen=True, slots=True)
+class KeepSummaries:
+    """Have summaries judged, and take the places of the facts that they stand for."""
+
+    summarized: MemorySummarized
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,5 +236,5 @@ class Cancel:
 End = Complete | Fail | Cancel
 ChildrenAction = StartChildren | AwaitChildren | StopChildren
 CallsAction = RunTools | GiveOut | RunProgram | AskApproval | EndDenied | SettleCalls | Resolve | ChildrenAction
-AsideAction = Classify | Compact | Summarize | Rewrite | Rerank | ExtractFacts
-Action = CallModel | NoteLost | AsideAction | SaveFacts | Reroute | Correct | CallsAction | Park | End
+AsideAction = Classify | Compact | Summarize | Rewrite | Rerank | ExtractFacts | SummarizeFacts
+Action = CallModel | NoteLost | AsideAction | SaveFacts | KeepSummaries | Reroute | Correct | CallsAction | Park | End

@@ -6,7 +6,7 @@ The model is shown the user's own words and nothing else, so no words of strange
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from importlib.resources import files
@@ -76,7 +76,7 @@ class Conversation(NamedTuple):
 def words_of_job(job: Job, *, user_id: str) -> UserWords | None:
     """Return what a user said in an ended job; None: it is another's, or what a job or a schedule wrote."""
     submitted = job.life.submitted
-    if submitted is None or submitted.user_id != user_id or job.life.ended is None or submitted.extract is not None:
+    if submitted is None or submitted.user_id != user_id or job.life.ended is None or submitted.keeps_memory:
         return None
     if job.family.parent is not None or job.life.schedule is not None:
         return None
@@ -101,6 +101,12 @@ def due(job: Job) -> Action | None:
         return Complete(told(state.saved), partial=state.saved.reason is not None, reason=state.saved.reason)
     if state.extracted is not None:
         return _keep(job, state.extracted)
+    return ask_or_end(job, ExtractFacts)
+
+
+def ask_or_end(job: Job, ask: Callable[[ModelCard], Action]) -> Action | None:
+    """Return the question for the helper model of a job that remembers, or why it ends; None: its time is over."""
+    state = job.remembering
     if state.begun and not state.may_ask_again:
         return wait_for_helper(job) or Complete(
             "", partial=True, reason=state.failed.error.message if state.failed else NO_LIST
@@ -110,16 +116,24 @@ def due(job: Job) -> Action | None:
     helper, config = helper_model(job), job.routing.config
     if config is None or config.memory is not True:
         return Complete("", partial=True, reason=OFF)
-    return Complete("", partial=True, reason=NO_HELPER) if helper is None else ExtractFacts(helper, submitted.extract)
+    return Complete("", partial=True, reason=NO_HELPER) if helper is None else ask(helper)
 
 
 def _keep(job: Job, extracted: MemoryExtracted) -> Action:
     if not extracted.facts:
         return Complete(told(None), partial=extracted.reason is not None, reason=extracted.reason)
+    return too_late() if is_too_late(job) else SaveFacts(extracted)
+
+
+def is_too_late(job: Job) -> bool:
+    """Return whether what a helper model said was offered to the memory for long enough."""
     created_at = job.life.created_at
-    if job.at is not None and created_at is not None and job.at > created_at + SAVE_WITHIN:
-        return Complete("", partial=True, reason=LATE)
-    return SaveFacts(extracted)
+    return job.at is not None and created_at is not None and job.at > created_at + SAVE_WITHIN
+
+
+def too_late() -> Complete:
+    """Return the end of a job whose memory did not answer."""
+    return Complete("", partial=True, reason=LATE)
 
 
 def question(card: ModelCard, words: Sequence[UserWords], *, attempt_id: str) -> ModelRequest:
@@ -153,7 +167,7 @@ def extracted(conversation: Conversation, answer: str) -> dict[str, Any]:
         "tainted_by": conversation.tainted_by,
         "read": tuple(one.job_id for one in conversation.words),
     }
-    listed = _listed(answer)
+    listed = listed_in(answer, "facts")
     if listed is None:
         return {**fields, "reason": NO_LIST}
     # Once, and not for each fact: fifty messages may have megabytes.
@@ -184,18 +198,19 @@ def save_request(job: Job, found: MemoryExtracted) -> SaveMemories:
     )
 
 
-def told(saved: MemorySaved | None) -> str:
+def told(saved: MemorySaved | None, *, nothing: str = "nothing that lasts") -> str:
     """Return in words what became of the facts."""
     counted = Counter(one.outcome for one in (saved.outcomes if saved is not None else ()))
-    return ", ".join(f"{count} {outcome}" for outcome, count in counted.items()) or "nothing that lasts"
+    return ", ".join(f"{count} {outcome}" for outcome, count in counted.items()) or nothing
 
 
-def _listed(answer: str) -> list[Any] | None:
+def listed_in(answer: str, name: str) -> list[Any] | None:
+    """Return the list of this name in a helper model's answer; None: it has none."""
     try:
         value = repair.repaired(unwrapped(answer))
     except ValueError:
         return None
-    value = value.get("facts") if isinstance(value, dict) else value
+    value = value.get(name) if isinstance(value, dict) else value
     return value if isinstance(value, list) else None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from wayline.contracts.jobs import TURN, Failure, Waiting
-from wayline.executor.decide import extraction, rerank, result_summary
+from wayline.executor.decide import extraction, memory_summary, rerank, result_summary
 from wayline.executor.decide.accept_answer import after_answer, escalate_weak
 from wayline.executor.decide.actions import (
     Action,
@@ -133,6 +133,7 @@ RULES: tuple[Rule, ...] = (
     fail_unrouted,
     wait_for_turn,
     extraction.due,
+    memory_summary.due,
     go_on_with_calls,
     accept_answer,
     leave_failed_model,

@@ -98,7 +98,7 @@ def wait_for_helper(job: Job) -> Park | None:
 
 def awaited_model(job: Job) -> str | None:
     """Return the model that a job is parked for while its provider is away."""
-    if job.life.submitted is not None and job.life.submitted.extract is not None:
+    if job.life.submitted is not None and job.life.submitted.keeps_memory:
         helper = helper_model(job)
         return helper.name if helper is not None else None
     return job.routing.route.name if job.routing.route is not None else None

@@ -211,6 +211,16 @@ def _at_cap(job: Job, refused: Extended, *, worst_usd: Decimal, expires_at: date
     return cut_short(job, reason, "budget_exhausted")
 
 
+def wait_for_room(job: Job, refused: Extended, why: str, *, expires_at: datetime) -> Park | None:
+    """Park a job that can do nothing without a call until a budget has room for it; None: no time brings that.
+
+    The job's own budget begins never anew.
+    """
+    if refused.limited_by in ("", OWN) or job.life.unanswered:
+        return None
+    return Park(Waiting(why="budget", wait_id=f"budget-{job.seq}", question=why, expires_at=expires_at))
+
+
 def no_room(job: Job, refused: Extended, worst_usd: Decimal) -> str:
     """Name the budget that a call does not fit into."""
     return f"{_named(job, refused)} has no room for a call of up to {dollars(worst_usd)}"

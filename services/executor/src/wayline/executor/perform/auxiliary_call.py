@@ -14,6 +14,7 @@ from typing import Any
 from wayline.chassis import Failpoint, reach
 from wayline.contracts import events as e
 from wayline.contracts import ids
+from wayline.contracts.budgets import Extended
 from wayline.contracts.chat import NoteMessage
 from wayline.contracts.errors import Reject
 from wayline.contracts.jobs import Failure
@@ -46,6 +47,8 @@ class AuxiliaryCall:
     """The tool call that it is about, as `step/call`."""
     share_of_budget: bool = False
     """Whether it is not made where it could take much of what is left of the job's own budget."""
+    waits: bool = False
+    """Whether the router is to wake the job once a budget that refuses it has room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,8 @@ class NotMade:
 
     why: str
     code: str = "not_made"
+    waits_for: Extended | None = None
+    """The budget without room, where the job would wait for it."""
 
 
 Answered = Callable[[Finished], Sequence[Draft]]
@@ -159,7 +164,7 @@ async def _fund(run: JobRun, call: AuxiliaryCall, worst_usd: Decimal | None) -> 
     """Return what is held for the job now, where it had to be raised; or why the call cannot be paid."""
     need = worst_case.shortfall(run.writer.job, worst_usd)
     try:
-        extended = await paid_call.fund(run, call.request, need, waits=False)
+        extended = await paid_call.fund(run, call.request, need, waits=call.waits)
     except Cancelled:
         return NotMade("the job was cancelled")
     except Reject as error:
@@ -168,7 +173,8 @@ async def _fund(run: JobRun, call: AuxiliaryCall, worst_usd: Decimal | None) -> 
         return extended and extended.held_usd
     if worst_usd is None or run.writer.job.money.spent_usd is None:
         return NotMade(f"the price of {call.request.card.name} is unknown")
-    return NotMade(worst_case.no_room(run.writer.job, extended, worst_usd))
+    why = worst_case.no_room(run.writer.job, extended, worst_usd)
+    return NotMade(why, waits_for=extended if call.waits else None)
 
 
 async def _intend(run: JobRun, call: AuxiliaryCall, *, worst_usd: Decimal | None, held_usd: Decimal | None) -> None:

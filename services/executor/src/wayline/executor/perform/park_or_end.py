@@ -54,7 +54,11 @@ async def end(run: JobRun, action: Complete | Fail | Cancel) -> tuple[Draft, ...
 
 def expiry(run: JobRun) -> datetime:
     """Return until when a wait may last."""
+    return min(datetime.now(UTC) + timedelta(seconds=run.services.decision_ttl_s), last_moment(run))
+
+
+def last_moment(run: JobRun) -> datetime:
+    """Return until when a job may wait at all."""
     created_at = run.writer.job.life.created_at
     assert created_at is not None
-    soon = datetime.now(UTC) + timedelta(seconds=run.services.decision_ttl_s)
-    return min(soon, created_at + timedelta(seconds=SECONDS_MAX))
+    return created_at + timedelta(seconds=SECONDS_MAX)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import UnionType
 from typing import Any, Literal
 
 import orjson
@@ -95,13 +96,13 @@ def _segment(segment: e.Segment) -> str:
     return f"{segment.hash} of {segment.count}"
 
 
-_ASIDE: dict[str, type[a.Action]] = {
+_ASIDE: dict[str, type[a.Action] | UnionType] = {
     "classification": a.Classify,
     "compaction": a.Compact,
     "summary": a.Summarize,
     "rewrite": a.Rewrite,
     "rerank": a.Rerank,
-    "memory": a.ExtractFacts,
+    "memory": a.ExtractFacts | a.SummarizeFacts,
 }
 
 
@@ -239,7 +240,8 @@ def parked(place: Place, event: e.JobParked) -> Difference | None:
         recorded, now = event.waiting, action.waiting
         same = (recorded.why, recorded.wait_id) == (now.why, now.wait_id)
         return None if same else Difference("decision", f"wait for {recorded.wait_id}", f"wait for {now.wait_id}")
-    return None if isinstance(action, a.CallModel) and event.waiting.why == "budget" else decided(event, action)
+    paid = a.CallModel | a.ExtractFacts | a.SummarizeFacts
+    return None if isinstance(action, paid) and event.waiting.why == "budget" else decided(event, action)
 
 
 def ended(place: Place, event: e.JobCompleted | e.JobFailed | e.JobCancelled) -> Difference | None:

@@ -147,6 +147,16 @@ class ConsolidateBody(Body):
     dry_run: bool = False
 
 
+class SummarizeBody(Body):
+    """Whose facts are summarised, and by which agent's models."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"user_id": "alice", "agent": "assistant"}]})
+
+    user_id: Label
+    agent: str = Field(min_length=1, max_length=64, description="The job is its, with its models and its budget.")
+    dry_run: bool = Field(default=False, description="Say what would be done; the helper model is paid all the same.")
+
+
 class DecisionBody(Body):
     """Why a quarantined fact is released or rejected."""
 

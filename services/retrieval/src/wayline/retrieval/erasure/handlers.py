@@ -80,7 +80,8 @@ class EraseHandlers:
         facts = [row["fact_id"] for row in rows]
         for start in range(0, len(facts), FACTS_AT_ONCE):
             some = tuple(facts[start : start + FACTS_AT_ONCE])
-            await self._forget_facts(ForgetMemories(tenant=asked.tenant, fact_ids=some))
+            # A summary that one of the jobs wrote goes, and what it stands for was not the job's.
+            await self._forget_facts(ForgetMemories(tenant=asked.tenant, fact_ids=some, bring_back=True))
 
     async def _erase_plans(self, asked: EraseFromRetrieval) -> None:
         if not asked.job_ids:

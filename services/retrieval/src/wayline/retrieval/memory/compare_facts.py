@@ -37,7 +37,7 @@ def says_the_same(
         return False
     if one.claims and one.claims == other.claims:
         return True
-    if not keywords[0] or keywords[0] != keywords[1] or _names(one) != _names(other):
+    if not keywords[0] or keywords[0] != keywords[1] or names_in(one) != names_in(other):
         return False
     return _cosine(*vectors) >= SAME_COSINE_MIN
 
@@ -69,7 +69,7 @@ def supports(quote: str, fact: FactText) -> bool:
         return False
     if bool(_LATIN.search(said.plain)) != bool(_LATIN.search(fact.plain)):
         return True
-    if not all(FactText(name).plain in said.plain for name in _names(fact)):
+    if not all(FactText(name).plain in said.plain for name in names_in(fact)):
         return False
     if fact.negated != said.negated and len(said.claims) <= 2 * len(fact.claims):
         return False
@@ -82,7 +82,8 @@ def _overlap(one: FactText, other: FactText) -> float:
     return len(one.claims & other.claims) / len(together) if together else 0.0
 
 
-def _names(words: FactText) -> frozenset[str]:
+def names_in(words: FactText) -> frozenset[str]:
+    """Return the names in a fact: its words with a capital that are not its first."""
     return frozenset(name.casefold() for name in _NAME.findall(words.text))
 
 

@@ -15,7 +15,7 @@ from wayline.retrieval.memory.fact_rows import arguments_of, row_of
 from wayline.retrieval.memory.fact_rules import KEYS_KEPT_DAYS, expiry
 from wayline.retrieval.memory.fact_table import load_queries
 from wayline.retrieval.memory.link_subjects import SubjectLinks
-from wayline.retrieval.memory.plan_consolidation import UNUSED_DAYS, Step, plan_consolidation
+from wayline.retrieval.memory.plan_consolidation import UNUSED_DAYS, Step, before_of, plan_consolidation
 from wayline.retrieval.memory.plan_save import Owner
 from wayline.store import Connection, Record, Store
 from wayline.store.queries import Queries
@@ -137,14 +137,18 @@ class Consolidation:
                 tenant, owner, step.next_version, key=None, model=self.model, retired=None, now=now
             )
             await conn.execute(sql.insert_fact, *arguments)
-        before = {"state": fact.state, "tier": fact.tier, "times": fact.times, "into": step.told.into}
-        before |= {"expires_at": fact.expires_at.isoformat() if fact.expires_at else None}
+        before = before_of(fact, into=step.told.into)
         told = (step.told.what, asked.by, step.told.reason, change_id.partition("/")[0], before)
         await conn.execute(sql.note_step, tenant, change_id, fact.fact_id, fact.version, *told)
 
     async def _bring_back(self, conn: Connection, tenant: str, step: Record) -> bool:
         fact_id, version, before = step["fact_id"], step["version"], step["before"]
         now = self.now()
+        if step["what"] == "summary":
+            return await conn.fetchval(self.sql.take_back_summary, tenant, fact_id, version, now) is not None
+        if step["what"] == "summarized" and await conn.fetchrow(self.sql.live_version, tenant, before["into"]):
+            # The summary was changed since, and stays: so does what it stands for.
+            return False
         if step["what"] == "demoted":
             await conn.execute(self.sql.retire_fact, tenant, fact_id, version + 1, "superseded", "undone", now)
         expires_at = datetime.fromisoformat(before["expires_at"]) if before["expires_at"] else None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from wayline.contracts.memory import Fact, FoundFact, Quoted, SubjectRef
+from wayline.contracts.memory import Fact, FoundFact, Quoted, SubjectRef, SummarizedFact
 from wayline.retrieval.memory.comparison_keys import comparison_keys
 from wayline.retrieval.memory.fact_text import FactText
 from wayline.retrieval.memory.plan_save import Owner, Retired, Row
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SPELLED_TERMS_MAX = 40
 """Words of a search term whose spelling counts: in a long text some word is spelt as the facts are."""
-_ELSEWHERE = {"subject", "other_subject", "quoted", "conflicts_with", "conversations"}
+_ELSEWHERE = {"subject", "other_subject", "quoted", "conflicts_with", "conversations", "stands_for"}
 _COLUMNS = tuple(name for name in Fact.model_fields if name not in _ELSEWHERE)
 
 
@@ -33,6 +33,12 @@ def found_fact_of(row: Record) -> FoundFact:
     """Read a fact from a row of a recall."""
     why = {name: round(row[name], 4) for name in ("semantic", "keyword", "fuzzy") if row[name]}
     return FoundFact(**_fields(row), similarity=round(min(1.0, row["fit"] or 0.0), 4), why=why)
+
+
+def summarized_of(row: Record) -> SummarizedFact:
+    """Read a fact that a summary stands for."""
+    fields = {name: row[name] for name in ("fact_id", "version", "text", "quote", "job_id", "step")}
+    return SummarizedFact(**fields, quoted=_quoted(row))
 
 
 def row_of(row: Record) -> Row:
@@ -97,10 +103,14 @@ def _fields(row: Record) -> dict[str, Any]:
     fields: dict[str, Any] = {name: row[name] for name in _COLUMNS}
     fields["subject"] = _subject(row["subject_type"], row["subject_id"])
     fields["other_subject"] = _subject(row["other_type"], row["other_id"])
-    fields["quoted"] = None
-    if row["quote_job"]:
-        fields["quoted"] = Quoted(job_id=row["quote_job"], seq=row["quote_seq"], said_at=row["quote_at"])
+    fields["quoted"] = _quoted(row)
     return fields
+
+
+def _quoted(row: Record) -> Quoted | None:
+    if not row["quote_job"]:
+        return None
+    return Quoted(job_id=row["quote_job"], seq=row["quote_seq"], said_at=row["quote_at"])
 
 
 def _subject(kind: str | None, name: str | None) -> SubjectRef | None:

@@ -12,19 +12,22 @@ from uuid import uuid4
 from zlib import crc32
 
 from wayline.chassis import Failpoint, reach
+from wayline.contracts.base import Frozen
 from wayline.contracts.memory import (
     CONVERSATIONS_MAX,
     Fact,
     FactConversation,
     FactsRecalled,
-    FactsSaved,
     ForgetMemories,
     MemoriesForgotten,
+    SummarizedFact,
 )
-from wayline.retrieval.memory.fact_rows import arguments_of, fact_of, found_fact_of, keys_of, row_of
+from wayline.retrieval.memory.fact_rows import arguments_of, fact_of, found_fact_of, keys_of, row_of, summarized_of
 from wayline.retrieval.memory.fact_rules import KEYS_KEPT_DAYS, RETIRED_MAX, Standing
+from wayline.retrieval.memory.forget_facts import forget_facts
 from wayline.retrieval.memory.memory_errors import MemoryKeyConflict
 from wayline.retrieval.memory.plan_save import Owner, Plan, Row, owner_of_subject
+from wayline.retrieval.memory.plan_summary import SummaryPlan, summary_steps
 from wayline.store import Connection, Store
 from wayline.store.queries import Queries
 
@@ -146,6 +149,14 @@ class FactTable:
             found.setdefault(fields.pop("fact_id"), []).append(FactConversation(**fields))
         return [fact.model_copy(update={"conversations": tuple(found.get(fact.fact_id, ()))}) for fact in facts]
 
+    async def with_summarized(self, tenant: str, facts: Sequence[Fact]) -> list[Fact]:
+        """Return facts with those that they stand for."""
+        rows = await self._store.fetch(tenant, self._sql.summarized_in, tenant, [fact.fact_id for fact in facts])
+        found: dict[str, list[SummarizedFact]] = {}
+        for row in rows:
+            found.setdefault(row["summarized_in"], []).append(summarized_of(row))
+        return [fact.model_copy(update={"stands_for": tuple(found.get(fact.fact_id, ()))}) for fact in facts]
+
     async def page(
         self,
         tenant: str,
@@ -190,7 +201,7 @@ class FactTable:
                 await conn.execute(self._sql.lock_owner, tenant, owner)
             wanted = (tenant, asked.user_id, owners, *named, list(asked.fact_ids), asked.job_id)
             ids = [row["fact_id"] for row in await conn.fetch(self._sql.facts_to_forget, *wanted)]
-            return await forget_facts(conn, self._sql, tenant, ids, owners)
+            return await forget_facts(conn, self._sql, tenant, ids, owners, bring_back=asked.bring_back)
 
     async def _with_conflicts(self, tenant: str, facts: list[Any]) -> list[Any]:
         if not facts:
@@ -211,7 +222,7 @@ class OwnedFacts:
         self._tenant = tenant
         self._owner = owner
 
-    async def begin(self, key: str, content_hash: str) -> FactsSaved | None:
+    async def begin(self, key: str, content_hash: str) -> dict[str, Any] | None:
         """Take a key, or return what was answered under it. Raises MemoryKeyConflict: it was asked something else."""
         taken = await self._conn.fetchval(self._sql.begin_write, self._tenant, key, self._owner.name, content_hash)
         if taken is not None:
@@ -220,7 +231,7 @@ class OwnedFacts:
         assert row is not None
         if (row["owner"], row["content_hash"]) != (self._owner.name, content_hash):
             raise MemoryKeyConflict(key=key)
-        return FactsSaved.model_validate(row["answer"])
+        return row["answer"]
 
     async def standing(self) -> list[Standing]:
         """Return how the owner's facts stand that are not history."""
@@ -236,6 +247,28 @@ class OwnedFacts:
         """Return the facts of these ids that are not history."""
         wanted = (self._tenant, self._owner.name, list(fact_ids))
         return [row_of(row) for row in await self._conn.fetch(self._sql.named_facts, *wanted)]
+
+    async def live(self) -> list[Row]:
+        """Return all facts that are not history."""
+        rows = await self._conn.fetch(self._sql.live_facts, self._tenant, self._owner.name)
+        return [row_of(row) for row in rows]
+
+    async def contradicted(self, fact_ids: Sequence[str]) -> frozenset[str]:
+        """Return the facts that an active one contradicts."""
+        pairs = await self._conn.fetch(self._sql.conflicts_of, self._tenant, list(fact_ids))
+        return frozenset(pair["fact_id"] for pair in pairs)
+
+    async def note_summaries(self, planned: SummaryPlan, *, run_id: str, by: str) -> None:
+        """Note which facts each summary stands for, as steps that can be undone, the summary's own the last."""
+        number = 0
+        for summary_id, rows in planned.stands_for.items():
+            named = [row.fact.fact_id for row in rows]
+            await self._conn.execute(self._sql.note_summarized, self._tenant, named, summary_id)
+            for step in summary_steps(summary_id, rows):
+                change = (self._tenant, f"{run_id}/{number:06}", step.fact_id, step.version)
+                noted = (step.what, by, f"fact {summary_id} stands for it", run_id, step.before)
+                await self._conn.execute(self._sql.note_step, *change, *noted)
+                number += 1
 
     async def ensure_subjects(self) -> None:
         """Make the subjects that are not known yet."""
@@ -285,7 +318,7 @@ class OwnedFacts:
                 self._sql.set_vector, self._tenant, fact.fact_id, fact.version, vector, model, len(vector)
             )
 
-    async def end(self, key: str, answer: FactsSaved, now: datetime) -> None:
+    async def end(self, key: str, answer: Frozen, now: datetime) -> None:
         """Keep the answer under its key, and forget a few keys that are never repeated any more."""
         stored = answer.model_dump(mode="json")
         await self._conn.execute(self._sql.end_write, self._tenant, key, stored)
@@ -299,33 +332,8 @@ class OwnedFacts:
         await self._conn.execute(self._sql.note_change, *change)
 
 
-async def forget_facts(
-    conn: Connection, sql: Queries, tenant: str, ids: list[str], owners: Sequence[str]
-) -> MemoriesForgotten:
-    """Delete facts with their versions, uses, conflicts and changes, and the keys of whole owners."""
-    uses = await conn.execute(sql.forget_uses, tenant, ids)
-    conflicts = await conn.execute(sql.forget_conflicts, tenant, ids)
-    changes = await conn.execute(sql.forget_changes, tenant, ids)
-    await conn.execute(sql.forget_mentions, tenant, ids)
-    await conn.execute(sql.forget_conversations, tenant, ids)
-    versions = await conn.execute(sql.forget_facts, tenant, ids)
-    writes = await conn.execute(sql.forget_writes, tenant, list(owners))
-    return MemoriesForgotten(
-        facts=len(ids),
-        versions=_count(versions),
-        uses=_count(uses),
-        conflicts=_count(conflicts),
-        changes=_count(changes),
-        writes=_count(writes),
-    )
-
-
 def _with(fact: Fact, against: list[str] | None) -> Fact:
     return fact.model_copy(update={"conflicts_with": tuple(against)}) if against else fact
-
-
-def _count(answer: str) -> int:
-    return int(answer.rsplit(" ", 1)[-1])
 
 
 def _list(values: Sequence[str] | None) -> list[str] | None:

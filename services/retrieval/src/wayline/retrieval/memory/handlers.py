@@ -36,12 +36,14 @@ from wayline.contracts.memory import (
     SubjectPage,
     UndoConsolidation,
 )
+from wayline.contracts.memory_summaries import MemoriesSummarized, SummarizeMemories
 from wayline.retrieval.memory.consolidation import Consolidation
 from wayline.retrieval.memory.fact_table import FactTable
 from wayline.retrieval.memory.plan_save import Owner, owner_of_subject
 from wayline.retrieval.memory.recall import Recaller
 from wayline.retrieval.memory.remember import Rememberer
 from wayline.retrieval.memory.subject_table import SubjectTable
+from wayline.retrieval.memory.summarize import Summarizer
 from wayline.retrieval.storable import storable
 
 CURSOR_SIGN = "\n"
@@ -56,6 +58,7 @@ class MemoryHandlers:
     facts: FactTable
     subjects: SubjectTable
     consolidation: Consolidation
+    summarizer: Summarizer
 
     async def on_save(self, asked: SaveMemories) -> FactsSaved:
         """Remember facts about a user."""
@@ -102,6 +105,10 @@ class MemoryHandlers:
     async def on_consolidate(self, asked: ConsolidateMemories) -> Consolidated:
         """Put facts in order, or say what would be done."""
         return await self.consolidation.run(asked)
+
+    async def on_summarize(self, asked: SummarizeMemories) -> MemoriesSummarized:
+        """Have summaries take the places of facts, or say what would be done."""
+        return await self.summarizer.summarize(asked)
 
     async def on_undo(self, asked: UndoConsolidation) -> ConsolidationUndone:
         """Undo a consolidation."""
@@ -152,6 +159,7 @@ class MemoryHandlers:
     async def _in_whole(self, tenant: str, page: FactPage) -> FactPage:
         """Return facts that were asked for by their ids with what lists leave out."""
         facts = await self.facts.with_conversations(tenant, page.facts)
+        facts = await self.facts.with_summarized(tenant, facts)
         return page.model_copy(update={"facts": tuple(facts)})
 
     async def on_get_subject(self, asked: GetSubject) -> Subject:

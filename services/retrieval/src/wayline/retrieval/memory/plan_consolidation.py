@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 
-from wayline.contracts.memory import ConsolidationStep
+from wayline.contracts.memory import ConsolidationStep, Fact
 from wayline.retrieval.memory.compare_facts import says_the_same
 from wayline.retrieval.memory.fact_rules import expiry, out_of_date, relevance
 from wayline.retrieval.memory.plan_save import Row
@@ -47,6 +48,12 @@ def plan_consolidation(rows: Sequence[Row], now: datetime) -> list[Step]:
     absorbing = {id(step.into) for step in steps}
     unused = [row for row in kept if _is_unused(row, now) and id(row) not in absorbing]
     return steps + [_demoted(row, now) for row in unused]
+
+
+def before_of(fact: Fact, *, into: str | None) -> dict[str, Any]:
+    """Return how a fact stood before a step, from which it is brought back; `into`: what took its place."""
+    ends = fact.expires_at.isoformat() if fact.expires_at else None
+    return {"state": fact.state, "tier": fact.tier, "times": fact.times, "into": into, "expires_at": ends}
 
 
 def _is_same(one: Row, other: Row) -> bool:

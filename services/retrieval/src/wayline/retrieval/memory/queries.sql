@@ -436,7 +436,7 @@ SELECT owner FROM facts WHERE tenant = $1 AND fact_id = $2 LIMIT 1;
 
 -- name: bring_back
 -- No row: the fact has another version by now, or is forgotten.
-UPDATE facts SET state = $4, retired_at = NULL, retired_because = NULL, expires_at = $5
+UPDATE facts SET state = $4, retired_at = NULL, retired_because = NULL, summarized_in = NULL, expires_at = $5
 WHERE tenant = $1 AND fact_id = $2 AND version = $3 AND retired_at IS NOT NULL AND NOT EXISTS (
     SELECT FROM facts AS other WHERE other.tenant = $1 AND other.fact_id = $2 AND other.retired_at IS NULL
 )
@@ -444,3 +444,46 @@ RETURNING fact_id;
 
 -- name: live_version
 SELECT version, times FROM facts WHERE tenant = $1 AND fact_id = $2 AND retired_at IS NULL;
+
+-- name: note_summarized
+-- In the transaction that retired them, of which the version that was live is the newest.
+UPDATE facts SET summarized_in = $3
+WHERE tenant = $1 AND fact_id = ANY ($2::text[]) AND state = 'superseded' AND version = (
+    SELECT max(version) FROM facts AS newest WHERE newest.tenant = $1 AND newest.fact_id = facts.fact_id
+);
+
+-- name: take_back_summary
+-- No row: it was changed since, or is gone.
+UPDATE facts SET state = 'superseded', retired_because = 'undone', retired_at = $4
+WHERE tenant = $1 AND fact_id = $2 AND version = $3 AND retired_at IS NULL
+RETURNING fact_id;
+
+-- name: summarized_in
+SELECT summarized_in, fact_id, version, text, quote, quote_job, quote_seq, quote_at, job_id, step FROM facts
+WHERE tenant = $1 AND summarized_in = ANY ($2::text[]) ORDER BY recorded_at, fact_id;
+
+-- name: with_summarized
+-- Facts, and those that they stand for.
+WITH RECURSIVE meant AS (
+    SELECT unnest($2::text[]) AS fact_id
+    UNION
+    SELECT facts.fact_id FROM meant JOIN facts ON facts.tenant = $1 AND facts.summarized_in = meant.fact_id
+)
+SELECT fact_id FROM meant;
+
+-- name: with_summaries
+-- Facts, and the summaries that stand for them.
+WITH RECURSIVE meant AS (
+    SELECT unnest($2::text[]) AS fact_id
+    UNION
+    SELECT facts.summarized_in FROM meant JOIN facts ON facts.tenant = $1 AND facts.fact_id = meant.fact_id
+    WHERE facts.summarized_in IS NOT NULL
+)
+SELECT fact_id FROM meant;
+
+-- name: bring_back_summarized
+-- What a summary among $2 stands for counts again, unless it goes too.
+UPDATE facts SET state = 'active', retired_at = NULL, retired_because = NULL, summarized_in = NULL
+WHERE tenant = $1 AND summarized_in = ANY ($2::text[]) AND NOT fact_id = ANY ($2::text[]) AND NOT EXISTS (
+    SELECT FROM facts AS other WHERE other.tenant = $1 AND other.fact_id = facts.fact_id AND other.retired_at IS NULL
+);

@@ -49,7 +49,7 @@ class Rememberer:
         vectors, _ = await self.vectors.of(tenant, [fact.text for fact in facts])
         async with self.facts.owned(tenant, owner) as owned:
             if (before := await owned.begin(key, content_hash)) is not None:
-                return before.model_copy(update={"repeated": True})
+                return FactsSaved.model_validate({**before, "repeated": True})
             now = datetime.now(UTC)
             standing = await owned.standing()
             known = await owned.compared(*_to_compare(facts)) if standing else []

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from wayline.contracts.errors import NotFound
 from wayline.contracts.memory import PutSubject, Subject, SubjectDeleted, SubjectRef
-from wayline.retrieval.memory.fact_table import forget_facts, load_queries
+from wayline.retrieval.memory.fact_table import load_queries
+from wayline.retrieval.memory.forget_facts import forget_facts
 from wayline.retrieval.memory.memory_errors import VersionConflict
 from wayline.retrieval.memory.plan_save import owner_of_subject
 from wayline.retrieval.storable import storable, storable_json

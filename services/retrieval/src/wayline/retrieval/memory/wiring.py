@@ -24,6 +24,7 @@ from wayline.contracts.memory import (
     StoreInsights,
     UndoConsolidation,
 )
+from wayline.contracts.memory_summaries import SummarizeMemories
 from wayline.retrieval.embeddings.embed_texts import TextEmbedder
 from wayline.retrieval.memory.consolidation import Consolidation
 from wayline.retrieval.memory.fact_table import FactTable
@@ -32,6 +33,7 @@ from wayline.retrieval.memory.handlers import MemoryHandlers
 from wayline.retrieval.memory.recall import Recaller
 from wayline.retrieval.memory.remember import Rememberer
 from wayline.retrieval.memory.subject_table import SubjectTable
+from wayline.retrieval.memory.summarize import Summarizer
 from wayline.store import Store
 
 
@@ -44,6 +46,7 @@ def memory_asks(store: Store, texts: TextEmbedder, *, per_tenant_max: int, slots
         facts,
         SubjectTable(store),
         Consolidation(store, texts.model),
+        Summarizer(facts, vectors),
     )
     return [
         asks(SaveMemories, handlers.on_save, slots=slots),
@@ -53,6 +56,7 @@ def memory_asks(store: Store, texts: TextEmbedder, *, per_tenant_max: int, slots
         asks(ForgetMemories, handlers.on_forget),
         asks(ConsolidateMemories, handlers.on_consolidate),
         asks(UndoConsolidation, handlers.on_undo),
+        asks(SummarizeMemories, handlers.on_summarize),
         asks(StoreInsights, handlers.on_store, slots=slots),
         asks(RecallInsights, handlers.on_recall_insights, slots=slots),
         asks(ListInsights, handlers.on_list_insights),

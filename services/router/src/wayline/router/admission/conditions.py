@@ -67,7 +67,7 @@ class AdmissionRequest:
             session_id=None if options.dry_run else job.session_id,
             when_busy=options.when_busy,
             accepted=(delivery.stored_ns, delivery.sequence)
-            if delivery and job.user_id and not options.dry_run and job.extract is None
+            if delivery and job.user_id and not options.dry_run and not job.keeps_memory
             else None,
             sequence=delivery.sequence if delivery else 0,
             earlier=earlier,
@@ -191,8 +191,8 @@ def unaffordable(job: SubmitJob, decision: Decision, admitted: Admitted) -> Fail
     if admitted.used_up:
         reason = f"budget {admitted.used_up!r} has nothing left: raise it, or submit the job when it begins anew"
         return Failure(code="budget_exhausted", message=reason)
-    # What extracts facts makes no call of that model: a helper's, which is looked at right before it.
-    if call_usd is not None and call_usd > admitted.cap_usd and job.extract is None:
+    # What remembers makes no call of that model: a helper's, which is looked at right before it.
+    if call_usd is not None and call_usd > admitted.cap_usd and not job.keeps_memory:
         reason = (
             f"one call of {route.name} can cost {shown(call_usd)}, and the job may spend {dollars(admitted.cap_usd)} "
             f"({_whose(job, admitted)}): give it a larger options.budget_usd or a smaller options.max_output_tokens"

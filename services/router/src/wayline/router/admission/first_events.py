@@ -21,6 +21,7 @@ from wayline.contracts.events import (
     JobSubmitted,
     SpanRef,
     StartableAgent,
+    SummaryAsked,
 )
 from wayline.contracts.jobs import (
     SECONDS_MAX,
@@ -155,6 +156,8 @@ def with_what_it_needs(record: list[Event]) -> list[Event]:
         needs.append(ClientToolsGiven(**about, seq=3, tools=names))
     if first.job.extract is not None:
         needs.append(ExtractionAsked(**about, seq=3 + len(needs), jobs=first.job.extract.jobs))
+    if first.job.summarize is not None:
+        needs.append(SummaryAsked(**about, seq=3 + len(needs), dry_run=first.job.summarize.dry_run))
     return [first, decided, *needs, *(event.model_copy(update={"seq": event.seq + len(needs)}) for event in after)]
 
 

@@ -36,6 +36,7 @@ class OwnRows:
                 await conn.execute(self._store.sql.forget_session, tenant, row["session_id"])
             await conn.execute(sql.erase_unread, tenant, user, jobs)
             await conn.execute(sql.erase_extractions, tenant, user, jobs)
+            await conn.execute(sql.erase_wanted_summary, tenant, user)
             await conn.execute(sql.erase_firings, tenant, user, jobs)
             await conn.execute(sql.erase_schedules, tenant, user)
             await conn.execute(sql.erase_names, tenant, user, jobs)

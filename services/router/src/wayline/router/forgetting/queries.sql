@@ -46,13 +46,18 @@ UPDATE forgets SET waits_for = $3, look_at = clock_timestamp() + make_interval(s
 WHERE tenant = $1 AND forget_id = $2;
 
 -- name: list_jobs
--- Of the user, and all that these have started; or of one job, and the one that read it for what lasts: that holds its words.
+-- Of the user, and all that these have started; or of one job, and those that read it for what lasts, or may have
+-- summarised what it remembered: these hold its words.
 WITH own AS (
     SELECT job_id FROM reservations WHERE tenant = $1 AND user_id = $3 AND NOT starts_with(job_id, 'tool/')
     UNION
     SELECT $4::text WHERE $4::text IS NOT NULL
     UNION
     SELECT read_by FROM session_turns WHERE tenant = $1 AND job_id = $4 AND read_by IS NOT NULL
+    UNION
+    SELECT summary.job_id FROM reservations AS named JOIN reservations AS summary USING (tenant, user_id)
+    WHERE tenant = $1 AND named.job_id = $4 AND starts_with(summary.job_id, 'summary_')
+        AND summary.reserved_at >= named.reserved_at
 ), below AS (
     SELECT child.job_id FROM reservations AS child
     WHERE child.tenant = $1 AND child.ancestors <> '{}' AND child.ancestors && ARRAY(SELECT job_id FROM own)
@@ -140,6 +145,7 @@ SELECT
         WHERE tenant = $1 AND remember_for IS NOT NULL AND (remember_for = $2 OR job_id = ANY ($3::text[]))
     ) AS unread_turns,
     (SELECT count(*) FROM extractions WHERE tenant = $1 AND (user_id = $2 OR job_id = ANY ($3::text[]))) AS extractions,
+    (SELECT count(*) FROM memory_summaries WHERE tenant = $1 AND user_id = $2) AS wanted_summaries,
     (
         SELECT count(*) FROM reservations
         WHERE tenant = $1 AND (user_id = $2 OR job_id = ANY ($3::text[])) AND user_id IS NOT NULL
@@ -165,6 +171,9 @@ WHERE tenant = $1 AND remember_for IS NOT NULL AND (remember_for = $2 OR job_id 
 
 -- name: erase_extractions
 DELETE FROM extractions WHERE tenant = $1 AND (user_id = $2 OR job_id = ANY ($3::text[]));
+
+-- name: erase_wanted_summary
+DELETE FROM memory_summaries WHERE tenant = $1 AND user_id = $2;
 
 -- name: erase_firings
 DELETE FROM firings WHERE tenant = $1 AND (

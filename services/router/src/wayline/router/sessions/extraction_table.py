@@ -1,4 +1,4 @@
-"""Which turns of quiet sessions are to be read for what lasts, and the jobs that read them, in Postgres."""
+"""Which turns of quiet sessions are to be read for what lasts, whose memories summarised, and the jobs that do it."""
 
 from __future__ import annotations
 
@@ -46,6 +46,28 @@ class ExtractionTable:
             job_id, body = submission(session, jobs)
             await conn.execute(sql.read_turns, tenant, jobs, job_id)
             return await conn.fetchrow(sql.begin_extraction, tenant, job_id, row["user_id"], body)
+
+    async def want_summary(self, tenant: str, user_id: str, agent: str) -> None:
+        """Note that what is remembered of a user is to be summarised; it stays noted since the first time."""
+        await self._store.execute(tenant, self._store.sql.want_summary, tenant, user_id, agent)
+
+    async def summaries_due(self, *, quiet_s: float, every_s: float) -> list[Record]:
+        """Return users of any tenant of whom what is remembered is to be summarised now."""
+        async with self._store.system() as conn:
+            return await conn.fetch(self._store.sql.summaries_due, quiet_s, every_s, AT_ONCE)
+
+    async def decide_summary(
+        self, row: Record, submission: Callable[[Record], tuple[str, str]], *, quiet_s: float, every_s: float
+    ) -> Record | None:
+        """Have one job summarise what is remembered of a user, once; None: another router was faster."""
+        tenant, user_id, sql = row["tenant"], row["user_id"], self._store.sql
+        async with self._store.tenant(tenant) as conn:
+            due = await conn.fetchrow(sql.lock_due_summary, tenant, user_id, quiet_s, every_s)
+            if due is None:
+                return None
+            job_id, body = submission(due)
+            await conn.execute(sql.begin_summary, tenant, user_id)
+            return await conn.fetchrow(sql.begin_extraction, tenant, job_id, user_id, body)
 
     async def note_sent(self, tenant: str, job_id: str) -> None:
         """Note that the bus has a job."""

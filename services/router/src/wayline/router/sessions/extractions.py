@@ -1,4 +1,5 @@
-"""Has sessions read for what lasts once they have gone quiet: a job for the turns that none has read yet.
+"""Has sessions read for what lasts once they have gone quiet: a job for the turns that none has read yet. The same way
+what is remembered of a user is summarised: a job from time to time.
 
 Which turns are to be read stands in their rows since their jobs were settled, and no process holds a timer. The turns
 are given to one job in the transaction that keeps its submission, which is published until the bus has it, always as
@@ -17,14 +18,13 @@ from wayline.chassis import Bus, Failpoint, Periodic, reach
 from wayline.chassis.concurrency.each_alone import each_alone
 from wayline.contracts import ids
 from wayline.contracts.errors import Full
-from wayline.contracts.jobs import Extraction, JobOptions, SubmitJob
+from wayline.contracts.jobs import MEMORY_TAG, SUMMARY_INPUT, Extraction, JobOptions, SubmitJob, Summarizing
 from wayline.router.sessions.extraction_table import ExtractionTable
 from wayline.store import Record
 
 log = structlog.get_logger()
 
 INPUT = "Remember what lasts of what I said in session {}."
-TAG = "purpose:memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,8 @@ class ExtractionLimits:
     quiet_s: float
     budget_usd: Decimal | None
     every_s: float
+    summary_every_s: float
+    """How long after one job another one may summarise what is remembered of the same user."""
 
 
 class Extractions:
@@ -52,6 +54,8 @@ class Extractions:
         unsent, quiet = await self._table.unsent_and_quiet(quiet_s=self._limits.quiet_s)
         await each_alone("extraction", unsent, self.submit)
         await each_alone("quiet session", quiet, self.decide)
+        due = await self._table.summaries_due(quiet_s=self._limits.quiet_s, every_s=self._limits.summary_every_s)
+        await each_alone("summary of memories", due, self.decide_summary)
 
     async def decide(self, row: Record) -> None:
         """Give the unread turns of a quiet session to a job, and submit it; the first to decide does."""
@@ -64,6 +68,25 @@ class Extractions:
             return ids.extraction_job(tenant, session_id, user_id, jobs[-1]), job.to_wire().decode()
 
         decided = await self._table.decide(row, submission, quiet_s=self._limits.quiet_s)
+        if decided is not None:
+            reach(Failpoint.ROUTER_EXTRACTION_AFTER)
+            await self.submit(decided)
+
+    async def want_summary(self, tenant: str, user_id: str, agent: str) -> None:
+        """Note that what is remembered of a user is to be summarised, by a job of this agent."""
+        await self._table.want_summary(tenant, user_id, agent)
+
+    async def decide_summary(self, row: Record) -> None:
+        """Have a job summarise what is remembered of a user, and submit it; the first to decide does."""
+        reach(Failpoint.ROUTER_EXTRACTION_BEFORE)
+        tenant, user_id = row["tenant"], row["user_id"]
+
+        def submission(due: Record) -> tuple[str, str]:
+            job = summary_job(due["agent"], user_id, budget_usd=self._limits.budget_usd)
+            return ids.summary_job(tenant, user_id, due["wanted_at"].isoformat()), job.to_wire().decode()
+
+        quiet_s, every_s = self._limits.quiet_s, self._limits.summary_every_s
+        decided = await self._table.decide_summary(row, submission, quiet_s=quiet_s, every_s=every_s)
         if decided is not None:
             reach(Failpoint.ROUTER_EXTRACTION_AFTER)
             await self.submit(decided)
@@ -86,6 +109,17 @@ def extraction_job(
     session_id: str, agent: str, user_id: str, jobs: Sequence[str], *, budget_usd: Decimal | None
 ) -> SubmitJob:
     """Return the job that reads these jobs of a session for what lasts: of the session's agent, in its user's name."""
-    options = JobOptions(lane="batch", budget_usd=budget_usd, tags=(TAG,))
+    options = _options(budget_usd)
     extract = Extraction(session_id=session_id, jobs=tuple(jobs))
     return SubmitJob(agent=agent, input=INPUT.format(session_id), user_id=user_id, options=options, extract=extract)
+
+
+def summary_job(agent: str, user_id: str, *, budget_usd: Decimal | None) -> SubmitJob:
+    """Return the job that summarises what is remembered of a user."""
+    options = _options(budget_usd)
+    return SubmitJob(agent=agent, input=SUMMARY_INPUT, user_id=user_id, options=options, summarize=Summarizing())
+
+
+def _options(budget_usd: Decimal | None) -> JobOptions:
+    # A budget that has no room now has some when it begins anew.
+    return JobOptions(lane="batch", budget_usd=budget_usd, tags=(MEMORY_TAG,), at_cap="park")

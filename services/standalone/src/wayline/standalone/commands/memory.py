@@ -110,6 +110,23 @@ def consolidate(
 
 
 @app.command()
+def summarize(
+    user: User,
+    *,
+    agent: Annotated[str, typer.Option(help="By whose models, and within whose budget.")] = "assistant",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say only what would be done; it is paid for.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Submit the job in which a helper model writes one fact for several that belong together."""
+    body = {"user_id": user, "agent": agent, "dry_run": dry_run}
+    answer(
+        lambda client: client.post(f"{MEMORIES}/summarize", body),
+        as_json=as_json,
+        draw=lambda one: f"{one['job_id']} is submitted; wayline jobs show {one['job_id']} says what became of it",
+    )
+
+
+@app.command()
 def undo(
     run: Annotated[str, typer.Argument(metavar="RUN", help="The id of a consolidation.")], as_json: AsJson = False
 ) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Request, Response
 
+from wayline.contracts import ids
+from wayline.contracts.jobs import MEMORY_TAG, SUMMARY_INPUT, JobOptions, SubmitJob, Summarizing
 from wayline.contracts.memory import (
     Consolidated,
     ConsolidateMemories,
@@ -21,7 +23,7 @@ from wayline.contracts.memory import (
     UndoConsolidation,
     WrittenBy,
 )
-from wayline.gateway.handlers.jobs.jobs import IdempotencyKey
+from wayline.gateway.handlers.jobs.jobs import IdempotencyKey, current
 from wayline.gateway.handlers.memory.fact_routes import FactRoutes, Versions
 from wayline.gateway.handlers.memory.facts import (
     States,
@@ -36,11 +38,13 @@ from wayline.gateway.handlers.shared.dependencies import (
     Writer,
     acting_as,
 )
+from wayline.gateway.handlers.shared.submit_job import submit
 from wayline.gateway.keys import Caller
 from wayline.gateway.openapi import fails
 from wayline.gateway.parameters import Cursor
 from wayline.gateway.shapes.body import ONE_LINE
-from wayline.gateway.shapes.memories import ConsolidateBody, RecallBody, SaveMemoriesBody
+from wayline.gateway.shapes.jobs import Accepted
+from wayline.gateway.shapes.memories import ConsolidateBody, RecallBody, SaveMemoriesBody, SummarizeBody
 from wayline.gateway.strict_json import StrictRoute
 
 router = APIRouter(prefix="/v1/memories", tags=["memory"], route_class=StrictRoute)
@@ -104,6 +108,33 @@ async def consolidate_memories(body: ConsolidateBody, gateway: GatewayDependency
     user_id = user_of(caller, body.user_id)
     asked = ConsolidateMemories(tenant=caller.tenant, user_id=user_id, dry_run=body.dry_run, by=caller.name)
     return await gateway.bus.ask(asked, Consolidated)
+
+
+@router.post("/summarize", status_code=202, response_model=Accepted, responses=fails(404, 409, 413, 429))
+async def summarize_memories(
+    *,
+    body: SummarizeBody,
+    request: Request,
+    gateway: GatewayDependency,
+    caller: Admin,
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Submit the job that has one fact written for several that belong together, of what is remembered of a user.
+
+    Its `memory.saved` says what became of each summary, and by which run it is undone.
+    """
+    job = SubmitJob(
+        tenant=caller.tenant,
+        agent=body.agent,
+        input=SUMMARY_INPUT,
+        job_id=ids.new_id("summary"),
+        user_id=user_of(caller, body.user_id) or body.user_id,
+        options=JobOptions(lane="batch", tags=(MEMORY_TAG,)),
+        summarize=Summarizing(dry_run=body.dry_run),
+    )
+    told = request.state.caller
+    job_id = await submit(gateway, job, own_id=False, key=idempotency_key, caller=told, by=caller)
+    return await current(gateway, caller, job_id, wait_s=None, fresh=idempotency_key is None)
 
 
 @router.post("/consolidations/{run_id}/undo", responses=fails())

@@ -12,6 +12,7 @@ from wayline.router.jobs.result_table import ResultTable
 from wayline.router.money.budget_table import BudgetTable
 from wayline.router.routes.agent_averages import AgentUsage
 from wayline.router.routes.session_caches import SessionCaches
+from wayline.router.sessions.extractions import Extractions
 from wayline.router.sessions.turns import Turns
 from wayline.router.ticket_lanes import TicketLanes
 
@@ -30,6 +31,7 @@ class SettlementHandlers:
         families: Families,
         ticket_lanes: TicketLanes,
         latest: ResultTable,
+        extractions: Extractions,
     ) -> None:
         self._bus = bus
         self._budgets = budgets
@@ -39,6 +41,7 @@ class SettlementHandlers:
         self._families = families
         self._ticket_lanes = ticket_lanes
         self._latest = latest
+        self._extractions = extractions
 
     async def on_settle(self, request: SettleJob) -> Settled:
         """Turn a job's reservation into its cost; remember what it used and left warm, and wake its session's next."""
@@ -53,6 +56,8 @@ class SettlementHandlers:
             await self._session_caches.remember(request.tenant, request.left_warm, now=datetime.now(UTC))
         if request.remember_for is not None:
             await self._turns.remember_for(request.tenant, request.job_id, request.remember_for)
+        if request.summarize_for is not None and request.agent is not None:
+            await self._extractions.want_summary(request.tenant, request.summarize_for, request.agent)
         if request.has_session:
             # Also where it was settled before: the process that settled it may have died before it woke a job.
             await self._turns.end(request.tenant, request.job_id)
