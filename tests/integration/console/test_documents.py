@@ -162,3 +162,16 @@ async def test_a_document_is_deleted_once_that_is_confirmed(console: Console):
     assert "passages (1) go" in asked.text
     assert not [html for html in (page.text, asked.text) if "<img" in html or "\u202e" in html]
     assert (deleted.headers["location"], gone.status_code) == ("/knowledge?done=deleted", 404)
+
+
+async def test_a_search_finds_by_words_and_says_why(console: Console):
+    async with console.browser() as browser:
+        [document_id] = ids_of(await add(browser, ("zebra.md", b"A quokka smiles.", "text/markdown"), collection="zoo"))
+        await ready(console, document_id)
+        found = await browser.open("/knowledge/search?q=quokka&mode=keyword&collections=zoo")
+        nothing = await browser.open("/knowledge/search?q=quokka&mode=keyword&collections=sea")
+        refused = await browser.open("/knowledge/search?q=quokka&count=500")
+
+    assert "A quokka smiles." in found.text and "rank 1" in found.text and "covers 100 %" in found.text
+    assert "Nothing found" in nothing.text
+    assert refused.status_code == 422 and 'role="alert"' in refused.text
