@@ -101,7 +101,7 @@ class Console:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def opened(module_platform: Platform, request: pytest.FixtureRequest) -> AsyncIterator[Console]:
-    """The platform; a test file names in ALSO what it needs beyond what runs jobs."""
+    """The platform; a test file names in ALSO what it needs beyond what runs jobs, and in SETTINGS how."""
     says: list[Callable[[dict[str, Any]], Say]] = [lambda _: Say(text="Yes.")]
 
     def script(body: dict[str, Any]) -> Say:
@@ -114,6 +114,7 @@ async def opened(module_platform: Platform, request: pytest.FixtureRequest) -> A
             router=RouterSettings(chat_base_url=chat.url),
             executor=ExecutorSettings(chat_base_url=chat.url),
             gateway=GatewaySettings(http_port=0),
+            **getattr(request.module, "SETTINGS", {}),
         )
         api = await module_platform.http(timeout_s=30)
         async with console_at(str(api.base_url)) as url:

@@ -36,6 +36,7 @@ from wayline.console.pages import (
 )
 from wayline.console.pages.knowledge import routes as knowledge
 from wayline.console.pages.knowledge import upload
+from wayline.console.pages.tools import routes as tools
 from wayline.console.render.environment import Templates
 from wayline.console.settings import COOKIE_KEY_BYTES, Settings
 from wayline.console.static_files import StaticFiles
@@ -48,6 +49,7 @@ ROUTERS = (
     jobs.router,
     job.router,
     approvals.router,
+    tools.router,
     knowledge.router,
     sessions.router,
     costs.router,

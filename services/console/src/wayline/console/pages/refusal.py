@@ -10,3 +10,10 @@ def reason_of(error: ApiError) -> str:
     if error.status is None or error.status >= 500:
         raise error
     return str(error)
+
+
+def told_of(error: ApiError) -> str:
+    """Return why something behind the gateway could not be asked. Raises the error where the gateway is away itself."""
+    if error.status is None:
+        raise error
+    return str(error)
