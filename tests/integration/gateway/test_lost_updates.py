@@ -183,6 +183,9 @@ async def test_a_checked_agent_is_not_saved_but_routed_and_priced(http: httpx2.A
     checked = good.json()
     assert (good.status_code, checked["problems"], saved.status_code) == (200, [], 404), good.text
     assert checked["instructions_tokens"] >= 5 and checked["tools"] == 1 and checked["tools_tokens"] > 20
+    assert (checked["tools_loaded"], checked["tools_deferred"]) == (["get_current_time"], [])
+    assert checked["tokens_by_tool"]["get_current_time"] == checked["tools_tokens"]
+    assert len(checked["tokens_by_tool"]) > 1
     assert any("get_curent_time" in warning for warning in checked["warnings"])
     assert checked["route"]["estimated_cost_usd"] is not None and checked["route"]["reason"]
     [problem] = bad.json()["problems"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
 from pydantic import Field
@@ -17,8 +17,9 @@ from wayline.contracts.agents import (
 )
 from wayline.contracts.errors import WaylineError
 from wayline.contracts.jobs import AgentCheck, CheckAgent
+from wayline.contracts.tool_loading import always_loaded
 from wayline.contracts.tools import ListTools, ToolDefinition, ToolList, may_use
-from wayline.gateway.handlers.shared.dependencies import GatewayDependency, Reader
+from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader
 from wayline.gateway.handlers.tools.agents import AgentPath, about_tools
 from wayline.gateway.openapi import fails
 from wayline.gateway.paging import PageCursor, Paged, after_number, first_page
@@ -69,6 +70,11 @@ class CheckedAgent(AgentCheck):
         default=None,
         description="Of all their definitions, estimated; a prompt has fewer where some are found later.",
     )
+    tools_loaded: tuple[str, ...] = Field(default=(), description="Those of them that every prompt has.")
+    tools_deferred: tuple[str, ...] = Field(default=(), description="Those that are found with `tool_search`.")
+    tokens_by_tool: dict[str, int] = Field(
+        default_factory=dict, description="Of the definition of each tool of the tenant, usable or not, estimated."
+    )
 
 
 @router.post("/{name}/check", responses=fails(404, 413))
@@ -76,17 +82,25 @@ async def check_agent(name: AgentPath, config: AgentConfig, gateway: GatewayDepe
     """Say what an agent would be: what is wrong, its tokens, its models, the cost of a job. Nothing is saved."""
     found = await gateway.bus.ask(CheckAgent(tenant=caller.tenant, name=name, config=config), AgentCheck)
     warnings = (*found.warnings, *await about_tools(config, gateway, caller.tenant))
+    return CheckedAgent(**{**dict(found), "warnings": warnings}, **await _tools_of(config, gateway, caller.tenant))
+
+
+async def _tools_of(config: AgentConfig, gateway: Gateway, tenant: str) -> dict[str, Any]:
+    """Return which tools an agent could use now, and how many tokens their definitions have."""
     try:
-        there = await gateway.bus.ask(ListTools(tenant=caller.tenant), ToolList)
+        there = await gateway.bus.ask(ListTools(tenant=tenant), ToolList)
     except WaylineError:
-        tools = None
-    else:
-        tools = [tool for tool in there.tools if may_use(tool.name, patterns=config.tools, off=config.tools_off)]
-    return CheckedAgent(
-        **{**dict(found), "warnings": warnings},
-        tools=None if tools is None else len(tools),
-        tools_tokens=None if tools is None else sum(map(_tokens, tools)),
-    )
+        return {}
+    tokens = {tool.name: _tokens(tool) for tool in there.tools}
+    tools = [tool for tool in there.tools if may_use(tool.name, patterns=config.tools, off=config.tools_off)]
+    loaded = [tool.name for tool in always_loaded(config, tools)]
+    return {
+        "tools": len(tools),
+        "tools_tokens": sum(tokens[tool.name] for tool in tools),
+        "tools_loaded": loaded,
+        "tools_deferred": [tool.name for tool in tools if tool.name not in loaded],
+        "tokens_by_tool": tokens,
+    }
 
 
 def _tokens(tool: ToolDefinition) -> int:
