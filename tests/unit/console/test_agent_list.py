@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from wayline.client import ApiError
-from wayline.console.pages.agent_list import TEMPLATE, read
+from wayline.console.pages.agents.agent_list import TEMPLATE, read
 from wayline.console.pages.frame import Frame
 from wayline.console.render.environment import Templates
 

@@ -19,7 +19,6 @@ from wayline.console.access.guard import Guard
 from wayline.console.access.sealed_cookie import COOKIE_MAX_CHARS, KEPT_S, CookieSeal
 from wayline.console.access.visitor import Clients, ForeignForm, SignInNeeded, cookie_name, theme_of
 from wayline.console.pages import (
-    agent_list,
     approvals,
     budgets,
     costs,
@@ -34,6 +33,8 @@ from wayline.console.pages import (
     sign_in,
     webhooks,
 )
+from wayline.console.pages.agents import routes as agents
+from wayline.console.pages.api_schemas import SchemaReader
 from wayline.console.pages.knowledge import routes as knowledge
 from wayline.console.pages.knowledge import upload
 from wayline.console.pages.tools import routes as tools
@@ -58,7 +59,7 @@ ROUTERS = (
     dead_letters.router,
     kit.router,
     sign_in.router,
-    agent_list.router,
+    agents.router,
     model_list.router,
     settings_page.router,
 )
@@ -86,6 +87,7 @@ def create_app(settings: Settings, *, clock: Callable[[], float] = time.time) ->
     app.state.zone = settings.time_zone
     app.state.templates = Templates(settings.zone)
     app.state.document_max_bytes = settings.document_max_bytes
+    app.state.schemas = SchemaReader()
     app.state.is_tls = (settings.public_url or "").startswith("https://")
     for router in ROUTERS:
         app.include_router(router)

@@ -1,0 +1,94 @@
+"""Try an agent on one input, also beside another one, and see both answers with what they took."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import HTMLResponse, Response
+
+from wayline.client import ApiError
+from wayline.client.client import Client
+from wayline.console.access.visitor import PostedForm, VisitorDependency, field
+from wayline.console.pages.agents.agent_page import VIEWS, AgentName, frame_of
+from wayline.console.pages.frame import go, show, show_region
+
+router = APIRouter(prefix="/agents/{name}/try")
+TEMPLATE = "agents/trial.html"
+ENDED = frozenset({"completed", "failed", "cancelled"})
+JobId = Annotated[str | None, Query(pattern=r"^[A-Za-z0-9_.:=+@-]{1,128}$")]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What the page shows."""
+
+    name: str
+    version: int | None
+    others: list[str]
+    """Agents that it can be compared with."""
+    jobs: list[dict[str, Any]]
+    input: str = ""
+    beside: str = ""
+    problem: str = ""
+    views: Any = VIEWS
+    view: str = "/try"
+
+    @property
+    def is_running(self) -> bool:
+        return any(job["status"] not in ENDED for job in self.jobs)
+
+    @property
+    def ids(self) -> list[str]:
+        return [job["job_id"] for job in self.jobs]
+
+
+async def read(client: Client, name: str, job_ids: list[str]) -> Trial:
+    """Ask the API for the agent, the others, and the jobs of a trial."""
+    found, agents, *jobs = await asyncio.gather(
+        client.get(f"/v1/agents/{name}"),
+        client.whole("/v1/agents", "agents"),
+        *(client.job(job_id) for job_id in job_ids),
+    )
+    others = [agent["name"] for agent in agents["agents"] if agent["name"] != name]
+    return Trial(name, found["version"], others, list(jobs))
+
+
+@router.get("")
+async def trial(
+    request: Request, visitor: VisitorDependency, name: AgentName, first: JobId = None, second: JobId = None
+) -> HTMLResponse:
+    """Show the form that tries an agent, and what became of a trial."""
+    page = await read(visitor.client, name, [one for one in (first, second) if one])
+    return await show(request, TEMPLATE, frame_of(request, visitor, name), page=page)
+
+
+@router.get("/region")
+async def region(
+    request: Request, visitor: VisitorDependency, name: AgentName, first: JobId = None, second: JobId = None
+) -> HTMLResponse:
+    """Show what became of a trial so far."""
+    page = await read(visitor.client, name, [one for one in (first, second) if one])
+    return await show_region(request, TEMPLATE, "answers", frame_of(request, visitor, name), page=page)
+
+
+@router.post("")
+async def begin(request: Request, visitor: VisitorDependency, form: PostedForm, name: AgentName) -> Response:
+    """Submit one input to the agent, and to a second one where one is named."""
+    said, beside = field(form, "input"), field(form, "beside")
+    try:
+        wanted = [name, *([beside] if beside else [])]
+        # Nothing is begun, and paid for, where the other cannot be.
+        await asyncio.gather(*(visitor.client.get(f"/v1/agents/{quote(agent, safe='')}") for agent in wanted))
+        begun = [await visitor.client.submit({"agent": agent, "input": said}) for agent in wanted]
+    except ApiError as error:
+        if error.status is None or error.status >= 500:
+            raise
+        page = replace(await read(visitor.client, name, []), input=said, beside=beside, problem=str(error))
+        return await show(request, TEMPLATE, frame_of(request, visitor, name), status=422, page=page)
+    named = zip(("first", "second"), begun, strict=False)
+    query = "&".join(f"{which}={accepted['job_id']}" for which, accepted in named)
+    return go(f"/agents/{name}/try?{query}")
