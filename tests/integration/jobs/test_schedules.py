@@ -357,7 +357,7 @@ async def test_a_schedule_over_http_from_its_creation_to_its_end(platform: Platf
     ]
     assert twice.json()["code"] == "schedule_exists"
     assert [one.json()["version"] for one in (created, same, changed, disabled)] == [1, 1, 2, 3]
-    assert len(created.json()["next_firings"]) == 3
+    assert len(created.json()["next_firings"]) == 5
     assert (disabled.json()["next_at"], disabled.json()["enabled"]) == (None, False)
     jobs = [one.json()["job_id"] for one in ran]
     assert jobs[0] == jobs[1] != jobs[2]

@@ -34,7 +34,7 @@ def test_a_schedule_is_created_shown_run_and_deleted(fresh: Installed):
     deleted = fresh.run_json("schedules", "delete", "morning")
     missing = fresh.wayline("schedules", "show", "morning")
 
-    assert (created["version"], len(created["next_firings"])) == (1, 3)
+    assert (created["version"], len(created["next_firings"])) == (1, 5)
     assert (twice.returncode, "PUT changes it" in twice.stderr) == (1, True)
     assert (replaced["version"], replaced["cron"], replaced["job"]["user_id"]) == (2, None, "ada")
     assert (wrong.returncode, "Bad minute" in wrong.stderr) == (1, True)

@@ -18,7 +18,7 @@ CRON_MAX_CHARS = 200
 JOB_MAX_BYTES = 112 * 1024
 """Of a schedule's job as JSON: what a submission may have."""
 FIRINGS_SHOWN_MAX = 200
-NEXT_SHOWN = 3
+NEXT_SHOWN = 5
 RUN_ID_MAX = 300
 
 Label = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=ONE_LINE)]

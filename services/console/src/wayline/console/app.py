@@ -37,6 +37,7 @@ from wayline.console.pages.agents import routes as agents
 from wayline.console.pages.api_schemas import SchemaReader
 from wayline.console.pages.knowledge import routes as knowledge
 from wayline.console.pages.knowledge import upload
+from wayline.console.pages.schedules import routes as schedules
 from wayline.console.pages.tools import routes as tools
 from wayline.console.render.environment import Templates
 from wayline.console.settings import COOKIE_KEY_BYTES, Settings
@@ -51,6 +52,7 @@ ROUTERS = (
     job.router,
     approvals.router,
     tools.router,
+    schedules.router,
     knowledge.router,
     sessions.router,
     costs.router,
