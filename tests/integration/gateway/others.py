@@ -11,6 +11,7 @@ from typing import Any
 from wayline.chassis import Bus, asks
 from wayline.chassis.access.permissions import IDENTITIES, STREAMS_ACCOUNT
 from wayline.chassis.handling.responder import Responder
+from wayline.contracts import agent_labels as al
 from wayline.contracts import agents as a
 from wayline.contracts import budgets as b
 from wayline.contracts import document_changes as dc
@@ -42,7 +43,8 @@ from wayline.contracts.tools import CallTool, ListTools, ToolDefinition, ToolLis
 from wayline.telemetry import Telemetry
 from wayline.testkit.guarded import Guarded
 
-AGENT = a.Agent(name="critic", version=2, config=a.AgentConfig(instructions="Be kind."))
+LABEL = al.AgentLabel(label="candidate", version=2, share=0.1)
+AGENT = a.Agent(name="critic", version=2, config=a.AgentConfig(instructions="Be kind."), labels=(LABEL,))
 VERSION = a.SavedVersion(version=2, saved_at=datetime(2026, 5, 1, tzinfo=UTC), saved_by="ci", changed=("style",))
 CARD = m.ModelCard(
     provider="chat",
@@ -122,6 +124,8 @@ ANSWERS: dict[type[Request], Any] = {
     n.DisableTenant: TENANT,
     n.EnableTenant: TENANT,
     a.DeleteAgent: a.Deleted(deleted=True),
+    al.PutAgentLabel: LABEL,
+    al.DeleteAgentLabel: al.LabelRemoved(deleted=True),
     m.ListModels: m.ModelList(models=(CARD,), usable=(CARD.name,), own=(CARD.name,)),
     m.ListProviders: m.ProviderList(executor="h-1", providers=(m.Provider(name="chat", host="127.0.0.1"),)),
     m.PutModel: CARD,

@@ -24,6 +24,11 @@ CARD = {"provider": "chat", "model": "acme/own:1", "tier": "standard", "context_
 JOB = {"agent": "assistant", "input": "news"}
 BODIES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "/v1/agents/{name}": ("/v1/agents/critic", AGENT, OTHER_AGENT),
+    "/v1/agents/{name}/labels/{label}": (
+        "/v1/agents/assistant/labels/candidate",
+        {"version": 1},
+        {"version": 1, "share": 0.5},
+    ),
     "/v1/budgets/{name}": ("/v1/budgets/month", {"limit_usd": "5"}, {"limit_usd": "6"}),
     "/v1/mcp/servers/{name}": (
         "/v1/mcp/servers/bank?enabled=false",
@@ -172,6 +177,36 @@ async def test_the_versions_of_an_agent_tell_who_saved_each(http: httpx2.AsyncCl
     shown = [(one["version"], one["saved_by"], one["changed"]) for one in first["versions"] + second["versions"]]
     assert shown == [(3, "local", ["instructions"]), (2, "local", ["instructions"]), (1, "local", [])]
     assert (second["next_cursor"], one["config"]["instructions"], missing.status_code) == (None, "Be brief.", 404)
+
+
+async def test_a_label_moves_between_versions_and_a_save_tells_of_production(http: httpx2.AsyncClient):
+    for instructions in ("Be kind.", "Be brief."):
+        assert (await http.put("/v1/agents/editor", json={"instructions": instructions})).is_success
+    labels = "/v1/agents/editor/labels"
+    missing = await http.put(f"{labels}/production", json={"version": 3})
+    production = await http.put(f"{labels}/production", json={"version": 1})
+    shared = await http.put(f"{labels}/candidate", json={"version": 2, "share": 0.1})
+    wrong = await http.put(f"{labels}/production", json={"version": 1, "share": 0.5})
+    saved = (await http.put("/v1/agents/editor", json={"instructions": "Be exact."})).json()
+    agent = (await http.get("/v1/agents/editor")).json()
+    versions = (await http.get("/v1/agents/editor/versions")).json()["versions"]
+    planned = [
+        (await http.post("/v1/jobs", json={"agent": "editor", "input": "x", "options": {"dry_run": True, **options}}))
+        for options in ({}, {"agent_label": "candidate"}, {"agent_label": "nobody"})
+    ]
+    refused = await http.post("/v1/jobs", json={"agent": "editor", "input": "x", "options": {"agent_label": "nobody"}})
+
+    assert [one.status_code for one in (missing, production, shared, wrong)] == [404, 200, 200, 422]
+    assert wrong.json()["code"] == "invalid_share"
+    assert saved["version"] == 3 and "go on with version 1" in saved["warnings"][0]
+    assert agent["labels"] == [
+        {"version": 2, "share": 0.1, "label": "candidate"},
+        {"version": 1, "share": None, "label": "production"},
+    ]
+    assert [(one["version"], one["labels"]) for one in versions] == [(3, []), (2, ["candidate"]), (1, ["production"])]
+    assert [one.json().get("agent_version") for one in planned] == [1, 2, None]
+    assert [one.json()["code"] for one in (planned[2], refused)] == ["unknown_label"] * 2
+    assert (planned[2].status_code, refused.status_code) == (404, 404)
 
 
 async def test_a_checked_agent_is_not_saved_but_routed_and_priced(http: httpx2.AsyncClient):

@@ -23,6 +23,7 @@ from wayline.contracts.budgets import (
 from wayline.router.admission.admission_table import AdmissionTable
 from wayline.router.admission.conditions import AdmissionRequest, Admitted
 from wayline.router.agents.agent_table import AgentTable
+from wayline.router.agents.label_table import LabelTable
 from wayline.router.app import open_store
 from wayline.router.money.budget_table import BudgetTable
 from wayline.router.money.handlers import MoneyHandlers
@@ -57,6 +58,7 @@ class Office:
 
     def __post_init__(self) -> None:
         self.agents = AgentTable(self.store)
+        self.labels = LabelTable(self.store)
         self.admissions = AdmissionTable(self.store, job_budget_usd=Decimal("0.10"))
         self.known_tenants = KnownTenants(self.store, fresh_s=5)
         self.budgets = BudgetTable(self.store, job_budget_usd=Decimal("0.10"), moment=self.clock)
@@ -74,7 +76,7 @@ class Office:
     ) -> Admitted:
         request = AdmissionRequest(job_id, agent, user, None if cap is None else Decimal(cap))
         admitted = await self.admissions.admit(TENANT, request)
-        assert admitted is not None
+        assert isinstance(admitted, Admitted)
         # Admission is of now; what a test is about may be another day.
         await self.store.execute(
             TENANT, "UPDATE reservations SET reserved_at = $1 WHERE job_id = $2", self.clock.at, job_id

@@ -17,6 +17,7 @@ from wayline.contracts.models import ModelCard, Prices, Rates, TariffWhen
 from wayline.llm.catalogue import bundled
 from wayline.router.agents.agent_table import AgentTable
 from wayline.router.agents.handlers import AgentHandlers
+from wayline.router.agents.label_table import LabelTable
 from wayline.router.app import migrations
 from wayline.router.models.tenant_models import Catalogue
 from wayline.router.tenants.known_tenants import KnownTenants
@@ -195,7 +196,7 @@ async def test_an_agent_may_name_a_model_another_router_just_saved(store: Store,
 
     asked = PutAgent(tenant="default", name="local", config=AgentConfig(model=QWEN.name))
     saved = await AgentHandlers(
-        AgentTable(store), tenants=tenants, catalogue=one, attachments=cast("Any", None)
+        AgentTable(store), LabelTable(store), tenants=tenants, catalogue=one, attachments=cast("Any", None)
     ).on_put(asked)
 
     assert saved.config.model == QWEN.name

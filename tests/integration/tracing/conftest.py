@@ -136,6 +136,7 @@ class Log:
             e.JobRouted,
             agent="assistant",
             agent_version=3,
+            agent_label="candidate",
             config=AgentConfig(),
             route=Route(provider="anthropic", model="claude", tier="standard", reason="it is a question"),
             limits=e.Limits(max_steps=5, max_seconds=60, max_output_tokens=100),

@@ -170,6 +170,7 @@ async def test_costs_are_of_those_that_meet_every_filter(platform: TracingPlatfo
     assert await spent(tool="search") == {"tool": "0.01"}
     assert await spent(until=datetime(2026, 3, 28, tzinfo=UTC)) == {}
     assert list(await spent("hour", tz="Europe/Berlin")) == ["2026-03-29T00:00"]
+    assert await spent("version", "label", model="claude") == {"3/candidate": "0.001"}
     assert await spent("purpose", "provider", model="claude") == {"-/anthropic": "0.001"}
 
 

@@ -49,6 +49,8 @@ def job(rng: random.Random, number: int, tenant: str = "acme") -> tuple[JobRow, 
         beyond["parent"] = {"job_id": f"job_{rng.randrange(40):06x}", "step": 1, "call": "c1", "depth": 1}
     if rng.random() < 0.1:
         beyond["origin"] = {"job_id": f"job_{rng.randrange(40):06x}", "seq": 3, "hash": "h"}
+    if number % 5 == 0:
+        beyond["agent_label"] = "candidate"
     words = job_words(tenant, job_id, [said, answer, error], tags=tags, tools=tools) if ended else None
     waiting = {"why": rng.choice(["approval", "budget"]), "wait_id": "w"} if status == "parked" else None
     row = JobRow(
@@ -58,7 +60,7 @@ def job(rng: random.Random, number: int, tenant: str = "acme") -> tuple[JobRow, 
         trace_id=f"{number:032x}",
         status=status,
         agent=rng.choice(AGENTS),
-        agent_version=1,
+        agent_version=1 + number % 3,
         session_id=rng.choice(["s1", None]),
         user_id=rng.choice(["u1", "u2", None]),
         provider=provider,
@@ -118,6 +120,8 @@ def conditions(rng: random.Random, now: datetime) -> Iterator[tuple[dict[str, An
     yield {"parent": "none"}, lambda row, _: "parent" not in orjson.loads(row.beyond or "{}")
     yield {"parent": other}, lambda row, _: orjson.loads(row.beyond or "{}").get("parent", {}).get("job_id") == other
     yield {"origin": other}, lambda row, _: orjson.loads(row.beyond or "{}").get("origin", {}).get("job_id") == other
+    yield {"agent_version": 2}, lambda row, _: row.agent_version == 2
+    yield {"agent_label": "candidate"}, lambda row, _: '"candidate"' in (row.beyond or "")
     yield {"since": since}, lambda row, _: row.created_at >= since
     yield {"until": since}, lambda row, _: row.created_at < since
     yield {"cost_min": dollars}, lambda row, _: row.cost_usd is not None and row.cost_usd >= dollars

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
+from wayline.contracts.agent_labels import AgentLabel
 from wayline.contracts.assemblers import DRAFTS, Assembler
 from wayline.contracts.base import Frozen, Request
 from wayline.contracts.chat import Part
@@ -278,6 +279,7 @@ class Agent(Frozen):
     warnings: tuple[str, ...] = Field(
         default=(), description="What was odd when it was saved, such as tools that do not exist (yet)."
     )
+    labels: tuple[AgentLabel, ...] = Field(default=(), description="Of its versions, by name.")
 
 
 class AgentList(Frozen):
@@ -338,6 +340,7 @@ class SavedVersion(Frozen):
     changed: tuple[str, ...] = Field(
         default=(), description="The fields that differ from the version before; none for the first."
     )
+    labels: tuple[str, ...] = Field(default=(), description="That it has now.")
 
 
 class AgentHistory(Frozen):

@@ -152,6 +152,8 @@ class ListJobs(Request, subject="jobs.list.{tenant}", replies=JobPage):
     cursor: str | None = None
     status: Status | None = None
     agent: str | None = None
+    agent_version: int | None = Field(default=None, description="Only of this version of their agent.")
+    agent_label: str | None = Field(default=None, description="Only those whose version was chosen by this label.")
     fingerprint: str | None = Field(default=None, description="Only jobs that failed of this cause.")
     schedule: str | None = Field(default=None, description="Only jobs that this schedule submitted.")
     session_id: str | None = Field(default=None, description="Only jobs of this session.")
@@ -265,6 +267,8 @@ CostGroup = Literal[
     "schedule",
     "cache_break",
     "key",
+    "version",
+    "label",
 ]
 """`kind`: a call of the conversation's model, of a tool, or an auxiliary one, whose `purpose` says what it was for.
 `cache_break`: why a prompt did not continue the one before it. `key`: the id of the API key that asked for the job."""

@@ -182,6 +182,7 @@ class Routing(NamedTuple):
     """What the router pinned, and which model the job is with now."""
 
     agent_version: int | None = None
+    agent_label: str | None = None
     config: AgentConfig | None = None
     route: Route | None = None
     limits: e.Limits | None = None

@@ -19,6 +19,7 @@ def view(job: Job) -> JobView:
         status=job.life.status,
         agent=submitted.agent if submitted else "",
         agent_version=job.routing.agent_version,
+        agent_label=job.routing.agent_label,
         session_id=submitted.session_id if submitted else None,
         user_id=submitted.user_id if submitted else None,
         tags=(submitted.options.tags or ()) if submitted else (),

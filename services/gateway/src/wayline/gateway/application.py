@@ -39,6 +39,7 @@ from wayline.gateway.handlers.recovery import dead_letters, job_actions, time_tr
 from wayline.gateway.handlers.shared.auditing import audited, is_audited
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.handlers.tools import (
+    agent_labels,
     agent_versions,
     agents,
     browser_logins,
@@ -87,6 +88,7 @@ MODULES = (
     subjects,
     told_memories,
     agents,
+    agent_labels,
     agent_versions,
     tools,
     http_call,

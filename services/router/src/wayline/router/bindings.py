@@ -7,7 +7,7 @@ from typing import Any
 
 from wayline.chassis import Ask, Bus, Delivery, Failpoint, Work, asks, reach
 from wayline.chassis.topology import ADVISORY_ROUTER, APPROVALS_ROUTER, LATER_ROUTER, SIGNALS_ROUTER, SUBMIT_ROUTER
-from wayline.contracts import agents, budgets, models, schedules, sessions, tenant_settings, tenants
+from wayline.contracts import agent_labels, agents, budgets, models, schedules, sessions, tenant_settings, tenants
 from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.forgetting import Forget, GetForgetting
 from wayline.contracts.jobs import CheckAgent, DecideApproval, Due, GetLatestRun, PlanJob, Signal, StartChild, SubmitJob
@@ -96,6 +96,8 @@ def _asks_about_agents(saved: AgentHandlers) -> list[Ask[Any]]:
         asks(agents.PutAgent, saved.on_put),
         asks(agents.DeleteAgent, saved.on_delete),
         asks(agents.RestoreAgent, saved.on_restore),
+        asks(agent_labels.PutAgentLabel, saved.on_put_label),
+        asks(agent_labels.DeleteAgentLabel, saved.on_delete_label),
         asks(FindAgentsUsing, saved.on_find_using),
     ]
 

@@ -37,15 +37,19 @@ UPDATE tenants SET disabled_at = NULL, disabled_reason = '' WHERE tenant = $1
 RETURNING tenant, created_at, disabled_at, disabled_reason;
 
 -- name: admit
--- One row an agent; one a job that some budget of the tenant counts, with the tightest of them; one a job of a session,
--- with its turn.
+-- One row a version of an agent, the newest one and those that are chosen by labels; one a job whose version is chosen
+-- by labels, with the agent's name; one a job that some budget of the tenant counts, with the tightest of them; one a job
+-- of a session, with its turn.
 WITH asked AS (
     SELECT *
     FROM unnest(
         $2::text[], $3::text[], $4::text[], $5::numeric[], $9::text[], $10::text[], $12::bigint[], $13::bigint[],
-        $14::bigint[]
+        $14::bigint[], $16::text[], $17::float8[], $18::text[]
     )
-        AS asked (job_id, agent, user_id, budget_usd, session_id, when_busy, accepted_ns, accepted_seq, sequence)
+        AS asked (
+            job_id, agent, user_id, budget_usd, session_id, when_busy, accepted_ns, accepted_seq, sequence, label, lot,
+            conversation
+        )
 ), turning AS (
     -- With the submissions of their sessions that were accepted before them: these take a turn here, and nothing else.
     SELECT job_id, session_id, agent, user_id, when_busy, sequence FROM asked WHERE session_id IS NOT NULL
@@ -61,6 +65,59 @@ WITH asked AS (
     FROM agents CROSS JOIN chosen
     WHERE tenant = $1 AND (name = ANY ($3) OR name IN (SELECT turning.agent FROM turning)) AND retired_at IS NULL
     ORDER BY name, version DESC
+), labelled AS (
+    -- Each share begins where the one before it ends.
+    SELECT agent, label, version, share, sum(share) OVER (PARTITION BY agent ORDER BY label) AS below
+    FROM agent_labels WHERE tenant = $1 AND agent = ANY ($3)
+), chosen_version AS (
+    -- Of a job whose agent has labels, or that asks for one: what it was admitted with before; else what has the label
+    -- that it asks for; else what its session goes on with; else what its lot falls to.
+    SELECT asked.job_id, asked.agent, asked.label AS asked_for, chosen.version, chosen.label
+    FROM asked
+    LEFT JOIN LATERAL (
+        SELECT found.version, found.label FROM (
+            SELECT 1 AS place, agent_version AS version, agent_label AS label FROM reservations
+            WHERE tenant = $1 AND job_id = asked.job_id AND reservations.agent = asked.agent
+            UNION ALL
+            SELECT 2, labelled.version, labelled.label FROM labelled
+            WHERE labelled.agent = asked.agent AND labelled.label = asked.label
+            UNION ALL
+            (
+                -- A turn that was taken for a later job has no reservation yet.
+                SELECT 3, agent_version, agent_label FROM (
+                    SELECT job_id, number FROM session_turns
+                    WHERE tenant = $1 AND session_id = asked.conversation AND asked.label IS NULL
+                    ORDER BY number DESC LIMIT 20
+                ) AS turn JOIN reservations AS before ON before.tenant = $1 AND before.job_id = turn.job_id
+                WHERE before.agent = asked.agent
+                ORDER BY number DESC LIMIT 1
+            )
+            UNION ALL
+            (
+                SELECT 4, labelled.version, labelled.label FROM labelled
+                WHERE labelled.agent = asked.agent AND asked.label IS NULL
+                    AND (share IS NOT NULL AND asked.lot < below OR labelled.label = $19)
+                ORDER BY labelled.label = $19, labelled.label LIMIT 1
+            )
+        ) AS found JOIN agents AS saved ON saved.tenant = $1 AND saved.name = asked.agent
+            AND saved.version = found.version AND saved.retired_at IS NULL
+        ORDER BY place LIMIT 1
+    ) AS chosen ON true
+    WHERE asked.label IS NOT NULL OR EXISTS (SELECT FROM labelled WHERE labelled.agent = asked.agent)
+), labelled_agent AS (
+    SELECT name, version, config, inherits, settings,
+        coalesce(config ->> 'max_cost_usd', settings ->> 'max_cost_usd')::numeric AS own_usd
+    FROM agents CROSS JOIN chosen
+    WHERE tenant = $1 AND (name, version) IN (SELECT agent, chosen_version.version FROM chosen_version)
+), refused AS (
+    SELECT job_id FROM chosen_version WHERE asked_for IS NOT NULL AND version IS NULL
+), admitted AS (
+    SELECT asked.*, coalesce(labelled_agent.version, agent.version) AS version, chosen_version.label AS given_label,
+        CASE WHEN labelled_agent.name IS NULL THEN agent.own_usd ELSE labelled_agent.own_usd END AS own_usd
+    FROM asked JOIN agent ON agent.name = asked.agent
+    LEFT JOIN chosen_version ON chosen_version.job_id = asked.job_id AND chosen_version.agent = asked.agent
+    LEFT JOIN labelled_agent ON labelled_agent.name = asked.agent AND labelled_agent.version = chosen_version.version
+    WHERE asked.job_id NOT IN (SELECT refused.job_id FROM refused)
 ), counted AS (
     SELECT asked.job_id, budgets.name, budgets.period, budgets.hard, budgets.limit_usd,
         limit_usd - coalesce(spent_usd + reserved_usd + unsettled_usd, 0) AS free
@@ -75,13 +132,15 @@ WITH asked AS (
         (array_agg(name ORDER BY free, name) FILTER (WHERE period <> 'job' AND hard))[1] AS tightest
     FROM counted GROUP BY job_id
 ), held AS (
-    INSERT INTO reservations (tenant, job_id, reserved_usd, agent, user_id, cap_usd, cap_set, reserved_at)
-    SELECT $1, asked.job_id, 0, asked.agent, asked.user_id,
-        coalesce(least(asked.budget_usd, own_usd, bound.cap_usd), $6),
-        least(asked.budget_usd, own_usd, bound.cap_usd) IS NOT NULL, coalesce($7, now())
-    FROM asked JOIN agent ON agent.name = asked.agent LEFT JOIN bound USING (job_id)
+    INSERT INTO reservations (
+        tenant, job_id, reserved_usd, agent, user_id, cap_usd, cap_set, reserved_at, agent_version, agent_label
+    )
+    SELECT $1, admitted.job_id, 0, admitted.agent, admitted.user_id,
+        coalesce(least(admitted.budget_usd, own_usd, bound.cap_usd), $6),
+        least(admitted.budget_usd, own_usd, bound.cap_usd) IS NOT NULL, coalesce($7, now()), version, given_label
+    FROM admitted LEFT JOIN bound USING (job_id)
     WHERE $8
-    ORDER BY asked.job_id
+    ORDER BY admitted.job_id
     ON CONFLICT (tenant, job_id) DO NOTHING
     RETURNING job_id
 ), latest AS (
@@ -102,15 +161,18 @@ WITH asked AS (
         array_agg(turning.agent ORDER BY sequence, job_id) AS agents,
         array_agg(user_id ORDER BY sequence, job_id) AS users,
         array_agg(when_busy ORDER BY sequence, job_id) AS busy
-    FROM turning JOIN agent ON agent.name = turning.agent WHERE $8
+    FROM turning JOIN agent ON agent.name = turning.agent
+    WHERE $8 AND job_id NOT IN (SELECT refused.job_id FROM refused)
 )
-SELECT NULL AS job_id, name, version, config, inherits, settings, NULL AS cap_usd, NULL AS left_usd, NULL AS tightest,
-    NULL::integer AS turn, NULL AS turn_after, NULL AS open_job
-FROM agent
+SELECT NULL AS job_id, name, version, config, inherits, settings, NULL::numeric AS cap_usd, NULL::numeric AS left_usd,
+    NULL AS tightest, NULL::integer AS turn, NULL AS turn_after, NULL AS open_job, NULL AS label
+FROM (SELECT * FROM agent UNION ALL SELECT * FROM labelled_agent) AS answering
 UNION ALL
-SELECT job_id, NULL, NULL, NULL, NULL, NULL, cap_usd, left_usd, tightest, NULL, NULL, NULL FROM bound
+SELECT job_id, agent, version, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, label FROM chosen_version
 UNION ALL
-SELECT taken.job_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, turn, turn_after, open_job
+SELECT job_id, NULL, NULL, NULL, NULL, NULL, cap_usd, left_usd, tightest, NULL, NULL, NULL, NULL FROM bound
+UNION ALL
+SELECT taken.job_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, turn, turn_after, open_job, NULL
 FROM conversing,
     take_turns($1, jobs, sessions, agents, users, busy, $11, coalesce($7::timestamptz, clock_timestamp())) AS taken;
 
@@ -303,7 +365,28 @@ WITH newest AS (
 SELECT version, config, inherits, (SELECT settings FROM tenant_settings WHERE tenant = $1) AS settings FROM saved;
 
 -- name: delete_agent
+WITH unlabelled AS (
+    DELETE FROM agent_labels WHERE tenant = $1 AND agent = $2
+)
 UPDATE agents SET retired_at = now() WHERE tenant = $1 AND name = $2 AND retired_at IS NULL;
+
+-- name: labels_of_agents
+SELECT agent, label, version, share FROM agent_labels WHERE tenant = $1 AND agent = ANY ($2) ORDER BY agent, label;
+
+-- name: lock_version
+-- Labels of an agent are changed one at a time.
+WITH newest AS (
+    SELECT version FROM agents WHERE tenant = $1 AND name = $2 ORDER BY version DESC LIMIT 1 FOR NO KEY UPDATE
+)
+SELECT version FROM agents
+WHERE tenant = $1 AND name = $2 AND version = $3 AND retired_at IS NULL AND EXISTS (SELECT FROM newest);
+
+-- name: put_agent_label
+INSERT INTO agent_labels (tenant, agent, label, version, share) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (tenant, agent, label) DO UPDATE SET version = excluded.version, share = excluded.share;
+
+-- name: delete_agent_label
+DELETE FROM agent_labels WHERE tenant = $1 AND agent = $2 AND label = $3;
 
 -- name: last_saved_agent
 -- Also a retired one.

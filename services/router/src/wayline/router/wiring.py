@@ -10,6 +10,7 @@ from wayline.router.admission.admission_table import AdmissionTable
 from wayline.router.agents.agent_table import AgentTable
 from wayline.router.agents.bundled import bundled
 from wayline.router.agents.handlers import AgentHandlers
+from wayline.router.agents.label_table import LabelTable
 from wayline.router.begun_messages import BegunMessages
 from wayline.router.forgetting.forget_table import ForgetTable
 from wayline.router.forgetting.handlers import ForgetHandlers
@@ -70,6 +71,7 @@ class Rooms:
     accepted_order: AcceptedOrder
     admissions: AdmissionTable
     agents: AgentTable
+    labels: LabelTable
     approvals: Approvals
     attachments: Attachments
     availability: Availability
@@ -106,6 +108,7 @@ class Rooms:
             accepted_order=AcceptedOrder(bus),
             admissions=AdmissionTable(store, job_budget_usd=usd, turns_waiting_max=settings.turns_waiting_max),
             agents=AgentTable(store),
+            labels=LabelTable(store),
             approvals=Approvals(bus),
             attachments=Attachments(bus, AttachmentLimits(settings.files_max, settings.files_max_bytes)),
             availability=Availability(bus),
@@ -169,7 +172,9 @@ class Handlers:
         routes, known = _routes(own, settings.default_model), own.known_tenants
         records = _first_records(bus, own, routes)
         return cls(
-            agents=AgentHandlers(own.agents, tenants=known, catalogue=own.catalogue, attachments=own.attachments),
+            agents=AgentHandlers(
+                own.agents, own.labels, tenants=known, catalogue=own.catalogue, attachments=own.attachments
+            ),
             children=ChildHandlers(bus, records, own.families, own.lanes),
             forgetting=ForgetHandlers(bus, own.forgets, tenants=known, forgetter=own.forgetter, jobs=JobsToEnd(bus)),
             models=ModelHandlers(own.catalogue, tenants=known),

@@ -334,6 +334,8 @@ WITH groups AS MATERIALIZED (
         CASE WHEN 'schedule' = ANY ($2) THEN coalesce(jobs.schedule ->> 'schedule', '-') END AS schedule,
         CASE WHEN 'cache_break' = ANY ($2) THEN coalesce(cache_break, '-') END AS cache_break,
         CASE WHEN 'key' = ANY ($2) THEN coalesce(jobs.beyond #>> '{submitted_by,key_id}', '-') END AS key,
+        CASE WHEN 'version' = ANY ($2) THEN coalesce(jobs.agent_version::text, '-') END AS version,
+        CASE WHEN 'label' = ANY ($2) THEN coalesce(jobs.beyond ->> 'agent_label', '-') END AS label,
         count(*) AS calls,
         count(*) FILTER (WHERE settled AND ledger.cost_usd IS NULL) AS calls_unknown,
         count(*) FILTER (WHERE NOT settled) AS calls_unsettled,
@@ -364,14 +366,14 @@ WITH groups AS MATERIALIZED (
         AND ($13::text[] IS NULL OR jobs.tags @> $13)
         -- Asked once, of no row: an unknown zone is refused also where no day is asked for, or nothing was spent.
         AND now() AT TIME ZONE $5 IS NOT NULL
-    GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16
+    GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18
 )
 (
     SELECT
         true AS is_total, count(*) AS groups,
         NULL AS model, NULL AS agent, NULL AS day, NULL AS tool, NULL AS "user", NULL AS tenant, NULL AS session,
         NULL AS job, NULL AS kind, NULL AS hour, NULL AS provider, NULL AS purpose, NULL AS tier, NULL AS schedule,
-        NULL AS cache_break, NULL AS key,
+        NULL AS cache_break, NULL AS key, NULL AS version, NULL AS label,
         sum(calls)::bigint AS calls, sum(calls_unknown)::bigint AS calls_unknown,
         sum(calls_unsettled)::bigint AS calls_unsettled, sum(input)::bigint AS input,
         sum(cache_read)::bigint AS cache_read, sum(cache_write_5m)::bigint AS cache_write_5m,

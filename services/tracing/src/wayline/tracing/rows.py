@@ -32,6 +32,7 @@ class BeyondColumns(Frozen):
     decisions: tuple[Decision, ...] = ()
     decided_at: str | None = None
     """When people last decided on its calls, in UTC: an index finds jobs by it."""
+    agent_label: str | None = None
 
 
 class JobRow(NamedTuple):

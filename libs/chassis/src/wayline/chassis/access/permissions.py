@@ -38,7 +38,7 @@ REPLY_OBJECTS = (
 COMMON = ("telemetry.traces", "dead.*.*.*", "dead.*.*", *OBJECT_WRITE, *REPLY_OBJECTS)
 TELL_STORED = "tenants.stored.*"
 DOCUMENT_VERBS = ("get", "list", "change", "chunks", "delete", "text")
-AGENT_VERBS = ("get", "list", "put", "delete", "restore", "latest", "versions", "version", "check")
+AGENT_VERBS = tuple("get list put delete restore latest versions version check label unlabel".split())
 SCHEDULE_VERBS = ("put", "enable", "get", "list", "delete", "run")
 WEBHOOKS = tuple(
     f"webhooks.{verb}.*" for verb in "put get list delete rotate test deliveries delivery redeliver".split()

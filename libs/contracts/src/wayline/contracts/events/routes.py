@@ -125,6 +125,9 @@ class JobRouted(Event):
     type: Literal["job.routed"] = "job.routed"
     agent: str
     agent_version: int
+    agent_label: str | None = Field(
+        default=None, description="By which the version was chosen; None: it was the newest, or its origin's."
+    )
     config: AgentConfig
     route: Route
     limits: Limits

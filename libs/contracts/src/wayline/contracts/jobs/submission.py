@@ -12,7 +12,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model
 from wayline.contracts.agents import Instructions, Style, ToolPatterns
 from wayline.contracts.base import Frozen, Message
 from wayline.contracts.chat import Part, TextPart
-from wayline.contracts.ids import JobId, NewJobId
+from wayline.contracts.ids import JobId, Name, NewJobId
 from wayline.contracts.jobs.client_tools import ClientTools
 from wayline.contracts.jobs.job_webhook import JobWebhook
 from wayline.contracts.jobs.memory_jobs import Extraction, Summarizing
@@ -131,6 +131,11 @@ class JobOptions(Frozen):
     webhook: JobWebhook | None = Field(
         default=None, description="Where its events are sent, beside the webhooks of its tenant."
     )
+    agent_label: Name | None = Field(
+        default=None,
+        description="Which version of its agent answers: the one that has this label, such as `production` or "
+        "`candidate`. Unless set, a session goes on with the version that it began with.",
+    )
     dry_run: bool = Field(default=False, description="Decide the route and its predicted cost; run nothing.")
 
 
@@ -150,6 +155,7 @@ YOUNGER_OPTIONS = (
     "tool_results_within_s",
     "tools_in_order",
     "webhook",
+    "agent_label",
 )
 """Options that stored hashes of submissions know nothing of."""
 INPUT_SHOWN_MAX = 200

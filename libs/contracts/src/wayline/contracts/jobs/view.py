@@ -51,6 +51,9 @@ class JobView(Frozen):
     status: Status
     agent: str
     agent_version: int | None = None
+    agent_label: str | None = Field(
+        default=None, description="By which that version was chosen; null: it was the newest, or its origin's."
+    )
     session_id: str | None = None
     user_id: str | None = None
     tags: tuple[str, ...] = ()

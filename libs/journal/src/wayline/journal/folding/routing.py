@@ -12,6 +12,7 @@ from wayline.journal.state import Changes, Job
 def _routed(job: Job, event: e.JobRouted) -> Changes:
     return {
         "agent_version": event.agent_version,
+        "agent_label": event.agent_label,
         "config": event.config,
         "route": event.route,
         "limits": event.limits,

@@ -83,11 +83,12 @@ class RouterAnswers:
         _require_usable_schema(job)
         _require_usable_tools(job)
         names_files = any(not isinstance(part, TextPart) for part in job.told_parts())
-        combination = (job.tenant, job.agent, job.options.model)
+        named = job.options.model is not None or job.options.agent_label is not None
+        combination = (job.tenant, job.agent, job.options.model, job.options.agent_label)
         if not names_files and self._is_fresh(combination):
             return
         try:
-            if names_files or job.options.model is not None:
+            if names_files or named:
                 # The answer may depend on other services, so a timeout does not mean that the router is away.
                 await self._bus.ask(PlanJob(tenant=job.tenant, job=job), Planned, timeout_s=ASK_TIMEOUT_S)
             else:

@@ -41,6 +41,12 @@ class JobFilter(BaseModel):
     )
     status: list[Status] = Field(default=[], max_length=10)
     agent: list[Line] = Field(default=[], max_length=50)
+    version: int | None = Field(
+        default=None, ge=1, le=2**31 - 1, description="Only jobs of this version of their agent."
+    )
+    label: str | None = Field(
+        default=None, pattern=ids.NAME_PATTERN, description="Only jobs whose version was chosen by this label."
+    )
     fingerprint: str | None = Field(
         default=None, pattern=r"^[0-9a-f]{16}$", description="Only jobs that failed of this cause."
     )
@@ -80,7 +86,7 @@ class JobFilter(BaseModel):
 
     def asked(self, tenant: str, *, user_id: str | None) -> ListJobs:
         """Return the question that tracing answers. One value goes as it always did, for a tracing before this one."""
-        given = self.model_dump(exclude={"status", "agent", "tag", "waiting_for", "user_id"})
+        given = self.model_dump(exclude={"status", "agent", "tag", "waiting_for", "user_id", "version", "label"})
         one_status = self.status[0] if len(self.status) == 1 else None
         one_agent = self.agent[0] if len(self.agent) == 1 else None
         return ListJobs(
@@ -93,6 +99,8 @@ class JobFilter(BaseModel):
             agents=() if one_agent else tuple(self.agent),
             tags=tuple(self.tag),
             waiting_for=tuple(self.waiting_for) or None,
+            agent_version=self.version,
+            agent_label=self.label,
         )
 
 

@@ -1,15 +1,18 @@
-"""Admissions in Postgres: an agent's newest version, one reservation a job and its turn, in one statement."""
+"""Admissions in Postgres: the version that answers, one reservation a job and its turn, in one statement."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from decimal import Decimal
 from typing import Any
 
+from wayline.contracts.agent_labels import DEFAULT_LABEL
 from wayline.contracts.agents import Agent
+from wayline.contracts.errors import Reject
 from wayline.contracts.jobs import Turn
-from wayline.router.admission.conditions import AdmissionRequest, Admitted
+from wayline.router.admission.conditions import AdmissionRequest, Admitted, unknown_agent
+from wayline.router.admission.version_choice import unknown_label
 from wayline.router.agents.agent_table import read_agent
 from wayline.store import Batcher, Record, Store
 
@@ -28,46 +31,58 @@ class AdmissionTable:
         self.job_budget_usd = job_budget_usd
         self._admissions = Batcher(self._admit, apart_s=ADMISSIONS_APART_S)
 
-    async def admit(self, tenant: str, request: AdmissionRequest) -> Admitted | None:
-        """Read an agent's newest version and what the job may spend, begin its reservation and take its turn.
+    async def admit(self, tenant: str, request: AdmissionRequest) -> Admitted | Reject:
+        """Choose the version that answers, read what the job may spend, begin its reservation and take its turn.
 
         It becomes its user's newest run, too. All in one statement. A reservation is begun once for a job id, and a
-        turn taken once, however often it is asked for.
-        None: there is no such agent.
+        turn taken once, however often it is asked for, and the version stays the one that was chosen first.
+        A Reject is returned where there is no such agent, or no such label.
         """
         return await self._admissions.ask(tenant, request)
 
-    async def consider(self, tenant: str, request: AdmissionRequest) -> Admitted | None:
+    async def consider(self, tenant: str, request: AdmissionRequest) -> Admitted | Reject:
         """Read the same for a job that is only planned: nothing is begun."""
         [admitted] = await self._admit(tenant, [request], begin=False)
         return admitted
 
     async def _admit(
         self, tenant: str, requests: Sequence[AdmissionRequest], *, begin: bool = True
-    ) -> list[Admitted | None]:
+    ) -> list[Admitted | Reject]:
         columns = [
             (
                 *(w.job_id, w.agent, w.user_id, w.budget_usd, w.session_id, w.when_busy),
+                *(w.label, w.lot, w.conversation),
                 *(w.accepted or (None, None)),
                 w.sequence,
             )
             for w in requests
         ]
-        ids, names, users, usd, sessions, busy, *places = map(list, zip(*columns, strict=True))
+        ids, names, users, usd, sessions, busy, *rest = map(list, zip(*columns, strict=True))
         before = ids, names, users, usd, self.job_budget_usd
-        after = sessions, busy, self._turns_waiting_max, *places, _earlier_than(requests)
+        after = sessions, busy, self._turns_waiting_max, *rest[3:], _earlier_than(requests), *rest[:3], DEFAULT_LABEL
         rows = await self._store.fetch(tenant, self._store.sql.admit, tenant, *before, None, begin, *after)
-        agents = {row["name"]: read_agent(row["name"], row) for row in rows if row["job_id"] is None}
-        of_jobs = [row for row in rows if row["job_id"] is not None]
+        known = {(row["name"], row["version"]): read_agent(row["name"], row) for row in rows if row["job_id"] is None}
+        newest = {name: known[name, version] for name, version in sorted(known)}
+        chosen = {(row["job_id"], row["name"]): row for row in rows if row["job_id"] and row["name"] is not None}
+        of_jobs = [row for row in rows if row["job_id"] is not None and row["name"] is None]
         # Only a job that was admitted to a session, or refused by it, has one of these.
         turns = {row["job_id"]: row for row in of_jobs if row["turn"] is not None or row["open_job"] is not None}
         bounds = {row["job_id"]: row for row in of_jobs if row is not turns.get(row["job_id"])}
-        return [
-            self._admitted(request, agents[request.agent], bounds.get(request.job_id), turns.get(request.job_id))
-            if request.agent in agents
-            else None
-            for request in requests
-        ]
+        found = list[Admitted | Reject]()
+        for request in requests:
+            choice = chosen.get((request.job_id, request.agent))
+            if request.agent not in newest:
+                found.append(unknown_agent(request.agent))
+            elif choice is not None and choice["version"] is None and request.label is not None:
+                found.append(unknown_label(request.agent, request.label))
+            else:
+                bound, turn = bounds.get(request.job_id), turns.get(request.job_id)
+                if choice is None or choice["version"] is None:
+                    found.append(self._admitted(request, newest[request.agent], bound, turn))
+                else:
+                    agent = known[request.agent, choice["version"]]
+                    found.append(replace(self._admitted(request, agent, bound, turn), label=choice["label"]))
+        return found
 
     def _admitted(self, request: AdmissionRequest, agent: Agent, bound: Record | None, turn: Record | None) -> Admitted:
         # Each that is set holds: a job may ask for less than its agent and the budgets for each job leave, never more.

@@ -20,6 +20,7 @@ from wayline.contracts.money import dollars
 from wayline.contracts.tenant_settings import INHERITED
 from wayline.llm.structured import arguments_schema_problem, schema_problem
 from wayline.router.admission.earlier_turns import EarlierTurn
+from wayline.router.admission.version_choice import NO_LOT, lot_of
 from wayline.routing import Decision, RoutingInput
 from wayline.routing.context_budget import message_problem
 from wayline.routing.job_overrides import bounded, narrowed, remembering
@@ -44,6 +45,12 @@ class AdmissionRequest:
     """The place of its submission among all."""
     earlier: tuple[EarlierTurn, ...] = ()
     """Submissions of its session that take their turns before it does."""
+    label: str | None = None
+    """Of the version that it asks for."""
+    lot: float = NO_LOT
+    """Where it falls among the shares of labels."""
+    conversation: str | None = None
+    """The session whose version it goes on with, also where it takes no turn in it."""
 
     @classmethod
     def of(
@@ -71,6 +78,10 @@ class AdmissionRequest:
             else None,
             sequence=delivery.sequence if delivery else 0,
             earlier=earlier,
+            # A fork goes on with its origin's version.
+            label=None if job.fork is not None else options.agent_label,
+            lot=lot_of(job, job_id),
+            conversation=job.session_id,
         )
 
 
@@ -90,6 +101,8 @@ class Admitted:
     """Its place in its session."""
     shares_cap: bool = False
     """Its budget is what is left of those of the jobs above it."""
+    label: str | None = None
+    """By which the agent's version was chosen."""
     open_job: str | None = None
     """A job of its session that had not ended, as far as the tables knew: the first one."""
 

@@ -115,6 +115,7 @@ def routed(
         trace=first.trace,
         agent=admitted.agent.name,
         agent_version=admitted.agent.version,
+        agent_label=admitted.label,
         config=inputs.config,
         route=decision.route,
         limits=limits.model_copy(update=bounds),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from wayline.contracts.agent_labels import DEFAULT_LABEL, AgentLabel, DeleteAgentLabel, LabelRemoved, PutAgentLabel
 from wayline.contracts.agents import (
     Agent,
     AgentHistory,
@@ -25,6 +26,7 @@ from wayline.contracts.tools import may_use
 from wayline.router.agents.agent_table import AgentTable
 from wayline.router.agents.bundled import bundled
 from wayline.router.agents.check_agent import check_agent
+from wayline.router.agents.label_table import LabelTable
 from wayline.router.models.attachments import Attachments, fixed
 from wayline.router.models.tenant_models import Catalogue
 from wayline.router.tenants.known_tenants import KnownTenants
@@ -35,28 +37,52 @@ class AgentHandlers:
     """Answers requests for agents."""
 
     def __init__(
-        self, table: AgentTable, *, tenants: KnownTenants, catalogue: Catalogue, attachments: Attachments
+        self,
+        table: AgentTable,
+        labels: LabelTable,
+        *,
+        tenants: KnownTenants,
+        catalogue: Catalogue,
+        attachments: Attachments,
     ) -> None:
         self._table = table
+        self._labels = labels
         self._tenants = tenants
         self._catalogue = catalogue
         self._attachments = attachments
 
     async def on_get(self, request: GetAgent) -> Agent:
         """Return the newest version of an agent."""
-        return await self._table.get(request.tenant, request.name)
+        [agent] = await self._labelled(request.tenant, [await self._table.get(request.tenant, request.name)])
+        return agent
 
     async def on_list(self, request: ListAgents) -> AgentList:
         """Return the newest version of each agent by name."""
-        return await self._table.list(request.tenant, after=request.after, limit=request.limit)
+        found = await self._table.list(request.tenant, after=request.after, limit=request.limit)
+        return AgentList(agents=await self._labelled(request.tenant, found.agents))
 
     async def on_list_versions(self, request: ListAgentVersions) -> AgentHistory:
         """Return when an agent was saved, by whom, and what each version changed."""
-        return await self._table.history(request.tenant, request.name, before=request.before, limit=request.limit)
+        found = await self._table.history(request.tenant, request.name, before=request.before, limit=request.limit)
+        labels = (await self._labels.of_agents(request.tenant, [request.name])).get(request.name, ())
+        of_version = {one.version: _at(labels, one.version) for one in found.versions}
+        return AgentHistory(
+            versions=tuple(one.model_copy(update={"labels": of_version[one.version]}) for one in found.versions)
+        )
 
     async def on_get_version(self, request: GetAgentVersion) -> SavedAgent:
         """Return one version of an agent."""
-        return await self._table.version(request.tenant, request.name, request.number)
+        saved = await self._table.version(request.tenant, request.name, request.number)
+        labels = (await self._labels.of_agents(request.tenant, [request.name])).get(request.name, ())
+        return saved.model_copy(update={"labels": _at(labels, saved.version)})
+
+    async def on_put_label(self, request: PutAgentLabel) -> AgentLabel:
+        """Give a version of an agent a label."""
+        return await self._labels.put(request.tenant, request.name, request.label, request.config)
+
+    async def on_delete_label(self, request: DeleteAgentLabel) -> LabelRemoved:
+        """Take a label from an agent."""
+        return LabelRemoved(deleted=await self._labels.delete(request.tenant, request.name, request.label))
 
     async def on_put(self, request: PutAgent) -> Agent:
         """Save an agent that can do its work; what is pinned to it keeps the bytes of now."""
@@ -72,8 +98,9 @@ class AgentHandlers:
             pinned = fixed(config.pinned, await self._attachments.of(request.tenant, config.pinned))
             config = config.model_copy(update={"pinned": pinned})
         saved = await self._table.put(request.tenant, request.name, config, by=request.by)
-        warning = system_warning(saved.config)
-        return saved.model_copy(update={"warnings": (*saved.warnings, warning)}) if warning else saved
+        [saved] = await self._labelled(request.tenant, [saved])
+        warnings = (*saved.warnings, system_warning(saved.config), _not_in_production(saved))
+        return saved.model_copy(update={"warnings": tuple(filter(None, warnings))})
 
     async def on_delete(self, request: DeleteAgent) -> Deleted:
         """Retire an agent."""
@@ -96,6 +123,11 @@ class AgentHandlers:
         await self._tenants.require(request.tenant)
         return await self._table.restore(request.tenant, request.name, bundled().get(request.name), by=request.by)
 
+    async def _labelled(self, tenant: str, agents: Sequence[Agent]) -> tuple[Agent, ...]:
+        """Return agents with the labels of their versions."""
+        labels = await self._labels.of_agents(tenant, [agent.name for agent in agents])
+        return tuple(agent.model_copy(update={"labels": labels.get(agent.name, ())}) for agent in agents)
+
 
 def _using(agents: Sequence[Agent], tools: Sequence[str]) -> list[Agent]:
     return [
@@ -103,6 +135,22 @@ def _using(agents: Sequence[Agent], tools: Sequence[str]) -> list[Agent]:
         for agent in agents
         if any(may_use(name, patterns=agent.config.tools, off=agent.config.tools_off) for name in tools)
     ]
+
+
+def _at(labels: Sequence[AgentLabel], version: int) -> tuple[str, ...]:
+    """Return the labels that a version has."""
+    return tuple(one.label for one in labels if one.version == version)
+
+
+def _not_in_production(saved: Agent) -> str | None:
+    """Return the warning that new jobs do not take what was just saved."""
+    there = next((one for one in saved.labels if one.label == DEFAULT_LABEL), None)
+    if there is None or there.version == saved.version:
+        return None
+    return (
+        f"jobs that ask for no label go on with version {there.version}, which has the label {DEFAULT_LABEL!r}: move "
+        f"it to version {saved.version} when that is ready"
+    )
 
 
 def _version(agent: Agent) -> AgentVersion:

@@ -73,8 +73,8 @@ class FirstRecords:
             await self._log_capacity.require()
             await self._shares.require(request.tenant)
             admitted = await self._admissions.admit(request.tenant, AdmissionRequest.of(first.job, first.job_id))
-            if admitted is None:
-                raise admission.unknown_agent(request.agent)
+            if isinstance(admitted, Reject):
+                raise admitted
             parent_id = request.parent.job_id
             admitted = await self._families.adopt(request.tenant, first.job_id, admitted, parent_id=parent_id)
             record = await self._first_record(first, admitted, None, seconds_max=request.max_seconds)
@@ -96,8 +96,8 @@ class FirstRecords:
         admitted = await self._admissions.admit(job.tenant, request)
         self._accepted_order.taken(job.tenant, (*(turn.sequence for turn in earlier), delivery.sequence))
         reach(Failpoint.ROUTER_RESERVE_AFTER)
-        if admitted is None:
-            raise admission.unknown_agent(job.agent)
+        if isinstance(admitted, Reject):
+            raise admitted
         schedule = await self._firings.fired_by(job.tenant, job_id, delivery)
         about = {"turn": admitted.turn, "schedule": schedule, "content_hash": content_hash}
         first = first_events.submitted(job, job_id, delivery, datetime.now(UTC), **about)

@@ -12,7 +12,6 @@ from wayline.router.admission.conditions import (
     Admitted,
     too_long,
     unaffordable,
-    unknown_agent,
     unusable_client_tools,
     unusable_schema,
 )
@@ -71,8 +70,8 @@ class RouteHandlers:
         """Decide as for a real job, and run nothing."""
         job = request.job
         admitted = await self._admissions.consider(request.tenant, AdmissionRequest.of(job, job.job_id or ""))
-        if admitted is None:
-            raise unknown_agent(job.agent)
+        if isinstance(admitted, Reject):
+            raise admitted
         inputs = await self._routes.inputs(request.tenant, job, admitted)
         decision = await self._routes.decide(request.tenant, inputs)
         agent = admitted.agent

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wayline.standalone.commands.arguments import read_json
+from wayline.standalone.commands.arguments import fail, read_json
 from wayline.standalone.commands.output import AsJson, answer
 
 agents = typer.Typer(help="Who answers a job, and how.", no_args_is_help=True)
@@ -95,6 +95,33 @@ def agent_versions(
         answer(lambda client: client.get(f"{path}/{version}"), as_json=as_json, draw=_as_json_text)
     else:
         answer(lambda client: client.whole(path, "versions"), as_json=as_json, draw=versions_table)
+
+
+@agents.command("label")
+def label_version(
+    name: str,
+    *,
+    label: Annotated[str, typer.Argument(help="Such as production or candidate.")],
+    version: Annotated[int | None, typer.Option(min=1, help="Which version gets it.")] = None,
+    share: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Of the jobs that ask for no label, for instance 0.1.")
+    ] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Take it away.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Give a version of an agent a label, which jobs ask for with `--label`, or take it away."""
+    path = f"/v1/agents/{name}/labels/{label}"
+    if remove:
+        answer(lambda client: client.delete(path), as_json=as_json, draw=lambda _: f"{name} has no label {label}")
+        return
+    if version is None:
+        fail("--version N says which version gets the label, and --remove takes it away")
+    part = f", with {share:.0%} of the jobs that ask for none" if share else ""
+    answer(
+        lambda client: client.put(path, {"version": version, "share": share or None}),
+        as_json=as_json,
+        draw=lambda one: f"version {one['version']} of {name} has the label {label}{part}",
+    )
 
 
 @agents.command("remove")

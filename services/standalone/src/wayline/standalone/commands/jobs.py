@@ -40,6 +40,8 @@ ErrorCode = Annotated[str | None, typer.Option(metavar="CODE", help="Only those 
 Fingerprint = Annotated[
     str | None, typer.Option(help="Only those that failed of this cause: `wayline dead-letters groups`.")
 ]
+Version = Annotated[int | None, typer.Option(min=1, help="Only those of this version of their agent.")]
+Label = Annotated[str | None, typer.Option(help="Only those whose version was chosen by this label.")]
 Since = Annotated[str | None, typer.Option(metavar="WHEN", help="Only those accepted since: 7d, 12h, or a date (UTC).")]
 Until = Annotated[str | None, typer.Option(metavar="WHEN", help="Only those accepted before, alike.")]
 Dollars = Annotated[str | None, typer.Option(metavar="USD")]
@@ -72,6 +74,8 @@ def list_jobs(
     parent: ParentJob = None,
     error: ErrorCode = None,
     fingerprint: Fingerprint = None,
+    version: Version = None,
+    label: Label = None,
     since: Since = None,
     until: Until = None,
     cost_min: Dollars = None,
@@ -103,6 +107,8 @@ def list_jobs(
         "parent": parent,
         "error_code": error,
         "fingerprint": fingerprint,
+        "version": version,
+        "label": label,
         "since": past_moment(since, "--since"),
         "until": past_moment(until, "--until"),
         "cost_min": cost_min,

@@ -107,6 +107,9 @@ Webhook = Annotated[
     str | None,
     typer.Option(metavar="URL|NAME", help="Where its end is told: an address, or the name of a webhook."),
 ]
+Label = Annotated[
+    str | None, typer.Option("--label", help="Of the agent's version that answers, for instance candidate.")
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say its route and its predicted cost.")]
 Wait = Annotated[bool, typer.Option(help="Follow it to its end, or only submit it.")]
 
@@ -147,6 +150,7 @@ def run(
     tool_results_within_s: ToolResultsWithin = None,
     tools_in_order: InOrder = False,
     webhook: Webhook = None,
+    agent_label: Label = None,
     dry_run: DryRun = False,
     wait: Wait = True,
     as_json: AsJson = False,
@@ -179,6 +183,7 @@ def run(
         tools_in_order=tools_in_order or None,
         webhook=None if webhook is None else {"url" if "://" in webhook else "name": webhook},
         when_busy=when_busy,
+        agent_label=agent_label,
     )
     if continues:
         session_id = _last_session(session_id, agent, user_id, as_json=as_json)

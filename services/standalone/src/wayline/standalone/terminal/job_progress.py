@@ -88,7 +88,8 @@ def event_line(event: dict[str, Any]) -> Text | None:
     match event["type"]:
         case "job.routed":
             route = event["route"]
-            agent = f"{event['agent']} v{event['agent_version']}"
+            label = f" ({event['agent_label']})" if event.get("agent_label") else ""
+            agent = f"{event['agent']} v{event['agent_version']}{label}"
             return Text.assemble((f"  {agent}", "bold"), f" on {route['provider']}/{route['model']}: {route['reason']}")
         case "model.completed":
             took = f"{ms(event['duration_ms'])}, {tokens(event['usage'])} tokens, {usd(event['cost_usd'])}"

@@ -106,13 +106,18 @@ def planned(plan: dict[str, Any]) -> RenderableType:
     return Group(*lines)
 
 
+def _versioned(job: dict[str, Any]) -> str:
+    version = f" v{job['agent_version']}" if job["agent_version"] else ""
+    return escape(f"{job['agent']}{version}{' (' + label + ')' if (label := job.get('agent_label')) else ''}")
+
+
 def job_details(job: dict[str, Any], steps: Sequence[dict[str, Any]] = ()) -> RenderableType:
     """Draw everything about one job; of its steps what each came to."""
     route, fired_by = job["route"] or {}, job.get("schedule")
     rows = [
         ("job", job["job_id"]),
         ("status", status(job["status"])),
-        ("agent", f"{escape(job['agent'])}{' v' + str(job['agent_version']) if job['agent_version'] else ''}"),
+        ("agent", _versioned(job)),
         (
             "model",
             f"{route['provider']}/{route['model']} ({route['tier']}): {escape(route['reason'])}" if route else None,

@@ -173,10 +173,11 @@ def tool_usage_table(found: dict[str, Any]) -> RenderableType:
 def versions_table(history: dict[str, Any]) -> RenderableType:
     """Draw one row for each version of an agent, newest first."""
     return table(
-        ("version", "saved", "by", "changed"),
+        ("version", "labels", "saved", "by", "changed"),
         (
             (
                 str(one["version"]),
+                ", ".join(one.get("labels", ())),
                 str(one["saved_at"])[:19],
                 escape(one["saved_by"]) or "-",
                 ", ".join(one["changed"]) + (" (deleted since)" if one["retired_at"] else ""),

@@ -148,6 +148,7 @@ class JobProjection:
                 children=job.family.children,
                 submitted_by=job.life.submitted_by,
                 decisions=job.life.decisions,
+                agent_label=job.routing.agent_label,
                 decided_at=moment(job.life.decisions[-1].decided_at) if job.life.decisions else None,
             )
         )

@@ -159,6 +159,8 @@ def _equal(asked: ListJobs) -> Iterator[tuple[str, Any]]:
     agents = {*asked.agents, *([asked.agent] if asked.agent else [])}
     yield "status = ANY ({}::text[])", sorted(status.value for status in statuses) or None
     yield "agent = ANY ({}::text[])", sorted(agents) or None
+    yield "agent_version = {}", asked.agent_version
+    yield "beyond ->> 'agent_label' = {}", asked.agent_label
     yield "fingerprint = {}", asked.fingerprint
     yield "schedule ->> 'schedule' = {}", asked.schedule
     yield "session_id = {}", asked.session_id

@@ -111,7 +111,7 @@ async def put_agent(
 
 
 def _tag(agent: Agent) -> str:
-    return entity_tag(agent.model_dump(mode="json", exclude={"warnings", "default_model"}))
+    return entity_tag(agent.model_dump(mode="json", exclude={"warnings", "default_model", "labels"}))
 
 
 async def about_tools(config: AgentConfig, gateway: GatewayDependency, tenant: str) -> tuple[str, ...]:
