@@ -6,7 +6,7 @@ from wayline.telemetry import names
 
 from .page import Choice, Dashboard, Row, chosen
 from .panels import Column, Metric, Panel, Sql
-from .questions import CENTS_OF_CENTS, DOLLARS, OF_TENANT, TENANT, newest, per_minute, quantiles
+from .questions import CENTS_OF_CENTS, DOLLARS, OF_TENANT, TENANT, TOKENS, newest, per_minute, quantiles
 
 CALLS = "gen_ai_client_operation_duration_seconds"
 MODEL = Choice("model", "Model", labels=f"label_values({CALLS}_count, gen_ai_request_model)")
@@ -59,8 +59,7 @@ ANSWERS = Row(
             "Written tokens of a second of calls.",
             [
                 Metric(
-                    'sum by (gen_ai_request_model) (rate(gen_ai_client_token_usage_total{gen_ai_token_type="output",'
-                    'gen_ai_request_model=~"${model:regex}"}[$__rate_interval]))'
+                    f"sum by (gen_ai_request_model) (rate({TOKENS}_output_tokens_total{OF_MODEL}[$__rate_interval]))"
                     f" / (sum by (gen_ai_request_model) (rate({CALLS}_sum{OF_MODEL}[$__rate_interval])) > 0)",
                     "{{gen_ai_request_model}}",
                 )

@@ -15,6 +15,7 @@ from .questions import (
     TENANT,
     THESE,
     TO_TRACE,
+    TOKENS,
     TRACE_ID,
     newest,
     quantiles,
@@ -192,10 +193,8 @@ MONEY = Row(
             "Tokens per minute",
             "Tokens of model calls by kind. Cache reads and writes are part of `input`, reasoning is part of `output`.",
             [
-                Metric(
-                    "sum by (gen_ai_token_type) (rate(gen_ai_client_token_usage_total[$__rate_interval])) * 60",
-                    "{{gen_ai_token_type}}",
-                )
+                Metric(f"sum(rate({TOKENS}_{kind}_tokens_total[$__rate_interval])) * 60", kind.replace("_", " "))
+                for kind in ("input", "output", "cache_read_input", "cache_write_input", "reasoning_output")
             ],
             unit="cpm",
             width=16,

@@ -24,6 +24,8 @@ class Metric:
     expr: str
     legend: str = ""
     instant: bool = False
+    examples: bool = False
+    """Show single measurements as points that lead to their traces."""
 
     datasource = PROMETHEUS
 
@@ -36,6 +38,7 @@ class Metric:
             "legendFormat": self.legend or "__auto",
             "instant": self.instant,
             "range": not self.instant,
+            **({"exemplar": True} if self.examples else {}),
         }
 
 

@@ -9,6 +9,7 @@ DOLLARS = "currencyUSD"
 CENTS_OF_CENTS = 4
 MODEL = "coalesce(model, 'tool ' || tool)"
 NAMES_MAX = 500
+TOKENS = "gen_ai_client_inference_usage"
 
 TENANT = Choice("tenant", "Tenant", sql="SELECT DISTINCT tenant FROM tracing.jobs WHERE $__timeFilter(created_at)")
 AGENT = Choice(
@@ -37,6 +38,7 @@ def quantiles(histogram: str, *by: str, where: str = "") -> list[Metric]:
             f"histogram_quantile({share}, sum by ({', '.join(('le', *by))}) "
             f"(rate({histogram}_bucket{where}[$__rate_interval]))) >= 0",
             legend=f"{name} {legend}".strip(),
+            examples=True,
         )
         for name, share in (("p50", 0.5), ("p95", 0.95))
     ]

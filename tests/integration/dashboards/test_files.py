@@ -149,6 +149,21 @@ def test_grafana_asks_as_often_as_prometheus_scrapes(prometheus_config: Json):
     assert source["jsonData"]["timeInterval"] == prometheus_config["global"]["scrape_interval"]
 
 
+def test_points_of_latencies_lead_to_a_trace_and_to_the_console(repository: Path):
+    models = json.loads((DEPLOY / "grafana/dashboards/models.json").read_text())
+    [source] = [source for source in provisioned() if source["type"] == "prometheus"]
+    services = yaml.safe_load((repository / "docker-compose.yml").read_text())["services"]
+    [of_trace, of_job] = source["jsonData"]["exemplarTraceIdDestinations"]
+    latencies = [panel for panel in models["panels"] if panel["title"] in ("Latency", "Time to first token")]
+
+    assert [target["exemplar"] for panel in latencies for target in panel["targets"]] == [True] * 4
+    assert "--enable-feature=exemplar-storage" in services["prometheus"]["command"]
+    assert of_trace == {"name": "trace_id", "datasourceUid": "wayline-jaeger"}
+    # Grafana takes `$$` for a dollar sign of its own, and the rest from its environment.
+    assert (of_job["name"], of_job["url"]) == ("job_id", "$__env{GRAFANA_CONSOLE_URL}/jobs/$${__value.raw}")
+    assert "GRAFANA_CONSOLE_URL" in services["grafana"]["environment"]
+
+
 def test_grafana_finds_its_files_where_the_containers_have_them(repository: Path):
     services = yaml.safe_load((repository / "docker-compose.yml").read_text())["services"]
     mounted = dict(volume.split(":")[:2] for volume in services["grafana"]["volumes"] if isinstance(volume, str))

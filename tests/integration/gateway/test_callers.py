@@ -166,8 +166,11 @@ async def test_metrics_need_an_operators_key_where_keys_are_needed(platform: Pla
         await keyed.client.get("/metrics", headers=bearer(admin)),
         await keyed.client.get("/metrics", headers=bearer(operator)),
     ]
+    open_metrics = {**bearer(operator), "Accept": "application/openmetrics-text;version=1.0.0"}
+    with_examples = await keyed.client.get("/metrics", headers=open_metrics)
 
     assert opened.status_code == 200
     assert [answer.status_code for answer in answers] == [401, 403, 200]
     assert "wayline_http_requests_total" in answers[2].text
+    assert with_examples.headers["content-type"].startswith("application/openmetrics-text")
     assert (await keyed.client.get("/health/ready")).status_code == 200

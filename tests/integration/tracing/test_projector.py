@@ -106,10 +106,10 @@ async def test_the_same_log_delivered_again_changes_nothing_and_counts_nothing(p
     before = await everything(platform)
     ended = counted("wayline_jobs_ended_total", outcome="completed", agent="assistant")
     tokens = counted(
-        "gen_ai_client_token_usage_total",
+        "gen_ai_client_inference_usage_input_tokens_total",
         gen_ai_provider_name="anthropic",
         gen_ai_request_model="claude",
-        gen_ai_token_type="input",
+        gen_ai_token_modality="unknown",
     )
     await service.stop(1)
     await deliver_again(platform)
@@ -120,10 +120,10 @@ async def test_the_same_log_delivered_again_changes_nothing_and_counts_nothing(p
     assert counted("wayline_jobs_ended_total", outcome="completed", agent="assistant") == ended
     assert (
         counted(
-            "gen_ai_client_token_usage_total",
+            "gen_ai_client_inference_usage_input_tokens_total",
             gen_ai_provider_name="anthropic",
             gen_ai_request_model="claude",
-            gen_ai_token_type="input",
+            gen_ai_token_modality="unknown",
         )
         == tokens
     )

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY
+from prometheus_client.openmetrics.exposition import generate_latest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from wayline.contracts import events as e
 from wayline.contracts import ids
@@ -265,6 +267,38 @@ def test_tokens_read_from_a_cache_are_counted_by_model():
     JobMetrics(ModelLabels()).count([ended, ended._replace(usage=Usage(input=9))])
 
     assert read() - before == 8
+
+
+def test_tokens_are_counted_by_the_names_of_the_conventions():
+    labels = {
+        "gen_ai_provider_name": "chat",
+        "gen_ai_request_model": "counted",
+        "gen_ai_token_modality": "unknown",
+    }
+    used = Usage(input=90, output=70, cache_read=8, cache_write_5m=20, cache_write_1h=3, reasoning=40)
+
+    JobMetrics(ModelLabels()).count([ModelEnded("chat", "counted", used, 1)])
+
+    kinds = ("input", "output", "cache_read_input", "cache_write_input", "reasoning_output")
+    counted = [
+        REGISTRY.get_sample_value(f"gen_ai_client_inference_usage_{kind}_tokens_total", labels) for kind in kinds
+    ]
+    assert counted == [90, 70, 8, 23, 40]
+
+
+@pytest.mark.parametrize(("job_id", "told"), [("j-7", {"job_id": "j-7"}), ("j" * 128, {})])
+def test_a_measured_call_leads_to_its_trace_and_job(job_id: str, told: dict[str, str]):
+    labels, trace_id = {"gen_ai_provider_name": "chat", "gen_ai_request_model": f"shown-{len(job_id)}"}, "a" * 32
+    ended = ModelEnded("chat", labels["gen_ai_request_model"], None, 1.5, first_token_s=0.2)
+    job_metrics = JobMetrics(ModelLabels())
+
+    job_metrics.count([ended], trace_id=trace_id, job_id=job_id)
+    page = generate_latest(REGISTRY).decode()
+
+    families = {family.name: family for family in text_string_to_metric_families(page)}
+    for name in ("gen_ai_client_operation_duration_seconds", "gen_ai_client_operation_time_to_first_chunk_seconds"):
+        samples = [one for one in families[name].samples if one.exemplar and labels.items() <= one.labels.items()]
+        assert [one.exemplar.labels for one in samples if one.exemplar] == [{"trace_id": trace_id, **told}]
 
 
 def test_invented_model_names_create_a_bounded_number_of_labels():

@@ -10,7 +10,8 @@ from typing import Any
 
 import orjson
 import uvicorn
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import REGISTRY
+from prometheus_client.exposition import choose_encoder
 
 from wayline.chassis.bounded_http import BoundedHttp, Places
 
@@ -29,14 +30,15 @@ def probes(ready: Ready) -> Callable[..., Awaitable[None]]:
     async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             return
-        status, kind, body = await _answer(scope["path"], ready)
+        accept = next((value for name, value in scope["headers"] if name == b"accept"), b"")
+        status, kind, body = await _answer(scope["path"], ready, accept.decode("latin-1"))
         await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", kind)]})
         await send({"type": "http.response.body", "body": body})
 
     return app
 
 
-async def _answer(path: str, ready: Ready) -> tuple[int, bytes, bytes]:
+async def _answer(path: str, ready: Ready, accept: str) -> tuple[int, bytes, bytes]:
     if path == "/health/live":
         return 200, b"application/json", b'{"status":"ok"}'
     if path == "/health/ready":
@@ -45,7 +47,9 @@ async def _answer(path: str, ready: Ready) -> tuple[int, bytes, bytes]:
         body = orjson.dumps({"status": "ok" if well else "unavailable", "needs": needs})
         return 200 if well else 503, b"application/json", body
     if path == "/metrics":
-        return 200, CONTENT_TYPE_LATEST.encode(), generate_latest()
+        # Prometheus asks for OpenMetrics, which has the traces that measurements came from.
+        encode, kind = choose_encoder(accept)
+        return 200, kind.encode(), encode(REGISTRY)
     return 404, b"application/json", b'{"error":"not found: use /health/live, /health/ready or /metrics"}'
 
 

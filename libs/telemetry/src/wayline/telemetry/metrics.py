@@ -71,10 +71,31 @@ searches_degraded = Counter(
     "wayline_searches_degraded_total", "Searches that left out what could not answer.", ["leg", "reason"]
 )
 tool_seconds = Histogram("wayline_tool_seconds", "How long a tool took.", ["tool"], buckets=_LONG_SECONDS)
-gen_ai_tokens = Counter(
-    "gen_ai_client_token_usage_total",
-    "Tokens by kind.",
-    ["gen_ai_provider_name", "gen_ai_request_model", "gen_ai_token_type"],
+_TOKENS_OF = ["gen_ai_provider_name", "gen_ai_request_model", "gen_ai_token_modality"]
+gen_ai_input_tokens = Counter(
+    "gen_ai_client_inference_usage_input_tokens_total",
+    "Tokens of prompts, those of caches among them.",
+    _TOKENS_OF,
+)
+gen_ai_output_tokens = Counter(
+    "gen_ai_client_inference_usage_output_tokens_total",
+    "Tokens that models wrote, those of their thinking among them.",
+    _TOKENS_OF,
+)
+gen_ai_cache_read_tokens = Counter(
+    "gen_ai_client_inference_usage_cache_read_input_tokens_total",
+    "Tokens of prompts that came from a provider's cache.",
+    _TOKENS_OF,
+)
+gen_ai_cache_write_tokens = Counter(
+    "gen_ai_client_inference_usage_cache_write_input_tokens_total",
+    "Tokens of prompts that were written into a provider's cache.",
+    _TOKENS_OF,
+)
+gen_ai_reasoning_tokens = Counter(
+    "gen_ai_client_inference_usage_reasoning_output_tokens_total",
+    "Tokens of models' thinking.",
+    _TOKENS_OF,
 )
 gen_ai_seconds = Histogram(
     "gen_ai_client_operation_duration_seconds",

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
+from prometheus_client import Counter
+
 from wayline.contracts.events import JobCancelled, JobCompleted, JobFailed
 from wayline.contracts.jobs import Route
 from wayline.contracts.money import Usage
@@ -58,6 +60,21 @@ class JobEnded(NamedTuple):
     tool_tokens_saved: int = 0
 
 
+Example = dict[str, str] | None
+"""What a measurement leads to: an exemplar of Prometheus."""
+EXAMPLE_MAX_CHARS = 128
+"""Of an exemplar, by the exposition format."""
+
+
+def _example(trace_id: str | None, job_id: str) -> Example:
+    """Return a trace and its job, or the trace alone where the job's id is too long."""
+    if trace_id is None:
+        return None
+    both = {"trace_id": trace_id, "job_id": job_id}
+    fits = sum(len(name) + len(value) for name, value in both.items()) <= EXAMPLE_MAX_CHARS
+    return both if fits and job_id else {"trace_id": trace_id}
+
+
 Fact = ModelEnded | ToolEnded | ApprovalEnded | JobTaken | JobEnded
 
 
@@ -86,41 +103,62 @@ class JobMetrics:
         self._model_seconds = cache(metrics.gen_ai_seconds.labels)
         self._first_chunk_seconds = cache(metrics.gen_ai_first_chunk_seconds.labels)
         self._job_queue_seconds = cache(metrics.job_queue_seconds.labels)
-        self._model_tokens = cache(metrics.gen_ai_tokens.labels)
+        self._tokens = cache(_tokens_of)
         self._cache_read_tokens = cache(metrics.cache_read_tokens.labels)
 
-    def count(self, facts: Sequence[Fact]) -> None:
+    def count(self, facts: Sequence[Fact], *, trace_id: str | None = None, job_id: str = "") -> None:
+        """Add the facts of one job; `trace_id`: of what a measurement leads to as an example."""
+        example = _example(trace_id, job_id)
         for fact in facts:
             if isinstance(fact, JobEnded):
-                self._count_job(fact)
+                self._count_job(fact, example)
             elif isinstance(fact, ApprovalEnded):
                 self._approvals_decided(fact.outcome).inc()
-                self._approval_seconds(fact.outcome).observe(fact.seconds)
+                self._approval_seconds(fact.outcome).observe(fact.seconds, example)
             elif isinstance(fact, JobTaken):
-                self._job_queue_seconds(fact.lane).observe(fact.seconds)
+                self._job_queue_seconds(fact.lane).observe(fact.seconds, example)
             elif isinstance(fact, ModelEnded):
-                self._count_model(fact, provider_label(fact.provider), self._label(fact.model))
+                self._count_model(fact, provider_label(fact.provider), self._label(fact.model), example)
             else:
                 self._tool_calls(fact.tool, fact.effect, fact.status).inc()
-                self._tool_seconds(fact.tool).observe(fact.seconds)
+                self._tool_seconds(fact.tool).observe(fact.seconds, example)
 
-    def _count_job(self, fact: JobEnded) -> None:
+    def _count_job(self, fact: JobEnded, example: Example) -> None:
         self._jobs_ended(fact.outcome, fact.agent).inc()
-        self._job_seconds(fact.outcome).observe(fact.seconds)
+        self._job_seconds(fact.outcome).observe(fact.seconds, example)
         if fact.tier is not None and fact.cost_ratio is not None:
-            self._cost_ratio(fact.tier).observe(fact.cost_ratio)
+            self._cost_ratio(fact.tier).observe(fact.cost_ratio, example)
         # A counter cannot fall: where deferring cost more than it spared, the job's view alone says so.
         if fact.tool_tokens_saved > 0:
             self._tool_tokens_saved(fact.agent).inc(fact.tool_tokens_saved)
 
-    def _count_model(self, fact: ModelEnded, provider: str, model: str) -> None:
-        self._model_seconds(provider, model).observe(fact.seconds)
+    def _count_model(self, fact: ModelEnded, provider: str, model: str, example: Example) -> None:
+        self._model_seconds(provider, model).observe(fact.seconds, example)
         if fact.first_token_s is not None:
-            self._first_chunk_seconds(provider, model).observe(fact.first_token_s)
+            self._first_chunk_seconds(provider, model).observe(fact.first_token_s, example)
         if fact.usage is None:
             return
         if fact.usage.cache_read:
             self._cache_read_tokens(provider, model).inc(fact.usage.cache_read)
-        for kind, tokens in fact.usage:
+        used = fact.usage
+        written = used.cache_write_5m + used.cache_write_1h
+        counts = used.input, used.output, used.cache_read, written, used.reasoning
+        for counter, tokens in zip(self._tokens(provider, model), counts, strict=True):
             if tokens:
-                self._model_tokens(provider, model, kind).inc(tokens)
+                counter.inc(tokens)
+
+
+MODALITY = "unknown"
+"""Providers count tokens of text, images and sound together."""
+
+
+def _tokens_of(provider: str, model: str) -> tuple[Counter, ...]:
+    """Return what counts a model's tokens: of input, output, cache reads, cache writes and reasoning."""
+    counters = (
+        metrics.gen_ai_input_tokens,
+        metrics.gen_ai_output_tokens,
+        metrics.gen_ai_cache_read_tokens,
+        metrics.gen_ai_cache_write_tokens,
+        metrics.gen_ai_reasoning_tokens,
+    )
+    return tuple(counter.labels(provider, model, MODALITY) for counter in counters)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from importlib.resources import files
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Header
 from fastapi.responses import HTMLResponse, JSONResponse, Response
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import REGISTRY
+from prometheus_client.exposition import choose_encoder
 
 from wayline.gateway.handlers.shared.dependencies import GatewayDependency, Operator
 from wayline.gateway.openapi import fails
@@ -29,12 +31,13 @@ async def ready(gateway: GatewayDependency) -> Response:
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}, **fails()})
-async def metrics(caller: Operator) -> Response:
+async def metrics(caller: Operator, accept: Annotated[str, Header(include_in_schema=False)] = "") -> Response:
     """Return Prometheus metrics: they name all tenants, their budgets and costs, so they need the scope `operator`.
 
     On the health port (`WAYLINE_HEALTH_PORT`), which only machines reach, they need no key.
     """
-    return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+    encode, kind = choose_encoder(accept)
+    return Response(encode(REGISTRY), media_type=kind)
 
 
 @router.get("/docs", include_in_schema=False)

@@ -165,7 +165,8 @@ class Projector:
         moved = await self._tables.write(rows)
         for key, changes in changes_of.items():
             if key in moved:
-                self._job_metrics.count(changes.facts)
+                trace_id = projections[key].trace_id
+                self._job_metrics.count(changes.facts, trace_id=trace_id, job_id=key[1])
                 if self._forward and changes.closed:
                     self._forward(changes.closed)
 
