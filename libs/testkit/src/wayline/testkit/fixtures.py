@@ -4,6 +4,7 @@ import asyncio
 import secrets
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -11,14 +12,15 @@ import pytest
 import pytest_asyncio
 
 from wayline.chassis import Bus, BusSettings
-from wayline.chassis.declare import declare
 from wayline.chassis.stream_limits import Limits
 from wayline.embedded import NatsServer, PostgresServer, minimal_config
 from wayline.embedded.datadir import DataDirLock
 from wayline.embedded.process import Child
 from wayline.testkit.databases import Database, clone, clone_with_tables, drop, make_template, run_sql
 from wayline.testkit.fork_server import fork_program
+from wayline.testkit.fresh_streams import make_streams
 from wayline.testkit.guarded import Guarded, config, identity_seeds
+from wayline.testkit.lent_servers import LentServers
 from wayline.testkit.platform import QUICK, Platform
 from wayline.testkit.server_directory import server_directory
 
@@ -103,28 +105,50 @@ async def nats_factory(server_dir: Path, nats_class: type[NatsServer]) -> AsyncI
     shutil.rmtree(home, ignore_errors=True)
 
 
+@pytest.fixture(scope="session")
+def lent_servers(server_dir: Path) -> Iterator[LentServers]:
+    """Keep NATS servers from one test to the next."""
+    servers = LentServers()
+    yield servers
+    run(servers.end())
+
+
+@asynccontextmanager
+async def lend(servers: LentServers, server_dir: Path, *, is_guarded: bool) -> AsyncIterator[tuple[NatsServer, bool]]:
+    """Lend a server, which may be one where each service has only its rights, and say whether a test has used it."""
+    kind = "guarded" if is_guarded else "plain"
+    server = servers.borrow(kind)
+    is_used = server is not None
+    if server is None:
+        home = server_dir / f"{kind}-{secrets.token_hex(4)}"
+        store = home / "jetstream"
+        text = config(store, identity_seeds()) if is_guarded else minimal_config(store)
+        server = await ForkedNats(home, config=text).start()
+    pid = server.pid
+    try:
+        yield server, is_used
+    finally:
+        await servers.give_back(kind, server, pid=pid)
+
+
 @pytest.fixture
-async def guarded_nats(nats_factory: NatsFactory, server_dir: Path) -> AsyncIterator[Guarded]:
-    """Run a server on which each service has only its own rights; fail a test in which one was refused anything."""
-    seeds = identity_seeds()
-    home = server_dir / f"guarded-{secrets.token_hex(4)}"
-    guarded = Guarded(await nats_factory(config=config(home / "jetstream", seeds), data_dir=home), seeds)
-    yield guarded
-    refusals = guarded.refusals()
-    await guarded.server.kill()
-    shutil.rmtree(home, ignore_errors=True)
+async def guarded_nats(lent_servers: LentServers, server_dir: Path) -> AsyncIterator[Guarded]:
+    """Lend a server on which each service has only its own rights; fail a test in which one was refused anything."""
+    async with lend(lent_servers, server_dir, is_guarded=True) as (server, is_used):
+        guarded = Guarded(server, identity_seeds(), is_used=is_used, log_from=server.log.stat().st_size)
+        yield guarded
+        refusals = guarded.refusals()
     assert refusals == []
 
 
 @pytest.fixture
-async def bus(nats_factory: NatsFactory) -> AsyncIterator[Bus]:
+async def bus(lent_servers: LentServers, server_dir: Path) -> AsyncIterator[Bus]:
     """Connect a bus with every stream and consumer there is, in memory, for one test."""
-    server = await nats_factory()
-    bus = await Bus.connect(BusSettings(nats_url=server.url), service="test", exit_when_closed=False)
-    async for _ in declare(bus.js, Limits(memory=True)):
-        pass
-    yield bus
-    await bus.close()
+    async with lend(lent_servers, server_dir, is_guarded=False) as (server, is_used):
+        bus = await Bus.connect(BusSettings(nats_url=server.url), service="test", exit_when_closed=False)
+        await make_streams(bus, Limits(memory=True), is_used=is_used)
+        yield bus
+        await bus.close()
 
 
 @pytest.fixture

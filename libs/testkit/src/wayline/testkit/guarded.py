@@ -26,6 +26,10 @@ class Guarded:
 
     server: NatsServer
     seeds: Mapping[str, str] = field(repr=False)
+    is_used: bool = False
+    """Whether an earlier test has left its streams on the server."""
+    log_from: int = 0
+    """Where in the server's log the test begins, in bytes."""
 
     @property
     def url(self) -> str:
@@ -44,7 +48,7 @@ class Guarded:
 
     def refusals(self) -> list[str]:
         """Return what the server refused an identity, in the server's words."""
-        lines = self.server.log.read_text(errors="replace").splitlines()
+        lines = self.server.log.read_bytes()[self.log_from :].decode(errors="replace").splitlines()
         return [line for line in lines if " Violation " in line]
 
 

@@ -18,7 +18,6 @@ from nats.js.api import RawStreamMsg
 from pydantic import BaseModel
 
 from wayline.chassis import Ask, Bus, Service
-from wayline.chassis.declare import declare
 from wayline.chassis.handling.responder import Responder
 from wayline.chassis.stream_limits import Limits
 from wayline.contracts.agents import Agent, AgentConfig, PutAgent
@@ -29,6 +28,7 @@ from wayline.simulator import Script, Simulator, by_rules
 from wayline.store import Store
 from wayline.telemetry import Telemetry
 from wayline.testkit.databases import SCHEMAS, Database, migrate_service
+from wayline.testkit.fresh_streams import make_streams
 from wayline.testkit.guarded import ADMIN, Guarded
 from wayline.testkit.processes import Fleet
 from wayline.testkit.waiting import until
@@ -72,9 +72,7 @@ class Platform:
         async with AsyncExitStack() as stack:
             bus = await Bus.connect(nats_server.settings(ADMIN), service="test", exit_when_closed=False)
             stack.push_async_callback(bus.close)
-            if limits is not None:
-                async for _ in declare(bus.js, limits):
-                    pass
+            await make_streams(bus, limits, is_used=nats_server.is_used)
             client = await nats.connect(nats_server.url)
             stack.push_async_callback(client.close)
             platform = cls(nats_server, database, bus, client, stack)
