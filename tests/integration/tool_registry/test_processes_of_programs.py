@@ -20,7 +20,7 @@ PATIENT = {**UNCONFINED, "retry_after_s": [], "probe_every_s": 600, "try_timeout
 
 async def test_a_program_that_exits_at_its_start_is_reported(platform):
     bad = Hostile(platform, "exit")
-    await platform.process(**PATIENT)
+    await platform.forked(**PATIENT)
 
     report = await bad.tried("bad", "exit")
 
@@ -29,7 +29,7 @@ async def test_a_program_that_exits_at_its_start_is_reported(platform):
 
 async def test_a_program_that_exits_at_its_start_is_away(platform):
     bad = Hostile(platform, "exit")
-    await platform.process(**PATIENT)
+    await platform.forked(**PATIENT)
     await bad.save("bad", "exit")
 
     async def is_away() -> bool:
@@ -41,7 +41,7 @@ async def test_a_program_that_exits_at_its_start_is_away(platform):
 
 async def test_a_call_fails_once_its_program_is_killed(platform):
     bad = Hostile(platform, "stuck")
-    await platform.process(**PATIENT)
+    await platform.forked(**PATIENT)
     await bad.save("bad", "stuck")
     await bad.connected("bad")
     calling = asyncio.create_task(bad.call("bad__act"))
@@ -57,7 +57,7 @@ async def test_a_call_fails_once_its_program_is_killed(platform):
 
 async def test_a_killed_program_is_started_again_without_a_call(platform):
     bad = Hostile(platform, "good")
-    await platform.process(**PATIENT)
+    await platform.forked(**PATIENT)
     await bad.save("bad", "good")
     await bad.connected("bad")
 
@@ -70,7 +70,7 @@ async def test_a_killed_program_is_started_again_without_a_call(platform):
 @linux
 async def test_a_detached_child_ends_when_its_server_was_tried(platform):
     bad = Hostile(platform, "detached")
-    await platform.process(**PATIENT)
+    await platform.forked(**PATIENT)
 
     report = await bad.tried("bad", "detached")
 
@@ -81,7 +81,7 @@ async def test_a_detached_child_ends_when_its_server_was_tried(platform):
 @linux
 async def test_a_detached_child_ends_when_its_server_is_removed(platform):
     bad = Hostile(platform, "detached")
-    await platform.process(**PATIENT)
+    await platform.forked(**PATIENT)
     await bad.save("bad", "detached")
     await bad.connected("bad")
     await until(lambda: len(bad.pids("bad")) == 2, why="the program and its child run")
@@ -95,12 +95,12 @@ async def test_a_detached_child_ends_when_its_server_is_removed(platform):
 @pytest.mark.parametrize(("mode", "processes"), [("deaf alone", 1), ("deaf", 2), ("detached", 2)])
 async def test_a_killed_registry_leaves_no_program(platform, mode: str, processes: int):
     bad = Hostile(platform, mode)
-    process = await platform.process(**PATIENT)
+    process = await platform.forked(**PATIENT)
     await bad.save("bad", mode)
     await bad.connected("bad")
     await until(lambda: len(bad.pids("bad")) == processes, why="the program and its child run")
 
-    process.send_signal(signal.SIGKILL)
-    await process.wait()
+    process.kill()
+    await process.ended()
 
     await bad.gone("bad")
