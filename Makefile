@@ -118,7 +118,7 @@ plan-quality: $(VENV)/.ready ## Measure plans on a public set, by words alone an
 	$(BIN)/python -m tests.evals.planning --write docs/agents.md
 
 # What `make test` walks with one seed, or with a part of the examples.
-WALKS := $(shell grep -rlE 'testkit.walks' tests --include='test_*.py')
+WALKS := $(shell grep -rlE 'testkit.walks|from hypothesis' tests --include='test_*.py')
 faults: $(VENV)/.ready ## Kill every service at every failpoint and at random, and walk every seed (about a quarter of an hour)
 	WAYLINE_WALKS=all $(BIN)/python -m pytest $(WORKERS) -m "slow or not slow" tests/faults tests/integration/jobs/test_fair_share.py tests/integration/retrieval/test_bad_input.py $(WALKS)
 

@@ -14,6 +14,7 @@ import structlog
 from opentelemetry import context
 
 from wayline.embedded import ports
+from wayline.testkit.walks import examples
 
 # As in the Makefile: what is imported here and in child processes is compiled once.
 sys.dont_write_bytecode = False
@@ -35,7 +36,7 @@ pytest_plugins = [
 os.environ.setdefault("WAYLINE_RETRIEVAL_EMBEDDING_MODEL", "lexical-hash-384")
 
 # A time for each example would be an assertion about the machine.
-hypothesis.settings.register_profile("wayline", deadline=None)
+hypothesis.settings.register_profile("wayline", deadline=None, max_examples=examples(100))
 hypothesis.settings.load_profile("wayline")
 
 structlog.configure(

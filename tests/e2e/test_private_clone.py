@@ -66,7 +66,11 @@ class Clone:
             )
 
 
-@pytest.fixture(params=["as this user", "as an ordinary user"])
+# Where there are both, `make test` takes the one to whom more is closed, and `make e2e` both.
+THIS_USER = pytest.param("as this user", marks=[pytest.mark.slow] if os.geteuid() == 0 else [])
+
+
+@pytest.fixture(params=[THIS_USER, "as an ordinary user"])
 def clone(request: pytest.FixtureRequest) -> Iterator[Clone]:
     """The project and its environment, every file closed to others, below a directory of mode 0700."""
     user = ORDINARY if request.param == "as an ordinary user" else None

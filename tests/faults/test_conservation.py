@@ -137,6 +137,7 @@ async def test_forty_jobs_balance_in_every_book_despite_failures_and_kills(platf
     await conserve(platform, accidents, within=90)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(240)
 async def test_the_reservation_of_a_given_up_job_counts_as_unsettled(platform: FaultPlatform):
     accidents = Accidents(platform, seed=7, jobs=LATE + 3, strikes={}, deaths=0, faults=())

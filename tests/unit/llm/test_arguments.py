@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from wayline.llm.broken_json.tool_arguments import fit, likely_tool, read
 from wayline.llm.characters import joined
+from wayline.testkit.walks import examples
 
 
 @pytest.mark.parametrize(
@@ -175,7 +176,7 @@ def test_an_escape_that_lost_its_backslash_is_no_string():
 
 
 @given(objects, st.booleans(), st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_each_leaf_of_arguments_stands_whole_in_their_text(value, spelled_badly, data):
     text = json.dumps(value, ensure_ascii=data.draw(st.booleans()))
     if spelled_badly:

@@ -18,6 +18,7 @@ from wayline.routing.complexity.features import (
     words_of,
 )
 from wayline.routing.complexity.phrases import Phrases
+from wayline.testkit.walks import examples
 
 HARD = (
     "Prove by induction that the sum of the first n odd numbers is n squared, and verify the argument for n below 5. "
@@ -174,7 +175,7 @@ def test_any_text_has_a_score_and_the_same_one_again(text):
     assert seen == assess(text)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text(st.sampled_from("aZ1,.'-+#_ \n\t@"), max_size=60))
 def test_ascii_words_are_the_same_beside_other_letters(text: str):
     assert words_of(f"{text} é")[:-1] == words_of(text)
