@@ -9,12 +9,12 @@ import pytest
 
 from wayline.testkit import until
 from wayline.testkit.fixtures import run
+from wayline.testkit.plain_mcp import plain_program
 
 from .conftest import Installed
 
-NOTES = """
+NOTES = plain_program("""
 import os
-from mcp.server import MCPServer
 server = MCPServer("notes", version="2.0")
 
 @server.tool()
@@ -23,7 +23,7 @@ def note(text: str) -> str:
     return os.environ["TOKEN"] and text
 
 server.run()
-"""
+""")
 CANARY = "canary-93c2"
 
 

@@ -7,9 +7,9 @@ from wayline.contracts.searched_tools import FoundTools, SearchTools
 from wayline.contracts.server_config import ServerConfig
 from wayline.contracts.tenant_settings import SWITCHED_TOOLS
 from wayline.testkit import until
+from wayline.testkit.plain_mcp import plain_program
 
-LEDGER = """
-from mcp.server import MCPServer
+LEDGER = plain_program("""
 server = MCPServer("ledger", instructions="Keeps the petty cash of the Zollikon branch.")
 
 @server.tool()
@@ -17,7 +17,7 @@ def entries(month: str) -> str:
     return ""
 
 server.run()
-"""
+""")
 
 
 async def search(platform, query: str, tenant: str | None = None, **more) -> FoundTools:
@@ -87,8 +87,7 @@ async def test_a_disabled_servers_tool_is_named_with_what_enables_it(platform):
     assert "cash__entries" not in {one.name for one in theirs.unusable}
 
 
-MANY = """
-from mcp.server import MCPServer
+MANY = plain_program("""
 server = MCPServer("crm")
 
 def send_invoice(customer: str) -> str:
@@ -104,7 +103,7 @@ def bill(buyer: str) -> str:
     return ""
 
 server.run()
-"""
+""")
 
 
 async def test_an_allowed_tool_is_found_among_many_forbidden_ones(platform):

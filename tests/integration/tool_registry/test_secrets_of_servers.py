@@ -29,15 +29,14 @@ from wayline.contracts.server_config import ServerConfig
 from wayline.contracts.tools import ListTools, ToolList
 from wayline.testkit import until
 from wayline.testkit.mcp_servers import serving
+from wayline.testkit.plain_mcp import plain_program
 
 CANARY = "canary-4d1f9e"
 OLD, NEW = (f"{name}:{b64encode(bytes([byte]) * 32).decode()}" for name, byte in (("old", 1), ("new", 2)))
-LEAKY = """
+LEAKY = plain_program("""
 import os, sys
 print("not JSON", os.environ["TOKEN"], flush=True)
 print("error", os.environ["TOKEN"], file=sys.stderr, flush=True)
-from mcp.server import MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
 server = MCPServer("leaky")
 
 @server.tool()
@@ -53,7 +52,7 @@ def length() -> str:
     return str(len(os.environ["TOKEN"]))
 
 server.run()
-"""
+""")
 DYING = """
 import os, sys
 print(os.environ["TOKEN"], flush=True)

@@ -25,17 +25,16 @@ from wayline.contracts.tenant_secrets import (
 )
 from wayline.testkit import until
 from wayline.testkit.mcp_servers import serving
+from wayline.testkit.plain_mcp import plain_program
 from wayline.tool_registry.secrets import seal_pages, sealed_rows
 
 from .test_secrets_of_servers import NEW, OLD, dump, put, settings, tried_again, until_connected
 
 CANARY = "canary-7d20be11"
-PROGRAM = """
+PROGRAM = plain_program("""
 import os, sys
 print("not JSON", sys.argv[1], flush=True)
 print("error", sys.argv[1], file=sys.stderr, flush=True)
-from mcp.server import MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
 server = MCPServer("notes")
 
 @server.tool()
@@ -47,7 +46,7 @@ def fail() -> str:
     raise ToolError(f"{sys.argv[1]} is not known")
 
 server.run()
-"""
+""")
 
 
 class Behind:

@@ -17,13 +17,13 @@ from wayline.testkit import until
 from wayline.testkit.effects_server import IMPORTS
 from wayline.testkit.fork_server import fork
 from wayline.testkit.media import png
+from wayline.testkit.plain_mcp import plain_program
 from wayline.tool_registry.connection import mcp_sessions
 from wayline.tool_registry.servers import mcp_server
 from wayline.tool_registry.servers.mcp_server import McpServer
 
-STDIO_SERVER = """
+STDIO_SERVER = plain_program("""
 import os
-from mcp.server import MCPServer
 server = MCPServer("pipe")
 
 @server.tool()
@@ -39,7 +39,7 @@ def nul() -> str:
     return "a\\x00b"
 
 server.run()
-"""
+""")
 ONE_AT_A_TIME_SERVER = """
 import pathlib, time
 from mcp.server import MCPServer

@@ -26,12 +26,12 @@ from wayline.contracts.mcp_servers import (
 from wayline.contracts.server_config import MASK, ServerConfig
 from wayline.contracts.tools import ListTools, ToolList
 from wayline.testkit import until
+from wayline.testkit.plain_mcp import plain_program
 from wayline.tool_registry.programs.jails import HOME
 
 KEYS = f"k1:{b64encode(bytes(range(32))).decode()}"
-PROGRAM = """
+PROGRAM = plain_program("""
 import os, resource, sys
-from mcp.server import MCPServer
 server = MCPServer("notes")
 
 @server.tool()
@@ -55,7 +55,7 @@ def eat() -> str:
     return str(len(bytearray(200_000_000)))
 
 server.run()
-"""
+""")
 ALLOWED: dict[str, Any] = {
     "keys": KEYS,
     "commands": [{"command": sys.executable, "env": ["TOKEN"]}],

@@ -32,6 +32,7 @@ from wayline.contracts.server_config import MASK, ServerConfig
 from wayline.contracts.tools import Effect
 from wayline.testkit import until
 from wayline.testkit.mcp_servers import serving
+from wayline.testkit.plain_mcp import plain_program
 from wayline.tool_registry.definitions.definitions import TOOLS_MAX
 
 CANARY = "canary-77ab01"
@@ -44,10 +45,9 @@ ALLOWED: dict[str, Any] = {
     "server_allowed_hosts": ["127.0.0.1:*"],
 }
 KEYLESS = '{"jsonrpc": "2.0", "id": null, "error": {"code": -32001, "message": "no key"}}'
-NOTES = """
+NOTES = plain_program("""
 import os, sys
 from pathlib import Path
-from mcp.server import MCPServer
 Path(sys.argv[1]).write_text(f"{os.getpid()} {os.getcwd()}")
 print("started with", os.environ.get("TOKEN"), file=sys.stderr, flush=True)
 if "silent" in sys.argv:
@@ -61,7 +61,7 @@ def note(text: str) -> str:
     return text
 
 server.run()
-"""
+""")
 
 
 def program(platform, *args: str, **more: Any) -> dict[str, Any]:
