@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -152,3 +153,19 @@ async def test_a_reader_has_no_environment_and_writes_no_file(pool: ReaderPool, 
 
     assert b"WAYLINE" not in seen
     assert any(line.split()[:5] == ["Max", "file", "size", "0", "0"] for line in limits.splitlines())
+
+
+async def test_a_large_document_is_handed_over_without_copies_of_it(pool: ReaderPool):
+    """What the whole of it would take is not allocated once more."""
+    content = b"%PDF-1.4 " + bytes(16 * MEGABYTE)
+    with pytest.raises(Unreadable):
+        await pool.read(content[:100], kind="pdf", limits=LIMITS)
+    tracemalloc.start()
+    try:
+        with pytest.raises(Unreadable):
+            await pool.read(content, kind="pdf", limits=LIMITS)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 4 * MEGABYTE

@@ -17,6 +17,8 @@ START_S = 30.0
 GRACE_S = 1.0
 """Beyond a document's own time: a reader that ends by itself can say where it was."""
 IDLE_S = 120.0
+PIECE_BYTES = 256 * 1024
+"""Of a document as it is handed to a process."""
 DOCUMENTS_MAX = 100
 """Of one process: a parser that keeps memory gives it back."""
 ANSWER_BYTES_OF_A_CHAR = 6
@@ -132,8 +134,11 @@ async def _exchange(
 ) -> dict[str, Any]:
     assert process.stdin is not None and process.stdout is not None
     for frame in (about, content):
-        process.stdin.write(len(frame).to_bytes(LENGTH_BYTES, "big") + frame)
-    await process.stdin.drain()
+        process.stdin.write(len(frame).to_bytes(LENGTH_BYTES, "big"))
+        # In one piece it would be copied, and once more into the buffer of the pipe.
+        for at in range(0, len(frame), PIECE_BYTES):
+            process.stdin.write(frame[at : at + PIECE_BYTES])
+            await process.stdin.drain()
     size = int.from_bytes(await process.stdout.readexactly(LENGTH_BYTES), "big")
     if size > answer_max_bytes:
         raise ValueError(size)

@@ -39,6 +39,8 @@ log = structlog.get_logger()
 
 READING = 1
 """Which reading and cutting of documents this is: with another one, an unchanged document is indexed again."""
+HASHED_CHARS = 256 * 1024
+"""Of a document's content at once."""
 EMBED_BATCH = 256
 """Passages between two reports of progress."""
 Fetch = Callable[[IndexDocument], Awaitable[IndexDocument]]
@@ -161,7 +163,9 @@ class Indexer:
         ]
         how += [self.size.chars_max, self.size.tokens_max]
         hashed = hashlib.sha256(json.dumps(how, sort_keys=True).encode())
-        hashed.update(content.encode("utf-8", "surrogatepass"))
+        # In pieces: encoded as a whole a large document would be held once more.
+        for at in range(0, len(content), HASHED_CHARS):
+            hashed.update(content[at : at + HASHED_CHARS].encode("utf-8", "surrogatepass"))
         return hashed.hexdigest()
 
     def _check_metadata(self, asked: IndexDocument, requested: RequestedDocument) -> None:
