@@ -100,6 +100,7 @@ async def test_a_server_is_added_approved_and_removed(console: Console, bank: Ba
         await server(console, "bank", state="connected", tools=1)
         await browser.open("/tools/add-server")
         again = await browser.send("/tools/add-server", do="save", name="bank", transport="http", url=url)
+        of_bank = await browser.open("/tools?server=bank")
         await browser.open("/tools/servers/bank")
         shown = browser.page
         call = {"how": "raw", "raw": '{"amount": 3}', "key": "once"}
@@ -124,6 +125,7 @@ async def test_a_server_is_added_approved_and_removed(console: Console, bank: Ba
 
     assert "It can be connected to: bank" in tested and "tokens in each prompt" in tested
     assert (again.status_code, 'role="alert"' in again.text) == (422, True)
+    assert re.findall(r'href="/tools/named/([a-z_]+)"', of_bank.text) == ["bank__pay"]
     assert "s3cr3t" not in shown and "**********" in shown
     assert (unsaid.status_code, bank.paid) == (422, [3])
     assert "paid 3" in called.text and "the stored result of the same call" in called.text

@@ -66,6 +66,18 @@ async def test_usage_is_shown_while_no_tools_can_be_listed(gateway: Running, oth
     assert found == {"banker": None}
 
 
+async def test_tools_of_one_server_are_listed_in_pages(gateway: Running, others: Others):
+    named = (("bank__pay", "bank"), ("bank__rate", "bank"), ("zoom", "builtin"))
+    tools = tuple(ToolDefinition(name=name, server=server) for name, server in named)
+    await others.answer(ListTools, ToolList(tools=tools))
+
+    first = (await gateway.client.get("/v1/tools?server=bank&limit=1")).json()
+    rest = (await gateway.client.get(f"/v1/tools?server=bank&cursor={first['next_cursor']}")).json()
+
+    assert [tool["name"] for tool in (*first["tools"], *rest["tools"])] == ["bank__pay", "bank__rate"]
+    assert rest["next_cursor"] is None
+
+
 async def test_a_tool_is_shown_with_its_users_figures_and_dollars(gateway: Running, others: Others):
     await others.answer(ListTools, ToolList(tools=(PAY, RATE)))
     await others.answer(FindAgentsUsing)

@@ -57,12 +57,8 @@ class Catalogue:
 
 
 async def read(client: Client, *, cursor: str | None, server: str, since: str) -> Catalogue:
-    """Ask the API for one page of all tools, or for all tools of one server, with what their calls cost."""
-    if server:
-        page = await client.whole("/v1/tools", "tools")
-        page["tools"] = [tool for tool in page["tools"] if tool["server"] == server]
-    else:
-        page = await client.get("/v1/tools", limit=PAGE_SIZE, cursor=cursor)
+    """Ask the API for one page of tools, all or those of one server, with what their calls cost."""
+    page = await client.get("/v1/tools", server=server or None, limit=PAGE_SIZE, cursor=cursor)
     figures, costs = await asyncio.gather(_figures(client), _costs(client, since))
     return Catalogue(
         page["tools"],

@@ -146,11 +146,17 @@ async def restore_agent(name: AgentPath, gateway: GatewayDependency, caller: Adm
 
 @router.get("/tools", responses=fails(400))
 async def list_tools(
-    gateway: GatewayDependency, caller: Reader, limit: PageLimit = 100, cursor: PageCursor = None
+    gateway: GatewayDependency,
+    caller: Reader,
+    *,
+    server: Annotated[str | None, Query(min_length=1, max_length=128, description="Only tools of this one.")] = None,
+    limit: PageLimit = 100,
+    cursor: PageCursor = None,
 ) -> ToolPage:
     """Page through the tools that agents may use, by name: each with its schema and what repeating it would do."""
     found = await gateway.bus.ask(ListTools(tenant=caller.tenant), ToolList)
-    page = page_of(found.tools, limit=limit, cursor=cursor, key=lambda tool: tool.name)
+    tools = found.tools if server is None else tuple(tool for tool in found.tools if tool.server == server)
+    page = page_of(tools, limit=limit, cursor=cursor, key=lambda tool: tool.name)
     return ToolPage(tools=page.items, away=found.away, missing=found.missing, next_cursor=page.next_cursor)
 
 
