@@ -78,6 +78,9 @@ e2e: $(VENV)/.ready ## The end-to-end tests alone: real processes, real servers
 kubernetes-check: $(VENV)/.ready ## Render deploy/kubernetes and check it against Kubernetes' schemas; needs kubectl, and no cluster
 	$(BIN)/python tools/check_kubernetes.py
 
+browser: $(VENV)/.ready ## The console in Chromium (apt-get install chromium): tasks, light and dark, wide and narrow, accessibility, cuts (about five minutes)
+	$(BIN)/python -m pytest -q -m "slow or not slow" tests/browser
+
 hostile: $(VENV)/.ready ## A hostile tenant's whole corpus beside a tenant at work; writes the table in docs/hostile.md
 	$(BIN)/python -m tests.hostile --write docs/hostile.md
 

@@ -1,0 +1,175 @@
+"""What people do in the console, in Chromium: nothing is said, asked elsewhere or refused by the policy meanwhile."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from playwright.async_api import expect
+
+from wayline.simulator.chat_server import Say
+from wayline.testkit import until
+
+from ..integration.console.conftest import AGENT, Console
+from .conftest import Looks, Window
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+
+ALL = [Looks(theme, width) for theme in ("light", "dark") for width in (1280, 390)]
+EVERY_LOOK = pytest.mark.parametrize(
+    "looks", [ALL[0], *(pytest.param(looks, marks=pytest.mark.slow) for looks in ALL[1:])], ids=str
+)
+SLOW_LOOKS = pytest.mark.parametrize("looks", [pytest.param(looks, marks=pytest.mark.slow) for looks in ALL], ids=str)
+NO_SCRIPTS = [Looks(scripts=False), Looks("dark", 390, scripts=False)]
+
+
+async def stored(console: Console, job_id: str) -> None:
+    """Wait until a search finds a job."""
+
+    async def found() -> bool:
+        jobs = (await console.api.get("/v1/jobs", params={"q": job_id})).json()["jobs"]
+        return bool(jobs) and jobs[0]["ended_at"] is not None
+
+    await until(found, why="tracing has the job")
+
+
+async def parked(console: Console, job_id: str) -> dict[str, Any]:
+    async def waits() -> dict[str, Any] | None:
+        job = (await console.api.get(f"/v1/jobs/{job_id}")).json()
+        return job if job["status"] == "parked" else None
+
+    return await until(waits, why="the job waits")
+
+
+@EVERY_LOOK
+async def test_a_job_is_submitted_and_watched_to_its_end(window: Window, looks: Looks):
+    window.console.answers("The **end**.")
+    async with window.open(looks) as shown:
+        page = await shown.goto("/jobs/new")
+        await page.get_by_label("Agent").select_option(AGENT)
+        await page.get_by_label("What shall it do?").fill("Is it so?")
+        await page.get_by_role("button", name="Submit", exact=True).click()
+        await expect(page.locator(".said strong")).to_have_text("end")
+        await expect(page.locator("[data-ended='1']")).to_have_count(1)
+        await until(lambda: shown.streams == [], why="the stream is closed")
+        found = await shown.accessible()
+
+    assert found == []
+
+
+@SLOW_LOOKS
+async def test_a_job_is_found_by_a_word(window: Window, looks: Looks):
+    window.console.answers("An ocelot.")
+    job = await window.console.run("Which animal?")
+    await stored(window.console, job["job_id"])
+    async with window.open(looks) as shown:
+        page = await shown.goto("/")
+        await page.keyboard.press("/")
+        await page.keyboard.type("ocelot")
+        await page.keyboard.press("Enter")
+        await page.get_by_role("link", name=job["job_id"]).click()
+        await expect(page.locator("h1")).to_have_text(job["job_id"])
+
+
+async def asks(console: Console) -> str:
+    """Submit a job whose call waits for a person, and return its id."""
+    await console.save("asker", tools=("get_current_time",), ask_tools={"get_current_time": "always"})
+    console.answers(Say(tools=(("get_current_time", {"timezone": "UTC"}),)), "Done.")
+    job_id = (await console.api.post("/v1/jobs", json={"agent": "asker", "input": "What time is it?"})).json()["job_id"]
+    await parked(console, job_id)
+    return job_id
+
+
+@pytest.mark.parametrize(
+    "looks", [pytest.param(looks, marks=pytest.mark.slow) for looks in (*ALL, *NO_SCRIPTS)], ids=str
+)
+async def test_a_call_is_approved_with_a_changed_argument(window: Window, looks: Looks):
+    job_id = await asks(window.console)
+    async with window.open(looks) as shown:
+        page = await shown.goto(f"/jobs/{job_id}")
+        form = page.locator(".approval")
+        await form.get_by_label("Arguments").fill(json.dumps({"timezone": "Europe/Zurich"}))
+        await form.get_by_role("button", name="Approve").click()
+        await expect(page.get_by_role("status")).to_contain_text("The decision was sent")
+        await stored(window.console, job_id)
+        await shown.goto(f"/jobs/{job_id}")
+        await page.locator(".tool summary").click()
+        await expect(page.locator(".tool")).to_contain_text("Europe/Zurich")
+
+
+@pytest.mark.parametrize(
+    "looks", [pytest.param(looks, marks=pytest.mark.slow) for looks in (*ALL, *NO_SCRIPTS)], ids=str
+)
+async def test_a_parked_job_goes_on_once_its_budget_is_raised(window: Window, looks: Looks):
+    console = window.console
+    sent = {"agent": AGENT, "input": "Is it dear?", "options": {"budget_usd": "0.00000001", "at_cap": "park"}}
+    job_id = (await console.api.post("/v1/jobs", json=sent)).json()["job_id"]
+    await parked(console, job_id)
+    async with window.open(looks) as shown:
+        page = await shown.goto(f"/jobs/{job_id}")
+        await page.get_by_label("Let it spend in all").fill("0.50")
+        await page.get_by_role("button", name="Raise").click()
+        await expect(page.get_by_role("status")).to_contain_text("may spend more")
+        await stored(console, job_id)
+        await shown.goto(f"/jobs/{job_id}")
+        await expect(page.locator(".status").first).to_have_text("completed")
+
+
+@pytest.mark.parametrize(
+    "looks", [pytest.param(looks, marks=pytest.mark.slow) for looks in (*ALL, *NO_SCRIPTS)], ids=str
+)
+async def test_a_budget_with_an_alert_is_made_and_deleted(window: Window, looks: Looks):
+    await window.console.run()
+    async with window.open(looks) as shown:
+        page = await shown.goto("/costs?days=1")
+        await page.get_by_role("link", name="New budget").click()
+        await page.get_by_label("Name").fill("walk")
+        await page.get_by_label("Limit in dollars").fill("5")
+        await page.get_by_label("Alerts").fill("50 90")
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.get_by_role("status")).to_have_text("It is saved.")
+        await page.get_by_role("link", name="walk").click()
+        await page.get_by_role("button", name="Delete …").click()
+        await page.get_by_role("button", name="Delete it").click()
+        await expect(page.get_by_role("status")).to_have_text("It is deleted.")
+
+
+@pytest.mark.slow
+async def test_a_job_is_written_found_and_approved_by_keys_alone(window: Window):
+    job_id = await asks(window.console)
+    async with window.open() as shown:
+        page = await shown.goto("/")
+        await page.keyboard.press("g")
+        await page.keyboard.press("j")
+        await page.wait_for_url("**/jobs")
+        await page.keyboard.press("j")
+        await page.keyboard.press("Enter")
+        await page.wait_for_url("**/jobs/job_*")
+        await page.keyboard.press("g")
+        await page.keyboard.press("a")
+        await page.wait_for_url("**/approvals")
+        button = page.locator(f"[id^='wait-{job_id}'] button.main")
+        for _ in range(80):
+            if await button.evaluate("(one) => one === document.activeElement"):
+                break
+            await page.keyboard.press("Tab")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("status")).to_contain_text("The decision was sent")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("looks", NO_SCRIPTS, ids=str)
+async def test_a_job_is_submitted_and_read_without_scripts(window: Window, looks: Looks):
+    async with window.open(looks) as shown:
+        page = await shown.goto("/jobs/new")
+        await page.get_by_label("What shall it do?").fill("Is it so?")
+        await page.get_by_role("button", name="Submit", exact=True).click()
+        job_id = page.url.partition("?")[0].rpartition("/")[2]
+        await stored(window.console, job_id)
+        await shown.goto(f"/jobs/{job_id}")
+        await expect(page.locator(".said .prose").last).to_have_text("Yes.")
+        if looks.width == 390:
+            await page.get_by_text("Menu", exact=True).click()
+        await page.get_by_role("link", name="Costs").click()
+        await expect(page.locator("figure table").first).to_be_visible()
