@@ -47,7 +47,7 @@ async def test_a_job_is_submitted_and_watched_to_its_end(window: Window, looks: 
     window.console.answers("The **end**.")
     async with window.open(looks) as shown:
         page = await shown.goto("/jobs/new")
-        await page.get_by_label("Agent").select_option(AGENT)
+        await page.locator("select[name=agent]").select_option(AGENT)
         await page.get_by_label("What shall it do?").fill("Is it so?")
         await page.get_by_role("button", name="Submit", exact=True).click()
         await expect(page.locator(".said strong")).to_have_text("end")

@@ -41,7 +41,7 @@ def test_a_failed_call_shows_its_error_and_cut_results_their_size():
         [
             said(1, "", "1", "2"),
             ended(1, "1", status="failed", content="", error={"code": "timeout", "message": "no answer in 60 s"}),
-            ended(1, "2", content="beginning", full="claim", size_bytes=90_000),
+            ended(1, "2", content="beginning", full="all of it", size_bytes=90_000, tokens=3),
         ]
     )
 
@@ -49,17 +49,18 @@ def test_a_failed_call_shows_its_error_and_cut_results_their_size():
         ("failed", "no answer in 60 s"),
         ("completed", "beginning"),
     ]
-    assert step.calls["2"].shortened == "shortened for the model: 9 of 90,000 bytes"
+    assert step.calls["2"].shortened == "shortened for the model: 3 of about 30,000 tokens"
+    assert step.calls["2"].whole == "all of it"
 
 
 def test_a_step_that_only_answers_is_no_step_of_the_page():
     assert steps_of([said(1, "Yes."), {"type": "job.completed"}]) == []
 
 
-def test_calls_of_a_program_are_marked():
-    [step] = steps_of([said(1, "", "1"), begun(1, "1"), begun(1, "1.1", program="1")])
+def test_calls_of_a_program_stand_under_it():
+    [step] = steps_of([said(1, "", "1"), begun(1, "1"), begun(1, "c1", program="1"), begun(1, "c2", program="gone")])
 
-    assert [call.is_nested for call in step.calls.values()] == [False, True]
+    assert [(key, list(nested)) for key, _, nested in step.cards] == [("1", ["c1"]), ("c2", [])]
 
 
 def test_of_many_calls_the_newest_are_shown():

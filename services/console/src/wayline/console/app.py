@@ -25,6 +25,7 @@ from wayline.console.pages import (
     dead_letters,
     front_page,
     job,
+    job_calls,
     jobs,
     kit,
     model_list,
@@ -49,6 +50,7 @@ BODY_MAX_BYTES = 8 * 1024 * 1024
 ROUTERS = (
     front_page.router,
     jobs.router,
+    job_calls.router,
     job.router,
     approvals.router,
     tools.router,

@@ -17,6 +17,11 @@ router = APIRouter()
 TEMPLATE = "kit.html"
 STATUSES: Final = ("queued", "running", "parked", "completed", "failed", "cancelled")
 AMOUNTS: Final = ("0", "0.0000042", "0.0123", "1.5", "12345.678", None)
+PROGRAM: Final = (
+    'found = await search(query="refund")  # all of them\nfor one in found[:3]:\n    print(one["id"], 3.5)\n'
+)
+BEFORE: Final = "# Terms\n\nRefunds take seven days.\nWrite to us.\n"
+AFTER: Final = "# Terms\n\nRefunds take ten days.\nWrite to us.\nOr call.\n"
 MARKDOWN: Final = (
     "An **answer** with `code`, a [link](https://example.com/page) and an image ![chart](https://example.com/x.png).\n\n"
     "- first\n- second\n\n| item | price |\n|---|---|\n| tea | 3 |\n\n```\nprint('hello')\n```\n\n"
@@ -52,8 +57,10 @@ async def kit(request: Request, visitor: VisitorDependency) -> HTMLResponse:
     )
     found = ToolCall("search_knowledge", {"query": "refund"}, "read", "completed", "[1] Refunds take ten days.", 6.2)
     refused = ToolCall("refund", {"amount": 7}, "once", "failed", "the bank did not answer", 300)
-    under_way = ToolCall("send_mail", {"to": "ann@example.com"}, "once", is_nested=True)
-    calls = {"1": found, "2": refused, "3": under_way}
+    under_way = ToolCall("send_mail", {"to": "ann@example.com"}, "once", program="4")
+    program = ToolCall("run_code", {"code": PROGRAM}, "read", "completed", "3", 41.0)
+    edit = ToolCall("edit", {"path": "terms.md", "before": BEFORE, "after": AFTER}, "once", "completed", "ok", 3.0)
+    calls = {"1": found, "2": refused, "4": program, "3": under_way, "5": edit}
     return await show(
         request,
         TEMPLATE,

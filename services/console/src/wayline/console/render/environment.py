@@ -11,8 +11,10 @@ from zoneinfo import ZoneInfo
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from wayline.console.render import formats
+from wayline.console.render.diffs.card import card_of
 from wayline.console.render.json_text import editable, pretty
 from wayline.console.render.markdown_text import markdown
+from wayline.console.render.program import highlighted, program_of
 
 HASH_CHARS = 12
 
@@ -31,7 +33,9 @@ class Templates:
             lstrip_blocks=True,
         )
         self._environment.filters.update(formats.filters(zone), pretty=pretty, editable=editable, markdown=markdown)
+        self._environment.filters.update(diff_of=card_of, program_of=program_of, highlighted=highlighted)
         self._environment.globals["static"] = static_address
+        self._environment.globals["d"] = self._environment.get_template("components_diff.html").module
         self._environment.globals["c"] = self._environment.get_template("components.html").module
         self._environment.globals["f"] = self._environment.get_template("forms.html").module
 

@@ -17,10 +17,16 @@ class ToolCall:
     status: str = "running"
     output: str = ""
     duration_ms: float | None = None
-    is_nested: bool = False
-    """Whether a program of the model made it."""
+    program: str = ""
+    """The call whose program made it; empty: the model asked for it itself."""
     shortened: str = ""
     """How much of the result the model was shown, where that was not all."""
+    whole: str = ""
+    """The result of which the model was shown a shorter form."""
+    cost_usd: str | None = None
+    """What its tool charged; None: nothing, or unknown."""
+    repeat_of: str = ""
+    """The identical call whose result this is."""
 
 
 @dataclass(slots=True)
@@ -31,6 +37,15 @@ class Step:
     thought: str = ""
     thinking: str = ""
     calls: dict[str, ToolCall] = field(default_factory=dict)
+
+    @property
+    def cards(self) -> list[tuple[str, ToolCall, dict[str, ToolCall]]]:
+        """Return the calls that the model asked for, each with those that its program made."""
+        own = {key: call for key, call in self.calls.items() if call.program not in self.calls}
+        return [
+            (key, call, {name: one for name, one in self.calls.items() if one.program == key and name not in own})
+            for key, call in own.items()
+        ]
 
 
 def steps_of(events: Iterable[dict[str, Any]]) -> list[Step]:
@@ -67,9 +82,8 @@ def _said(step: Step, event: dict[str, Any]) -> None:
 
 
 def _begun(step: Step, event: dict[str, Any]) -> None:
-    nested = event.get("program") is not None
-    effect = event.get("effect") or ""
-    step.calls[event["call"]] = ToolCall(event["tool"], event["arguments"], effect=effect, is_nested=nested)
+    effect, program = event.get("effect") or "", event.get("program") or ""
+    step.calls[event["call"]] = ToolCall(event["tool"], event["arguments"], effect=effect, program=program)
 
 
 def _ended(step: Step, event: dict[str, Any]) -> None:
@@ -78,9 +92,12 @@ def _ended(step: Step, event: dict[str, Any]) -> None:
     error = event.get("error") or {}
     call.output = event["content"] or (error.get("message", "") if isinstance(error, dict) else str(error))
     call.duration_ms = event["duration_ms"]
-    shown = len(event["content"].encode("utf-8", "replace"))
+    call.cost_usd, call.repeat_of = event.get("cost_usd"), event.get("repeat_of") or ""
     if event.get("full") is not None:
-        call.shortened = f"shortened for the model: {shown:,} of {event['size_bytes']:,} bytes"
+        call.whole = event["full"]
+        shown, tokens = len(event["content"].encode("utf-8", "replace")), event.get("tokens", 0)
+        in_all = round(tokens * event["size_bytes"] / shown) if shown else tokens
+        call.shortened = f"shortened for the model: {tokens:,} of about {in_all:,} tokens"
 
 
 _TAKE = {"model.completed": _said, "tool.requested": _begun, "tool.completed": _ended}

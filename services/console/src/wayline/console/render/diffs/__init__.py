@@ -1,0 +1,1 @@
+"""Differences of texts: unified diffs that tools return, and two versions of one text."""
