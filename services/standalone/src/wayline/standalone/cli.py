@@ -15,6 +15,7 @@ from wayline.standalone.commands import (
     audit,
     bulk,
     bus,
+    console_links,
     embeddings,
     feedback,
     forget,
@@ -189,6 +190,7 @@ app.add_typer(sessions.app, name="sessions")
 app.add_typer(schedules.app, name="schedules")
 app.add_typer(webhooks.app, name="webhooks")
 app.command()(jobs.trace)
+app.command("open")(console_links.open_console)
 app.command()(jobs.approvals)
 app.command()(feedback.feedback)
 app.command()(audit.audit)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from wayline.standalone.commands.arguments import INPUT, fail, finite, read_text
+from wayline.standalone.commands.console_links import link_or_none
 from wayline.standalone.commands.output import AsJson, answer, console, conversation, print_json, progress_console
 
 if TYPE_CHECKING:
@@ -287,6 +288,8 @@ async def _show(client: Client, job_id: str) -> dict[str, Any]:
 
     screen = progress_console()
     screen.print(f"[bold]{job_id}[/bold]")
+    if link := await link_or_none(client, job_id):
+        screen.print(link, style="dim", markup=False, soft_wrap=True)
     try:
         with JobProgress(screen) as progress:
             return await client.follow(job_id, on_event=progress.show, progress=True)
