@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -173,3 +174,82 @@ async def test_a_job_is_submitted_and_read_without_scripts(window: Window, looks
             await page.get_by_text("Menu", exact=True).click()
         await page.get_by_role("link", name="Costs").click()
         await expect(page.locator("figure table").first).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    "looks", [pytest.param(looks, marks=pytest.mark.slow) for looks in (*ALL, *NO_SCRIPTS)], ids=str
+)
+async def test_many_jobs_are_cancelled_after_a_dry_run(window: Window, looks: Looks):
+    console = window.console
+    release = asyncio.Event()
+    console.answers(Say(text="One two.", hold=release))
+    tag = f"walk:{looks.theme}{looks.width}{looks.scripts}".lower()
+    sent = {"agent": AGENT, "input": "Wait.", "options": {"tags": [tag]}}
+    jobs = [(await console.api.post("/v1/jobs", json=sent)).json()["job_id"] for _ in range(3)]
+
+    async def listed() -> bool:
+        return len((await console.api.get("/v1/jobs", params={"tag": tag})).json()["jobs"]) == len(jobs)
+
+    await until(listed, why="tracing has the jobs")
+    async with window.open(looks) as shown:
+        page = await shown.goto(f"/jobs?s=tag:{tag}")
+        await page.get_by_label("With").select_option("all")
+        await page.get_by_placeholder("reason, dollars").fill("not needed")
+        await page.get_by_role("button", name="See what it would do").click()
+        await expect(page.locator(".confirm")).to_contain_text("3 jobs")
+        assert {(await console.api.get(f"/v1/jobs/{one}")).json()["status"] for one in jobs} <= {"queued", "running"}
+        await page.get_by_role("button", name="Cancel them").click()
+        await page.wait_for_url("**/jobs/actions/action_*")
+        for job_id in jobs:
+            await stored(console, job_id)
+        release.set()
+        await page.reload()
+        await expect(page.locator("tbody tr td").nth(2)).to_have_text("3")
+
+
+@SLOW_LOOKS
+async def test_a_job_is_forked_from_an_event_and_compared(window: Window, looks: Looks):
+    console = window.console
+    await console.save("clock", tools=("get_current_time",))
+    console.answers(Say(tools=(("get_current_time", {"timezone": "UTC"}),)), "It is noon.")
+    job = await console.run("What time is it?", agent="clock")
+    console.answers("It is midnight.")
+    async with window.open(looks) as shown:
+        page = await shown.goto(f"/jobs/{job['job_id']}?view=events&kind=tool.completed")
+        await page.locator(".event summary").click()
+        await page.get_by_role("link", name="Fork after this event").click()
+        await page.get_by_label("Result of get_current_time").fill("2030-01-01T00:00:00Z")
+        await page.get_by_role("button", name="Begin the fork").click()
+        await page.wait_for_url("**/beside*")
+        await stored(console, page.url.partition("/beside")[0].rpartition("/")[2])
+        await page.reload()
+        await expect(page.locator(".diff mark").first).to_have_text("noon")
+        await expect(page.locator(".half").last).to_contain_text("2030-01-01")
+
+
+@pytest.mark.slow
+async def test_new_jobs_are_counted_and_rows_change_where_they_stand(window: Window):
+    console = window.console
+    release = asyncio.Event()
+    console.answers(Say(text="One two.", hold=release))
+    job_id = (await console.api.post("/v1/jobs", json={"agent": AGENT, "input": "First."})).json()["job_id"]
+
+    async def listed() -> bool:
+        return bool((await console.api.get("/v1/jobs", params={"q": job_id})).json()["jobs"])
+
+    await until(listed, why="tracing has the job")
+    async with window.open() as shown:
+        page = await shown.goto("/jobs")
+        row = page.locator(f"[data-job='{job_id}']")
+        await until(lambda: len(shown.streams) == 1, why="the list listens")
+        await row.get_by_role("checkbox").check()
+        place = await row.bounding_box()
+        await console.api.post("/v1/jobs", json={"agent": AGENT, "input": "Second."})
+        await expect(page.get_by_role("link", name="1 new")).to_be_visible()
+        release.set()
+        await expect(row.locator(".status")).to_have_text("completed")
+        await expect(row.get_by_role("checkbox")).to_be_checked()
+
+        assert await row.bounding_box() == place
+        await page.get_by_role("link", name="1 new").click()
+        await expect(page.locator("[data-row]").first).not_to_have_attribute("data-job", job_id)

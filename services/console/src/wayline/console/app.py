@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from secrets import token_bytes
@@ -25,7 +26,9 @@ from wayline.console.pages import (
     dead_letters,
     front_page,
     job,
+    job_actions,
     job_calls,
+    job_fork,
     jobs,
     kit,
     model_list,
@@ -49,8 +52,10 @@ BODY_MAX_BYTES = 8 * 1024 * 1024
 """Of a form, which is in memory before it is known who sends it. A call's arguments stand in it twice, encoded."""
 ROUTERS = (
     front_page.router,
+    job_actions.router,
     jobs.router,
     job_calls.router,
+    job_fork.router,
     job.router,
     approvals.router,
     tools.router,
@@ -67,6 +72,9 @@ ROUTERS = (
     model_list.router,
     settings_page.router,
 )
+
+
+TRACEBACK_MAX_CHARS = 8_000
 
 
 def create_app(settings: Settings, *, clock: Callable[[], float] = time.time) -> FastAPI:
@@ -161,7 +169,11 @@ async def _http_error(request: Request, error: Exception) -> HTMLResponse:
 
 
 async def _fault(request: Request, error: Exception) -> HTMLResponse:
-    log.error("a page failed", path=request.url.path, error=type(error).__name__, exc_info=error)
+    # As text: structlog's own way of writing errors shows the values of variables, keys among them, and takes seconds.
+    lines = "".join(traceback.format_exception(error))
+    log.error(
+        "a page failed", path=request.url.path, error=type(error).__name__, traceback=lines[-TRACEBACK_MAX_CHARS:]
+    )
     return problem_page(request, 500, "The console has a fault", "It was logged. Other pages go on working.")
 
 

@@ -14,9 +14,11 @@ from wayline.client import ApiError
 from wayline.client.client import TERMINAL, Client
 from wayline.client.park_reasons import in_words
 from wayline.console.access.visitor import PostedForm, Visitor, VisitorDependency, field
+from wayline.console.pages.event_filter import EventFilter
 from wayline.console.pages.frame import Frame, go, show, show_region
 from wayline.console.pages.live_events import heartbeats, sse
 from wayline.console.render.formats import utc_now
+from wayline.console.render.prompt_context import ModelCall, model_calls
 from wayline.console.render.steps import Step, newest_of, steps_of
 from wayline.console.render.waterfall import Waterfall, waterfall
 
@@ -30,9 +32,28 @@ DECIDED: Final = ("approval", "needs_decision")
 """What a job waits for that a person decides."""
 ENDED: Final = frozenset({"completed", "failed", "cancelled"})
 
-JobId: TypeAlias = Annotated[str, Path(pattern=r"^[A-Za-z0-9_.:=+@-]{1,128}$")]
-View = Literal["conversation", "events", "trace", "raw"]
-VIEWS: Final = (("conversation", "Conversation"), ("trace", "Trace"), ("events", "Events"), ("raw", "Raw"))
+JOB_ID: Final = r"^[A-Za-z0-9_.:=+@-]{1,128}$"
+JobId: TypeAlias = Annotated[str, Path(pattern=JOB_ID)]
+View = Literal["conversation", "events", "trace", "context", "raw"]
+VIEWS: Final = (
+    ("conversation", "Conversation"),
+    ("trace", "Trace"),
+    ("context", "Context"),
+    ("events", "Events"),
+    ("raw", "Raw"),
+)
+
+
+NO_FILTER: Final = EventFilter()
+
+
+class ViewOfJob(EventFilter):
+    """Which view of a job is shown, and which events in it."""
+
+    view: View = "conversation"
+
+
+Shown: TypeAlias = Annotated[ViewOfJob, Query()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +68,8 @@ class JobPage:
     waits: list[dict[str, Any]]
     calls_left_out: int = 0
     """Older calls that the conversation does not show."""
-    kind: str = ""
-    """Events of this kind alone are shown."""
+    only: EventFilter = NO_FILTER
+    """Events that meet it alone are shown."""
     problem: str = ""
 
     @property
@@ -73,7 +94,20 @@ class JobPage:
     @property
     def shown(self) -> list[dict[str, Any]]:
         """Return the events that are shown."""
-        return [event for event in self.events if not self.kind or event["type"] == self.kind][-EVENTS_SHOWN:]
+        return self.matching[-EVENTS_SHOWN:]
+
+    @property
+    def matching(self) -> list[dict[str, Any]]:
+        return [event for event in self.events if self.only.meets(event)]
+
+    @property
+    def tools(self) -> list[str]:
+        return sorted({event["tool"] for event in self.events if isinstance(event.get("tool"), str)})
+
+    @property
+    def model_calls(self) -> list[ModelCall]:
+        """Return what each call of the model was told."""
+        return model_calls(self.events)
 
     @property
     def limits(self) -> dict[str, Any]:
@@ -87,7 +121,9 @@ class JobPage:
         return bool(waiting) and waiting["why"] == "budget"
 
 
-async def read(visitor: Visitor, job_id: str, view: View, *, kind: str = "", problem: str = "") -> JobPage:
+async def read(
+    visitor: Visitor, job_id: str, view: View, *, only: EventFilter = NO_FILTER, problem: str = ""
+) -> JobPage:
     """Ask the API for what one view of a job needs.
 
     The log comes first: what is read after it is at least as new, so that the stream can go on behind it.
@@ -101,7 +137,7 @@ async def read(visitor: Visitor, job_id: str, view: View, *, kind: str = "", pro
     if job["waiting_for"] and job["waiting_for"]["why"] in DECIDED:
         found = (await client.whole("/v1/approvals", "approvals"))["approvals"]
         waits = [wait for wait in found if wait["job_id"] == job_id]
-    return JobPage(job, view, steps, events, trace, waits, left_out, kind, problem)
+    return JobPage(job, view, steps, events, trace, waits, left_out, only, problem)
 
 
 async def _trace(client: Client, job_id: str) -> Waterfall:
@@ -120,20 +156,16 @@ def _frame(request: Request, visitor: Visitor, job_id: str) -> Frame:
 
 
 @router.get("")
-async def job(
-    request: Request, visitor: VisitorDependency, job_id: JobId, view: View = "conversation", kind: str = ""
-) -> HTMLResponse:
+async def job(request: Request, visitor: VisitorDependency, job_id: JobId, only: Shown) -> HTMLResponse:
     """Show a job."""
-    page = await read(visitor, job_id, view, kind=kind)
+    page = await read(visitor, job_id, only.view, only=only)
     return await show(request, TEMPLATE, _frame(request, visitor, job_id), page=page, views=VIEWS)
 
 
 @router.get("/region")
-async def region(
-    request: Request, visitor: VisitorDependency, job_id: JobId, view: View = "conversation", kind: str = ""
-) -> HTMLResponse:
+async def region(request: Request, visitor: VisitorDependency, job_id: JobId, only: Shown) -> HTMLResponse:
     """Show the part of a job's page that changes while it runs."""
-    page = await read(visitor, job_id, view, kind=kind)
+    page = await read(visitor, job_id, only.view, only=only)
     return await show_region(request, TEMPLATE, "region", _frame(request, visitor, job_id), page=page, views=VIEWS)
 
 

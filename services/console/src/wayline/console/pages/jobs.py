@@ -2,28 +2,51 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import HTMLResponse, Response, StreamingResponse
+from pydantic import StringConstraints
 
 from wayline.client import ApiError
 from wayline.client.client import Client
 from wayline.console.access.visitor import PostedForm, VisitorDependency
 from wayline.console.access.visitor import field as field_of
 from wayline.console.pages import job_search
-from wayline.console.pages.frame import Frame, go, show
+from wayline.console.pages.frame import Frame, go, own_address, show
+from wayline.console.pages.job import JOB_ID
+from wayline.console.pages.job_actions import ACTIONS
 from wayline.console.pages.job_search import JobSearch
+from wayline.console.pages.live_events import heartbeats, sse
+from wayline.console.render.formats import utc_now
 
 router = APIRouter()
 TEMPLATE = "jobs.html"
+ROWS_TEMPLATE = "job_rows.html"
 SUBMIT_TEMPLATE = "submit.html"
 PAGE_SIZE = 50
 SEARCH_MAX_CHARS = 500
 SORTS: Final = (("newest", "newest"), ("dearest", "dearest"), ("slowest", "slowest"))
+COLUMNS: Final = (
+    *("agent", "input", "model", "user", "session", "tags", "steps", "tokens", "cost", "predicted", "took", "age"),
+)
+SHOWN: Final = ("agent", "input", "model", "steps", "tokens", "cost", "age")
+"""Columns that are shown where nobody chose."""
+COLUMNS_COOKIE: Final = "wayline-job-columns"
+KEPT_S: Final = 365 * 86_400
+ROWS_MAX: Final = 50
+"""Rows that a list asks anew at once."""
+NEWS: Final = frozenset({"job.submitted", "job.forked"})
+"""Events of jobs that a list does not have yet."""
+ROW_TYPES: Final = "job.*,model.completed,approval.*"
+"""Events after which a row of the list is another."""
 EXAMPLE: Final = "What can you do for me?"
 
+Id: TypeAlias = Annotated[str, StringConstraints(pattern=JOB_ID)]
 Search = Annotated[str, Query(max_length=SEARCH_MAX_CHARS)]
 
 
@@ -36,13 +59,19 @@ class Jobs:
     facets: dict[str, Any]
     next_address: str | None
     problem: str = ""
+    columns: tuple[str, ...] = SHOWN
+
+    @property
+    def export(self) -> str:
+        """Return the address of all that match, as a file."""
+        return job_search.address(self.search.text).replace("/jobs", "/jobs/export", 1)
 
     def narrowed(self, condition: str) -> str:
         """Return the address of the list with one more condition."""
         return job_search.address(f"{self.search.text} {condition}".strip())
 
 
-async def read(client: Client, search: JobSearch, cursor: str | None) -> Jobs:
+async def read(client: Client, search: JobSearch, cursor: str | None, *, columns: tuple[str, ...] = SHOWN) -> Jobs:
     """Ask the API for one page of jobs; a refused question is shown beside the box that asked it."""
     asked: dict[str, Any] = {**search.parameters, "limit": PAGE_SIZE, "cursor": cursor, "facets": True}
     try:
@@ -50,10 +79,10 @@ async def read(client: Client, search: JobSearch, cursor: str | None) -> Jobs:
     except ApiError as error:
         if error.status not in (400, 422):
             raise
-        return Jobs(search, [], {}, None, str(error))
+        return Jobs(search, [], {}, None, str(error), columns)
     cursor = page["next_cursor"]
     following = job_search.address(search.text, cursor=cursor) if cursor else None
-    return Jobs(search, page["jobs"], page.get("facets") or {}, following)
+    return Jobs(search, page["jobs"], page.get("facets") or {}, following, columns=columns)
 
 
 @router.get("/jobs")
@@ -62,8 +91,74 @@ async def jobs(
 ) -> HTMLResponse:
     """Show the jobs that a search finds."""
     frame = Frame.of(request, visitor, title="Jobs", section="/jobs")
-    found = await read(visitor.client, job_search.parse(s, now=frame.now), cursor)
-    return await show(request, TEMPLATE, frame, page=found, sorts=SORTS)
+    search = job_search.parse(s, now=frame.now)
+    found = await read(visitor.client, search, cursor, columns=_columns_of(request))
+    return await show(request, TEMPLATE, frame, page=found, sorts=SORTS, columns=COLUMNS, actions=ACTIONS)
+
+
+def _columns_of(request: Request) -> tuple[str, ...]:
+    chosen = request.cookies.get(COLUMNS_COOKIE, "").split(".")
+    return tuple(name for name in COLUMNS if name in chosen) or SHOWN
+
+
+@router.post("/jobs/columns")
+async def choose_columns(request: Request, visitor: VisitorDependency, form: PostedForm) -> Response:
+    """Keep in the browser which columns the list shows."""
+    chosen = ".".join(name for name in COLUMNS if name in form.getlist("column"))
+    answer = go(own_address(field_of(form, "then") or "/jobs"))
+    secure = request.app.state.is_tls
+    answer.set_cookie(COLUMNS_COOKIE, chosen, max_age=KEPT_S, path="/jobs", secure=secure, samesite="lax")
+    return answer
+
+
+@router.get("/jobs/export")
+async def export(
+    visitor: VisitorDependency, s: Search = "", format: Annotated[str, Query(pattern="^(csv|ndjson)$")] = "csv"
+) -> StreamingResponse:
+    """Answer with all jobs that a search finds as a file."""
+    parameters = {
+        name: value for name, value in job_search.parse(s, now=utc_now()).parameters.items() if name != "sort"
+    }
+    pieces = visitor.client.download("/v1/jobs/export", format=format, **parameters)
+    # A refusal is an answer of its own, before the file begins.
+    first = await anext(pieces, b"")
+
+    async def content() -> AsyncIterator[bytes]:
+        yield first
+        async for piece in pieces:
+            yield piece
+
+    named = {"Content-Disposition": f'attachment; filename="jobs.{format}"'}
+    media = "text/csv; charset=utf-8" if format == "csv" else "application/x-ndjson"
+    return StreamingResponse(content(), media_type=media, headers=named)
+
+
+@router.get("/jobs/rows")
+async def rows(
+    request: Request, visitor: VisitorDependency, id: Annotated[list[Id], Query(max_length=ROWS_MAX)]
+) -> HTMLResponse:
+    """Show rows of the list as they are now; a job that is gone has none."""
+    frame = Frame.of(request, visitor, title="Jobs", section="/jobs")
+    found = await asyncio.gather(*(visitor.client.job(job_id) for job_id in id), return_exceptions=True)
+    jobs = [job for job in found if isinstance(job, dict)]
+    return await show(request, ROWS_TEMPLATE, frame, jobs=jobs, columns=_columns_of(request))
+
+
+@router.get("/jobs/news")
+async def news(visitor: VisitorDependency) -> Response:
+    """Stream which jobs are new and which have changed, without end."""
+    told = heartbeats(news_of(visitor.client))
+    return StreamingResponse(told, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+
+
+async def news_of(client: Client) -> AsyncIterator[bytes]:
+    """Yield one event for each of any job after which its row is another."""
+    async with aclosing(client.tenant_events(types=ROW_TYPES)) as events:
+        async for event in events:
+            if event["type"] == "gap":
+                yield sse("gap", {})
+            elif "job_id" in event:
+                yield sse("new" if event["type"] in NEWS else "changed", {"job_id": event["job_id"]})
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,6 +149,7 @@ def filters(zone: ZoneInfo) -> Iterator[tuple[str, Any]]:
         "tokens": tokens,
         "duration": duration,
         "age": age,
+        "took": lambda begun, ended, now: duration(lasted_ms(begun, ended, now)) if begun else "",
         "local": lambda at: local(at, zone),
         "typed_moment": lambda at: typed_moment(at, zone),
         "size": size,

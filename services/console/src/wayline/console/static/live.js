@@ -1,4 +1,4 @@
-// Keeps the part of a page that changes as a fresh load would show it, for as long as the job runs.
+// Keeps what changes on a page as a fresh load would show it: a job while it runs, and rows of the list of jobs.
 "use strict";
 (() => {
   const holder = document.querySelector("[data-live]");
@@ -86,4 +86,79 @@
   // A hidden tab gives its connection back: a browser has six for a host.
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
   if (!document.hidden) open();
+})();
+
+// Rows change where they stand, and none comes or goes under the pointer: of new jobs only the number is said.
+(() => {
+  const holder = document.querySelector("[data-news]");
+  if (!holder) return;
+  const LEAST_MS = 1000;
+  const link = holder.querySelector("[data-new]");
+  const fresh = new Set();
+  const changed = new Set();
+  let source = null;
+  let waiting = null;
+  const rowOf = (id) => document.querySelector(`[data-job="${CSS.escape(id)}"]`);
+
+  const refresh = async () => {
+    const address = new URL(holder.dataset.rows, location.href);
+    changed.forEach((id) => address.searchParams.append("id", id));
+    changed.clear();
+    try {
+      const answer = await fetch(address);
+      const page = new DOMParser().parseFromString(answer.ok ? await answer.text() : "", "text/html");
+      page.querySelectorAll("[data-job]").forEach((row) => {
+        const old = rowOf(row.dataset.job);
+        const kept = old.querySelector("input");
+        if (kept) row.querySelector("input").replaceWith(kept);
+        const focused = old.contains(document.activeElement) && document.activeElement.matches("a");
+        old.replaceChildren(...row.childNodes);
+        if (focused) old.querySelector("a").focus();
+      });
+    } catch {
+      // What was cut off is asked for again with the next event.
+    } finally {
+      waiting = null;
+      if (changed.size) soon();
+    }
+  };
+
+  const soon = () => (waiting ??= setTimeout(refresh, LEAST_MS));
+
+  const all = () => {
+    document.querySelectorAll("[data-job]").forEach((row) => changed.add(row.dataset.job));
+    if (changed.size) soon();
+  };
+
+  const close = () => {
+    source?.close();
+    source = null;
+  };
+
+  const open = (again) => {
+    source = new EventSource(holder.dataset.news);
+    let opened = again;
+    source.addEventListener("open", () => {
+      if (opened) all();
+      opened = true;
+    });
+    source.addEventListener("gap", all);
+    source.addEventListener("changed", (event) => {
+      const id = JSON.parse(event.data).job_id;
+      if (rowOf(id)) changed.add(id), soon();
+    });
+    source.addEventListener("new", (event) => {
+      const id = JSON.parse(event.data).job_id;
+      if (rowOf(id)) return;
+      fresh.add(id);
+      // A moment later the list has it as well.
+      setTimeout(() => {
+        link.textContent = `${fresh.size} new`;
+        link.hidden = false;
+      }, LEAST_MS);
+    });
+  };
+
+  document.addEventListener("visibilitychange", () => (document.hidden ? close() : open(true)));
+  if (!document.hidden) open(false);
 })();

@@ -1,0 +1,99 @@
+"""The list of jobs: what is done to many, which columns stand in it, and what its stream says."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import pytest
+from starlette.datastructures import FormData
+
+from wayline.client.client import Client
+from wayline.console.pages.frame import Frame
+from wayline.console.pages.job_actions import ACTIONS, Actions, NothingChosen, body_of
+from wayline.console.pages.job_actions import TEMPLATE as ACTIONS_TEMPLATE
+from wayline.console.pages.job_search import parse
+from wayline.console.pages.jobs import COLUMNS, SHOWN, SORTS, TEMPLATE, Jobs, news_of
+from wayline.console.render.environment import Templates
+from wayline.contracts.jobs import JobView, Status
+
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+ME = {"tenant": "acme", "name": "ann", "scopes": ["read", "write"], "open": False, "version": "1"}
+FRAME = Frame("Jobs", "/jobs", ME, "token", "system", "/jobs?s=a", now=NOW)
+JOB = JobView(job_id="j1", agent="helper", status=Status.RUNNING, input="<b>hi</b>").model_dump(mode="json")
+
+
+def form(*pairs: tuple[str, str]) -> FormData:
+    return FormData(pairs)
+
+
+@pytest.mark.parametrize(
+    ("action", "value", "expected"),
+    [
+        ("cancel", "late", {"action": "cancel", "reason": "late"}),
+        ("raise", "$0.50", {"action": "raise", "budget_usd": "0.50"}),
+        ("fork", "", {"action": "fork"}),
+        ("fork", "chat/small", {"action": "fork", "model": "chat/small"}),
+        ("tag", "a b", {"action": "tag", "add_tags": ["a", "b"]}),
+        ("untag", "a", {"action": "tag", "remove_tags": ["a"]}),
+    ],
+)
+def test_an_action_is_done_to_the_chosen_jobs(action: str, value: str, expected: dict[str, Any]):
+    sent = form(("action", action), ("value", value), ("job", "j1"), ("job", "j2"), ("of", "chosen"))
+
+    assert body_of(sent) == {**expected, "job_ids": ["j1", "j2"]}
+
+
+def test_an_action_on_all_that_match_sends_the_conditions():
+    sent = form(("action", "cancel"), ("value", ""), ("of", "all"), ("s", "late agent:a status:failed sort:dearest"))
+
+    assert body_of(sent)["filter"] == {"q": "late", "agent": ["a"], "status": ["failed"]}
+
+
+@pytest.mark.parametrize("more", [("of", "chosen"), ("s", "colour:red")])
+def test_an_action_on_nothing_or_an_unknown_condition_is_refused(more: tuple[str, str]):
+    with pytest.raises(NothingChosen):
+        body_of(form(("action", "cancel"), ("of", "all") if more[0] == "s" else more, more))
+
+
+def test_a_dry_run_is_shown_before_anything_is_done():
+    tried = {
+        **{"action": "cancel", "state": "done", "counts": {"done": 3, "already": 1, "refused": 2}, "more": True},
+        "refused": [{"job_id": "j9", "reason": "<b>ended</b>"}],
+    }
+    page = Actions([], tried, '{"action": "cancel"}', "/jobs?s=a")
+    html = Templates().render(ACTIONS_TEMPLATE, page=page, frame=FRAME).decode()
+
+    assert "<strong>3 or more</strong> jobs" in html and "2 refused" in html and "<b>ended" not in html
+    assert 'name="body" value="{&#34;action&#34;: &#34;cancel&#34;}"' in html and 'name="confirmed"' in html
+
+
+def test_a_dry_run_that_finds_nothing_to_do_can_do_nothing():
+    tried = {"action": "cancel", "state": "done", "counts": {}, "refused": [], "more": False}
+    html = Templates().render(ACTIONS_TEMPLATE, page=Actions([], tried, "{}"), frame=FRAME).decode()
+
+    assert "<strong>0</strong> jobs" in html and "disabled" in html
+
+
+@pytest.mark.parametrize("columns", [SHOWN, COLUMNS, ("cost",)])
+def test_the_list_has_the_columns_that_were_chosen(columns: tuple[str, ...]):
+    page = Jobs(parse("a", now=NOW), [JOB], {}, None, columns=columns)
+    values: dict[str, Any] = {"page": page, "frame": FRAME, "sorts": SORTS, "columns": COLUMNS, "actions": ACTIONS}
+    html = Templates().render(TEMPLATE, **values).decode()
+
+    assert html.count("<th") - html.count("<thead") == len(columns) + 3
+    assert 'data-job="j1"' in html and "<b>hi" not in html
+    assert 'href="/jobs/export?s=a&amp;format=csv"' in html
+
+
+async def test_the_stream_of_the_list_tells_new_jobs_from_changed_ones():
+    class Told:
+        async def tenant_events(self, **asked: Any) -> AsyncGenerator[dict[str, Any]]:
+            yield {"type": "job.submitted", "job_id": "j1"}
+            yield {"type": "job.completed", "job_id": "j1"}
+            yield {"type": "gap", "after": "1"}
+
+    sent = [one.decode().partition("\n")[0] async for one in news_of(cast(Client, Told()))]
+
+    assert sent == ["event: new", "event: changed", "event: gap"]

@@ -1,0 +1,135 @@
+"""Views of a job: which events are shown, what each call of the model was told, and what a fork changes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from starlette.datastructures import FormData
+
+from wayline.console.pages.event_filter import EventFilter
+from wayline.console.pages.frame import Frame
+from wayline.console.pages.job import TEMPLATE, VIEWS, JobPage
+from wayline.console.pages.job_fork import BESIDE_TEMPLATE, Beside, Fork, NotAnObject, body_of
+from wayline.console.pages.job_fork import TEMPLATE as FORK_TEMPLATE
+from wayline.console.render.diffs.card import of_versions
+from wayline.console.render.environment import Templates
+from wayline.console.render.prompt_context import model_calls
+from wayline.contracts.jobs import JobView, Status
+
+ME = {"tenant": "acme", "name": "ann", "scopes": ["read", "write"], "open": False, "version": "1"}
+FRAME = Frame("j1", "/jobs", ME, "token", "system", "/jobs/j1", now=datetime(2026, 5, 1, tzinfo=UTC))
+AT = "2026-05-01T10:00:00Z"
+PAYLOAD = "<script>alert(1)</script>"
+
+
+def segment(part: str, hash: str, tokens: int) -> dict[str, Any]:
+    return {"part": part, "hash": hash, "count": 1, "tokens": tokens}
+
+
+def asked(seq: int, attempt_id: str, system: str, **more: Any) -> dict[str, Any]:
+    prefix = [segment("tools", "t", 100), segment("system", system, 40), segment("messages", str(seq), 60)]
+    whose = {"step": seq, "attempt": 1, "attempt_id": attempt_id, "provider": "chat", "model": "small"}
+    return {"seq": seq, "at": AT, "type": "model.requested", "prefix": prefix, **whose, **more}
+
+
+CALLS = [{"call": "1", "tool": "refund", "arguments": {"amount": 7}}]
+MESSAGE = {"text": "I look.", "tool_calls": CALLS, "thinking": ""}
+USAGE = {"input": 190, "output": 4, "cache_read": 120}
+EVENTS: list[dict[str, Any]] = [
+    asked(1, "m1", "s1"),
+    {
+        **{"seq": 2, "at": AT, "type": "model.completed", "step": 1, "attempt_id": "m1", "message": MESSAGE},
+        **{"usage": USAGE, "cost_usd": "0.01", "saved_usd": "0.002", "notes": ["no temperature"]},
+    },
+    {
+        **{"seq": 3, "at": AT, "type": "tool.completed", "step": 1, "call": "1", "tool": "refund", "status": "failed"},
+        **{"content": PAYLOAD, "error": {"code": "refused", "message": "The Bank refused"}, "duration_ms": 3},
+    },
+    asked(4, "m2", "s2", cache_break="system_changed"),
+    {"seq": 5, "at": AT, "type": "model.failed", "attempt_id": "m2", "error": {"message": "away"}, "usage": None},
+]
+
+
+@pytest.mark.parametrize(
+    ("only", "expected"),
+    [
+        (EventFilter(), [1, 2, 3, 4, 5]),
+        (EventFilter(kind="model.requested"), [1, 4]),
+        (EventFilter(tool="refund"), [3]),
+        (EventFilter(failed=True), [3, 5]),
+        (EventFilter(words="the bank"), [3]),
+        (EventFilter(words="bank", kind="model.failed"), []),
+    ],
+)
+def test_events_are_shown_by_kind_tool_words_and_failure(only: EventFilter, expected: list[int]):
+    assert [event["seq"] for event in EVENTS if only.meets(event)] == expected
+
+
+def test_conditions_of_events_stand_in_the_address():
+    assert EventFilter(kind="a.b", words="x&y", failed=True).query == "kind=a.b&words=x%26y&failed=1"
+
+
+def test_each_call_of_the_model_shows_what_it_was_told():
+    first, second = model_calls(EVENTS)
+
+    assert (first.estimated, first.usage, first.notes) == (200, USAGE, ("no temperature",))
+    assert [part["same"] for part in second.parts] == [True, False, False]
+    assert (second.cache_break, second.error, second.usage) == ("system_changed", "away", None)
+    assert first.bars(200) == [("tools", 0, 500), ("system", 500, 200), ("messages", 700, 300)]
+
+
+@pytest.mark.parametrize("view", [name for name, _ in VIEWS if name != "trace"])
+def test_every_view_of_a_job_shows_its_log_without_running_it(view: str):
+    job = JobView(job_id="j1", agent="helper", status=Status.COMPLETED, answer=PAYLOAD).model_dump(mode="json")
+    page = JobPage(job, view, [], EVENTS, None, [])  # pyright: ignore[reportArgumentType]
+    html = Templates().render(TEMPLATE, page=page, frame=FRAME, views=VIEWS).decode()
+
+    assert "<script>alert" not in html
+    assert ("fork?after=3" in html) is (view == "events")
+
+
+def fork_at(seq: int | None) -> Fork:
+    event = next((one for one in EVENTS if one["seq"] == seq), None)
+    return Fork({"job_id": "j1", "input": "hi"}, seq, event, models=["chat/small"])
+
+
+def test_a_fork_sends_what_is_different_and_nothing_else():
+    arguments = '{"1": {"amount": 7}}'
+    same = body_of(FormData({"arguments": arguments, "model": ""}), fork_at(2))
+    changed = body_of(FormData({"arguments": '{"1": {"amount": 8}}', "model": "chat/small"}), fork_at(2))
+    untouched = body_of(FormData({"result": PAYLOAD}), fork_at(3))
+    other = body_of(FormData({"result": "ok", "failed": "on"}), fork_at(3))
+
+    assert same == {"after": 2}
+    assert changed == {"after": 2, "model": "chat/small", "arguments": {"1": {"amount": 8}}}
+    assert untouched == {"after": 3}
+    assert other == {"after": 3, "tool_result": {"content": "ok", "failed": True}}
+    assert body_of(FormData({"prompt": "Be short."}), fork_at(None)) == {"prompt": "Be short."}
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "7"])
+def test_arguments_of_a_fork_that_are_no_object_are_refused(text: str):
+    with pytest.raises(NotAnObject):
+        body_of(FormData({"arguments": text}), fork_at(2))
+
+
+@pytest.mark.parametrize("seq", [None, 2, 3])
+def test_the_form_of_a_fork_shows_what_can_be_changed_there(seq: int | None):
+    html = Templates().render(FORK_TEMPLATE, page=fork_at(seq), frame=FRAME).decode()
+
+    assert 'name="model"' in html and "<script>alert" not in html
+    assert ('name="arguments"' in html, 'name="result"' in html) == (seq == 2, seq == 3)
+
+
+def test_a_fork_stands_beside_its_origin_with_what_differs():
+    origin, fork = (
+        JobView(job_id=name, agent="helper", status=Status.COMPLETED, answer=answer).model_dump(mode="json")
+        for name, answer in (("j1", "It takes ten days."), ("j2", f"It takes two days. {PAYLOAD}"))
+    )
+    page = Beside(origin, fork, [], [], of_versions(origin["answer"], fork["answer"]))
+    html = Templates().render(BESIDE_TEMPLATE, page=page, frame=FRAME).decode()
+
+    assert "<mark>ten</mark>" in html and "<script>alert" not in html
+    assert 'href="/jobs/j1"' in html and 'href="/jobs/j2"' in html
