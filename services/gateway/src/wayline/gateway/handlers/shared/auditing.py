@@ -46,6 +46,7 @@ KINDS: Final = {
 }
 """What is changed below each address."""
 CHANGES_NOTHING: Final = {
+    "/v1/agents/{name}/check",
     "/v1/mcp/servers/test",
     "/v1/mcp/servers/{name}/test",
     "/v1/mcp/servers/{name}/impact",
