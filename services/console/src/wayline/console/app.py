@@ -31,9 +31,7 @@ from wayline.console.pages import (
     job_fork,
     jobs,
     kit,
-    model_list,
     sessions,
-    settings_page,
     sign_in,
     webhooks,
 )
@@ -41,7 +39,9 @@ from wayline.console.pages.agents import routes as agents
 from wayline.console.pages.api_schemas import SchemaReader
 from wayline.console.pages.knowledge import routes as knowledge
 from wayline.console.pages.knowledge import upload
+from wayline.console.pages.models import routes as models
 from wayline.console.pages.schedules import routes as schedules
+from wayline.console.pages.settings import routes as settings_pages
 from wayline.console.pages.tools import routes as tools
 from wayline.console.render.environment import Templates
 from wayline.console.settings import COOKIE_KEY_BYTES, Settings
@@ -69,8 +69,8 @@ ROUTERS = (
     kit.router,
     sign_in.router,
     agents.router,
-    model_list.router,
-    settings_page.router,
+    models.router,
+    settings_pages.router,
 )
 
 

@@ -44,6 +44,7 @@ DONE: Final = {
     "disabled": "It is disabled; what it is like is kept.",
     "approved": "The definitions are approved: their tools can be called.",
     "removed": "It is removed.",
+    "revoked": "The key is revoked: every gateway refuses it within seconds.",
     "agent-saved": "The agent is saved. Its next jobs go by it.",
     "agent-deleted": "The agent is deleted. Jobs that began with it go on.",
     "agent-restored": "The agent is back.",

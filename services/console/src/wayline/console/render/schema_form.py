@@ -16,6 +16,7 @@ CHOICES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
 }
 """Choices of fields that the schema takes in more than one spelling, as JSON or as a word."""
 _ON: Final = ("on", "true")
+_NULL: Final = re.compile(r"\b(?:None|null)(?=:)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ def _field(name: str, given: Mapping[str, Any], alternatives: Sequence[Mapping[s
     return SchemaField(
         name=name,
         label=_label(name),
-        help=given.get("description", ""),
+        help=_plain(given.get("description", "")),
         kind=kind,
         choices=choices,
         least=None if kind == "amount" and not least else least,
@@ -119,6 +120,11 @@ def _field(name: str, given: Mapping[str, Any], alternatives: Sequence[Mapping[s
         nullable=_is_nullable(given),
         default=given.get("default"),
     )
+
+
+def _plain(description: str) -> str:
+    """Return a description as a form says it: without marks of code, and with what is null left empty."""
+    return _NULL.sub("Empty", description.replace("`", ""))
 
 
 def _label(name: str) -> str:

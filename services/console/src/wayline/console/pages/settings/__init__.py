@@ -1,0 +1,1 @@
+"""The pages about a tenant's settings, keys, limits and changes."""

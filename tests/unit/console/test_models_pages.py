@@ -1,0 +1,183 @@
+"""The pages about models: cards as forms, what was used, and which model would take an input."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from wayline.client import ApiError
+from wayline.console.pages.frame import Frame
+from wayline.console.pages.models import model_list
+from wayline.console.pages.models.card_form import RATES, fields_of, read_card
+from wayline.console.pages.models.model_list import Preview, users_of
+from wayline.console.pages.models.model_page import TEMPLATE, ModelPage, address_of, latency_of
+from wayline.console.render.environment import Templates
+from wayline.console.render.schema_form import ApiSchemas
+from wayline.contracts.models import ModelCard
+
+from ...console_forms import Sent
+
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+PAYLOAD = '"><img src=x onerror=alert(1)></textarea>\u202e'
+RATE = {"input": "0.5", "output": "2", "cache_read": "0.05"}
+FULL: dict[str, Any] = {
+    **{"provider": "chat", "model": "org/qwen3:8b", "tier": "reasoning", "context_window": 40_000, "images": True},
+    **{"reasoning": "effort", "efforts": ["low", "high"], "tools": "json", "priced_as": "a/b", "host": "example.com"},
+    "cache": {"kind": "automatic", "min_tokens": 0, "ttl_s": 300.0, "prompt_cache_key": True},
+    "media": {"patch_px": 14, "patch_tokens": "1.5", "images_max": 0},
+    "prices": {
+        **{"rates": RATE, "source": "our own list, 2026-04-01"},
+        "above": [{"tokens": 100_000, "rates": {"input": "1", "output": "4"}}],
+        "when": [{"rates": {"input": "0", "output": "0"}, "daily_from": "22:00:00", "daily_until": "06:00:00"}],
+    },
+}
+
+
+def schemas() -> ApiSchemas:
+    card = ModelCard.model_json_schema()
+    return ApiSchemas({**card["$defs"], "ModelCard": card})
+
+
+def frame_of(*scopes: str) -> Frame:
+    me = {"tenant": "acme", "name": "ann", "scopes": ["read", *scopes], "open": False, "version": "1"}
+    return Frame("Models", "/models", me, "token", "system", "/models", now=NOW)
+
+
+def page_of(card: dict[str, Any], **more: Any) -> ModelPage:
+    shown = ModelCard.model_construct(**card) if more.pop("raw", False) else ModelCard.model_validate(card)
+    given = shown.model_dump(mode="json", warnings=False)
+    fields = fields_of(schemas(), given, {})
+    return ModelPage(**{"card": given, "tag": '"7"', "own": True, "usable": True, "fields": fields, **more})
+
+
+def html_of(page: ModelPage, *scopes: str) -> str:
+    return Templates().render(TEMPLATE, page=page, frame=frame_of(*scopes), rates=RATES).decode()
+
+
+@pytest.mark.parametrize(
+    "card", [{"provider": "chat", "model": "s", "tier": "flash"}, FULL], ids=["unknown prices", "full"]
+)
+def test_an_untouched_form_sends_the_card_that_it_shows(card: dict[str, Any]):
+    page = page_of(card)
+    sent = Sent(html_of(page, "admin")).fields
+    found, problems = read_card(sent.get, page.fields, provider=sent["provider"], model=sent["model"])
+
+    assert problems == {}
+    assert ModelCard.model_validate(found, extra="forbid") == ModelCard.model_validate(card)
+
+
+def test_what_cannot_be_read_of_a_card_is_said():
+    page = page_of(FULL)
+    typed = {"context_window": "many", "price.input": "1", "price.further": '{"below": []}'}
+    _, problems = read_card((Sent(html_of(page, "admin")).fields | typed).get, page.fields, provider="a", model="b")
+
+    assert problems == {
+        "context_window": "this is not a whole number",
+        "prices": "the further rates are a JSON object with `above` and `when`",
+    }
+
+
+def test_a_model_shows_its_pause_and_how_its_calls_went():
+    cost = {"calls": 40, "cost_usd": "1.25", "cache_read_share": 0.5}
+    spans = [{"duration_ms": float(ms), "status": "error" if ms == 7 else "ok"} for ms in range(1, 101)]
+    away = {"model": "chat/s", "why": "held", "retry_after_s": 90.0}
+    page = page_of(FULL, left_alone=away, cost=cost, latency=latency_of(spans), users=["helper"])
+    html = html_of(page, "admin")
+
+    assert "its provider asked for a pause: called again in 1 min 30 s" in html
+    assert "$1.25" in html and "50 %" in html and "50 ms" in html and "96 ms" in html
+    assert '<a href="/agents/helper">' in html and "our own list, 2026-04-01" in html
+
+
+def test_open_calls_have_no_latency():
+    assert latency_of([{"duration_ms": None, "status": "open"}]) is None
+
+
+def test_agents_are_counted_once_for_each_model_that_they_name():
+    routing = {"fast": "a/b", "primary": None, "escalation": "a/b", "reasoning": "flash", "fallbacks": ["c/d"]}
+    agents = [{"name": "helper", "config": {"model": "a/b", "routing": routing}}]
+
+    assert users_of(agents) == {"a/b": ["helper"], "flash": ["helper"], "c/d": ["helper"]}
+
+
+def test_a_name_with_slashes_keeps_them_in_its_address():
+    assert address_of("chat", "org/qwen3:8b?x") == "/models/chat/org/qwen3%3A8b%3Fx"
+
+
+def test_a_key_that_may_only_read_sees_the_card_disabled():
+    html = html_of(page_of(FULL))
+
+    assert "that takes the scope admin" in html and html.count(" disabled") > 25
+
+
+def test_strangers_words_change_nothing_of_a_card():
+    said, hostile = ({**FULL, "model": word, "priced_as": word} for word in ("said", PAYLOAD))
+    found = html_of(page_of(hostile, raw=True), "admin")
+
+    assert Sent(found).tags == Sent(html_of(page_of(said), "admin")).tags
+    assert "<img" not in found
+
+
+class Recorded:
+    """A client that answers with what was recorded."""
+
+    def __init__(self, *, providers: int = 200) -> None:
+        self.providers = providers
+
+    async def whole(self, path: str, name: str) -> Any:
+        if path == "/v1/agents":
+            return {name: []}
+        card = ModelCard.model_validate(FULL).model_dump(mode="json")
+        other = ModelCard(provider="far", model="away", tier="flash").model_dump(mode="json")
+        return {
+            name: [card, other],
+            "usable": ["chat/org/qwen3:8b"],
+            "own": [],
+            "image_models": [{"provider": "far", "model": "paint"}],
+        }
+
+    async def get(self, path: str, **_: Any) -> Any:
+        if path == "/v1/costs":
+            raise ApiError("costs are of all users", code="forbidden", status=403)
+        if self.providers != 200:
+            raise ApiError("no executor answers", code="unavailable", status=self.providers)
+        return {"left_alone": [{"model": "chat/org/qwen3:8b", "why": "failing", "retry_after_s": 0.0}]}
+
+
+async def catalogue(**more: Any) -> model_list.ModelCatalogue:
+    return await model_list.read(Recorded(**more), now=NOW)  # pyright: ignore[reportArgumentType]
+
+
+def list_html(page: model_list.ModelCatalogue, *scopes: str) -> str:
+    return Templates().render(model_list.TEMPLATE, page=page, frame=frame_of(*scopes)).decode()
+
+
+async def test_models_that_cannot_be_called_are_shown_when_asked_for():
+    page = await catalogue()
+    few, everything = list_html(page, "admin"), list_html(replace(page, usable_only=False), "admin")
+
+    assert "far/paint" in few and "its calls fail: next call tries" in few and "far/away" not in few
+    assert "far/away" in everything and "not configured" in everything
+    assert "$0.00" not in few and 'href="/models/chat/org/qwen3%3A8b"' in few
+
+
+async def test_models_are_shown_while_no_executor_answers():
+    assert "org/qwen3:8b" in list_html(await catalogue(providers=503))
+
+
+async def test_the_model_that_would_take_an_input_has_its_reason():
+    route = {
+        **{"provider": "chat", "model": "s", "tier": "flash", "slot": "fast", "task_type": None, "complexity": None},
+        **{"reason": "It is cheap", "estimated_cost_usd": "0.01", "estimated_cost_range_usd": ["0.005", "0.02"]},
+    }
+    page = replace(await catalogue(), preview=Preview("helper", "Hello", {"route": route, "refusal": None}))
+    html = list_html(page, "write")
+
+    assert "chat/s</strong>" in html and "It is cheap." in html and "Hello</textarea>" in html
+
+
+async def test_a_key_without_write_cannot_ask_the_router():
+    assert "Your key lacks the scope write." in list_html(await catalogue())
