@@ -1,6 +1,7 @@
 """Large fields go to the object store and come back; whatever stands where they stood was put there by us."""
 
 import asyncio
+import tracemalloc
 from hashlib import sha256
 
 import orjson
@@ -15,6 +16,7 @@ from wayline.chassis.topology import PAYLOADS
 from wayline.contracts.errors import Full, InvalidMessage, Unavailable
 from wayline.testkit.fixtures import NatsFactory
 
+MEGABYTE = 1024 * 1024
 LARGE = "0123456789" * 100_000
 PLAIN = {"$claim": "acme/j1/00", "bytes": 5, "more": [{"$$claim": None, "$": 1, "claim": 2}]}
 
@@ -76,6 +78,20 @@ async def test_a_claim_within_a_claim_is_bound_by_the_same_rules(bus: Bus):
 
     with pytest.raises(InvalidMessage, match="not within 'acme/'"):
         await bus.claims.check_out(orjson.dumps({"$claim": name}), within="acme/")
+
+
+async def test_a_large_object_is_in_memory_once_when_it_is_read(bus: Bus):
+    content = bytes(40 * MEGABYTE)
+    name = await bus.claims.put("acme/j1", content)
+    tracemalloc.start()
+    try:
+        read = await bus.claims.get(name, within="acme/")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert read == content
+    assert peak < 70 * MEGABYTE
 
 
 async def never(self: Claims, name: str) -> bytes:
