@@ -51,6 +51,7 @@ def fact_details(fact: dict[str, Any]) -> RenderableType:
         ("trust", f"{fact['trust']}, confidence {fact['confidence']:.2f}"),
         ("quote", escape(fact["quote"] or "")),
         ("said in", f"{quoted['job_id']} event {quoted['seq']}" if quoted else ""),
+        ("stands for", escape("\n".join(map(_summarized, fact.get("stands_for", ()))))),
         ("written by", escape(_writer(fact))),
         ("tainted by", escape(", ".join(fact["tainted_by"]))),
         ("contradicts", ", ".join(fact["conflicts_with"])),
@@ -60,6 +61,11 @@ def fact_details(fact: dict[str, Any]) -> RenderableType:
         ("until", (fact["expires_at"] or "")[:19]),
     )
     return details((name, value) for name, value in lines if value)
+
+
+def _summarized(one: dict[str, Any]) -> str:
+    said = f", said in {one['quoted']['job_id']} event {one['quoted']['seq']}" if one["quoted"] else ""
+    return f"{one['fact_id']} v{one['version']}: {one['text']}{said}"
 
 
 def _conversation(one: dict[str, Any]) -> str:
@@ -103,9 +109,11 @@ def _told(one: dict[str, Any]) -> tuple[str, ...]:
     why = f"{one['why']} {one['similarity']:.2f}" if one["why"] == "fits" else one["why"]
     if fact is None:
         return (named, why, "forgotten", "", "", "")
-    quoted = fact["quoted"]
-    said = f"{quoted['job_id']}/{quoted['seq']}" if quoted else ""
-    return (named, why, escape(fact["text"]), escape(fact["quote"] or ""), said, escape(_writer(fact)))
+    # A summary has no words of its own: those of the facts that it stands for are behind it.
+    behind = [fact, *fact.get("stands_for", ())]
+    quotes = "\n".join(one["quote"] for one in behind if one["quote"])
+    said = "\n".join(f"{one['quoted']['job_id']}/{one['quoted']['seq']}" for one in behind if one["quoted"])
+    return (named, why, escape(fact["text"]), escape(quotes), said, escape(_writer(fact)))
 
 
 def outcomes(saved: dict[str, Any]) -> RenderableType:
