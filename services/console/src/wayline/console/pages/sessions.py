@@ -1,20 +1,37 @@
-"""Sessions: conversations of which each job is a turn."""
+"""Sessions: conversations of which each job is a turn; one is gone on with, steered, interrupted or forgotten."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Any
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final, TypeAlias
+from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, Response
 
+from wayline.client import ApiError
 from wayline.client.client import Client
-from wayline.console.access.visitor import VisitorDependency
-from wayline.console.pages.frame import Frame, show
+from wayline.console.access.visitor import PostedForm, Visitor, VisitorDependency
+from wayline.console.access.visitor import field as field_of
+from wayline.console.pages.confirm import Confirmation, ask, is_confirmed
+from wayline.console.pages.frame import Frame, go, show
+from wayline.console.pages.refusal import reason_of
+from wayline.console.render.formats import one_line
 
 router = APIRouter()
-TEMPLATE = "sessions/list.html"
+LIST_TEMPLATE = "sessions/list.html"
+TEMPLATE = "sessions/one.html"
 PAGE_SIZE = 50
+TURNS_SHOWN = 20
+WHEN_BUSY: Final = (
+    ("steer", "Steer it", "The job that runs takes these words into account with its next step."),
+    ("interrupt", "Interrupt it", "The jobs that run or wait are cancelled, and this one goes on from what was said."),
+    ("wait", "Wait", "The new job waits until those before it have ended."),
+)
+"""What a new job does while another one runs: the value of `when_busy`, a title, and a sentence."""
+
+SessionId: TypeAlias = Annotated[str, Query(alias="id", min_length=1, max_length=128)]
+TurnCursor: TypeAlias = Annotated[str | None, Query(pattern=r"^[1-9][0-9]{0,9}$")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +42,61 @@ class Sessions:
     next_cursor: str | None
     agent: str = ""
     user: str = ""
+    problem: str = ""
+
+    @property
+    def next_address(self) -> str | None:
+        """Return the address of the next page; None: this is the last."""
+        if self.next_cursor is None:
+            return None
+        kept = {name: value for name, value in (("agent", self.agent), ("user", self.user)) if value}
+        return f"/sessions?{urlencode({**kept, 'cursor': self.next_cursor})}"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPage:
+    """What the page of one session shows."""
+
+    session: dict[str, Any]
+    problem: str = ""
+    typed: dict[str, str] = field(default_factory=dict)
+    cursor: str | None = None
+
+    @property
+    def address(self) -> str:
+        return address_of(self.session["session_id"])
+
+    @property
+    def query(self) -> str:
+        return urlencode({"id": self.session["session_id"]})
+
+    @property
+    def entities(self) -> dict[str, list[dict[str, Any]]]:
+        """Return what the session is about by type, the newest first."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        for entity in reversed(self.session["context"]["entities"]):
+            found.setdefault(entity["type"], []).append(entity)
+        return found
+
+
+def address_of(session_id: str) -> str:
+    """Return the address of a session's page."""
+    return f"/sessions/one?{urlencode({'id': session_id})}"
+
+
+def path_of(session_id: str) -> str:
+    """Return where the gateway has a session."""
+    return f"/v1/sessions/{quote(session_id, safe='')}"
 
 
 async def read(client: Client, *, agent: str = "", user: str = "", cursor: str | None = None) -> Sessions:
-    """Ask the API for one page of sessions."""
-    page = await client.get("/v1/sessions", agent=agent or None, user_id=user or None, limit=PAGE_SIZE, cursor=cursor)
+    """Ask the API for one page of sessions; a refused question is shown beside the form that asked it."""
+    try:
+        page = await client.get(
+            "/v1/sessions", agent=agent or None, user_id=user or None, limit=PAGE_SIZE, cursor=cursor
+        )
+    except ApiError as error:
+        return Sessions([], None, agent, user, reason_of(error))
     return Sessions(page["sessions"], page["next_cursor"], agent, user)
 
 
@@ -44,4 +111,67 @@ async def sessions(
     """Show the sessions, the last used first."""
     frame = Frame.of(request, visitor, title="Sessions", section="/sessions")
     found = await read(visitor.client, agent=agent, user=user, cursor=cursor)
-    return await show(request, TEMPLATE, frame, page=found)
+    return await show(request, LIST_TEMPLATE, frame, status=422 if found.problem else 200, page=found)
+
+
+@router.get("/sessions/one")
+async def session(
+    request: Request, visitor: VisitorDependency, session_id: SessionId, cursor: TurnCursor = None
+) -> Response:
+    """Show a session and its turns, the newest first."""
+    found = await visitor.client.get(path_of(session_id), limit=TURNS_SHOWN, cursor=cursor)
+    return await _show(request, visitor, SessionPage(found, cursor=cursor))
+
+
+async def _show(request: Request, visitor: Visitor, page: SessionPage) -> Response:
+    title = f"Session {one_line(page.session['session_id'], 60)}"
+    frame = Frame.of(request, visitor, title=title, section="/sessions")
+    return await show(request, TEMPLATE, frame, status=422 if page.problem else 200, page=page, when_busy=WHEN_BUSY)
+
+
+def submission_of(session: dict[str, Any], *, text: str, when_busy: str) -> dict[str, Any]:
+    """Return the job that goes on with a session, by the agent and for the user of its newest turn."""
+    body = {"agent": session["agent"], "input": text, "session_id": session["session_id"]}
+    body |= {"user_id": session["user_id"]} if session["user_id"] else {}
+    return body | {"options": {"when_busy": when_busy}}
+
+
+@router.post("/sessions/one/continue")
+async def go_on(request: Request, visitor: VisitorDependency, session_id: SessionId, form: PostedForm) -> Response:
+    """Submit a job that goes on with a session, and lead to it."""
+    client = visitor.client
+    found = await client.get(path_of(session_id), limit=TURNS_SHOWN)
+    text, when_busy = field_of(form, "input"), field_of(form, "when_busy") or "wait"
+    try:
+        accepted = await client.submit(submission_of(found, text=text, when_busy=when_busy))
+    except ApiError as error:
+        typed = {"input": text, "when_busy": when_busy}
+        return await _show(request, visitor, SessionPage(found, reason_of(error), typed))
+    return go(f"/jobs/{accepted['job_id']}")
+
+
+@router.post("/sessions/one/forget")
+async def forget(request: Request, visitor: VisitorDependency, session_id: SessionId, form: PostedForm) -> Response:
+    """Forget a session, once that was asked."""
+    client, address = visitor.client, address_of(session_id)
+    if not is_confirmed(form):
+        frame = Frame.of(request, visitor, title="Forget a session", section="/sessions")
+        question = Confirmation(
+            f"Forget the session {one_line(session_id, 80)}?",
+            "Forget it",
+            address.replace("/one?", "/one/forget?"),
+            address,
+            (
+                "Its next job begins a new conversation.",
+                "Its jobs and their logs stay, and so does what was remembered.",
+            ),
+        )
+        return await ask(request, frame, question)
+    try:
+        await client.delete(path_of(session_id))
+    except ApiError as error:
+        if error.status == 404:
+            raise
+        found = await client.get(path_of(session_id), limit=TURNS_SHOWN)
+        return await _show(request, visitor, SessionPage(found, reason_of(error)))
+    return go("/sessions", done="deleted")
