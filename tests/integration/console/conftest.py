@@ -58,7 +58,7 @@ class Browser:
         self.page = answer.text
         return answer
 
-    async def send(self, path: str, *, token: str | None = None, **fields: str) -> httpx2.Response:
+    async def send(self, path: str, *, token: str | None = None, **fields: str | list[str]) -> httpx2.Response:
         """Send a form of the page that is open."""
         found = re.search(r'name="token" value="([^"]+)"', self.page)
         given = token if token is not None else (found[1] if found else "")
@@ -102,19 +102,22 @@ class Console:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def opened(module_platform: Platform, request: pytest.FixtureRequest) -> AsyncIterator[Console]:
     """The platform; a test file names in ALSO what it needs beyond what runs jobs, and in SETTINGS how."""
+    """The platform; a test file names in ALSO what it needs beyond what runs jobs, with its settings or None."""
     says: list[Callable[[dict[str, Any]], Say]] = [lambda _: Say(text="Yes.")]
 
     def script(body: dict[str, Any]) -> Say:
         return says[0](body)
 
+    also: dict[str, Any] = getattr(request.module, "ALSO", {})
     async with ChatServer(script) as chat:
         await module_platform.start(
             *("router", "executor", "tool_registry", "tracing", "gateway"),
-            *getattr(request.module, "ALSO", ()),
+            *also,
             router=RouterSettings(chat_base_url=chat.url),
             executor=ExecutorSettings(chat_base_url=chat.url),
             gateway=GatewaySettings(http_port=0),
             **getattr(request.module, "SETTINGS", {}),
+            **{name: settings for name, settings in also.items() if settings is not None},
         )
         api = await module_platform.http(timeout_s=30)
         async with console_at(str(api.base_url)) as url:

@@ -12,7 +12,7 @@ from wayline.testkit import until
 from .conftest import Console
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
-ALSO = ("retrieval",)
+ALSO = {"retrieval": None}
 
 
 def tag_in(page: str) -> str:

@@ -33,6 +33,7 @@ from wayline.console.pages import (
     kit,
     sessions,
     sign_in,
+    webhook_delivery,
     webhooks,
 )
 from wayline.console.pages.agents import routes as agents
@@ -65,6 +66,7 @@ ROUTERS = (
     costs.router,
     budgets.router,
     webhooks.router,
+    webhook_delivery.router,
     dead_letters.router,
     kit.router,
     sign_in.router,
