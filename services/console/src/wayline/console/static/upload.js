@@ -14,6 +14,8 @@
   const waiting = [];
   let sent = 0;
   let running = 0;
+  let reading = false;
+  let stale = false;
 
   const kept = () => JSON.parse(sessionStorage.getItem(KEPT) ?? "[]");
   const show = () => {
@@ -22,12 +24,22 @@
   };
   const refuse = (...lines) => sessionStorage.setItem(KEPT, JSON.stringify([...kept(), ...lines].slice(-100)));
 
+  // One at a time: an older answer must not take the place of a newer one.
+  const refresh = async () => {
+    stale = true;
+    if (reading) return;
+    reading = true;
+    while (stale) {
+      stale = false;
+      const region = `${location.pathname}/region${location.search}`;
+      await htmx.ajax("GET", region, { target: "#uploads", swap: "outerHTML" }).catch(() => {});
+    }
+    reading = false;
+  };
   const follow = (ids) => {
-    const here = new URLSearchParams(location.search);
-    const all = [...new Set([...here.getAll("id"), ...ids])].slice(-FOLLOWED_MAX);
-    const query = new URLSearchParams(all.map((id) => ["id", id]));
-    history.replaceState(null, "", `${location.pathname}?${query}`);
-    htmx.ajax("GET", `${location.pathname}/region?${query}`, { target: "#uploads", swap: "outerHTML" });
+    const all = [...new Set([...new URLSearchParams(location.search).getAll("id"), ...ids])].slice(-FOLLOWED_MAX);
+    history.replaceState(null, "", `?${new URLSearchParams(all.map((id) => ["id", id]))}`);
+    refresh();
   };
 
   const send = async ({ file, name }) => {
@@ -49,9 +61,10 @@
 
   const next = async () => {
     if (running >= AT_ONCE || !waiting.length) return;
+    const taken = waiting.shift();
     running += 1;
     next();
-    await send(waiting.shift());
+    await send(taken);
     running -= 1;
     show();
     next();
@@ -83,6 +96,7 @@
     event.preventDefault();
     if (!may) return;
     const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry()).filter(Boolean);
+    if (!entries.length) add(named(event.dataTransfer.files));
     for (const entry of entries) add(await inside(entry).catch(() => (refuse(`${entry.name}: it could not be read`), [])));
   });
   form.addEventListener("submit", (event) => {
