@@ -102,22 +102,19 @@ class Console:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def opened(module_platform: Platform, request: pytest.FixtureRequest) -> AsyncIterator[Console]:
     """The platform; a test file names in ALSO what it needs beyond what runs jobs, and in SETTINGS how."""
-    """The platform; a test file names in ALSO what it needs beyond what runs jobs, with its settings or None."""
     says: list[Callable[[dict[str, Any]], Say]] = [lambda _: Say(text="Yes.")]
 
     def script(body: dict[str, Any]) -> Say:
         return says[0](body)
 
-    also: dict[str, Any] = getattr(request.module, "ALSO", {})
     async with ChatServer(script) as chat:
         await module_platform.start(
             *("router", "executor", "tool_registry", "tracing", "gateway"),
-            *also,
+            *getattr(request.module, "ALSO", ()),
             router=RouterSettings(chat_base_url=chat.url),
             executor=ExecutorSettings(chat_base_url=chat.url),
             gateway=GatewaySettings(http_port=0),
             **getattr(request.module, "SETTINGS", {}),
-            **{name: settings for name, settings in also.items() if settings is not None},
         )
         api = await module_platform.http(timeout_s=30)
         async with console_at(str(api.base_url)) as url:

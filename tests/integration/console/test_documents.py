@@ -15,7 +15,7 @@ from wayline.testkit import until
 from .conftest import SAME_ORIGIN, Browser, Console, console_at
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
-ALSO = {"retrieval": None}
+ALSO = ("retrieval",)
 PAYLOAD = "<img src=x onerror=alert(1)>\u202e.md"
 
 

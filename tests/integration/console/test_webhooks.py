@@ -19,7 +19,8 @@ from .conftest import Console
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 QUICK = {"keys": f"k1:{b64encode(bytes(32)).decode()}", "allowed_hosts": ("127.0.0.1:*",), "linger_ms": 2}
-ALSO = {"notifier": NotifierSettings.model_validate(QUICK | {"poll_every_s": 0.2})}
+ALSO = ("notifier",)
+SETTINGS = {"notifier": NotifierSettings.model_validate(QUICK | {"poll_every_s": 0.2})}
 PAYLOAD = "<img src=x onerror=alert(1)>\u202e"
 
 

@@ -88,7 +88,7 @@ def test_strangers_words_in_facts_and_subjects_stay_words():
     assert "<script>alert" not in html and "<svg onload" not in html and "\u202e" not in html
 
 
-def test_a_new_memory_has_its_user_and_a_new_insight_its_subject():
+def test_a_new_fact_names_whom_it_is_about():
     typed = {**NEW_FACT, "text": "Likes tea.", "category": "preference", "importance": "8", "keywords": "tea\r\ncup"}
     fact = {"text": "Likes tea.", "category": "preference", "importance": 8, "keywords": ["tea", "cup"]}
 

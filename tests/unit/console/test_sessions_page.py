@@ -69,7 +69,7 @@ def test_a_busy_session_is_steered_or_interrupted():
     assert "when_busy" not in idle
 
 
-def test_the_next_job_has_the_agent_and_the_user_of_the_session():
+def test_the_next_job_is_of_the_sessions_agent_and_user():
     body = submission_of(session_of(user_id="ann"), text="And back?", when_busy="steer")
 
     assert body == {

@@ -142,6 +142,8 @@ async def go_on(request: Request, visitor: VisitorDependency, session_id: Sessio
     client = visitor.client
     found = await client.get(path_of(session_id), limit=TURNS_SHOWN)
     text, when_busy = field_of(form, "input"), field_of(form, "when_busy") or "wait"
+    if not text:
+        return await _show(request, visitor, SessionPage(found, "Say what it shall do."))
     try:
         accepted = await client.submit(submission_of(found, text=text, when_busy=when_busy))
     except ApiError as error:
