@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 import pytest
@@ -90,7 +89,10 @@ async def test_a_call_is_approved_with_a_changed_argument(window: Window, looks:
     async with window.open(looks) as shown:
         page = await shown.goto(f"/jobs/{job_id}")
         form = page.locator(".approval")
-        await form.get_by_label("Arguments").fill(json.dumps({"timezone": "Europe/Zurich"}))
+        await form.get_by_label("timezone").fill("Europe/Zurich")
+        await form.get_by_role("button", name="Show my changes").click()
+        form = page.locator(f"[id^='wait-{job_id}']")
+        await expect(form.locator(".line-added mark")).to_have_text("Europe/Zurich")
         await form.get_by_role("button", name="Approve").click()
         await expect(page.get_by_role("status")).to_contain_text("The decision was sent")
         await stored(window.console, job_id)

@@ -10,10 +10,16 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from starlette.datastructures import FormData
 
-from wayline.console.pages.approvals import Approvals, decision_of
+from wayline.console.pages.approvals import Approvals, Review, decision_of, edited
 from wayline.console.pages.frame import Frame
+from wayline.console.render.diffs.card import of_versions
 from wayline.console.render.environment import Templates
+from wayline.console.render.json_text import editable
+from wayline.console.render.schema_fields import NotAValue
 
 ME = {"tenant": "acme", "name": "ann", "scopes": ["read", "approve"], "open": False, "version": "1"}
 FRAME = Frame("Approvals", "/approvals", ME, "token", "system", "/approvals", now=datetime(2026, 5, 1, tzinfo=UTC))
@@ -101,3 +107,76 @@ def test_strangers_words_change_no_form_of_an_approval(why: str):
     found = _Tags(form_of(**plain, **hostile, arguments={PAYLOAD: PAYLOAD}))
 
     assert (found.found, found.handlers) == (expected.found, [])
+
+
+SCHEMA = {
+    "properties": {
+        "to": {"type": "string", "description": "An address."},
+        "amount": {"type": "number"},
+        "urgent": {"type": "boolean"},
+        "kind": {"enum": ["new", "old"]},
+        "lines": {"type": "array"},
+    },
+    "required": ["to"],
+}
+VALUES = st.one_of(
+    st.text(max_size=8), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.booleans(), st.none()
+)
+ARGUMENTS = st.dictionaries(
+    st.sampled_from(["to", "amount", "urgent", "kind", "lines", "more"]),
+    st.one_of(VALUES, st.lists(VALUES, max_size=2), st.sampled_from(["new", "a\r\nb", "\u202e", "\nx"])),
+    max_size=6,
+)
+
+
+def posted(page: Approvals, wait: dict[str, Any], **written: str) -> FormData:
+    """What a browser sends of a form, with some fields written anew; it sends the lines of a text with CRLF."""
+    fields = {one.name: written.get(one.name, one.value.replace("\n", "\r\n")) for one in page.fields(wait)}
+    kinds = {f"kind.{one.name}": one.kind for one in page.fields(wait)}
+    whole = editable(wait["arguments"])
+    return FormData({"shown": whole, "arguments": whole, **kinds, **{f"arg.{n}": v for n, v in fields.items()}})
+
+
+@given(arguments=ARGUMENTS)
+@settings(max_examples=150, deadline=None)
+def test_untouched_fields_approve_the_call_as_it_was_asked(arguments: dict[str, Any]):
+    wait = {**WAIT, "arguments": arguments}
+    page = Approvals([wait], None, schemas={"send_mail": SCHEMA})
+
+    assert json.loads(edited(posted(page, wait))) == arguments
+
+
+def test_a_field_that_was_written_changes_its_argument_alone():
+    wait = {**WAIT, "arguments": {"to": "ann", "amount": 7, "more": {"a": 1}}}
+    page = Approvals([wait], None, schemas={"send_mail": SCHEMA})
+    form = posted(page, wait, amount="8.5", urgent="true", kind="", lines="[1]")
+    html = Templates().render("approvals.html", page=page, frame=FRAME).decode()
+
+    assert json.loads(edited(form)) == {"to": "ann", "amount": 8.5, "more": {"a": 1}, "urgent": True, "lines": [1]}
+    assert 'name="arg.amount" value="7"' in html and "An address." in html
+
+
+@pytest.mark.parametrize(("name", "text"), [("amount", "many"), ("amount", "true"), ("lines", "[")])
+def test_what_is_no_value_of_its_kind_is_refused(name: str, text: str):
+    wait = {**WAIT, "arguments": {}}
+
+    with pytest.raises(NotAValue, match=name):
+        edited(posted(Approvals([wait], None, schemas={"send_mail": SCHEMA}), wait, **{name: text}))
+
+
+def test_arguments_that_were_edited_whole_count_before_the_fields():
+    wait = {**WAIT, "arguments": {"to": "ann"}}
+    form = posted(Approvals([wait], None, schemas={"send_mail": SCHEMA}), wait, to="bob")
+
+    assert edited(FormData({**form, "arguments": '{"to": "cy"}'})) == '{"to": "cy"}'
+
+
+def test_changes_are_shown_as_a_difference_before_they_are_sent():
+    wait = {**WAIT, "arguments": {"to": "ann"}}
+    wanted = {"to": PAYLOAD}
+    review = Review("j1", "a1", wanted, of_versions(editable(wait["arguments"]), editable(wanted)), "why")
+    page = Approvals([wait, {**WAIT, "id": "a2"}], None, schemas={"send_mail": SCHEMA}, review=review)
+    html = Templates().render("approvals.html", page=page, frame=FRAME).decode()
+
+    assert html.count("What you changed") == 1 and "<script>alert" not in html
+    assert html.count('form="several"') == 2 and 'value="j1/a1/h"' in html

@@ -1,10 +1,11 @@
-"""Approvals: every decision that a job waits for, with the exact arguments."""
+"""Approvals: every decision that a job waits for, with the exact arguments, and those that were made."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from dataclasses import dataclass
-from typing import Annotated, Any
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request
@@ -12,12 +13,35 @@ from fastapi.responses import HTMLResponse, Response
 
 from wayline.client import ApiError
 from wayline.client.client import Client
-from wayline.console.access.visitor import PostedForm, VisitorDependency, field
+from wayline.console.access.visitor import PostedForm, VisitorDependency
+from wayline.console.access.visitor import field as field_of
 from wayline.console.pages.frame import Frame, go, own_address, show
+from wayline.console.render.diffs.card import DiffCard, of_versions
+from wayline.console.render.json_text import editable
+from wayline.console.render.schema_fields import NotAValue, SchemaField, arguments_of, fields_again, fields_of
 
 router = APIRouter()
 TEMPLATE = "approvals.html"
+HISTORY_TEMPLATE = "approvals_history.html"
 PAGE_SIZE = 50
+SCHEMAS_MAX: Final = 20
+"""Tools whose schemas one page asks for; calls of others are edited as JSON."""
+CHOSEN_MAX: Final = 50
+ARGUMENT, KIND = "arg.", "kind."
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """Arguments that were edited and not sent yet."""
+
+    job_id: str
+    approval_id: str
+    arguments: dict[str, Any]
+    changes: DiffCard | None
+    reason: str = ""
+
+    def is_of(self, wait: dict[str, Any]) -> bool:
+        return (wait["job_id"], wait["id"]) == (self.job_id, self.approval_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +51,40 @@ class Approvals:
     waits: list[dict[str, Any]]
     next_cursor: str | None
     problem: str = ""
+    schemas: dict[str, Any] = field(default_factory=dict)
+    """Of the arguments of tools, by their names."""
+    review: Review | None = None
+
+    def fields(self, wait: dict[str, Any]) -> list[SchemaField]:
+        """Return the fields of a call's arguments; none: they are edited as JSON."""
+        return fields_of(self.schemas.get(wait["tool"]), self.arguments(wait)) if wait["why"] == "approval" else []
+
+    def arguments(self, wait: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments as the form has them."""
+        return self.review.arguments if self.review and self.review.is_of(wait) else wait["arguments"]
 
 
-async def read(client: Client, cursor: str | None = None, *, problem: str = "") -> Approvals:
-    """Ask the API for what waits."""
+async def read(
+    client: Client, cursor: str | None = None, *, problem: str = "", review: Review | None = None
+) -> Approvals:
+    """Ask the API for what waits, and for the schemas of its tools."""
     page = await client.approvals(limit=PAGE_SIZE, cursor=cursor)
-    return Approvals(page["approvals"], page["next_cursor"], problem)
+    waits = page["approvals"]
+    return Approvals(waits, page["next_cursor"], problem, await schemas_of(client, waits), review)
+
+
+async def schemas_of(client: Client, waits: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the schemas of the tools whose calls wait; a tool that is gone has none."""
+    names = sorted({wait["tool"] for wait in waits if wait["why"] == "approval"})[:SCHEMAS_MAX]
+    found = await asyncio.gather(*(_schema(client, name) for name in names))
+    return dict(zip(names, found, strict=True))
+
+
+async def _schema(client: Client, name: str) -> Any:
+    try:
+        return (await client.get(f"/v1/tools/{quote(name, safe='')}"))["definition"]["input_schema"]
+    except ApiError:
+        return None
 
 
 @router.get("/approvals")
@@ -42,6 +94,16 @@ async def approvals(
     """Show what waits for a person."""
     frame = Frame.of(request, visitor, title="Approvals", section="/approvals")
     return await show(request, TEMPLATE, frame, page=await read(visitor.client, cursor))
+
+
+@router.get("/approvals/history")
+async def history(
+    request: Request, visitor: VisitorDependency, cursor: Annotated[str | None, Query()] = None
+) -> HTMLResponse:
+    """Show what was decided, by whom and when."""
+    frame = Frame.of(request, visitor, title="Decisions", section="/approvals")
+    page = await visitor.client.approvals(decided=True, limit=PAGE_SIZE, cursor=cursor)
+    return await show(request, HISTORY_TEMPLATE, frame, page=page)
 
 
 class NotAnObject(ValueError):
@@ -67,24 +129,75 @@ def decision_of(*, decision: str, arguments: str, shown: str, reason: str, call_
     return {"decision": "approve", **bound} | ({} if changed is None else {"arguments": changed})
 
 
+def edited(form: Any) -> str:
+    """Return the arguments that a form sends as JSON: by its fields, or edited as a whole. Raises NotAValue."""
+    whole, shown = field_of(form, "arguments"), field_of(form, "shown")
+    written = {name.removeprefix(ARGUMENT): value for name, value in form.items() if name.startswith(ARGUMENT)}
+    kinds = {name.removeprefix(KIND): value for name, value in form.items() if name.startswith(KIND)}
+    if not kinds or _value(whole) != _value(shown):
+        return whole
+    arguments = _value(shown)
+    if not isinstance(arguments, dict):
+        return whole
+    made = arguments_of(fields_again(kinds, arguments), written, arguments)
+    return whole if made == arguments else json.dumps(made)
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text or "null")
+    except ValueError:
+        return text
+
+
+@router.post("/approvals/several")
+async def decide_several(request: Request, visitor: VisitorDependency, form: PostedForm) -> Response:
+    """Approve or deny the calls that were chosen, as they are."""
+    approve, problems = field_of(form, "decision") == "approve", list[str]()
+    chosen = [str(value) for value in form.getlist("wait")][:CHOSEN_MAX]
+    for value in chosen:
+        job_id, _, rest = value.partition("/")
+        approval_id, _, call_hash = rest.rpartition("/")
+        bound = {"hash": call_hash} if call_hash else {}
+        said = {"decision": "approve"} if approve else {"decision": "deny", "reason": field_of(form, "reason")}
+        try:
+            await visitor.client.decide(quote(job_id, safe=""), quote(approval_id, safe=""), said | bound)
+        except ApiError as error:
+            problems.append(f"{job_id}: {error}")
+    if chosen and not problems:
+        return go("/approvals", done="decided")
+    frame = Frame.of(request, visitor, title="Approvals", section="/approvals")
+    page = await read(visitor.client, problem="; ".join(problems) or "Choose calls by the boxes before them.")
+    return await show(request, TEMPLATE, frame, status=422, page=page)
+
+
 @router.post("/approvals/{job_id}/{approval_id}")
 async def decide(
     request: Request, visitor: VisitorDependency, form: PostedForm, job_id: str, approval_id: str
 ) -> Response:
-    """Approve or deny a call that waits."""
+    """Approve or deny a call that waits, or show what was changed in its arguments."""
+    review, problem = None, ""
     try:
+        arguments = edited(form)
         decision = decision_of(
-            decision="approve" if field(form, "decision") == "approve" else "deny",
-            arguments=field(form, "arguments"),
-            shown=field(form, "shown"),
-            reason=field(form, "reason"),
-            call_hash=field(form, "hash"),
+            decision="deny" if field_of(form, "decision") == "deny" else "approve",
+            arguments=arguments,
+            shown=field_of(form, "shown"),
+            reason=field_of(form, "reason"),
+            call_hash=field_of(form, "hash"),
         )
-        await visitor.client.decide(quote(job_id, safe=""), quote(approval_id, safe=""), decision)
-    except (NotAnObject, ApiError) as error:
+        if field_of(form, "decision") == "review":
+            asked = _value(field_of(form, "shown"))
+            wanted = decision.get("arguments", asked)
+            changes = of_versions(editable(asked), editable(wanted), name="arguments")
+            review = Review(job_id, approval_id, wanted, changes, field_of(form, "reason"))
+        else:
+            await visitor.client.decide(quote(job_id, safe=""), quote(approval_id, safe=""), decision)
+            return go(own_address(field_of(form, "then") or "/approvals"), done="decided")
+    except (NotAnObject, NotAValue, ApiError) as error:
         if isinstance(error, ApiError) and (error.status is None or error.status >= 500):
             raise
-        frame = Frame.of(request, visitor, title="Approvals", section="/approvals")
-        page = await read(visitor.client, problem=f"{job_id}: {error}")
-        return await show(request, TEMPLATE, frame, status=422, page=page)
-    return go(own_address(field(form, "then") or "/approvals"), done="decided")
+        problem = f"{job_id}: {error}"
+    frame = Frame.of(request, visitor, title="Approvals", section="/approvals")
+    page = await read(visitor.client, problem=problem, review=review)
+    return await show(request, TEMPLATE, frame, status=422 if problem else 200, page=page)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from fastapi import APIRouter, Header, Path, Query, Request
@@ -13,12 +13,15 @@ from fastapi.responses import HTMLResponse, Response, StreamingResponse
 from wayline.client import ApiError
 from wayline.client.client import TERMINAL, Client
 from wayline.client.park_reasons import in_words
-from wayline.console.access.visitor import PostedForm, Visitor, VisitorDependency, field
+from wayline.console.access.visitor import PostedForm, Visitor, VisitorDependency
+from wayline.console.access.visitor import field as field_of
+from wayline.console.pages.approvals import schemas_of
 from wayline.console.pages.event_filter import EventFilter
 from wayline.console.pages.frame import Frame, go, show, show_region
 from wayline.console.pages.live_events import heartbeats, sse
 from wayline.console.render.formats import utc_now
 from wayline.console.render.prompt_context import ModelCall, model_calls
+from wayline.console.render.schema_fields import SchemaField, fields_of
 from wayline.console.render.steps import Step, newest_of, steps_of
 from wayline.console.render.waterfall import Waterfall, waterfall
 
@@ -71,6 +74,12 @@ class JobPage:
     only: EventFilter = NO_FILTER
     """Events that meet it alone are shown."""
     problem: str = ""
+    schemas: dict[str, Any] = field(default_factory=dict)
+    """Of the arguments of tools whose calls wait."""
+
+    def fields(self, wait: dict[str, Any]) -> list[SchemaField]:
+        """Return the fields of a call that waits; none: it is edited as JSON."""
+        return fields_of(self.schemas.get(wait["tool"]), wait["arguments"]) if wait["why"] == "approval" else []
 
     @property
     def is_live(self) -> bool:
@@ -137,7 +146,7 @@ async def read(
     if job["waiting_for"] and job["waiting_for"]["why"] in DECIDED:
         found = (await client.whole("/v1/approvals", "approvals"))["approvals"]
         waits = [wait for wait in found if wait["job_id"] == job_id]
-    return JobPage(job, view, steps, events, trace, waits, left_out, only, problem)
+    return JobPage(job, view, steps, events, trace, waits, left_out, only, problem, await schemas_of(client, waits))
 
 
 async def _trace(client: Client, job_id: str) -> Waterfall:
@@ -223,13 +232,13 @@ async def _act(
 @router.post("/cancel")
 async def cancel(request: Request, visitor: VisitorDependency, form: PostedForm, job_id: JobId) -> Response:
     """Ask a job to stop."""
-    return await _act(request, visitor, job_id, "cancel", body={"reason": field(form, "reason")}, done="cancelled")
+    return await _act(request, visitor, job_id, "cancel", body={"reason": field_of(form, "reason")}, done="cancelled")
 
 
 @router.post("/budget")
 async def raise_budget(request: Request, visitor: VisitorDependency, form: PostedForm, job_id: JobId) -> Response:
     """Let a job spend more."""
-    body = {"budget_usd": field(form, "budget_usd")}
+    body = {"budget_usd": field_of(form, "budget_usd")}
     return await _act(request, visitor, job_id, "budget", body=body, done="raised")
 
 
@@ -242,13 +251,13 @@ async def answer(
     decision_id: Annotated[str, Path(pattern=r"^[A-Za-z0-9_.:=+@-]{1,128}$")],
 ) -> Response:
     """Say what became of a call whose end nobody saw."""
-    body = {"outcome": field(form, "outcome"), "content": field(form, "content")}
+    body = {"outcome": field_of(form, "outcome"), "content": field_of(form, "content")}
     return await _act(request, visitor, job_id, f"answers/{decision_id}", body=body, done="answered")
 
 
 @router.post("/feedback")
 async def judge(request: Request, visitor: VisitorDependency, form: PostedForm, job_id: JobId) -> Response:
     """Keep what a person thinks of the job."""
-    body = {"label": field(form, "label"), "comment": field(form, "comment")}
+    body = {"label": field_of(form, "label"), "comment": field_of(form, "comment")}
     kept = {name: value for name, value in body.items() if value}
     return await _act(request, visitor, job_id, "feedback", body=kept, done="judged")
