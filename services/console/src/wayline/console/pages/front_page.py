@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
+from wayline.client import ApiError
 from wayline.client.client import Client
 from wayline.console.access.visitor import VisitorDependency
 from wayline.console.pages.frame import Frame, show
@@ -18,6 +19,7 @@ from wayline.console.render.formats import age
 router = APIRouter()
 TEMPLATE = "home.html"
 NEWEST_SHOWN = 8
+DAYS_SHOWN = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,11 @@ class FrontPage:
     overview: dict[str, Any]
     newest: list[dict[str, Any]]
     gateway_url: str
+    health: dict[str, str] = field(default_factory=dict)
+    """What the platform needs, and how it is."""
+    by_day: list[dict[str, Any]] = field(default_factory=list)
+    """What was spent on each of the last days."""
+    changed_tools: int = 0
 
     def needs(self, now: datetime) -> list[Need]:
         """Return what waits for a person, what waits longest first in each kind."""
@@ -46,6 +53,7 @@ class FrontPage:
             Need("jobs whose call had an unknown end", "/approvals", *self._parked_on("needs_decision", now)),
             Need("budgets near their limit", "/costs", len(self.overview["budgets"])),
             Need("messages that could not be handled", "/dead-letters", self.overview["dead_letters"] or 0),
+            Need("tools whose definitions have changed", "/tools", self.changed_tools),
         ]
         return [need for need in found if need.number]
 
@@ -64,14 +72,32 @@ class FrontPage:
         return not self.newest
 
 
-async def read(client: Client, gateway_url: str) -> FrontPage:
+async def read(client: Client, gateway_url: str, *, now: datetime, zone: str = "UTC") -> FrontPage:
     """Ask the API for what Home shows."""
-    overview, newest = await asyncio.gather(client.get("/v1/overview"), client.get("/v1/jobs", limit=NEWEST_SHOWN))
-    return FrontPage(overview, newest["jobs"], gateway_url)
+    since = (now - timedelta(days=DAYS_SHOWN)).isoformat()
+    overview, newest, health, costs, servers = await asyncio.gather(
+        client.get("/v1/overview"),
+        client.get("/v1/jobs", limit=NEWEST_SHOWN),
+        _or_nothing(client, "/health/ready"),
+        _or_nothing(client, "/v1/costs", group_by="day", tz=zone, since=since),
+        _or_nothing(client, "/v1/mcp/servers"),
+    )
+    days = sorted(costs.get("rows", ()), key=lambda row: row["group"]["day"])
+    changed = sum(server["quarantined"] for server in servers.get("servers", ()))
+    return FrontPage(overview, newest["jobs"], gateway_url, health.get("needs", {}), days, changed)
+
+
+async def _or_nothing(client: Client, path: str, **params: Any) -> dict[str, Any]:
+    """Ask the API for what Home can do without: where it is refused or away, the rest is shown."""
+    try:
+        return await client.get(path, **params)
+    except ApiError:
+        return {}
 
 
 @router.get("/")
 async def home(request: Request, visitor: VisitorDependency) -> HTMLResponse:
     """Show Home."""
-    found = await read(visitor.client, visitor.client.address.url)
-    return await show(request, TEMPLATE, Frame.of(request, visitor, title="Home", section="/"), page=found)
+    frame = Frame.of(request, visitor, title="Home", section="/")
+    found = await read(visitor.client, visitor.client.address.url, now=frame.now, zone=request.app.state.zone)
+    return await show(request, TEMPLATE, frame, page=found)
