@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -179,3 +181,12 @@ def test_any_text_has_a_score_and_the_same_one_again(text):
 @given(st.text(st.sampled_from("aZ1,.'-+#_ \n\t@"), max_size=60))
 def test_ascii_words_are_the_same_beside_other_letters(text: str):
     assert words_of(f"{text} é")[:-1] == words_of(text)
+
+
+@settings(max_examples=examples(400))
+@given(st.text(alphabet="abcZ09'-+#., :\n\u2019", max_size=40))
+def test_words_are_those_that_one_search_over_the_text_finds(text: str):
+    pattern = re.compile(r"[a-z]+(?:['-][a-z]+)*(?:\+\+|#)?|[0-9][0-9,.]*")
+    found = pattern.findall(text.lower().replace("\u2019", "'"))
+
+    assert words_of(text) == ["#" if word[0].isdigit() else word for word in found]

@@ -19,6 +19,9 @@ FEW_GRAMS = 100
 _WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*(?:\+\+|#)?|\d[\d,.]*")
 _ASCII_WORD = re.compile(r"[a-z]+(?:['-][a-z]+)*(?:\+\+|#)?|[0-9][0-9,.]*")
 """The same words of a text in lower case that has ASCII alone: twice as fast."""
+_NOT_IN_WORDS = {code: " " for code in range(128) if chr(code) not in "abcdefghijklmnopqrstuvwxyz0123456789'-+#.,"}
+_AFTER_A_WORD = frozenset(".,'-")
+"""Characters that stand within words and numbers, and belong to no word where they end it."""
 _SENTENCE_END = re.compile(r"[.!?;\n](?:(?<=\n)|\s)")
 _SENTENCE = re.compile(r"[^\n]+?(?:[.!?:](?=\s)|$)|[^\n]+", re.MULTILINE)
 _OF_A_TASK = re.compile(r"[?\d\"“”«»`=<>]")
@@ -84,8 +87,22 @@ def _sentences(text: str) -> Iterator[tuple[int, re.Match[str]]]:
 def words_of(text: str) -> list[str]:
     """Split into words in lower case; every number is the same word."""
     lowered = text.lower().replace("\u2019", "'")
-    found = (_ASCII_WORD if lowered.isascii() else _WORD).findall(lowered)
-    return ["#" if word[0].isdigit() else word for word in found]
+    if not lowered.isascii():
+        return _numbers_alike(_WORD.findall(lowered))
+    words: list[str] = []
+    # Split first, and matched only where a piece is more than letters: half the time of one search over all.
+    for piece in lowered.translate(_NOT_IN_WORDS).split():
+        if piece.isalpha():
+            words.append(piece)
+        elif piece[-1] in _AFTER_A_WORD and (word := piece[:-1]).isalpha():
+            words.append(word)
+        else:
+            words += _numbers_alike(_ASCII_WORD.findall(piece))
+    return words
+
+
+def _numbers_alike(words: Iterable[str]) -> list[str]:
+    return ["#" if word[0].isdigit() else word for word in words]
 
 
 def lexicon(lists: Mapping[str, str]) -> Lexicons:
