@@ -7,6 +7,7 @@ import pytest
 
 from wayline.executor.decide.approvals import judge_decision
 from wayline.executor.decide.client_calls import end_calls
+from wayline.executor.hold import held_job
 from wayline.executor.hold.claim import Ticket
 from wayline.executor.hold.held_job import HeldJob
 from wayline.executor.hold.job_heartbeats import Heartbeats
@@ -45,3 +46,22 @@ async def test_a_limit_that_is_over_does_not_end_what_comes_next(hold):
         await hold.listening(asyncio.Event().wait(), finish_when_draining=True, seconds=A_MOMENT_S)
 
     assert await hold.listening(asyncio.sleep(A_MOMENT_S, "done"), finish_when_draining=True, seconds=LONG_S) == "done"
+
+
+async def test_a_beat_reads_no_log_that_was_appended_to(hold, monkeypatch):
+    asked: list[str] = []
+
+    async def no_record(_: object, subject: str) -> None:
+        asked.append(subject)
+
+    async def no_signal(*_: object) -> int:
+        return 0
+
+    monkeypatch.setattr(held_job, "last_record", no_record)
+    monkeypatch.setattr(held_job.signals, "newest", no_signal)
+
+    hold.writer.head = hold.writer.head.stored(7, "m7")
+    await hold.look()
+    assert asked == []
+    await hold.look()
+    assert asked == ["events.acme.j1"]

@@ -65,6 +65,8 @@ class HeldJob:
         self._told = False
         self._late = False
         self._ear: asyncio.Future[None] | None = None
+        self._seen_ours = writer.head.sequence
+        """Up to which record of the log the last look knew the job to be ours."""
         self._subject = f"events.{ticket.tenant}.{ticket.job_id}"
 
     def adopt(self, message: Msg) -> None:
@@ -127,10 +129,14 @@ class HeldJob:
             await self.message.in_progress()
 
     async def look(self) -> None:
-        """Stop the holder when the job is not ours: a fenced one must not beat for ever."""
-        before = self.writer.head.sequence
+        """Stop the holder when the job is not ours: a fenced one must not beat for ever.
+
+        A job that has appended since the last look was ours then: only where it has not, its log is asked.
+        """
+        before, seen = self.writer.head.sequence, self._seen_ours
+        self._seen_ours = before
         with suppress(Retry):
-            last = await last_record(self._bus, self._subject)
+            last = await last_record(self._bus, self._subject) if before == seen else None
             signalled = await signals.newest(self._bus, self.ticket.tenant, self.ticket.job_id)
             if self._holder is None:
                 return
