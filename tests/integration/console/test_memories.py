@@ -34,12 +34,15 @@ async def test_a_memory_is_added_changed_and_forgotten(console: Console):
         changed = await browser.send(f"{address}/change", **fields, reason="asked again")
         browser.page = page
         late = await browser.send(f"{address}/change", **{**fields, "text": "Drinks water."})
+        released = await browser.send(f"{address}/release", reason="it does not wait")
         listed = await browser.open("/knowledge/memories?user=ann&tier=core")
+        await browser.open(address)
         asked = await browser.send(f"{address}/delete/forget")
         forgotten = await browser.send(f"{address}/delete/forget", confirmed="1")
         gone = await browser.open(address)
 
     assert (added.status_code, changed.status_code, late.status_code) == (303, 303, 422)
+    assert released.status_code == 422 and 'role="alert"' in released.text
     assert "Drinks water." in late.text and 'role="alert"' in late.text
     assert "Drinks coffee." in listed.text and "Drinks tea." not in listed.text
     assert "2 versions" in asked.text and "Drinks coffee." in asked.text

@@ -37,3 +37,11 @@ def test_what_a_parked_job_waits_for_is_said_with_its_form():
 
     assert "It waits for its budget" in html
     assert 'action="/jobs/j1/budget"' in html and "the scope admin" in html
+
+
+def test_a_job_leads_to_its_session_and_cited_documents():
+    cited = ({"document": "tides.md", "quote": "The moon.", "document_id": "d&1"}, {"document": "old.md", "quote": "x"})
+    html = page_of("conversation", status="completed", answer="So it is.", citations=cited, session_id="s&1")
+
+    assert 'href="/knowledge/document?id=d%261">tides.md' in html and "<strong>old.md" in html
+    assert 'href="/sessions/one?id=s%261"' in html
