@@ -41,13 +41,7 @@ check: $(VENV)/.ready ## Format, lint, types, import boundaries, generated files
 
 # In the order of tests/durations.json: the files that take longest first.
 WORKERS := -n 6 --dist loadfile --no-loadscope-reorder
-# Collecting compiles the tests; six workers that begin together would each compile them all.
-$(VENV)/.compiled: $(VENV)/.ready
-	@echo "Compiling the tests once, for all workers ..."
-	@$(BIN)/python -m pytest --collect-only -q tests >/dev/null || true
-	@touch $@
-
-test: $(VENV)/.ready $(if $(filter tests,$(TESTS)),$(VENV)/.compiled) ## The whole test suite on a real NATS and a real Postgres; TESTS=tests/unit for a part
+test: $(VENV)/.ready ## The whole test suite on a real NATS and a real Postgres; TESTS=tests/unit for a part
 	$(BIN)/python -m pytest $(WORKERS) -m 'not slow' $(TESTS)
 
 durations: $(VENV)/.ready ## Run the tests and write how long each file takes, for the order of `make test`

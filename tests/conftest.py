@@ -30,6 +30,7 @@ pytest_plugins = [
     "wayline.testkit.processes_left",
     "wayline.testkit.longest_first",
     "wayline.testkit.garbage",
+    "wayline.testkit.warm_workers",
 ]
 
 # The model on board takes half a second to load, and few tests are about meaning. Those name it.
@@ -46,10 +47,13 @@ structlog.configure(
 # Each HTTP client of a test would read the machine's certificates for 30 ms, and none leaves the machine.
 httpcore2.default_ssl_context = cache(httpcore2.default_ssl_context)
 
-# Test processes that run beside each other find a port free at the same time: each looks among its own.
-_process = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-_share = len(ports.FREE_PORTS) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-ports.FREE_PORTS = ports.FREE_PORTS[_process * _share : (_process + 1) * _share]
+
+def pytest_configure() -> None:
+    """Give each worker its own part of the free ports: two that look at the same time would find the same one free."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    share = len(ports.FREE_PORTS) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    ports.FREE_PORTS = ports.FREE_PORTS[worker * share : (worker + 1) * share]
+
 
 ONLY_SLOW = frozenset({"conformance", "evals", "reference_servers"})
 """Folders of which `make test` runs nothing."""
