@@ -86,7 +86,8 @@ class _Follower:
             yield event
         while not self._ended:
             try:
-                message = await asyncio.wait_for(waiting.get(), IDLE_S)
+                async with asyncio.timeout(IDLE_S):
+                    message = await waiting.get()
             except TimeoutError:
                 async for event in self._refill():
                     yield event

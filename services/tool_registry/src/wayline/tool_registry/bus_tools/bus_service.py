@@ -168,7 +168,8 @@ class BusService:
         if self.problem is not None:
             self._announced.clear()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._announced.wait(), within_s)
+                async with asyncio.timeout(within_s):
+                    await self._announced.wait()
         return self.problem is None
 
     async def call(self, request: ToolRequest) -> CallToolResult:

@@ -94,7 +94,8 @@ class BusServices:
         while name not in (known := self.of(tenant)) and (left := self._learning_until - self._now()) > 0:
             self._heard.clear()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._heard.wait(), left)
+                async with asyncio.timeout(left):
+                    await self._heard.wait()
         return known.get(name)
 
     def _forget(self, services: dict[str, BusService]) -> None:

@@ -99,7 +99,8 @@ class McpServer(ServerConnection):
     async def retire(self, grace_s: float) -> None:
         """Stop once the calls under way have ended, or the grace is over; no new call finds this server."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._idle.wait(), grace_s)
+            async with asyncio.timeout(grace_s):
+                await self._idle.wait()
         await self.stop()
 
     async def call(self, request: ToolRequest) -> CallToolResult | InputRequiredResult:

@@ -127,8 +127,11 @@ class ServerConnection(ServerTask):
         return 0.0 if connected_at is None else time.monotonic() - connected_at
 
     async def _is_lost(self, *, within_s: float) -> bool:
+        # Not `wait_for`, which passes over a cancellation that comes as the event is set: a connection that is left
+        # while its tools are to be asked for would stay.
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._woken.wait(), within_s)
+            async with asyncio.timeout(within_s):
+                await self._woken.wait()
         return self._lost
 
     def _lose(self) -> None:

@@ -51,7 +51,8 @@ class ServerTask:
         """Return whether the server can be called, after waiting a little for one that cannot."""
         if not self._usable.is_set():
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._usable.wait(), within_s)
+                async with asyncio.timeout(within_s):
+                    await self._usable.wait()
         return self._usable.is_set()
 
     def tell_cancelled(self, key: str) -> None:

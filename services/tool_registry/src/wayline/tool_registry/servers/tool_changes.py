@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from wayline.chassis.concurrency.awaited_tasks import stopped
+
 if TYPE_CHECKING:
     from mcp import Client
     from mcp.client.session import IncomingMessage
@@ -70,8 +72,7 @@ class ToolChanges:
         try:
             yield
         finally:
-            task.cancel()
-            await asyncio.wait({task})
+            await stopped(task)
 
     async def _listen(self, client: Client, within_s: float) -> None:
         from mcp.client.subscriptions import SubscriptionLost

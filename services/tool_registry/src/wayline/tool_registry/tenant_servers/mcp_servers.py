@@ -54,7 +54,8 @@ class McpServers:
 
     async def _start(self) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._wanted.wait(), IDLE_S)
+            async with asyncio.timeout(IDLE_S):
+                await self._wanted.wait()
         for server in self._servers.values():
             server.start()
 

@@ -80,7 +80,8 @@ class TenantServers:
     async def of(self, tenant: str) -> Mapping[str, McpServer]:
         """Return a tenant's servers that are connected, or may be again, by name."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._read.wait(), self._read_within_s)
+            async with asyncio.timeout(self._read_within_s):
+                await self._read.wait()
         return {
             name: one.server
             for (owner, name), one in self._running.items()

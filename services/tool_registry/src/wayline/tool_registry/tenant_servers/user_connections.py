@@ -68,7 +68,8 @@ class UserConnections:
         one.calls += 1
         try:
             with suppress(TimeoutError):
-                await asyncio.wait_for(one.server.tried.wait(), self._settings.connect_timeout_s)
+                async with asyncio.timeout(self._settings.connect_timeout_s):
+                    await one.server.tried.wait()
             yield one.server
         finally:
             one.calls -= 1

@@ -113,7 +113,8 @@ class Changes:
         try:
             while True:
                 try:
-                    await asyncio.wait_for(self._changed.wait(), IDLE_S)
+                    async with asyncio.timeout(IDLE_S):
+                        await self._changed.wait()
                 except TimeoutError:
                     yield None
                     continue

@@ -161,7 +161,8 @@ class ServerHandlers:
                 return view.model_copy(update={"problems": left_out_lines(left_out)})
         if ask.settled and (running := self.of_tenants.running(ask.tenant, ask.name)) is not None:
             with suppress(TimeoutError):
-                await asyncio.wait_for(running.listed.wait(), LISTED_WITHIN_S)
+                async with asyncio.timeout(LISTED_WITHIN_S):
+                    await running.listed.wait()
         return await self._view(ask.tenant, ask.name, ask.tools)
 
     async def delete(self, ask: DeleteServer) -> ServerDeleted:
