@@ -12,6 +12,8 @@ from .test_tasks import ALL, asks, stored
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
+ALSO = ("retrieval", "notifier")
+"""Services that pages need beside those of every console."""
 PAGES = tuple(address for group in SECTIONS for address, _, _ in group)
 LOOKS = pytest.mark.parametrize("looks", [pytest.param(one, marks=pytest.mark.slow) for one in ALL], ids=str)
 

@@ -69,6 +69,18 @@ def test_a_dry_run_is_shown_before_anything_is_done():
     assert 'name="body" value="{&#34;action&#34;: &#34;cancel&#34;}"' in html and 'name="confirmed"' in html
 
 
+@pytest.mark.parametrize("asked", [{"job_ids": ["j1", "j2"]}, {"filter": {"status": ["failed"], "q": "late"}}, {}])
+def test_an_action_shows_how_far_it_is(asked: dict[str, Any]):
+    one = {
+        **{"action_id": "action_1", "action": "cancel", "state": "running", "counts": {"done": 3}, "refused": []},
+        **{"waits_for": None, "asked": asked, "asked_by": "ann", "begun_at": "2026-05-01T00:00:00Z"},
+    }
+    html = Templates().render(ACTIONS_TEMPLATE, page=Actions([one]), frame=FRAME).decode()
+
+    assert ("2 chosen jobs" in html) is ("job_ids" in asked) and ("late" in html) is ("filter" in asked)
+    assert 'action="/jobs/actions/action_1/stop"' in html
+
+
 def test_a_dry_run_that_finds_nothing_to_do_can_do_nothing():
     tried = {"action": "cancel", "state": "done", "counts": {}, "refused": [], "more": False}
     html = Templates().render(ACTIONS_TEMPLATE, page=Actions([], tried, "{}"), frame=FRAME).decode()

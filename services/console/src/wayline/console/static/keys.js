@@ -12,6 +12,11 @@
     all[Math.min(Math.max(at + by, 0), all.length - 1)].focus();
   };
 
+  // What is wider than its place is scrolled by keys as well.
+  document.querySelectorAll(".wide, .tabs").forEach((one) => {
+    if (one.scrollWidth > one.clientWidth) one.tabIndex = 0;
+  });
+
   // A slider's number follows it.
   document.addEventListener("input", ({ target }) => {
     const shown = target.type === "range" && target.parentElement.querySelector("output");

@@ -4,6 +4,9 @@
   const holder = document.querySelector("[data-live]");
   if (!holder) return;
   const LEAST_MS = 250;
+  const GONE = [401, 403, 404];
+  const AGAIN_MS = 2000;
+  const READ_WITHIN_MS = 30000;
   const TIMES_LONGER = 3; // A page that takes long to read is read less often.
   let source = null;
   let waiting = null;
@@ -23,14 +26,22 @@
     const began = performance.now();
     changed = false;
     try {
-      await htmx.ajax("GET", holder.dataset.region, { target: holder, swap: "innerMorph" });
-    } finally {
+      const answer = await fetch(holder.dataset.region, { signal: AbortSignal.timeout(READ_WITHIN_MS) });
+      // Without a right to it, or without the job, it is not asked for again.
+      if (GONE.includes(answer.status)) return close();
+      if (!answer.ok) throw new Error(String(answer.status));
+      await htmx.swap({ text: await answer.text(), target: holder, sourceElement: holder, swap: "innerMorph" });
       pause = Math.max(LEAST_MS, TIMES_LONGER * (performance.now() - began));
-      waiting = null;
-      show();
-      if (holder.querySelector("[data-ended='1']")) close();
-      else if (changed) soon();
+    } catch {
+      // What cannot be read now is read later: nothing may come that would ask for it again.
+      changed = true;
+      pause = AGAIN_MS;
     }
+    waiting = null;
+    show();
+    if (changed) document.hidden || soon();
+    else if (holder.querySelector("[data-ended='1']")) close();
+    else open();
   };
 
   const soon = () => {
@@ -50,7 +61,8 @@
   };
 
   const open = () => {
-    if (source || holder.querySelector("[data-ended='1']")) return;
+    if (source || document.hidden) return;
+    if (holder.querySelector("[data-ended='1']")) return changed ? soon() : undefined;
     const head = holder.querySelector("[data-seq]");
     const address = new URL(holder.dataset.live, location.href);
     address.searchParams.set("after", head?.dataset.seq ?? "0");
@@ -85,7 +97,7 @@
 
   // A hidden tab gives its connection back: a browser has six for a host.
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
-  if (!document.hidden) open();
+  open();
 })();
 
 // Rows change where they stand, and none comes or goes under the pointer: of new jobs only the number is said.
