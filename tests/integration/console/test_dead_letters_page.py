@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any
 
@@ -78,22 +79,36 @@ async def test_failed_jobs_go_on_once_after_a_dry_run(console: Console):
     failed = sent.json()["job_id"]
     group = await cause_named(console, "revoked")
     address = f"/dead-letters/causes/{group['fingerprint']}"
-    console.answers("Paid.")
+    release = asyncio.Event()
+    console.answers(Say(text="It is paid.", hold=release))
     async with console.browser() as browser:
         await browser.open("/dead-letters")
         listed = browser.page
         await browser.open(f"{address}?plan=100")
         planned = browser.page
+        nothing_yet = await browser.open(f"{address}/live?plan=100")
+        await browser.open(f"{address}?plan=100")
         done = await browser.send(f"{address}/redrive", limit="100")
 
-        async def went_on() -> bool:
-            return "status-completed" in (await browser.open(done.headers["location"])).text
+        async def goes_on() -> bool:
+            return "data-live=" in (await browser.open(done.headers["location"])).text
 
-        await until(went_on, why="the page shows that the job has gone on")
-        after = browser.page
+        await until(goes_on, why="the page follows the job that goes on")
+        told: list[str] = []
+        async with browser.http.stream("GET", f"{address}/live?plan=100") as stream:
+            release.set()
+            async for line in stream.aiter_lines():
+                told += [line] if line.startswith("event:") else []
+        region = await browser.open(f"{address}/region?plan=100")
+        over = await browser.open(f"{address}/live?plan=100")
+        after = await browser.open(done.headers["location"])
         past = await browser.open("/dead-letters/redrives")
 
     assert address in listed and failed in planned
     assert "Redrive 1<" in planned and "would go on after event" in planned
-    assert "<strong>0</strong> would go on" in after and "Redrive 1<" not in after
+    assert nothing_yet.status_code == over.status_code == 204
+    assert "event: changed" in told
+    assert "status-completed" in region.text and 'data-ended="1"' in region.text
+    assert region.text.strip() in after.text and "data-live=" not in after.text
+    assert "<strong>0</strong> would go on" in after.text and "Redrive 1<" not in after.text
     assert group["fingerprint"] in past.text

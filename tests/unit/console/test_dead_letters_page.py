@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from wayline.console.pages.dead_letters import LISTS, Cause, DeadLetters, Plan, in_lines
+from wayline.console.pages.dead_letters import LISTS, Cause, DeadLetters, in_lines
 from wayline.console.pages.frame import Frame
+from wayline.console.pages.redrive_plan import Plan
 from wayline.console.render.environment import Templates
 
 AT = "2026-05-01T10:00:00Z"
@@ -35,7 +36,7 @@ DISMISSED: dict[str, Any] = {
 }
 JOB: dict[str, Any] = {
     **{"job_id": "j1", "agent": "helper", "created_at": AT, "steps": 2, "total_cost_usd": "0.01", "input": "Pay."},
-    **{"error": {"message": "the bank is closed"}, "status": "failed"},
+    **{"error": {"message": "the bank is closed"}, "status": "failed", "ended_at": AT},
 }
 ROWS = {"": GROUP, "letters": LETTER, "redrives": PAST, "dismissed": DISMISSED}
 
@@ -72,13 +73,14 @@ def test_only_a_dry_run_offers_what_it_found():
         {"job_id": "j2", "fork_id": "f2", "after": None, "outcome": "already", "reason": ""},
         {"job_id": "j3", "fork_id": None, "after": None, "outcome": "refused", "reason": "its log is gone"},
     ]
-    fork = {**JOB, "job_id": "f2", "status": "running"}
+    fork = {**JOB, "job_id": "f2", "status": "running", "ended_at": None}
     planned = cause_of(plan=Plan(jobs, [], True, 100, {"f2": fork}))
 
     assert "Redrive 1" in planned and "there are more behind them" in planned
     assert "refused: its log is gone" in planned and "would go on after event 4" in planned
     assert re.search(r"go on already\s+1 is <span class=\"status status-running\">", planned)
-    assert f'action="/dead-letters/causes/{PRINT}/redrive"' not in cause_of()
+    assert f'data-live="/dead-letters/causes/{PRINT}/live?plan=100"' in planned
+    assert f'action="/dead-letters/causes/{PRINT}/redrive"' not in cause_of() and "data-live" not in cause_of()
 
 
 def test_jobs_that_go_on_unread_are_counted():

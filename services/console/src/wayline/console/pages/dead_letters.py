@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import APIRouter, Path, Query, Request
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import HTMLResponse, Response, StreamingResponse
 
 from wayline.client import ApiError
 from wayline.client.client import Client
 from wayline.console.access.visitor import PostedForm, Visitor, VisitorDependency
 from wayline.console.access.visitor import field as field_of
-from wayline.console.pages.frame import Frame, go, show
+from wayline.console.pages.frame import Frame, go, show, show_region
+from wayline.console.pages.redrive_plan import Plan, read_plan, there, told_of_forks
 from wayline.console.pages.refusal import reason_of
 
 router = APIRouter(prefix="/dead-letters")
@@ -28,9 +28,6 @@ LETTERS_READ = 200
 """Of the newest letters, those that are looked at for one cause."""
 PAST_READ = 200
 REDRIVE_DEFAULT, REDRIVE_MAX = 100, 1_000
-FORKS_SHOWN = 60
-"""Jobs that go on, of which the page reads how far they are."""
-READ_AT_ONCE = 6
 
 LISTS: Final = {
     "": ("Causes", "/v1/dead-letters/groups", "groups"),
@@ -63,37 +60,6 @@ class DeadLetters:
         return [
             (f"/dead-letters/{view}".rstrip("/"), title, view == self.view) for view, (title, _, _) in LISTS.items()
         ]
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a redrive of one cause would do, and how far the jobs are that it let go on before."""
-
-    jobs: list[dict[str, Any]]
-    letters: list[dict[str, Any]]
-    more: bool
-    limit: int
-    forks: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Those of the jobs that go on which were read, by their ids."""
-
-    @property
-    def begins(self) -> int:
-        """Return how many would begin."""
-        return sum(one["outcome"] in ("forked", "resubmitted") for one in (*self.jobs, *self.letters))
-
-    @property
-    def refused(self) -> int:
-        return sum(one["outcome"] == "refused" for one in (*self.jobs, *self.letters))
-
-    @property
-    def progress(self) -> list[tuple[str, int]]:
-        """Return how many of the jobs that go on have each status, the most frequent first."""
-        return Counter(job["status"] for job in self.forks.values()).most_common()
-
-    @property
-    def not_read(self) -> int:
-        """Return how many jobs go on of which the page has not read how far they are."""
-        return sum(one["outcome"] == "already" for one in self.jobs) - len(self.forks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,44 +112,12 @@ async def read_cause(client: Client, fingerprint: str, *, limit: int | None = No
     return Cause(
         fingerprint,
         group,
-        await _there(client, f"/v1/jobs/{example}") if example else None,
-        await _there(client, f"/v1/dead-letters/{of_cause[0]['sequence']}") if of_cause else None,
+        await there(client, f"/v1/jobs/{example}") if example else None,
+        await there(client, f"/v1/dead-letters/{of_cause[0]['sequence']}") if of_cause else None,
         of_cause,
         [one for one in past["redrives"] if one["fingerprint"] == fingerprint],
-        await _plan(client, fingerprint, limit) if limit else None,
+        await read_plan(client, fingerprint, limit) if limit else None,
         problem,
-    )
-
-
-async def _there(client: Client, path: str) -> dict[str, Any] | None:
-    """Return what the API has at a path; None: it is gone by now."""
-    try:
-        return await client.get(path)
-    except ApiError as error:
-        if error.status != 404:
-            raise
-        return None
-
-
-async def _plan(client: Client, fingerprint: str, limit: int) -> Plan:
-    """Ask what a redrive would do, and how far the newest of the jobs are that go on already."""
-    body = {"fingerprint": fingerprint, "dry_run": True, "limit": limit}
-    try:
-        found = await client.post("/v1/dead-letters/redrive", body)
-    except ApiError as error:
-        if error.status != 404:
-            raise
-        return Plan([], [], False, limit)
-    wanted = [one["fork_id"] for one in found["jobs"] if one["outcome"] == "already"][:FORKS_SHOWN]
-    places = asyncio.Semaphore(READ_AT_ONCE)
-
-    async def fork(job_id: str) -> dict[str, Any] | None:
-        async with places:
-            return await _there(client, f"/v1/jobs/{job_id}")
-
-    forks = dict(zip(wanted, await asyncio.gather(*map(fork, wanted)), strict=True))
-    return Plan(
-        found["jobs"], found["letters"], found["more"], limit, {name: job for name, job in forks.items() if job}
     )
 
 
@@ -228,6 +162,26 @@ async def cause(
     """Show what failed of one cause; with `plan` what a redrive of at most so many would do."""
     page = await read_cause(visitor.client, fingerprint, limit=plan)
     return await _show_cause(request, visitor, page)
+
+
+@router.get("/causes/{fingerprint}/region")
+async def region(
+    request: Request, visitor: VisitorDependency, fingerprint: Fingerprint, plan: Limit = REDRIVE_DEFAULT
+) -> HTMLResponse:
+    """Show the part of a cause's page that changes while jobs go on."""
+    found = await read_plan(visitor.client, fingerprint, plan)
+    page = Cause(fingerprint, None, None, None, [], [], found)
+    return await show_region(request, CAUSE_TEMPLATE, "progress", _frame(request, visitor), page=page, scope=SCOPE)
+
+
+@router.get("/causes/{fingerprint}/live")
+async def live(visitor: VisitorDependency, fingerprint: Fingerprint, plan: Limit = REDRIVE_DEFAULT) -> Response:
+    """Stream that jobs of a redrive have gone on; 204 ends it, as a browser then asks no more."""
+    found = await read_plan(visitor.client, fingerprint, plan)
+    if not found.open:
+        return Response(status_code=204)
+    told = told_of_forks(visitor.client, found.open)
+    return StreamingResponse(told, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
 async def _show_cause(request: Request, visitor: Visitor, page: Cause) -> HTMLResponse:

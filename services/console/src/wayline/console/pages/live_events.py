@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
 from typing import Any
 
@@ -18,7 +18,7 @@ def sse(kind: str, data: dict[str, Any], *, event_id: int | None = None) -> byte
     return f"{place}event: {kind}\ndata: {json.dumps(data)}\n\n".encode()
 
 
-async def heartbeats(events: AsyncIterator[bytes], every_s: float = HEARTBEAT_S) -> AsyncIterator[bytes]:
+async def heartbeats(events: AsyncIterator[bytes], every_s: float = HEARTBEAT_S) -> AsyncGenerator[bytes]:
     """Yield events, and a comment where none has come for a while."""
     awaited: asyncio.Task[bytes] | None = None
     try:
