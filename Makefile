@@ -163,6 +163,14 @@ openai-clients: $(VENV)/.ready $(NPM)/openai_clients/.ready $(NPM)/openai_agents
 webhook-clients: $(VENV)/.ready $(NPM)/webhook_clients/.ready ## The npm package standardwebhooks verifies what webhooks are sent (fetches Node; a few seconds)
 	WAYLINE_NPM=$(abspath $(NPM)) $(BIN)/python -m pytest -q -m slow tests/webhook_clients
 
+$(NPM)/trace_backends/.ready: tests/trace_backends/backends.txt
+	$(PYTHON) -m venv $(NPM)/trace_backends
+	$(NPM)/trace_backends/bin/python $(INSTALL) tests/trace_backends/backends.txt
+	@touch $@
+
+trace-backends: $(VENV)/.ready $(NPM)/trace_backends/.ready ## Phoenix and MLflow show the trace that is forwarded to them (fetches both, 900 MB; some minutes)
+	WAYLINE_NPM=$(abspath $(NPM)) $(BIN)/python -m pytest -q -m slow tests/trace_backends
+
 dashboards-check: $(VENV)/.ready $(NPM)/grafana_schema/.ready ## Check the dashboards against Grafana's own types (fetches Node; about a minute)
 	WAYLINE_NPM=$(abspath $(NPM)) $(BIN)/python -m pytest -q -m slow tests/grafana_schema
 
@@ -181,4 +189,4 @@ clean-data: ## Remove all that Wayline has stored here: jobs, documents, keys. A
 	read -r answer && test "$$answer" = yes || { echo "nothing was removed"; exit 1; }; \
 	rm -rf .wayline && echo "removed"
 
-.PHONY: help setup wheels lock format check test test-failed proto dashboards e2e bench golden evals retrieval-quality search-scale answer-quality memory-quality tool-search plan-quality faults conservation mcp-conformance mcp-servers openai-clients webhook-clients dashboards-check run demo clean clean-data durations
+.PHONY: help setup wheels lock format check test test-failed proto dashboards e2e bench golden evals retrieval-quality search-scale answer-quality memory-quality tool-search plan-quality faults conservation mcp-conformance mcp-servers openai-clients webhook-clients trace-backends dashboards-check run demo clean clean-data durations

@@ -191,10 +191,16 @@ MONEY = Row(
         ),
         Panel(
             "Tokens per minute",
-            "Tokens of model calls by kind. Cache reads and writes are part of `input`, reasoning is part of `output`.",
+            "Tokens of model calls by kind. Cache reads and writes are part of the input, reasoning of the output.",
             [
-                Metric(f"sum(rate({TOKENS}_{kind}_tokens_total[$__rate_interval])) * 60", kind.replace("_", " "))
-                for kind in ("input", "output", "cache_read_input", "cache_write_input", "reasoning_output")
+                Metric(
+                    " or ".join(
+                        f'label_replace(sum(rate({TOKENS}_{kind}_tokens_total[$__rate_interval])) * 60, "kind", '
+                        f'"{kind.replace("_", " ")}", "", "")'
+                        for kind in ("input", "output", "cache_read_input", "cache_write_input", "reasoning_output")
+                    ),
+                    "{{kind}}",
+                )
             ],
             unit="cpm",
             width=16,

@@ -139,6 +139,8 @@ class Panel:
         return {
             "unit": self.unit,
             "min": 0,
+            # A share is drawn as a part of the whole, and not of the largest.
+            **({"max": 1} if self.kind == "bargauge" and self.unit == "percentunit" else {}),
             # Shown instead of "No data", which looks like a fault.
             "noValue": NOTHING if any(isinstance(ask, Sql) for ask in self.asks) else NO_TRAFFIC,
             **({} if self.decimals is None else {"decimals": self.decimals}),

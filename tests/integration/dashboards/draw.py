@@ -75,9 +75,10 @@ def lines(rows: list[Json], panel: Json, width: int, height: int) -> str:
 def bars(rows: list[Json], panel: Json) -> str:
     unit = panel["fieldConfig"]["defaults"]["unit"]
     values = [(label_of({k: v for k, v in row.items() if isinstance(v, str)}), number_of(row)) for row in rows]
-    most = max((value for _, value in values), default=0) or 1
+    most = panel["fieldConfig"]["defaults"].get("max") or max((value for _, value in values), default=0) or 1
     return "".join(
-        f'<div>{escape(name)} {shown(value, unit)}<div class="bar" style="width:{value / most * 90:.0f}%"></div></div>'
+        f"<div>{escape(name)} {shown(value, unit)}"
+        f'<div class="bar" style="width:{min(1, value / most) * 90:.0f}%"></div></div>'
         for name, value in values[:BARS_MAX]
     )
 
