@@ -429,7 +429,7 @@ async def test_costs_are_asked_for_by_every_group_and_zone(gateway: Running, oth
     assert refused.status_code == 422
     assert refused.json()["detail"] == (
         "query.group_by: 'colour' is none of model, agent, day, tool, user, tenant, session, job, kind, hour, "
-        "provider, purpose, tier, schedule, cache_break, key; several are joined by commas"
+        "provider, purpose, tier, schedule, cache_break, key, version, label; several are joined by commas"
     )
 
 

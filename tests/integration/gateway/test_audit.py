@@ -9,7 +9,7 @@ from typing import Any
 from wayline.contracts.agents import DeleteAgent, GetAgent, PutAgent
 from wayline.contracts.budgets import ListBudgets, PutBudget
 from wayline.contracts.errors import NotFound, Unavailable
-from wayline.contracts.forgetting import Erased, EraseFromGateway
+from wayline.contracts.forgetting import Erased, EraseFromGateway, Forget
 from wayline.contracts.tenants import DisableTenant, GetTenant, Tenant
 from wayline.gateway.adapters.keys import create_key
 from wayline.gateway.handlers.shared.auditing import READS, kind_of
@@ -19,7 +19,7 @@ from .conftest import Running
 from .others import AGENT, Others
 
 NO_CONFIGURATION = (
-    *("/v1/jobs", "/v1/forget", "/v1/sessions", "/v1/dead-letters", "/openai/v1", "/v1/search", "/v1/tools/search"),
+    *("/v1/jobs", "/v1/sessions", "/v1/dead-letters/redrive", "/openai/v1", "/v1/search", "/v1/tools/search"),
     # What one user is logged in to.
     *("/v1/mcp/oauth", "/v1/mcp/logins"),
     # Ledger and costs have each call, and traces the spans that are received.
@@ -57,7 +57,10 @@ async def test_every_operation_that_changes_something_is_audited(gateway: Runnin
     # What a reader may ask for changes nothing, and would fill the log: a form asks for it while one types.
     reads = [path for path, asked in paths.items() if asked.get("post", {}).get("x-wayline-scopes") == ["read"]]
     assert "/v1/agents/{name}/check" in reads and [path for path in reads if kind_of(path)] == []
-    assert kind_of("/v1/jobs/{job_id}/approvals/{approval_id}") == "approval" and kind_of("/v1/jobs/{job_id}") is None
+    assert (
+        kind_of("/v1/jobs/{job_id}/approvals/{approval_id}") == "approval"
+        and kind_of("/v1/jobs/{job_id}/cancel") is None
+    )
 
 
 async def test_an_entry_names_key_tags_and_outcome_of_a_change(gateway: Running, others: Others):
@@ -90,6 +93,23 @@ async def test_an_entry_names_key_tags_and_outcome_of_a_change(gateway: Running,
     rest = await entries(gateway, f"?kind=agent&cursor={page['next_cursor']}")
     assert [one["id"] for one in page["entries"] + rest] == [one["id"] for one in found[1:]]
     assert await entries(gateway, "?name=month&since=2999-01-01") == []
+
+
+async def test_erasures_and_dismissals_are_written_down_without_the_user(gateway: Running, others: Others):
+    await others.answer(Forget)
+
+    begun = await gateway.client.post("/v1/forget", json={"user_id": "ann"})
+    await gateway.client.delete("/v1/jobs/j1")
+    await gateway.client.post("/v1/dead-letters/7/dismiss", json={"reason": "known"})
+    await gateway.client.post("/v1/jobs/j1/cancel", json={})
+    found = await entries(gateway)
+
+    assert [(one["kind"], one["name"], one["outcome"]) for one in reversed(found)] == [
+        ("erasure", begun.json()["forget_id"], "made"),
+        ("erasure", "j1", "made"),
+        ("dead letter", "7", "refused"),
+    ]
+    assert "ann" not in str(found)
 
 
 async def test_what_an_operator_does_stands_in_the_tenants_log(gateway: Running, others: Others, platform: Platform):

@@ -63,6 +63,7 @@ def test_calls_are_listed_approved_with_other_arguments_and_denied(fresh: Instal
         denied = fresh.wayline("jobs", "deny", "j2", waits["j2"]["id"], "--reason", "do it in your head")
         ended = [job(fresh, "j1"), job(fresh, "j2")]
         again = fresh.wayline("jobs", "approve", "j1", waits["j1"]["id"])
+        decided = fresh.run_json("approvals", "--decided", "--since", "1h")["decided"]
 
     assert (nothing.returncode, nothing.stdout) == (0, "")
     assert [(waits[one]["agent"], waits[one]["arguments"]) for one in waits] == [("careful", {"expression": "2+2"})] * 2
@@ -74,4 +75,8 @@ def test_calls_are_listed_approved_with_other_arguments_and_denied(fresh: Instal
     assert ended[0]["answer"] == "5"
     assert "do it in your head" in ended[1]["answer"]
     assert again.returncode == 1
+    assert {one["job_id"]: (one["decision"], one["edited"]) for one in decided} == {
+        "j1": ("approved", True),
+        "j2": ("denied", False),
+    }
     assert "permissions violation" not in (fresh.data / "logs" / "wayline.log").read_text()

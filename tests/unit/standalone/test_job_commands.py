@@ -11,14 +11,15 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from wayline.contracts.feedback import Feedback
+from wayline.gateway.shapes.approvals import Decided, WaitPage
 from wayline.gateway.shapes.audit import AuditEntry, AuditPage
 from wayline.gateway.shapes.feedback import FeedbackBody
 from wayline.gateway.shapes.job_actions import ActionBody, ActionPage, ActionProgress, RefusedJob
 from wayline.standalone.cli import app
 from wayline.standalone.commands import bulk, feedback
 from wayline.standalone.terminal.action_views import action_progress, actions_table, audit_table
-from wayline.standalone.terminal.job_progress import tenant_event_line
-from wayline.standalone.terminal.job_views import feedback_table
+from wayline.standalone.terminal.job_progress import JobProgress, tenant_event_line
+from wayline.standalone.terminal.job_views import decided_table, feedback_table
 
 AT = datetime(2026, 5, 4, 9, 30, tzinfo=UTC)
 ACTION = ActionProgress(
@@ -105,3 +106,34 @@ def test_actions_feedback_and_changes_are_drawn_whole():
     for word in ("3 done, 1 refused", "j9: it has ended", "the bus is full", "0.25", "[bold]no", "refused (not_found)"):
         assert word in text
     assert "2026-05-04T09:30:00  j1  a  job.failed  crash_loop" in text
+
+
+@pytest.mark.parametrize(
+    ("pieces", "said"),
+    [
+        ([(0, "Once "), (5, "upon")], "Once upon"),
+        ([(12, "a time"), (18, ".")], "… a time."),
+        ([(0, "Once "), (10, "a time")], "Once a time"),
+        ([(None, "Once "), (None, "upon")], "Once upon"),
+    ],
+)
+def test_an_answer_whose_beginning_was_missed_says_so(pieces: list[tuple[int | None, str]], said: str):
+    progress = JobProgress(Console(force_terminal=False))
+    told: list[str] = []
+    progress._show_activity = told.append  # type: ignore[method-assign]
+
+    for offset, text in pieces:
+        progress.show({"type": "delta", "step": 1, "attempt": 1, "text": text, "offset": offset})
+
+    assert told[-1] == said
+
+
+def test_decisions_are_listed_with_who_made_them():
+    decided = Decided(
+        **{"id": "a1", "why": "approval", "tool": "pay", "decision": "approved", "by": "ann", "edited": True},
+        **{"reason": "it is due", "decided_at": AT, "job_id": "j1", "agent": "banker"},
+    )
+
+    drawn = shown(decided_table(WaitPage(approvals=(), decided=(decided,)).model_dump(mode="json")))
+
+    assert all(word in drawn for word in ("j1", "pay", "approved with other arguments: it is due", "ann"))

@@ -168,6 +168,17 @@ class Client:
         """Get a page of what waits for a person's decision."""
         return await self.get("/v1/approvals", **params)
 
+    async def call_tool(
+        self, name: str, arguments: Mapping[str, Any], *, key: str | None = None, user_id: str | None = None
+    ) -> dict[str, Any]:
+        """Call a tool once, without a job; the same `key` with the same arguments is the same call.
+
+        A tool that does more than read, or charges, needs a key. `status` `in_progress`: ask again with it.
+        """
+        headers = None if key is None else {"Idempotency-Key": key}
+        body = {"arguments": dict(arguments), **({} if user_id is None else {"user_id": user_id})}
+        return await self.post(f"/v1/tools/{name}/call", body, headers=headers)
+
     async def decide(self, job_id: str, approval_id: str, decision: Mapping[str, Any]) -> dict[str, Any]:
         """Approve or deny a tool call that waits: `{"decision": "approve"}`, with `arguments` or a `reason`."""
         return await self.post(f"/v1/jobs/{job_id}/approvals/{approval_id}", decision)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache, partial
+from threading import Lock
 from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI
@@ -148,6 +149,8 @@ def _fastapi(body_max_bytes: int, document_max_bytes: int, **more: Any) -> FastA
         title="Wayline",
         version="1",
         summary="AI agents as durable jobs on a message bus, every step traced and priced.",
+        # The route of our own works it out on a thread.
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -160,9 +163,17 @@ def _fastapi(body_max_bytes: int, document_max_bytes: int, **more: Any) -> FastA
     )
 
 
-@cache
+_describing = Lock()
+
+
 def _description(body_max_bytes: int, document_max_bytes: int) -> dict[str, Any]:
     """Return the OpenAPI description: most of a second, once a process."""
+    with _describing:
+        return _described(body_max_bytes, document_max_bytes)
+
+
+@cache
+def _described(body_max_bytes: int, document_max_bytes: int) -> dict[str, Any]:
     return describe(_fastapi(body_max_bytes, document_max_bytes))
 
 

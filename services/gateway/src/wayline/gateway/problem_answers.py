@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -14,6 +14,7 @@ from fastapi.responses import Response
 from opentelemetry import trace
 from pydantic import BaseModel, Field, ValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute
 
 from wayline.contracts.base import plain
 from wayline.contracts.errors import Bug, Problem, Unavailable, WaylineError
@@ -133,8 +134,8 @@ def install(app: FastAPI) -> None:
         headers = dict(error.headers or {})
         if error.status_code == 405:
             # The router knows only the methods of the first route that has this path.
-            methods = app.openapi()["paths"].get(getattr(request.scope.get("route"), "path_format", ""), {})
-            headers["Allow"] = ", ".join(sorted(method.upper() for method in methods)) or headers.get("Allow", "")
+            methods = methods_of(app.routes, getattr(request.scope.get("route"), "path_format", ""))
+            headers["Allow"] = ", ".join(sorted(methods)) or headers.get("Allow", "")
         return problem_response(
             status_problem(error.status_code, error.detail), headers=headers, instance=request.url.path
         )
@@ -145,6 +146,17 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, on_http)
     app.add_exception_handler(PostgresUnavailable, _on_postgres)
     app.add_exception_handler(Exception, _on_anything)
+
+
+def methods_of(routes: Iterable[BaseRoute], path_format: str) -> set[str]:
+    """Return the methods that a path takes, by all routes that have it."""
+    found = set[str]()
+    for route in routes:
+        if (included := getattr(route, "original_router", None)) is not None:
+            found |= methods_of(included.routes, path_format)
+        if getattr(route, "path_format", None) == path_format:
+            found |= getattr(route, "methods", None) or set()
+    return found
 
 
 async def _on_known(request: Request, error: Exception) -> Response:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from importlib.resources import files
 from typing import Annotated
 
-from fastapi import APIRouter, Header
+from fastapi import APIRouter, Header, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from prometheus_client import REGISTRY
 from prometheus_client.exposition import choose_encoder
@@ -38,6 +39,12 @@ async def metrics(caller: Operator, accept: Annotated[str, Header(include_in_sch
     """
     encode, kind = choose_encoder(accept)
     return Response(encode(REGISTRY), media_type=kind)
+
+
+@router.get("/openapi.json", include_in_schema=False)
+async def description(request: Request) -> Response:
+    """Return the OpenAPI description; what makes it takes most of a second, which other requests do not wait for."""
+    return JSONResponse(await asyncio.to_thread(request.app.openapi))
 
 
 @router.get("/docs", include_in_schema=False)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from wayline.standalone.commands.arguments import INPUT, past_moment, read_text
+from wayline.standalone.commands.arguments import INPUT, fail, past_moment, read_text
 from wayline.standalone.commands.output import AsJson, answer, console, conversation, speaks_utf8, write_file
 
 if TYPE_CHECKING:
@@ -316,15 +316,20 @@ def _decide(job: str, approval: str, body: dict[str, object], *, as_json: bool) 
 def approvals(
     limit: Annotated[int, typer.Option(min=1, max=200, help="Jobs on a page.")] = 50,
     cursor: Annotated[str | None, typer.Option(help="next_cursor of the page before.")] = None,
+    decided: Annotated[bool, typer.Option("--decided", help="What people decided instead, and who.")] = False,
+    since: Annotated[str | None, typer.Option(metavar="WHEN", help="With --decided: 7d, 12h, or a date (UTC).")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List everything that waits for a person's decision, across jobs."""
-    from wayline.standalone.terminal.job_views import approvals_table
+    """List everything that waits for a person's decision, across jobs; or what was decided."""
+    from wayline.standalone.terminal.job_views import approvals_table, decided_table
 
+    if since is not None and not decided:
+        fail("--since says how far back decisions are looked for: give --decided too")
+    past = {"decided": True, "since": past_moment(since, "--since")} if decided else {}
     answer(
-        lambda client: client.approvals(limit=limit, cursor=cursor),
+        lambda client: client.approvals(limit=limit, cursor=cursor, **past),
         as_json=as_json,
-        draw=approvals_table,
+        draw=decided_table if decided else approvals_table,
     )
 
 

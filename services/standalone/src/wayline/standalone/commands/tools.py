@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from typing import Annotated, Any
+from uuid import uuid4
 
 import typer
 
+from wayline.standalone.commands.arguments import fail, read_json
 from wayline.standalone.commands.output import AsJson, answer
+
+RUNS_ON = 3
+"""The exit code of `call` while the call runs on; 2 is a wrong command line."""
 
 app = typer.Typer(help="The tools that agents may use.")
 
@@ -33,6 +39,54 @@ def search_tools(
 
     body = {"query": query, "agent": agent, "max_results": max_results}
     answer(lambda client: client.post("/v1/tools/search", body), as_json=as_json, draw=found_tools)
+
+
+@app.command("call")
+def call_tool(
+    name: str,
+    *,
+    arg: Annotated[
+        list[str] | None,
+        typer.Option("--arg", metavar="NAME=TEXT|NAME:=JSON", help="An argument, as text or as JSON. Can be repeated."),
+    ] = None,
+    arguments: Annotated[
+        str | None, typer.Option(metavar="FILE", help="All of them as JSON; - reads the input.")
+    ] = None,
+    user: Annotated[str | None, typer.Option(help="Whom the call is for.")] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(help="The same key with the same arguments is the same call; unless given, each is a new one."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Call a tool once, without a job. Exit code 1: it failed, or nobody knows; 3: it runs on."""
+    from wayline.standalone.terminal.tool_views import called_tool
+
+    given = {} if arguments is None else read_json(arguments)
+    if not isinstance(given, dict):
+        fail("--arguments is no JSON object, which arguments are by their names")
+    named = {**given, **dict(map(_argument, arg or ()))}
+    key = key or f"cli-{uuid4().hex}"
+    result = answer(
+        lambda client: client.call_tool(name, named, key=key, user_id=user),
+        as_json=as_json,
+        draw=lambda result: called_tool(result, key=key),
+    )
+    if result["status"] != "success":
+        raise typer.Exit(RUNS_ON if result["status"] == "in_progress" else 1)
+
+
+def _argument(text: str) -> tuple[str, Any]:
+    """Return the name and the value of `name=text` or `name:=JSON`; end the command where it is neither."""
+    name, equals, value = text.partition("=")
+    if not name.strip(":") or not equals:
+        fail(f"--arg {text}: write NAME=TEXT, or NAME:=JSON for numbers, lists and objects")
+    if not name.endswith(":"):
+        return name, value
+    try:
+        return name[:-1], json.loads(value)
+    except ValueError as error:
+        fail(f"--arg {text}: {value} is not JSON: {error}")
 
 
 @app.command("usage")

@@ -18,6 +18,8 @@ from wayline.standalone.terminal.money_views import usd
 
 ARGUMENTS_MAX = 80
 TEXT_TAIL_MAX = 400
+MISSED = "\0"
+"""In the place of each character that was not seen: no model's text has it."""
 
 
 class JobProgress:
@@ -59,9 +61,14 @@ class JobProgress:
         call = (delta["step"], delta["attempt"])
         if call < self._call:
             return
-        self._text = delta["text"] if call > self._call else self._text + delta["text"]
+        before = "" if call > self._call else self._text
+        missed = (delta.get("offset") or 0) > len(before)
+        # Who comes in its midst, or whose connection broke, is told so; the whole answer comes at the end.
+        self._text = before.ljust(delta["offset"], MISSED) if missed else before
+        self._text += delta["text"]
         self._call = call
-        self._show_activity(self._text[-TEXT_TAIL_MAX:])
+        shown = self._text.lstrip(MISSED)
+        self._show_activity(("… " if shown != self._text else "") + shown.replace(MISSED, "")[-TEXT_TAIL_MAX:])
 
     def _show_activity(self, what: str) -> None:
         if self._live is not None:

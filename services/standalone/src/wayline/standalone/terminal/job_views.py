@@ -220,6 +220,30 @@ def approvals_table(page: dict[str, Any]) -> RenderableType:
     )
 
 
+def decided_table(page: dict[str, Any]) -> RenderableType:
+    """Draw one row for each decision that a person made."""
+    return table(
+        ("job", "agent", "tool", "decision", "by", "when"),
+        (
+            (
+                one["job_id"],
+                escape(one["agent"]),
+                escape(one["tool"]),
+                escape(_decision(one)),
+                escape(one["by"] or "-"),
+                one["decided_at"][:19],
+            )
+            for one in page["decided"]
+        ),
+        nothing="There was no decision in this time.",
+    )
+
+
+def _decision(one: dict[str, Any]) -> str:
+    edited = " with other arguments" if one["edited"] else ""
+    return one["decision"] + edited + (f": {one['reason']}" if one["reason"] else "")
+
+
 def waits_for(job: dict[str, Any]) -> RenderableType:
     """Draw what a parked job waits for, and the command that answers it."""
     return Text(f"The job waits and costs nothing meanwhile: {_waiting(job)}", style="yellow")

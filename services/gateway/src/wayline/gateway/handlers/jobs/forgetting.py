@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Response
 
 from wayline.contracts.forgetting import Forget, Forgetting, GetForgetting
 from wayline.gateway.errors import Forbidden
+from wayline.gateway.handlers.shared.auditing import note_change
 from wayline.gateway.handlers.shared.dependencies import GatewayDependency, Reader, Writer, acting_as
 from wayline.gateway.keys import Caller
 from wayline.gateway.openapi import fails
@@ -31,7 +32,10 @@ async def forget(body: ForgetBody, gateway: GatewayDependency, caller: Writer, r
     user_id = acting_as(caller, body.user_id) if body.subject is None else None
     require_own_or_admin(caller, user_id)
     asked = Forget(tenant=caller.tenant, user_id=user_id, subject_ref=body.subject, asked_by=caller.name)
-    return _located(await gateway.bus.ask(asked, Forgetting), response)
+    begun = await gateway.bus.ask(asked, Forgetting)
+    # Not who is forgotten: what is written here is kept longer than they are.
+    note_change(name=begun.forget_id)
+    return _located(begun, response)
 
 
 @router.get("/forget/{forget_id}", responses=fails(404))

@@ -43,8 +43,12 @@ KINDS: Final = {
     "/v1/vector-sets": "vector set",
     "/v1/webhooks": "webhook",
     "/v1/jobs/{job_id}/approvals": "approval",
+    "/v1/dead-letters/{sequence}": "dead letter",
+    "/v1/forget": "erasure",
 }
 """What is changed below each address."""
+EXACTLY: Final = {"/v1/jobs/{job_id}": "erasure"}
+"""What is changed at an address and not below it."""
 CHANGES_NOTHING: Final = {
     "/v1/agents/{name}/check",
     "/v1/mcp/servers/test",
@@ -67,12 +71,14 @@ def kind_of(path: str) -> str | None:
     """Return what an operation changes, by the template of its address; None: nothing that is written down."""
     if path in CHANGES_NOTHING:
         return None
+    if path in EXACTLY:
+        return EXACTLY[path]
     return next((kind for start, kind in KINDS.items() if path == start or path.startswith(f"{start}/")), None)
 
 
 def is_audited(router: APIRouter) -> bool:
     """Return whether some operation of a router changes configuration."""
-    return any(kind_of(getattr(route, "path", "")) for route in router.routes)
+    return any(kind_of(getattr(route, "path_format", "")) for route in router.routes)
 
 
 def trail() -> Trail | None:
@@ -101,7 +107,7 @@ async def audited(
 ) -> AsyncGenerator[None]:
     """Write a change down before it is made, and then what came of it."""
     route: Any = request.scope.get("route")
-    path: str = getattr(route, "path", "")
+    path: str = getattr(route, "path_format", "")
     kind = kind_of(path)
     needed = scopes_of(route.dependant) if kind is not None else ()
     if kind is None or request.method in READS or (needed and caller.scopes.isdisjoint(needed)):
