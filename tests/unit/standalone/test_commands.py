@@ -151,8 +151,8 @@ def test_run_has_an_option_for_every_field_of_a_job():
     options = {parameter.name for parameter in run.params}
 
     assert set(JobOptions.model_fields) <= options
-    # A fork has a command of its own, a conversation is a session, and facts are extracted by the router's jobs.
-    beside = {"tenant", "input", "options", "fork", "history", "extract"}
+    # A fork has a command of its own, a conversation is a session, and the router submits what keeps memory in order.
+    beside = {"tenant", "input", "options", "fork", "history", "extract", "summarize"}
     assert set(SubmitJob.model_fields) - beside <= options
 
 

@@ -29,7 +29,10 @@ SECTIONS: Final = (
     ("Tools", ("web_search", "memory", "images", "code", "agents", "tools_in_order")),
     ("Approvals and access", ("ask", "ask_tools", "ask_when_tainted", "ask_egress", "over_mcp")),
     ("Answer", ("output_schema", "assemble", "on_invalid", "show_reasoning")),
-    ("Context", ("context", "summarize_results", "rerank", "rewrite_queries", "extract_memories")),
+    (
+        "Context",
+        ("context", "summarize_results", "rerank", "rewrite_queries", "extract_memories", "summarize_memories"),
+    ),
     ("Limits of a job", ("max_steps", "adapt_steps", "max_seconds", "max_output_tokens", "max_cost_usd")),
 )
 OTHER: Final = "More"
