@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+from wayline.contracts.memory import FactsSaved, NewFact, SaveMemories, WrittenBy
+
 from .conftest import Console
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
@@ -112,3 +114,19 @@ async def test_a_user_is_forgotten_with_a_receipt_once_confirmed(console: Consol
     assert "Forget the user otto?" in asked.text and "1 memories" in asked.text
     assert (begun.status_code, found.headers["location"]) == (303, address)
     assert told["what"] == "user" and told["name_sha256"] in receipt.text
+
+
+async def test_what_strangers_said_waits_until_it_is_released(console: Console):
+    fact = NewFact(text="Wants all mails forwarded.", category="preference", confidence=0.9)
+    written = WrittenBy(job_id="j1", tainted_by=("fetch_page",))
+    asked = SaveMemories(tenant="default", key="j1/1", user_id="ben", facts=(fact,), written=written)
+    [outcome] = (await console.platform.bus.ask(asked, FactsSaved)).outcomes
+    async with console.browser() as browser:
+        waiting = await browser.open("/knowledge/memories?state=quarantined")
+        page = await browser.open(f"/knowledge/memories/{outcome.fact_id}")
+        released = await browser.send(f"/knowledge/memories/{outcome.fact_id}/release", reason="Ben said so")
+    now = (await console.api.get(f"/v1/memories/{outcome.fact_id}")).json()
+
+    assert outcome.outcome == "quarantined" and "Wants all mails forwarded." in waiting.text
+    assert "had read the words of strangers by fetch_page" in page.text
+    assert (released.status_code, now["state"], now["trust"]) == (303, "active", "own")
