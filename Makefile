@@ -119,6 +119,9 @@ WALKS := $(shell grep -rlE 'testkit.walks|from hypothesis' tests --include='test
 faults: $(VENV)/.ready ## Kill every service at every failpoint and at random, and walk every seed (about a quarter of an hour)
 	WAYLINE_WALKS=all $(BIN)/python -m pytest $(WORKERS) -m "slow or not slow" tests/faults tests/integration/jobs/test_fair_share.py tests/integration/retrieval/test_bad_input.py $(WALKS)
 
+cluster: $(VENV)/.ready ## Three NATS servers and a Postgres with a standby: leaders killed, frozen, wiped, the standby promoted
+	$(BIN)/python -m pytest -s -m slow tests/faults/test_cluster.py tests/faults/test_promotion.py
+
 conservation: $(VENV)/.ready ## Add up the money of 500 jobs whose calls and executors die (about three minutes)
 	$(BIN)/python -m pytest -s -m slow tests/faults/test_conservation.py
 

@@ -18,6 +18,7 @@ from wayline.simulator.chat_server import ChatServer, Say, turns
 from wayline.testkit.databases import clone, clone_with_tables, drop
 from wayline.testkit.effects_server import EffectsServer
 from wayline.testkit.guarded import Guarded, config, identity_seeds
+from wayline.testkit.nats_cluster import NatsCluster
 
 from .platform import FaultPlatform
 
@@ -26,6 +27,7 @@ pytest.register_assert_rewrite(f"{__package__}.books")
 
 ACK_WAIT_S = 1.0
 LIMITS = Limits(ack_wait_s=ACK_WAIT_S)
+LIMITS_OF_A_CLUSTER = Limits(ack_wait_s=ACK_WAIT_S, replicas=3)
 LEASE_S = 1.0
 DELAY_MS = 50
 """Of a counted effect: long enough for a kill to fall into it."""
@@ -51,13 +53,18 @@ async def make_platform(postgres_server: PostgresServer, server_dir: Path) -> As
             postgres: PostgresServer | None = None,
             sync: str = "2m",
             nats_disk: Path | None = None,
+            clustered: bool = False,
         ) -> FaultPlatform:
             home = server_dir / f"platform-{secrets.token_hex(4)}"
             home.mkdir()
             seeds = identity_seeds()
-            directory = (nats_disk or home) / "nats"
-            text = config(directory / "jetstream", seeds, sync_interval=sync)
-            guarded = Guarded(nats := NatsServer(directory, config=text), seeds)
+            guarded: Guarded
+            if clustered:
+                guarded = nats = NatsCluster.of(home / "nats", seeds)
+            else:
+                directory = (nats_disk or home) / "nats"
+                text = config(directory / "jetstream", seeds, sync_interval=sync)
+                guarded = Guarded(nats := NatsServer(directory, config=text), seeds)
             stack.push_async_callback(nats.kill)
             await nats.start()
             database = await (clone_with_tables(postgres_server) if postgres is None else clone(postgres))
@@ -69,7 +76,9 @@ async def make_platform(postgres_server: PostgresServer, server_dir: Path) -> As
             stack.callback(effects.kill)
             await effects.start()
             # Last, so that its services end before what they talk to.
-            platform = await stack.enter_async_context(FaultPlatform.open(guarded, database, limits=LIMITS))
+            platform = await stack.enter_async_context(
+                FaultPlatform.open(guarded, database, limits=LIMITS_OF_A_CLUSTER if clustered else LIMITS)
+            )
             await shorten_ack_waits(platform.bus.js)
             platform.chat, platform.effects, chat.script = chat, effects, platform.script
             platform.fleet = await platform.make_fleet(home, "router", "tool_registry", *tables)

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
@@ -13,8 +14,10 @@ import asyncpg
 from nats.aio.msg import Msg
 from pydantic import BaseModel
 
+from wayline.chassis.connection.leaders import LEADERLESS
 from wayline.contracts import headers as h
 from wayline.contracts.chat import TextPart
+from wayline.contracts.errors import Unavailable
 from wayline.contracts.events import ApprovalRequested
 from wayline.contracts.ids import trace_id
 from wayline.contracts.jobs import Answer, DecideApproval, EarlierMessage, JobOptions, Signal, SubmitJob, Turn
@@ -87,6 +90,8 @@ class FaultPlatform(Platform):
     """What is answered to a call beside the conversation."""
     kills: int = 0
     """Executors that a model has killed."""
+    reads_overlap: bool = False
+    """Whether a read may still act when another executor, which took over its job, has recorded its result."""
     records_seen: int = 0
     """Records of all logs since the start."""
 
@@ -175,7 +180,9 @@ class FaultPlatform(Platform):
         left = set(job_ids)
 
         async def all_ended() -> bool:
-            left.difference_update(await self.advance(*left))
+            # A log whose leader has just gone is read a moment later.
+            with suppress(Unavailable, *LEADERLESS):
+                left.difference_update(await self.advance(*left))
             return not left
 
         try:
@@ -266,7 +273,10 @@ class FaultPlatform(Platform):
         left: list[str] = []
 
         async def quiet() -> bool:
-            left[:] = await self._unfinished()
+            try:
+                left[:] = await self._unfinished()
+            except LEADERLESS as error:
+                left[:] = [f"{type(error).__name__}: a stream has no leader"]
             return not left
 
         try:
@@ -324,8 +334,9 @@ class FaultPlatform(Platform):
             assert problems(records) == [], f"{job_id}: {problems(records)}\n{story(records)}"
             ours = {attempt: n for attempt, n in asked.items() if attempt.startswith(f"{TENANT}/{job_id}/")}
             assert set(ours.values()) <= {1}, f"{job_id}: an attempt was sent to the model twice: {ours}"
-        again = {of: (n, self.effects.count(*of)) for of, n in self.acted_at_end.items() if self.effects.count(*of) > n}
-        assert again == {}, "a call whose result was recorded ran again"
+        seen = {of: n for of, n in self.acted_at_end.items() if not (self.reads_overlap and of[0] == "look_read")}
+        again = {of: (n, self.effects.count(*of)) for of, n in seen.items() if self.effects.count(*of) > n}
+        assert again == {}, f"a call whose result was recorded ran again: {again}"
         assert self.effects.repeated("pay_once") == {}, "a `once` tool acted twice"
 
     async def check_turns(self, *job_ids: str) -> None:

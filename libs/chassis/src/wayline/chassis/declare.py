@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -15,6 +16,7 @@ from nats.js import JetStreamContext
 from nats.js.api import ConsumerConfig, KeyValueConfig, ObjectStoreConfig, StreamConfig
 from nats.js.errors import NotFoundError
 
+from wayline.chassis.connection.leaders import once_led
 from wayline.chassis.stream_limits import CHOSEN, Limits, remembered, wanted_bucket, wanted_stream
 from wayline.chassis.topology import BUCKETS, CONSUMERS, PAYLOADS, STREAMS, WITHOUT_ROLLUP, BucketDeclaration, Consumer
 from wayline.contracts.errors import WaylineError
@@ -124,7 +126,7 @@ def _metadata(chosen: Mapping[str, Any], present: Mapping[str, str] | None) -> d
 
 async def _present(js: JetStreamContext, name: str) -> StreamConfig | None:
     try:
-        return (await js.stream_info(name)).config
+        return (await once_led(partial(js.stream_info, name))).config
     except NotFoundError:
         return None
 
@@ -177,7 +179,7 @@ async def _create(js: JetStreamContext, store: Store) -> None:
 async def _declare_consumer(js: JetStreamContext, consumer: Consumer, limits: Limits) -> AsyncIterator[str]:
     what = f"consumer {consumer.stream}/{consumer.name}"
     try:
-        present = (await js.consumer_info(consumer.stream, consumer.name)).config
+        present = (await once_led(partial(js.consumer_info, consumer.stream, consumer.name))).config
     except NotFoundError:
         chosen = limits.of_consumer(consumer)
         await js.add_consumer(consumer.stream, consumer.config().evolve(**chosen, **_metadata(chosen, None)))

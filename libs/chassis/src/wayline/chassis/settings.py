@@ -79,7 +79,13 @@ def _nats_servers(urls: str) -> str:
 
 
 def _postgres(dsn: str) -> str:
-    _split(dsn, schemes=("postgresql", "postgres"), like="postgresql://user:password@host:port/database")
+    scheme, slashes, rest = dsn.partition("://")
+    who, at, where = rest.partition("/")[0].rpartition("@")
+    path = rest.removeprefix(f"{who}{at}{where}")
+    # Several hosts: whichever of them is the primary (`target_session_attrs`).
+    for host in where.split(",") or [""]:
+        one = f"{scheme}{slashes}{who}{at}{host}{path}"
+        _split(one, schemes=("postgresql", "postgres"), like="postgresql://user:password@host:port/database")
     return dsn
 
 

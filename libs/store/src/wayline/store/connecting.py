@@ -3,10 +3,11 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 import asyncpg
+from asyncpg.exceptions import TargetServerAttributeNotMatched
 
 from wayline.store.errors import PostgresRefused, PostgresTooOld, PostgresUnavailable
 from wayline.store.transient_errors import is_away, sqlstate
@@ -19,6 +20,8 @@ RETRY_POLL_S = 0.1
 STATEMENT_CANCELLED = "57014"
 """Of Postgres, for a statement that took longer than its time-out."""
 
+NoPrimary: Final = TargetServerAttributeNotMatched
+"""None of several hosts takes writes, as while a standby is promoted."""
 _REFUSED = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
 
 
@@ -30,7 +33,7 @@ async def reach(dsn: str, connect: Callable[[], Awaitable[T]], *, wait_s: float 
             return await connect()
         except _REFUSED as error:
             raise PostgresRefused(where=address(dsn), cause=str(error)) from error
-        except (OSError, asyncpg.PostgresError) as error:
+        except (OSError, asyncpg.PostgresError, NoPrimary) as error:
             if not is_unreachable(error):
                 raise
             if time.monotonic() >= deadline:
@@ -59,7 +62,7 @@ def require_version(conn: Any) -> None:
 def is_unreachable(error: BaseException) -> bool:
     """Return whether a connection that could not be made may be made later."""
     # asyncpg's InterfaceError here: the pool is being closed, because the process ends.
-    return isinstance(error, (OSError, asyncpg.InterfaceError)) or is_away(error)
+    return isinstance(error, (OSError, asyncpg.InterfaceError, NoPrimary)) or is_away(error)
 
 
 def unavailable(error: BaseException, *, where: str, waited_s: float = 0.0, ran: bool = False) -> PostgresUnavailable:
@@ -73,4 +76,13 @@ def unavailable(error: BaseException, *, where: str, waited_s: float = 0.0, ran:
 def address(dsn: str) -> str:
     """Return an address without its password."""
     parts = urlsplit(dsn)
-    return f"{parts.hostname or 'the local socket'}:{parts.port or 5432}{parts.path}"
+    hosts = parts.netloc.rpartition("@")[2].split(",")
+    return f"{','.join(map(_with_port, hosts))}{parts.path}"
+
+
+def _with_port(host: str) -> str:
+    name, colon, port = host.rpartition(":")
+    # A colon stands in an IPv6 address too, whose end is a bracket.
+    if not colon or host.endswith("]"):
+        name, port = host, ""
+    return f"{name or 'the local socket'}:{port or 5432}"

@@ -11,7 +11,15 @@ from typing import Any, TypeAlias, cast
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
-from wayline.store.connecting import CONNECT_TIMEOUT_S, address, is_unreachable, reach, require_version, unavailable
+from wayline.store.connecting import (
+    CONNECT_TIMEOUT_S,
+    NoPrimary,
+    address,
+    is_unreachable,
+    reach,
+    require_version,
+    unavailable,
+)
 from wayline.store.errors import SchemaMissing, TenantInvalid
 from wayline.store.queries import Queries
 from wayline.store.table_catalogue import PROBE_TABLE
@@ -143,7 +151,7 @@ class Store:
         """
         try:
             conn = await self._pool.acquire(timeout=ACQUIRE_WAIT_S)
-        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, NoPrimary) as error:
             if not is_unreachable(error):
                 raise
             raise unavailable(error, where=self._where) from error

@@ -24,7 +24,7 @@ SCHEMAS = {
 }
 """The services that have tables, and their schemas."""
 PASSWORD = "test"
-PLAIN = "?sslmode=disable"
+PLAIN = "sslmode=disable"
 """To look for certificates and ask for encryption first is a third of what a connection costs, and a test has ten."""
 
 
@@ -40,11 +40,11 @@ class Database:
     @property
     def dsn(self) -> str:
         """Return its address for the superuser, who migrates."""
-        return self.server.dsn(database=self.name) + PLAIN
+        return plain(self.server.dsn(database=self.name))
 
     def as_role(self, role: str, password: str) -> str:
         """Return its address for a service's own role."""
-        return self.server.dsn(database=self.name, user=role, password=password) + PLAIN
+        return plain(self.server.dsn(database=self.name, user=role, password=password))
 
 
 async def make_template(server: PostgresServer) -> None:
@@ -104,6 +104,11 @@ async def migrate_service(database: Database, name: str) -> str:
     return database.as_role(role_of(name), PASSWORD)
 
 
+def plain(dsn: str) -> str:
+    """Return an address that asks for no encryption."""
+    return dsn if PLAIN in dsn else f"{dsn}{'&' if '?' in dsn else '?'}{PLAIN}"
+
+
 async def run_sql(dsn: str, sql: str) -> None:
     """Run one script on a connection of its own."""
     async with _connected(dsn) as conn:
@@ -112,7 +117,7 @@ async def run_sql(dsn: str, sql: str) -> None:
 
 @asynccontextmanager
 async def _connected(dsn: str) -> AsyncIterator[asyncpg.Connection]:
-    conn = await asyncpg.connect(dsn if dsn.endswith(PLAIN) else dsn + PLAIN)
+    conn = await asyncpg.connect(plain(dsn))
     try:
         yield conn
     finally:

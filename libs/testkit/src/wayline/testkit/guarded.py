@@ -35,6 +35,10 @@ class Guarded:
     def url(self) -> str:
         return self.server.url
 
+    @property
+    def logs(self) -> list[Path]:
+        return [self.server.log]
+
     def settings(self, identity: str, *, postgres_dsn: str | None = None, drain_grace_s: float = 5) -> BusSettings:
         """Return the settings with which an identity connects."""
         return BusSettings(
@@ -48,7 +52,8 @@ class Guarded:
 
     def refusals(self) -> list[str]:
         """Return what the server refused an identity, in the server's words."""
-        lines = self.server.log.read_bytes()[self.log_from :].decode(errors="replace").splitlines()
+        said = [log.read_bytes()[self.log_from :].decode(errors="replace") for log in self.logs]
+        lines = [line for log in said for line in log.splitlines()]
         return [line for line in lines if " Violation " in line]
 
 

@@ -73,7 +73,7 @@ class Platform:
             bus = await Bus.connect(nats_server.settings(ADMIN), service="test", exit_when_closed=False)
             stack.push_async_callback(bus.close)
             await make_streams(bus, limits, is_used=nats_server.is_used)
-            client = await nats.connect(nats_server.url)
+            client = await nats.connect(nats_server.url.split(","))
             stack.push_async_callback(client.close)
             platform = cls(nats_server, database, bus, client, stack)
             try:

@@ -13,6 +13,7 @@ from nats.aio.msg import Msg
 from opentelemetry.trace import StatusCode
 
 from wayline.chassis import Bus, Delivery
+from wayline.chassis.handling.ack_wait import ack_wait
 from wayline.chassis.handling.heartbeat import Heartbeat
 from wayline.chassis.handling.pull import Puller
 from wayline.chassis.handling.worker import pause_s
@@ -70,8 +71,7 @@ class Lane:
         self._crash_loops = CrashLoops(bus, services, self._claims, self._unheld)
 
     async def start(self) -> None:
-        info = await self._bus.js.consumer_info(self._consumer.stream, self._consumer.name)
-        self._unheld.every_s = (info.config.ack_wait or self._consumer.ack_wait_s) / 3
+        self._unheld.every_s = await ack_wait(self._bus, self._consumer) / 3
         self._heartbeats = Heartbeats(self._unheld.every_s)
         self._hints = [await self._bus.nc.subscribe(subject, cb=self._on_hint) for subject in SIGNALLED]
         self._bus.reconnected.append(self._tell_all)

@@ -16,6 +16,7 @@ from wayline.chassis.concurrency.awaited_tasks import stopped
 from wayline.chassis.connection.bus import Bus
 from wayline.chassis.connection.delivery import Delivery
 from wayline.chassis.failpoints import Failpoint, reach
+from wayline.chassis.handling.ack_wait import ack_wait
 from wayline.chassis.handling.pull import Pull
 from wayline.chassis.topology import Consumer
 from wayline.contracts.errors import Reject, Retry, Unavailable
@@ -95,9 +96,7 @@ class Batches(Generic[T]):
         self._draining = self._stopping = False
 
     async def start(self) -> None:
-        info = await self._bus.js.consumer_info(self._consumer.stream, self._consumer.name)
-        # What the server has counts, not what the code would declare: an operator may have shortened it.
-        self._ack_wait_s = info.config.ack_wait or self._consumer.ack_wait_s
+        self._ack_wait_s = await ack_wait(self._bus, self._consumer)
         self._task = asyncio.create_task(self._run(), name=f"{self._consumer.stream} batches")
         await self._pull.start()
 

@@ -18,6 +18,7 @@ from wayline.chassis.claim_check.claims import PayloadMissing
 from wayline.chassis.connection.bus import Bus
 from wayline.chassis.connection.delivery import Delivery
 from wayline.chassis.connection.received import has_claims
+from wayline.chassis.handling.ack_wait import ack_wait
 from wayline.chassis.handling.handler_metrics import HandlerMetrics
 from wayline.chassis.handling.heartbeat import Heartbeat
 from wayline.chassis.handling.pull import Puller
@@ -115,10 +116,7 @@ class Worker(Generic[M]):
         self._failures = Failures()
 
     async def start(self) -> None:
-        consumer = self._work.consumer
-        info = await self._bus.js.consumer_info(consumer.stream, consumer.name)
-        # What the server has counts, not what the code would declare: an operator may have shortened it.
-        self._heartbeat.every_s = (info.config.ack_wait or consumer.ack_wait_s) / 3
+        self._heartbeat.every_s = await ack_wait(self._bus, self._work.consumer) / 3
         await self._puller.start()
 
     async def stop(self, grace_s: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator
 
 import httpx2
@@ -10,7 +11,7 @@ from nats.js.errors import NotFoundError
 
 from wayline.chassis.declare import consumer_drift, stores
 from wayline.chassis.stream_limits import Limits
-from wayline.chassis.topology import CONSUMERS
+from wayline.chassis.topology import BUCKETS, CONSUMERS, STREAMS
 from wayline.standalone.doctor.finding import Finding, Findings, note, ok, problem, warning
 from wayline.standalone.errors import NoServers
 from wayline.standalone.settings import Settings
@@ -56,7 +57,28 @@ async def _examine_streams(js: JetStreamContext, limits: Limits) -> Findings:
         yield problem("streams", "; ".join(wrong), MIGRATE)
     else:
         yield ok("streams", f"{len(found)} streams and {len(CONSUMERS)} consumers are as declared")
+    if all(store.present is not None for store in found) and (copies := await examine_copies(js)) is not None:
+        yield copies
     yield _dead_letters(await _letters(js))
+
+
+async def examine_copies(js: JetStreamContext) -> Finding | None:
+    """Examine the copies of each stream in a cluster; None: the bus is one server."""
+    names = (*(stream.name or "" for stream in STREAMS), *(bucket.stream for bucket in BUCKETS))
+    # One by one: a list of all waits for every server, also for one that is away.
+    found = [await js.stream_info(name) for name in names]
+    streams = [one for one in found if one.cluster is not None and one.cluster.name]
+    if not streams:
+        return None
+    copies = [copy for stream in streams if stream.cluster for copy in stream.cluster.replicas or ()]
+    behind = Counter(copy.name for copy in copies if not copy.current)
+    single = [stream.config.name or "" for stream in streams if (stream.config.num_replicas or 1) < 3]
+    if behind:
+        named = "; ".join(f"server {name} is away or behind in {n} streams" for name, n in behind.items())
+        return problem("copies", named, "start that server, or see its log; jobs go on without it")
+    if single:
+        return warning("copies", f"{', '.join(single)}: lost with its one server", "run `wayline migrate --replicas 3`")
+    return ok("copies", f"{len(streams)} streams on every server that they need")
 
 
 async def _letters(js: JetStreamContext) -> int:

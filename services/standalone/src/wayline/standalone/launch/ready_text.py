@@ -30,9 +30,10 @@ def addresses(
 def psql_command(installation: Installation, access: ServerAccess) -> str:
     """Return a psql command that reads the password from a file."""
     parts = urlsplit(access.admin_dsn)
+    hosts, ports = zip(*access.postgres_hosts, strict=True)
     return (
         f"PGPASSFILE={installation.credentials / 'pgpass'} "
-        f"psql -h {parts.hostname} -p {parts.port or 5432} -U {parts.username} {parts.path.lstrip('/')}"
+        f"psql -h {','.join(hosts)} -p {','.join(map(str, ports))} -U {parts.username} {parts.path.lstrip('/')}"
     )
 
 

@@ -261,13 +261,7 @@ def _write_pgpass(installation: Installation, access: ServerAccess) -> None:
     from urllib.parse import unquote, urlsplit
 
     parts = urlsplit(access.admin_dsn)
-    words = (
-        parts.hostname or "*",
-        str(parts.port or 5432),
-        "*",
-        unquote(parts.username or ""),
-        unquote(parts.password or ""),
-    )
-    write_private(
-        installation.credentials / "pgpass", ":".join(w.replace("\\", "\\\\").replace(":", "\\:") for w in words) + "\n"
-    )
+    who = (unquote(parts.username or ""), unquote(parts.password or ""))
+    lines = [(host or "*", str(port), "*", *who) for host, port in access.postgres_hosts]
+    escaped = [":".join(w.replace("\\", "\\\\").replace(":", "\\:") for w in words) for words in lines]
+    write_private(installation.credentials / "pgpass", "".join(f"{line}\n" for line in escaped))

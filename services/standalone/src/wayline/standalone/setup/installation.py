@@ -158,6 +158,13 @@ class ServerAccess:
     def seed_of(self, identity: str) -> str | None:
         return self.credentials.seeds[identity] if self.own_bus else self.nats_seed
 
+    @property
+    def postgres_hosts(self) -> list[tuple[str, int]]:
+        """Return each host of the database with its port."""
+        where = urlsplit(self.admin_dsn).netloc.rpartition("@")[2]
+        parts = [urlsplit(f"//{host}") for host in where.split(",")]
+        return [(one.hostname or "", one.port or 5432) for one in parts]
+
     def dsn_of(self, role: str, password_of: str) -> str:
         """Return the database's address for one role."""
         parts = urlsplit(self.admin_dsn)

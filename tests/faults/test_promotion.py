@@ -1,0 +1,56 @@
+"""A Postgres that dies in the middle of jobs, and its standby that is promoted: everything waits, nothing is lost."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from wayline.testkit.databases import make_template
+from wayline.testkit.fixtures import FAST
+from wayline.testkit.postgres_pair import PostgresPair
+
+from .conftest import ACK_WAIT_S, MakePlatform
+from .platform import ONCE, FaultPlatform, calls, says
+from .test_outages import JOBS, SERVICES, begin, end_well, lasts
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pair(server_dir: Path) -> AsyncIterator[PostgresPair]:
+    home = server_dir / secrets.token_hex(4)
+    pair = PostgresPair(home / "first", settings={**FAST, "wal_level": "replica", "max_wal_senders": "4"})
+    await pair.start()
+    await make_template(pair)
+    standby = await pair.add_standby(home / "standby")
+    yield pair
+    await pair.kill()
+    await standby.kill()
+    shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def platform(make_platform: MakePlatform, pair: PostgresPair) -> FaultPlatform:
+    platform = await make_platform("tracing", postgres=pair)
+    await platform.fleet.ensure(*SERVICES, "tracing")
+    return platform
+
+
+async def test_jobs_go_on_over_a_standby_that_was_promoted(platform: FaultPlatform, pair: PostgresPair):
+    jobs = await begin(platform, "promoted")
+
+    await pair.kill()
+    for n in range(JOBS):
+        jobs.append(await platform.submit_plan(f"while-away-{n}", calls(ONCE), says("done")))
+    await lasts(3 * ACK_WAIT_S)
+    await pair.promote()
+
+    await end_well(platform, jobs)
+    await platform.until_traced(*jobs)
+    rows = await platform.sql("SELECT count(*) AS n, count(DISTINCT job_id) AS jobs FROM router.reservations")
+    assert tuple(rows[0]) == (len(jobs), len(jobs))

@@ -1,0 +1,42 @@
+"""One address that names several hosts of a database."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from wayline.contracts.errors import WrongSetting
+from wayline.standalone.settings import Settings
+from wayline.standalone.setup.installation import ServerAccess
+from wayline.store.connecting import address
+
+SEVERAL = "postgresql://us%40er:se%2Fcret@a.example:5432,b.example,[::1]:5433/wayline?target_session_attrs=read-write"
+
+
+def access(dsn: str) -> ServerAccess:
+    credentials: Any = type("Kept", (), {"passwords": {"router": "p@ss"}})
+    return ServerAccess("nats://a", dsn, credentials, own_bus=False)
+
+
+def test_an_address_of_several_hosts_is_kept_for_each_role():
+    settings = Settings.model_validate({"postgres_dsn": SEVERAL})
+
+    assert settings.admin_dsn == SEVERAL
+    assert access(SEVERAL).postgres_hosts == [("a.example", 5432), ("b.example", 5432), ("::1", 5433)]
+    assert access(SEVERAL).dsn_of("wayline_router", "router") == (
+        "postgresql://wayline_router:p%40ss@a.example:5432,b.example,[::1]:5433/wayline?target_session_attrs=read-write"
+    )
+
+
+@pytest.mark.parametrize("hosts", ["a:x,b", "a,b:99999", "a:0,b"])
+def test_one_wrong_host_of_several_is_refused_without_the_password(hosts: str):
+    with pytest.raises(WrongSetting, match="not of the form postgresql") as refused:
+        Settings.model_validate({"postgres_dsn": f"postgresql://user:secret@{hosts}/wayline"})
+
+    assert "secret" not in str(refused.value)
+
+
+def test_an_address_is_shown_with_its_hosts_and_no_password():
+    assert address(SEVERAL) == "a.example:5432,b.example:5432,[::1]:5433/wayline"
+    assert address("postgresql://u:p@/wayline?host=/run") == "the local socket:5432/wayline"
