@@ -227,6 +227,21 @@ async def test_a_checked_agent_is_not_saved_but_routed_and_priced(http: httpx2.A
     assert (bad.status_code, problem["code"], bad.json()["route"]) == (200, "unknown_model", None)
 
 
+async def test_the_tools_of_a_checked_agent_follow_the_settings(http: httpx2.AsyncClient):
+    async def usable(**config: Any) -> list[str]:
+        found = (await http.post("/v1/agents/draft/check", json=config)).json()
+        return [*found["tools_loaded"], *found["tools_deferred"]]
+
+    before = await usable(tools=["get_current_time", "web_fetch"])
+    settings = {"tools": ["get_current_time", "web_fetch"], "web_search": False}
+    assert (await http.patch("/v1/settings", json=settings)).is_success
+    left, own = await usable(), await usable(web_search=True)
+    await http.patch("/v1/settings", json=dict.fromkeys(settings))
+
+    assert left == ["get_current_time"]
+    assert sorted(own) == sorted(before)
+
+
 LISTS = {
     "/v1/agents": "agents",
     "/v1/budgets": "budgets",

@@ -137,6 +137,19 @@ async def test_an_agent_that_sets_a_default_itself_is_another_version(office: Of
     assert (await office.agents.get(TENANT, "a")).config.max_steps == 5
 
 
+async def test_an_agent_saved_as_read_follows_its_switches(office: Office):
+    await change(office, web_search=False, memory="read")
+    read = await office.agents.put(TENANT, "a", AgentConfig(tools_off=("bank__*",), images=False))
+    kept = {name: getattr(read.config, name) for name in AgentConfig.model_fields if name not in read.inherits}
+    again = await office.agents.put(TENANT, "a", AgentConfig(**{**kept, "description": "Edited."}))
+    await change(office, web_search=None, memory=None)
+    on = await office.agents.put(TENANT, "a", AgentConfig(**{**kept, "images": True}))
+
+    assert "web_search*" in again.config.tools_off and "image_generate*" in again.config.tools_off
+    assert "*memory_save*" in again.config.tools_off
+    assert on.config.tools_off == ("bank__*",)
+
+
 async def test_a_restored_agent_inherits_what_it_did(office: Office):
     await office.agents.put(TENANT, "a", AgentConfig(max_steps=5))
     await office.agents.delete(TENANT, "a")

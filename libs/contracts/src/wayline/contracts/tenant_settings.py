@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
 
@@ -40,6 +41,23 @@ MEMORY_WRITING_TOOLS = (
     "*__store_insight*",
 )
 """Those of them that keep something: not of an agent that may only read."""
+
+
+def own_tools_off(off: Sequence[str]) -> tuple[str, ...]:
+    """Return an agent's `tools_off` without the patterns that a switch adds.
+
+    An agent is read with them while a switch is off. Saved as its own they would stay when the switch is on again.
+    """
+    there = frozenset(off)
+    added = {
+        pattern
+        for patterns in (*SWITCHED_TOOLS.values(), MEMORY_WRITING_TOOLS)
+        if there.issuperset(patterns)
+        for pattern in patterns
+    }
+    return tuple(pattern for pattern in off if pattern not in added)
+
+
 MEMORY_SAYS = (
     "Let agents remember: true (`read_write`) keeps and finds memories of a job's user, `read` only finds them, false "
     "(`off`) does neither."

@@ -9,6 +9,7 @@ import asyncpg
 
 from wayline.contracts.agents import Agent, AgentConfig, AgentHistory, AgentList, SavedAgent, SavedVersion
 from wayline.contracts.errors import NotFound
+from wayline.contracts.tenant_settings import own_tools_off
 from wayline.contracts.tool_use import AgentVersion
 from wayline.router.tenants.settings_in_force import (
     inherited_by,
@@ -80,7 +81,7 @@ class AgentTable:
         """
         left = [*(inherited_by(config) if inherits is None else inherits)]
         before = [*inherited_by_default(config)]
-        encoded = config.model_dump(mode="json")
+        encoded = _without_added(config).model_dump(mode="json")
         while True:
             try:
                 sql = self._store.sql.put_agent
@@ -96,7 +97,7 @@ class AgentTable:
         row = await self._store.fetchrow(tenant, self._store.sql.get_settings, tenant)
         inherits = inherited_by(config)
         own = read_settings(row["settings"] if row else None)
-        effective = resolved(config, inherits, own)
+        effective = resolved(_without_added(config), inherits, own)
         return Agent(name=name, version=1, config=effective, inherits=inherits, default_model=own.default_model)
 
     async def delete(self, tenant: str, name: str) -> bool:
@@ -121,6 +122,12 @@ class AgentTable:
                 await conn.execute(
                     self._store.sql.seed_agent, name, config.model_dump(mode="json"), [*inherited_when_bundled(config)]
                 )
+
+
+def _without_added(config: AgentConfig) -> AgentConfig:
+    """Return a configuration without what switches added to it when it was read."""
+    off = own_tools_off(config.tools_off)
+    return config if off == config.tools_off else config.model_copy(update={"tools_off": off})
 
 
 def read_agent(name: str, row: Record) -> Agent:

@@ -17,6 +17,13 @@ from wayline.contracts.agents import (
 )
 from wayline.contracts.errors import WaylineError
 from wayline.contracts.jobs import AgentCheck, CheckAgent
+from wayline.contracts.tenant_settings import (
+    MEMORY_WRITING_TOOLS,
+    SWITCHED_TOOLS,
+    GetSettings,
+    SettingsInForce,
+    own_tools_off,
+)
 from wayline.contracts.tool_loading import always_loaded
 from wayline.contracts.tools import ListTools, ToolDefinition, ToolList, may_use
 from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader
@@ -91,6 +98,7 @@ async def _tools_of(config: AgentConfig, gateway: Gateway, tenant: str) -> dict[
         there = await gateway.bus.ask(ListTools(tenant=tenant), ToolList)
     except WaylineError:
         return {}
+    config = await _with_settings(config, gateway, tenant)
     tokens = {tool.name: _tokens(tool) for tool in there.tools}
     tools = [tool for tool in there.tools if may_use(tool.name, patterns=config.tools, off=config.tools_off)]
     loaded = [tool.name for tool in always_loaded(config, tools)]
@@ -101,6 +109,16 @@ async def _tools_of(config: AgentConfig, gateway: Gateway, tenant: str) -> dict[
         "tools_deferred": [tool.name for tool in tools if tool.name not in loaded],
         "tokens_by_tool": tokens,
     }
+
+
+async def _with_settings(config: AgentConfig, gateway: Gateway, tenant: str) -> AgentConfig:
+    """Return a configuration with what it leaves to the tenant's settings, and without the tools of switches."""
+    settings = await gateway.bus.ask(GetSettings(tenant=tenant), SettingsInForce)
+    left = {name for name in ("tools", *SWITCHED_TOOLS) if name not in config.model_fields_set}
+    config = config.model_copy(update={name: getattr(settings, name) for name in left})
+    off = [pattern for switch, tools in SWITCHED_TOOLS.items() if not getattr(config, switch) for pattern in tools]
+    off += MEMORY_WRITING_TOOLS if config.memory == "read" else ()
+    return config.model_copy(update={"tools_off": (*own_tools_off(config.tools_off), *off)})
 
 
 def _tokens(tool: ToolDefinition) -> int:
