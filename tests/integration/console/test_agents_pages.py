@@ -153,6 +153,30 @@ async def test_two_agents_are_tried_on_one_input(console: Console):
     assert (await console.api.get("/v1/jobs", params={"q": "not begun"})).json()["jobs"] == []
 
 
+async def test_two_versions_are_tried_on_one_input(console: Console):
+    await console.save("old", instructions="First.")
+    await console.save("old", instructions="Second.")
+    async with console.browser() as browser:
+        fields = await form_of(browser, "/agents/old/versions")
+        labelled = await browser.send("/agents/old/label", **fields | {"label": "before", "number": "1"})
+        offered = await browser.open("/agents/old/try")
+        begun = await browser.send("/agents/old/try", input="Is it so?", beside="label:before")
+        place = begun.headers["location"]
+
+        async def answered() -> bool:
+            return (await browser.open(place)).text.count("Yes.") == 2
+
+        await until(answered, why="both have answered")
+        shown = browser.page
+        await browser.send("/agents/old/label", label="before", remove="1")
+        await browser.open("/agents/old/versions")
+        refused = await browser.send("/agents/old/label", label="before", number="9")
+
+    assert labelled.status_code == 303 and "version 1, before" in offered.text
+    assert re.findall(r'class="quiet">version (\d)</span>', shown)[-2:] == ["2", "1"]
+    assert (await agent(console, "old"))["labels"] == [] and refused.status_code == 422
+
+
 async def test_uses_of_an_agent_and_a_latest_run_are_shown(console: Console):
     await console.save("used")
     await console.save("boss", agents=("used",))

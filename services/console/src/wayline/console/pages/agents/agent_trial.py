@@ -1,11 +1,10 @@
-"""Try an agent on one input, also beside another one, and see both answers with what they took."""
+"""Try an agent on one input, also beside a version with a label or another agent, and see what both took."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
-from urllib.parse import quote
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, Response
@@ -19,6 +18,8 @@ from wayline.console.pages.frame import go, show, show_region
 router = APIRouter(prefix="/agents/{name}/try")
 TEMPLATE = "agents/trial.html"
 ENDED = frozenset({"completed", "failed", "cancelled"})
+LABEL: Final = "label:"
+"""What stands before a label where agents can be chosen, too: none of these has a colon."""
 JobId = Annotated[str | None, Query(pattern=r"^[A-Za-z0-9_.:=+@-]{1,128}$")]
 
 
@@ -28,8 +29,8 @@ class Trial:
 
     name: str
     version: int | None
-    others: list[str]
-    """Agents that it can be compared with."""
+    others: list[tuple[str, str]]
+    """What it can be compared with, and the title of each: versions with a label, other agents."""
     jobs: list[dict[str, Any]]
     input: str = ""
     beside: str = ""
@@ -53,8 +54,16 @@ async def read(client: Client, name: str, job_ids: list[str]) -> Trial:
         client.whole("/v1/agents", "agents"),
         *(client.job(job_id) for job_id in job_ids),
     )
-    others = [agent["name"] for agent in agents["agents"] if agent["name"] != name]
-    return Trial(name, found["version"], others, list(jobs))
+    labels = [(f"{LABEL}{one['label']}", f"version {one['version']}, {one['label']}") for one in found["labels"]]
+    others = [(agent["name"], agent["name"]) for agent in agents["agents"] if agent["name"] != name]
+    return Trial(name, found["version"], labels + others, list(jobs))
+
+
+def submission(name: str, beside: str, said: str) -> dict[str, Any]:
+    """Return the job of what an agent is compared with: another agent, or a version of its own with a label."""
+    if beside.startswith(LABEL):
+        return {"agent": name, "input": said, "options": {"agent_label": beside.removeprefix(LABEL)}}
+    return {"agent": beside, "input": said}
 
 
 @router.get("")
@@ -80,10 +89,11 @@ async def begin(request: Request, visitor: VisitorDependency, form: PostedForm, 
     """Submit one input to the agent, and to a second one where one is named."""
     said, beside = field(form, "input"), field(form, "beside")
     try:
-        wanted = [name, *([beside] if beside else [])]
+        wanted = [{"agent": name, "input": said}, *([submission(name, beside, said)] if beside else [])]
         # Nothing is begun, and paid for, where the other cannot be.
-        await asyncio.gather(*(visitor.client.get(f"/v1/agents/{quote(agent, safe='')}") for agent in wanted))
-        begun = [await visitor.client.submit({"agent": agent, "input": said}) for agent in wanted]
+        planned = ({**job, "options": {**job.get("options", {}), "dry_run": True}} for job in wanted)
+        await asyncio.gather(*(visitor.client.post("/v1/jobs", job) for job in planned))
+        begun = [await visitor.client.submit(job) for job in wanted]
     except ApiError as error:
         if error.status is None or error.status >= 500:
             raise

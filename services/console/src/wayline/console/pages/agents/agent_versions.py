@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from datetime import datetime, timedelta
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
 from wayline.client import ApiError
 from wayline.client.client import Client
-from wayline.console.access.visitor import PostedForm, VisitorDependency, field
+from wayline.console.access.visitor import PostedForm, Visitor, VisitorDependency, field
 from wayline.console.pages import confirm
 from wayline.console.pages.agents.agent_form import saved_config
+from wayline.console.pages.agents.agent_list import DAYS, costs_by
 from wayline.console.pages.agents.agent_page import VIEWS, AgentName, frame_of
 from wayline.console.pages.agents.differences import Difference, differences
 from wayline.console.pages.frame import go, show
@@ -34,9 +36,6 @@ class VersionFigures:
 
     jobs: int = 0
     failed: int = 0
-    cost_usd: Decimal = Decimal(0)
-    unknown: int = 0
-    """Jobs whose cost nobody knows: in no sum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +48,8 @@ class VersionsPage:
     versions: list[dict[str, Any]]
     next_cursor: str | None
     figures: dict[int, VersionFigures]
+    costs: dict[str, dict[str, Any]] | None
+    """What each version has cost of late, by its number; None: the key may not know."""
     left: int | None
     right: int | None
     found: list[Difference]
@@ -56,6 +57,7 @@ class VersionsPage:
     views: Any = VIEWS
     view: str = "/versions"
     jobs_read: int = JOBS_READ
+    days: int = DAYS
 
 
 def figures_of(jobs: Iterable[dict[str, Any]]) -> dict[int, VersionFigures]:
@@ -67,20 +69,18 @@ def figures_of(jobs: Iterable[dict[str, Any]]) -> dict[int, VersionFigures]:
         figures = found.setdefault(job["agent_version"], VersionFigures())
         figures.jobs += 1
         figures.failed += job["status"] == "failed"
-        if job["total_cost_usd"] is None:
-            figures.unknown += 1
-        else:
-            figures.cost_usd += Decimal(job["total_cost_usd"])
     return found
 
 
 async def read(
-    client: Client, name: str, *, left: int | None, right: int | None, cursor: str | None = None
+    client: Client, name: str, *, now: datetime, left: int | None, right: int | None, cursor: str | None = None
 ) -> VersionsPage:
     """Ask the API for the versions of an agent; one that is deleted has them still."""
-    page, jobs = await asyncio.gather(
+    since = (now - timedelta(days=DAYS)).isoformat()
+    page, jobs, costs = await asyncio.gather(
         client.get(f"/v1/agents/{name}/versions", limit=VERSIONS_SHOWN, cursor=cursor),
         client.get("/v1/jobs", agent=name, limit=JOBS_READ),
+        costs_by(client, "version", since=since, agent=name),
     )
     versions = page["versions"]
     newest = versions[0] if versions else None
@@ -95,7 +95,7 @@ async def read(
         before, after = await asyncio.gather(*map(client.get, paths))
         found = differences(saved_config(before), saved_config(after))
     figures = figures_of(jobs["jobs"])
-    return VersionsPage(name, current, versions, page["next_cursor"], figures, left, right, found)
+    return VersionsPage(name, current, versions, page["next_cursor"], figures, costs, left, right, found)
 
 
 async def _current(client: Client, name: str) -> int | None:
@@ -118,8 +118,33 @@ async def versions(
     cursor: Annotated[str | None, Query(max_length=500)] = None,
 ) -> HTMLResponse:
     """Show the versions of an agent, and what differs between two of them."""
-    page = await read(visitor.client, name, left=left, right=right, cursor=cursor)
-    return await show(request, TEMPLATE, frame_of(request, visitor, name), page=page)
+    frame = frame_of(request, visitor, name)
+    page = await read(visitor.client, name, now=frame.now, left=left, right=right, cursor=cursor)
+    return await show(request, TEMPLATE, frame, page=page)
+
+
+async def _refused(request: Request, visitor: Visitor, name: str, error: ApiError) -> HTMLResponse:
+    """Show the versions with why nothing was changed."""
+    if error.status is None or error.status >= 500:
+        raise error
+    frame = frame_of(request, visitor, name)
+    page = replace(await read(visitor.client, name, now=frame.now, left=None, right=None), problem=str(error))
+    return await show(request, TEMPLATE, frame, status=422, page=page)
+
+
+@router.post("/label")
+async def label(request: Request, visitor: VisitorDependency, form: PostedForm, name: AgentName) -> Response:
+    """Give a version a label, or take one from the agent."""
+    path = f"/v1/agents/{name}/labels/{quote(field(form, 'label') or '-', safe='')}"
+    number = field(form, "number")
+    try:
+        if "remove" in form:
+            await visitor.client.delete(path)
+        else:
+            await visitor.client.put(path, {"version": int(number) if number.isdigit() else 0})
+    except ApiError as error:
+        return await _refused(request, visitor, name, error)
+    return go(f"/agents/{name}/versions", done="saved")
 
 
 @router.post("/return")
@@ -133,10 +158,7 @@ async def return_to(request: Request, visitor: VisitorDependency, form: PostedFo
             raise ApiError(f"version {now.body['version']} was saved meanwhile: look at it first", status=412)
         await client.put(f"/v1/agents/{name}", saved_config(old), headers={"If-Match": now.tag or ""})
     except ApiError as error:
-        if error.status is None or error.status >= 500:
-            raise
-        page = replace(await read(client, name, left=None, right=None), problem=str(error))
-        return await show(request, TEMPLATE, frame_of(request, visitor, name), status=422, page=page)
+        return await _refused(request, visitor, name, error)
     return go(f"/agents/{name}", done="agent-saved")
 
 
