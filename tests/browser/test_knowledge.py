@@ -70,3 +70,27 @@ async def test_what_is_remembered_is_readable_and_kept_without_scripts(window: W
         await expect(page.get_by_role("heading", name="Prefers trains.")).to_be_visible()
         await shown.goto("/knowledge/memories?user=ann")
         await expect(page.get_by_role("link", name="Prefers trains.")).to_be_visible()
+
+
+@pytest.mark.slow
+async def test_pages_of_what_is_remembered_are_accessible(window: Window):
+    api = window.console.api
+    await window.console.run(session_id="trip", user_id="ann")
+    await api.put("/v1/subjects/client/acme", json={"name": "Acme", "links": []})
+    facts = [{"text": "Lives in Bonn.", "category": "profile", "tier": "core"}]
+    saved = (await api.post("/v1/memories", json={"user_id": "ann", "facts": facts})).json()
+    begun = (await api.post("/v1/forget", json={"user_id": "nobody"})).json()
+    paths = [
+        "/sessions/one?id=trip",
+        "/knowledge/subject?type=client&id=acme",
+        f"/knowledge/forget/{begun['forget_id']}",
+    ]
+    paths += [f"/knowledge/memories/{saved['outcomes'][0]['fact_id']}", "/knowledge/insights", "/knowledge/forget"]
+    wrong = dict[str, list[str]]()
+    for looks in (Looks(), Looks("dark", 390)):
+        async with window.open(looks) as shown:
+            for path in paths:
+                await shown.goto(path)
+                wrong[f"{looks} {path}"] = await shown.accessible()
+
+    assert {path: found for path, found in wrong.items() if found} == {}
