@@ -260,6 +260,7 @@ NOT_PAGED = {
     "/v1/overview": "sums",
     "/v1/providers": "as many as are configured",
     "/v1/tools/usage": "one answer about all tools",
+    "/v1/tools/figures": "one answer about a tool",
     "/v1/vector-sets": "two or three",
     "/v1/jobs/{job_id}/events": "a log, read on from an event",
     "/v1/jobs/{job_id}/export": "a whole job",

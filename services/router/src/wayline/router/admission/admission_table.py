@@ -63,7 +63,9 @@ class AdmissionTable:
         rows = await self._store.fetch(tenant, self._store.sql.admit, tenant, *before, None, begin, *after)
         known = {(row["name"], row["version"]): read_agent(row["name"], row) for row in rows if row["job_id"] is None}
         newest = {name: known[name, version] for name, version in sorted(known)}
-        chosen = {(row["job_id"], row["name"]): row for row in rows if row["job_id"] and row["name"] is not None}
+        chosen = {
+            (row["job_id"], row["name"]): row for row in rows if row["job_id"] is not None and row["name"] is not None
+        }
         of_jobs = [row for row in rows if row["job_id"] is not None and row["name"] is None]
         # Only a job that was admitted to a session, or refused by it, has one of these.
         turns = {row["job_id"]: row for row in of_jobs if row["turn"] is not None or row["open_job"] is not None}
