@@ -10,12 +10,14 @@ from starlette.datastructures import FormData
 
 from wayline.console.pages.event_filter import EventFilter
 from wayline.console.pages.frame import Frame
-from wayline.console.pages.job import TEMPLATE, VIEWS, JobPage
+from wayline.console.pages.job import CALLS_SHOWN, TEMPLATE, VIEWS, JobPage
 from wayline.console.pages.job_fork import BESIDE_TEMPLATE, Beside, Fork, NotAnObject, body_of
 from wayline.console.pages.job_fork import TEMPLATE as FORK_TEMPLATE
 from wayline.console.render.diffs.card import of_versions
 from wayline.console.render.environment import Templates
 from wayline.console.render.prompt_context import model_calls
+from wayline.console.render.steps import Step, ToolCall, newest_of
+from wayline.console.render.waterfall import waterfall
 from wayline.contracts.jobs import JobView, Status
 
 ME = {"tenant": "acme", "name": "ann", "scopes": ["read", "write"], "open": False, "version": "1"}
@@ -88,6 +90,38 @@ def test_every_view_of_a_job_shows_its_log_without_running_it(view: str):
 
     assert "<script>alert" not in html
     assert ("fork?after=3" in html) is (view == "events")
+
+
+HUGE_DIFF = "--- a/x\n+++ b/x\n@@ -1,900 +1,900 @@\n" + "-old line of the text\n+new line of the text\n" * 900
+
+
+@pytest.mark.parametrize("result", ["ok", "<&" * 10_000, HUGE_DIFF], ids=["short", "long", "differences"])
+def test_a_job_of_many_calls_is_a_page_below_a_megabyte(result: str):
+    steps = [
+        Step(
+            number, "I look.", calls={"1": ToolCall("search", {"query": "x" * 3_000}, "read", "completed", result, 3.0)}
+        )
+        for number in range(300)
+    ]
+    shown, left_out = newest_of(steps, CALLS_SHOWN)
+    job = JobView(job_id="j1", agent="helper", status=Status.RUNNING).model_dump(mode="json")
+    page = JobPage(job, "conversation", shown, EVENTS, None, [], left_out)
+    html = Templates().render(TEMPLATE, page=page, frame=FRAME, views=VIEWS)
+
+    assert len(html) < 1_000_000 and left_out == 100
+    assert (page.call_chars < 10_000) and b"100 earlier calls are not shown" in html
+
+
+def test_a_trace_of_many_spans_is_a_page_below_a_megabyte():
+    def span(number: int, *children: dict[str, Any]) -> dict[str, Any]:
+        timed = {"start": AT, "duration_ms": 3.0, "status": "ok", "usage": USAGE, "cost_usd": "0.0031"}
+        return {"name": f"chat {number}", "service": "executor", "attributes": {}, "children": list(children), **timed}
+
+    trace = waterfall(span(0, *(span(number) for number in range(1, 5_000))), now=FRAME.now)
+    job = JobView(job_id="j1", agent="helper", status=Status.COMPLETED).model_dump(mode="json")
+    html = Templates().render(TEMPLATE, page=JobPage(job, "trace", [], [], trace, []), frame=FRAME, views=VIEWS)
+
+    assert len(html) < 1_000_000 and b"4,400 more are in the raw trace" in html
 
 
 def fork_at(seq: int | None) -> Fork:

@@ -31,6 +31,10 @@ EVENTS_SHOWN = 300
 """Events of one page, the newest; a filter or the raw log has the others."""
 CALLS_SHOWN = 200
 """Calls of a conversation, the newest: the page is read anew while the job runs."""
+CHARS_OF_CALLS = 160_000
+"""Of the arguments and results of one page."""
+CALLS_SHOWN_WHOLE = 8
+CALL_MIN_CHARS = 400
 DECIDED: Final = ("approval", "needs_decision")
 """What a job waits for that a person decides."""
 ENDED: Final = frozenset({"completed", "failed", "cancelled"})
@@ -90,6 +94,12 @@ class JobPage:
         """Return what the job waits for, in words; empty: nothing."""
         waiting = self.job["waiting_for"]
         return in_words(self.job["job_id"], waiting).splitlines()[0] if waiting else ""
+
+    @property
+    def call_chars(self) -> int:
+        """Return how much of each argument and result is shown: all together no more than a page bears."""
+        calls = sum(len(step.calls) for step in self.steps)
+        return max(CHARS_OF_CALLS // max(calls, CALLS_SHOWN_WHOLE) // 2, CALL_MIN_CHARS)
 
     @property
     def seq(self) -> int:
