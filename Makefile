@@ -75,6 +75,10 @@ kubernetes-check: $(VENV)/.ready ## Render deploy/kubernetes and check it agains
 browser: $(VENV)/.ready ## The console in Chromium (apt-get install chromium): tasks, light and dark, wide and narrow, accessibility, cuts (about five minutes)
 	$(BIN)/python -m pytest -q -m "slow or not slow" tests/browser
 
+CONSOLE ?= http://127.0.0.1:8081
+screenshots: $(VENV)/.ready ## Every page of the console that runs at CONSOLE, into .wayline/screenshots, and the sheet in docs (a minute)
+	$(BIN)/python -m tests.browser.screenshots --console $(CONSOLE) --sheet docs/console.webp
+
 hostile: $(VENV)/.ready ## A hostile tenant's whole corpus beside a tenant at work; writes the table in docs/hostile.md
 	$(BIN)/python -m tests.hostile --write docs/hostile.md
 

@@ -32,7 +32,7 @@
         series: [
           {},
           { label: titles[0], stroke: () => ink(figure, "bar"), fill: () => ink(figure, "bar"), paths: uPlot.paths.bars({ size: [0.72, 48] }), points: { show: false } },
-          ...(titles[1] ? [{ label: titles[1], stroke: () => ink(figure, "mark"), width: 2, points: { show: true, size: 8, fill: () => ink(figure, "mark") } }] : []),
+          ...(titles[1] ? [{ label: titles[1], stroke: () => ink(figure, "mark"), paths: () => null, points: { show: true, size: 8, fill: () => ink(figure, "mark") } }] : []),
         ],
         hooks: {
           setCursor: [
