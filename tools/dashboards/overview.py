@@ -191,19 +191,25 @@ MONEY = Row(
         ),
         Panel(
             "Tokens per minute",
-            "Tokens of model calls by kind. Cache reads and writes are part of the input, reasoning of the output.",
+            "Tokens of model calls: what was read, caches included, and what was written, thinking included.",
             [
-                Metric(
-                    " or ".join(
-                        f'label_replace(sum(rate({TOKENS}_{kind}_tokens_total[$__rate_interval])) * 60, "kind", '
-                        f'"{kind.replace("_", " ")}", "", "")'
-                        for kind in ("input", "output", "cache_read_input", "cache_write_input", "reasoning_output")
-                    ),
-                    "{{kind}}",
+                Metric(f"sum(rate({TOKENS}_{kind}_tokens_total[$__rate_interval])) * 60", kind)
+                for kind in ("input", "output")
+            ],
+            unit="cpm",
+        ),
+        Panel(
+            "Cached and thought tokens per minute",
+            "Of these: read from prompt caches, written into them, and thought.",
+            [
+                Metric(f"sum(rate({TOKENS}_{kind}_tokens_total[$__rate_interval])) * 60", legend)
+                for kind, legend in (
+                    ("cache_read_input", "read from caches"),
+                    ("cache_write_input", "written into caches"),
+                    ("reasoning_output", "thought"),
                 )
             ],
             unit="cpm",
-            width=16,
         ),
     ],
 )

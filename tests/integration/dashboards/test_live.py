@@ -45,6 +45,7 @@ STRANGE = {"9" * 16: "5", "8" * 16: '{"n": 12345678901234567890, "nested": {"a":
 
 RARE = {
     "Approvals decided",
+    "Cached and thought tokens per minute",
     "Complaints of connections",
     "Failed calls by code",
     "Garbage collections",

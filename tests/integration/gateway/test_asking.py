@@ -229,6 +229,15 @@ async def test_a_wrong_method_is_answered_with_the_allowed_ones(gateway: Running
     answer = await gateway.client.patch("/v1/models/chat/acme/large:8b", json={})
 
     assert (answer.status_code, answer.headers["allow"]) == (405, "DELETE, GET, PUT")
+    # Beside it stands a route that only refuses ids that are none.
+    passages = await gateway.client.put("/v1/documents/doc_1/chunks", json={})
+    assert (passages.status_code, passages.headers["allow"]) == (405, "GET")
+
+
+async def test_a_filter_without_a_value_is_refused_and_not_asked(gateway: Running, others: Others):
+    answer = await gateway.client.get("/v1/documents?collection=")
+
+    assert (answer.status_code, others.asked) == (422, [])
 
 
 async def test_providers_are_listed_per_executor_and_in_common(gateway: Running, others: Others):

@@ -16,7 +16,7 @@ from .conftest import Running, start_gateway
 from .others import Others
 from .story import Story
 
-RUN_MAX_S = 600
+RUN_MAX_S = 1_800
 DECIDED_HERE = (
     r"^/v1/memories",
     r"^/v1/documents",

@@ -149,12 +149,12 @@ def install(app: FastAPI) -> None:
 
 
 def methods_of(routes: Iterable[BaseRoute], path_format: str) -> set[str]:
-    """Return the methods that a path takes, by all routes that have it."""
+    """Return the methods that a path takes, by all routes that are described and have it."""
     found = set[str]()
     for route in routes:
         if (included := getattr(route, "original_router", None)) is not None:
             found |= methods_of(included.routes, path_format)
-        if getattr(route, "path_format", None) == path_format:
+        if getattr(route, "path_format", None) == path_format and getattr(route, "include_in_schema", False):
             found |= getattr(route, "methods", None) or set()
     return found
 

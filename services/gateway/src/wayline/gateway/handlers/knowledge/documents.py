@@ -220,7 +220,8 @@ async def list_documents(
     name: NameFilter = None,
     status: Annotated[DocumentStatus | None, Query(description="Only documents that are so far.")] = None,
     collection: Annotated[
-        str | None, Query(max_length=200, pattern=ONE_LINE, description="Only documents of this collection.")
+        str | None,
+        Query(min_length=1, max_length=200, pattern=ONE_LINE, description="Only documents of this collection."),
     ] = None,
     language: Annotated[
         str | None, Query(pattern=r"^[a-z]{2}$", description="Only documents in this language, by ISO 639-1.")
