@@ -152,11 +152,13 @@ async def test_a_job_is_written_found_and_approved_by_keys_alone(window: Window)
         await page.keyboard.press("g")
         await page.keyboard.press("a")
         await page.wait_for_url("**/approvals")
-        button = page.locator(f"[id^='wait-{job_id}'] button.main")
-        for _ in range(80):
-            if await button.evaluate("(one) => one === document.activeElement"):
+        call = page.locator(f"[id^='wait-{job_id}']")
+        for _ in range(20):
+            await page.keyboard.press("j")
+            if await call.evaluate("(one) => one.contains(document.activeElement)"):
                 break
-            await page.keyboard.press("Tab")
+        await page.keyboard.press("a")
+        await expect(call.get_by_role("button", name="Approve")).to_be_focused()
         await page.keyboard.press("Enter")
         await expect(page.get_by_role("status")).to_contain_text("The decision was sent")
 

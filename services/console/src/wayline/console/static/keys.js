@@ -1,4 +1,4 @@
-// Keys: `/` searches, `g` and a letter goes, `j` and `k` move between rows, `?` lists them.
+// Keys: `/` searches, `g` and a letter goes, `j` and `k` move between rows, `a` and `d` decide, `?` lists them.
 "use strict";
 (() => {
   const GO_WITHIN_MS = 1200;
@@ -10,6 +10,13 @@
     if (!all.length) return;
     const at = all.indexOf(document.activeElement);
     all[Math.min(Math.max(at + by, 0), all.length - 1)].focus();
+  };
+
+  // Only the focus moves: Enter decides, about what one sees.
+  const decide = (value) => {
+    const all = document.querySelectorAll(".approval");
+    const one = document.activeElement.closest(".approval") ?? (all.length === 1 ? all[0] : null);
+    one?.querySelector(`button[value="${value}"]`)?.focus();
   };
 
   // What is wider than its place is scrolled by keys as well.
@@ -38,6 +45,8 @@
       g: () => (going = event.timeStamp),
       j: () => move(1),
       k: () => move(-1),
+      a: () => decide("approve"),
+      d: () => decide("deny"),
     }[event.key];
     if (act) {
       event.preventDefault();
