@@ -89,7 +89,7 @@ async def test_a_call_is_approved_with_a_changed_argument(window: Window, looks:
     async with window.open(looks) as shown:
         page = await shown.goto(f"/jobs/{job_id}")
         form = page.locator(".approval")
-        await form.get_by_label("timezone").fill("Europe/Zurich")
+        await form.locator("[name='arg.timezone']").fill("Europe/Zurich")
         await form.get_by_role("button", name="Show my changes").click()
         form = page.locator(f"[id^='wait-{job_id}']")
         await expect(form.locator(".line-added mark")).to_have_text("Europe/Zurich")

@@ -63,6 +63,16 @@ def test_calls_of_a_program_stand_under_it():
     assert [(key, list(nested)) for key, _, nested in step.cards] == [("1", ["c1"]), ("c2", [])]
 
 
+def test_a_fork_has_the_steps_that_it_shares_with_its_origin():
+    shared = [said(1, "I look.", "1"), begun(1, "1"), ended(1, "1", content="another result")]
+    steps = steps_of([{"type": "job.forked", "prefix": shared}, said(2, "I write.", "1"), begun(2, "1")])
+
+    assert [(step.number, [call.output for call in step.calls.values()]) for step in steps] == [
+        (1, ["another result"]),
+        (2, [""]),
+    ]
+
+
 def test_of_many_calls_the_newest_are_shown():
     calls = [str(number) for number in range(3)]
     steps = steps_of([event for step in range(1, 5) for event in (said(step, "I look.", *calls), begun(step, "0"))])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -51,11 +51,17 @@ class Step:
 def steps_of(events: Iterable[dict[str, Any]]) -> list[Step]:
     """Return the steps of a log that did something beside answering."""
     steps: dict[int, Step] = {}
-    for event in events:
+    for event in _with_shared(events):
         if event["type"] in ("model.completed", "tool.requested", "tool.completed"):
             step = steps.setdefault(event["step"], Step(event["step"]))
             _TAKE[event["type"]](step, event)
     return [step for _, step in sorted(steps.items()) if step.calls or step.thinking]
+
+
+def _with_shared(events: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the events of a log; in a fork's those that it shares with its origin, as it has them, stand in one."""
+    for event in events:
+        yield from event.get("prefix", ()) if event["type"] == "job.forked" else (event,)
 
 
 def newest_of(steps: Sequence[Step], calls_max: int) -> tuple[list[Step], int]:
