@@ -108,6 +108,8 @@ def terminals(server_dir: Path) -> Iterator[Terminals]:
         yield Terminals(home, stack)
 
 
+# Each command is a Python of its own, as at a terminal; services on the bus are tested in `sdk` and in `faults` too.
+@pytest.mark.slow
 @pytest.mark.timeout(280)
 async def test_the_order_desks_readme_works_and_refunds_each_order_once(terminals: Terminals):
     simulate, up, desk, look, slow_desk, pay = terminals.blocks()

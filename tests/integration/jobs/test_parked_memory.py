@@ -6,10 +6,11 @@ from wayline.executor.hold.held_job import HeldJob
 from wayline.executor.hold.log_writer import LogWriter
 from wayline.simulator.chat_server import ChatServer, Say, turns
 from wayline.testkit import until
+from wayline.testkit.walks import examples
 
 from .conftest import chatting, with_tools
 
-JOBS = 1_000
+JOBS = examples(1_000)
 
 # What a registry leaves that died with the call in hand: begun, and its lease long over.
 BEGUN = """
@@ -20,7 +21,7 @@ FROM generate_series(1, $1::int) AS n
 """
 
 
-async def test_an_executor_keeps_nothing_of_a_thousand_parked_jobs(platform, effects):
+async def test_an_executor_keeps_nothing_of_many_parked_jobs(platform, effects):
     await effects.start()
     async with ChatServer(turns(Say(tools=(("effects__pay_once", {}),)))) as chat:
         await platform.start(
