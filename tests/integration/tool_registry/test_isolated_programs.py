@@ -23,7 +23,7 @@ from wayline.simulator.website import Page, Website
 from wayline.testkit import until
 from wayline.tool_registry.connection.program_streams import RESULT_BYTES
 from wayline.tool_registry.connection.server_transport import Confinement, Transport
-from wayline.tool_registry.programs import confined_program
+from wayline.tool_registry.programs import confined_program, jail_watch
 from wayline.tool_registry.programs.jails import JailLimits, Jails, Network, user_of
 from wayline.tool_registry.programs.program_policy import ProgramPolicy
 from wayline.tool_registry.settings import Settings
@@ -39,6 +39,27 @@ CANARY = "canary-of-the-environment"
 METADATA = ("169.254.169.254", 80)
 LIMITS = JailLimits(memory_mb=256, processes_max=40, cpu_s=60, tmp_mb=16)
 TOUCH = "import sys; open(sys.argv[1], 'w').write('mine')"
+SESSIONS = """
+import os, time
+told, telling = os.pipe()
+for _ in range(30):
+    if os.fork() == 0:
+        try:
+            os.setsid()
+            os.write(telling, b"+")
+        except PermissionError:
+            os.write(telling, b"-")
+        time.sleep(120)
+print("".join(os.read(told, 1).decode() for _ in range(30)))
+"""
+SESSIONS_IN_TURN = """
+import os
+for _ in range(30):
+    if os.fork() == 0:
+        os.setsid()
+        os._exit(0)
+    print(os.wait()[1])
+"""
 MEMORY = "import time; held = [bytearray(50_000_000) for _ in range(4)]; time.sleep(120)"
 
 Started = Callable[[Callable[[], Coroutine[Any, Any, Any]]], Any]
@@ -228,6 +249,24 @@ def test_a_program_cannot_fork_without_end(started: Started, place: Path):
     assert 1 <= found["forks"] < LIMITS.processes_max
 
 
+async def said_by(code: str, place: Path) -> str:
+    """Return what a program of these lines says in a jail."""
+    async with Jails(place / "programs").jail("acme", python(), LIMITS) as jail:
+        return (await asyncio.to_thread(output_of, [*jail.prefix, python(), "-c", code], jail.env)).decode()
+
+
+def test_a_program_has_a_few_sessions_at_once(started: Started, place: Path):
+    said = started(lambda: said_by(SESSIONS, place))
+
+    # The program's own is one of them.
+    assert said.count("+") == jail_watch.SESSIONS_MAX - 1
+    assert said.count("-") == 30 - said.count("+")
+
+
+def test_a_program_begins_sessions_one_after_the_other_without_end(started: Started, place: Path):
+    assert started(lambda: said_by(SESSIONS_IN_TURN, place)).split() == ["0"] * 30
+
+
 def test_a_program_whose_children_take_too_much_memory_ends(started: Started, place: Path):
     async def walk() -> int:
         limits = JailLimits(memory_mb=100, processes_max=40, cpu_s=60)
@@ -239,12 +278,8 @@ def test_a_program_whose_children_take_too_much_memory_ends(started: Started, pl
 
 
 def test_a_program_has_no_right_of_roots(started: Started, place: Path):
-    async def walk() -> str:
-        async with Jails(place / "programs").jail("acme", python(), LIMITS) as jail:
-            code = "print(open('/proc/self/status').read())"
-            return (await asyncio.to_thread(output_of, [*jail.prefix, python(), "-c", code], jail.env)).decode()
-
-    status = dict(line.split(":\t", 1) for line in started(walk).splitlines() if ":\t" in line)
+    said = started(lambda: said_by("print(open('/proc/self/status').read())", place))
+    status = dict(line.split(":\t", 1) for line in said.splitlines() if ":\t" in line)
 
     assert {status[name] for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {"0" * 16}
     assert (status["NoNewPrivs"], "0" in status["Uid"].split()) == ("1", False)

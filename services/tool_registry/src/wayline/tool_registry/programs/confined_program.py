@@ -4,8 +4,8 @@ The program sees a root directory that is made for it, processes that it started
 out. Where this process is root the program runs as a user of its tenant's; elsewhere in a user namespace. Linux alone
 has what this needs.
 
-A file of its own that needs nothing of ours. Three processes: this one waits; the second is the first process of the
-new namespaces, in which it builds the jail, and the end of all that runs there; the third becomes the program.
+It needs nothing of ours but `jail_watch.py` beside it. Three processes: this one waits; the second is the first process
+of the new namespaces, in which it builds the jail, and the end of all that runs there; the third becomes the program.
 """
 
 import ctypes
@@ -19,7 +19,14 @@ import socket
 import struct
 import sys
 from contextlib import suppress
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING or __name__ != "__main__":
+    from wayline.tool_registry.programs import jail_watch as watch
+else:
+    # Run by its path, isolated: Python finds nothing that is beside it.
+    sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+    import jail_watch as watch
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 MEGABYTE = 1024 * 1024
@@ -35,13 +42,8 @@ PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
 GET_FLAGS, SET_FLAGS, UP = 0x8913, 0x8914, 0x1
 DEVICES = ("null", "zero", "full", "random", "urandom")
 STREAMS = {"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2"}
-WATCH_S = 0.5
-"""How often the memory of all processes is added up."""
 NICE = 10
 """So that our own work comes first where a program takes all of the processor."""
-SESSION_NICE = 5
-"""Of each session of the program's: where Linux shares the processor by sessions, a priority counts within one alone,
-and a program that begins many would have as many shares. Such a one has a third of ours."""
 CANNOT_RUN = 127
 CANNOT_CONFINE = 251
 TOO_MUCH_MEMORY = 252
@@ -120,15 +122,17 @@ def first_process(jail: Jail, told: int, program: str, arguments: tuple[str, ...
     except OSError as error:
         os.write(told, str(CANNOT_CONFINE << 8).encode())
         fail("it cannot be isolated here", error)
+    sessions = watch.Sessions()
     pid = os.fork()
     if pid == 0:
         os.close(told)
-        become(jail, program, arguments)
+        become(jail, program, arguments, sessions)
     release_streams()
-    status = watched(pid, jail["memory_mb"] * MEGABYTE)
+    sessions.grant()
+    status = watch.watched(pid, jail["memory_mb"] * MEGABYTE, sessions)
     with suppress(ProcessLookupError):
         os.kill(-1, signal.SIGKILL)
-    os.write(told, str(status).encode())
+    os.write(told, str(TOO_MUCH_MEMORY << 8 if status is None else status).encode())
     os._exit(0)
 
 
@@ -228,7 +232,7 @@ def mount_new(place: str, options: str) -> None:
     mount("tmpfs", place, "tmpfs", NOSUID | (0 if place.endswith("/dev") else NODEV), options)
 
 
-def become(jail: Jail, program: str, arguments: tuple[str, ...]) -> None:
+def become(jail: Jail, program: str, arguments: tuple[str, ...], sessions: "watch.Sessions") -> None:
     """Replace this process by the program, without any right that the jail's first process has."""
     try:
         limit(resource.RLIMIT_CPU, jail["cpu_s"])
@@ -238,6 +242,7 @@ def become(jail: Jail, program: str, arguments: tuple[str, ...]) -> None:
             os.setresgid(uid, uid, uid)
             os.setresuid(uid, uid, uid)
         drop_capabilities()
+        sessions.ask_for_each()
         limit(resource.RLIMIT_NPROC, jail["processes_max"])
         os.nice(NICE)
         os.chdir(jail["home"])
@@ -258,58 +263,6 @@ def drop_capabilities() -> None:
     libc("prctl", LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     header, none = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
     libc("capset", LIBC.capset(ctypes.byref(header), ctypes.byref(none)))
-
-
-def watched(program: int, memory_max: int) -> int:
-    """Return how the program ended; end it where all that runs here takes more memory than it may."""
-    lowered: set[str] = set()
-    while True:
-        with suppress(ChildProcessError):
-            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-                if ended[0] == program:
-                    return ended[1]
-        signal.sigtimedwait({signal.SIGCHLD}, WATCH_S)
-        lower_sessions(lowered)
-        # The second way is exact, and takes longer: what forks share counts once.
-        if memory_max and most_memory() > memory_max and exact_memory() > memory_max:
-            return TOO_MUCH_MEMORY << 8
-
-
-def lower_sessions(lowered: set[str]) -> None:
-    """Let our own work come before the sessions of this jail; `lowered` are those that it does come before."""
-    for name in processes():
-        with suppress(OSError), open(f"/proc/{name}/autogroup", "r+b", buffering=0) as file:
-            # As in `/autogroup-17 nice 0`.
-            session = file.read().decode().partition(" nice ")[0]
-            if session not in lowered:
-                file.write(str(SESSION_NICE).encode())
-                lowered.add(session)
-
-
-def most_memory() -> int:
-    """Return the bytes that the processes of this jail hold, at most: each counted as if it shared none."""
-    pages = 0
-    for name in processes():
-        with suppress(OSError, ValueError), open(f"/proc/{name}/statm") as file:
-            _, resident, shared = file.read().split()[:3]
-            pages += int(resident) - int(shared)
-    return pages * resource.getpagesize()
-
-
-def exact_memory() -> int:
-    """Return the bytes that the processes of this jail hold together, without those of files."""
-    kilobytes = 0
-    for name in processes():
-        with suppress(OSError, ValueError), open(f"/proc/{name}/smaps_rollup") as file:
-            for line in file:
-                if line.startswith(("Pss_Anon:", "Pss_Shmem:")):
-                    kilobytes += int(line.split()[1])
-    return kilobytes * 1024
-
-
-def processes() -> list[str]:
-    """Return the ids of what runs in this jail beside this process."""
-    return [name for name in os.listdir("/proc") if name.isdecimal() and name != "1"]
 
 
 def release_streams() -> None:
