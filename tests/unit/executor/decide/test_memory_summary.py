@@ -101,10 +101,18 @@ def test_a_lost_call_is_not_made_again():
 
 def test_summaries_are_offered_for_a_day():
     log = summarizes().say(e.MemorySummarized, **answered({"of": [1, 2], "text": "Likes things."}))
-    late = log.events[-1].model_copy(update={"at": log.events[0].at + SAVE_WITHIN + timedelta(seconds=1)})
+    log.say(e.JobHandedBack, reason="the memory does not answer")
+    late = log.events[-1].model_copy(update={"at": log.events[-2].at + SAVE_WITHIN + timedelta(seconds=1)})
     log.events[-1] = late
 
     assert log.next == Complete("", partial=True, reason=LATE)
+
+
+def test_a_long_wait_for_a_budget_loses_no_answer():
+    log = summarizes().say(e.MemorySummarized, **answered({"of": [1, 2], "text": "Likes things."}))
+    log.events[-1] = log.events[-1].model_copy(update={"at": log.events[0].at + 3 * SAVE_WITHIN})
+
+    assert isinstance(log.next, KeepSummaries)
 
 
 def test_an_agent_that_may_not_write_memories_summarises_nothing():

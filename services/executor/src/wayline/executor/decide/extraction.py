@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, get_args
 from pydantic import ValidationError
 
 from wayline.contracts.chat import TextPart, UserMessage
-from wayline.contracts.events import MemoryExtracted, MemorySaved
+from wayline.contracts.events import MemoryExtracted, MemorySaved, MemorySummarized
 from wayline.contracts.memory import (
     FACTS_PER_SAVE_MAX,
     QUOTE_CHARS_MAX,
@@ -45,7 +45,7 @@ ANSWER_TOKENS = 2_000
 READ_TOKENS_MAX = 16_000
 """Estimated; as much of what the user said as the helper reads: of more than that the newest."""
 SAVE_WITHIN = timedelta(days=1)
-"""How long extracted facts are offered to a memory that does not answer."""
+"""How long what a helper model said is offered to a memory that does not answer."""
 NO_HELPER = "the job has no model that could be asked"
 NOTHING_SAID = "the user said nothing in these jobs that could be read"
 OFF = "the agent may not write memories"
@@ -122,13 +122,15 @@ def ask_or_end(job: Job, ask: Callable[[ModelCard], Action]) -> Action | None:
 def _keep(job: Job, extracted: MemoryExtracted) -> Action:
     if not extracted.facts:
         return Complete(told(None), partial=extracted.reason is not None, reason=extracted.reason)
-    return too_late() if is_too_late(job) else SaveFacts(extracted)
+    return too_late() if is_too_late(job, extracted) else SaveFacts(extracted)
 
 
-def is_too_late(job: Job) -> bool:
-    """Return whether what a helper model said was offered to the memory for long enough."""
-    created_at = job.life.created_at
-    return job.at is not None and created_at is not None and job.at > created_at + SAVE_WITHIN
+def is_too_late(job: Job, answered: MemoryExtracted | MemorySummarized) -> bool:
+    """Return whether what a helper model said was offered to the memory for long enough.
+
+    Counted from its answer: before that the job may have waited for days until a budget had room.
+    """
+    return job.at is not None and job.at > answered.at + SAVE_WITHIN
 
 
 def too_late() -> Complete:

@@ -49,7 +49,7 @@ def due(job: Job) -> Action | None:
     if not state.summarized.summaries:
         reason = state.summarized.reason
         return Complete("nothing to summarise", partial=reason == NO_LIST, reason=reason)
-    return too_late() if is_too_late(job) else KeepSummaries(state.summarized)
+    return too_late() if is_too_late(job, state.summarized) else KeepSummaries(state.summarized)
 
 
 def summarizes_for(job: Job) -> str | None:
