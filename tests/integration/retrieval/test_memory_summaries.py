@@ -115,6 +115,30 @@ async def test_a_summary_that_was_changed_since_stays(platform: Platform):
     assert await texts(platform) == ["Drinks coffee."]
 
 
+async def test_a_summary_in_another_summary_is_not_undone_alone(platform: Platform):
+    ids = await save(platform)
+    of = [{"fact_id": fact_id, "version": 1} for fact_id in ids[:2]]
+    first = await summarize(platform, ids, summaries=[{"text": "Drinks dark roast coffee, black.", "of": of}])
+    second = await summarize(platform, [first.outcomes[0].fact_id or "", ids[2]], key="k2")
+
+    undone = await undo(platform, first.run_id)
+
+    assert (undone.undone, undone.skipped) == (0, 3)
+    assert await texts(platform) == [SUMMARY]
+    await undo(platform, second.run_id)
+    assert await texts(platform) == sorted(["Drinks dark roast coffee, black.", TEXTS[2]])
+
+
+async def test_a_forgotten_job_takes_its_words_out_of_undone_summaries(platform: Platform):
+    ids = await save(platform)
+    done = await summarize(platform, ids)
+    await undo(platform, done.run_id)
+
+    await platform.bus.ask(EraseFromRetrieval(tenant="acme", job_ids=("j0",), count_only=False), Erased)
+
+    assert await stored(platform) == sorted(TEXTS[1:])
+
+
 async def test_a_forgotten_job_takes_its_words_out_of_summaries(platform: Platform):
     ids = await save(platform)
     await summarize(platform, ids)

@@ -146,8 +146,8 @@ class Consolidation:
         now = self.now()
         if step["what"] == "summary":
             return await conn.fetchval(self.sql.take_back_summary, tenant, fact_id, version, now) is not None
-        if step["what"] == "summarized" and await conn.fetchrow(self.sql.live_version, tenant, before["into"]):
-            # The summary was changed since, and stays: so does what it stands for.
+        if step["what"] == "summarized" and await conn.fetchval(self.sql.summary_stands, tenant, before["into"]):
+            # The summary was changed or summarised since, and stays: so does what it stands for.
             return False
         if step["what"] == "demoted":
             await conn.execute(self.sql.retire_fact, tenant, fact_id, version + 1, "superseded", "undone", now)

@@ -458,6 +458,13 @@ UPDATE facts SET state = 'superseded', retired_because = 'undone', retired_at = 
 WHERE tenant = $1 AND fact_id = $2 AND version = $3 AND retired_at IS NULL
 RETURNING fact_id;
 
+-- name: summary_stands
+-- Whether a summary counts, or its words are in another fact by now. No row: it is gone.
+SELECT bool_or(retired_at IS NULL) OR (
+    array_agg(state = 'superseded' AND retired_because IS DISTINCT FROM 'undone' ORDER BY version DESC)
+)[1]
+FROM facts WHERE tenant = $1 AND fact_id = $2;
+
 -- name: summarized_in
 SELECT summarized_in, fact_id, version, text, quote, quote_job, quote_seq, quote_at, job_id, step FROM facts
 WHERE tenant = $1 AND summarized_in = ANY ($2::text[]) ORDER BY recorded_at, fact_id;
@@ -472,12 +479,17 @@ WITH RECURSIVE meant AS (
 SELECT fact_id FROM meant;
 
 -- name: with_summaries
--- Facts, and the summaries that stand for them.
+-- Facts, and the summaries that stand for them, or did until they were undone: their history has the words too.
 WITH RECURSIVE meant AS (
     SELECT unnest($2::text[]) AS fact_id
     UNION
-    SELECT facts.summarized_in FROM meant JOIN facts ON facts.tenant = $1 AND facts.fact_id = meant.fact_id
-    WHERE facts.summarized_in IS NOT NULL
+    SELECT summary.fact_id FROM meant CROSS JOIN LATERAL (
+        SELECT summarized_in FROM facts
+        WHERE tenant = $1 AND fact_id = meant.fact_id AND summarized_in IS NOT NULL
+        UNION
+        SELECT before ->> 'into' FROM fact_changes
+        WHERE tenant = $1 AND fact_id = meant.fact_id AND what = 'summarized'
+    ) AS summary (fact_id)
 )
 SELECT fact_id FROM meant;
 
