@@ -112,6 +112,17 @@ async def test_less_than_there_is_needs_to_be_allowed(bus: Bus):
     assert [line async for line in declare(bus.js)] == []
 
 
+async def test_what_nobody_chose_does_not_shrink_with_what_somebody_did(bus: Bus):
+    assert [line async for line in declare(bus.js, Limits(max_bytes={"EVENTS": 20 * GIB}))]
+    await bus.js.update_stream((await bus.js.stream_info("SIGNALS")).config.evolve(max_bytes=5 * GIB))
+
+    less = Limits(max_bytes={"EVENTS": GIB})
+    changes = [line async for line in declare(bus.js, less, allow_shrink=True)]
+
+    assert changes == ["stream EVENTS: max_bytes, metadata corrected"]
+    assert (await bus.js.stream_info("SIGNALS")).config.max_bytes == 5 * GIB
+
+
 async def test_work_that_waits_has_no_age_and_no_choice_of_one():
     assert not AGED & {"SUBMIT", "RUN", "INDEX", REPLIES}
     assert {PAYLOADS, UPLOADS} < SIZED

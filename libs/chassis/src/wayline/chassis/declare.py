@@ -59,9 +59,9 @@ class Store:
         return {name: value for name, value in there.items() if _room(self.wanted[name]) < _room(value)}
 
     def drift(self, *, allow_shrink: bool) -> dict[str, Any]:
-        """Return the fields that differ, as they must be."""
+        """Return the fields that differ, as they must be; only what this run chose may shrink."""
         assert self.present is not None
-        kept = {} if allow_shrink else self.shrinking()
+        kept = {name: value for name, value in self.shrinking().items() if not (allow_shrink and name in self.now)}
         wanted = {**self.wanted, **kept}
         differing = {name: value for name, value in wanted.items() if getattr(self.present, name, None) != value}
         return {**differing, **_metadata(self.chosen, self.present.metadata)}
