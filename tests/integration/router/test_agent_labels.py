@@ -180,3 +180,18 @@ def test_forks_ask_for_no_label_and_plans_fall_in_no_share():
 
     assert AdmissionRequest.of(fork, "j1").label is None
     assert AdmissionRequest.of(asked("j1").model_copy(update={"job_id": None}), "").lot == 1.0
+
+
+async def test_a_label_given_while_its_agent_was_deleted_counts_for_nothing(offices: Offices):
+    office = await offices()
+    await with_versions(office, 1)
+    await office.agents.delete(TENANT, "reviewer")
+    async with office.store.tenant(TENANT) as conn:
+        await conn.execute(office.store.sql.put_agent_label, TENANT, "reviewer", "candidate", 1, 1.0)
+    await office.agents.put(TENANT, "reviewer", AgentConfig(description="anew."))
+    await label(office, "production", 2)
+    await office.agents.put(TENANT, "reviewer", AgentConfig(description="newest."))
+
+    assert await answering(office, asked("j1")) == (2, "production")
+    assert [one.label for one in (await office.labels.of_agents(TENANT, ["reviewer"]))["reviewer"]] == ["production"]
+    await label(office, "second", 3, 1.0)

@@ -66,9 +66,12 @@ WITH asked AS (
     WHERE tenant = $1 AND (name = ANY ($3) OR name IN (SELECT turning.agent FROM turning)) AND retired_at IS NULL
     ORDER BY name, version DESC
 ), labelled AS (
-    -- Each share begins where the one before it ends.
-    SELECT agent, label, version, share, sum(share) OVER (PARTITION BY agent ORDER BY label) AS below
-    FROM agent_labels WHERE tenant = $1 AND agent = ANY ($3)
+    -- Each share begins where the one before it ends. A label of a deleted version counts for nothing: it may have been
+    -- given while its agent was deleted.
+    SELECT given.agent, label, given.version, share, sum(share) OVER (PARTITION BY given.agent ORDER BY label) AS below
+    FROM agent_labels AS given JOIN agents ON agents.tenant = $1 AND agents.name = given.agent
+        AND agents.version = given.version AND agents.retired_at IS NULL
+    WHERE given.tenant = $1 AND given.agent = ANY ($3)
 ), chosen_version AS (
     -- Of a job whose agent has labels, or that asks for one: what it was admitted with before; else what has the label
     -- that it asks for; else what its session goes on with; else what its lot falls to.
@@ -371,15 +374,18 @@ WITH unlabelled AS (
 UPDATE agents SET retired_at = now() WHERE tenant = $1 AND name = $2 AND retired_at IS NULL;
 
 -- name: labels_of_agents
-SELECT agent, label, version, share FROM agent_labels WHERE tenant = $1 AND agent = ANY ($2) ORDER BY agent, label;
+SELECT agent, label, given.version, share
+FROM agent_labels AS given JOIN agents ON agents.tenant = $1 AND agents.name = given.agent
+    AND agents.version = given.version AND agents.retired_at IS NULL
+WHERE given.tenant = $1 AND agent = ANY ($2) ORDER BY agent, label;
 
 -- name: lock_version
--- Labels of an agent are changed one at a time.
-WITH newest AS (
-    SELECT version FROM agents WHERE tenant = $1 AND name = $2 ORDER BY version DESC LIMIT 1 FOR NO KEY UPDATE
+-- Labels of an agent are changed one at a time: its first version is the same row for all who change them.
+WITH first AS (
+    SELECT version FROM agents WHERE tenant = $1 AND name = $2 ORDER BY version LIMIT 1 FOR NO KEY UPDATE
 )
 SELECT version FROM agents
-WHERE tenant = $1 AND name = $2 AND version = $3 AND retired_at IS NULL AND EXISTS (SELECT FROM newest);
+WHERE tenant = $1 AND name = $2 AND version = $3 AND retired_at IS NULL AND EXISTS (SELECT FROM first);
 
 -- name: put_agent_label
 INSERT INTO agent_labels (tenant, agent, label, version, share) VALUES ($1, $2, $3, $4, $5)
