@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from wayline.standalone.capacity import StreamUse
+from wayline.standalone.capacity import StreamUse, tenant_of
 from wayline.standalone.terminal.capacity_views import size
 
 NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
@@ -42,6 +42,11 @@ def test_how_full_it_is_goes_by_the_nearest_limit():
     assert held().full == 1 / 8
     assert held(max_messages=2_000).full == 1 / 2
     assert held(max_bytes=None).full == 0
+
+
+def test_an_older_dead_letter_is_of_no_known_tenant():
+    assert tenant_of("DEAD", "dead.SUBMIT.router.acme") == "acme"
+    assert tenant_of("DEAD", "dead.SUBMIT.router") == ""
 
 
 def test_a_full_stream_is_full_now():

@@ -103,7 +103,7 @@ async def _held(bus: Bus, name: str) -> StreamUse:
     # The server answers with so many subjects at a time; each job of a log has one.
     while found := page["state"].get("subjects"):
         for subject, messages in found.items():
-            tenants[subject.split(".")[at or 0]] += messages
+            tenants[tenant_of(name, subject)] += messages
         read += len(found)
         if read >= page.get("total", read):
             break
@@ -118,6 +118,12 @@ async def _held(bus: Bus, name: str) -> StreamUse:
         max_age_s=_limit(config["max_age"] / 1e9),
         tenants=dict(tenants.most_common()),
     )
+
+
+def tenant_of(stream: str, subject: str) -> str:
+    """Return whose a message is; empty: an older version wrote it, which did not say."""
+    words, at = subject.split("."), TENANT_AT[stream]
+    return words[at] if at < len(words) else ""
 
 
 async def _info(bus: Bus, name: str, *, subjects_from: int | None) -> dict[str, Any]:
