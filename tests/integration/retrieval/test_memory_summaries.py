@@ -25,6 +25,7 @@ from wayline.contracts.memory import (
     UndoConsolidation,
 )
 from wayline.contracts.memory_summaries import MemoriesSummarized, SummarizeMemories
+from wayline.retrieval.memory import fact_table
 from wayline.testkit import Platform
 
 pytestmark = pytest.mark.usefixtures("service")
@@ -127,6 +128,21 @@ async def test_a_summary_in_another_summary_is_not_undone_alone(platform: Platfo
     assert await texts(platform) == [SUMMARY]
     await undo(platform, second.run_id)
     assert await texts(platform) == sorted(["Drinks dark roast coffee, black.", TEXTS[2]])
+
+
+async def test_a_summary_outlives_no_fact_of_its_own(platform: Platform, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(fact_table, "RETIRED_MAX", 1)
+    ids = await save(platform)
+    await summarize(platform, ids)
+    fact = {"text": "Lives in Bonn.", "category": "profile", "tier": "core", "quote": "Lives in Bonn."}
+    asked = {"tenant": "acme", "key": "bonn", "user_id": "ann", "facts": [fact]}
+    [saved] = (await platform.bus.ask(SaveMemories.model_validate(asked), FactsSaved)).outcomes
+    change = ChangeMemory(tenant="acme", fact_id=saved.fact_id or "", change=FactChange(text="Lives in Ulm."), by="ann")
+    await platform.bus.ask(change, Fact)
+
+    await platform.bus.ask(EraseFromRetrieval(tenant="acme", job_ids=("j0",), count_only=False), Erased)
+
+    assert await texts(platform) == sorted([*TEXTS[1:], "Lives in Ulm."])
 
 
 async def test_a_forgotten_job_takes_its_words_out_of_undone_summaries(platform: Platform):

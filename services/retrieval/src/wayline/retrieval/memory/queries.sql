@@ -87,9 +87,10 @@ INSERT INTO fact_conflicts (tenant, fact_id, other_id, why) VALUES ($1, $2, $3, 
 ON CONFLICT (tenant, fact_id, other_id) DO NOTHING;
 
 -- name: forget_old_versions
--- What is history of an owner, but for the newest.
+-- What is history of an owner, but for the newest, and for what a summary stands for: a word that is forgotten there has
+-- to be found in the summary.
 DELETE FROM facts
-WHERE tenant = $1 AND owner = $2 AND retired_at < (
+WHERE tenant = $1 AND owner = $2 AND summarized_in IS NULL AND retired_at < (
     SELECT retired_at FROM facts
     WHERE tenant = $1 AND owner = $2 AND retired_at IS NOT NULL
     ORDER BY retired_at DESC
