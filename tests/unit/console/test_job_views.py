@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +12,7 @@ from starlette.datastructures import FormData
 from wayline.console.pages.event_filter import EventFilter
 from wayline.console.pages.frame import Frame
 from wayline.console.pages.job import CALLS_SHOWN, TEMPLATE, VIEWS, JobPage
-from wayline.console.pages.job_fork import BESIDE_TEMPLATE, Beside, Fork, NotAnObject, body_of
+from wayline.console.pages.job_fork import BESIDE_TEMPLATE, FIELDS, Beside, Fork, NotAnObject, body_of
 from wayline.console.pages.job_fork import TEMPLATE as FORK_TEMPLATE
 from wayline.console.render.diffs.card import of_versions
 from wayline.console.render.environment import Templates
@@ -143,7 +144,23 @@ def test_a_fork_sends_what_is_different_and_nothing_else():
     assert body_of(FormData({"prompt": "Be short."}), fork_at(None)) == {"prompt": "Be short."}
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "7"])
+def test_a_result_that_nobody_touched_is_no_other_result():
+    event = {"seq": 3, "type": "tool.completed", "content": "one\ntwo\n", "tool": "search"}
+    fork = Fork({"job_id": "j1", "input": ""}, 3, event)
+
+    assert body_of(FormData({"result": "one\r\ntwo"}), fork) == {"after": 3}
+    changed = body_of(FormData({"result": "one\r\n2"}), fork)
+    assert changed["tool_result"] == {"content": "one\n2", "failed": False}
+
+
+def test_a_refused_fork_keeps_that_its_call_failed():
+    fork = replace(fork_at(3), draft=dict.fromkeys(FIELDS, "") | {"failed": "on"}, problem="no")
+    html = Templates().render(FORK_TEMPLATE, page=fork, frame=FRAME).decode()
+
+    assert 'name="failed" value="on" checked' in html
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "7", "NaN", "[" * 9_000])
 def test_arguments_of_a_fork_that_are_no_object_are_refused(text: str):
     with pytest.raises(NotAnObject):
         body_of(FormData({"arguments": text}), fork_at(2))

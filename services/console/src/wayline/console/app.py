@@ -11,12 +11,13 @@ from typing import Any
 from urllib.parse import quote
 
 import structlog
-from fastapi import FastAPI, HTTPException, Request
+from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, Response
+from starlette.exceptions import HTTPException
 
 from wayline.client import ApiError
-from wayline.console.access.guard import Guard
+from wayline.console.access.guard import Guard, add_headers
 from wayline.console.access.sealed_cookie import COOKIE_MAX_CHARS, KEPT_S, CookieSeal
 from wayline.console.access.visitor import Clients, ForeignForm, SignInNeeded, cookie_name, theme_of
 from wayline.console.pages import (
@@ -77,6 +78,15 @@ ROUTERS = (
 
 
 TRACEBACK_MAX_CHARS = 8_000
+TOLD = {
+    404: ("There is no such page", "Look at the address again, or begin at Home."),
+    405: (
+        "There is nothing to read here",
+        "This address takes a form of another page. Go back to it, or begin at Home.",
+    ),
+    413: ("The form is too large", f"A form may have {BODY_MAX_BYTES // 2**20} MB, and documents as much as is set."),
+}
+"""What a page says of a status that a request is refused with."""
 
 
 def create_app(settings: Settings, *, clock: Callable[[], float] = time.time) -> FastAPI:
@@ -141,8 +151,11 @@ async def _keep_session(request: Request, call_next: Any) -> Response:
 
 async def _sign_in(request: Request, _: Exception) -> Response:
     """Ask for a key, and come back afterwards; a region or a stream only says that it has none."""
-    if request.method != "GET" or request.headers.get("sec-fetch-dest", "document") != "document":
+    if request.headers.get("sec-fetch-dest", "document") != "document":
         return Response(status_code=401)
+    if request.method != "GET":
+        told = "Sign in at Home, come back to the page before this one, and send it again."
+        return problem_page(request, 401, "You are signed out", told)
     here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     return Response(status_code=303, headers={"Location": f"/sign-in?then={quote(here, safe='')}"})
 
@@ -167,8 +180,8 @@ async def _wrong_address(request: Request, error: Exception) -> HTMLResponse:
 
 async def _http_error(request: Request, error: Exception) -> HTMLResponse:
     status = getattr(error, "status_code", 404)
-    detail = "Look at the address again, or begin at Home." if status == 404 else str(getattr(error, "detail", ""))
-    return problem_page(request, status, "There is no such page" if status == 404 else "This cannot be done", detail)
+    title, detail = TOLD.get(status, ("This cannot be done", str(getattr(error, "detail", ""))))
+    return problem_page(request, status, title, detail)
 
 
 async def _fault(request: Request, error: Exception) -> HTMLResponse:
@@ -177,7 +190,10 @@ async def _fault(request: Request, error: Exception) -> HTMLResponse:
     log.error(
         "a page failed", path=request.url.path, error=type(error).__name__, traceback=lines[-TRACEBACK_MAX_CHARS:]
     )
-    return problem_page(request, 500, "The console has a fault", "It was logged. Other pages go on working.")
+    answer = problem_page(request, 500, "The console has a fault", "It was logged. Other pages go on working.")
+    # Faults are answered outside of the guard.
+    add_headers(answer.headers)
+    return answer
 
 
 def problem_page(request: Request, status: int, title: str, detail: str) -> HTMLResponse:

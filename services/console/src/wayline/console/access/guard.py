@@ -51,10 +51,7 @@ class Guard:
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                told = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    told.setdefault(name, value)
-                told.setdefault("Cache-Control", "no-store")
+                add_headers(MutableHeaders(scope=message))
             await send(message)
 
         await (refusal or self._app)(scope, receive, guarded)
@@ -78,7 +75,13 @@ class Guard:
         site, origin = headers.get("sec-fetch-site"), headers.get("origin")
         if site is not None:
             return site == "same-origin"
-        return origin is not None and urlsplit(origin).netloc == headers.get("host")
+        return origin is not None and origin.partition("://")[2] == headers.get("host")
+
+
+def add_headers(headers: MutableHeaders) -> None:
+    """Tell a browser what a page may do, and not to keep it where nothing else is said."""
+    for name, value in {**HEADERS, "Cache-Control": "no-store"}.items():
+        headers.setdefault(name, value)
 
 
 def _host(value: str) -> str | None:

@@ -151,6 +151,9 @@ PostedForm: TypeAlias = Annotated[FormData, Depends(_posted)]
 
 
 def field(form: FormData, name: str) -> str:
-    """Return a field of a form without white space around it; empty where there is none."""
+    """Return a field of a form without white space around it; empty where there is none.
+
+    Its lines end as they were typed: browsers send other ends.
+    """
     value = form.get(name)
-    return value.strip() if isinstance(value, str) else ""
+    return value.replace("\r\n", "\n").strip() if isinstance(value, str) else ""

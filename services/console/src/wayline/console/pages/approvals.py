@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final
 from urllib.parse import quote
 
@@ -16,8 +17,9 @@ from wayline.client.client import Client
 from wayline.console.access.visitor import PostedForm, VisitorDependency
 from wayline.console.access.visitor import field as field_of
 from wayline.console.pages.frame import Frame, go, own_address, show
+from wayline.console.pages.refusal import reason_of
 from wayline.console.render.diffs.card import DiffCard, of_versions
-from wayline.console.render.json_text import editable
+from wayline.console.render.json_text import editable, parsed
 from wayline.console.render.schema_fields import NotAValue, SchemaField, arguments_of, fields_again, fields_of
 
 router = APIRouter()
@@ -32,13 +34,19 @@ ARGUMENT, KIND = "arg.", "kind."
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """Arguments that were edited and not sent yet."""
+    """What a form has that was not sent to the job yet: it is shown again, so that nobody types it twice."""
 
     job_id: str
     approval_id: str
     arguments: dict[str, Any]
     changes: DiffCard | None
     reason: str = ""
+    is_compared: bool = True
+    """Whether a person asked what is changed; else the form was refused."""
+    whole: str = ""
+    """The arguments as JSON, where these were edited as a whole."""
+    written: Mapping[str, str] = field(default_factory=dict)
+    """What stands in the fields, by the names of the arguments."""
 
     def is_of(self, wait: dict[str, Any]) -> bool:
         return (wait["job_id"], wait["id"]) == (self.job_id, self.approval_id)
@@ -57,7 +65,11 @@ class Approvals:
 
     def fields(self, wait: dict[str, Any]) -> list[SchemaField]:
         """Return the fields of a call's arguments; none: they are edited as JSON."""
-        return fields_of(self.schemas.get(wait["tool"]), self.arguments(wait)) if wait["why"] == "approval" else []
+        if wait["why"] != "approval":
+            return []
+        found = fields_of(self.schemas.get(wait["tool"]), self.arguments(wait))
+        written = self.review.written if self.review and self.review.is_of(wait) else {}
+        return [replace(one, value=written.get(one.name, one.value)) for one in found]
 
     def arguments(self, wait: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments as the form has them."""
@@ -67,8 +79,13 @@ class Approvals:
 async def read(
     client: Client, cursor: str | None = None, *, problem: str = "", review: Review | None = None
 ) -> Approvals:
-    """Ask the API for what waits, and for the schemas of its tools."""
-    page = await client.approvals(limit=PAGE_SIZE, cursor=cursor)
+    """Ask the API for what waits, and for the schemas of its tools; with a review for the page that it stands on."""
+    first = page = await client.approvals(limit=PAGE_SIZE, cursor=cursor)
+    while review and not any(review.is_of(wait) for wait in page["approvals"]):
+        if page["next_cursor"] is None:
+            page = first
+            break
+        page = await client.approvals(limit=PAGE_SIZE, cursor=page["next_cursor"])
     waits = page["approvals"]
     return Approvals(waits, page["next_cursor"], problem, await schemas_of(client, waits), review)
 
@@ -120,8 +137,8 @@ def decision_of(*, decision: str, arguments: str, shown: str, reason: str, call_
         return {"decision": "deny", "reason": reason, **bound}
     changed: Any = None
     try:
-        if arguments and json.loads(arguments) != json.loads(shown or "null"):
-            changed = json.loads(arguments)
+        if arguments and parsed(arguments) != parsed(shown or "null"):
+            changed = parsed(arguments)
     except ValueError as error:
         raise NotAnObject(f"the arguments are not JSON: {error}") from None
     if changed is not None and not isinstance(changed, dict):
@@ -132,7 +149,7 @@ def decision_of(*, decision: str, arguments: str, shown: str, reason: str, call_
 def edited(form: Any) -> str:
     """Return the arguments that a form sends as JSON: by its fields, or edited as a whole. Raises NotAValue."""
     whole, shown = field_of(form, "arguments"), field_of(form, "shown")
-    written = {name.removeprefix(ARGUMENT): value for name, value in form.items() if name.startswith(ARGUMENT)}
+    written = written_in(form)
     kinds = {name.removeprefix(KIND): value for name, value in form.items() if name.startswith(KIND)}
     if not kinds or _value(whole) != _value(shown):
         return whole
@@ -143,9 +160,34 @@ def edited(form: Any) -> str:
     return whole if made == arguments else json.dumps(made)
 
 
+def written_in(form: Any) -> dict[str, str]:
+    """Return what stands in the fields of a form, by the names of the arguments."""
+    return {
+        name.removeprefix(ARGUMENT): value
+        for name, value in form.items()
+        if name.startswith(ARGUMENT) and isinstance(value, str)
+    }
+
+
+def review_of(form: Any, job_id: str, approval_id: str) -> Review:
+    """Return a form as it was sent, to be shown again."""
+    whole, asked = field_of(form, "arguments"), _value(field_of(form, "shown"))
+    is_edited = _value(whole) != asked
+    return Review(
+        job_id,
+        approval_id,
+        asked if isinstance(asked, dict) else {},
+        None,
+        field_of(form, "reason"),
+        is_compared=False,
+        whole=whole if is_edited else "",
+        written={} if is_edited else written_in(form),
+    )
+
+
 def _value(text: str) -> Any:
     try:
-        return json.loads(text or "null")
+        return parsed(text or "null")
     except ValueError:
         return text
 
@@ -176,7 +218,7 @@ async def decide(
     request: Request, visitor: VisitorDependency, form: PostedForm, job_id: str, approval_id: str
 ) -> Response:
     """Approve or deny a call that waits, or show what was changed in its arguments."""
-    review, problem = None, ""
+    review, problem = review_of(form, job_id, approval_id), ""
     try:
         arguments = edited(form)
         decision = decision_of(
@@ -190,14 +232,12 @@ async def decide(
             asked = _value(field_of(form, "shown"))
             wanted = decision.get("arguments", asked)
             changes = of_versions(editable(asked), editable(wanted), name="arguments")
-            review = Review(job_id, approval_id, wanted, changes, field_of(form, "reason"))
+            review = replace(review, arguments=wanted, changes=changes, is_compared=True)
         else:
             await visitor.client.decide(quote(job_id, safe=""), quote(approval_id, safe=""), decision)
             return go(own_address(field_of(form, "then") or "/approvals"), done="decided")
     except (NotAnObject, NotAValue, ApiError) as error:
-        if isinstance(error, ApiError) and (error.status is None or error.status >= 500):
-            raise
-        problem = f"{job_id}: {error}"
+        problem = f"{job_id}: {reason_of(error) if isinstance(error, ApiError) else error}"
     frame = Frame.of(request, visitor, title="Approvals", section="/approvals")
     page = await read(visitor.client, problem=problem, review=review)
     return await show(request, TEMPLATE, frame, status=422 if problem else 200, page=page)

@@ -14,8 +14,9 @@ from wayline.client import ApiError
 from wayline.client.client import Client
 from wayline.console.access.visitor import PostedForm, Visitor, VisitorDependency
 from wayline.console.access.visitor import field as field_of
-from wayline.console.pages.confirm import Confirmation, ask, is_confirmed
+from wayline.console.pages.confirm import Confirmation, ask, fields_of, is_confirmed
 from wayline.console.pages.frame import Frame, go, show
+from wayline.console.pages.refusal import OVERTAKEN, reason_of
 
 router = APIRouter(prefix="/budgets")
 TEMPLATE = "budget.html"
@@ -76,6 +77,8 @@ class BudgetPage:
     agents: list[str]
     budget: dict[str, Any] | None = None
     """As it stands; None: it is new."""
+    tag: str = ""
+    """Of the budget as the form began with it: another one is not overwritten."""
     problem: str = ""
 
 
@@ -83,9 +86,9 @@ async def read(client: Client, name: str | None, *, draft: Draft | None = None, 
     """Ask the API for a budget and the agents that one can be for."""
     agents = [agent["name"] for agent in (await client.whole("/v1/agents", "agents"))["agents"]]
     if name is None:
-        return BudgetPage(draft or Draft(), agents, None, problem)
-    budget = await client.get(f"/v1/budgets/{quote(name, safe='')}")
-    return BudgetPage(draft or Draft.of(budget), agents, budget, problem)
+        return BudgetPage(draft or Draft(), agents, problem=problem)
+    found = await client.tagged(f"/v1/budgets/{quote(name, safe='')}")
+    return BudgetPage(draft or Draft.of(found.body), agents, found.body, found.tag or "", problem)
 
 
 def _frame(request: Request, visitor: Visitor, title: str) -> Frame:
@@ -109,13 +112,13 @@ async def budget(request: Request, visitor: VisitorDependency, name: Name) -> HT
 @router.post("/new")
 async def create_budget(request: Request, visitor: VisitorDependency, form: PostedForm) -> Response:
     """Save a new budget; one of its name that is there stays as it is."""
-    return await _save(request, visitor, _draft_of(form), name=None)
+    return await _save(request, visitor, _draft_of(form), name=None, tag="")
 
 
 @router.post("/{name}")
 async def change_budget(request: Request, visitor: VisitorDependency, form: PostedForm, name: Name) -> Response:
     """Save a budget as the form has it."""
-    return await _save(request, visitor, replace(_draft_of(form), name=name), name=name)
+    return await _save(request, visitor, replace(_draft_of(form), name=name), name=name, tag=field_of(form, "tag"))
 
 
 @router.post("/{name}/delete")
@@ -123,7 +126,7 @@ async def delete_budget(request: Request, visitor: VisitorDependency, form: Post
     """Delete a budget, after asking."""
     at = f"/budgets/{quote(name, safe='')}"
     if is_confirmed(form):
-        await visitor.client.delete(f"/v1{at}")
+        await visitor.client.delete(f"/v1{at}", headers={"If-Match": field_of(form, "tag") or "*"})
         return go("/costs", done="deleted")
     page = Confirmation(
         title=f"Delete the budget {name!r}?",
@@ -131,6 +134,7 @@ async def delete_budget(request: Request, visitor: VisitorDependency, form: Post
         button="Delete it",
         action=f"{at}/delete",
         back=at,
+        fields=fields_of(form),
         scope="admin",
     )
     return await ask(request, _frame(request, visitor, name), page)
@@ -141,14 +145,15 @@ def _draft_of(form: Any) -> Draft:
     return Draft(**given, hard="hard" in form)
 
 
-async def _save(request: Request, visitor: Visitor, draft: Draft, *, name: str | None) -> Response:
-    headers = {"If-None-Match": "*"} if name is None else None
+async def _save(request: Request, visitor: Visitor, draft: Draft, *, name: str | None, tag: str) -> Response:
+    headers = {"If-None-Match": "*"} if name is None else {"If-Match": tag} if tag else None
     try:
         await visitor.client.put(f"/v1/budgets/{quote(draft.name, safe='')}", draft.body(), headers=headers)
     except (NotANumber, ApiError) as error:
-        if isinstance(error, ApiError) and (error.status is None or error.status >= 500):
-            raise
-        page = await read(visitor.client, name, draft=draft, problem=str(error))
+        problem = reason_of(error) if isinstance(error, ApiError) else str(error)
+        if isinstance(error, ApiError) and error.status == 412:
+            problem = OVERTAKEN if name else f"There is a budget {draft.name} already: open it to change it."
+        page = await read(visitor.client, name, draft=draft, problem=problem)
         frame = _frame(request, visitor, name or "New budget")
         return await show(request, TEMPLATE, frame, status=422, page=page, windows=WINDOWS)
     return go("/costs", done="saved")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
+
+from wayline.console.render.json_text import finite, parsed
 
 
 class WrongField(ValueError):
@@ -20,7 +21,7 @@ def names_of(text: str) -> list[str]:
 def object_of(text: str, *, what: str) -> dict[str, Any]:
     """Return a JSON object; nothing typed is an empty one. Raises WrongField."""
     try:
-        value = json.loads(text or "{}")
+        value = parsed(text or "{}")
     except ValueError as error:
         raise WrongField(f"{what}: this is not JSON: {error}") from None
     if not isinstance(value, dict):
@@ -44,7 +45,7 @@ def number_of(text: str, *, what: str) -> float | None:
     if not text:
         return None
     try:
-        return float(text)
+        return finite(text)
     except ValueError:
         raise WrongField(f"{what}: this is not a number") from None
 

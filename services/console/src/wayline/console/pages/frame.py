@@ -71,7 +71,7 @@ class Frame:
     token: str
     theme: str
     here: str
-    """The page's own address, to return to."""
+    """The page's own address, to return to; of an answer to a form that of its section, as forms are only sent."""
     now: datetime = field(default_factory=utc_now)
     done: str = ""
 
@@ -79,6 +79,7 @@ class Frame:
     def of(cls, request: Request, visitor: Visitor, *, title: str, section: str) -> Frame:
         """Return the surroundings of the page that a request asks for."""
         here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        here = here if request.method == "GET" else section
         done = DONE.get(request.query_params.get("done", ""), "")
         return cls(title, section, visitor.me, visitor.session.token, visitor.theme, here, done=done)
 

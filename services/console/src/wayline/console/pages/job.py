@@ -34,6 +34,8 @@ CALLS_SHOWN = 200
 CHARS_OF_CALLS = 160_000
 """Of the arguments and results of one page."""
 CALLS_SHOWN_WHOLE = 8
+WAITS_READ = 200
+"""Jobs that wait, of one page of the list in which this one is looked for."""
 CALL_MIN_CHARS = 400
 DECIDED: Final = ("approval", "needs_decision")
 """What a job waits for that a person decides."""
@@ -154,9 +156,17 @@ async def read(
     trace = await _trace(client, job_id) if view == "trace" else None
     waits = []
     if job["waiting_for"] and job["waiting_for"]["why"] in DECIDED:
-        found = (await client.whole("/v1/approvals", "approvals"))["approvals"]
-        waits = [wait for wait in found if wait["job_id"] == job_id]
+        waits = await waits_of(client, job_id)
     return JobPage(job, view, steps, events, trace, waits, left_out, only, problem, await schemas_of(client, waits))
+
+
+async def waits_of(client: Client, job_id: str) -> list[dict[str, Any]]:
+    """Return what a job waits for: one page of the list has all of it, and what is behind that is not asked for."""
+    async with aclosing(client.pages("/v1/approvals", limit=WAITS_READ)) as pages:
+        async for page in pages:
+            if found := [wait for wait in page["approvals"] if wait["job_id"] == job_id]:
+                return found
+    return []
 
 
 async def _trace(client: Client, job_id: str) -> Waterfall:

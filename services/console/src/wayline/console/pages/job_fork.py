@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
@@ -14,9 +13,11 @@ from wayline.client import ApiError
 from wayline.client.client import Client
 from wayline.console.access.visitor import PostedForm, Visitor, VisitorDependency
 from wayline.console.access.visitor import field as field_of
+from wayline.console.pages.form_values import is_untouched
 from wayline.console.pages.frame import Frame, go, show
 from wayline.console.pages.job import JOB_ID, JobId
 from wayline.console.render.diffs.card import DiffCard, of_versions
+from wayline.console.render.json_text import parsed
 from wayline.console.render.steps import Step, steps_of
 
 router = APIRouter(prefix="/jobs/{job_id}")
@@ -74,11 +75,11 @@ def body_of(form: Any, fork: Fork) -> dict[str, Any]:
     if draft["max_steps"]:
         body["max_steps"] = draft["max_steps"]
     failed = "failed" in form
-    if fork.result is not None and (draft["result"] != fork.result.strip() or failed):
+    if fork.result is not None and (not is_untouched(draft["result"], fork.result) or failed):
         body["tool_result"] = {"content": draft["result"], "failed": failed}
     if fork.calls and draft["arguments"]:
         try:
-            arguments = json.loads(draft["arguments"])
+            arguments = parsed(draft["arguments"])
         except ValueError as error:
             raise NotAnObject(f"the arguments are not JSON: {error}") from None
         if not isinstance(arguments, dict):
@@ -124,7 +125,7 @@ async def fork_job(
     except (NotAnObject, ApiError) as error:
         if isinstance(error, ApiError) and (error.status is None or error.status >= 500):
             raise
-        draft = {name: field_of(form, name) for name in FIELDS}
+        draft = {name: field_of(form, name) for name in (*FIELDS, "failed")}
         page = Fork(page.job, after, page.event, draft, page.models, str(error))
     return await show(request, TEMPLATE, _frame(request, visitor, f"Fork of {job_id}"), status=422, page=page)
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from wayline.client import ApiError
+
+OVERTAKEN: Final = "It was changed after this form was opened. The form has yours: save again to put it over the other."
 
 
 def reason_of(error: ApiError) -> str:

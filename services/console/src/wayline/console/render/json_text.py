@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from math import isfinite
+from typing import Any, NoReturn
 
 from wayline.console.render.formats import MARKED, visible
 
@@ -17,6 +18,24 @@ def pretty(value: Any, most: int = SHOWN_MAX_CHARS) -> str:
     if len(text) <= most:
         return visible(text)
     return f"{visible(text[:most])}\n… {len(text) - most:,} more characters: see the raw log"
+
+
+def parsed(text: str) -> Any:
+    """Read JSON that a person typed. Raises ValueError, also for what no JSON can hold or nests too deeply."""
+    try:
+        return json.loads(text, parse_constant=_no_number, parse_float=finite)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name[:20]} is no number of JSON")
+
+
+def finite(text: str) -> float:
+    """Read a number that JSON can hold. Raises ValueError."""
+    number = float(text)
+    return number if isfinite(number) else _no_number(text)
 
 
 def editable(value: Any) -> str:

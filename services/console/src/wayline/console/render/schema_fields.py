@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from wayline.console.render.formats import MARKED
-from wayline.console.render.json_text import editable
+from wayline.console.render.json_text import editable, parsed
 
 FIELDS_MAX: Final = 40
 """Properties of a form; a call with more is edited as JSON."""
@@ -116,8 +115,8 @@ def _value_of(one: SchemaField, text: str) -> Any:
     if one.kind in ("text", "long"):
         return text
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+        value = parsed(text)
+    except ValueError:
         raise NotAValue(f"{one.name}: {text[:80]!r} is not JSON") from None
     if one.kind == "number" and (isinstance(value, bool) or not isinstance(value, int | float)):
         raise NotAValue(f"{one.name}: {text[:80]!r} is no number")

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from wayline.console.render.json_text import finite, parsed
+
 Kind = Literal["switch", "choice", "integer", "number", "amount", "line", "text", "lines", "json"]
 TEXT_FROM_CHARS: Final = 500
 """A text that may be so long has several lines in its form."""
@@ -172,11 +174,11 @@ def value_of(field: SchemaField, text: str) -> Any:
             case "integer":
                 return int(text)
             case "number":
-                return float(text)
+                return finite(text)
             case "lines":
                 return [line.strip() for line in text.splitlines() if line.strip()]
             case "json":
-                return json.loads(text)
+                return parsed(text)
             case "amount" | "line" | "text":
                 return text
     except ValueError:

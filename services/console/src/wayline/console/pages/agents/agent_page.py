@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final, TypeAlias
+from urllib.parse import quote
 
-from fastapi import APIRouter, Path, Request
+from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import HTMLResponse, Response
 from starlette.datastructures import FormData
 
@@ -26,7 +27,8 @@ router = APIRouter()
 TEMPLATE = "agents/agent.html"
 DRAFT = "draft"
 """The name under which an agent is checked that has none yet."""
-AgentName: TypeAlias = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
+NAME: Final = r"^[a-z0-9][a-z0-9_-]{0,63}$"
+AgentName: TypeAlias = Annotated[str, Path(pattern=NAME)]
 VIEWS: Final = (("", "Configuration"), ("/try", "Try it"), ("/versions", "Versions"), ("/uses", "Used by"))
 """What follows an agent's address, and the title of what is there."""
 
@@ -121,7 +123,7 @@ async def _usage(client: Client, name: str | None) -> dict[str, Any] | None:
 async def check(client: Client, name: str, config: Mapping[str, Any]) -> Checked:
     """Ask what an agent would be; a configuration that cannot be read is said beside the form."""
     try:
-        return Checked(await client.post(f"/v1/agents/{name or DRAFT}/check", config))
+        return Checked(await client.post(f"/v1/agents/{quote(name or DRAFT, safe='')}/check", config))
     except ApiError as error:
         if error.status not in (400, 413, 422):
             raise
@@ -160,7 +162,9 @@ async def agent(request: Request, visitor: VisitorDependency, name: AgentName) -
 
 
 @router.get("/new-agent")
-async def new_agent(request: Request, visitor: VisitorDependency, copy_of: str = "") -> HTMLResponse:
+async def new_agent(
+    request: Request, visitor: VisitorDependency, copy_of: Annotated[str, Query(pattern=f"{NAME}|^$")] = ""
+) -> HTMLResponse:
     """Show the form of a new agent, or of a copy of one."""
     around = await surroundings(request, visitor.client, None)
     config: dict[str, Any] = {}
@@ -271,7 +275,9 @@ async def create(request: Request, visitor: VisitorDependency, form: PostedForm)
     page = replace(page, name=name)
     if "save" in form and not page.checked.problem:
         try:
-            saved = await client.put(f"/v1/agents/{name or '-'}", draft.config, headers={"If-None-Match": "*"})
+            saved = await client.put(
+                f"/v1/agents/{quote(name or '-', safe='')}", draft.config, headers={"If-None-Match": "*"}
+            )
             return go(f"/agents/{saved['name']}", done="agent-saved")
         except ApiError as error:
             if error.status is None or error.status >= 500:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from wayline.console.render.json_text import parsed
 from wayline.console.render.schema_form import ApiSchemas, SchemaField, WrongField, pick, put, value_of
 
 SCHEMA: Final = "ModelCard"
@@ -91,7 +92,7 @@ def _prices(get: Callable[[str], str | None]) -> tuple[dict[str, Any] | None, st
     if not rates:
         return None, ""
     try:
-        further = json.loads(get("price.further") or "{}")
+        further = parsed(get("price.further") or "{}")
     except ValueError:
         return None, "the further rates are not JSON"
     if not isinstance(further, dict) or set(further) - set(FURTHER):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -15,7 +16,9 @@ from wayline.client import ApiError
 from wayline.console.access.visitor import PostedForm, Visitor, VisitorDependency
 from wayline.console.access.visitor import field as field_of
 from wayline.console.pages import confirm
+from wayline.console.pages.form_values import WrongField
 from wayline.console.pages.frame import Frame, go, show
+from wayline.console.pages.refusal import reason_of
 from wayline.console.pages.settings.settings_page import VIEWS
 
 router = APIRouter(prefix="/settings/keys")
@@ -23,7 +26,9 @@ TEMPLATE = "settings/keys.html"
 PAGE_SIZE = 50
 EXPIRIES: Final = (("", "when it is revoked"), ("1", "in a day"), ("30", "in 30 days"), ("90", "in 90 days"))
 """Days until a key stops working, and their title."""
-METERS: Final = ("requests", "jobs")
+METERS: Final = {"requests": "Requests a minute", "jobs": "New jobs a minute"}
+TYPED: Final = ("name", "user_id", "days", *METERS)
+WHOLE: Final = re.compile(r"[1-9][0-9]{0,8}")
 KeyId = Annotated[str, Path(pattern=r"^[0-9a-f]{16}$")]
 
 
@@ -64,14 +69,24 @@ async def read(request: Request, visitor: Visitor, *, revoked: bool = False, cur
 
 
 def body_of(get: Callable[[str], str], scopes: list[str], *, now: datetime) -> dict[str, Any]:
-    """Return the key that a form asks for."""
+    """Return the key that a form asks for. Raises WrongField: what is not understood must not be left out."""
     body: dict[str, Any] = {"name": get("name"), "scopes": scopes}
     if get("user_id"):
         body["user_id"] = get("user_id")
-    if get("days").isdigit():
-        body["expires_at"] = (now + timedelta(days=int(get("days")))).isoformat()
-    limits = {meter: {"per_minute": int(get(meter))} for meter in METERS if get(meter).isdigit()}
+    if days := _whole(get("days"), what="Days until it stops working"):
+        body["expires_at"] = (now + timedelta(days=days)).isoformat()
+    rates = {meter: _whole(get(meter), what=title) for meter, title in METERS.items()}
+    limits = {meter: {"per_minute": rate} for meter, rate in rates.items() if rate}
     return body | ({"limits": limits} if limits else {})
+
+
+def _whole(text: str, *, what: str) -> int | None:
+    """Return a number that was typed; None: none was. Raises WrongField."""
+    if not text:
+        return None
+    if not WHOLE.fullmatch(text):
+        raise WrongField(f"{what}: {text[:20]!r} is not a whole number such as 600")
+    return int(text)
 
 
 def frame_of(request: Request, visitor: Visitor) -> Frame:
@@ -95,14 +110,12 @@ async def create(request: Request, visitor: VisitorDependency, form: PostedForm)
     """Make a key, and show it in this one answer."""
     frame = frame_of(request, visitor)
     scopes = [one for one in form.getlist("scope") if isinstance(one, str)]
-    body = body_of(lambda name: field_of(form, name), scopes, now=frame.now)
+    typed = {name: field_of(form, name) for name in TYPED}
     created, problem = None, ""
     try:
-        created = await visitor.client.post("/v1/keys", body)
-    except ApiError as error:
-        if error.status is None or error.status >= 500:
-            raise
-        problem = str(error)
+        created = await visitor.client.post("/v1/keys", body_of(typed.__getitem__, scopes, now=frame.now))
+    except (WrongField, ApiError) as error:
+        problem = reason_of(error) if isinstance(error, ApiError) else str(error)
     try:
         page = await read(request, visitor)
     except ApiError as error:
@@ -110,7 +123,7 @@ async def create(request: Request, visitor: VisitorDependency, form: PostedForm)
             raise
         # With the first key the gateway closes, also to this browser.
         page = KeysPage([])
-    page = replace(page, created=created, problem=problem, draft=body if problem else {})
+    page = replace(page, created=created, problem=problem, draft={**typed, "scopes": scopes} if problem else {})
     return await show(request, TEMPLATE, frame, status=422 if problem else 200, page=page, expiries=EXPIRIES)
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
 from wayline.client import ApiError
-from wayline.console.access.visitor import PostedForm, Visitor, VisitorDependency, field
+from wayline.console.access.visitor import PostedForm, Visitor, VisitorDependency
+from wayline.console.access.visitor import field as field_of
 from wayline.console.pages import confirm
 from wayline.console.pages.frame import Frame, go, show
 from wayline.console.pages.settings.settings_page import VIEWS
@@ -36,11 +37,15 @@ class TenantsPage:
     is_operator: bool
     next_cursor: str | None = None
     problem: str = ""
+    typed: Mapping[str, str] = field(default_factory=dict)
+    """What a form sent that was refused."""
     views: Any = VIEWS
     view: str = "/tenants"
 
     def own(self, whose: str, meter: str) -> str:
-        """Return the rate that was saved for the tenant; empty: none was."""
+        """Return the rate that was typed, or saved for the tenant; empty: none was."""
+        if self.typed:
+            return self.typed.get(f"{whose}.{meter}", "")
         saved = ((self.limits["limits"] or {}).get(whose) or {}).get(meter) or {}
         return str(saved.get("per_minute") or "")
 
@@ -72,7 +77,7 @@ def limits_of(get: Callable[[str], str], saved: dict[str, Any] | None) -> dict[s
             text = get(f"{whose}.{meter}")
             if not text:
                 continue
-            if not text.isdigit():
+            if not (text.isascii() and text.isdigit()):
                 raise ValueError(f"{title}: {text!r} is not a whole number")
             before = ((saved or {}).get(whose) or {}).get(meter) or {}
             burst = before.get("burst") if before.get("per_minute") == int(text) else None
@@ -97,8 +102,17 @@ async def tenants(
     return await _answer(request, visitor, await read(visitor, tenant, cursor))
 
 
-async def _act(request: Request, visitor: Visitor, tenant: str, act: Callable[[], Any], *, done: str) -> Response:
-    """Do what a form asks for, and lead back; a refusal is shown there."""
+async def _act(
+    request: Request,
+    visitor: Visitor,
+    tenant: str,
+    act: Callable[[], Any],
+    *,
+    done: str,
+    is_new: bool = False,
+    typed: Mapping[str, str] | None = None,
+) -> Response:
+    """Do what a form asks for, and lead back; a refusal is shown there, beside what was typed."""
     try:
         await act()
     except (ApiError, ValueError) as error:
@@ -107,34 +121,38 @@ async def _act(request: Request, visitor: Visitor, tenant: str, act: Callable[[]
         problem = str(error)
         if isinstance(error, ApiError) and error.status == 412:
             problem = "The limits were changed after this form was opened: look at them, and save again."
-        return await _answer(request, visitor, replace(await read(visitor, None), problem=problem))
+        page = await read(visitor, None if is_new else tenant)
+        return await _answer(request, visitor, replace(page, problem=problem, typed=typed or {}))
     return go(f"/settings/tenants?tenant={tenant}", done=done)
 
 
 @router.post("")
 async def create(request: Request, visitor: VisitorDependency, form: PostedForm) -> Response:
     """Create a tenant with the bundled agents."""
-    name = field(form, "tenant")
+    name = field_of(form, "tenant")
     body = {"tenant": name}
-    return await _act(request, visitor, name, lambda: visitor.client.post("/v1/tenants", body), done="saved")
+    return await _act(
+        request, visitor, name, lambda: visitor.client.post("/v1/tenants", body), done="saved", is_new=True
+    )
 
 
 @router.post("/{tenant}/limits")
 async def put_limits(request: Request, visitor: VisitorDependency, form: PostedForm, tenant: TenantName) -> Response:
     """Set the limits of a tenant; none at all: those of the installation hold again."""
     path = f"/v1/tenants/{tenant}/limits"
+    typed = {f"{whose}.{meter}": field_of(form, f"{whose}.{meter}") for whose, _ in WHOSE for meter, _ in METERS}
 
     async def act() -> None:
         saved = (await visitor.client.get(path))["limits"]
-        limits = limits_of(lambda name: field(form, name), saved)
-        headers = {"If-Match": field(form, "tag")}
+        limits = limits_of(typed.__getitem__, saved)
+        headers = {"If-Match": field_of(form, "tag")}
         if limits or saved is None:
             # A tenant without limits of its own has nothing that a tag could name.
             await visitor.client.put(path, limits, headers=headers if saved else {"If-None-Match": "*"})
         else:
             await visitor.client.delete(path, headers=headers)
 
-    return await _act(request, visitor, tenant, act, done="saved")
+    return await _act(request, visitor, tenant, act, done="saved", typed=typed)
 
 
 @router.post("/{tenant}/disable")
@@ -152,7 +170,7 @@ async def disable(request: Request, visitor: VisitorDependency, form: PostedForm
         )
         frame = Frame.of(request, visitor, title=tenant, section="/settings")
         return await confirm.ask(request, frame, asked)
-    body = {"reason": field(form, "reason")}
+    body = {"reason": field_of(form, "reason")}
     path = f"/v1/tenants/{tenant}/disable"
     return await _act(request, visitor, tenant, lambda: visitor.client.post(path, body), done="disabled")
 

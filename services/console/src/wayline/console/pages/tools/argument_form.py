@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
+from wayline.console.render.json_text import parsed
+
 FIELDS_MAX: Final = 60
 """Of one form: a schema with more is filled in as JSON."""
 CHOICES_MAX: Final = 200
@@ -133,12 +135,6 @@ def _value(argument: Argument, text: str) -> Any:
 
 def _parsed(text: str, name: str) -> Any:
     try:
-        return json.loads(text, parse_constant=_no_constant)
-    except RecursionError:
-        raise WrongArguments(f"{name}: it is nested too deeply") from None
+        return parsed(text)
     except ValueError as error:
         raise WrongArguments(f"{name}: it is no JSON: {error}") from None
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from wayline.console.pages.frame import Frame, go, show
 from wayline.console.pages.refusal import reason_of
 from wayline.console.pages.tools.server_form import EFFECTS, TRANSPORTS, ServerForm, WrongServer, of_config, written
 from wayline.console.pages.tools.servers import ServerName, server_path
+from wayline.console.render.json_text import parsed
 
 router = APIRouter()
 TEMPLATE = "tools/edit_server.html"
@@ -174,9 +174,9 @@ async def import_servers(request: Request, visitor: VisitorDependency, form: Pos
     page = Import(field_of(form, "text"), "replace" in form)
     try:
         params = {"dry_run": str(field_of(form, "do") != "save").lower(), "replace": str(page.replace).lower()}
-        report = await visitor.client.post("/v1/mcp/servers/import", json.loads(page.text), params=params)
+        report = await visitor.client.post("/v1/mcp/servers/import", parsed(page.text), params=params)
         page = replace(page, report=report)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         page = replace(page, problem=f"this is no JSON: {error}")
     except ApiError as error:
         page = replace(page, problem=reason_of(error))

@@ -10,6 +10,7 @@ from typing import Any, Final
 from starlette.datastructures import FormData
 
 from wayline.console.access.visitor import field as field_of
+from wayline.console.render.json_text import finite, parsed
 
 MASK: Final = "**********"
 """What stands for a secret that is saved; sent back, it means the saved value."""
@@ -172,8 +173,8 @@ def _words(text: str) -> list[str]:
     if not text.startswith("["):
         return [line for line in text.splitlines() if line]
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
+        found = parsed(text)
+    except ValueError:
         return [line for line in text.splitlines() if line]
     if not isinstance(found, list) or not all(isinstance(word, str) for word in found):
         raise WrongServer('arguments: write one a line, or a JSON array of texts: ["-y", "package"]')
@@ -192,6 +193,6 @@ def _is_line(word: str) -> bool:
 
 def _seconds(text: str) -> float:
     try:
-        return float(text)
+        return finite(text)
     except ValueError:
         raise WrongServer(f"time limit: {text!r} is no number of seconds") from None

@@ -1,0 +1,256 @@
+"""Requests to the console whose API is told in the test: what it sends, what it refuses, and what stays in a form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+
+from wayline.client import ApiError
+from wayline.client.client import Client, Tagged
+from wayline.console.access.sealed_cookie import Session
+from wayline.console.access.visitor import SignInNeeded, Visitor, _visitor
+from wayline.console.app import create_app
+from wayline.console.pages.approvals import PAGE_SIZE
+from wayline.console.pages.job import waits_of
+from wayline.console.pages.refusal import OVERTAKEN
+from wayline.console.render.schema_form import ApiSchemas
+from wayline.console.settings import Settings
+
+SCOPES = ["read", "write", "approve", "admin", "operator"]
+ME = {"tenant": "acme", "name": "ann", "scopes": SCOPES, "open": False, "version": "1", "user_id": None, "key_id": "k"}
+OWN = {"sec-fetch-site": "same-origin"}
+BUDGET: dict[str, Any] = {
+    **{"name": "month", "limit_usd": "10", "window": "month", "timezone": "UTC", "agent": None, "user_id": None},
+    **{"hard": True, "alerts": ["0.5"], "spent_usd": "6", "reserved_usd": "3", "unsettled_usd": "2", "left_usd": "0"},
+    **{"unsettled_jobs": 1, "waiting_jobs": 0, "starts_at": None, "ends_at": None, "raised": []},
+}
+
+
+class Api:
+    """A client that was told what to answer, and keeps what it was sent."""
+
+    def __init__(self, **answers: Any) -> None:
+        self.answers = answers
+        self.sent: list[tuple[str, str, Any, Any]] = []
+        self.refusal: ApiError | None = None
+
+    async def get(self, path: str, **params: Any) -> Any:
+        self.sent.append(("GET", path, params, None))
+        found = self.answers[path]
+        return found(**params) if callable(found) else found
+
+    async def whole(self, path: str, name: str, **params: Any) -> Any:
+        return await self.get(path, **params)
+
+    async def tagged(self, path: str, **params: Any) -> Tagged:
+        return Tagged(await self.get(path, **params), '"7"')
+
+    async def approvals(self, **params: Any) -> Any:
+        return await self.get("/v1/approvals", **params)
+
+    async def pages(self, path: str, **params: Any) -> AsyncGenerator[Any]:
+        cursor: str | None = None
+        while True:
+            page = await self.get(path, cursor=cursor, **params)
+            yield page
+            cursor = page["next_cursor"]
+            if cursor is None:
+                return
+
+    async def _change(self, method: str, path: str, body: Any, headers: Any) -> Any:
+        self.sent.append((method, path, body, headers))
+        if self.refusal:
+            raise self.refusal
+        return {}
+
+    async def put(self, path: str, body: Any, *, headers: Any = None) -> Any:
+        return await self._change("PUT", path, body, headers)
+
+    async def post(self, path: str, body: Any = None, *, headers: Any = None) -> Any:
+        return await self._change("POST", path, body, headers)
+
+    async def delete(self, path: str, *, headers: Any = None) -> Any:
+        return await self._change("DELETE", path, None, headers)
+
+    async def decide(self, job_id: str, approval_id: str, decision: Any) -> Any:
+        return await self._change("POST", f"{job_id}/{approval_id}", decision, None)
+
+    @property
+    def changes(self) -> list[tuple[str, str, Any, Any]]:
+        return [one for one in self.sent if one[0] != "GET"]
+
+
+@asynccontextmanager
+async def browser_of(visit: Callable[[], Any]) -> AsyncIterator[httpx2.AsyncClient]:
+    """Yield a client of a console whose visitor is as told."""
+    app = create_app(Settings(gateway_url="http://127.0.0.1:1"))
+    app.dependency_overrides[_visitor] = visit
+    cast(FastAPI, app).state.schemas.read = schemas
+    transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost", headers=OWN) as http:
+        yield http
+
+
+def signed_in(api: Api) -> Callable[[], Visitor]:
+    return lambda: Visitor(Session("token", 0.0), cast(Client, api), ME)
+
+
+async def schemas(_: Any) -> ApiSchemas:
+    scopes = {"items": {"enum": ["read", "write", "admin"]}, "description": ""}
+    return ApiSchemas({"KeyBody": {"properties": {"scopes": scopes}}})
+
+
+async def test_a_page_answers_where_only_forms_are_taken():
+    async with browser_of(signed_in(Api())) as http:
+        answer = await http.get("/jobs/j1/cancel")
+
+    assert answer.status_code == 405 and "There is nothing to read here" in answer.text
+
+
+async def test_the_page_of_a_fault_keeps_the_policy():
+    async with browser_of(signed_in(Api(**{"/v1/overview": {}}))) as http:
+        answer = await http.get("/")
+
+    assert answer.status_code == 500 and "default-src 'none'" in answer.headers["content-security-policy"]
+    assert answer.headers["cache-control"] == "no-store" and answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(("destination", "told"), [("document", "You are signed out"), ("empty", "")])
+async def test_a_form_sent_without_a_key_is_answered_in_words(destination: str, told: str):
+    def nobody() -> None:
+        raise SignInNeeded
+
+    async with browser_of(nobody) as http:
+        answer = await http.post("/jobs/new", data={"input": "long"}, headers={"sec-fetch-dest": destination})
+
+    assert answer.status_code == 401 and told in answer.text and bool(answer.text) is bool(told)
+
+
+async def test_an_answer_to_a_form_leads_back_to_a_page():
+    api = Api(**{"/v1/budgets/month": BUDGET, "/v1/agents": {"agents": []}})
+    api.refusal = ApiError("no", status=422)
+    async with browser_of(signed_in(api)) as http:
+        answer = await http.post("/budgets/month", data={"token": "token", "limit_usd": "5"})
+
+    assert answer.status_code == 422 and 'name="then" value="/costs"' in answer.text
+
+
+async def test_a_budget_is_saved_only_as_its_form_showed_it():
+    api = Api(**{"/v1/budgets/month": BUDGET, "/v1/agents": {"agents": []}})
+    async with browser_of(signed_in(api)) as http:
+        shown = await http.get("/budgets/month")
+        [tag, _] = re.findall(r'name="tag" value="([^"]*)"', shown.text)
+        typed = {"token": "token", "tag": tag.replace("&#34;", '"'), "limit_usd": "77", "alerts": "50"}
+        saved = await http.post("/budgets/month", data=typed)
+        api.refusal = ApiError("it was changed", status=412)
+        refused = await http.post("/budgets/month", data=typed)
+
+    assert saved.headers["location"] == "/costs?done=saved"
+    assert [headers for *_, headers in api.changes] == [{"If-Match": '"7"'}] * 2
+    assert refused.status_code == 422 and OVERTAKEN in refused.text and 'value="77"' in refused.text
+
+
+async def test_a_rate_that_is_no_number_makes_no_key():
+    api = Api(**{"/v1/keys": {"keys": [], "next_cursor": None}})
+    typed = {"token": "token", "name": "ci", "scope": "read", "days": "30", "requests": "1,000", "jobs": "5"}
+    async with browser_of(signed_in(api)) as http:
+        answer = await http.post("/settings/keys", data=typed)
+
+    assert answer.status_code == 422 and "is not a whole number" in answer.text and api.changes == []
+    assert (
+        '<option value="30" selected>' in answer.text and 'value="1,000"' in answer.text and 'value="5"' in answer.text
+    )
+
+
+async def test_quotas_that_are_refused_stay_in_the_form_of_their_tenant():
+    rates = {"requests": None, "jobs": None}
+    limits = {"limits": None, "tenant_rates": rates, "key_rates": rates, "user_rates": rates}
+    tenants = {"tenants": [], "next_cursor": None}
+    api = Api(**{"/v1/tenants": tenants, "/v1/tenants/other/limits": limits, "/v1/tenants/acme/limits": limits})
+    async with browser_of(signed_in(api)) as http:
+        answer = await http.post(
+            "/settings/tenants/other/limits", data={"token": "token", "tenant.requests": "many", "tenant.jobs": "9"}
+        )
+
+    assert answer.status_code == 422 and 'action="/settings/tenants/other/limits"' in answer.text
+    assert 'value="many"' in answer.text and 'value="9"' in answer.text and api.changes == []
+
+
+def wait_of(number: int) -> dict[str, Any]:
+    return {
+        **{"job_id": f"j{number}", "agent": "helper", "why": "approval", "id": "a1", "tool": "send_mail"},
+        **{"arguments": {"to": "ann"}, "reason": "", "input_schema": None, "asked_at": None, "cause": "agent"},
+        **{"hash": "h", "effect": "once", "description": "", "user_id": None, "input": None, "expires_at": None},
+    }
+
+
+def two_pages(cursor: str | None = None, **_: Any) -> dict[str, Any]:
+    if cursor is None:
+        return {"approvals": [wait_of(1)], "next_cursor": "2"}
+    return {"approvals": [wait_of(2)], "next_cursor": None if cursor == "3" else "3"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "decision", "status", "told"),
+    [
+        ('{"to": "bob",', "approve", 422, "are not JSON"),
+        ('{"to": NaN}', "approve", 422, "are not JSON"),
+        ('{"to": 1e999}', "approve", 422, "are not JSON"),
+        ("[" * 5_000, "approve", 422, "nested too deeply"),
+        ('{"to": "bob"}', "review", 200, "What you changed"),
+    ],
+    ids=["cut", "no number", "too large", "too deep", "shown first"],
+)
+async def test_edited_arguments_stay_in_their_form(arguments: str, decision: str, status: int, told: str):
+    def schema() -> dict[str, Any]:
+        return {"definition": {"input_schema": {"properties": {"to": {"type": "string"}}}}}
+
+    api = Api(**{"/v1/approvals": two_pages, "/v1/tools/send_mail": schema})
+    sent = {"token": "token", "arguments": arguments, "shown": '{"to": "ann"}', "kind.to": "text", "arg.to": "ann"}
+    async with browser_of(signed_in(api)) as http:
+        answer = await http.post("/approvals/j2/a1", data={**sent, "decision": decision, "reason": "for bob"})
+
+    shown = re.search(r'<textarea[^>]* name="arguments"[^>]*>\n(.*?)</textarea>', answer.text, re.DOTALL)
+    assert answer.status_code == status and told in answer.text and api.changes == []
+    assert shown and shown[1].replace("&#34;", '"') == arguments and 'value="for bob"' in answer.text
+
+
+async def test_fields_of_a_refused_approval_stay_as_they_were_written():
+    def schema() -> dict[str, Any]:
+        return {
+            "definition": {"input_schema": {"properties": {"to": {"type": "string"}, "copies": {"type": "integer"}}}}
+        }
+
+    api = Api(**{"/v1/approvals": two_pages, "/v1/tools/send_mail": schema})
+    sent = {"arguments": '{"to": "ann"}', "shown": '{"to": "ann"}', "kind.to": "text", "kind.copies": "number"}
+    async with browser_of(signed_in(api)) as http:
+        answer = await http.post(
+            "/approvals/j1/a1",
+            data={"token": "token", **sent, "arg.to": "bob", "arg.copies": "two", "decision": "approve"},
+        )
+
+    assert answer.status_code == 422 and "is not JSON" in answer.text and api.changes == []
+    assert 'name="arg.to" value="bob"' in answer.text and 'name="arg.copies" value="two"' in answer.text
+
+
+async def test_a_job_asks_for_what_waits_until_it_is_found():
+    api = Api(**{"/v1/approvals": two_pages})
+    found = await waits_of(cast(Client, api), "j1")
+
+    assert [wait["job_id"] for wait in found] == ["j1"] and len(api.sent) == 1
+    assert await waits_of(cast(Client, api), "j9") == [] and PAGE_SIZE < 200
+
+
+@pytest.mark.parametrize("name", ["../keys", "a/versions", "A b"])
+async def test_a_copy_needs_the_name_of_an_agent(name: str):
+    api = Api()
+    async with browser_of(signed_in(api)) as http:
+        answer = await http.get("/new-agent", params={"copy_of": name})
+
+    assert answer.status_code == 404 and api.sent == []
