@@ -78,7 +78,7 @@ async def test_a_bar_leads_to_the_jobs_it_is_of():
 
     assert address == "/jobs?s=since%3A2026-05-01+until%3A2026-05-02T00%3A00+agent%3A%22our+support%22+sort%3Adearest"
     assert address.replace("&", "&amp;") in html
-    assert searched.problems == () and searched.parameters["until"] == "2026-05-02T00:00:00"
+    assert searched.problems == () and searched.parameters["until"] == "2026-05-02T00:00:00+00:00"
     assert found.jobs({"group": {"key": "k1"}}, "key") is found.jobs({"group": {"agent": "-"}}, "agent") is None
     assert found.jobs({"group": {"job": "j1"}}, "job") == "/jobs/j1"
 

@@ -44,8 +44,8 @@ async def test_home_shows_what_needs_a_person(refused: tuple[str, ...]):
     html = Templates().render(TEMPLATE, page=page, frame=FRAME).decode()
     needs = [(need.number, need.address) for need in page.needs(NOW)]
 
-    assert [need for need in needs if need[1] != "/tools"] == [(2, "/approvals"), (3, "/dead-letters")]
-    assert ((1, "/tools") in needs, "data-chart" in html) == (not refused, not refused)
+    assert [need for need in needs if need[1] != "/tools/servers"] == [(2, "/approvals"), (3, "/dead-letters")]
+    assert ((1, "/tools/servers") in needs, "data-chart" in html) == (not refused, not refused)
     assert "<b>away" not in html and "What can you do for me?" in html and "the scope write" in html
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -50,6 +51,12 @@ def test_what_is_not_understood_is_said_and_not_asked_for(text: str, says: str):
 
     assert found.parameters == {}
     assert says in found.problems[0]
+
+
+def test_a_date_is_one_of_the_zone_that_pages_show():
+    found = parse("since:2026-05-01 until:2026-05-02T00:00Z", now=NOW, zone=ZoneInfo("Europe/Zurich"))
+
+    assert found.parameters == {"since": "2026-05-01T00:00:00+02:00", "until": "2026-05-02T00:00:00+00:00"}
 
 
 def test_an_address_leaves_out_what_is_empty():

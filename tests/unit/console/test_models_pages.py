@@ -92,6 +92,12 @@ def test_a_model_shows_its_pause_and_how_its_calls_went():
     assert '<a href="/agents/helper">' in html and "our own list, 2026-04-01" in html
 
 
+def test_costs_that_a_key_may_not_know_are_no_zero():
+    known, unknown = (html_of(page_of(FULL, knows_costs=knows)) for knows in (True, False))
+
+    assert "$0" in known and "$0<" not in unknown and "this key is of one" in unknown
+
+
 def test_open_calls_have_no_latency():
     assert latency_of([{"duration_ms": None, "status": "open"}]) is None
 

@@ -7,9 +7,12 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from starlette.routing import Match
 
 from wayline.console.access.guard import POLICY
+from wayline.console.app import create_app
 from wayline.console.render.environment import static_address
+from wayline.console.settings import Settings
 from wayline.console.static_files import _names
 
 ROOT = Path(str(files("wayline.console")))
@@ -59,6 +62,31 @@ def test_every_form_that_changes_something_has_its_token(template: Path):
     assert [
         form for form in forms if "c.token(" not in form and "token(frame.token)" not in form and "/sign-in" not in form
     ] == []
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.name)
+def test_what_is_wider_than_its_place_is_reached_by_keys(template: Path):
+    assert [code for code in re.findall(r"<pre[^>]*>", template.read_text()) if "tabindex" not in code] == []
+
+
+APP = create_app(Settings())
+OF_METHOD = {"href": "GET", "hx-get": "GET", "hx-post": "POST", "action": ""}
+
+
+def leads_somewhere(address: str, method: str) -> bool:
+    scope = {"type": "http", "path": address, "root_path": "", "method": method}
+    found = {route.matches(scope)[0] for route in APP.routes}
+    return Match.FULL in found or (not method and Match.PARTIAL in found)
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.name)
+def test_every_link_leads_to_a_page(template: Path):
+    text = re.sub(r"\{%.*?%\}|\{\{ part \}\}", "", template.read_text())
+    filled = re.sub(r"\{\{.*?\}\}", "x", re.sub(r"\{\{ '([a-z]+)' if .*?\}\}", r"\1", text))
+    found = re.findall(r'\s(href|action|hx-get|hx-post)="(/[^"]*)"', filled)
+    wrong = [address for kind, address in found if not leads_somewhere(re.split("[?#]", address)[0], OF_METHOD[kind])]
+
+    assert wrong == []
 
 
 def test_every_file_has_an_address_with_its_hash():

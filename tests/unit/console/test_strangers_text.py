@@ -87,6 +87,11 @@ def test_markdown_of_any_text_is_harmless(text: str):
     require_harmless(markdown(text))
 
 
+@pytest.mark.parametrize("address", ["https:evil.example/a", "HTTPS:/evil.example", "http:///evil.example"])
+def test_a_link_without_its_slashes_shows_its_host(address: str):
+    assert '<span class="host">(evil.example)</span>' in markdown(f"[our console]({address})")
+
+
 def test_a_link_shows_its_host_and_images_are_links():
     html = markdown("[our bank](https://evil.example/login) ![logo](https://evil.example/p.png)")
 

@@ -53,7 +53,7 @@ class FrontPage:
             Need("jobs whose call had an unknown end", "/approvals", *self._parked_on("needs_decision", now)),
             Need("budgets near their limit", "/costs", len(self.overview["budgets"])),
             Need("messages that could not be handled", "/dead-letters", self.overview["dead_letters"] or 0),
-            Need("tools whose definitions have changed", "/tools", self.changed_tools),
+            Need("tools whose definitions have changed", "/tools/servers", self.changed_tools),
         ]
         return [need for need in found if need.number]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import APIRouter, Path, Request
@@ -50,7 +51,7 @@ class Actions:
     problem: str = ""
 
 
-def body_of(form: Any) -> dict[str, Any]:
+def body_of(form: Any, *, zone: tzinfo = UTC) -> dict[str, Any]:
     """Return the action that a form asks for. Raises NothingChosen."""
     action = field_of(form, "action")
     value = field_of(form, "value")
@@ -63,7 +64,7 @@ def body_of(form: Any) -> dict[str, Any]:
         "untag": {"remove_tags": value.split()},
     }.get(action, {})
     if field_of(form, "of") == "all":
-        search = job_search.parse(field_of(form, "s"), now=utc_now())
+        search = job_search.parse(field_of(form, "s"), now=utc_now(), zone=zone)
         if search.problems:
             raise NothingChosen(search.problems[0])
         conditions = {name: given for name, given in search.parameters.items() if name not in NOT_A_FILTER}
@@ -111,7 +112,7 @@ async def act(request: Request, visitor: VisitorDependency, form: PostedForm) ->
         if is_confirmed(form):
             begun = await visitor.client.post("/v1/jobs/actions", json.loads(field_of(form, "body")))
             return go(f"/jobs/actions/{begun['action_id']}")
-        body = body_of(form)
+        body = body_of(form, zone=request.app.state.templates.zone)
         tried = await visitor.client.post("/v1/jobs/actions", body | {"dry_run": True})
         page = Actions([], tried, json.dumps(body), back)
     except (ValueError, ApiError) as error:

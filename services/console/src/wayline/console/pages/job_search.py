@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 from urllib.parse import urlencode
 
@@ -54,8 +54,8 @@ class JobSearch:
     problems: tuple[str, ...] = ()
 
 
-def parse(text: str, *, now: datetime) -> JobSearch:
-    """Read a search box; what is not understood is said and not searched for."""
+def parse(text: str, *, now: datetime, zone: tzinfo = UTC) -> JobSearch:
+    """Read a search box; what is not understood is said and not searched for. `zone`: of moments that name none."""
     found: dict[str, str | list[str]] = {}
     words, problems, parts = [], [], list(_PART.finditer(text))
     for match in parts:
@@ -63,7 +63,7 @@ def parse(text: str, *, now: datetime) -> JobSearch:
         if name is None:
             words.append(value)
             continue
-        problem = _condition(found, name, value, now)
+        problem = _condition(found, name, value, now=now, zone=zone)
         if problem:
             problems.append(problem)
     if words:
@@ -76,7 +76,7 @@ def parse(text: str, *, now: datetime) -> JobSearch:
     return JobSearch(text, found, chips, tuple(problems))
 
 
-def _condition(found: dict[str, str | list[str]], name: str, value: str, now: datetime) -> str:
+def _condition(found: dict[str, str | list[str]], name: str, value: str, *, now: datetime, zone: tzinfo) -> str:
     """Add one condition; return what is wrong with it."""
     if name in RANGES:
         number = value.lstrip("<>=")
@@ -84,7 +84,7 @@ def _condition(found: dict[str, str | list[str]], name: str, value: str, now: da
             return f"{name}: takes a bound such as {name}:>0.1 or {name}:<5"
         found[f"{RANGES[name]}_{'min' if value[0] == '>' else 'max'}"] = number
     elif name in TIMES:
-        moment = _moment(value, now)
+        moment = _moment(value, now, zone)
         if moment is None:
             return f"{name}: takes an age such as 7d or 3h, or a date such as 2026-05-01"
         found[TIMES[name]] = moment
@@ -99,11 +99,12 @@ def _condition(found: dict[str, str | list[str]], name: str, value: str, now: da
     return ""
 
 
-def _moment(value: str, now: datetime) -> str | None:
+def _moment(value: str, now: datetime, zone: tzinfo) -> str | None:
     if short := _AGE.fullmatch(value):
         return (now - timedelta(**{_UNITS[short[2]]: int(short[1])})).isoformat()
     try:
-        return datetime.fromisoformat(value).isoformat()
+        given = datetime.fromisoformat(value)
+        return (given if given.tzinfo else given.replace(tzinfo=zone)).isoformat()
     except ValueError:
         return None
 

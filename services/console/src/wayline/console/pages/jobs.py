@@ -91,7 +91,7 @@ async def jobs(
 ) -> HTMLResponse:
     """Show the jobs that a search finds."""
     frame = Frame.of(request, visitor, title="Jobs", section="/jobs")
-    search = job_search.parse(s, now=frame.now)
+    search = job_search.parse(s, now=frame.now, zone=request.app.state.templates.zone)
     found = await read(visitor.client, search, cursor, columns=_columns_of(request))
     return await show(request, TEMPLATE, frame, page=found, sorts=SORTS, columns=COLUMNS, actions=ACTIONS)
 
@@ -113,12 +113,14 @@ async def choose_columns(request: Request, visitor: VisitorDependency, form: Pos
 
 @router.get("/jobs/export")
 async def export(
-    visitor: VisitorDependency, s: Search = "", format: Annotated[str, Query(pattern="^(csv|ndjson)$")] = "csv"
+    request: Request,
+    visitor: VisitorDependency,
+    s: Search = "",
+    format: Annotated[str, Query(pattern="^(csv|ndjson)$")] = "csv",
 ) -> StreamingResponse:
     """Answer with all jobs that a search finds as a file."""
-    parameters = {
-        name: value for name, value in job_search.parse(s, now=utc_now()).parameters.items() if name != "sort"
-    }
+    search = job_search.parse(s, now=utc_now(), zone=request.app.state.templates.zone)
+    parameters = {name: value for name, value in search.parameters.items() if name != "sort"}
     pieces = visitor.client.download("/v1/jobs/export", format=format, **parameters)
     # A refusal is an answer of its own, before the file begins.
     first = await anext(pieces, b"")

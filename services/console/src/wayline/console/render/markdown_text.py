@@ -24,6 +24,7 @@ TAGS = {
 }
 ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}, "span": {"class"}, "th": set(), "td": set()}
 CLASSES = {"host"}
+SLASHES = "/\\"
 
 
 def _image(
@@ -44,8 +45,11 @@ def _link_close(
 
 
 def _host_of(address: str) -> str:
+    # Browsers take `https:example.com` and `https:/example.com` for what has both slashes.
+    scheme, colon, rest = address.partition(":")
+    is_web = colon and scheme.casefold() in ("http", "https")
     try:
-        host = urlsplit(address).hostname
+        host = urlsplit(f"//{rest.lstrip(SLASHES)}" if is_web else address).hostname
     except ValueError:
         host = None
     return f' <span class="host">({escape(host)})</span>' if host else ""

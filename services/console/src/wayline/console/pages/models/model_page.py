@@ -57,6 +57,7 @@ class ModelPage:
     users: Sequence[str] = ()
     problem: str = ""
     problems: Mapping[str, str] = field(default_factory=dict)
+    knows_costs: bool = True
     days: int = DAYS
 
     @property
@@ -106,6 +107,7 @@ async def read(request: Request, client: Client, provider: str, model: str, *, n
         fields=fields_of(schemas, found.body, {}),
         left_alone=providers.get(name),
         cost=next(iter((costs or {}).values()), None),
+        knows_costs=costs is not None,
         latency=latency_of(spans),
         users=users_of(agents["agents"]).get(name, []),
     )
