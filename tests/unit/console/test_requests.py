@@ -18,7 +18,7 @@ from wayline.console.access.visitor import SignInNeeded, Visitor, _visitor
 from wayline.console.app import create_app
 from wayline.console.pages.approvals import PAGE_SIZE
 from wayline.console.pages.job import waits_of
-from wayline.console.pages.refusal import OVERTAKEN
+from wayline.console.pages.refusal import OVERTAKEN, reason_of_save
 from wayline.console.render.schema_form import ApiSchemas
 from wayline.console.settings import Settings
 
@@ -77,6 +77,10 @@ class Api:
 
     async def delete(self, path: str, *, headers: Any = None) -> Any:
         return await self._change("DELETE", path, None, headers)
+
+    async def submit(self, body: Any, *, key: str | None = None) -> Any:
+        await self._change("POST", "/v1/jobs", body, key)
+        return {"job_id": "j1"}
 
     async def decide(self, job_id: str, approval_id: str, decision: Any) -> Any:
         return await self._change("POST", f"{job_id}/{approval_id}", decision, None)
@@ -180,6 +184,38 @@ async def test_quotas_that_are_refused_stay_in_the_form_of_their_tenant():
 
     assert answer.status_code == 422 and 'action="/settings/tenants/other/limits"' in answer.text
     assert 'value="many"' in answer.text and 'value="9"' in answer.text and api.changes == []
+
+
+SESSION: dict[str, Any] = {
+    **{"session_id": "s1", "agent": "helper", "user_id": None, "busy_with": None, "turns": 1, "cost_usd": "0"},
+    **{"cache_read_share": None, "created_at": "2026-05-01T10:00:00Z", "updated_at": "2026-05-01T10:00:00Z"},
+    **{"context": {"entities": [], "tools_used": [], "memories": []}, "page": [], "next_cursor": None},
+}
+AGENT = {"name": "helper", "version": 3, "labels": []}
+
+
+@pytest.mark.parametrize(
+    ("shown", "sent"),
+    [("/jobs/new", "/jobs/new"), ("/sessions/one?id=s1", "/sessions/one/continue?id=s1"), ("/agents/helper/try",) * 2],
+)
+async def test_a_form_that_is_sent_twice_submits_one_job(shown: str, sent: str):
+    api = Api(**{"/v1/agents": {"agents": [AGENT]}, "/v1/agents/helper": AGENT, "/v1/sessions/s1": SESSION})
+    async with browser_of(signed_in(api)) as http:
+        forms = [(await http.get(shown)).text for _ in range(2)]
+        keys = [re.findall(r'name="key" value="([0-9a-f]{32})"', form) for form in forms]
+        for [key] in (keys[0], keys[0], keys[1]):
+            await http.post(sent, data={"token": "token", "key": key, "agent": "helper", "input": "hi"})
+
+    first, again, other = [key for _, path, body, key in api.changes if "dry_run" not in body.get("options", {})]
+    assert first == again != other and keys[0][0] in first
+
+
+def test_an_overtaken_change_says_what_saving_again_does():
+    with pytest.raises(ApiError):
+        reason_of_save(ApiError("away", status=503))
+
+    assert reason_of_save(ApiError("it has changed", status=412)) == OVERTAKEN
+    assert reason_of_save(ApiError("too long", status=422)) == "too long"
 
 
 def wait_of(number: int) -> dict[str, Any]:

@@ -125,10 +125,15 @@ class Client:
         except httpx2.TransportError as error:
             raise NotReachable(url=self.address.url, cause=_cause(error)) from None
 
-    async def submit(self, job: Mapping[str, Any], *, wait_s: float | None = None) -> dict[str, Any]:
-        """Submit a job; with `wait_s` the answer comes at its end, at the latest after so long."""
+    async def submit(
+        self, job: Mapping[str, Any], *, wait_s: float | None = None, key: str | None = None
+    ) -> dict[str, Any]:
+        """Submit a job; with `wait_s` the answer comes at its end, at the latest after so long.
+
+        `key`: the same where the same submission may be sent twice; else it has one of its own.
+        """
         # A key of its own, so that a submission whose answer was lost makes no second job when it is sent again.
-        headers = {"Idempotency-Key": secrets.token_hex(16)}
+        headers = {"Idempotency-Key": key or secrets.token_hex(16)}
         return await self.post("/v1/jobs", job, headers=headers, params=None if wait_s is None else {"wait": wait_s})
 
     async def job(self, job_id: str) -> dict[str, Any]:

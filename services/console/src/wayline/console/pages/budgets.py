@@ -16,7 +16,7 @@ from wayline.console.access.visitor import PostedForm, Visitor, VisitorDependenc
 from wayline.console.access.visitor import field as field_of
 from wayline.console.pages.confirm import Confirmation, ask, fields_of, is_confirmed
 from wayline.console.pages.frame import Frame, go, show
-from wayline.console.pages.refusal import OVERTAKEN, reason_of
+from wayline.console.pages.refusal import OVERTAKEN, reason_of_save
 
 router = APIRouter(prefix="/budgets")
 TEMPLATE = "budget.html"
@@ -150,9 +150,9 @@ async def _save(request: Request, visitor: Visitor, draft: Draft, *, name: str |
     try:
         await visitor.client.put(f"/v1/budgets/{quote(draft.name, safe='')}", draft.body(), headers=headers)
     except (NotANumber, ApiError) as error:
-        problem = reason_of(error) if isinstance(error, ApiError) else str(error)
-        if isinstance(error, ApiError) and error.status == 412:
-            problem = OVERTAKEN if name else f"There is a budget {draft.name} already: open it to change it."
+        problem = reason_of_save(error) if isinstance(error, ApiError) else str(error)
+        if problem == OVERTAKEN and name is None:
+            problem = f"There is a budget {draft.name} already: open it to change it."
         page = await read(visitor.client, name, draft=draft, problem=problem)
         frame = _frame(request, visitor, name or "New budget")
         return await show(request, TEMPLATE, frame, status=422, page=page, windows=WINDOWS)

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
-from typing import Any
+from secrets import token_hex
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from starlette.datastructures import FormData
+
+from wayline.console.access.visitor import field as field_of
 from wayline.console.render.json_text import finite, parsed
+
+WHOLE: Final = re.compile(r"[0-9]{1,9}")
 
 
 class WrongField(ValueError):
@@ -48,6 +55,26 @@ def number_of(text: str, *, what: str) -> float | None:
         return finite(text)
     except ValueError:
         raise WrongField(f"{what}: this is not a number") from None
+
+
+def whole_of(text: str, *, what: str) -> int | None:
+    """Return a whole number; None: none was typed. Raises WrongField."""
+    if not text:
+        return None
+    if not WHOLE.fullmatch(text):
+        raise WrongField(f"{what}: {text[:20]!r} is not a whole number such as 600")
+    return int(text)
+
+
+def new_key() -> str:
+    """Return a key for what a form submits: by it the gateway knows a form that is sent twice."""
+    return token_hex(16)
+
+
+def key_of(form: FormData) -> str | None:
+    """Return the key of a form's submission; None: it has none."""
+    key = field_of(form, "key")
+    return f"console-{key[:64]}" if key else None
 
 
 def is_untouched(sent: str, shown: str) -> bool:

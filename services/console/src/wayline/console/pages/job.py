@@ -19,6 +19,7 @@ from wayline.console.pages.approvals import schemas_of
 from wayline.console.pages.event_filter import EventFilter
 from wayline.console.pages.frame import Frame, go, show, show_region
 from wayline.console.pages.live_events import heartbeats, sse
+from wayline.console.pages.refusal import reason_of
 from wayline.console.render.formats import utc_now
 from wayline.console.render.prompt_context import ModelCall, model_calls
 from wayline.console.render.schema_fields import SchemaField, fields_of
@@ -241,9 +242,7 @@ async def _act(
     try:
         await visitor.client.post(f"/v1/jobs/{job_id}/{path}", body)
     except ApiError as error:
-        if error.status is None or error.status >= 500:
-            raise
-        page = await read(visitor, job_id, "conversation", problem=str(error))
+        page = await read(visitor, job_id, "conversation", problem=reason_of(error))
         frame = _frame(request, visitor, job_id)
         return await show(request, TEMPLATE, frame, status=422, page=page, views=VIEWS)
     return go(f"/jobs/{job_id}", done=done)

@@ -17,6 +17,7 @@ from wayline.console.access.visitor import field as field_of
 from wayline.console.pages import job_search
 from wayline.console.pages.confirm import is_confirmed
 from wayline.console.pages.frame import Frame, go, show
+from wayline.console.pages.refusal import reason_of
 from wayline.console.render.formats import utc_now
 
 router = APIRouter(prefix="/jobs/actions")
@@ -116,7 +117,6 @@ async def act(request: Request, visitor: VisitorDependency, form: PostedForm) ->
         tried = await visitor.client.post("/v1/jobs/actions", body | {"dry_run": True})
         page = Actions([], tried, json.dumps(body), back)
     except (ValueError, ApiError) as error:
-        if isinstance(error, ApiError) and (error.status is None or error.status >= 500):
-            raise
-        page = Actions([], back=back, problem=str(error))
+        problem = reason_of(error) if isinstance(error, ApiError) else str(error)
+        page = Actions([], back=back, problem=problem)
     return await show(request, TEMPLATE, _frame(request, visitor), status=422 if page.problem else 200, page=page)

@@ -16,6 +16,7 @@ from wayline.console.access.visitor import field as field_of
 from wayline.console.pages.form_values import is_untouched
 from wayline.console.pages.frame import Frame, go, show
 from wayline.console.pages.job import JOB_ID, JobId
+from wayline.console.pages.refusal import reason_of
 from wayline.console.render.diffs.card import DiffCard, of_versions
 from wayline.console.render.json_text import parsed
 from wayline.console.render.steps import Step, steps_of
@@ -123,10 +124,9 @@ async def fork_job(
         begun = await visitor.client.post(f"/v1/jobs/{job_id}/fork", body_of(form, page))
         return go(f"/jobs/{begun['job_id']}/beside?origin={job_id}")
     except (NotAnObject, ApiError) as error:
-        if isinstance(error, ApiError) and (error.status is None or error.status >= 500):
-            raise
+        problem = reason_of(error) if isinstance(error, ApiError) else str(error)
         draft = {name: field_of(form, name) for name in (*FIELDS, "failed")}
-        page = Fork(page.job, after, page.event, draft, page.models, str(error))
+        page = Fork(page.job, after, page.event, draft, page.models, problem)
     return await show(request, TEMPLATE, _frame(request, visitor, f"Fork of {job_id}"), status=422, page=page)
 
 

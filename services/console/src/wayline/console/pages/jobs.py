@@ -17,11 +17,13 @@ from wayline.client.client import Client
 from wayline.console.access.visitor import PostedForm, VisitorDependency
 from wayline.console.access.visitor import field as field_of
 from wayline.console.pages import job_search
+from wayline.console.pages.form_values import key_of, new_key
 from wayline.console.pages.frame import Frame, go, own_address, show
 from wayline.console.pages.job import JOB_ID
 from wayline.console.pages.job_actions import ACTIONS
 from wayline.console.pages.job_search import JobSearch
 from wayline.console.pages.live_events import heartbeats, sse
+from wayline.console.pages.refusal import reason_of
 from wayline.console.render.formats import utc_now
 
 router = APIRouter()
@@ -192,6 +194,8 @@ class Submit:
     agents: list[str] = field(default_factory=list)
     planned: dict[str, Any] | None = None
     problem: str = ""
+    key: str = field(default_factory=new_key)
+    """Of the submission: a form that is sent twice is one job."""
 
 
 async def read_agents(client: Client) -> list[str]:
@@ -215,13 +219,11 @@ async def submit_job(request: Request, visitor: VisitorDependency, form: PostedF
     planned, problem = None, ""
     try:
         if "preview" not in form:
-            accepted = await visitor.client.submit(draft.body())
+            accepted = await visitor.client.submit(draft.body(), key=key_of(form))
             return go(f"/jobs/{accepted['job_id']}")
         planned = await visitor.client.post("/v1/jobs", draft.body(dry_run=True))
     except ApiError as error:
-        if error.status is None or error.status >= 500:
-            raise
-        problem = str(error)
+        problem = reason_of(error)
     frame = Frame.of(request, visitor, title="New job", section="/jobs")
     page = Submit(draft, await read_agents(visitor.client), planned, problem)
     return await show(request, SUBMIT_TEMPLATE, frame, status=422 if problem else 200, page=page)

@@ -16,6 +16,11 @@ def reason_of(error: ApiError) -> str:
     return str(error)
 
 
+def reason_of_save(error: ApiError) -> str:
+    """Return why a change was refused; of one that was overtaken, that its form can be sent again. Raises the error."""
+    return OVERTAKEN if error.status == 412 else reason_of(error)
+
+
 def told_of(error: ApiError) -> str:
     """Return why something behind the gateway could not be asked. Raises the error where the gateway is away itself."""
     if error.status is None:

@@ -14,6 +14,7 @@ from wayline.client.client import Client
 from wayline.console.access.visitor import PostedForm, Visitor, VisitorDependency
 from wayline.console.access.visitor import field as field_of
 from wayline.console.pages.confirm import Confirmation, ask, is_confirmed
+from wayline.console.pages.form_values import key_of, new_key
 from wayline.console.pages.frame import Frame, go, show
 from wayline.console.pages.refusal import reason_of
 from wayline.console.render.formats import one_line
@@ -61,6 +62,8 @@ class SessionPage:
     problem: str = ""
     typed: dict[str, str] = field(default_factory=dict)
     cursor: str | None = None
+    key: str = field(default_factory=new_key)
+    """Of the next job: a form that is sent twice is one."""
 
     @property
     def address(self) -> str:
@@ -145,7 +148,7 @@ async def go_on(request: Request, visitor: VisitorDependency, session_id: Sessio
     if not text:
         return await _show(request, visitor, SessionPage(found, "Say what it shall do."))
     try:
-        accepted = await client.submit(submission_of(found, text=text, when_busy=when_busy))
+        accepted = await client.submit(submission_of(found, text=text, when_busy=when_busy), key=key_of(form))
     except ApiError as error:
         typed = {"input": text, "when_busy": when_busy}
         return await _show(request, visitor, SessionPage(found, reason_of(error), typed))

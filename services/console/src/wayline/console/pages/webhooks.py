@@ -18,7 +18,7 @@ from wayline.console.access.visitor import field as field_of
 from wayline.console.pages.confirm import Confirmation, ask, is_confirmed
 from wayline.console.pages.form_values import names_of
 from wayline.console.pages.frame import Frame, go, show
-from wayline.console.pages.refusal import reason_of
+from wayline.console.pages.refusal import reason_of, reason_of_save
 
 router = APIRouter()
 LIST_TEMPLATE = "webhooks/list.html"
@@ -154,7 +154,7 @@ async def change(request: Request, visitor: VisitorDependency, name: Name, form:
         headers = {"If-Match": tag} if tag else None
         await visitor.client.put(f"/v1/webhooks/{name}", config, headers=headers)
     except ApiError as error:
-        page = await read(visitor.client, name, problem=reason_of(error), typed=config)
+        page = await read(visitor.client, name, problem=reason_of_save(error), typed=config)
         return await _show(request, visitor, page)
     return go(f"/webhooks/{name}", done="saved")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request
@@ -11,9 +11,12 @@ from fastapi.responses import HTMLResponse, Response
 
 from wayline.client import ApiError
 from wayline.client.client import Client
-from wayline.console.access.visitor import PostedForm, VisitorDependency, field
+from wayline.console.access.visitor import PostedForm, VisitorDependency
+from wayline.console.access.visitor import field as field_of
 from wayline.console.pages.agents.agent_page import VIEWS, AgentName, frame_of
+from wayline.console.pages.form_values import key_of, new_key
 from wayline.console.pages.frame import go, show, show_region
+from wayline.console.pages.refusal import reason_of
 
 router = APIRouter(prefix="/agents/{name}/try")
 TEMPLATE = "agents/trial.html"
@@ -35,6 +38,8 @@ class Trial:
     input: str = ""
     beside: str = ""
     problem: str = ""
+    key: str = field(default_factory=new_key)
+    """Of its jobs: a form that is sent twice begins them once."""
     views: Any = VIEWS
     view: str = "/try"
 
@@ -87,17 +92,18 @@ async def region(
 @router.post("")
 async def begin(request: Request, visitor: VisitorDependency, form: PostedForm, name: AgentName) -> Response:
     """Submit one input to the agent, and to a second one where one is named."""
-    said, beside = field(form, "input"), field(form, "beside")
+    said, beside = field_of(form, "input"), field_of(form, "beside")
     try:
         wanted = [{"agent": name, "input": said}, *([submission(name, beside, said)] if beside else [])]
         # Nothing is begun, and paid for, where the other cannot be.
         planned = ({**job, "options": {**job.get("options", {}), "dry_run": True}} for job in wanted)
         await asyncio.gather(*(visitor.client.post("/v1/jobs", job) for job in planned))
-        begun = [await visitor.client.submit(job) for job in wanted]
+        key = key_of(form)
+        keys = (key and f"{key}-{number}" for number in range(len(wanted)))
+        begun = [await visitor.client.submit(job, key=one) for job, one in zip(wanted, keys, strict=True)]
     except ApiError as error:
-        if error.status is None or error.status >= 500:
-            raise
-        page = replace(await read(visitor.client, name, []), input=said, beside=beside, problem=str(error))
+        problem = reason_of(error)
+        page = replace(await read(visitor.client, name, []), input=said, beside=beside, problem=problem)
         return await show(request, TEMPLATE, frame_of(request, visitor, name), status=422, page=page)
     named = zip(("first", "second"), begun, strict=False)
     query = "&".join(f"{which}={accepted['job_id']}" for which, accepted in named)

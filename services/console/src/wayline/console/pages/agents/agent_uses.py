@@ -14,6 +14,7 @@ from wayline.client.client import Client
 from wayline.console.access.visitor import VisitorDependency
 from wayline.console.pages.agents.agent_page import VIEWS, AgentName, frame_of
 from wayline.console.pages.frame import show
+from wayline.console.pages.refusal import reason_of
 
 router = APIRouter(prefix="/agents/{name}/uses")
 TEMPLATE = "agents/uses.html"
@@ -70,9 +71,7 @@ async def _latest(client: Client, name: str, user_id: str) -> tuple[dict[str, An
     try:
         return await client.get(f"/v1/agents/{name}/latest", user_id=user_id), ""
     except ApiError as error:
-        if error.status is None or error.status >= 500:
-            raise
-        return None, "This user has no run of the agent." if error.status == 404 else str(error)
+        return None, "This user has no run of the agent." if error.status == 404 else reason_of(error)
 
 
 @router.get("")

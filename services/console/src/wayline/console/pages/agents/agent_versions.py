@@ -21,6 +21,7 @@ from wayline.console.pages.agents.agent_list import DAYS, costs_by
 from wayline.console.pages.agents.agent_page import VIEWS, AgentName, frame_of
 from wayline.console.pages.agents.differences import Difference, differences
 from wayline.console.pages.frame import go, show
+from wayline.console.pages.refusal import reason_of
 
 router = APIRouter(prefix="/agents/{name}")
 TEMPLATE = "agents/versions.html"
@@ -125,10 +126,8 @@ async def versions(
 
 async def _refused(request: Request, visitor: Visitor, name: str, error: ApiError) -> HTMLResponse:
     """Show the versions with why nothing was changed."""
-    if error.status is None or error.status >= 500:
-        raise error
-    frame = frame_of(request, visitor, name)
-    page = replace(await read(visitor.client, name, now=frame.now, left=None, right=None), problem=str(error))
+    problem, frame = reason_of(error), frame_of(request, visitor, name)
+    page = replace(await read(visitor.client, name, now=frame.now, left=None, right=None), problem=problem)
     return await show(request, TEMPLATE, frame, status=422, page=page)
 
 

@@ -20,7 +20,7 @@ from wayline.console.access.visitor import field as field_of
 from wayline.console.pages.confirm import Confirmation, ask, is_confirmed
 from wayline.console.pages.form_values import WrongField, is_untouched, moment_of, names_of, object_of
 from wayline.console.pages.frame import Frame, go, show
-from wayline.console.pages.refusal import reason_of
+from wayline.console.pages.refusal import reason_of, reason_of_save
 from wayline.console.render.formats import one_line, typed_moment, visible
 from wayline.console.render.json_text import editable
 
@@ -139,7 +139,7 @@ async def change(request: Request, visitor: VisitorDependency, document_id: Docu
             tag = sent.get("tag")
             await client.patch(document_path(document_id), changed, headers={"If-Match": tag} if tag else None)
     except (WrongField, ApiError) as error:
-        problem = reason_of(error) if isinstance(error, ApiError) else str(error)
+        problem = reason_of_save(error) if isinstance(error, ApiError) else str(error)
         typed = {name: value for name, value in sent.items() if name not in ("token", "tag")} | {
             "everybody": sent.get("everybody", "")
         }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from wayline.console.pages.form_values import WrongField, moment_of, names_of, number_of
+from wayline.console.pages.form_values import WrongField, moment_of, names_of, number_of, whole_of
 from wayline.console.render.formats import typed_moment, visible
 
 STATES: Final = ("active", "quarantined", "superseded", "expired", "rejected")
@@ -60,7 +60,7 @@ def new_fact_of(kind: Kind, typed: Mapping[str, str], *, zone: Any) -> dict[str,
     fact: dict[str, Any] = {
         "text": typed["text"],
         "category": typed["category"],
-        "importance": int(number_of(typed["importance"], what="Importance") or 5),
+        "importance": whole_of(typed["importance"], what="Importance"),
         "confidence": number_of(typed["confidence"], what="Confidence"),
         "keywords": names_of(typed["keywords"]),
         "about": typed["about"] or None,

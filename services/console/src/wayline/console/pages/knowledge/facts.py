@@ -16,10 +16,10 @@ from wayline.client.client import Client
 from wayline.console.access.visitor import PostedForm, Visitor, VisitorDependency
 from wayline.console.access.visitor import field as field_of
 from wayline.console.pages.confirm import Confirmation, ask, is_confirmed
-from wayline.console.pages.form_values import WrongField, is_untouched, moment_of, names_of, number_of
+from wayline.console.pages.form_values import WrongField, is_untouched, moment_of, names_of, number_of, whole_of
 from wayline.console.pages.frame import Frame, go, show
 from wayline.console.pages.knowledge.fact_fields import KINDS, NEW_FACT, STATES, Kind, new_fact_of, shown_fact
-from wayline.console.pages.refusal import reason_of
+from wayline.console.pages.refusal import reason_of, reason_of_save
 from wayline.console.render.formats import one_line
 
 router = APIRouter()
@@ -149,7 +149,7 @@ def change_of(found: Mapping[str, Any], sent: Mapping[str, str], *, zone: Any) -
     touched = {name for name, value in shown.items() if name in sent and not is_untouched(sent[name], value)}
     change: dict[str, Any] = {name: sent[name] for name in ("text", "category", "tier") if name in touched}
     if "importance" in touched:
-        change["importance"] = int(number_of(sent["importance"], what="Importance") or 0)
+        change["importance"] = whole_of(sent["importance"], what="Importance") or 0
     if "confidence" in touched:
         change["confidence"] = number_of(sent["confidence"], what="Confidence")
     if "keywords" in touched:
@@ -173,7 +173,7 @@ async def change(
             body = changed | ({"reason": reason} if reason else {})
             await client.patch(path, body, headers={"If-Match": tag} if tag else None)
     except (WrongField, ApiError) as error:
-        problem = reason_of(error) if isinstance(error, ApiError) else str(error)
+        problem = reason_of_save(error) if isinstance(error, ApiError) else str(error)
         typed = {name: value for name, value in sent.items() if name not in ("token", "tag")}
         return await _show(request, visitor, await read_fact(client, kind, fact_id, problem=problem, typed=typed))
     return go(f"{kind.address}/{fact_id}", done="saved")

@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse
 from wayline.client import ApiError
 from wayline.client.client import Client
 from wayline.console.access.visitor import VisitorDependency
-from wayline.console.pages.form_values import WrongField, names_of, number_of, object_of
+from wayline.console.pages.form_values import WrongField, names_of, number_of, object_of, whole_of
 from wayline.console.pages.frame import Frame, show
 from wayline.console.pages.knowledge.document import address_of
 from wayline.console.pages.refusal import reason_of
@@ -87,11 +87,10 @@ def body_of(query: str, typed: Mapping[str, str]) -> dict[str, Any]:
         filters["collections"] = collections
     if where := object_of(typed["where"], what="Metadata"):
         filters["where"] = {key: told if isinstance(told, dict) else {"equals": told} for key, told in where.items()}
-    count = number_of(typed["count"], what="How many") or 10
     asked: dict[str, Any] = {
         "query": query,
         "mode": typed["mode"],
-        "top_k": int(count),
+        "top_k": whole_of(typed["count"], what="How many"),
         "vector_weight": number_of(typed["weight"], what="Weight"),
         "min_score": number_of(typed["least"], what="Least score"),
         "audience": names_of(typed["audience"]) or None,

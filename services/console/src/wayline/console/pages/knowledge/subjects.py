@@ -18,7 +18,7 @@ from wayline.console.pages.confirm import Confirmation, ask, is_confirmed
 from wayline.console.pages.form_values import WrongField, is_untouched, names_of, object_of
 from wayline.console.pages.frame import Frame, go, show
 from wayline.console.pages.knowledge.fact_fields import KINDS
-from wayline.console.pages.refusal import reason_of
+from wayline.console.pages.refusal import reason_of, reason_of_save
 from wayline.console.render.formats import visible
 from wayline.console.render.json_text import editable
 
@@ -155,7 +155,7 @@ async def change(
         tag = field_of(form, "tag")
         await client.put(path_of(kind, subject_id), body, headers={"If-Match": tag} if tag else None)
     except (WrongField, ApiError) as error:
-        problem = reason_of(error) if isinstance(error, ApiError) else str(error)
+        problem = reason_of_save(error) if isinstance(error, ApiError) else str(error)
         return await _show(request, visitor, await read(client, kind, subject_id, problem=problem, typed=typed))
     return go(f"/knowledge/subject?{query_of(kind, subject_id)}", done="saved")
 

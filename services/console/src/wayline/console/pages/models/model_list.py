@@ -17,6 +17,7 @@ from wayline.console.access.visitor import PostedForm, VisitorDependency
 from wayline.console.access.visitor import field as field_of
 from wayline.console.pages.agents.agent_list import costs_by
 from wayline.console.pages.frame import Frame, show
+from wayline.console.pages.refusal import reason_of
 
 router = APIRouter()
 TEMPLATE = "models/list.html"
@@ -147,8 +148,6 @@ async def preview(request: Request, visitor: VisitorDependency, form: PostedForm
         body = {"agent": asked.agent, "input": asked.input, "options": {"dry_run": True}}
         asked = replace(asked, planned=await visitor.client.post("/v1/jobs", body))
     except ApiError as error:
-        if error.status is None or error.status >= 500:
-            raise
-        asked = replace(asked, problem=str(error))
+        asked = replace(asked, problem=reason_of(error))
     page = replace(await read(visitor.client, now=frame.now), preview=asked)
     return await show(request, TEMPLATE, frame, status=422 if asked.problem else 200, page=page)

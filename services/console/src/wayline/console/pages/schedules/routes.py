@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from secrets import token_hex
 from typing import Annotated, Any, Final, TypeAlias
 from urllib.parse import quote
 
@@ -19,6 +18,7 @@ from wayline.console.access.visitor import PostedForm, Visitor, VisitorDependenc
 from wayline.console.access.visitor import field as field_of
 from wayline.console.pages import confirm
 from wayline.console.pages.confirm import Confirmation
+from wayline.console.pages.form_values import key_of, new_key
 from wayline.console.pages.frame import Frame, go, show
 from wayline.console.pages.jobs import read_agents
 from wayline.console.pages.refusal import reason_of
@@ -114,7 +114,7 @@ async def read(client: Client, name: str, *, problem: str = "") -> OneSchedule:
         client.get(f"{PATH}/{name}", limit=FIRINGS_SHOWN),
         client.get("/v1/jobs", schedule=name, limit=FIRINGS_SHOWN),
     )
-    return OneSchedule(schedule, {job["job_id"]: job for job in jobs["jobs"]}, token_hex(16), problem)
+    return OneSchedule(schedule, {job["job_id"]: job for job in jobs["jobs"]}, new_key(), problem)
 
 
 async def _show(request: Request, visitor: Visitor, page: OneSchedule) -> HTMLResponse:
@@ -132,7 +132,7 @@ async def one_schedule(request: Request, visitor: VisitorDependency, name: Sched
 @router.post("/named/{name}/run")
 async def run(request: Request, visitor: VisitorDependency, form: PostedForm, name: ScheduleName) -> Response:
     """Submit a schedule's job now, and lead to the job."""
-    headers = {"Idempotency-Key": f"console-{field_of(form, 'key')[:64] or token_hex(16)}"}
+    headers = {"Idempotency-Key": key_of(form) or new_key()}
     try:
         accepted = await visitor.client.post(f"{PATH}/{name}/run", headers=headers)
     except ApiError as error:

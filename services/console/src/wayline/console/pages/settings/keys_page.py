@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -16,7 +15,7 @@ from wayline.client import ApiError
 from wayline.console.access.visitor import PostedForm, Visitor, VisitorDependency
 from wayline.console.access.visitor import field as field_of
 from wayline.console.pages import confirm
-from wayline.console.pages.form_values import WrongField
+from wayline.console.pages.form_values import WrongField, whole_of
 from wayline.console.pages.frame import Frame, go, show
 from wayline.console.pages.refusal import reason_of
 from wayline.console.pages.settings.settings_page import VIEWS
@@ -28,7 +27,6 @@ EXPIRIES: Final = (("", "when it is revoked"), ("1", "in a day"), ("30", "in 30 
 """Days until a key stops working, and their title."""
 METERS: Final = {"requests": "Requests a minute", "jobs": "New jobs a minute"}
 TYPED: Final = ("name", "user_id", "days", *METERS)
-WHOLE: Final = re.compile(r"[1-9][0-9]{0,8}")
 KeyId = Annotated[str, Path(pattern=r"^[0-9a-f]{16}$")]
 
 
@@ -73,20 +71,12 @@ def body_of(get: Callable[[str], str], scopes: list[str], *, now: datetime) -> d
     body: dict[str, Any] = {"name": get("name"), "scopes": scopes}
     if get("user_id"):
         body["user_id"] = get("user_id")
-    if days := _whole(get("days"), what="Days until it stops working"):
+    days = whole_of(get("days"), what="Days until it stops working")
+    if days is not None:
         body["expires_at"] = (now + timedelta(days=days)).isoformat()
-    rates = {meter: _whole(get(meter), what=title) for meter, title in METERS.items()}
-    limits = {meter: {"per_minute": rate} for meter, rate in rates.items() if rate}
+    rates = {meter: whole_of(get(meter), what=title) for meter, title in METERS.items()}
+    limits = {meter: {"per_minute": rate} for meter, rate in rates.items() if rate is not None}
     return body | ({"limits": limits} if limits else {})
-
-
-def _whole(text: str, *, what: str) -> int | None:
-    """Return a number that was typed; None: none was. Raises WrongField."""
-    if not text:
-        return None
-    if not WHOLE.fullmatch(text):
-        raise WrongField(f"{what}: {text[:20]!r} is not a whole number such as 600")
-    return int(text)
 
 
 def frame_of(request: Request, visitor: Visitor) -> Frame:

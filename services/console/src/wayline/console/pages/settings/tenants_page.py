@@ -15,6 +15,7 @@ from wayline.console.access.visitor import PostedForm, Visitor, VisitorDependenc
 from wayline.console.access.visitor import field as field_of
 from wayline.console.pages import confirm
 from wayline.console.pages.frame import Frame, go, show
+from wayline.console.pages.refusal import reason_of
 from wayline.console.pages.settings.settings_page import VIEWS
 
 router = APIRouter(prefix="/settings/tenants")
@@ -116,9 +117,7 @@ async def _act(
     try:
         await act()
     except (ApiError, ValueError) as error:
-        if isinstance(error, ApiError) and (error.status is None or error.status >= 500):
-            raise
-        problem = str(error)
+        problem = reason_of(error) if isinstance(error, ApiError) else str(error)
         if isinstance(error, ApiError) and error.status == 412:
             problem = "The limits were changed after this form was opened: look at them, and save again."
         page = await read(visitor, None if is_new else tenant)
