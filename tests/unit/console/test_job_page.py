@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -36,7 +37,18 @@ def test_what_a_parked_job_waits_for_is_said_with_its_form():
     html = page_of("conversation", status="parked", waiting_for=waiting)
 
     assert "It waits for its budget" in html
-    assert 'action="/jobs/j1/budget"' in html and "the scope admin" in html
+    assert (
+        'action="/jobs/j1/budget"' in html and "Beyond what its agent and budgets allow takes the scope admin" in html
+    )
+
+
+def test_a_key_that_may_write_may_raise_a_budget():
+    job = JobView(job_id="j1", agent="a", status=Status.PARKED, waiting_for={"why": "budget", "wait_id": "w1"})
+    page = JobPage(job.model_dump(mode="json"), "conversation", [], [], None, [])
+    frame = replace(FRAME, me={**ME, "scopes": ["read", "write"]})
+    html = Templates().render(TEMPLATE, page=page, frame=frame, views=VIEWS).decode()
+
+    assert '<button class="main">Raise</button>' in html
 
 
 def test_a_job_leads_to_its_session_and_cited_documents():

@@ -218,6 +218,18 @@ def test_an_overtaken_change_says_what_saving_again_does():
     assert reason_of_save(ApiError("too long", status=422)) == "too long"
 
 
+async def test_a_subject_that_is_refused_stays_in_its_form():
+    api = Api(**{"/v1/subjects": {"subjects": [], "next_cursor": None}})
+    api.refusal = ApiError("it is there already", status=412)
+    async with browser_of(signed_in(api)) as http:
+        answer = await http.post(
+            "/knowledge/subjects", data={"token": "token", "type": "client", "id": "acme", "name": "Acme Ltd."}
+        )
+
+    assert answer.status_code == 422 and "it is there already" in answer.text
+    assert all(f'value="{typed}"' in answer.text for typed in ("client", "acme", "Acme Ltd."))
+
+
 def wait_of(number: int) -> dict[str, Any]:
     return {
         **{"job_id": f"j{number}", "agent": "helper", "why": "approval", "id": "a1", "tool": "send_mail"},

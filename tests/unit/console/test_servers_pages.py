@@ -105,6 +105,14 @@ def test_a_login_that_was_begun_goes_on_at_a_link():
     assert 'href="https://wayline.example/v1/mcp/oauth/start?state=s"' in shown and "Nobody is logged in" in shown
 
 
+def test_a_key_that_may_write_may_forget_a_users_login():
+    logins = [{"user_id": "ann", "logged_in_at": AT, "refused": False}]
+    shown = one(OneServer(server(), logins=logins), "read", "write")
+
+    assert 'name="user_id" value="ann"><button>Forget</button>' in shown
+    assert shown.count("lacks the scope admin") == one(OneServer(server(), logins=[]), "read").count("the scope admin")
+
+
 @pytest.mark.parametrize(
     "shown",
     [

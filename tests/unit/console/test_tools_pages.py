@@ -64,6 +64,12 @@ def test_the_catalogue_is_shown_without_figures():
     assert 'class="empty"' in listed(Catalogue([]))
 
 
+def test_calls_that_nobody_knows_are_not_shown_as_none():
+    none, unknown = (listed(Catalogue([TOOL], figures=figures)) for figures in ({}, None))
+
+    assert ">0</td>" in none and ">0</td>" not in unknown and "how many calls there were is not known" in unknown
+
+
 def test_a_search_names_what_the_agent_may_not_use():
     found = {
         **{"tools": [{"tool": TOOL, "score": 0.5}], "disabled": ["wire"], "searched": 9, "cost_usd": None},

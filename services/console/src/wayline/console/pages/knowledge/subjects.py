@@ -107,7 +107,13 @@ async def subjects(
 
 
 async def _show_list(
-    request: Request, visitor: Visitor, kind: str = "", *, cursor: str | None = None, problem: str = ""
+    request: Request,
+    visitor: Visitor,
+    kind: str = "",
+    *,
+    cursor: str | None = None,
+    problem: str = "",
+    typed: dict[str, str] | None = None,
 ) -> Response:
     frame = Frame.of(request, visitor, title="Subjects", section="/knowledge")
     try:
@@ -115,18 +121,20 @@ async def _show_list(
     except ApiError as error:
         page, problem = {"subjects": [], "next_cursor": None}, problem or reason_of(error)
     status = 422 if problem else 200
-    return await show(request, LIST_TEMPLATE, frame, status=status, page=page, kind=kind, problem=problem)
+    return await show(
+        request, LIST_TEMPLATE, frame, status=status, page=page, kind=kind, problem=problem, typed=typed or {}
+    )
 
 
 @router.post("/knowledge/subjects")
 async def add(request: Request, visitor: VisitorDependency, form: PostedForm) -> Response:
     """Make a subject that is not there yet."""
     kind, subject_id = field_of(form, "type"), field_of(form, "id")
-    body = {"name": field_of(form, "name")}
+    typed = {"type": kind, "id": subject_id, "name": field_of(form, "name")}
     try:
-        await visitor.client.put(path_of(kind, subject_id), body, headers={"If-None-Match": "*"})
+        await visitor.client.put(path_of(kind, subject_id), {"name": typed["name"]}, headers={"If-None-Match": "*"})
     except ApiError as error:
-        return await _show_list(request, visitor, problem=reason_of(error))
+        return await _show_list(request, visitor, problem=reason_of(error), typed=typed)
     return go(f"/knowledge/subject?{query_of(kind, subject_id)}", done="saved")
 
 

@@ -44,8 +44,8 @@ class Catalogue:
     """The whole answer of a search; its tools are in `tools`."""
     away: list[dict[str, Any]] = field(default_factory=list)
     missing: list[dict[str, Any]] = field(default_factory=list)
-    figures: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """How the calls of tools went, by their names; those that were not called are in none."""
+    figures: dict[str, dict[str, Any]] | None = field(default_factory=dict)
+    """How the calls of tools went, by their names; one that was not called has none. None: nobody knows."""
     costs: dict[str, dict[str, Any]] = field(default_factory=dict)
     """What their calls cost, by their names."""
     problem: str = ""
@@ -71,12 +71,12 @@ async def read(client: Client, *, cursor: str | None, server: str, since: str) -
     )
 
 
-async def _figures(client: Client) -> dict[str, dict[str, Any]]:
-    """Return how the calls of all tools went; nothing where tracing is away: the catalogue is worth showing without."""
+async def _figures(client: Client) -> dict[str, dict[str, Any]] | None:
+    """Return how the calls of all tools went; None where tracing is away: the catalogue is worth showing without."""
     try:
         found = await client.get("/v1/tools/figures", days=DAYS)
     except ApiError:
-        return {}
+        return None
     return {tool["tool"]: tool for tool in found["tools"]}
 
 
