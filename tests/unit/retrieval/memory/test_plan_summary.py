@@ -128,6 +128,12 @@ def test_facts_of_one_kind_at_the_named_versions_are_summarised(changed: dict[st
     assert refusal(rows, SUMMARY) == code
 
 
+def test_a_fact_whose_time_is_over_is_not_summarised():
+    rows = [row(0, COFFEE[0], expires_at=NOW), *coffee()[1:]]
+
+    assert refusal(rows, SUMMARY) == "changed"
+
+
 def test_a_contradicted_fact_is_not_hidden_in_a_summary():
     assert refusal(coffee(), SUMMARY, contradicted=frozenset({"f1"})) == "conflict"
 

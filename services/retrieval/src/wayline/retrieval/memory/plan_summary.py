@@ -81,8 +81,11 @@ def plan_summaries(
     new_id: Callable[[int], str],
     now: datetime,
 ) -> SummaryPlan:
-    """Decide on each summary in turn; no fact is summarised twice."""
+    """Decide on each summary in turn; no fact is summarised twice, and none whose time is over lives on in one."""
     planned, taken = SummaryPlan(), set[str]()
+    given = known.rows.items()
+    counting = {fact_id: row for fact_id, row in given if (end := row.fact.expires_at) is None or end > now}
+    known = KnownFacts(counting, known.contradicted)
     for number, (summary, vector) in enumerate(zip(summaries, vectors, strict=True)):
         facts = [known.rows.get(one.fact_id) for one in summary.of]
         rows = tuple(row for row in facts if row is not None)
