@@ -123,6 +123,19 @@ async def test_what_nobody_chose_does_not_shrink_with_what_somebody_did(bus: Bus
     assert (await bus.js.stream_info("SIGNALS")).config.max_bytes == 5 * GIB
 
 
+async def test_payloads_are_kept_no_longer_than_a_shortened_log(bus: Bus):
+    assert [line async for line in declare(bus.js, Limits(max_age_s={"EVENTS": 90 * DAY_S}))]
+
+    shorter = Limits(max_age_s={"EVENTS": 40 * DAY_S})
+    with pytest.raises(WouldShrink, match=r"stream EVENTS: max_age .*; object store PAYLOADS: max_age "):
+        assert [line async for line in declare(bus.js, shorter)]
+    assert [line async for line in declare(bus.js, shorter, allow_shrink=True)]
+
+    ages = [(await bus.js.stream_info(name)).config.max_age for name in ("EVENTS", f"OBJ_{PAYLOADS}")]
+    assert ages == [40 * DAY_S, 40 * DAY_S]
+    assert [line async for line in declare(bus.js)] == []
+
+
 async def test_work_that_waits_has_no_age_and_no_choice_of_one():
     assert not AGED & {"SUBMIT", "RUN", "INDEX", REPLIES}
     assert {PAYLOADS, UPLOADS} < SIZED

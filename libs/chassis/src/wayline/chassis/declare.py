@@ -7,7 +7,7 @@ than there is needs to be allowed.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
@@ -71,11 +71,19 @@ async def stores(js: JetStreamContext, limits: Limits) -> list[Store]:
     """Return every stream and bucket as it is, and as these limits and those chosen before want it."""
     found = [await _stream(js, stream, limits) for stream in STREAMS]
     found += [await _bucket(js, bucket, limits) for bucket in BUCKETS]
-    named = {store.declared.name: store for store in found}
-    # A log whose payloads are gone cannot be read.
-    log, payloads = named[LOG], named[PAYLOADS].wanted
-    payloads["max_age"] = max(payloads["max_age"], {**log.wanted, **log.shrinking()}["max_age"], key=_room)
-    return found
+    [log] = [store for store in found if store.declared.name == LOG]
+    return [_kept_with(log, store) if store.declared.name == PAYLOADS else store for store in found]
+
+
+def _kept_with(log: Store, payloads: Store) -> Store:
+    """Return the payloads kept at least as long as the log: one whose payloads are gone cannot be read."""
+    age, now = {**log.wanted, **log.shrinking()}["max_age"], payloads.now
+    if "max_age" in log.now and log.present and payloads.present and log.present.max_age == payloads.present.max_age:
+        # They were as old as the log, and what is chosen for it, also less, is chosen for them.
+        age = log.wanted["max_age"]
+        now = {**now, "max_age": age}
+    wanted = {**payloads.wanted, "max_age": max(payloads.wanted["max_age"], age, key=_room)}
+    return replace(payloads, wanted=wanted, now=now)
 
 
 async def declare(
