@@ -582,7 +582,11 @@ ORDER BY row_number() OVER (PARTITION BY tenant ORDER BY decided_at), decided_at
 DELETE FROM extractions WHERE tenant = $1 AND job_id = $2;
 
 -- name: want_summary
-INSERT INTO memory_summaries AS known (tenant, user_id, agent, wanted_at) VALUES ($1, $2, $3, clock_timestamp())
+-- Only while the job has its user's name: what is settled once more after they were forgotten must not name them again.
+INSERT INTO memory_summaries AS known (tenant, user_id, agent, wanted_at)
+SELECT tenant, user_id, $3, clock_timestamp() FROM (
+    SELECT tenant, user_id FROM reservations WHERE tenant = $1 AND job_id = $4 AND user_id = $2 FOR SHARE
+) AS named
 ON CONFLICT (tenant, user_id) DO UPDATE SET
     agent = excluded.agent, wanted_at = coalesce(known.wanted_at, excluded.wanted_at)
 WHERE known.wanted_at IS NULL OR known.agent <> excluded.agent;

@@ -36,10 +36,11 @@ class OwnRows:
                 await conn.execute(self._store.sql.forget_session, tenant, row["session_id"])
             await conn.execute(sql.erase_unread, tenant, user, jobs)
             await conn.execute(sql.erase_extractions, tenant, user, jobs)
-            await conn.execute(sql.erase_wanted_summary, tenant, user)
             await conn.execute(sql.erase_firings, tenant, user, jobs)
             await conn.execute(sql.erase_schedules, tenant, user)
             await conn.execute(sql.erase_names, tenant, user, jobs)
+            # Last: it is noted only while a job has its user's name.
+            await conn.execute(sql.erase_wanted_summary, tenant, user)
 
     async def _named(self, conn: Connection, scope: ErasureScope) -> tuple[str, str | None, list[str], list[str]]:
         """Return what statements are given; a session is erased with its user, and not with one of its jobs."""

@@ -47,9 +47,9 @@ class ExtractionTable:
             await conn.execute(sql.read_turns, tenant, jobs, job_id)
             return await conn.fetchrow(sql.begin_extraction, tenant, job_id, row["user_id"], body)
 
-    async def want_summary(self, tenant: str, user_id: str, agent: str) -> None:
-        """Note that what is remembered of a user is to be summarised; it stays noted since the first time."""
-        await self._store.execute(tenant, self._store.sql.want_summary, tenant, user_id, agent)
+    async def want_summary(self, tenant: str, job_id: str, user_id: str, agent: str) -> None:
+        """Note that what is remembered of a job's user is to be summarised; it stays noted since the first time."""
+        await self._store.execute(tenant, self._store.sql.want_summary, tenant, user_id, agent, job_id)
 
     async def summaries_due(self, *, quiet_s: float, every_s: float) -> list[Record]:
         """Return users of any tenant of whom what is remembered is to be summarised now."""

@@ -72,9 +72,9 @@ class Extractions:
             reach(Failpoint.ROUTER_EXTRACTION_AFTER)
             await self.submit(decided)
 
-    async def want_summary(self, tenant: str, user_id: str, agent: str) -> None:
-        """Note that what is remembered of a user is to be summarised, by a job of this agent."""
-        await self._table.want_summary(tenant, user_id, agent)
+    async def want_summary(self, tenant: str, job_id: str, user_id: str, agent: str) -> None:
+        """Note that what is remembered of a job's user is to be summarised, by a job of this agent."""
+        await self._table.want_summary(tenant, job_id, user_id, agent)
 
     async def decide_summary(self, row: Record) -> None:
         """Have a job summarise what is remembered of a user, and submit it; the first to decide does."""

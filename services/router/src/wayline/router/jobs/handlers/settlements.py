@@ -57,7 +57,7 @@ class SettlementHandlers:
         if request.remember_for is not None:
             await self._turns.remember_for(request.tenant, request.job_id, request.remember_for)
         if request.summarize_for is not None and request.agent is not None:
-            await self._extractions.want_summary(request.tenant, request.summarize_for, request.agent)
+            await self._extractions.want_summary(request.tenant, request.job_id, request.summarize_for, request.agent)
         if request.has_session:
             # Also where it was settled before: the process that settled it may have died before it woke a job.
             await self._turns.end(request.tenant, request.job_id)
