@@ -179,8 +179,9 @@ async def assert_asked_again(platform: Platform) -> None:
     reader = await begun_reader_of(platform, "f1")
 
     async def waits() -> Waiting | None:
-        waiting = (await platform.job(reader)).life.waiting
-        return waiting if waiting is not None and waiting.why == "provider" else None
+        # Also where it has gone on by now.
+        parked = [event.waiting for event in await platform.events_of(reader, e.JobParked)]
+        return next((waiting for waiting in parked if waiting.why == "provider"), None)
 
     waiting = await until(waits, why="the job waits for the provider")
     assert waiting is not None
