@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from wayline.standalone.capacity import StreamUse, tenant_of
+from wayline.standalone.settings import Settings
 from wayline.standalone.terminal.capacity_views import size
 
 NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
 GIB = 1024**3
+RULES = Path(__file__).parents[3] / "deploy" / "prometheus" / "rules" / "wayline.yml"
 
 
 def held(**fields: Any) -> StreamUse:
@@ -42,6 +46,14 @@ def test_how_full_it_is_goes_by_the_nearest_limit():
     assert held().full == 1 / 8
     assert held(max_messages=2_000).full == 1 / 2
     assert held(max_bytes=None).full == 0
+
+
+def test_every_stream_that_an_alert_names_can_get_more_room():
+    names = "|".join(re.findall(r'full_ratio\{stream_name=~"([^"]+)"', RULES.read_text())).split("|")
+
+    chosen = Settings(stream_max_bytes=dict.fromkeys(names, "20GiB")).limits.max_bytes  # type: ignore[arg-type]
+
+    assert set(chosen.values()) == {20 * GIB} and {"EVENTS", "PAYLOADS", "UPLOADS"} <= chosen.keys()
 
 
 def test_an_older_dead_letter_is_of_no_known_tenant():

@@ -11,7 +11,7 @@ from pydantic_settings import SettingsConfigDict
 
 from wayline.chassis.settings import EnvironmentSettings, HttpUrl, NatsServers, NkeySeed, Port, PostgresDsn
 from wayline.chassis.stream_limits import AGED, SIZED, Limits
-from wayline.chassis.topology import DAY_S, PAYLOADS
+from wayline.chassis.topology import BUCKETS, DAY_S, PAYLOADS
 from wayline.contracts.jobs.submission import SECONDS_MAX
 
 STAYS = "Once chosen it stays, without being set again."
@@ -94,11 +94,12 @@ class Settings(EnvironmentSettings):
     @field_validator("stream_max_days")
     @classmethod
     def _aged(cls, chosen: dict[str, float]) -> dict[str, float]:
+        chosen = _of_streams(chosen, AGED)
         for name in sorted(chosen.keys() & LOGS):
             if chosen[name] * DAY_S <= SECONDS_MAX:
                 days = SECONDS_MAX / DAY_S
                 raise ValueError(f"{name} needs more than {days:g} days: a job may take as long, and its log must last")
-        return _of_streams(chosen, AGED)
+        return chosen
 
     @property
     def limits(self) -> Limits:
@@ -120,6 +121,9 @@ class Settings(EnvironmentSettings):
 
 
 def _of_streams(chosen: dict[str, T], known: Iterable[str]) -> dict[str, T]:
+    """Return what is chosen by the names of streams and stores; alerts name a store by the stream that holds it."""
+    stores = {bucket.stream: bucket.name for bucket in BUCKETS}
+    chosen = {stores.get(name, name): value for name, value in chosen.items()}
     if unknown := sorted(chosen.keys() - set(known)):
         raise ValueError(f"there is no {', '.join(unknown)}; there are {', '.join(sorted(known))}")
     return chosen
