@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any, cast
 
 import httpx2
@@ -39,6 +40,7 @@ class Api:
         self.answers = answers
         self.sent: list[tuple[str, str, Any, Any]] = []
         self.refusal: ApiError | None = None
+        self.address = SimpleNamespace(url="http://127.0.0.1:8080")
 
     async def get(self, path: str, **params: Any) -> Any:
         self.sent.append(("GET", path, params, None))
@@ -67,7 +69,7 @@ class Api:
         self.sent.append((method, path, body, headers))
         if self.refusal:
             raise self.refusal
-        return {}
+        return {"job_id": "j1"}
 
     async def put(self, path: str, body: Any, *, headers: Any = None) -> Any:
         return await self._change("PUT", path, body, headers)
@@ -77,6 +79,12 @@ class Api:
 
     async def delete(self, path: str, *, headers: Any = None) -> Any:
         return await self._change("DELETE", path, None, headers)
+
+    async def job(self, job_id: str) -> Any:
+        return await self.get(f"/v1/jobs/{job_id}")
+
+    async def log(self, job_id: str) -> list[Any]:
+        return []
 
     async def submit(self, body: Any, *, key: str | None = None) -> Any:
         await self._change("POST", "/v1/jobs", body, key)
@@ -192,14 +200,28 @@ SESSION: dict[str, Any] = {
     **{"context": {"entities": [], "tools_used": [], "memories": []}, "page": [], "next_cursor": None},
 }
 AGENT = {"name": "helper", "version": 3, "labels": []}
+MODELS: dict[str, Any] = {"models": []}
+OVERVIEW: dict[str, Any] = {
+    **{"open": [], "decisions": 0, "decisions_oldest_at": None, "spent": [], "budgets": [], "dead_letters": 0},
+}
 
 
 @pytest.mark.parametrize(
     ("shown", "sent"),
-    [("/jobs/new", "/jobs/new"), ("/sessions/one?id=s1", "/sessions/one/continue?id=s1"), ("/agents/helper/try",) * 2],
+    [
+        ("/", "/jobs/new"),
+        ("/jobs/j1/fork", "/jobs/j1/fork"),
+        ("/jobs/new", "/jobs/new"),
+        ("/sessions/one?id=s1", "/sessions/one/continue?id=s1"),
+        ("/agents/helper/try",) * 2,
+    ],
 )
 async def test_a_form_that_is_sent_twice_submits_one_job(shown: str, sent: str):
-    api = Api(**{"/v1/agents": {"agents": [AGENT]}, "/v1/agents/helper": AGENT, "/v1/sessions/s1": SESSION})
+    agents = {"/v1/agents": {"agents": [AGENT]}, "/v1/agents/helper": AGENT, "/v1/sessions/s1": SESSION}
+    home = {"/v1/overview": OVERVIEW, "/v1/jobs": {"jobs": []}, "/health/ready": {}, "/v1/mcp/servers": {}}
+    api = Api(
+        **agents, **home, **{"/v1/costs": {}, "/v1/jobs/j1": {"job_id": "j1", "input": "hi"}, "/v1/models": MODELS}
+    )
     async with browser_of(signed_in(api)) as http:
         forms = [(await http.get(shown)).text for _ in range(2)]
         keys = [re.findall(r'name="key" value="([0-9a-f]{32})"', form) for form in forms]
@@ -207,7 +229,7 @@ async def test_a_form_that_is_sent_twice_submits_one_job(shown: str, sent: str):
             await http.post(sent, data={"token": "token", "key": key, "agent": "helper", "input": "hi"})
 
     first, again, other = [key for _, path, body, key in api.changes if "dry_run" not in body.get("options", {})]
-    assert first == again != other and keys[0][0] in first
+    assert first == again != other and keys[0][0] in str(first)
 
 
 def test_an_overtaken_change_says_what_saving_again_does():

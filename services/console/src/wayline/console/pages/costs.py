@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -17,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from wayline.client.client import Client
 from wayline.console.access.visitor import VisitorDependency
 from wayline.console.pages import job_search
+from wayline.console.pages.file_download import file_of
 from wayline.console.pages.frame import Frame, show
 
 router = APIRouter()
@@ -185,12 +185,5 @@ async def costs_as_csv(
     frame = Frame.of(request, visitor, title="Costs", section="/costs")
     period = {"since": (frame.now - timedelta(days=asked.days)).isoformat(), "tz": request.app.state.zone}
     pieces = visitor.client.download("/v1/costs", group_by=asked.by, format="csv", **period, **asked.only)
-    first = await anext(pieces, b"")
-
-    async def content() -> AsyncIterator[bytes]:
-        yield first
-        async for piece in pieces:
-            yield piece
-
-    named = {"Content-Disposition": f'attachment; filename="costs-by-{asked.by}.csv"'}
-    return StreamingResponse(content(), media_type="text/csv; charset=utf-8", headers=named)
+    disposition = f'attachment; filename="costs-by-{asked.by}.csv"'
+    return await file_of(pieces, disposition=disposition, media_type="text/csv; charset=utf-8")

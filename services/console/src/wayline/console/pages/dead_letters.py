@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import APIRouter, Path, Query, Request
-from fastapi.responses import HTMLResponse, Response, StreamingResponse
+from fastapi.responses import HTMLResponse, Response
 
 from wayline.client import ApiError
 from wayline.client.client import Client
 from wayline.console.access.visitor import PostedForm, Visitor, VisitorDependency
 from wayline.console.access.visitor import field as field_of
 from wayline.console.pages.frame import Frame, go, show, show_region
+from wayline.console.pages.live_events import stream_of
 from wayline.console.pages.redrive_plan import Plan, read_plan, there, told_of_forks
 from wayline.console.pages.refusal import reason_of
 
@@ -180,8 +181,7 @@ async def live(visitor: VisitorDependency, fingerprint: Fingerprint, plan: Limit
     found = await read_plan(visitor.client, fingerprint, plan)
     if not found.open:
         return Response(status_code=204)
-    told = told_of_forks(visitor.client, found.open)
-    return StreamingResponse(told, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+    return stream_of(told_of_forks(visitor.client, found.open))
 
 
 async def _show_cause(request: Request, visitor: Visitor, page: Cause) -> HTMLResponse:

@@ -13,6 +13,7 @@ from fastapi.responses import HTMLResponse
 from wayline.client import ApiError
 from wayline.client.client import Client
 from wayline.console.access.visitor import VisitorDependency
+from wayline.console.pages.form_values import new_key
 from wayline.console.pages.frame import Frame, show
 from wayline.console.render.formats import age
 
@@ -44,6 +45,8 @@ class FrontPage:
     by_day: list[dict[str, Any]] = field(default_factory=list)
     """What was spent on each of the last days."""
     changed_tools: int = 0
+    key: str = field(default_factory=new_key)
+    """Of the first job: a form that is sent twice is one."""
 
     def needs(self, now: datetime) -> list[Need]:
         """Return what waits for a person, what waits longest first in each kind."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from fastapi import APIRouter, Header, Path, Query, Request
-from fastapi.responses import HTMLResponse, Response, StreamingResponse
+from fastapi.responses import HTMLResponse, Response
 
 from wayline.client import ApiError
 from wayline.client.client import TERMINAL, Client
@@ -18,7 +18,7 @@ from wayline.console.access.visitor import field as field_of
 from wayline.console.pages.approvals import schemas_of
 from wayline.console.pages.event_filter import EventFilter
 from wayline.console.pages.frame import Frame, go, show, show_region
-from wayline.console.pages.live_events import heartbeats, sse
+from wayline.console.pages.live_events import heartbeats, sse, stream_of
 from wayline.console.pages.refusal import reason_of
 from wayline.console.render.formats import utc_now
 from wayline.console.render.prompt_context import ModelCall, model_calls
@@ -211,8 +211,7 @@ async def live(
     job = await visitor.client.job(job_id)
     if job["status"] in ENDED and all(event["seq"] <= after for event in await visitor.client.log(job_id)):
         return Response(status_code=204)
-    told = heartbeats(told_of(visitor.client, job_id, after))
-    return StreamingResponse(told, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+    return stream_of(heartbeats(told_of(visitor.client, job_id, after)))
 
 
 async def told_of(client: Client, job_id: str, after: int) -> AsyncIterator[bytes]:

@@ -13,7 +13,7 @@ from wayline.client import ApiError
 from wayline.client.client import Client
 from wayline.console.access.visitor import PostedForm, Visitor, VisitorDependency
 from wayline.console.access.visitor import field as field_of
-from wayline.console.pages.form_values import is_untouched
+from wayline.console.pages.form_values import is_untouched, key_of, new_key
 from wayline.console.pages.frame import Frame, go, show
 from wayline.console.pages.job import JOB_ID, JobId
 from wayline.console.pages.refusal import reason_of
@@ -42,6 +42,8 @@ class Fork:
     draft: dict[str, str] = field(default_factory=dict)
     models: list[str] = field(default_factory=list)
     problem: str = ""
+    key: str = field(default_factory=new_key)
+    """Of the fork: a form that is sent twice is one job."""
 
     @property
     def calls(self) -> dict[str, Any]:
@@ -121,7 +123,8 @@ async def fork_job(
     """Begin the fork, and show it beside its origin."""
     page = await read(visitor.client, job_id, after)
     try:
-        begun = await visitor.client.post(f"/v1/jobs/{job_id}/fork", body_of(form, page))
+        headers = {"Idempotency-Key": key_of(form) or new_key()}
+        begun = await visitor.client.post(f"/v1/jobs/{job_id}/fork", body_of(form, page), headers=headers)
         return go(f"/jobs/{begun['job_id']}/beside?origin={job_id}")
     except (NotAnObject, ApiError) as error:
         problem = reason_of(error) if isinstance(error, ApiError) else str(error)

@@ -17,12 +17,13 @@ from wayline.client.client import Client
 from wayline.console.access.visitor import PostedForm, VisitorDependency
 from wayline.console.access.visitor import field as field_of
 from wayline.console.pages import job_search
+from wayline.console.pages.file_download import file_of
 from wayline.console.pages.form_values import key_of, new_key
 from wayline.console.pages.frame import Frame, go, own_address, show
 from wayline.console.pages.job import JOB_ID
 from wayline.console.pages.job_actions import ACTIONS
 from wayline.console.pages.job_search import JobSearch
-from wayline.console.pages.live_events import heartbeats, sse
+from wayline.console.pages.live_events import heartbeats, sse, stream_of
 from wayline.console.pages.refusal import reason_of
 from wayline.console.render.formats import utc_now
 
@@ -124,17 +125,8 @@ async def export(
     search = job_search.parse(s, now=utc_now(), zone=request.app.state.templates.zone)
     parameters = {name: value for name, value in search.parameters.items() if name != "sort"}
     pieces = visitor.client.download("/v1/jobs/export", format=format, **parameters)
-    # A refusal is an answer of its own, before the file begins.
-    first = await anext(pieces, b"")
-
-    async def content() -> AsyncIterator[bytes]:
-        yield first
-        async for piece in pieces:
-            yield piece
-
-    named = {"Content-Disposition": f'attachment; filename="jobs.{format}"'}
     media = "text/csv; charset=utf-8" if format == "csv" else "application/x-ndjson"
-    return StreamingResponse(content(), media_type=media, headers=named)
+    return await file_of(pieces, disposition=f'attachment; filename="jobs.{format}"', media_type=media)
 
 
 @router.get("/jobs/rows")
@@ -151,8 +143,7 @@ async def rows(
 @router.get("/jobs/news")
 async def news(visitor: VisitorDependency) -> Response:
     """Stream which jobs are new and which have changed, without end."""
-    told = heartbeats(news_of(visitor.client))
-    return StreamingResponse(told, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+    return stream_of(heartbeats(news_of(visitor.client)))
 
 
 async def news_of(client: Client) -> AsyncIterator[bytes]:

@@ -8,6 +8,8 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
 from typing import Any
 
+from fastapi.responses import StreamingResponse
+
 HEARTBEAT_S = 15.0
 HEARTBEAT = b": alive\n\n"
 
@@ -16,6 +18,11 @@ def sse(kind: str, data: dict[str, Any], *, event_id: int | None = None) -> byte
     """Write one event; an id is where a browser goes on after a broken connection."""
     place = "" if event_id is None else f"id: {event_id}\n"
     return f"{place}event: {kind}\ndata: {json.dumps(data)}\n\n".encode()
+
+
+def stream_of(events: AsyncIterator[bytes]) -> StreamingResponse:
+    """Answer with events as they come, which no proxy in between may gather."""
+    return StreamingResponse(events, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
 async def heartbeats(events: AsyncIterator[bytes], every_s: float = HEARTBEAT_S) -> AsyncGenerator[bytes]:

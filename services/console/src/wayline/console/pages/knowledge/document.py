@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, TypeAlias
 from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import Response, StreamingResponse
+from fastapi.responses import Response
 
 from wayline.client import ApiError
 from wayline.client.client import Client
@@ -18,6 +17,7 @@ from wayline.client.documents import document_path
 from wayline.console.access.visitor import PostedForm, Visitor, VisitorDependency
 from wayline.console.access.visitor import field as field_of
 from wayline.console.pages.confirm import Confirmation, ask, is_confirmed
+from wayline.console.pages.file_download import file_of
 from wayline.console.pages.form_values import WrongField, is_untouched, moment_of, names_of, object_of
 from wayline.console.pages.frame import Frame, go, show
 from wayline.console.pages.refusal import reason_of, reason_of_save
@@ -195,14 +195,9 @@ async def file(visitor: VisitorDependency, document_id: DocumentId) -> Response:
     found = await visitor.client.get(document_path(document_id))
     name = quote(found["name"].rpartition("/")[2].encode("utf-8", "replace") or "document", safe="")
     content = visitor.client.download(f"/v1/files/{quote(document_id, safe='')}")
-    # With the first piece it is known that there is a file: what is refused is a page that says so.
-    first = await anext(content, b"")
-
-    async def pieces() -> AsyncIterator[bytes]:
-        async with aclosing(content):
-            yield first
-            async for piece in content:
-                yield piece
-
-    headers = FILE_HEADERS | {"Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
-    return StreamingResponse(pieces(), media_type="application/octet-stream", headers=headers)
+    return await file_of(
+        content,
+        disposition=f"attachment; filename*=UTF-8''{name}",
+        media_type="application/octet-stream",
+        headers=FILE_HEADERS,
+    )
