@@ -32,3 +32,16 @@ def test_a_fork_keeps_the_default_model_that_its_origin_went_with(slots: Any, de
     pinned = as_pinned(Admitted(today, Decimal(1)), branch, Fork(job_id="j1"))
 
     assert (pinned.agent.default_model, pinned.agent.config) == (default, routed.config)
+
+
+@pytest.mark.parametrize("origin_was_routed", [True, False])
+def test_a_fork_has_the_label_that_chose_its_version(origin_was_routed: bool):
+    routed = JobRouted.model_validate_json((EVENTS / "job.routed-1.labels.json").read_bytes())
+    today = Admitted(Agent(name="a", version=9, config=AgentConfig()), Decimal(1), label="production")
+    branch: Any = SimpleNamespace(routed=routed if origin_was_routed else None)
+
+    pinned = as_pinned(today, branch, Fork(job_id="j1"))
+
+    expected = (routed.agent_version, None) if origin_was_routed else (9, "production")
+    assert routed.agent_label is not None
+    assert (pinned.agent.version, pinned.label) == expected

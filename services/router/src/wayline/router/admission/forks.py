@@ -40,7 +40,8 @@ def as_pinned(admitted: Admitted, branch: Branch, fork: Fork) -> Admitted:
         decided = routed.candidates
         default = routed.route.name if decided.cards and not decided.slots else None
     agent = Agent(name=admitted.agent.name, version=version, config=config, default_model=default)
-    return replace(admitted, agent=agent, label=None if routed is None else routed.agent_label)
+    # No label chose its origin's version for it.
+    return replace(admitted, agent=agent, label=admitted.label if routed is None else None)
 
 
 def forked(first: JobSubmitted, decided: JobRouted, branch: Branch, today: AgentConfig) -> list[Event]:
