@@ -5,11 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.jobs import SubmitJob
 from wayline.contracts.memory import FactsRecalled, FoundFact
 from wayline.contracts.working_context import KnownMemory
+from wayline.executor.decide.extraction import remembers_for
+from wayline.executor.decide.memory_summary import summarizes_for
 from wayline.executor.prompt.memory_notes import TOKENS_MAX, asks_for_memory, memory_note, question
 from wayline.journal import Job, evolve
 from wayline.testkit.jobs import job_with
@@ -93,3 +97,13 @@ def test_an_injection_is_a_message_and_a_summary_takes_it_away():
     assert after.conversation.messages == (told.note,)
     assert after.working_context.memories == (KnownMemory(fact_id="f1", version=1),)
     assert compacted.context.memories == ()
+
+
+@pytest.mark.parametrize("user_id", ["", "ann\n", "a\tb", None])
+def test_a_user_whose_id_memories_cannot_have_is_told_nothing(user_id: str | None):
+    submitted = SubmitJob(tenant="acme", agent="assistant", input="hi", user_id=user_id, session_id="s1")
+    config = AgentConfig(extract_memories=True, summarize_memories=True)
+    asking = job_with(job_id="j", tenant="acme", submitted=submitted, config=config)
+
+    assert not asks_for_memory(asking)
+    assert (remembers_for(asking), summarizes_for(asking)) == (None, None)

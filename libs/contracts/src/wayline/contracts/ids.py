@@ -14,10 +14,14 @@ TENANT_PATTERN = r"^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$"
 JOB_ID_PATTERN = r"^[A-Za-z0-9_-]{1,64}$"
 NAME_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 
+USER_PATTERN = r"^[^\x00-\x1f\x7f]{1,200}$"
+"""Of users of whom something is remembered; a job's user may have another id."""
+
 SUMMARY_PREFIX = "summary_"
 """Of the ids of jobs that summarise what is remembered of a user."""
 
 _TENANT = re.compile(TENANT_PATTERN)
+_USER = re.compile(USER_PATTERN)
 _CHILD = re.compile(r"child_([0-9a-f]{32})_[0-9a-f]{20}")
 """The id of a job that another one started, with the trace of the first one of them."""
 
@@ -143,3 +147,8 @@ def child_id(tenant: str, parent_id: str, step: int, call: str) -> str:
 def tool_key(tenant: str, job_id: str, step: int, call: str) -> str:
     """Return the ledger key of a tool call: the same however often it is asked."""
     return f"{tenant}/{job_id}/{step}/{call}"
+
+
+def may_be_remembered(user_id: str | None) -> bool:
+    """Return whether something can be remembered of a job's user: there is one, whose id is one line and not empty."""
+    return user_id is not None and _USER.fullmatch(user_id) is not None

@@ -11,6 +11,7 @@ import orjson
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from wayline.contracts.base import Frozen, Request
+from wayline.contracts.ids import USER_PATTERN
 
 FactKind = Literal["memory", "insight"]
 """`memory`: about the user of a conversation. `insight`: about a subject."""
@@ -38,7 +39,7 @@ CONVERSATIONS_MAX = 100
 """Of those in which a fact was said or used the newest are shown."""
 NO_MEMORIES = "No memories stored for this user"
 
-UserId = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,200}$")]
+UserId = Annotated[str, StringConstraints(pattern=USER_PATTERN)]
 FactId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=FACT_CHARS_MAX)]
 Keyword = Annotated[str, StringConstraints(min_length=1, max_length=64)]

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, get_args
 
 from pydantic import ValidationError
 
+from wayline.contracts import ids
 from wayline.contracts.chat import TextPart, UserMessage
 from wayline.contracts.events import MemoryExtracted, MemorySaved, MemorySummarized
 from wayline.contracts.memory import (
@@ -89,7 +90,8 @@ def remembers_for(job: Job) -> str | None:
     submitted, config = job.life.submitted, job.routing.config
     if submitted is None or config is None or submitted.session_id is None or job.life.schedule is not None:
         return None
-    return submitted.user_id if config.extract_memories and config.memory is True else None
+    wanted = config.extract_memories and config.memory is True and ids.may_be_remembered(submitted.user_id)
+    return submitted.user_id if wanted else None
 
 
 def due(job: Job) -> Action | None:

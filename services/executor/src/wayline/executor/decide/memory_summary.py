@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from wayline.contracts import ids
 from wayline.contracts.chat import TextPart, UserMessage
 from wayline.contracts.events import MemorySummarized
 from wayline.contracts.memory import Fact, WrittenBy
@@ -59,7 +60,8 @@ def summarizes_for(job: Job) -> str | None:
         return None
     if job.family.parent is not None:
         return None
-    return submitted.user_id if config.summarize_memories and config.memory is True else None
+    wanted = config.summarize_memories and config.memory is True and ids.may_be_remembered(submitted.user_id)
+    return submitted.user_id if wanted else None
 
 
 def groups_of(facts: Sequence[Fact]) -> list[tuple[Fact, ...]]:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from wayline.contracts import ids
 from wayline.contracts.chat import NoteMessage, TextPart
 from wayline.contracts.events import InjectedFact
 from wayline.contracts.memory import FactsRecalled, FoundFact, RecallMemories
@@ -46,7 +47,7 @@ def asks_for_memory(job: Job) -> bool:
     A fork that shares what its origin was told goes on with that, and a job of a parent is told what it needs by that.
     """
     config, submitted = job.routing.config, job.life.submitted
-    if config is None or submitted is None or submitted.user_id is None or not config.memory:
+    if config is None or submitted is None or not config.memory or not ids.may_be_remembered(submitted.user_id):
         return False
     shares = submitted.fork is not None and (submitted.fork.without_memory or job.context.memories)
     if job.family.parent is not None or shares:
