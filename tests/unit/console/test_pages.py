@@ -69,6 +69,18 @@ def test_what_is_wider_than_its_place_is_reached_by_keys(template: Path):
     assert [code for code in re.findall(r"<pre[^>]*>", template.read_text()) if "tabindex" not in code] == []
 
 
+DECIDES = re.compile(r'<button[^>]*(?:name="(?:decision|label)" value="\w|formaction=|name="propose")')
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.name)
+def test_enter_in_a_field_decides_nothing(template: Path):
+    forms = re.findall(r"<form\b.*?</form>", template.read_text(), re.DOTALL)
+    typed = [form for form in forms if DECIDES.search(form) and re.search(r"<input (?!type=\"hidden)|f\.text", form)]
+    firsts = [re.search(r"no_default\(\)|<button[^>]*>", form) for form in typed]
+
+    assert [first[0] for first in firsts if first and DECIDES.match(first[0])] == []
+
+
 APP = create_app(Settings())
 OF_METHOD = {"href": "GET", "hx-get": "GET", "hx-post": "POST", "action": ""}
 

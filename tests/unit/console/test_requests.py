@@ -17,7 +17,7 @@ from wayline.client.client import Client, Tagged
 from wayline.console.access.sealed_cookie import Session
 from wayline.console.access.visitor import SignInNeeded, Visitor, _visitor
 from wayline.console.app import create_app
-from wayline.console.pages.approvals import PAGE_SIZE
+from wayline.console.pages.approvals import CHOSEN_MAX, PAGE_SIZE
 from wayline.console.pages.job import waits_of
 from wayline.console.pages.refusal import OVERTAKEN, reason_of_save
 from wayline.console.render.schema_form import ApiSchemas
@@ -307,6 +307,25 @@ async def test_fields_of_a_refused_approval_stay_as_they_were_written():
 
     assert answer.status_code == 422 and "is not JSON" in answer.text and api.changes == []
     assert 'name="arg.to" value="bob"' in answer.text and 'name="arg.copies" value="two"' in answer.text
+
+
+@pytest.mark.parametrize("address", ["/approvals/j1/a1", "/approvals/several"])
+async def test_a_form_that_does_not_decide_approves_nothing(address: str):
+    api = Api(**{"/v1/approvals": two_pages, "/v1/tools/send_mail": {"definition": {"input_schema": {}}}})
+    sent = {"token": "token", "wait": "j1/a1/h", "arguments": '{"to": "ann"}', "shown": '{"to": "ann"}'}
+    async with browser_of(signed_in(api)) as http:
+        await http.post(address, data={**sent, "reason": "never"})
+
+    assert api.changes == []
+
+
+async def test_more_calls_than_are_decided_at_once_are_not_passed_over():
+    api = Api(**{"/v1/approvals": two_pages, "/v1/tools/send_mail": {"definition": {"input_schema": {}}}})
+    chosen = [f"j{number}/a1/h" for number in range(CHOSEN_MAX + 1)]
+    async with browser_of(signed_in(api)) as http:
+        answer = await http.post("/approvals/several", data={"token": "token", "decision": "approve", "wait": chosen})
+
+    assert answer.status_code == 422 and "choose at most 50 at once" in answer.text and api.changes == []
 
 
 async def test_a_job_asks_for_what_waits_until_it_is_found():

@@ -195,21 +195,25 @@ def _value(text: str) -> Any:
 @router.post("/approvals/several")
 async def decide_several(request: Request, visitor: VisitorDependency, form: PostedForm) -> Response:
     """Approve or deny the calls that were chosen, as they are."""
-    approve, problems = field_of(form, "decision") == "approve", list[str]()
-    chosen = [str(value) for value in form.getlist("wait")][:CHOSEN_MAX]
-    for value in chosen:
+    decision, problems = field_of(form, "decision"), list[str]()
+    chosen = [str(value) for value in form.getlist("wait")]
+    if not chosen or decision not in ("approve", "deny"):
+        problems.append("Choose calls by the boxes before them, then approve or deny them.")
+    elif len(chosen) > CHOSEN_MAX:
+        problems.append(f"These are {len(chosen)} calls: choose at most {CHOSEN_MAX} at once.")
+    for value in () if problems else tuple(chosen):
         job_id, _, rest = value.partition("/")
         approval_id, _, call_hash = rest.rpartition("/")
         bound = {"hash": call_hash} if call_hash else {}
-        said = {"decision": "approve"} if approve else {"decision": "deny", "reason": field_of(form, "reason")}
+        said = {"decision": decision} | ({"reason": field_of(form, "reason")} if decision == "deny" else {})
         try:
             await visitor.client.decide(quote(job_id, safe=""), quote(approval_id, safe=""), said | bound)
         except ApiError as error:
             problems.append(f"{job_id}: {error}")
-    if chosen and not problems:
+    if not problems:
         return go("/approvals", done="decided")
     frame = Frame.of(request, visitor, title="Approvals", section="/approvals")
-    page = await read(visitor.client, problem="; ".join(problems) or "Choose calls by the boxes before them.")
+    page = await read(visitor.client, problem="; ".join(problems))
     return await show(request, TEMPLATE, frame, status=422, page=page)
 
 
@@ -228,7 +232,7 @@ async def decide(
             reason=field_of(form, "reason"),
             call_hash=field_of(form, "hash"),
         )
-        if field_of(form, "decision") == "review":
+        if field_of(form, "decision") not in ("approve", "deny"):
             asked = _value(field_of(form, "shown"))
             wanted = decision.get("arguments", asked)
             changes = of_versions(editable(asked), editable(wanted), name="arguments")
