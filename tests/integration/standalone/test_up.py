@@ -165,6 +165,7 @@ def test_run_asks_for_what_its_options_say(wayline: Installed):
         "tool_results_within_s": None,
         "tools_in_order": None,
         "webhook": None,
+        "agent_label": None,
     }
 
 
