@@ -108,7 +108,7 @@ async def test_less_than_there_is_needs_to_be_allowed(bus: Bus):
     allowed = [line async for line in declare(bus.js, less, allow_shrink=True)]
 
     assert untouched == [20 * GIB, GIB]
-    assert allowed == ["stream EVENTS: max_bytes, metadata corrected", "stream SIGNALS: max_bytes, metadata corrected"]
+    assert allowed == ["stream EVENTS: max_bytes corrected", "stream SIGNALS: max_bytes corrected"]
     assert [line async for line in declare(bus.js)] == []
 
 

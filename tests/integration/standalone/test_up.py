@@ -343,7 +343,7 @@ def test_what_is_chosen_for_a_stream_stays(wayline: Installed):
     senseless = wayline.wayline("migrate", "--max-bytes", "DEAD")
     [dead] = [one for one in wayline.run_json("capacity")["streams"] if one["name"] == "DEAD"]
 
-    assert chosen.stdout == "stream DEAD: max_age, max_bytes, metadata corrected\n", chosen.stdout + chosen.stderr
+    assert chosen.stdout == "stream DEAD: max_age, max_bytes corrected\n", chosen.stdout + chosen.stderr
     assert again.stdout == "nothing to change\n"
     assert (less.returncode, "--allow-shrink" in less.stderr) == (1, True), less.stdout + less.stderr
     assert (unknown.returncode, "there is no SUBMIT" in unknown.stderr) == (2, True), unknown.stderr

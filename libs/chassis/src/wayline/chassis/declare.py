@@ -123,6 +123,12 @@ def _room(value: float | None) -> float:
     return value if value is not None and value > 0 else float("inf")
 
 
+def _told(drift: Mapping[str, Any]) -> str:
+    """Return what a correction changes, in words."""
+    fields = sorted(drift.keys() - {"metadata"})
+    return f"{', '.join(fields)} corrected" if fields else "what was chosen is kept"
+
+
 def _metadata(chosen: Mapping[str, Any], present: Mapping[str, str] | None) -> dict[str, Any]:
     """Return the metadata field where it does not say what was chosen; empty: it does."""
     if remembered(present) == chosen:
@@ -162,7 +168,7 @@ async def _declare_store(js: JetStreamContext, store: Store, *, allow_shrink: bo
         return
     if drift := store.drift(allow_shrink=allow_shrink):
         await js.update_stream(store.present.evolve(**drift))
-        yield f"{store}: {', '.join(sorted(drift))} corrected"
+        yield f"{store}: {_told(drift)}"
 
 
 async def _create(js: JetStreamContext, store: Store) -> None:
@@ -195,7 +201,7 @@ async def _declare_consumer(js: JetStreamContext, consumer: Consumer, limits: Li
         return
     if drift := consumer_drift(consumer, present, limits):
         await js.add_consumer(consumer.stream, present.evolve(**drift))
-        yield f"{what}: {', '.join(sorted(drift))} corrected"
+        yield f"{what}: {_told(drift)}"
 
 
 def _set_fields(config: ConsumerConfig) -> dict[str, Any]:
