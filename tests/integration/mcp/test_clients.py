@@ -118,7 +118,7 @@ async def test_a_desktop_client_starts_the_bridge_as_a_program(platform: Platfor
         command=sys.executable, args=["-m", "wayline.standalone", "mcp", "bridge"], env=environment
     )
 
-    async with Client(stdio_client(program), mode="legacy") as client:
+    async with Client(stdio_client(program, errlog=sys.stderr), mode="legacy") as client:
         listed = {tool.name for tool in (await client.list_tools()).tools}
         told = await client.call_tool("get_current_time", {"timezone": "Asia/Tokyo"})
         with pytest.raises(MCPError, match="no tool is called"):

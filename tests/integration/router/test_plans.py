@@ -42,7 +42,8 @@ async def test_no_decision_about_money_reads_every_reservation(offices: Offices,
                 accepted = [number] * BATCH, list(range(BATCH))
                 queued = list(range(number * BATCH, (number + 1) * BATCH)), []
                 turns = none, ["wait"] * BATCH, WAITING_MAX
-                await conn.fetch(sql.admit, TENANT, *asked, None, None, True, *turns, *accepted, *queued)
+                labels = none, [0.5] * BATCH, jobs, "production"
+                await conn.fetch(sql.admit, TENANT, *asked, None, None, True, *turns, *accepted, *queued, *labels)
                 await conn.fetch(sql.hold, TENANT, jobs, cents, none, [1] * BATCH, [False] * BATCH, None)
                 await conn.fetch(sql.release, TENANT, jobs[0], Decimal("0.005"), 2)
                 await conn.fetch(sql.wakeable, None, 10)
