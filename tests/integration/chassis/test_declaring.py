@@ -119,7 +119,7 @@ async def test_what_nobody_chose_does_not_shrink_with_what_somebody_did(bus: Bus
     less = Limits(max_bytes={"EVENTS": GIB})
     changes = [line async for line in declare(bus.js, less, allow_shrink=True)]
 
-    assert changes == ["stream EVENTS: max_bytes, metadata corrected"]
+    assert changes == ["stream EVENTS: max_bytes corrected"]
     assert (await bus.js.stream_info("SIGNALS")).config.max_bytes == 5 * GIB
 
 

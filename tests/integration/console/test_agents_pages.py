@@ -187,6 +187,6 @@ async def test_uses_of_an_agent_and_a_latest_run_are_shown(console: Console):
         page = await browser.open("/agents/used/uses?user=ann")
         nobody = await browser.open("/agents/used/uses?user=bob")
 
-    assert 'href="/agents/boss"' in page.text and 'href="/schedules/nightly"' in page.text
+    assert 'href="/agents/boss"' in page.text and 'href="/schedules/named/nightly"' in page.text
     assert "status-completed" in page.text and "Yes." in page.text
     assert "This user has no run of the agent." in nobody.text

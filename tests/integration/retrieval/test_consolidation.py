@@ -231,5 +231,6 @@ async def test_words_of_few_insights_are_in_memory_together(platform: Platform, 
 
     done = await in_order(platform)
 
-    assert at_once == [2, 1]
+    # A run of the service itself may come between.
+    assert max(at_once) == 2 and sum(at_once) >= 3
     assert [link.other for link in done.links] == [ANNA]
