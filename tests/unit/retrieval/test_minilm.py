@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 from collections.abc import AsyncIterator
 from importlib.resources import files
 from pathlib import Path
@@ -116,6 +117,15 @@ async def test_a_killed_process_is_away_and_started_again(documents: OnBoardDocu
     second.kill()
     with pytest.raises(Unavailable):
         await asked
+
+
+async def test_ctrl_c_of_a_terminal_is_left_to_the_service(documents: OnBoardDocuments):
+    await documents.embed(["the sea"])
+    process = documents._process
+    assert process is not None
+
+    # A terminal sends it to every process of its group.
+    assert os.getpgid(process.pid) != os.getpgid(0)
 
 
 def test_the_licences_ship_with_the_model():

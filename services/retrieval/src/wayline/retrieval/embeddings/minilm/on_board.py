@@ -144,7 +144,8 @@ class OnBoardDocuments:
         log.info("a process embeds documents", model=MODEL, threads=self._threads)
         pipe = asyncio.subprocess.PIPE
         command = (sys.executable, "-m", __package__ or "", str(self._threads))
-        return await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
+        # Ctrl-C in a terminal reaches every process of its group: this one is the service's to end.
+        return await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, start_new_session=True)
 
     def _end(self) -> None:
         """End the process; one that is killed with this one reads the end of its input."""
