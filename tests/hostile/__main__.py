@@ -151,13 +151,20 @@ async def _measure(platform: Platform, pid: int, kinds: tuple[str, ...]) -> str:
     unknown, failed = calls.counted("unknown"), calls.counted("failed")
     worst = max(one.p99_ms for one in found)
     twice = sum(one.p99_ms > 2 * quiet_ms for one in found)
+    harmless = max((one.p99_ms for one in found if one.case.name.endswith("no harm")), default=None)
+    beside = (
+        f"; beside a server that does no harm it was {harmless:.1f} ms, and more than twice that in "
+        f"{sum(one.p99_ms > 2 * harmless for one in found)} cases"
+        if harmless
+        else ""
+    )
     peak = max(one.peak_mib for one in found)
     return (
         f"{page.machine(os.getloadavg()[0])}\n\n"
         f"{kept} of {len(found)} cases have an outcome that they may have. The other tenant made "
         f"{len(calls.made)} calls with an effect: {unknown} unknown, {failed} failed; its p99 was "
         f"{quiet_ms:.1f} ms in quiet, more than twice that in {twice} cases, and at most {worst:.1f} ms "
-        f"({worst / quiet_ms:.1f} times); the registry had at most {peak:.0f} MiB."
+        f"({worst / quiet_ms:.1f} times){beside}; the registry had at most {peak:.0f} MiB."
         "\n\n" + page.table(HEAD, [one.cells(quiet_ms) for one in found])
     )
 
