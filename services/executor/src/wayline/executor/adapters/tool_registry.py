@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import chain, repeat
 from typing import Any, Literal, NamedTuple
 
 import structlog
@@ -51,9 +52,10 @@ VOID_SILENT_S = 15.0
 frozen finds the cancel behind the call and begins nothing; what it was busy with is unknown, and the job says so."""
 SETTLE_LEDGER_S = 960.0
 """How long a registry is waited for that answers without its ledger: longer than it holds an outcome for that."""
+VOID_ASKS_S = (0.5, 0.5, 1.0, 1.0, 2.0)
+"""How long the first requests to end a call wait: the bus chooses a replica for each, and one may be frozen."""
 VOID_UNKNOWN_S = 5.0
-"""The same for a call whose outcome the ledger called unknown before: it cannot begin, whether the ledger answers or
-not."""
+"""The same for a call whose outcome the ledger called unknown before: it cannot begin in any case."""
 SEARCH_TRIES = 5
 LISTINGS_MAX = 1_024
 CHARGED_MAX = 20_000
@@ -64,7 +66,6 @@ ABSENT_PAUSE_S = 0.5
 GIVEN_UP_S = 300.0
 """How long a server that was waited for in vain delays no other job."""
 NOBODY_KNOWS = "nobody knows whether it took effect"
-
 
 Allowed = tuple[str, tuple[str, ...], tuple[str, ...]]
 """A tenant, and the patterns of the tools that an agent may use and may not."""
@@ -287,11 +288,12 @@ class ToolRegistry:
         give_up = ResolveTool(tenant=job.tenant, key=call.key, outcome="failed", content=NOBODY_KNOWS)
         silent_s = VOID_UNKNOWN_S if call.decision_id else VOID_SILENT_S
         waited, until_s = Stopwatch(), silent_s
+        patience = chain(VOID_ASKS_S, repeat(self._wait_s))
         while waited.seconds < until_s:
             try:
                 await self._bus.send(CancelTool(tenant=job.tenant, key=call.key))
                 ending = void if waited.seconds < VOID_WAIT_S else give_up
-                reply = await self._bus.ask(ending, ToolReply, timeout_s=self._wait_s)
+                reply = await self._bus.ask(ending, ToolReply, timeout_s=min(self._wait_s, next(patience)))
             except Retry as error:
                 if not isinstance(error, Unavailable):
                     # A registry answered: it lives, and may hold an outcome for a ledger that is away.
