@@ -85,10 +85,33 @@ async def test_an_edited_migration_is_refused(database: Database, tmp_path: Path
         await apply(database, tmp_path)
 
 
-async def test_a_database_newer_than_the_code_is_refused(database: Database, tmp_path: Path):
+async def test_an_older_version_goes_on_with_tables_that_serve_it(database: Database, tmp_path: Path):
     write(tmp_path, "0001_notes.sql", "CREATE TABLE notes (id text);")
     newer = write(tmp_path, "0002_more.sql", "ALTER TABLE notes ADD COLUMN more text;")
     await apply(database, tmp_path)
+    newer.rename(tmp_path / "later")
+
+    assert await apply(database, tmp_path) == []
+    (tmp_path / "later").rename(newer)
+    assert await apply(database, tmp_path) == []
+
+
+async def test_a_database_that_takes_away_what_the_code_needs_is_refused(database: Database, tmp_path: Path):
+    write(tmp_path, "0001_notes.sql", "CREATE TABLE notes (id text);")
+    newer = tmp_path / "0002_less.sql"
+    newer.write_text("-- migrate:up older:refused\nALTER TABLE notes DROP COLUMN id;\n-- migrate:down\n")
+    await apply(database, tmp_path)
+    newer.unlink()
+
+    with pytest.raises(MigrationUnknown, match=r"already has 0002_less.sql"):
+        await apply(database, tmp_path)
+
+
+async def test_a_migration_of_a_version_that_did_not_say_is_refused(database: Database, tmp_path: Path):
+    write(tmp_path, "0001_notes.sql", "CREATE TABLE notes (id text);")
+    newer = write(tmp_path, "0002_more.sql", "ALTER TABLE notes ADD COLUMN more text;")
+    await apply(database, tmp_path)
+    await ask(database.dsn, "ALTER TABLE notes.applied_migrations DROP COLUMN older_may_run")
     newer.unlink()
 
     with pytest.raises(MigrationUnknown, match=r"already has 0002_more.sql"):

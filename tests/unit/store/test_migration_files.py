@@ -32,7 +32,9 @@ def test_the_line_endings_of_a_checkout_change_no_checksum():
         ("1_a.sql", GOOD, "named like 0001_create_chunks.sql"),
         ("0001_a.sql", "CREATE TABLE a (id int);", "needs a line `-- migrate:up`"),
         ("0001_a.sql", "-- migrate:down\n-- migrate:up\n", "needs a line `-- migrate:up`"),
-        ("0001_a.sql", GOOD.replace("up\n", "up transaction:false\n"), "each file is one transaction"),
+        ("0001_a.sql", GOOD.replace("up\n", "up quickly\n"), "option 'quickly': there are 'transaction:false'"),
+        ("0001_a.sql", GOOD.replace("up\n", "up transaction:false\n"), "0001_a.sql:3: outside of a transaction only"),
+        ("0001_a.sql", "-- migrate:up transaction:false\n-- migrate:down\n", "has no statement"),
     ],
 )
 def test_a_file_that_is_no_migration_is_named(file: str, text: str, problem: str):
@@ -40,6 +42,28 @@ def test_a_file_that_is_no_migration_is_named(file: str, text: str, problem: str
         parse_migration(file, text)
 
     assert str(refused.value).startswith(file)
+
+
+def test_indexes_that_are_made_concurrently_are_read_with_their_lines():
+    text = """-- migrate:up transaction:false
+-- Why; in words.
+CREATE UNIQUE INDEX CONCURRENTLY a_by_b ON a (
+    b, (c ->> 'd')
+) WHERE b IS NOT NULL;
+
+DROP INDEX CONCURRENTLY IF EXISTS a_old; -- replaced
+-- migrate:down
+"""
+    found = parse_migration("0002_a.sql", text).indexes
+
+    assert [(one.index, one.table, one.line) for one in found] == [("a_by_b", "a", 3), ("a_old", None, 7)]
+    assert found[0].text.startswith("CREATE UNIQUE INDEX CONCURRENTLY a_by_b ON a (")
+
+
+def test_a_migration_says_whether_an_older_version_may_go_on():
+    refusing = parse_migration("0001_a.sql", GOOD.replace("up\n", "up older:refused\n"))
+
+    assert (parse_migration("0001_a.sql", GOOD).older_may_run, refusing.older_may_run) == (True, False)
 
 
 def test_two_files_with_one_number_are_refused(tmp_path: Path):

@@ -2,6 +2,7 @@
 
 from wayline.store.batcher import Batcher
 from wayline.store.errors import (
+    MigrationBlocked,
     MigrationChanged,
     MigrationError,
     MigrationFailed,
@@ -27,6 +28,7 @@ from wayline.store.table_catalogue import rls_gaps
 __all__ = [
     "Batcher",
     "Connection",
+    "MigrationBlocked",
     "MigrationChanged",
     "MigrationError",
     "MigrationFailed",

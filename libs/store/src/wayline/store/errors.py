@@ -16,6 +16,7 @@ StoreError
     ├── MigrationUnknown       the database has a migration that this version does not know
     ├── MigrationOutOfOrder    a new file's number is below one already applied
     ├── MigrationFailed        Postgres refused a statement; names the file and line
+    ├── MigrationBlocked       a lock was not granted for minutes; names who is in a transaction
     └── RoleTooPowerful        the service's role could bypass row-level security
 """
 
@@ -144,8 +145,19 @@ class MigrationOutOfOrder(MigrationError):
 class MigrationFailed(MigrationError):
     """Postgres refused a statement; names the file and line."""
 
-    def __init__(self, *, file: str, line: int | None, cause: str) -> None:
-        super().__init__(f"{file}{f':{line}' if line else ''}: {cause}. Nothing of this file was applied.")
+    def __init__(self, *, file: str, line: int | None, cause: str, whole: bool = True) -> None:
+        left = "Nothing of this file was applied." if whole else "`wayline migrate` goes on with this statement."
+        super().__init__(f"{file}{f':{line}' if line else ''}: {cause}. {left}")
+
+
+class MigrationBlocked(MigrationError):
+    """A lock was not granted for minutes; names who is in a transaction."""
+
+    def __init__(self, *, what: str, waited_s: float, holders: list[str]) -> None:
+        super().__init__(
+            f"{what} was locked by others for {waited_s:g} s: {'; '.join(holders) or 'by nobody who is there now'}. "
+            "Services went on meanwhile. End that transaction, then `wayline migrate` again."
+        )
 
 
 class RoleTooPowerful(MigrationError):

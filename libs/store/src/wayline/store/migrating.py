@@ -1,10 +1,14 @@
 """Bring one service's schema up to date: its role, its grants, its tables, its functions."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import asyncpg
 
+from wayline.store.concurrent_indexes import change_indexes
 from wayline.store.connecting import connect_admin
 from wayline.store.errors import (
     MigrationChanged,
@@ -14,6 +18,7 @@ from wayline.store.errors import (
     RoleTooPowerful,
     VectorMissing,
 )
+from wayline.store.lock_retries import BLOCKED, LOCK_PATIENCE_S, take_turn, wait_briefly, with_retries
 from wayline.store.migration_files import SqlFile, is_function_file, read_functions, read_migrations
 from wayline.store.table_catalogue import PROBE_TABLE
 
@@ -21,6 +26,17 @@ from wayline.store.table_catalogue import PROBE_TABLE
 LOCK_KEY = 0x7761796C696E65
 APPLIED_TABLE = "applied_migrations"
 VECTOR = "vector"
+_HAS_COLUMN = "SELECT count(*) FROM pg_attribute WHERE attrelid = $1::text::regclass AND attname = 'older_may_run'"
+
+
+@dataclass(frozen=True)
+class AppliedFile:
+    """A file as the schema remembers it."""
+
+    file: str
+    checksum: str
+    older_may_run: bool
+    """Whether a version that does not know the file may go on with its tables."""
 
 
 async def migrate(
@@ -31,28 +47,36 @@ async def migrate(
     password: str,
     directory: Path,
     vector: bool = False,
+    patience_s: float = LOCK_PATIENCE_S,
 ) -> list[str]:
     """Create the schema and the service's role, apply the files that are new, and return their names.
 
     Function files are beside the directory of the migrations. They are applied again when their text has changed.
+    Services work meanwhile: a lock that is not granted at once is asked for again, for `patience_s`.
     """
     migrations, functions = read_migrations(directory), read_functions(directory)
     conn = await connect_admin(admin_dsn)
     try:
-        await conn.execute("SELECT pg_advisory_lock($1)", LOCK_KEY)
+        await take_turn(conn, LOCK_KEY)
+        await wait_briefly(conn)
         if vector:
             await _create_vector(conn)
         await _create_role(conn, role=role, password=password)
-        await _create_schema(conn, schema=schema, role=role)
+        create = partial(_create_schema, conn, schema=schema, role=role)
+        await with_retries(conn, create, what=f"schema {schema}", patience_s=patience_s)
         applied = await _applied(conn, schema)
         pending = _pending(migrations, applied, schema=schema)
         for migration in pending:
-            await _apply(conn, [migration], schema=schema, role=role)
+            if migration.indexes:
+                await change_indexes(conn, list(migration.indexes), schema=schema, file=migration.file)
+                await _remember(conn, migration, schema=schema)
+            else:
+                await _apply_when_free(conn, [migration], schema=schema, role=role, patience_s=patience_s)
         # All of them after a migration: it may have dropped what a fresh database has.
-        changed = [file for file in functions if pending or applied.get(file.version) != (file.file, file.checksum)]
+        changed = [file for file in functions if pending or not _is_applied(file, applied)]
         again = [file for file in functions if file.each_time and file not in changed]
         # In one transaction: functions call each other.
-        await _apply(conn, changed + again, schema=schema, role=role)
+        await _apply_when_free(conn, changed + again, schema=schema, role=role, patience_s=patience_s)
         # A file that comes back with a version of before is then applied again.
         gone = {version for version in applied if is_function_file(version)} - {file.version for file in functions}
         await _forget(conn, sorted(gone), schema=schema)
@@ -62,31 +86,45 @@ async def migrate(
         await conn.close()
 
 
-def _pending(migrations: list[SqlFile], applied: dict[str, tuple[str, str]], *, schema: str) -> list[SqlFile]:
+def _pending(migrations: list[SqlFile], applied: Mapping[str, AppliedFile], *, schema: str) -> list[SqlFile]:
     """Return the migrations still to apply, after checking that history is as it was."""
     known = {migration.version: migration for migration in migrations}
     history = {version: row for version, row in applied.items() if not is_function_file(version)}
-    for version, (file, checksum) in history.items():
+    for version, row in history.items():
         if version not in known:
-            raise MigrationUnknown(file=file, schema=schema)
-        if known[version].checksum != checksum:
+            if row.older_may_run:
+                continue
+            raise MigrationUnknown(file=row.file, schema=schema)
+        if known[version].checksum != row.checksum:
             raise MigrationChanged(file=known[version].file, schema=schema)
     latest = max(history, default="")
     pending = [migration for migration in migrations if migration.version not in history]
     if pending and pending[0].version < latest:
-        raise MigrationOutOfOrder(file=pending[0].file, latest=history[latest][0])
+        raise MigrationOutOfOrder(file=pending[0].file, latest=history[latest].file)
     return pending
 
 
-async def _applied(conn: Any, schema: str) -> dict[str, tuple[str, str]]:
-    rows = await conn.fetch(f"SELECT version, file, checksum FROM {_quote(schema)}.{APPLIED_TABLE} ORDER BY version")
-    return {row["version"]: (row["file"], row["checksum"]) for row in rows}
+async def _applied(conn: Any, schema: str) -> dict[str, AppliedFile]:
+    rows = await conn.fetch(
+        f"SELECT version, file, checksum, older_may_run FROM {_quote(schema)}.{APPLIED_TABLE} ORDER BY version"
+    )
+    return {row["version"]: AppliedFile(row["file"], row["checksum"], row["older_may_run"]) for row in rows}
+
+
+def _is_applied(file: SqlFile, applied: Mapping[str, AppliedFile]) -> bool:
+    row = applied.get(file.version)
+    return row is not None and (row.file, row.checksum) == (file.file, file.checksum)
+
+
+async def _apply_when_free(conn: Any, files: list[SqlFile], *, schema: str, role: str, patience_s: float) -> None:
+    """Run the files in one transaction, again while a lock that it needs is another transaction's."""
+    if files:
+        change = partial(_apply, conn, files, schema=schema, role=role)
+        await with_retries(conn, change, what=files[0].file, patience_s=patience_s)
 
 
 async def _apply(conn: Any, files: list[SqlFile], *, schema: str, role: str) -> None:
     """Run the files in one transaction, and remember each with its checksum."""
-    if not files:
-        return
     current = files[0]
     try:
         async with conn.transaction():
@@ -98,6 +136,8 @@ async def _apply(conn: Any, files: list[SqlFile], *, schema: str, role: str) -> 
                 await conn.execute(current.statements)
                 await _remember(conn, current, schema=schema)
             await _close_functions(conn, schema=schema, role=role)
+    except BLOCKED:
+        raise
     except asyncpg.PostgresError as error:
         raise MigrationFailed(file=current.file, line=_line(error, current), cause=str(error)) from error
 
@@ -105,12 +145,13 @@ async def _apply(conn: Any, files: list[SqlFile], *, schema: str, role: str) -> 
 async def _remember(conn: Any, file: SqlFile, *, schema: str) -> None:
     await conn.execute(
         f"""
-        INSERT INTO {_quote(schema)}.{APPLIED_TABLE} (version, file, checksum) VALUES ($1, $2, $3)
+        INSERT INTO {_quote(schema)}.{APPLIED_TABLE} (version, file, checksum, older_may_run) VALUES ($1, $2, $3, $4)
         ON CONFLICT (version) DO UPDATE SET checksum = excluded.checksum, applied_at = now()
         """,
         file.version,
         file.file,
         file.checksum,
+        file.older_may_run,
     )
 
 
@@ -168,7 +209,8 @@ async def _create_schema(conn: Any, *, schema: str, role: str) -> None:
                 version text PRIMARY KEY,
                 file text NOT NULL,
                 checksum text NOT NULL,
-                applied_at timestamptz NOT NULL DEFAULT now()
+                applied_at timestamptz NOT NULL DEFAULT now(),
+                older_may_run boolean NOT NULL DEFAULT false
             );
             CREATE TABLE IF NOT EXISTS {name}.{PROBE_TABLE} (
                 one boolean PRIMARY KEY DEFAULT true CHECK (one),
@@ -181,6 +223,11 @@ async def _create_schema(conn: Any, *, schema: str, role: str) -> None:
             GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA {name} TO {grantee};
             REVOKE ALL ON {name}.{APPLIED_TABLE} FROM {grantee};
         """)
+        # Nothing is altered where it is there: who reads the table is not waited for.
+        if not await conn.fetchval(_HAS_COLUMN, f"{name}.{APPLIED_TABLE}"):
+            await conn.execute(
+                f"ALTER TABLE {name}.{APPLIED_TABLE} ADD COLUMN older_may_run boolean NOT NULL DEFAULT false"
+            )
         # A probe asks the disk for a page of its own.
         database = await conn.fetchval("SELECT quote_ident(current_database())")
         await conn.execute(f"GRANT TEMPORARY ON DATABASE {database} TO {grantee}")

@@ -7,12 +7,17 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from wayline.store.errors import MigrationInvalid
+from wayline.store.index_statements import IndexStatement, read_index_statements
 
 FUNCTIONS = "functions"
 """The directory of function files, beside that of the migrations."""
 
 _FILE_NAME = re.compile(r"(?P<version>\d{4})_[a-z0-9_]+\.sql")
 _UP = re.compile(r"^--\s*migrate:up(?P<options>.*)$", re.MULTILINE)
+ONE_BY_ONE = "transaction:false"
+"""The option of a migration whose statements run each by itself: indexes that are made or dropped concurrently."""
+OLDER_REFUSED = "older:refused"
+"""The option of a migration after which the version before must not be migrated to again: it takes something away."""
 _DOWN = re.compile(r"^--\s*migrate:down\b.*$", re.MULTILINE)
 _EACH_TIME = re.compile(r"^--\s*migrate:each-time\s*$", re.MULTILINE)
 _FUNCTION_FILE_NAME = re.compile(r"[a-z][a-z0-9_]*\.sql")
@@ -31,6 +36,10 @@ class SqlFile:
     checksum: str
     each_time: bool = False
     """Applied by every migration: what it sets is lost where a database is copied by dump and restore."""
+    indexes: tuple[IndexStatement, ...] = ()
+    """Of a migration whose statements run each by itself."""
+    older_may_run: bool = True
+    """Whether the version before works with the tables after it, and may migrate them again."""
 
 
 def read_migrations(directory: Path | Traversable) -> list[SqlFile]:
@@ -63,14 +72,24 @@ def parse_migration(file: str, text: str) -> SqlFile:
     up, down = _UP.search(text), _DOWN.search(text)
     if not up or not down or down.start() < up.start():
         raise MigrationInvalid(file=file, problem="it needs a line `-- migrate:up`, then a line `-- migrate:down`")
-    if up["options"].strip():
-        raise MigrationInvalid(file=file, problem=f"option {up['options'].strip()!r}: each file is one transaction")
+    options = set(up["options"].split())
+    if unknown := options - {ONE_BY_ONE, OLDER_REFUSED}:
+        problem = f"option {' '.join(sorted(unknown))!r}: there are {ONE_BY_ONE!r} and {OLDER_REFUSED!r}"
+        raise MigrationInvalid(file=file, problem=problem)
+    statements, starts_at_line = text[up.end() : down.start()], text.count("\n", 0, up.end()) + 1
+    indexes: list[IndexStatement] = []
+    if ONE_BY_ONE in options:
+        indexes = read_index_statements(statements, file=file, starts_at_line=starts_at_line)
+        if not indexes:
+            raise MigrationInvalid(file=file, problem=f"it says {ONE_BY_ONE!r} and has no statement")
     return SqlFile(
         version=name["version"],
         file=file,
-        statements=text[up.end() : down.start()],
-        starts_at_line=text.count("\n", 0, up.end()) + 1,
+        statements=statements,
+        starts_at_line=starts_at_line,
         checksum=_checksum(text),
+        indexes=tuple(indexes),
+        older_may_run=OLDER_REFUSED not in options,
     )
 
 
