@@ -16,7 +16,7 @@ from wayline.standalone.cli import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
-    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "tests/README.md")),
+    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "tests/README.md")),
     *sorted(ROOT.glob("docs/**/*.md")),
     *sorted(ROOT.glob("libs/*/README.md")),
     *sorted(ROOT.glob("services/*/README.md")),
@@ -113,6 +113,7 @@ def test_every_variable_that_is_named_is_a_setting(page: Path, settings: dict[st
         "WAYLINE_FAILPOINT",
         "WAYLINE_TENANT",
         "WAYLINE_BIND",
+        "WAYLINE_COMMIT",
         "WAYLINE_SHARED",
         "WAYLINE_FAULT_SEED",
         *client,

@@ -13,6 +13,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from wayline.chassis.running_version import running_version
 from wayline.contracts.jobs import JobOptions, SubmitJob
 from wayline.standalone.cli import app
 from wayline.standalone.launch.sample_job import sample_files
@@ -79,7 +80,20 @@ def test_a_wrong_address_is_named_by_its_variable(variable: str, value: str, mon
 def test_the_version_is_that_of_the_package():
     done = CliRunner().invoke(app, ["--version"])
 
-    assert (done.exit_code, done.stdout) == (0, f"wayline {version('wayline-standalone')}\n")
+    assert (done.exit_code, done.stdout) == (0, f"wayline {running_version()}\n")
+    assert running_version().version == version("wayline-standalone")
+
+
+def test_the_version_is_told_with_formats_migrations_and_libraries():
+    done = CliRunner().invoke(app, ["version", "--json"])
+
+    told = json.loads(done.stdout)
+    assert told["version"] == version("wayline-standalone")
+    assert told["formats"]["wayline.job"] == 1
+    assert set(told["migrations"]) == {"gateway", "router", "retrieval", "tools", "notifier", "tracing"}
+    assert told["libraries"]["nats-py"] == version("nats-py")
+    shown = CliRunner().invoke(app, ["version"]).stdout
+    assert f"schema router\t{told['migrations']['router']}\n" in shown
 
 
 @pytest.mark.parametrize("seconds", ["nan", "inf", "-inf"])

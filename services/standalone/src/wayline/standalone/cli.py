@@ -37,6 +37,7 @@ from wayline.standalone.commands.completion import PROGRAM, VARIABLE, answer_she
 from wayline.standalone.commands.output import AsJson
 from wayline.standalone.commands.run import run
 from wayline.standalone.commands.simulate import simulate
+from wayline.standalone.commands.version import version
 
 app = typer.Typer(
     name="wayline",
@@ -50,9 +51,9 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from wayline.chassis.running_version import running_version
 
-        print(f"wayline {version('wayline-standalone')}")
+        print(f"wayline {running_version()}")
         raise typer.Exit
 
 
@@ -173,6 +174,7 @@ def capacity(as_json: AsJson = False) -> None:
         asyncio.run(show(Settings(), as_json=as_json))
 
 
+app.command()(version)
 app.command()(simulate)
 app.command()(completion)
 app.command()(run)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import platform
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
+from wayline.chassis.running_version import running_version
 from wayline.contracts.budgets import BudgetList, ListBudgets
 from wayline.contracts.overview import GetJobsOverview, JobsOverview
 from wayline.gateway.adapters.dead_letters import DeadLetters
@@ -20,6 +22,7 @@ from wayline.gateway.strict_json import StrictRoute
 
 router = APIRouter(prefix="/v1", tags=["overview"], route_class=StrictRoute)
 
+LIBRARIES = ("nats-py", "asyncpg")
 DECISIONS = {"approval", "needs_decision"}
 """What a job waits for that waits for a person."""
 
@@ -28,6 +31,7 @@ DECISIONS = {"approval", "needs_decision"}
 async def get_me(gateway: GatewayDependency, caller: Annotated[Caller, Depends(identify)]) -> Me:
     """Return who the caller is and what it may do; any key may ask."""
     key = await gateway.keys.get(caller.key_id) if caller.key_id else None
+    running = running_version()
     places = {"console": gateway.settings.console_url, "grafana": gateway.settings.grafana_url}
     return Me(
         tenant=caller.tenant,
@@ -37,7 +41,10 @@ async def get_me(gateway: GatewayDependency, caller: Annotated[Caller, Depends(i
         user_id=caller.user_id,
         expires_at=key.expires_at if key else None,
         open=caller.is_open,
-        version=version("wayline-gateway"),
+        version=running.version,
+        commit=running.commit or None,
+        python=platform.python_version(),
+        libraries={name: version(name) for name in LIBRARIES},
         links={name: str(url).rstrip("/") for name, url in places.items() if url is not None},
     )
 

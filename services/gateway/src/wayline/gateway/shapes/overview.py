@@ -22,6 +22,9 @@ class Me(BaseModel):
     expires_at: datetime | None = Field(description="When its key stops working; null: when it is revoked.")
     open: bool = Field(description="No key exists yet: every program on this machine may do everything.")
     version: str = Field(description="Of the gateway that answered.")
+    commit: str | None = Field(description="Of which that gateway was built; null: it is not known.")
+    python: str = Field(description="The version of Python that it runs on.")
+    libraries: dict[str, str] = Field(description="Versions of the libraries that speak to NATS and Postgres, by name.")
     links: dict[str, str] = Field(description="Where people look: `console` and `grafana`, where they are configured.")
 
 
