@@ -7,24 +7,35 @@ import random
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
+import httpx2
 import pytest
+import pytest_asyncio
 from playwright.async_api import Page, expect
 
+from wayline.embedded.ports import free_port
 from wayline.simulator.chat_server import Say
 from wayline.testkit import until
+from wayline.testkit.processes import Fleet
 
 from ..integration.console.conftest import AGENT, Console, console_at
 from .conftest import Shown, Window
-from .cut_wire import Wire
+from .cut_wire import Moment, Wire
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
-CUT_QUIETLY = ("Failed to load resource", "net::ERR_", "NetworkError", "Failed to fetch", "TypeError: ")
+CUT_QUIETLY = (
+    *("Failed to load resource", "net::ERR_", "NetworkError", "Failed to fetch", "TypeError: "),
+    "EventSource's response has a MIME type",
+)
 """What Chromium itself says of a connection that broke; nothing else may be said."""
-CUTS = 16
-"""Of each of the three kinds, in `make browser`."""
+EVENTS = 15
+"""A job of these tests sends its page at least so many events."""
+NAMED = ("tool.completed", "model.completed", "job.completed")
+BYTES = (0, 1, 40, 300, 2_000)
+"""How far behind an event a moment is: in the middle of it, of the next one, of the page that is read anew."""
 
 
 def held() -> tuple[asyncio.Event, Say]:
@@ -104,6 +115,23 @@ async def test_a_hidden_tab_closes_its_stream_until_it_is_shown(window: Window):
 
 
 @pytest.mark.slow
+async def test_a_trace_is_read_until_its_last_span_is_stored(window: Window):
+    release, say = held()
+    window.console.answers(say)
+    job_id = await submitted(window.console)
+    async with window.open() as shown:
+        page = await shown.goto(f"/jobs/{job_id}?view=trace")
+        await until(lambda: len(shown.streams) == 1, why="the page listens")
+        release.set()
+        await ended(window.console, job_id)
+        await expect(page.locator("[data-ended='1']")).to_have_count(1)
+        await expect(page.locator(".bar-span.open")).to_have_count(0)
+        await expect(page.locator(".bar-span")).not_to_have_count(0)
+        await equals_a_fresh_load(shown)
+        assert shown.streams == []
+
+
+@pytest.mark.slow
 async def test_ten_live_tabs_do_not_block_an_eleventh(window: Window):
     release, say = held()
     window.console.answers(say)
@@ -146,26 +174,102 @@ async def test_a_page_cut_in_mid_answer_ends_as_fresh(window: Window, what: str)
         shown.problems[:] = [one for one in shown.problems if not any(word in one for word in CUT_QUIETLY)]
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("what", ["gateway", "network", "both"])
-async def test_a_page_cut_at_random_moments_ends_as_fresh(window: Window, what: str):
+def moments(what: str, number: int) -> list[Any]:
+    """Return moments of a job's stream, by chance and the same at each run: its events in turn, and its last ones."""
     chosen = random.Random(what)
-    await window.console.save("clock", tools=("get_current_time",))
-    async with wired(window.console) as (url, wires), window.open(url=url) as shown:
+    events = [n * EVENTS // (number - len(NAMED)) for n in range(number - len(NAMED))]
+    found = [Moment(event, chosen.choice(BYTES)) for event in (*events, *NAMED)]
+    return [pytest.param(what, one, id=f"{what}-{one}", marks=pytest.mark.slow) for one in found]
+
+
+async def watched(shown: Shown, console: Console, wire: Wire, moment: Moment, **act: Any) -> str:
+    """Open the page of a job, do something at a moment of its stream, and return the job's id."""
+    release = asyncio.Event()
+    calls: Any = Say(text="I look at it.", tools=(("get_current_time", {"timezone": "UTC"}),), hold=release)
+    console.answers(calls, Say(text="It is noon, " * 6 + "**three**.", pace_s=0.02))
+    job_id = await submitted(console, "clock")
+    wire.at(moment, **act)
+    await shown.goto(f"/jobs/{job_id}")
+    # Until then the model is silent: each moment is after the page was opened.
+    await until(lambda: shown.streams or wire.has_acted, why="the page listens")
+    release.set()
+    await until(lambda: wire.has_acted, why=f"{moment} comes")
+    return job_id
+
+
+async def is_whole_at_last(shown: Shown, console: Console, job_id: str) -> None:
+    """Wait until a page shows all of its job, as a fresh load does."""
+    await ended(console, job_id)
+    await expect(shown.page.locator(".said strong")).to_have_text("three", timeout=30_000)
+    await equals_a_fresh_load(shown)
+    shown.problems[:] = [one for one in shown.problems if not any(word in one for word in CUT_QUIETLY)]
+
+
+@pytest.mark.parametrize("what,moment", [*moments("network", 12), *moments("gateway", 12), *moments("both", 6)])
+async def test_a_page_cut_at_any_moment_ends_as_fresh(window: Window, what: str, moment: Moment):
+    console = window.console
+    await console.save("clock", tools=("get_current_time",))
+    async with wired(console) as (url, wires), window.open(url=url) as shown:
         cut = list(wires.values()) if what == "both" else [wires[what]]
-        for _ in range(CUTS):
-            calls: Any = Say(text="I look at it.", tools=(("get_current_time", {"timezone": "UTC"}),), pace_s=0.02)
-            window.console.answers(calls, Say(text="It is noon, " * 6 + "**three**.", pace_s=0.02))
-            job_id = await submitted(window.console, "clock")
-            page = await shown.goto(f"/jobs/{job_id}")
-            await asyncio.sleep(chosen.uniform(0, 0.6))
-            for wire in cut:
-                wire.cut()
-            await asyncio.sleep(chosen.uniform(0, 0.4))
-            for wire in cut:
-                wire.mend()
-            await ended(window.console, job_id)
-            await expect(page.locator(".said strong")).to_have_text("three", timeout=30_000)
-            await equals_a_fresh_load(shown)
-            shown.problems[:] = [one for one in shown.problems if not any(word in one for word in CUT_QUIETLY)]
+        job_id = await watched(shown, console, cut[0], moment, act=lambda: [wire.cut() for wire in cut])
+        if moment.is_late:
+            await ended(console, job_id)
+        await until(lambda: cut[-1].refused, why="the page tries to come back")
+        for wire in cut:
+            wire.mend()
+        await is_whole_at_last(shown, console, job_id)
+
+
+@dataclass
+class Killable:
+    """A console and its gateway as processes, and the wire that browsers have to the console."""
+
+    fleet: Fleet
+    wire: Wire
+
+    async def start(self, name: str) -> None:
+        """Start a process and wait until it answers."""
+        process = self.fleet.spawn(name)
+        if name == "gateway":
+            await process.ready()
+        else:
+            await until(self._answers, why="the console answers")
+
+    async def _answers(self) -> bool:
+        async with httpx2.AsyncClient(trust_env=False) as http:
+            try:
+                return (await http.get(f"{self.wire.target}/health/live")).status_code == 200
+            except httpx2.TransportError:
+                return False
+
+    def kill(self, name: str) -> None:
+        for process in self.fleet.running(name):
+            process.kill()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def killable(opened: Console, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Killable]:
+    fleet = await opened.platform.make_fleet(tmp_path_factory.mktemp("processes"), "gateway")
+    gateway, console = free_port(), free_port()
+    fleet.set("gateway", WAYLINE_HTTP_PORT=str(gateway))
+    address = {"PORT": str(console), "GATEWAY_URL": f"http://127.0.0.1:{gateway}", "COOKIE_KEY": "0" * 64}
+    fleet.set("console", **{f"WAYLINE_CONSOLE_{name}": value for name, value in address.items()})
+    async with Wire.to(f"http://127.0.0.1:{console}") as wire:
+        found = Killable(fleet, wire)
+        await found.start("gateway")
+        await found.start("console")
+        yield found
+
+
+@pytest.mark.parametrize("what,moment", [*moments("gateway", 10), *moments("console", 10)])
+async def test_a_page_whose_server_is_killed_ends_as_fresh(
+    window: Window, killable: Killable, what: str, moment: Moment
+):
+    console, wire = window.console, killable.wire
+    await console.save("clock", tools=("get_current_time",))
+    async with window.open(url=wire.url) as shown:
+        job_id = await watched(shown, console, wire, moment, act=lambda: killable.kill(what))
+        if moment.is_late:
+            await ended(console, job_id)
+        await killable.start(what)
+        await is_whole_at_last(shown, console, job_id)

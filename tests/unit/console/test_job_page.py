@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from wayline.client import ApiError
+from wayline.console.access.visitor import Visitor
 from wayline.console.pages.frame import Frame
-from wayline.console.pages.job import TEMPLATE, VIEWS, JobPage
+from wayline.console.pages.job import TEMPLATE, VIEWS, JobPage, read
 from wayline.console.render.environment import Templates
 from wayline.contracts.jobs import JobView, Status
 
@@ -57,3 +59,48 @@ def test_a_job_leads_to_its_session_and_cited_documents():
 
     assert 'href="/knowledge/document?id=d%261">tides.md' in html and "<strong>old.md" in html
     assert 'href="/sessions/one?id=s%261"' in html
+
+
+SPAN = {"start": "2026-05-01T00:00:00Z", "name": "invoke_agent", "service": "executor", "status": "ok", "children": []}
+
+
+class Answers:
+    """An API whose job ends between two reads."""
+
+    def __init__(self, *, trace: dict[str, Any] | None = None, ended_at: str = "2026-05-01T00:00:01Z") -> None:
+        self.client = self
+        self._logs = [[{"type": "job.submitted", "seq": 1}]]
+        self._logs.append([*self._logs[0], {"type": "job.completed", "seq": 2}])
+        self._trace = trace
+        self._ended_at = ended_at
+
+    async def log(self, job_id: str) -> list[dict[str, Any]]:
+        return self._logs.pop(0) if len(self._logs) > 1 else self._logs[0]
+
+    async def job(self, job_id: str) -> dict[str, Any]:
+        return JobView(
+            job_id=job_id, agent="helper", status=Status.COMPLETED, ended_at=datetime.fromisoformat(self._ended_at)
+        ).model_dump(mode="json")
+
+    async def get(self, path: str) -> dict[str, Any]:
+        if self._trace is None:
+            raise ApiError("no spans", code="not_found", status=404)
+        return {"root": self._trace}
+
+
+async def test_a_job_that_just_ended_shows_its_whole_log():
+    page = await read(cast(Visitor, Answers()), "j1", "conversation")
+
+    assert (page.is_live, page.seq) == (False, 2)
+
+
+@pytest.mark.parametrize("trace", [None, {**SPAN, "duration_ms": None}], ids=["not stored", "open"])
+async def test_a_trace_is_read_again_until_its_spans_are_stored(trace: dict[str, Any] | None):
+    just = datetime.now(UTC).isoformat()
+    late = [
+        await read(cast(Visitor, Answers(trace=trace, ended_at=at)), "j1", "trace")
+        for at in (just, "2026-01-01T00:00:00Z")
+    ]
+    whole = await read(cast(Visitor, Answers(trace={**SPAN, "duration_ms": 5}, ended_at=just)), "j1", "trace")
+
+    assert [page.changes for page in (*late, whole)] == [True, False, False]

@@ -20,7 +20,7 @@ from wayline.console.pages.event_filter import EventFilter
 from wayline.console.pages.frame import Frame, go, show, show_region
 from wayline.console.pages.live_events import heartbeats, sse, stream_of
 from wayline.console.pages.refusal import reason_of
-from wayline.console.render.formats import utc_now
+from wayline.console.render.formats import lasted_ms, utc_now
 from wayline.console.render.prompt_context import ModelCall, model_calls
 from wayline.console.render.schema_fields import SchemaField, fields_of
 from wayline.console.render.steps import Step, newest_of, steps_of
@@ -41,6 +41,8 @@ CALL_MIN_CHARS = 400
 DECIDED: Final = ("approval", "needs_decision")
 """What a job waits for that a person decides."""
 ENDED: Final = frozenset({"completed", "failed", "cancelled"})
+SPANS_WITHIN_S: Final = 30.0
+"""How long after a job's end a page of its trace is read again for spans that are not stored yet."""
 
 JOB_ID: Final = r"^[A-Za-z0-9_.:=+@-]{1,128}$"
 JobId: TypeAlias = Annotated[str, Path(pattern=JOB_ID)]
@@ -83,6 +85,8 @@ class JobPage:
     problem: str = ""
     schemas: dict[str, Any] = field(default_factory=dict)
     """Of the arguments of tools whose calls wait."""
+    is_old: bool = False
+    """Whether it ended so long ago that no span of it is to come."""
 
     def fields(self, wait: dict[str, Any]) -> list[SchemaField]:
         """Return the fields of a call that waits; none: it is edited as JSON."""
@@ -91,6 +95,16 @@ class JobPage:
     @property
     def is_live(self) -> bool:
         return self.job["status"] not in ENDED
+
+    @property
+    def awaits_spans(self) -> bool:
+        """Return whether the job has ended and its trace has not: spans are stored a moment after they end."""
+        return not self.is_live and self.trace is not None and self.trace.is_open and not self.is_old
+
+    @property
+    def changes(self) -> bool:
+        """Return whether what is shown may be another a moment later."""
+        return self.is_live or self.awaits_spans
 
     @property
     def waiting(self) -> str:
@@ -148,17 +162,24 @@ async def read(
 ) -> JobPage:
     """Ask the API for what one view of a job needs.
 
-    The log comes first: what is read after it is at least as new, so that the stream can go on behind it.
+    The log comes first: what is read after it is at least as new, so that the stream can go on behind it. A page of a
+    job that has ended is not read again, so it needs the whole log.
     """
     client = visitor.client
     events = await client.log(job_id)
     job = await client.job(job_id)
+    has_ended = job["status"] in ENDED
+    if has_ended and not (events and events[-1]["type"] in TERMINAL):
+        events = await client.log(job_id)
     steps, left_out = newest_of(steps_of(events), CALLS_SHOWN) if view == "conversation" else ([], 0)
     trace = await _trace(client, job_id) if view == "trace" else None
     waits = []
     if job["waiting_for"] and job["waiting_for"]["why"] in DECIDED:
         waits = await waits_of(client, job_id)
-    return JobPage(job, view, steps, events, trace, waits, left_out, only, problem, await schemas_of(client, waits))
+    schemas = await schemas_of(client, waits)
+    ended_ms = lasted_ms(job["ended_at"], None, utc_now()) if has_ended else None
+    is_old = ended_ms is not None and ended_ms > SPANS_WITHIN_S * 1_000
+    return JobPage(job, view, steps, events, trace, waits, left_out, only, problem, schemas, is_old)
 
 
 async def waits_of(client: Client, job_id: str) -> list[dict[str, Any]]:

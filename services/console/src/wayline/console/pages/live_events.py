@@ -12,6 +12,8 @@ from fastapi.responses import StreamingResponse
 
 HEARTBEAT_S = 15.0
 HEARTBEAT = b": alive\n\n"
+RETRY = b"retry: 1000\n\n"
+"""How many milliseconds a browser waits before it comes back; of its own it would wait three seconds."""
 
 
 def sse(kind: str, data: dict[str, Any], *, event_id: int | None = None) -> bytes:
@@ -26,9 +28,10 @@ def stream_of(events: AsyncIterator[bytes]) -> StreamingResponse:
 
 
 async def heartbeats(events: AsyncIterator[bytes], every_s: float = HEARTBEAT_S) -> AsyncGenerator[bytes]:
-    """Yield events, and a comment where none has come for a while."""
+    """Yield when to come back, then events, and a comment where none has come for a while."""
     awaited: asyncio.Task[bytes] | None = None
     try:
+        yield RETRY
         while True:
             awaited = awaited or asyncio.ensure_future(_next(events))
             done, _ = await asyncio.wait({awaited}, timeout=every_s)

@@ -37,6 +37,11 @@ class Waterfall:
     total_ms: float
     left_out: int = 0
 
+    @property
+    def is_open(self) -> bool:
+        """Return whether spans are to come: none is stored yet, or one has not ended."""
+        return not self.rows or any(row.open for row in self.rows)
+
 
 def waterfall(root: dict[str, Any] | None, *, now: datetime, rows_max: int = ROWS_MAX) -> Waterfall:
     """Lay the spans of a trace out between the first beginning and the last end; an open span lasts until now."""

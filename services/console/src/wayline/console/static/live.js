@@ -6,6 +6,7 @@
   const LEAST_MS = 250;
   const GONE = [401, 403, 404];
   const AGAIN_MS = 2000;
+  const LATER_MS = 1000; // What ended and is not stored whole yet.
   const READ_WITHIN_MS = 30000;
   const TIMES_LONGER = 3; // A page that takes long to read is read less often.
   let source = null;
@@ -40,7 +41,6 @@
     waiting = null;
     show();
     if (changed) document.hidden || soon();
-    else if (holder.querySelector("[data-ended='1']")) close();
     else open();
   };
 
@@ -61,8 +61,11 @@
   };
 
   const open = () => {
+    const ended = holder.querySelector("[data-ended]")?.dataset.ended;
+    if (ended) close();
     if (source || document.hidden) return;
-    if (holder.querySelector("[data-ended='1']")) return changed ? soon() : undefined;
+    if (ended === "soon") pause = LATER_MS;
+    if (ended) return changed || ended === "soon" ? soon() : undefined;
     const head = holder.querySelector("[data-seq]");
     const address = new URL(holder.dataset.live, location.href);
     address.searchParams.set("after", head?.dataset.seq ?? "0");
