@@ -126,6 +126,10 @@ faults: $(VENV)/.ready ## Kill every service at every failpoint and at random, a
 cluster: $(VENV)/.ready ## Three NATS servers and a Postgres with a standby: leaders killed, frozen, wiped, the standby promoted
 	$(BIN)/python -m pytest -s -m slow tests/faults/test_cluster.py tests/faults/test_promotion.py
 
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml | head -1)
+release-fixtures: $(VENV)/.ready ## Record what this version leaves on the bus and in the database, into tests/releases: once, when it is released
+	WAYLINE_RECORD_RELEASE=$(abspath tests/releases/$(VERSION)) $(BIN)/python -m pytest -q tests/releases/record.py
+
 conservation: $(VENV)/.ready ## Add up the money of 500 jobs whose calls and executors die (about three minutes)
 	$(BIN)/python -m pytest -s -m slow tests/faults/test_conservation.py
 
@@ -196,4 +200,4 @@ clean-data: ## Remove all that Wayline has stored here: jobs, documents, keys. A
 	read -r answer && test "$$answer" = yes || { echo "nothing was removed"; exit 1; }; \
 	rm -rf .wayline && echo "removed"
 
-.PHONY: help setup wheels lock format check test test-failed proto dashboards e2e bench golden evals retrieval-quality search-scale answer-quality memory-quality tool-search plan-quality faults conservation mcp-conformance mcp-servers openai-clients webhook-clients trace-backends dashboards-check run demo clean clean-data durations
+.PHONY: help setup wheels release-fixtures lock format check test test-failed proto dashboards e2e bench golden evals retrieval-quality search-scale answer-quality memory-quality tool-search plan-quality faults conservation mcp-conformance mcp-servers openai-clients webhook-clients trace-backends dashboards-check run demo clean clean-data durations
