@@ -168,7 +168,7 @@ async def test_a_session_continues_with_its_history(restored: Restored):
     [continued] = await restored.platform.events_of("turn3", SessionContinued)
     assert continued.lost is None
     turns = (await restored.http.get("/v1/sessions/talk")).json()["page"]
-    assert [turn["job"] for turn in turns] == ["turn3", "turn2", "turn1"]
+    assert [turn["job"]["job_id"] for turn in turns] == ["turn3", "turn2", "turn1"]
 
 
 async def test_what_was_remembered_indexed_and_saved_is_found(restored: Restored):
