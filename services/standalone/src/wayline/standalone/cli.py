@@ -13,6 +13,7 @@ from wayline.standalone.commands import (
     access,
     administration,
     audit,
+    backups,
     bulk,
     bus,
     console_links,
@@ -175,6 +176,8 @@ def capacity(as_json: AsJson = False) -> None:
 
 
 app.command()(version)
+app.command()(backups.backup)
+app.command()(backups.restore)
 app.command()(simulate)
 app.command()(completion)
 app.command()(run)

@@ -8,6 +8,10 @@ WaylineError
     ├── NoServers          no address of a database is known
     ├── NoStream           the bus has not been migrated
     ├── ClientInvalid      a credential of the bus cannot be made or found
+    ├── BackupInvalid      a backup cannot be written there, or is torn, damaged or of another format
+    ├── BackupFailed       taking or restoring a backup was given up
+    ├── NotEmpty           a backup would be restored over data
+    ├── RestoreUnfinished  a restore was ended in its middle
     └── ServerLost         an embedded server keeps dying
 """
 
@@ -59,6 +63,33 @@ class UnknownService(StandaloneError):
 
     def __init__(self, *, name: str, known: list[str]) -> None:
         super().__init__(f"there is no service {name!r}; there are: {', '.join(known)}")
+
+
+class BackupInvalid(StandaloneError):
+    """A backup cannot be written there, or is torn, damaged or of another format."""
+
+
+class BackupFailed(StandaloneError):
+    """Taking or restoring a backup was given up."""
+
+
+class NotEmpty(StandaloneError):
+    """A backup would be restored over data."""
+
+    def __init__(self, found: list[str], *, name: str) -> None:
+        super().__init__(
+            f"there is data already: {'; '.join(found)}. Restore into an empty installation, or say "
+            f"`--replace {name}` to have all of it deleted first."
+        )
+
+
+class RestoreUnfinished(StandaloneError):
+    """A restore was ended in its middle."""
+
+    def __init__(self, *, backup: str) -> None:
+        super().__init__(
+            f"the restore of {backup} was not finished here: run `wayline restore {backup}` once more; it begins anew."
+        )
 
 
 class ServerLost(StandaloneError):

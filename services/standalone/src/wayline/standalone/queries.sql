@@ -66,3 +66,35 @@ FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'm') AND n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_schema'
 GROUP BY n.nspname
 ORDER BY bytes DESC
+
+-- name: table_names
+SELECT string_agg(format('%I.%I', n.nspname, c.relname), ', ')
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p') AND n.nspname = ANY ($1::text[])
+
+-- name: schemas_there
+SELECT nspname FROM pg_namespace WHERE nspname = ANY ($1::text[]) ORDER BY nspname
+
+-- name: drop_schemas
+SELECT string_agg(format('DROP SCHEMA %I CASCADE', name), '; ') FROM unnest($1::text[]) AS name
+
+-- name: create_vector
+CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public
+
+-- name: jobs_reserved
+SELECT tenant, job_id FROM router.reservations WHERE (tenant, job_id) IN (SELECT * FROM unnest($1::text[], $2::text[]))
+
+-- name: jobs_unsettled
+SELECT tenant, job_id, reserved_usd FROM router.reservations
+WHERE state = 'reserved' AND NOT starts_with(job_id, 'tool/')
+
+-- name: free_reservation
+-- Of a job that never got its log. Its submission, where it is still queued, reserves anew.
+DELETE FROM router.reservations WHERE tenant = $1 AND job_id = $2 AND state = 'reserved' AND reserved_usd = 0
+
+-- name: lapse_call
+-- As if its holder had died: what becomes of the call is decided by its effect, as after a kill.
+INSERT INTO tools.calls (tenant, key, job_id, tool, effect, state, attempt, owner, lease_until)
+VALUES ($1, $2, $3, $4, $5, 'started', 1, 'restored', clock_timestamp())
+ON CONFLICT (tenant, key) DO NOTHING
+RETURNING 1

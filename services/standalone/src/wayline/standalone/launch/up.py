@@ -34,6 +34,7 @@ async def up(settings: Settings, *, servers_only: bool = False, sample: bool = F
     stopping.listen()
     installation.prepare()
     with installation.locked():
+        installation.require_restored()
         log_config.configure(settings, file=installation.logs / "wayline.log")
         try:
             async with AsyncExitStack() as stack:

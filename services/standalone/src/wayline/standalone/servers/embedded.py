@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from wayline.embedded import NatsServer, PostgresServer, free_port, is_free
 from wayline.standalone.settings import Settings
-from wayline.standalone.setup.installation import DATABASE, Installation
+from wayline.standalone.setup.installation import DATABASE, Installation, ServerAccess
 
 if TYPE_CHECKING:
     from wayline.standalone.setup.credentials import Credentials
@@ -42,3 +44,27 @@ def nats_server(installation: Installation, settings: Settings, credentials: Cre
 def database_dsn(server: PostgresServer) -> str:
     """Return the address of our database for its superuser."""
     return server.dsn(database=DATABASE)
+
+
+@asynccontextmanager
+async def started_servers(
+    settings: Settings, installation: Installation, credentials: Credentials
+) -> AsyncIterator[ServerAccess]:
+    """Start the embedded servers, but for those of the user's own, for as long as they are needed."""
+    from wayline.standalone.setup.migrations import create_database
+
+    async with AsyncExitStack() as stack:
+        nats_url, admin_dsn = settings.nats_url, settings.admin_dsn
+        if admin_dsn is None:
+            postgres = await stack.enter_async_context(postgres_server(installation, settings))
+            await create_database(postgres.dsn())
+            admin_dsn = database_dsn(postgres)
+        if nats_url is None:
+            nats_url = (await stack.enter_async_context(nats_server(installation, settings, credentials))).url
+        yield ServerAccess(
+            nats_url=nats_url,
+            admin_dsn=admin_dsn,
+            credentials=credentials,
+            own_bus=settings.nats_url is None or settings.nats_accounts_file is not None,
+            nats_seed=settings.nats_seed,
+        )

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from wayline.standalone.errors import AlreadyRunning, DataDirInvalid
+from wayline.standalone.errors import AlreadyRunning, DataDirInvalid, RestoreUnfinished
 from wayline.standalone.services import MEMBERS, Member
 from wayline.standalone.setup.credentials import ADMIN, SYSTEM, Credentials, load_credentials, write_private
 
@@ -68,6 +68,16 @@ class Installation:
     def sampled(self) -> Path:
         """Return the file whose presence says that the sample was ingested."""
         return self.root / "sampled"
+
+    @property
+    def restoring_file(self) -> Path:
+        """Return the file that is there from the beginning to the end of a restore."""
+        return self.root / "restoring.json"
+
+    def require_restored(self) -> None:
+        """Refuse an installation that is half restored. Raises RestoreUnfinished."""
+        if self.restoring_file.exists():
+            raise RestoreUnfinished(backup=json.loads(self.restoring_file.read_text())["backup"])
 
     def prepare(self) -> None:
         """Make the directories, those with secrets closed to other users. Raises DataDirInvalid."""
