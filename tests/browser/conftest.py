@@ -13,11 +13,24 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser as Chromium
-from playwright.async_api import BrowserContext, Page, Request, async_playwright
+from playwright.async_api import BrowserContext, Locator, Page, Request, async_playwright
 
 from ..integration.console.conftest import Console, console, opened
 
-__all__ = ["Looks", "Shown", "Window", "chromium", "console", "opened", "window"]
+__all__ = [
+    "ALL",
+    "BY_KEYS",
+    "NO_SCRIPTS",
+    "Hands",
+    "Looks",
+    "Shown",
+    "Window",
+    "chromium",
+    "console",
+    "opened",
+    "slow",
+    "window",
+]
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = (
@@ -40,9 +53,72 @@ class Looks:
     theme: str = "light"
     width: int = 1280
     scripts: bool = True
+    keys: bool = False
+    """Whether the person at it has no mouse."""
 
     def __str__(self) -> str:
-        return f"{self.theme} {self.width}{'' if self.scripts else ' without scripts'}"
+        without = f"{'' if self.scripts else ' without scripts'}{' by keys' if self.keys else ''}"
+        return f"{self.theme} {self.width}{without}"
+
+
+ALL = [Looks(theme, width) for theme in ("light", "dark") for width in (1280, 390)]
+NO_SCRIPTS = [Looks(scripts=False), Looks("dark", 390, scripts=False)]
+BY_KEYS = Looks(keys=True)
+
+
+def slow(*looks: Looks) -> pytest.MarkDecorator:
+    """Walk a task in each of these looks, in `make browser` alone."""
+    return pytest.mark.parametrize("looks", [pytest.param(one, marks=pytest.mark.slow) for one in looks], ids=str)
+
+
+TABS_MAX = 200
+"""Presses of Tab from one end of a page to what a person looks for."""
+OPTIONS_MAX = 200
+
+
+@dataclass(frozen=True)
+class Hands:
+    """A person at a page: with a mouse, or with keys alone."""
+
+    page: Page
+    keys: bool
+
+    async def press(self, found: Locator) -> None:
+        """Press a link or a button, or tick a box."""
+        if not self.keys:
+            return await found.click()
+        await self._reach(found)
+        ticks = await found.evaluate("(one) => ['checkbox', 'radio'].includes(one.type)")
+        await self.page.keyboard.press("Space" if ticks else "Enter")
+
+    async def fill(self, found: Locator, text: str) -> None:
+        """Write into a field in place of what stands there."""
+        if not self.keys:
+            return await found.fill(text)
+        await self._reach(found)
+        await self.page.keyboard.press("Control+A")
+        await self.page.keyboard.insert_text(text)
+
+    async def choose(self, found: Locator, value: str) -> None:
+        """Choose an option of a list."""
+        if not self.keys:
+            await found.select_option(value)
+            return
+        await self._reach(found)
+        await self.page.keyboard.press("Home")
+        for _ in range(OPTIONS_MAX):
+            if await found.input_value() == value:
+                return
+            await self.page.keyboard.press("ArrowDown")
+        raise AssertionError(f"no key chooses {value!r}")
+
+    async def _reach(self, found: Locator) -> None:
+        await found.wait_for()
+        for _ in range(TABS_MAX):
+            if await found.evaluate("(one) => one === document.activeElement"):
+                return
+            await self.page.keyboard.press("Tab")
+        raise AssertionError(f"Tab does not reach {found}")
 
 
 @dataclass
@@ -54,11 +130,16 @@ class Shown:
     problems: list[str] = field(default_factory=list)
     streams: list[Request] = field(default_factory=list)
     """Event streams that are open."""
+    looks: Looks = Looks()
+
+    @property
+    def hands(self) -> Hands:
+        return Hands(self.page, self.looks.keys)
 
     @classmethod
-    async def open(cls, context: BrowserContext, url: str) -> Shown:
+    async def open(cls, context: BrowserContext, url: str, looks: Looks) -> Shown:
         """Open a window and watch it."""
-        shown = cls(await context.new_page(), url)
+        shown = cls(await context.new_page(), url, looks=looks)
         page = shown.page
         page.set_default_timeout(WAIT_MS)
         page.on("console", lambda message: shown.problems.append(f"{message.type}: {message.text}"))
@@ -111,7 +192,7 @@ class Window:
         try:
             if looks.scripts:
                 await context.add_init_script(CSP_REPORTS)
-            shown = await Shown.open(context, url or self.console.url)
+            shown = await Shown.open(context, url or self.console.url, looks)
             yield shown
             assert shown.problems == []
         finally:

@@ -7,15 +7,14 @@ import pytest
 from wayline.console.pages.frame import SECTIONS
 from wayline.simulator.chat_server import Say
 
-from .conftest import Looks, Window
-from .test_tasks import ALL, asks, stored
+from .conftest import ALL, Looks, Window, slow
+from .test_tasks import asks, stored
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 ALSO = ("retrieval", "notifier")
 """Services that pages need beside those of every console."""
 PAGES = tuple(address for group in SECTIONS for address, _, _ in group)
-LOOKS = pytest.mark.parametrize("looks", [pytest.param(one, marks=pytest.mark.slow) for one in ALL], ids=str)
 
 
 async def problems_of(window: Window, looks: Looks, paths: list[str]) -> dict[str, list[str]]:
@@ -33,7 +32,7 @@ async def test_home_and_the_components_are_accessible(window: Window):
     assert await problems_of(window, ALL[0], ["/", "/kit"]) == {}
 
 
-@LOOKS
+@slow(*ALL)
 async def test_every_page_is_accessible_with_something_in_it(window: Window, looks: Looks):
     await asks(window.console)
     window.console.answers(Say(text="Looking.", tools=(("get_current_time", {"timezone": "UTC"}),)), "It is noon.")

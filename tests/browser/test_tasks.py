@@ -12,16 +12,13 @@ from wayline.simulator.chat_server import Say
 from wayline.testkit import until
 
 from ..integration.console.conftest import AGENT, Console
-from .conftest import Looks, Window
+from .conftest import ALL, BY_KEYS, NO_SCRIPTS, Looks, Window, slow
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
-ALL = [Looks(theme, width) for theme in ("light", "dark") for width in (1280, 390)]
 EVERY_LOOK = pytest.mark.parametrize(
-    "looks", [ALL[0], *(pytest.param(looks, marks=pytest.mark.slow) for looks in ALL[1:])], ids=str
+    "looks", [ALL[0], *(pytest.param(looks, marks=pytest.mark.slow) for looks in (*ALL[1:], BY_KEYS))], ids=str
 )
-SLOW_LOOKS = pytest.mark.parametrize("looks", [pytest.param(looks, marks=pytest.mark.slow) for looks in ALL], ids=str)
-NO_SCRIPTS = [Looks(scripts=False), Looks("dark", 390, scripts=False)]
 
 
 async def stored(console: Console, job_id: str) -> None:
@@ -47,9 +44,9 @@ async def test_a_job_is_submitted_and_watched_to_its_end(window: Window, looks: 
     window.console.answers("The **end**.")
     async with window.open(looks) as shown:
         page = await shown.goto("/jobs/new")
-        await page.locator("select[name=agent]").select_option(AGENT)
-        await page.get_by_label("What shall it do?").fill("Is it so?")
-        await page.get_by_role("button", name="Submit", exact=True).click()
+        await shown.hands.choose(page.locator("select[name=agent]"), AGENT)
+        await shown.hands.fill(page.get_by_label("What shall it do?"), "Is it so?")
+        await shown.hands.press(page.get_by_role("button", name="Submit", exact=True))
         await expect(page.locator(".said strong")).to_have_text("end")
         await expect(page.locator("[data-ended='1']")).to_have_count(1)
         await until(lambda: shown.streams == [], why="the stream is closed")
@@ -58,7 +55,7 @@ async def test_a_job_is_submitted_and_watched_to_its_end(window: Window, looks: 
     assert found == []
 
 
-@SLOW_LOOKS
+@slow(*ALL)
 async def test_a_job_is_found_by_a_word(window: Window, looks: Looks):
     window.console.answers("An ocelot.")
     job = await window.console.run("Which animal?")
@@ -68,8 +65,13 @@ async def test_a_job_is_found_by_a_word(window: Window, looks: Looks):
         await page.keyboard.press("/")
         await page.keyboard.type("ocelot")
         await page.keyboard.press("Enter")
-        await page.get_by_role("link", name=job["job_id"]).click()
+        await expect(page.get_by_role("link", name=job["job_id"])).to_be_visible()
+        problems = await shown.accessible()
+        await page.keyboard.press("j")
+        await page.keyboard.press("Enter")
         await expect(page.locator("h1")).to_have_text(job["job_id"])
+
+    assert problems == []
 
 
 async def asks(console: Console) -> str:
@@ -81,29 +83,28 @@ async def asks(console: Console) -> str:
     return job_id
 
 
-@pytest.mark.parametrize(
-    "looks", [pytest.param(looks, marks=pytest.mark.slow) for looks in (*ALL, *NO_SCRIPTS)], ids=str
-)
+@slow(*ALL, *NO_SCRIPTS, BY_KEYS)
 async def test_a_call_is_approved_with_a_changed_argument(window: Window, looks: Looks):
     job_id = await asks(window.console)
     async with window.open(looks) as shown:
         page = await shown.goto(f"/jobs/{job_id}")
         form = page.locator(".approval")
-        await form.locator("[name='arg.timezone']").fill("Europe/Zurich")
-        await form.get_by_role("button", name="Show my changes").click()
+        await shown.hands.fill(form.locator("[name='arg.timezone']"), "Europe/Zurich")
+        await shown.hands.press(form.get_by_role("button", name="Show my changes"))
         form = page.locator(f"[id^='wait-{job_id}']")
         await expect(form.locator(".line-added mark")).to_have_text("Europe/Zurich")
-        await form.get_by_role("button", name="Approve").click()
+        problems = await shown.accessible() if looks.scripts else []
+        await shown.hands.press(form.get_by_role("button", name="Approve"))
         await expect(page.get_by_role("status")).to_contain_text("The decision was sent")
         await stored(window.console, job_id)
         await shown.goto(f"/jobs/{job_id}")
-        await page.locator(".tool summary").click()
+        await shown.hands.press(page.locator(".tool summary"))
         await expect(page.locator(".tool")).to_contain_text("Europe/Zurich")
 
+    assert problems == []
 
-@pytest.mark.parametrize(
-    "looks", [pytest.param(looks, marks=pytest.mark.slow) for looks in (*ALL, *NO_SCRIPTS)], ids=str
-)
+
+@slow(*ALL, *NO_SCRIPTS, BY_KEYS)
 async def test_a_parked_job_goes_on_once_its_budget_is_raised(window: Window, looks: Looks):
     console = window.console
     sent = {"agent": AGENT, "input": "Is it dear?", "options": {"budget_usd": "0.00000001", "at_cap": "park"}}
@@ -111,31 +112,37 @@ async def test_a_parked_job_goes_on_once_its_budget_is_raised(window: Window, lo
     await parked(console, job_id)
     async with window.open(looks) as shown:
         page = await shown.goto(f"/jobs/{job_id}")
-        await page.get_by_label("Let it spend in all").fill("0.50")
-        await page.get_by_role("button", name="Raise").click()
+        problems = await shown.accessible() if looks.scripts else []
+        await shown.hands.fill(page.get_by_label("Let it spend in all"), "0.50")
+        await shown.hands.press(page.get_by_role("button", name="Raise"))
         await expect(page.get_by_role("status")).to_contain_text("may spend more")
         await stored(console, job_id)
         await shown.goto(f"/jobs/{job_id}")
         await expect(page.locator(".status").first).to_have_text("completed")
 
+    assert problems == []
 
-@pytest.mark.parametrize(
-    "looks", [pytest.param(looks, marks=pytest.mark.slow) for looks in (*ALL, *NO_SCRIPTS)], ids=str
-)
+
+@slow(*ALL, *NO_SCRIPTS, BY_KEYS)
 async def test_a_budget_with_an_alert_is_made_and_deleted(window: Window, looks: Looks):
     await window.console.run()
     async with window.open(looks) as shown:
         page = await shown.goto("/costs?days=1")
-        await page.get_by_role("link", name="New budget").click()
-        await page.get_by_label("Name").fill("walk")
-        await page.get_by_label("Limit in dollars").fill("5")
-        await page.get_by_label("Alerts").fill("50 90")
-        await page.get_by_role("button", name="Save").click()
+        hands = shown.hands
+        await hands.press(page.get_by_role("link", name="New budget"))
+        await hands.fill(page.get_by_label("Name"), "walk")
+        await hands.fill(page.get_by_label("Limit in dollars"), "5")
+        await hands.fill(page.get_by_label("Alerts"), "50 90")
+        await hands.press(page.get_by_role("button", name="Save"))
         await expect(page.get_by_role("status")).to_have_text("It is saved.")
-        await page.get_by_role("link", name="walk").click()
-        await page.get_by_role("button", name="Delete …").click()
-        await page.get_by_role("button", name="Delete it").click()
+        await hands.press(page.get_by_role("link", name="walk"))
+        await expect(page.get_by_role("heading", name="Budget walk")).to_be_visible()
+        problems = await shown.accessible() if looks.scripts else []
+        await hands.press(page.get_by_role("button", name="Delete …"))
+        await hands.press(page.get_by_role("button", name="Delete it"))
         await expect(page.get_by_role("status")).to_have_text("It is deleted.")
+
+    assert problems == []
 
 
 @pytest.mark.slow
@@ -180,9 +187,7 @@ async def test_a_job_is_submitted_and_read_without_scripts(window: Window, looks
         await expect(page.locator("figure table").first).to_be_visible()
 
 
-@pytest.mark.parametrize(
-    "looks", [pytest.param(looks, marks=pytest.mark.slow) for looks in (*ALL, *NO_SCRIPTS)], ids=str
-)
+@slow(*ALL, *NO_SCRIPTS)
 async def test_many_jobs_are_cancelled_after_a_dry_run(window: Window, looks: Looks):
     console = window.console
     release = asyncio.Event()
@@ -201,6 +206,7 @@ async def test_many_jobs_are_cancelled_after_a_dry_run(window: Window, looks: Lo
         await page.get_by_placeholder("reason, dollars").fill("not needed")
         await page.get_by_role("button", name="See what it would do").click()
         await expect(page.locator(".confirm")).to_contain_text("3 jobs")
+        problems = await shown.accessible() if looks.scripts else []
         assert {(await console.api.get(f"/v1/jobs/{one}")).json()["status"] for one in jobs} <= {"queued", "running"}
         await page.get_by_role("button", name="Cancel them").click()
         await page.wait_for_url("**/jobs/actions/action_*")
@@ -210,8 +216,10 @@ async def test_many_jobs_are_cancelled_after_a_dry_run(window: Window, looks: Lo
         await page.reload()
         await expect(page.locator("tbody tr td").nth(2)).to_have_text("3")
 
+    assert problems == []
 
-@SLOW_LOOKS
+
+@slow(*ALL)
 async def test_a_job_is_forked_from_an_event_and_compared(window: Window, looks: Looks):
     console = window.console
     await console.save("clock", tools=("get_current_time",))
@@ -222,6 +230,7 @@ async def test_a_job_is_forked_from_an_event_and_compared(window: Window, looks:
         page = await shown.goto(f"/jobs/{job['job_id']}?view=events&kind=tool.completed")
         await page.locator(".event summary").click()
         await page.get_by_role("link", name="Fork after this event").click()
+        problems = await shown.accessible()
         await page.get_by_label("Result of get_current_time").fill("2030-01-01T00:00:00Z")
         await page.get_by_role("button", name="Begin the fork").click()
         await page.wait_for_url("**/beside*")
@@ -229,6 +238,9 @@ async def test_a_job_is_forked_from_an_event_and_compared(window: Window, looks:
         await page.reload()
         await expect(page.locator(".diff mark").first).to_have_text("noon")
         await expect(page.locator(".half").last).to_contain_text("2030-01-01")
+        problems += await shown.accessible()
+
+    assert problems == []
 
 
 @pytest.mark.slow
