@@ -21,6 +21,8 @@ import pytest
 from wayline.contracts.jobs import INPUT_SHOWN_MAX
 from wayline.embedded.process import children_of
 from wayline.testkit import until
+from wayline.testkit.databases import run_sql
+from wayline.testkit.fixtures import run
 
 from .conftest import Installed
 
@@ -429,3 +431,30 @@ def test_ingest_says_what_of_a_folder_it_skipped_and_why(wayline: Installed, tmp
     assert done.returncode == 3
     assert "2 documents ready, 2 chunks, 0 failed, 1 skipped" in done.stdout
     assert f"skipped {tmp_path.name}/program: binary data of no kind that is read" in done.stderr
+
+
+def test_a_check_before_an_upgrade_says_what_is_left_to_do(wayline: Installed):
+    before = wayline.run_json("upgrade", "--check")
+    accounts = wayline.data / "nats" / "accounts.conf"
+    text = accounts.read_text()
+    admin = dict(line.split("=", 1) for line in (wayline.data / "credentials" / "admin.env").read_text().splitlines())
+    dsn, newest = (
+        admin["WAYLINE_POSTGRES_DSN"],
+        "SELECT max(version) FROM tracing.applied_migrations WHERE version < 'f'",
+    )
+    forget = f"UPDATE tracing.applied_migrations SET version = 'x' || version WHERE version = ({newest})"
+    try:
+        accounts.write_text(text.replace('"tenants.stored.*",', "", 1))
+        run(run_sql(dsn, forget))
+        left = wayline.wayline("upgrade", "--check", "--json")
+    finally:
+        accounts.write_text(text)
+        run(run_sql(dsn, "UPDATE tracing.applied_migrations SET version = substr(version, 2) WHERE version LIKE 'x%'"))
+
+    assert (before["done"], before["steps"]) == (True, [])
+    assert {one["service"] for one in before["replicas"]} == {name.replace("-", "_") for name in before["order"]}
+    assert {one["version"] for one in before["replicas"]} == {f"{before['version']} ({before['commit']})"}
+    told = json.loads(left.stdout)
+    assert (left.returncode, told["done"], told["blocked"]) == (1, False, False)
+    assert [step["kind"] for step in told["steps"]] == ["unknown", "rights", "migrate"]
+    assert "wayline credentials write" in told["steps"][1]["todo"]

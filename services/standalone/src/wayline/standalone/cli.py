@@ -162,6 +162,28 @@ def doctor(as_json: AsJson = False) -> None:
 
 
 @app.command()
+def upgrade(
+    check: Annotated[
+        bool, typer.Option("--check", help="Only look: nothing is changed. Exit code 1: something is left to do.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compare the running installation with this version: rights, migrations, streams, jobs, the order of restarts."""
+    import asyncio
+
+    from wayline.standalone.commands.error_exit import exit_on_error
+
+    if not check:
+        raise typer.BadParameter("name --check: an upgrade is the steps that it prints, and each is a command")
+    with exit_on_error():
+        from wayline.standalone.settings import Settings
+        from wayline.standalone.upgrade.check_upgrade import check as compare
+
+        done = asyncio.run(compare(Settings(), as_json=as_json))
+    raise typer.Exit(0 if done else 1)
+
+
+@app.command()
 def capacity(as_json: AsJson = False) -> None:
     """Show what the streams and the database hold, how fast that grows, when it is full, and whose it is."""
     import asyncio

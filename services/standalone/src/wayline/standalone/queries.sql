@@ -60,6 +60,15 @@ SELECT proleakproof FROM pg_proc WHERE oid = 'pg_catalog.ts_match_vq(tsvector,ts
 -- name: applied_statement
 SELECT format('SELECT version, checksum FROM %I.applied_migrations', $1::text)
 
+-- name: see_all_tenants
+SELECT set_config('wayline.tenant', '*', false)
+
+-- name: has_jobs
+SELECT to_regclass('tracing.jobs') IS NOT NULL
+
+-- name: open_jobs
+SELECT tenant, job_id FROM tracing.jobs WHERE ended_at IS NULL ORDER BY created_at LIMIT $1
+
 -- name: schema_sizes
 SELECT n.nspname AS name, sum(pg_total_relation_size(c.oid))::bigint AS bytes
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace

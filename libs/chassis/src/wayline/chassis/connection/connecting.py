@@ -18,12 +18,15 @@ from nats.aio.client import Client
 from wayline.chassis.access.permissions import IDENTITIES, OWN_API
 from wayline.chassis.concurrency.awaited_tasks import stopped
 from wayline.chassis.nats_client.bus_client import BusClient
+from wayline.chassis.running_version import running_version
 from wayline.chassis.settings import BusSettings
 from wayline.contracts.errors import Reject, Unavailable
 from wayline.telemetry import metrics
 
 log = structlog.get_logger()
 
+CONNECTED_AS = "wayline-"
+"""How the name of a service's connection begins: its own name and its version follow."""
 RECONNECT_S = 0.25
 PING_S = 10
 PINGS_LOST_MAX = 2
@@ -66,7 +69,7 @@ class Link:
     def options(self, settings: BusSettings) -> dict[str, Any]:
         options: dict[str, Any] = {
             "servers": settings.nats_url.split(","),
-            "name": f"wayline-{self.service}",
+            "name": f"{CONNECTED_AS}{self.service} {running_version()}",
             "max_reconnect_attempts": -1,
             "reconnect_time_wait": RECONNECT_S,
             "ping_interval": PING_S,

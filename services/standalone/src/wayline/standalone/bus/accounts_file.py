@@ -34,16 +34,21 @@ def accounts_file(settings: Settings, installation: Installation) -> Path:
     return settings.nats_accounts_file or installation.nats / ACCOUNTS_FILE
 
 
-def write_accounts(settings: Settings, installation: Installation, credentials: Credentials) -> Path:
-    """Write the accounts of the services and of every client; a bus on the loopback takes the anonymous one too."""
+def accounts_text(settings: Settings, installation: Installation, credentials: Credentials) -> str:
+    """Return the accounts of the services and of every client; a bus on the loopback takes the anonymous one too."""
     keys = credentials.public_keys()
-    text = render_accounts(
+    return render_accounts(
         keys,
         admin_key=keys[ADMIN],
         system_key=keys[SYSTEM],
         client=settings.nats_accounts_file is None,
         clients=[one.client for one in read_clients(installation.clients)],
     )
+
+
+def write_accounts(settings: Settings, installation: Installation, credentials: Credentials) -> Path:
+    """Write the accounts into the file that the bus includes."""
+    text = accounts_text(settings, installation, credentials)
     path = accounts_file(settings, installation)
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f"{path.name}.new")

@@ -1,0 +1,1 @@
+"""`wayline upgrade --check`: compare a running installation with this version."""

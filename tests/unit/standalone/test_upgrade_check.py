@@ -1,0 +1,85 @@
+"""What a check before an upgrade finds, from what the bus and the database say."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from wayline.chassis.access.accounts import render_accounts
+from wayline.chassis.access.permissions import IDENTITIES
+from wayline.chassis.running_version import RunningVersion
+from wayline.contracts.events import read_event
+from wayline.standalone.cli import app
+from wayline.standalone.services import MEMBERS
+from wayline.standalone.upgrade.bus_changes import missing_rights
+from wayline.standalone.upgrade.open_jobs import unreadable
+from wayline.standalone.upgrade.pending_migrations import held_up
+from wayline.standalone.upgrade.replicas import BEFORE, ORDER, Replica, restarts, sorted_replicas
+from wayline.store.migration_files import parse_migration
+
+HERE = RunningVersion("0.2.0", "0123abc")
+EVENT = {"job_id": "j", "seq": 1, "at": "2026-11-26T00:00:00Z", "trace": {"trace_id": "a" * 32, "span_id": "b" * 16}}
+
+
+def test_every_service_has_a_place_in_the_order_of_restarts():
+    assert set(ORDER) == {member.identity for member in MEMBERS}
+
+
+def test_replicas_are_told_by_the_names_of_their_connections():
+    connections = [
+        {"name": f"wayline-gateway {HERE}", "ip": "10.0.0.1", "port": 1},
+        {"name": "wayline-router", "ip": "10.0.0.2", "port": 2},
+        {"name": "wayline-admin 0.2.0", "ip": "10.0.0.3", "port": 3},
+        {"name": "someone else", "ip": "10.0.0.4", "port": 4},
+        {"ip": "10.0.0.5", "port": 5},
+    ]
+
+    found = sorted_replicas(connections)
+
+    assert found == [Replica("router", BEFORE, "10.0.0.2:2"), Replica("gateway", str(HERE), "10.0.0.1:1")]
+    [step] = restarts(found, HERE)
+    assert (step.kind, step.text) == ("restart", "router: 1 running, of before 0.2.0")
+
+
+def test_another_build_of_the_same_version_is_to_be_restarted():
+    found = restarts([Replica("executor", "0.2.0 (ffff000)", "x"), Replica("router", str(HERE), "y")], HERE)
+
+    assert [step.text for step in found] == ["executor: 1 running, of 0.2.0 (ffff000)"]
+
+
+@pytest.mark.parametrize(
+    ("up", "told"),
+    [
+        ("\nALTER TABLE jobs ADD COLUMN a text;", "locks jobs; asks for it 300 ms at a time"),
+        ("\nCREATE TABLE own (id text);\nCREATE INDEX own_by_id ON own (id);", "locks no table"),
+        (" transaction:false\nCREATE INDEX CONCURRENTLY a ON jobs (a);", "makes indexes beside the services' work"),
+    ],
+)
+def test_a_migration_says_what_it_holds_up(up: str, told: str):
+    assert held_up(parse_migration("0001_a.sql", f"-- migrate:up{up}\n-- migrate:down\n")) == told
+
+
+def test_a_log_with_a_newer_event_cannot_be_gone_on_from():
+    known = read_event({**EVENT, "type": "job.resumed", "why": "approval"})
+    strange = read_event({**EVENT, "seq": 2, "type": "job.teleported"})
+
+    assert unreadable([known]) == ""
+    assert unreadable([known, strange]) == "events of a newer version: job.teleported"
+
+
+def test_missing_rights_are_named_by_account():
+    keys = dict.fromkeys(IDENTITIES, "U" * 56)
+    wanted = render_accounts(keys, admin_key="A" * 56)
+    present = wanted.replace('"tenants.stored.*",', "", 1)
+
+    assert missing_rights(wanted, wanted) == {}
+    [(account, missing)] = missing_rights(wanted, present).items()
+    assert account == "WAYLINE" or account in {one.account for one in IDENTITIES.values()}
+    assert any("tenants.stored.*" in one for one in missing)
+
+
+def test_an_upgrade_is_looked_at_and_never_made():
+    done = CliRunner().invoke(app, ["upgrade"])
+
+    assert done.exit_code == 2
+    assert "name --check" in done.stderr
