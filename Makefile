@@ -130,6 +130,9 @@ VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml | head -1)
 release-fixtures: $(VENV)/.ready ## Record what this version leaves on the bus and in the database, into tests/releases: once, when it is released
 	WAYLINE_RECORD_RELEASE=$(abspath tests/releases/$(VERSION)) $(BIN)/python -m pytest -q tests/releases/record.py
 
+upgrades: $(VENV)/.ready ## Services of the last release beside those of this version, in every order and back (makes that release in .wayline; ten minutes)
+	$(BIN)/python -m pytest -s -rs -m "slow or not slow" tests/faults/test_upgrades.py tests/releases
+
 conservation: $(VENV)/.ready ## Add up the money of 500 jobs whose calls and executors die (about three minutes)
 	$(BIN)/python -m pytest -s -m slow tests/faults/test_conservation.py
 
@@ -200,4 +203,4 @@ clean-data: ## Remove all that Wayline has stored here: jobs, documents, keys. A
 	read -r answer && test "$$answer" = yes || { echo "nothing was removed"; exit 1; }; \
 	rm -rf .wayline && echo "removed"
 
-.PHONY: help setup wheels release-fixtures lock format check test test-failed proto dashboards e2e bench golden evals retrieval-quality search-scale answer-quality memory-quality tool-search plan-quality faults conservation mcp-conformance mcp-servers openai-clients webhook-clients trace-backends dashboards-check run demo clean clean-data durations
+.PHONY: help setup wheels release-fixtures upgrades lock format check test test-failed proto dashboards e2e bench golden evals retrieval-quality search-scale answer-quality memory-quality tool-search plan-quality faults conservation mcp-conformance mcp-servers openai-clients webhook-clients trace-backends dashboards-check run demo clean clean-data durations

@@ -12,7 +12,7 @@ from typing import Any, Self
 import orjson
 
 from wayline.chassis import Failpoint
-from wayline.embedded.process import Child
+from wayline.embedded.process import Child, spawn
 from wayline.testkit.service_starts import start_service
 from wayline.testkit.waiting import until
 
@@ -110,26 +110,38 @@ class Fleet:
     ) -> ServiceProcess:
         """Start a service without waiting for it, armed with a failpoint or not."""
         log = self.directory / f"{name}-{len(self.processes)}.log"
+        armed = {"WAYLINE_FAILPOINT": f"{failpoint}:{nth}" if failpoint else ""}
+        child = start_service(name, cwd=self.directory, log=log, env=self.environment(name, {**armed, **(env or {})}))
+        self.processes.append(ServiceProcess(name, log, child, failpoint))
+        return self.processes[-1]
+
+    def spawn_build(self, name: str, python: Path) -> ServiceProcess:
+        """Start a service of another build, by the Python of its environment, without waiting for it."""
+        log = self.directory / f"{name}-{len(self.processes)}.log"
+        child = spawn(
+            [str(python), "-m", f"wayline.{name}"],
+            cwd=self.directory,
+            log=log,
+            env=self.environment(name, {}),
+            death_signal=signal.SIGKILL,
+        )
+        self.processes.append(ServiceProcess(name, log, child))
+        return self.processes[-1]
+
+    def environment(self, name: str, more: Mapping[str, str]) -> dict[str, str]:
+        """Return what a process of a service is started with."""
         inherited = {key: value for key, value in os.environ.items() if not key.startswith("WAYLINE_") or key == EMBEDS}
         identity = (
             {"WAYLINE_NATS_SEED": self.seeds[name], "WAYLINE_NATS_ACCOUNTS": "true"} if name in self.seeds else {}
         )
-        child = start_service(
-            name,
-            cwd=self.directory,
-            log=log,
-            env={
-                **inherited,
-                "PYTHONUNBUFFERED": "1",
-                "WAYLINE_NATS_URL": self.nats_url,
-                **identity,
-                "WAYLINE_FAILPOINT": f"{failpoint}:{nth}" if failpoint else "",
-                **self.env.get(name, {}),
-                **(env or {}),
-            },
-        )
-        self.processes.append(ServiceProcess(name, log, child, failpoint))
-        return self.processes[-1]
+        return {
+            **inherited,
+            "PYTHONUNBUFFERED": "1",
+            "WAYLINE_NATS_URL": self.nats_url,
+            **identity,
+            **self.env.get(name, {}),
+            **more,
+        }
 
     async def start(self, name: str, failpoint: Failpoint | None = None, **more: Any) -> ServiceProcess:
         """Start a service and wait until it serves."""

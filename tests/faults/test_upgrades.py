@@ -1,0 +1,201 @@
+"""Services of the last release and of this version side by side, in every order, and back, while jobs run."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import secrets
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx2
+import pytest
+import pytest_asyncio
+
+from tests.releases.builds import MIGRATE, last_release
+from wayline.chassis.declare import declare
+from wayline.embedded import NatsServer, PostgresServer
+from wayline.embedded.ports import free_port
+from wayline.simulator.chat_server import ChatServer, Say, turns
+from wayline.testkit import until
+from wayline.testkit.databases import PASSWORD, SCHEMAS, Database, clone, drop, migrate_service
+from wayline.testkit.effects_server import EffectsServer
+from wayline.testkit.guarded import ADMIN, Guarded, config, identity_seeds
+
+from .conftest import DELAY_MS, LIMITS, equip, shorten_ack_waits
+from .platform import EVERY_EFFECT, IDEMPOTENT, ONCE, FaultPlatform, calls, says
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow, pytest.mark.timeout(900)]
+
+DECIDE = ("router", "executor", "tool_registry")
+"""Replaced in every order."""
+BESIDE = ("gateway", "tracing", "retrieval", "notifier")
+"""Replaced between those, each time another one first."""
+SERVICES = (*DECIDE, *BESIDE)
+IN_FLIGHT = 4
+BETWEEN = 3
+"""How many jobs end between two replacements: both builds have worked on some."""
+LOAD_WITHIN_S = 800.0
+PATHS = ("jobs", "agents", "tools", "mcp/servers", "providers", "models", "sessions", "schedules", "costs", "overview")
+
+
+def orders() -> Iterator[tuple[str, ...]]:
+    """Yield every order of the services that decide, each with the others between them in another turn."""
+    for n, order in enumerate(itertools.permutations(DECIDE)):
+        first, second, third, last = BESIDE[n % 4 :] + BESIDE[: n % 4]
+        yield order[0], first, order[1], second, order[2], third, last
+
+
+ORDERS = tuple(orders())
+
+
+@dataclass
+class Load:
+    """Jobs that are submitted as others end, until it is told to stop."""
+
+    platform: FaultPlatform
+    name: str
+    jobs: list[str] = field(default_factory=list)
+    open: set[str] = field(default_factory=set)
+    stopping: bool = False
+
+    async def run(self) -> None:
+        await until(self._step, within=LOAD_WITHIN_S, why="the test has what it wants")
+
+    async def _step(self) -> bool:
+        while len(self.open) < IN_FLIGHT and not self.stopping:
+            job_id = f"{self.name}-{len(self.jobs)}"
+            session = f"{self.name}-talk" if len(self.jobs) % 4 == 3 else None
+            plan = (calls(*EVERY_EFFECT), calls(ONCE, IDEMPOTENT), says("done"))
+            await self.platform.submit_plan(job_id, *plan, session=session)
+            self.jobs.append(job_id)
+            self.open.add(job_id)
+        self.open -= await self.platform.advance(*self.open)
+        return self.stopping
+
+    async def goes_on(self) -> None:
+        """Wait until some more jobs have ended."""
+        wanted = len(self.jobs) - len(self.open) + BETWEEN
+        await until(lambda: len(self.jobs) - len(self.open) >= wanted, within=120, why="jobs go on")
+
+
+@dataclass
+class Upgrade:
+    """A platform whose services are of two builds."""
+
+    platform: FaultPlatform
+    python: Path
+    """Of the last release."""
+
+    def start(self, name: str, *, old: bool):
+        if name == "gateway":
+            self.platform.port = free_port()
+            self.platform.fleet.set("gateway", WAYLINE_HTTP_PORT=str(self.platform.port))
+        fleet = self.platform.fleet
+        return fleet.spawn_build(name, self.python) if old else fleet.spawn(name)
+
+    async def replace(self, name: str, *, old: bool) -> None:
+        """Start a process of the one build, then drain that of the other."""
+        before = self.platform.fleet.running(name)
+        await self.start(name, old=old).ready()
+        for process in before:
+            process.drain()
+        for process in before:
+            assert await process.ended() == 0, process.tail
+
+    async def answers(self) -> None:
+        """Check that every list that the gateway asks others for is answered."""
+        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{self.platform.port}", timeout=30) as http:
+            for path in PATHS:
+                answer = await http.get(f"/v1/{path}")
+                assert answer.status_code == 200, f"{path}: {answer.text}"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def upgrade(postgres_server: PostgresServer, server_dir: Path) -> AsyncIterator[Upgrade]:
+    """Make a bus and a database as the last release makes them, and start its services."""
+    python = await asyncio.to_thread(last_release)
+    home, seeds = server_dir / f"upgrade-{secrets.token_hex(4)}", identity_seeds()
+    home.mkdir()
+    server = NatsServer(home / "nats", config=config(home / "nats" / "jetstream", seeds))
+    effects = EffectsServer(home / "effects.txt", delay_ms=DELAY_MS)
+    database = await clone(postgres_server)
+    try:
+        await server.start()
+        await effects.start()
+        guarded = Guarded(server, seeds)
+        await asyncio.to_thread(
+            subprocess.run,
+            [str(python), "-c", MIGRATE, database.dsn, PASSWORD, server.url, seeds[ADMIN]],
+            check=True,
+        )
+        async with ChatServer(turns(Say())) as chat:
+            made = Database(database.name, postgres_server, tables=True)
+            async with FaultPlatform.open(guarded, made, limits=None) as platform:
+                await shorten_ack_waits(platform.bus.js)
+                platform.chat, platform.effects, chat.script = chat, effects, platform.script
+                platform.fleet = await platform.make_fleet(home, *SCHEMAS)
+                # An executor that drains may still have its read when another one has taken over.
+                platform.reads_overlap = True
+                equip(platform)
+                await platform.watch()
+                found = Upgrade(platform, python)
+                for process in [found.start(name, old=True) for name in SERVICES]:
+                    await process.ready()
+                yield found
+    finally:
+        effects.kill()
+        await server.kill()
+        shutil.rmtree(home, ignore_errors=True)
+        await drop(database)
+
+
+async def end_well(platform: FaultPlatform, jobs: list[str]) -> None:
+    """Every job ends once, no `once` acted twice, logs are whole, tracing says what they say, nothing is put aside."""
+    await platform.until_ended(*jobs, within=180)
+    await platform.until_quiet(60)
+    await platform.check(*jobs)
+    await platform.until_traced(*jobs, within=120)
+    assert {(await platform.job(job_id)).life.status for job_id in jobs} == {"completed"}
+    assert await platform.dead_letters() == []
+
+
+async def test_this_version_migrates_under_the_services_of_the_last_release(upgrade: Upgrade):
+    platform = upgrade.platform
+    load = Load(platform, "migrating")
+    running = asyncio.create_task(load.run())
+    await load.goes_on()
+
+    plain = Database(platform.database.name, platform.database.server)
+    for name in SCHEMAS:
+        await migrate_service(plain, name)
+    _ = [change async for change in declare(platform.bus.js, LIMITS)]
+    # As an operator's choice, this would be kept; of a test's short waits it is made again.
+    await shorten_ack_waits(platform.bus.js)
+    await load.goes_on()
+
+    load.stopping = True
+    await running
+    await end_well(platform, load.jobs)
+    await upgrade.answers()
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=lambda order: "-".join(order[::2]))
+async def test_services_are_replaced_in_any_order_and_back(upgrade: Upgrade, order: tuple[str, ...]):
+    platform = upgrade.platform
+    load = Load(platform, f"order-{ORDERS.index(order)}")
+    running = asyncio.create_task(load.run())
+    try:
+        for old in (False, True):
+            for name in order:
+                await upgrade.replace(name, old=old)
+                await load.goes_on()
+                await upgrade.answers()
+    finally:
+        load.stopping = True
+        await running
+
+    await end_well(platform, load.jobs)
