@@ -15,6 +15,8 @@ import pytest
 import pytest_asyncio
 
 from wayline.contracts.agents import Agent, AgentConfig, PutAgent
+from wayline.contracts.models import ModelCard, PutModel
+from wayline.contracts.tools import RUN_AGENT
 from wayline.embedded import PostgresServer
 from wayline.testkit import until
 from wayline.testkit.databases import make_template
@@ -22,12 +24,17 @@ from wayline.testkit.fixtures import FAST
 
 from .conftest import MakePlatform
 from .log_checks import problems, story
-from .platform import EVERY_EFFECT, ONCE, TENANT, FaultPlatform, calls, says
+from .platform import EVERY_EFFECT, ONCE, TENANT, FaultPlatform, calls, encode_plan, says
 from .restoring import back_up, restored
 from .test_random_kills import seed_of_this_run
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
+AGENTS = {
+    "careful": AgentConfig(ask="writes"),
+    "worker": AgentConfig(model="chat/x", tools=()),
+    "boss": AgentConfig(model="chat/x", tools=(), agents=("worker",)),
+}
 SUBMITTED = 60
 BACKUPS = 4
 SERVICES = ("router", "tool_registry", "executor", "tracing")
@@ -54,7 +61,10 @@ async def stack() -> AsyncIterator[AsyncExitStack]:
 async def platform(make_platform: MakePlatform) -> FaultPlatform:
     platform = await make_platform("tracing", delay_ms=30)
     await platform.fleet.ensure(*SERVICES)
-    await platform.bus.ask(PutAgent(tenant=TENANT, name="careful", config=AgentConfig(ask="writes")), Agent)
+    card = ModelCard(provider="chat", model="x", tier="standard")
+    await platform.bus.ask(PutModel(tenant=TENANT, card=card), ModelCard)
+    for name, config in AGENTS.items():
+        await platform.bus.ask(PutAgent(tenant=TENANT, name=name, config=config), Agent)
     return platform
 
 
@@ -122,14 +132,18 @@ async def test_parts_that_are_far_apart_are_brought_together(
 ):
     """The queues and tables are read first; then jobs wake, pay, end and come; then the logs are read."""
     await platform.fleet.ensure(*SERVICES)
-    held = await platform.submit_plan("held", calls(ONCE), says("", hold="first"), session="apart")
+    held = await platform.submit_plan("held", calls(ONCE), says("done at last", hold="first"), session="apart")
     turn = await platform.submit_plan("turn", calls(ONCE), says("done"), session="apart")
     woken = await platform.submit_plan("woken", calls(ONCE), says("done", hold="woken"), agent="careful")
     paying = await platform.submit_plan("paying", calls(ONCE), calls(ONCE), says("done"), agent="careful")
-    await until(lambda: "first" in platform.holds, within=60, why="a job waits for its model")
+    task = {"agent": "worker", "input": encode_plan([says("done", hold="worker")])}
+    boss = await platform.submit_plan(
+        "boss", {"tools": [[RUN_AGENT, task]], "text": "one moment", "hold": "boss"}, says("done"), agent="boss"
+    )
+    await until(lambda: {"first", "boss"} <= platform.holds.keys(), within=60, why="jobs wait for their model")
     for job_id in (woken, paying):
         await platform.wait_until(job_id, lambda job: job.life.waiting is not None, why="it waits for an approval")
-    jobs = [held, turn, woken, paying]
+    jobs = [held, turn, woken, paying, boss]
     key = f"{TENANT}/{paying}/1/1"
 
     async def has_row(key: str) -> bool:
@@ -139,6 +153,9 @@ async def test_parts_that_are_far_apart_are_brought_together(
         # Its ticket is of after the queue was read, and it lives on it.
         await platform.advance(woken)
         await until(lambda: "woken" in platform.holds, within=60, why="the woken job waits for its model")
+        # Waits for a job that began after the tables were read.
+        platform.holds["boss"].set()
+        await until(lambda: "worker" in platform.holds, within=60, why="the child waits for its model")
         # Ends, and lets the next one of its session run, and end.
         platform.holds["first"].set()
         # Began after the tables were read.

@@ -19,7 +19,7 @@ BODY = bytes(range(256)) * 3_000
 
 def manifest(writer: BackupWriter, **fields: object) -> Manifest:
     at = datetime(2026, 11, 26, tzinfo=UTC)
-    known = {"wayline": "0.1.0", "began_at": at, "ended_at": at, "schemas": ["router"], "postgres_major": 18}
+    known = {"wayline": "0.1.0", "began_at": at, "ended_at": at, "schemas": ["router"], "dumped_by": 18}
     more = {"logs_before": 7, "streams": [], "credentials": False, "parts": writer.parts}
     return Manifest.model_validate({**known, **more, **fields})
 

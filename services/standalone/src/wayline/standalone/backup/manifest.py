@@ -51,7 +51,7 @@ class Manifest(BaseModel):
     began_at: datetime
     ended_at: datetime
     schemas: list[str]
-    postgres_major: int
+    dumped_by: int = Field(description="The version of the `pg_dump` that read the tables.")
     logs_before: int = Field(description="The last sequence of the logs before the tables were read.")
     streams: list[StreamPart] = Field(description="In the order in which they were taken.")
     credentials: bool = Field(description="Whether keys, seeds and passwords are inside.")

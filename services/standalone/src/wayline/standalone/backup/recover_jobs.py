@@ -1,8 +1,9 @@
 """Make the parts of a restored backup one again: the tables are older than the logs, and the queues older than both.
 
 The logs say what is true. What stands in them and nowhere else is made anew: the ticket of every job that goes on, the
-settlement of one that has ended, the row of a call that may have had its effect. A job that began while the backup was
-taken, and that the tables do not know, was not in it: its log goes.
+settlement of one that has ended, the row of a call that may have had its effect, the reservation of a job that another
+one has started. Any other job that the tables do not know began while the backup was taken, and was not in it: its log
+goes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from wayline.chassis import Bus
 from wayline.contracts import events as e
 from wayline.contracts.jobs import TURN, RunJob, backlog_of
-from wayline.contracts.tools import Effect
+from wayline.contracts.tools import RUN_AGENT, RUN_CODE, Effect
 from wayline.journal import Head, JobLog, State, is_record, last_record, leader_next
 from wayline.standalone.backup.fill_queue import fill_queue
 from wayline.standalone.setup.migrations import sql
@@ -25,6 +26,7 @@ from wayline.standalone.setup.migrations import sql
 LOG: Final = "EVENTS"
 READ_BATCH: Final = 500
 READ_WITHIN_S: Final = 10.0
+UNASKED: Final = frozenset({RUN_AGENT, RUN_CODE})
 HEARD_AGAIN: Final = frozenset({"approval", "needs_decision", "tool_results"})
 """What a parked job waits for that only signals and their stored ends bring: these are heard again anyway."""
 
@@ -91,9 +93,23 @@ async def _leave_out(bus: Bus, conn: Any, logs_before: int) -> int:
         # A job that was refused has reserved nothing.
         if head.state is State.ENDED and head.epoch == 0:
             continue
+        if await _reserve_child(bus, conn, tenant, job_id):
+            continue
         await bus.js.purge_stream(LOG, subject=subject)
         gone += 1
     return gone
+
+
+async def _reserve_child(bus: Bus, conn: Any, tenant: str, job_id: str) -> bool:
+    """Reserve for a job that another one of the backup has started, and waits for; return whether it is one."""
+    events = await JobLog(bus, tenant, job_id).first()
+    submitted = next((event for event in events if isinstance(event, e.JobSubmitted)), None)
+    routed = next((event for event in events if isinstance(event, e.JobRouted)), None)
+    if submitted is None or submitted.parent is None or routed is None:
+        return False
+    row = (submitted.job.agent, submitted.job.user_id, routed.limits.budget_usd, submitted.at)
+    version = (routed.agent_version, routed.agent_label)
+    return await conn.fetchval(sql.reserve_child, tenant, job_id, *row, *version, submitted.parent.job_id) is not None
 
 
 async def _read_heads(bus: Bus, unsettled: set[JobKey]) -> dict[JobKey, Head]:
@@ -119,8 +135,8 @@ async def _lapse_calls(bus: Bus, conn: Any, key: JobKey) -> int:
     asked: dict[tuple[int, str], e.ToolRequested] = {}
     async for event in JobLog(bus, tenant, job_id).read():
         if isinstance(event, e.ToolRequested):
-            # A read may run again, and no registry is asked for a tool of the job's caller.
-            if event.effect is not Effect.READ and event.expires_at is None:
+            # A read may run again, and no registry is asked for programs, children and tools of the job's caller.
+            if event.effect is not Effect.READ and event.expires_at is None and event.tool not in UNASKED:
                 asked[event.step, event.call] = event
         elif isinstance(event, e.ToolCompleted):
             asked.pop((event.step, event.call), None)

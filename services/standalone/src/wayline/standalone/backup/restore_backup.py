@@ -52,7 +52,8 @@ async def restore_backup(
             begun()
             await _empty(bus, conn, manifest)
             await conn.execute(sql.create_vector)
-            await restore_tables(access.admin_dsn, manifest.postgres_major, backup.chunks(TABLES))
+            server = conn.get_server_version().major
+            await restore_tables(access.admin_dsn, manifest.dumped_by, server, backup.chunks(TABLES))
             tell("tables")
             for stream in _tickets_last(manifest.streams):
                 config = _with_copies(stream.config, replicas)

@@ -91,7 +91,7 @@ class Backup:
             began_at=began,
             ended_at=datetime.now(UTC),
             schemas=self._schemas,
-            postgres_major=dumped_by,
+            dumped_by=dumped_by,
             logs_before=logs_before,
             streams=[await self._as_left(stream) for stream in self._streams],
             credentials=credentials,

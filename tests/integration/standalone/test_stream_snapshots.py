@@ -1,0 +1,93 @@
+"""Snapshots of streams by the server's API: in many pieces, with sequences and consumers, and queues that go on."""
+
+from __future__ import annotations
+
+import secrets
+
+import pytest
+from nats.js.api import ConsumerConfig, DiscardPolicy, RetentionPolicy, StreamConfig
+
+from wayline.chassis import Bus, BusSettings
+from wayline.contracts.jobs import RunJob
+from wayline.standalone.backup.fill_queue import fill_queue
+from wayline.standalone.backup.stream_snapshots import (
+    durable_consumers,
+    make_consumer,
+    restore_snapshot,
+    take_snapshot,
+)
+from wayline.standalone.errors import BackupFailed
+from wayline.testkit.fixtures import NatsFactory
+
+LARGE = 200 * 1024
+
+
+async def connect(nats_factory: NatsFactory) -> Bus:
+    server = await nats_factory()
+    return await Bus.connect(BusSettings(nats_url=server.url), service="test", exit_when_closed=False)
+
+
+async def test_a_stream_of_many_pieces_is_restored_with_its_sequences(nats_factory: NatsFactory):
+    source, target = await connect(nats_factory), await connect(nats_factory)
+    await source.js.add_stream(StreamConfig(name="LOG", subjects=["log.*"]))
+    await source.js.add_consumer("LOG", ConsumerConfig(durable_name="reader"))
+    bodies = [secrets.token_bytes(LARGE) for _ in range(60)]
+    for n, body in enumerate(bodies):
+        await source.js.publish(f"log.{n % 3}", body)
+    await source.js.delete_msg("LOG", 2)
+    reader = await source.js.pull_subscribe_bind("reader", "LOG")
+    for message in await reader.fetch(10, timeout=10):
+        await message.ack_sync()
+    chunks: list[bytes] = []
+
+    taken = await take_snapshot(source.nc, "LOG", chunks.append)
+    [consumer] = await durable_consumers(source.nc, "LOG")
+    await restore_snapshot(target.nc, taken["config"], taken["state"], chunks)
+    await make_consumer(target.nc, "LOG", consumer["config"], heard=consumer["ack_floor"]["stream_seq"])
+
+    assert len(chunks) > 50
+    state = (await target.js.stream_info("LOG")).state
+    assert (state.messages, state.first_seq, state.last_seq) == (59, 1, 60)
+    assert (await target.js.get_msg("LOG", 60)).data == bodies[59]
+    again = await target.js.pull_subscribe_bind("reader", "LOG")
+    [next_one] = await again.fetch(1, timeout=10)
+    assert next_one.metadata.sequence.stream == 12
+    await source.close()
+    await target.close()
+
+
+async def test_a_damaged_snapshot_makes_no_stream(nats_factory: NatsFactory):
+    bus = await connect(nats_factory)
+    await bus.js.add_stream(StreamConfig(name="LOG", subjects=["log.*"]))
+    await bus.js.publish("log.1", secrets.token_bytes(LARGE))
+    chunks: list[bytes] = []
+    taken = await take_snapshot(bus.nc, "LOG", chunks.append)
+    await bus.js.delete_stream("LOG")
+
+    with pytest.raises(BackupFailed):
+        await restore_snapshot(bus.nc, taken["config"], taken["state"], [b"".join(chunks)[: LARGE // 2]])
+    await bus.close()
+
+
+async def test_a_queue_goes_on_behind_its_old_sequences(nats_factory: NatsFactory):
+    bus = await connect(nats_factory)
+    queue = StreamConfig(
+        name="RUN",
+        subjects=["jobs.run.*.*"],
+        retention=RetentionPolicy.WORK_QUEUE,
+        discard=DiscardPolicy.NEW,
+        discard_new_per_subject=True,
+        max_msgs_per_subject=600,
+    )
+    await bus.js.add_stream(queue)
+    await bus.js.publish("jobs.run.batch.acme", b"waits")
+    tickets = {n: RunJob(tenant="acme", lane="batch", job=f"j{n}", at=n) for n in (1_200, 1_201, 1_700)}
+
+    assert await fill_queue(bus, "RUN", 1_700, tickets) == 3
+
+    state = (await bus.js.stream_info("RUN")).state
+    assert (state.messages, state.last_seq) == (4, 1_700)
+    assert b'"j1201"' in (await bus.js.get_msg("RUN", 1_201)).data
+    assert (await bus.js.publish("jobs.run.batch.acme", b"new")).seq == 1_701
+    assert await fill_queue(bus, "RUN", 1_000) == 0
+    await bus.close()
