@@ -8,6 +8,7 @@ import secrets
 import shutil
 import subprocess
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,9 +25,13 @@ from wayline.testkit import until
 from wayline.testkit.databases import PASSWORD, SCHEMAS, Database, clone, drop, migrate_service
 from wayline.testkit.effects_server import EffectsServer
 from wayline.testkit.guarded import ADMIN, Guarded, config, identity_seeds
+from wayline.testkit.processes import ServiceProcess
 
+from .accidents import Accidents, metered, set_up
+from .books import PAYMENT_USD
 from .conftest import DELAY_MS, LIMITS, equip, shorten_ack_waits
 from .platform import EVERY_EFFECT, IDEMPOTENT, ONCE, FaultPlatform, calls, says
+from .test_conservation import balanced, read_books, seed_of_this_run
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -39,6 +44,9 @@ IN_FLIGHT = 4
 BETWEEN = 3
 """How many jobs end between two replacements: both builds have worked on some."""
 LOAD_WITHIN_S = 800.0
+MONEY_JOBS = 240
+RECORDS_BETWEEN = 10
+"""How much is written to logs between two replacements."""
 PATHS = ("jobs", "agents", "tools", "mcp/servers", "providers", "models", "sessions", "schedules", "costs", "overview")
 
 
@@ -90,11 +98,15 @@ class Upgrade:
     python: Path
     """Of the last release."""
 
-    def start(self, name: str, *, old: bool):
+    def start(self, name: str, *, old: bool) -> ServiceProcess:
+        fleet = self.platform.fleet
+        # Two processes that are there at once answer at two ports.
         if name == "gateway":
             self.platform.port = free_port()
-            self.platform.fleet.set("gateway", WAYLINE_HTTP_PORT=str(self.platform.port))
-        fleet = self.platform.fleet
+            fleet.set("gateway", WAYLINE_HTTP_PORT=str(self.platform.port))
+        if name == "tracing":
+            self.platform.tracing_port = free_port()
+            fleet.set("tracing", WAYLINE_HEALTH_PORT=str(self.platform.tracing_port))
         return fleet.spawn_build(name, self.python) if old else fleet.spawn(name)
 
     async def replace(self, name: str, *, old: bool) -> None:
@@ -114,9 +126,9 @@ class Upgrade:
                 assert answer.status_code == 200, f"{path}: {answer.text}"
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def upgrade(postgres_server: PostgresServer, server_dir: Path) -> AsyncIterator[Upgrade]:
-    """Make a bus and a database as the last release makes them, and start its services."""
+@asynccontextmanager
+async def opened(postgres_server: PostgresServer, server_dir: Path) -> AsyncIterator[Upgrade]:
+    """Make a bus and a database as the last release makes them; no service is started."""
     python = await asyncio.to_thread(last_release)
     home, seeds = server_dir / f"upgrade-{secrets.token_hex(4)}", identity_seeds()
     home.mkdir()
@@ -126,15 +138,11 @@ async def upgrade(postgres_server: PostgresServer, server_dir: Path) -> AsyncIte
     try:
         await server.start()
         await effects.start()
-        guarded = Guarded(server, seeds)
-        await asyncio.to_thread(
-            subprocess.run,
-            [str(python), "-c", MIGRATE, database.dsn, PASSWORD, server.url, seeds[ADMIN]],
-            check=True,
-        )
+        words = [str(python), "-c", MIGRATE, database.dsn, PASSWORD, server.url, seeds[ADMIN]]
+        await asyncio.to_thread(subprocess.run, words, check=True)
         async with ChatServer(turns(Say())) as chat:
             made = Database(database.name, postgres_server, tables=True)
-            async with FaultPlatform.open(guarded, made, limits=None) as platform:
+            async with FaultPlatform.open(Guarded(server, seeds), made, limits=None) as platform:
                 await shorten_ack_waits(platform.bus.js)
                 platform.chat, platform.effects, chat.script = chat, effects, platform.script
                 platform.fleet = await platform.make_fleet(home, *SCHEMAS)
@@ -142,15 +150,21 @@ async def upgrade(postgres_server: PostgresServer, server_dir: Path) -> AsyncIte
                 platform.reads_overlap = True
                 equip(platform)
                 await platform.watch()
-                found = Upgrade(platform, python)
-                for process in [found.start(name, old=True) for name in SERVICES]:
-                    await process.ready()
-                yield found
+                yield Upgrade(platform, python)
     finally:
         effects.kill()
         await server.kill()
         shutil.rmtree(home, ignore_errors=True)
         await drop(database)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def upgrade(postgres_server: PostgresServer, server_dir: Path) -> AsyncIterator[Upgrade]:
+    """Start the services of the last release."""
+    async with opened(postgres_server, server_dir) as found:
+        for process in [found.start(name, old=True) for name in SERVICES]:
+            await process.ready()
+        yield found
 
 
 async def end_well(platform: FaultPlatform, jobs: list[str]) -> None:
@@ -163,18 +177,21 @@ async def end_well(platform: FaultPlatform, jobs: list[str]) -> None:
     assert await platform.dead_letters() == []
 
 
+async def migrate_to_this_version(platform: FaultPlatform) -> None:
+    plain = Database(platform.database.name, platform.database.server)
+    for name in SCHEMAS:
+        await migrate_service(plain, name)
+    _ = [change async for change in declare(platform.bus.js, LIMITS)]
+    await shorten_ack_waits(platform.bus.js)
+
+
 async def test_this_version_migrates_under_the_services_of_the_last_release(upgrade: Upgrade):
     platform = upgrade.platform
     load = Load(platform, "migrating")
     running = asyncio.create_task(load.run())
     await load.goes_on()
 
-    plain = Database(platform.database.name, platform.database.server)
-    for name in SCHEMAS:
-        await migrate_service(plain, name)
-    _ = [change async for change in declare(platform.bus.js, LIMITS)]
-    # As an operator's choice, this would be kept; of a test's short waits it is made again.
-    await shorten_ack_waits(platform.bus.js)
+    await migrate_to_this_version(platform)
     await load.goes_on()
 
     load.stopping = True
@@ -199,3 +216,37 @@ async def test_services_are_replaced_in_any_order_and_back(upgrade: Upgrade, ord
         await running
 
     await end_well(platform, load.jobs)
+
+
+@pytest.mark.timeout(600)
+async def test_money_is_conserved_while_services_are_replaced_and_back(
+    postgres_server: PostgresServer, server_dir: Path
+):
+    async with opened(postgres_server, server_dir) as upgrade:
+        platform = upgrade.platform
+        platform.provider = await platform.simulate(models=metered())
+        paid = platform.effects.settings(tools={"pay_once": {"charge": {"usd": str(PAYMENT_USD)}}})
+        platform.fleet.set("tool_registry", WAYLINE_TOOL_REGISTRY_SERVERS=[paid])
+        platform.fleet.set("tracing", WAYLINE_TRACING_GAUGES_EVERY_S="0.2")
+        for name in ("router", "executor"):
+            platform.fleet.set(name, **platform.provider.environment)
+        for process in [upgrade.start(name, old=True) for name in (*DECIDE, "executor", "tracing")]:
+            await process.ready()
+        await set_up(platform)
+        accidents = Accidents(platform, seed=seed_of_this_run(), jobs=MONEY_JOBS, strikes={"cancel": 9}, deaths=0)
+        print(f"conservation: WAYLINE_FAULT_SEED={accidents.seed}")
+        running = asyncio.create_task(accidents.run(within=400))
+
+        await migrate_to_this_version(platform)
+        for old in (False, True):
+            for name in (*DECIDE, "tracing"):
+                seen = platform.records_seen + RECORDS_BETWEEN
+                await upgrade.replace(name, old=old)
+                await until(
+                    lambda seen=seen: platform.records_seen >= seen or running.done(), within=120, why="jobs run"
+                )
+        assert not running.done(), "jobs ran until the last service was replaced"
+        await running
+
+        books, _ = await read_books(platform, accidents)
+        await balanced(platform, books)
