@@ -457,4 +457,5 @@ def test_a_check_before_an_upgrade_says_what_is_left_to_do(wayline: Installed):
     told = json.loads(left.stdout)
     assert (left.returncode, told["done"], told["blocked"]) == (1, False, False)
     assert [step["kind"] for step in told["steps"]] == ["unknown", "rights", "migrate"]
+    assert told["steps"][0]["todo"] == "its tables serve this version too"
     assert "wayline credentials write" in told["steps"][1]["todo"]

@@ -58,7 +58,10 @@ SELECT extversion FROM pg_extension WHERE extname = 'vector'
 SELECT proleakproof FROM pg_proc WHERE oid = 'pg_catalog.ts_match_vq(tsvector,tsquery)'::regprocedure
 
 -- name: applied_statement
-SELECT format('SELECT version, checksum FROM %I.applied_migrations', $1::text)
+-- As JSON, because versions before this one have no such column.
+SELECT format(
+    'SELECT version, checksum, coalesce(to_jsonb(a) ->> ''older_may_run'' = ''true'', false) AS older_may_run
+    FROM %I.applied_migrations AS a', $1::text)
 
 -- name: see_all_tenants
 SELECT set_config('wayline.tenant', '*', false)

@@ -77,11 +77,15 @@ async def _migrations(conn: Any, member: Member) -> Finding:
     if not await conn.fetchval(sql.applied, schema):
         return problem(about, "was never migrated", MIGRATE)
     rows = await conn.fetch(await conn.fetchval(sql.applied_statement, schema))
+    serves = {row["version"] for row in rows if row["older_may_run"]}
     rows = {row["version"]: row["checksum"] for row in rows}
     applied = {version: checksum for version, checksum in rows.items() if not is_function_file(version)}
     known = {migration.version: migration for migration in read_migrations(member.migrations())}
     if unknown := sorted(applied.keys() - known.keys()):
-        return problem(about, f"has migrations {', '.join(unknown)} of a newer Wayline", "upgrade Wayline")
+        text = f"has migrations {', '.join(unknown)} of a newer Wayline"
+        if serves.issuperset(unknown):
+            return note(about, f"{text}, whose tables serve this one too", "upgrade Wayline when you want")
+        return problem(about, text, "upgrade Wayline")
     if edited := [known[version].file for version, checksum in applied.items() if known[version].checksum != checksum]:
         return problem(about, f"{', '.join(edited)} was edited after it was applied", "restore the file")
     pending = [migration.file for version, migration in known.items() if version not in applied]

@@ -36,17 +36,19 @@ async def check_database(access: ServerAccess) -> UpgradeSteps:
 
 async def _check_schema(conn: Any, member: Member) -> UpgradeSteps:
     applied: dict[str, str] = {}
+    serving: set[str] = set()
     if await conn.fetchval(sql.applied, member.schema):
         rows = await conn.fetch(await conn.fetchval(sql.applied_statement, member.schema))
         applied = {row["version"]: row["checksum"] for row in rows}
+        serving = {row["version"] for row in rows if row["older_may_run"]}
     migrations = read_migrations(member.migrations())
     known = {migration.version for migration in migrations}
-    newer = sorted(version for version in applied if not is_function_file(version) and version not in known)
-    if newer:
+    if newer := sorted(version for version in applied if not is_function_file(version) and version not in known):
         text = f"schema {member.schema} has {', '.join(newer)} of a newer version"
-        yield UpgradeStep(
-            "unknown", text, "its services run on them unless `wayline migrate` refuses: docs say how to go back"
-        )
+        if serving.issuperset(newer):
+            yield UpgradeStep("unknown", text, "its tables serve this version too")
+        else:
+            yield UpgradeStep("blocked", text, "upgrade to that version: `wayline migrate` of this one refuses")
     for migration in migrations:
         if migration.version not in applied:
             yield UpgradeStep("migrate", f"schema {member.schema}: {migration.file} ({held_up(migration)})", MIGRATE)
