@@ -18,6 +18,7 @@ from wayline.chassis.access.permissions import IDENTITIES, STREAMS_ACCOUNT
 from wayline.chassis.topology import CONSUMERS
 from wayline.embedded import binaries
 from wayline.standalone.services import MEMBERS
+from wayline.testkit.nats_cluster import CLIENTS, ROUTES
 
 pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl, for `kubectl kustomize`")
 
@@ -215,7 +216,8 @@ def test_the_bus_and_the_database_are_those_that_the_tests_use(repository: Path)
 
     assert values["container"]["image"]["tag"].startswith(f"{version.strip().rpartition('v')[2]}-")
     assert values["config"]["jetstream"]["merge"] == {"sync_interval": "always"}
-    assert values["config"]["cluster"] == {"enabled": True, "replicas": 3}
+    assert values["config"]["cluster"] == {"enabled": True, "replicas": 3, "merge": ROUTES}
+    assert values["config"]["merge"].items() >= CLIENTS.items()
     database = yaml.safe_load((repository / "deploy/kubernetes/values/postgres.yaml").read_text())["spec"]
     assert database["superuserSecret"]["name"] == "postgres-superuser"
     assert database["bootstrap"]["initdb"]["database"] == "wayline"

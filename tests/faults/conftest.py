@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -18,9 +18,11 @@ from wayline.simulator.chat_server import ChatServer, Say, turns
 from wayline.testkit.databases import clone, clone_with_tables, drop
 from wayline.testkit.effects_server import EffectsServer
 from wayline.testkit.guarded import Guarded, config, identity_seeds
-from wayline.testkit.nats_cluster import NatsCluster
+from wayline.testkit.nats_cluster import SERVERS, NatsCluster
+from wayline.testkit.network import Network
 
 from .platform import FaultPlatform
+from .zones import POSTGRES, Zone
 
 # Its comparisons are whole books: a failure has to say where they differ.
 pytest.register_assert_rewrite(f"{__package__}.books")
@@ -54,13 +56,21 @@ async def make_platform(postgres_server: PostgresServer, server_dir: Path) -> As
             sync: str = "2m",
             nats_disk: Path | None = None,
             clustered: bool = False,
+            nats_disks: Sequence[Path | None] = (None,) * SERVERS,
+            zones: Sequence[str] = (),
         ) -> FaultPlatform:
             home = server_dir / f"platform-{secrets.token_hex(4)}"
             home.mkdir()
             seeds = identity_seeds()
             guarded: Guarded
             if clustered:
-                guarded = nats = NatsCluster.of(home / "nats", seeds)
+                network = Network(home / "network.log")
+                stack.push_async_callback(network.stop)
+                guarded = nats = NatsCluster.of(home / "nats", seeds, network=network, disks=nats_disks, sync=sync)
+                urls = {zone: nats.url_from(zone) for zone in zones}
+                server = postgres or postgres_server
+                ports = {zone: network.link(zone, POSTGRES, server.port) for zone in zones}
+                assert nats.url
             else:
                 directory = (nats_disk or home) / "nats"
                 text = config(directory / "jetstream", seeds, sync_interval=sync)
@@ -83,6 +93,8 @@ async def make_platform(postgres_server: PostgresServer, server_dir: Path) -> As
             platform.chat, platform.effects, chat.script = chat, effects, platform.script
             platform.fleet = await platform.make_fleet(home, "router", "tool_registry", *tables)
             equip(platform)
+            if clustered:
+                platform.zones = {zone: Zone(urls[zone], server.port, ports[zone]) for zone in zones}
             await platform.watch()
             return platform
 

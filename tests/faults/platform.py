@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any
 from uuid import uuid4
 
@@ -29,6 +30,7 @@ from wayline.testkit.effects_server import EffectsServer
 from wayline.testkit.processes import Fleet, ServiceProcess
 
 from .log_checks import problems, story
+from .zones import Zone
 
 TENANT = "default"
 ONCE, IDEMPOTENT = "effects__pay_once", "effects__put_idempotent"
@@ -94,14 +96,24 @@ class FaultPlatform(Platform):
     """Whether a read may still act when another executor, which took over its job, has recorded its result."""
     records_seen: int = 0
     """Records of all logs since the start."""
+    zones: Mapping[str, Zone] = MappingProxyType({})
+    """Of a cluster's network, by name."""
 
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts)
         self.answered: set[str] = set()
+        self.zone_of: dict[int, str] = {}
+        """The zone of each process that was started in one."""
         self.acted_at_end: dict[tuple[str, str], int] = {}
         """How often a tool had acted for a key when its result was in the log."""
         self.holds: dict[str, asyncio.Event] = {}
         """Model calls that write one word and then wait, by the name in their turn; the first of a name is held."""
+
+    def spawn_in(self, zone: str, name: str) -> ServiceProcess:
+        """Start a service in a zone of the network, without waiting for it."""
+        process = self.fleet.spawn(name, env=self.zones[zone].environment(self.fleet.env.get(name, {})))
+        self.zone_of[process.pid] = zone
+        return process
 
     def script(self, body: dict[str, Any]) -> Say:
         """The model: a job's own input says what is answered to it, turn by turn."""

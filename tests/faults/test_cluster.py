@@ -9,24 +9,20 @@ import pytest
 import pytest_asyncio
 
 from wayline.chassis.connection.leaders import LEADERLESS
-from wayline.chassis.topology import STREAMS
 from wayline.embedded import NatsServer
 from wayline.standalone.doctor.bus import examine_copies
 from wayline.testkit import until
-from wayline.testkit.nats_cluster import NatsCluster
 
+from .clusters import HEALED_WITHIN_S, SERVICES, begin, cluster_of, end_well, until_healed
 from .conftest import ACK_WAIT_S, MakePlatform
-from .platform import EVERY_EFFECT, ONCE, FaultPlatform, calls, says
+from .platform import ONCE, FaultPlatform, calls, says
 from .test_outages import lasts
 from .test_random_kills import seed_of_this_run
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow, pytest.mark.timeout(900)]
 
-SERVICES = ("router", "tool_registry", "executor")
 LED = ("EVENTS", "RUN", "SUBMIT", "SIGNALS", "LATER", "OBJ_PAYLOADS")
 """Streams whose leaders are met by faults: each other is led by some server too."""
-JOBS = 6
-HEALED_WITHIN_S = 60.0
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -37,55 +33,6 @@ async def platform(make_platform: MakePlatform) -> FaultPlatform:
         for _ in range(2):
             await platform.fleet.start(name)
     return platform
-
-
-def cluster_of(platform: FaultPlatform) -> NatsCluster:
-    assert isinstance(platform.nats, NatsCluster)
-    return platform.nats
-
-
-async def until_healed(platform: FaultPlatform) -> None:
-    """Start what is away, and wait until every stream has a leader and two followers that have all of it."""
-    await cluster_of(platform).start()
-    behind: list[str] = []
-
-    async def healed() -> bool:
-        behind.clear()
-        try:
-            streams = [await platform.bus.js.stream_info(stream.name or "") for stream in STREAMS]
-        except LEADERLESS:
-            return False
-        for stream in streams:
-            cluster = stream.cluster
-            followers = [] if cluster is None else cluster.replicas or []
-            if cluster is None or not cluster.leader or sum(bool(one.current) for one in followers) != 2:
-                behind.append(stream.config.name or "")
-        return not behind
-
-    await until(healed, within=HEALED_WITHIN_S, why=f"every stream is whole; behind: {behind}")
-
-
-async def begin(platform: FaultPlatform, name: str, jobs: int = JOBS) -> list[str]:
-    names = [f"{name}-{n}" for n in range(jobs)]
-    for job_id in names:
-        await platform.submit_plan(job_id, calls(*EVERY_EFFECT), calls(*EVERY_EFFECT), calls(ONCE), says("done"))
-
-    def acted() -> bool:
-        return any(f"/{name}-" in key for _, key in platform.effects.calls())
-
-    await until(acted, within=60, why="the jobs are at work")
-    return names
-
-
-async def end_well(platform: FaultPlatform, jobs: list[str]) -> None:
-    """Every job ends once, completed; no `once` acted twice; nothing was put aside, and no service died of it."""
-    await platform.until_ended(*jobs, within=180)
-    await platform.until_quiet(60)
-    await until_healed(platform)
-    await platform.check(*jobs)
-    assert {(await platform.job(job_id)).life.status for job_id in jobs} == {"completed"}
-    assert await platform.dead_letters() == []
-    assert [len(platform.fleet.running(name)) for name in SERVICES] == [2, 2, 2]
 
 
 @pytest.mark.parametrize("stream", LED)

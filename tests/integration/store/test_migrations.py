@@ -172,6 +172,14 @@ async def test_the_role_cannot_bypass_row_level_security(database: Database, tmp
     assert await ask(database.dsn, powers) is False
 
 
+async def test_the_server_gives_up_a_service_that_was_cut_off_soon(database: Database, tmp_path: Path):
+    write(tmp_path, "0001_notes.sql", "CREATE TABLE notes (id text);")
+    await apply(database, tmp_path)
+
+    soon = "SELECT setconfig FROM pg_db_role_setting WHERE setrole = 'notes_service'::regrole"
+    assert set(await ask(database.dsn, soon)) >= {f"{name}={value}" for name, value in migrating.DEAD_CLIENTS.items()}
+
+
 async def test_a_role_that_could_bypass_row_level_security_is_refused(database: Database, tmp_path: Path):
     write(tmp_path, "0001_notes.sql", "CREATE TABLE notes (id text);")
     await ask(database.dsn, "CREATE ROLE mighty_service LOGIN BYPASSRLS")

@@ -14,6 +14,7 @@ import structlog
 import uvloop
 
 from wayline.chassis.connection.bus import Bus
+from wayline.chassis.deaf_servers import DeafServers
 from wayline.chassis.handling.responder import Ask, Responder
 from wayline.chassis.handling.worker import Work, Worker
 from wayline.chassis.logs import plain
@@ -73,6 +74,7 @@ class Service:
         self._running = [
             *self.parts,
             LoopLag(self.name),
+            DeafServers(self.bus),
             *([StoredReport(self.bus)] if self.reports_stored else ()),
             *(Responder(self.bus, self.telemetry, ask) for ask in self.asks),
             *(Worker(self.bus, self.telemetry, work, self.settings) for work in self.work),

@@ -26,6 +26,14 @@ from wayline.store.table_catalogue import PROBE_TABLE
 LOCK_KEY = 0x7761796C696E65
 APPLIED_TABLE = "applied_migrations"
 VECTOR = "vector"
+DEAD_CLIENTS = {
+    "tcp_keepalives_idle": "10s",
+    "tcp_keepalives_interval": "5s",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "25s",
+}
+"""How soon the server gives up a client whose machine is gone or cut off, and the locks of its transaction with it; by
+default after two hours. Settings of the role: a pooler between passes on none of a connection."""
 _HAS_COLUMN = "SELECT count(*) FROM pg_attribute WHERE attrelid = $1::text::regclass AND attname = 'older_may_run'"
 
 
@@ -197,6 +205,8 @@ async def _create_role(conn: Any, *, role: str, password: str) -> None:
         password,
     )
     await conn.execute(statement)
+    for setting, value in DEAD_CLIENTS.items():
+        await conn.execute(f"ALTER ROLE {_quote(role)} SET {setting} = '{value}'")
 
 
 async def _create_schema(conn: Any, *, schema: str, role: str) -> None:

@@ -139,6 +139,11 @@ class Bus:
             raise Unavailable("the bus", detail=f"it stores nothing: {error.get('description')}")
 
     @property
+    def has_other_servers(self) -> bool:
+        """Return whether the bus is a cluster, of whose servers this client knows another."""
+        return len(self.nc.servers) > 1
+
+    @property
     def stuck(self) -> str | None:
         """Return the first word of subjects on which this process got no ack for a while; None: there are none."""
         now = time.monotonic()

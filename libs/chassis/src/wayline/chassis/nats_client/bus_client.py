@@ -1,6 +1,6 @@
 """nats-py's client with a quicker encoder and decoder of headers: a job's messages carry about a hundred of them.
 
-And one that goes on reading where a round trip was given up before its answer came.
+And one that goes on reading where a round trip was given up before its answer came, and can leave a server for another.
 
 What it sends and reads is to the byte what nats-py's own would be; where a header is unusual, nats-py's own is asked.
 """
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from nats.aio.client import Client
+from nats.aio.client import Client, Srv
 
 NAMES_MAX = 1_024
 """Names of headers that are remembered as good or bad; a client may send any."""
@@ -26,6 +26,25 @@ _BLANK = " \t\n\r\x0b\f"
 
 class BusClient(Client):
     """A connection to the bus."""
+
+    _left: Srv | None = None
+    """The server that was left last: the others are tried before it."""
+
+    async def leave_server(self) -> None:
+        """Break the connection and connect to another server, where there is one."""
+        if not self.is_connected:
+            return
+        self._left = self._current_server
+        writer = getattr(self._transport, "_io_writer", None)
+        if writer is not None:
+            # Closing waits until all is written, and the other end may read no more.
+            writer.transport.abort()
+        await self.force_reconnect()
+
+    async def _select_next_server(self) -> None:
+        self._server_pool.sort(key=lambda server: server is self._left)
+        self._left = None
+        await super()._select_next_server()
 
     async def _send_publish(
         self, subject: str, reply: str, payload: bytes, payload_size: int, headers: dict[str, Any] | None

@@ -7,6 +7,8 @@ MAX_PAYLOAD = "1MB"
 # disk would refuse to declare them. `wayline doctor` watches the bytes that are really stored.
 MAX_FILE_STORE = "64GB"
 MAX_MEMORY_STORE = "256MB"
+# By default the server asks after two minutes: so long it hands requests to a client whose machine is gone or cut off.
+CLIENT_PINGS = ('ping_interval: "5s"', "ping_max: 2")
 
 
 def render(accounts: str, *, monitor_port: int | None = None) -> str:
@@ -17,6 +19,7 @@ def render(accounts: str, *, monitor_port: int | None = None) -> str:
     lines = [
         "server_name: wayline",
         f"max_payload: {MAX_PAYLOAD}",
+        *CLIENT_PINGS,
         # The default acknowledges before it writes to disk: a power cut would lose accepted jobs.
         'jetstream { store_dir: ".", sync_interval: always, '
         f"max_file_store: {MAX_FILE_STORE}, max_memory_store: {MAX_MEMORY_STORE} }}",

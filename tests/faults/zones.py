@@ -1,0 +1,26 @@
+"""Where the services of a cluster's network are: each zone has one replica of them, and addresses of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+POSTGRES = "postgres"
+"""The node of a cluster's network that the database is."""
+
+
+@dataclass(frozen=True)
+class Zone:
+    """A node of a cluster's network with one replica of services: how it reaches NATS and Postgres."""
+
+    nats_url: str
+    postgres_port: int
+    """Where Postgres listens, as other addresses say it."""
+    port: int
+    """Where it is reached from here."""
+
+    def environment(self, given: Mapping[str, str]) -> dict[str, str]:
+        """Return a service's environment with the addresses of this zone."""
+        name = "WAYLINE_POSTGRES_DSN"
+        dsn = given.get(name, "").replace(f":{self.postgres_port}/", f":{self.port}/")
+        return {"WAYLINE_NATS_URL": self.nats_url, **({name: dsn} if dsn else {})}
