@@ -15,7 +15,7 @@ from wayline.standalone.bus.accounts_file import ACCOUNTS_FILE, write_accounts
 from wayline.standalone.bus.stored_clients import locked
 from wayline.standalone.settings import Settings
 from wayline.standalone.setup.credentials import write_private
-from wayline.standalone.setup.installation import DATABASE, Installation, ServerAccess
+from wayline.standalone.setup.installation import DATABASE, GRAFANA, GRAFANA_ROLE, Installation, ServerAccess
 
 NATS_URL = os.environ.get("WAYLINE_NATS_URL", "nats://nats:4222")
 POSTGRES_ADDRESS = os.environ.get("WAYLINE_POSTGRES_ADDRESS", "postgres:5432")
@@ -44,15 +44,18 @@ def main(root: Path, template: Path) -> None:
         home.prepare()
         text = "".join(f"{key}={value}\n" for key, value in environment.items())
         write_private(home.credentials / f"{name}.env", text)
-    grafana = root / "grafana" / "password"
-    grafana.unlink(missing_ok=True)
-    _kept(grafana, keys.passwords["grafana"])
-    conf = root / "nats" / "nats.conf"
-    conf.unlink(missing_ok=True)
-    _kept(conf, template.read_text())
+    _written(root / "grafana" / "password", keys.passwords[GRAFANA])
+    _written(root / "grafana" / "user", keys.role_of(GRAFANA_ROLE))
+    _written(root / "nats" / "nats.conf", template.read_text())
     settings = Settings(data_dir=admin.root, nats_accounts_file=root / "nats" / ACCOUNTS_FILE)
     with locked(admin.clients):
         write_accounts(settings, admin, keys)
+
+
+def _written(path: Path, text: str) -> None:
+    """Write a file anew."""
+    path.unlink(missing_ok=True)
+    _kept(path, text)
 
 
 def _kept(path: Path, text: str) -> str:

@@ -139,9 +139,11 @@ async def _check_result(check: Callable[[], Awaitable[None]]) -> str:
     return "ok"
 
 
-async def connected(settings: BusSettings, name: str, open_store: Callable[[], Awaitable[S]]) -> tuple[Bus, S]:
+async def connected(
+    settings: BusSettings, name: str, open_store: Callable[[], Awaitable[S]], *, key_ids: Sequence[str] = ()
+) -> tuple[Bus, S]:
     """Connect to the bus and to the service's tables; leave the bus again when the tables cannot be reached."""
-    bus = await Bus.connect(settings, service=name)
+    bus = await Bus.connect(settings, service=name, key_ids=key_ids)
     try:
         return bus, await open_store()
     except BaseException:

@@ -48,6 +48,11 @@ class SnapshotKeys:
             raise ValueError("two keys have the same id")
         self.newest = keys[0][0]
 
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Return the ids of all keys, the one that signs first."""
+        return tuple(self._keys)
+
     def sign(self, name: str, body: bytes) -> bytes | None:
         """Return the signature of `body`; None where the key is not known."""
         key = self._keys.get(name)

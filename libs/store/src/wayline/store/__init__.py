@@ -20,7 +20,7 @@ from wayline.store.errors import (
     UnknownQuery,
     VectorMissing,
 )
-from wayline.store.migrating import migrate
+from wayline.store.migrating import create_login, migrate
 from wayline.store.queries import Queries
 from wayline.store.store import Connection, Record, Store
 from wayline.store.table_catalogue import rls_gaps
@@ -48,6 +48,7 @@ __all__ = [
     "TenantInvalid",
     "UnknownQuery",
     "VectorMissing",
+    "create_login",
     "migrate",
     "rls_gaps",
 ]

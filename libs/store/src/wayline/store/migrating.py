@@ -56,11 +56,13 @@ async def migrate(
     directory: Path,
     vector: bool = False,
     patience_s: float = LOCK_PATIENCE_S,
+    login: str | None = None,
 ) -> list[str]:
     """Create the schema and the service's role, apply the files that are new, and return their names.
 
     Function files are beside the directory of the migrations. They are applied again when their text has changed.
     Services work meanwhile: a lock that is not granted at once is asked for again, for `patience_s`.
+    `login`: another role by which the service logs in, with all rights of the first one.
     """
     migrations, functions = read_migrations(directory), read_functions(directory)
     conn = await connect_admin(admin_dsn)
@@ -69,7 +71,7 @@ async def migrate(
         await wait_briefly(conn)
         if vector:
             await _create_vector(conn)
-        await _create_role(conn, role=role, password=password)
+        await create_login(conn, role=role, login=login or role, password=password)
         create = partial(_create_schema, conn, schema=schema, role=role)
         await with_retries(conn, create, what=f"schema {schema}", patience_s=patience_s)
         applied = await _applied(conn, schema)
@@ -193,12 +195,31 @@ async def _create_vector(conn: Any) -> None:
     await conn.execute(f"CREATE EXTENSION IF NOT EXISTS {VECTOR} WITH SCHEMA public")
 
 
-async def _create_role(conn: Any, *, role: str, password: str) -> None:
-    """Create a role that may log in and nothing else, and check its attributes, even where they are the defaults."""
+async def create_login(conn: Any, *, role: str, login: str, password: str) -> None:
+    """Create the role that holds a service's rights and the one by which it logs in, which may be the same.
+
+    Where they are two, the first keeps its password, if it has one: it may be the login before this one.
+    """
+    if login != role:
+        await _create_role(conn, role=role, password=None)
+    await _create_role(conn, role=login, password=password)
+    if login != role:
+        await conn.execute(f"GRANT {_quote(role)} TO {_quote(login)}")
+
+
+async def _create_role(conn: Any, *, role: str, password: str | None) -> None:
+    """Create a role that may log in and nothing else, and check its attributes, even where they are the defaults.
+
+    Without a password it is left as it is, and a new one may not log in.
+    """
     # CREATE ROLE takes no parameters, so Postgres itself quotes the words.
     found = await conn.fetchrow("SELECT rolsuper OR rolbypassrls AS powerful FROM pg_roles WHERE rolname = $1", role)
     if found and found["powerful"]:
         raise RoleTooPowerful(role=role)
+    if password is None:
+        if not found:
+            await conn.execute(f"CREATE ROLE {_quote(role)}")
+        return
     statement = await conn.fetchval(
         f"SELECT format('{'ALTER' if found else 'CREATE'} ROLE %I LOGIN PASSWORD %L', $1::text, $2::text)",
         role,

@@ -57,6 +57,11 @@ class SealingKeys:
         return cls(keys)
 
     @property
+    def ids(self) -> tuple[str, ...]:
+        """Return the ids of all keys, the one that encrypts first."""
+        return tuple(self.keys)
+
+    @property
     def newest(self) -> str | None:
         """Return the id of the key that encrypts; None: there is no key."""
         return next(iter(self.keys), None)
@@ -89,7 +94,7 @@ class SealingKeys:
         nonce, data = sealed.data[:NONCE_BYTES], sealed.data[NONCE_BYTES:]
         try:
             return orjson.loads(AESGCM(key).decrypt(nonce, data, _bound_to(sealed.key_id, tenant, owner)))
-        except InvalidTag:
+        except (InvalidTag, ValueError):
             raise CannotOpen(
                 f"its secrets are damaged, or the key {sealed.key_id!r} is another one now: save them again"
             ) from None

@@ -70,7 +70,9 @@ async def clone_with_tables(server: PostgresServer) -> Database:
                 await migrate_service(Database(WITH_TABLES, server), service)
         await conn.execute(_cloning(name, WITH_TABLES))
         # Roles belong to the server: another test may have given them other passwords.
-        await conn.execute("".join(f"ALTER ROLE {role_of(service)} PASSWORD '{PASSWORD}';" for service in SCHEMAS))
+        await conn.execute(
+            "".join(f"ALTER ROLE {role_of(service)} LOGIN PASSWORD '{PASSWORD}';" for service in SCHEMAS)
+        )
     return Database(name, server, tables=True)
 
 

@@ -42,7 +42,8 @@ async def build(
 ) -> Service:
     """Connect, and bind one lane to each run consumer that has slots; `notes` is what else jobs are told."""
     settings, shared = settings or Settings(), bus_settings or BusSettings()
-    bus = await Bus.connect(shared, service=NAME)
+    signing = snapshot_keys(settings.snapshot_keys)
+    bus = await Bus.connect(shared, service=NAME, key_ids=signing.ids)
     exporter = BusExporter(NAME)
     telemetry = Telemetry(NAME, exporter)
     keys = [endpoint.api_key for endpoint in settings.endpoints().values() if endpoint.api_key]
@@ -64,7 +65,7 @@ async def build(
             bus, cached_max_bytes=settings.files_cached_max_bytes, sent_max_bytes=settings.files_sent_max_bytes
         ),
         sandbox=sandbox,
-        snapshots=Snapshots(bus, snapshot_keys(settings.snapshot_keys)),
+        snapshots=Snapshots(bus, signing),
         children=children,
         memories=Memories(bus),
         user_words=UserWordsReader(bus),

@@ -79,7 +79,7 @@ async def build(
     """Connect and wire everything; nothing runs until the service is started."""
     settings, shared = settings or Settings(), bus_settings or BusSettings()
     opening = partial(open_store, shared.dsn_of(NAME), wait_s=settings.postgres_wait_s)
-    bus, store = await connected(shared, NAME, opening)
+    bus, store = await connected(shared, NAME, opening, key_ids=settings.webhook_keys().ids)
     telemetry_exporter = BusExporter(NAME)
     telemetry = Telemetry(NAME, telemetry_exporter)
     client = _client(settings)

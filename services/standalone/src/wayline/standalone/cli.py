@@ -27,6 +27,7 @@ from wayline.standalone.commands import (
     models,
     money,
     replaying,
+    rotate,
     routing,
     schedules,
     sessions,
@@ -238,6 +239,7 @@ app.add_typer(routing.router, name="router")
 app.add_typer(access.tenants, name="tenants")
 app.add_typer(access.keys, name="keys")
 app.add_typer(bus.credentials, name="credentials")
+app.add_typer(rotate.app, name="rotate")
 app.add_typer(administration.dead_letters, name="dead-letters")
 
 

@@ -12,6 +12,7 @@ WaylineError
     ├── BackupFailed       taking or restoring a backup was given up
     ├── NotEmpty           a backup would be restored over data
     ├── RestoreUnfinished  a restore was ended in its middle
+    ├── CannotRotate       a rotation cannot take its next step
     └── ServerLost         an embedded server keeps dying
 """
 
@@ -56,6 +57,10 @@ class NoStream(StandaloneError):
 
 class ClientInvalid(StandaloneError):
     """A credential of the bus cannot be made, or does not exist."""
+
+
+class CannotRotate(StandaloneError):
+    """A rotation cannot take its next step."""
 
 
 class UnknownService(StandaloneError):

@@ -3,22 +3,18 @@
 -- name: lock_grafana
 SELECT pg_advisory_lock(hashtext('wayline grafana'))
 
--- name: find_grafana
-SELECT
-    rolname IS NOT NULL AS present,
-    coalesce('wayline.tenant=*' = ANY (rolconfig), false) AS sees_all
-FROM (SELECT 'wayline_grafana' AS wanted) AS w
-LEFT JOIN pg_roles ON rolname = wanted
-
--- name: password_statement
-SELECT format('%s ROLE wayline_grafana LOGIN PASSWORD %L', CASE WHEN $1::boolean THEN 'ALTER' ELSE 'CREATE' END, $2::text)
+-- name: grafana_sees_all
+SELECT coalesce('wayline.tenant=*' = ANY (rolconfig), false) FROM pg_roles WHERE rolname = $1
 
 -- name: limit_grafana
 -- The policies let a session of tenant '*' see every row: this role begins each session as that, and can only read.
-ALTER ROLE wayline_grafana SET wayline.tenant = '*';
-ALTER ROLE wayline_grafana SET default_transaction_read_only = on;
-ALTER ROLE wayline_grafana SET search_path = tracing;
-ALTER ROLE wayline_grafana SET statement_timeout = '30s'
+SELECT format('ALTER ROLE %I SET %s', $1::text, chosen) AS statement
+FROM unnest(ARRAY[
+    $$wayline.tenant = '*'$$,
+    'default_transaction_read_only = on',
+    'search_path = tracing',
+    $$statement_timeout = '30s'$$
+]) AS chosen
 
 -- name: grant_grafana
 GRANT USAGE ON SCHEMA tracing TO wayline_grafana;
@@ -120,3 +116,31 @@ INSERT INTO tools.calls (tenant, key, job_id, tool, effect, state, attempt, owne
 VALUES ($1, $2, $3, $4, $5, 'started', 1, 'restored', clock_timestamp())
 ON CONFLICT (tenant, key) DO NOTHING
 RETURNING 1
+
+-- name: no_login
+SELECT format('ALTER ROLE %I NOLOGIN PASSWORD NULL', $1::text)
+
+-- name: end_sessions
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = ANY ($1::text[])
+
+-- name: sessions_of
+SELECT usename::text AS role, count(*) AS sessions FROM pg_stat_activity
+WHERE usename = ANY ($1::text[])
+GROUP BY usename
+
+-- name: act_for_all
+SELECT set_config('wayline.tenant', '*', true)
+
+-- name: rows_of_older_keys
+-- Logins under way too: they end by themselves, within ten minutes.
+SELECT name, count(*) AS rows FROM (
+    SELECT 'tools.servers' AS name, key_id FROM tools.servers WHERE key_id IS NOT NULL
+    UNION ALL SELECT 'tools.authorizations', key_id FROM tools.authorizations
+    UNION ALL SELECT 'tools.secrets', key_id FROM tools.secrets
+    UNION ALL SELECT 'tools.logins', key_id FROM tools.logins WHERE expires_at > clock_timestamp()
+    UNION ALL SELECT 'notifier.webhooks', key_id FROM notifier.webhooks
+    UNION ALL SELECT 'notifier.webhooks', former_key_id FROM notifier.webhooks WHERE former_until > clock_timestamp()
+) AS sealed
+WHERE key_id = ANY ($1::text[])
+GROUP BY name
+ORDER BY name

@@ -36,7 +36,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     """Build the registry, connected and not yet listening."""
     settings, shared = settings or Settings(), bus_settings or BusSettings()
     opening = partial(open_store, shared.dsn_of(NAME), wait_s=shared.connect_wait_s)
-    bus, store = await connected(shared, NAME, opening)
+    bus, store = await connected(shared, NAME, opening, key_ids=settings.secret_keys().ids)
     exporter = BusExporter(SPANS_NAME)
     telemetry = Telemetry(SPANS_NAME, exporter)
     bus.uploads.require_room = UploadQuota(bus).require

@@ -42,25 +42,35 @@ def render_accounts(
     system_key: str | None = None,
     client: bool = True,
     clients: Iterable[Client] = (),
+    beside: Mapping[str, str] | None = None,
 ) -> str:
     """Render the `accounts` part of a nats-server configuration.
 
     `public_keys`: the nkey of each identity by name; `admin_key`: of the one that may declare streams; `system_key`: of
     the one that may have the server read its configuration again. `clients`: the users of tenants' accounts. With
-    `client`, connections without credentials are one of tenant `default`: only for a loopback listener.
+    `client`, connections without credentials are one of tenant `default`: only for a loopback listener. `beside`: by a
+    key of ours, another one of the same rights, while keys are rotated.
     """
     known = [*clients, *([ANONYMOUS] if client else [])]
     accounts: dict[str, Values] = {STREAMS_ACCOUNT: _streams_account(public_keys, admin_key)}
     for identity in _outside():
         accounts[identity.account] = _service_account(identity, public_keys[identity.name], known)
-    for tenant in tenants_of(known):
-        accounts[tenant_account(tenant)] = _tenant_account(tenant, [one for one in known if one.tenant == tenant])
     if system_key is not None:
         accounts[SYSTEM_ACCOUNT] = {"users": [{"nkey": system_key}]}
+    for account in accounts.values():
+        account["users"] = [user for one in account["users"] for user in _with_other(one, beside or {})]
+    for tenant in tenants_of(known):
+        accounts[tenant_account(tenant)] = _tenant_account(tenant, [one for one in known if one.tenant == tenant])
     text = f"accounts {json.dumps(accounts, indent=1)}\n"
     if system_key is not None:
         text += f"system_account: {SYSTEM_ACCOUNT}\n"
     return text + (f"no_auth_user: {ANONYMOUS_USER}\n" if client else "")
+
+
+def _with_other(user: Values, beside: Mapping[str, str]) -> list[Values]:
+    """Return a user of ours, and the same with the key beside its own."""
+    other = beside.get(user["nkey"])
+    return [user] if other is None else [user, {**user, "nkey": other}]
 
 
 def _outside() -> list[Identity]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -105,17 +105,15 @@ class Bus:
         self._published = cache(partial(metrics.messages_published.labels, self.service))
 
     @classmethod
-    async def connect(cls, settings: BusSettings, *, service: str, exit_when_closed: bool = True) -> Bus:
-        """Connect as `service`; with `exit_when_closed` the process ends when the connection is closed for good.
+    async def connect(
+        cls, settings: BusSettings, *, service: str, exit_when_closed: bool = True, key_ids: Sequence[str] = ()
+    ) -> Bus:
+        """Connect as `service`, whose connection shows `key_ids`; with `exit_when_closed` the process ends with it.
 
         Raises Unavailable when no bus answers in time, Reject when it does not know our credentials.
         """
-        link = Link(
-            service,
-            exit_when_closed,
-            accounts=settings.nats_accounts,
-            replies_per_tenant_max_bytes=settings.replies_per_tenant_max_bytes,
-        )
+        replies_max_bytes = settings.replies_per_tenant_max_bytes
+        link = Link(service, exit_when_closed, settings.nats_accounts, replies_max_bytes, tuple(key_ids))
         return cls(await connect(link, settings), link)
 
     async def check(self) -> None:

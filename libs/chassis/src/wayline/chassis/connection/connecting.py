@@ -27,6 +27,7 @@ log = structlog.get_logger()
 
 CONNECTED_AS = "wayline-"
 """How the name of a service's connection begins: its own name and its version follow."""
+_NAME = re.compile(rf"{CONNECTED_AS}([a-z_]+)(?: ([^\[\]]+?))?(?: \[([^\]]*)\])?")
 RECONNECT_S = 0.25
 PING_S = 10
 PINGS_LOST_MAX = 2
@@ -44,6 +45,27 @@ _DENIED = re.compile(r"permissions violation for (publish|subscription) to \"([^
 _REFUSED = re.compile(r"authorization violation|authentication (?!timeout)", re.I)
 
 
+@dataclass(frozen=True, slots=True)
+class ConnectionName:
+    """What a service's connection says of its process: an upgrade and a rotation see by it who is how far."""
+
+    service: str
+    version: str = ""
+    key_ids: tuple[str, ...] = ()
+    """Of the keys with which the process encrypts or signs, the one in use first."""
+
+    def __str__(self) -> str:
+        """Return the name."""
+        keys = f"[{' '.join(self.key_ids)}]" if self.key_ids else ""
+        return " ".join(filter(None, [f"{CONNECTED_AS}{self.service}", self.version, keys]))
+
+    @classmethod
+    def parse(cls, name: str) -> ConnectionName | None:
+        """Read a name; None: it is no service's."""
+        found = _NAME.fullmatch(name)
+        return cls(found[1], found[2] or "", tuple((found[3] or "").split())) if found else None
+
+
 @dataclass
 class Link:
     """A connection's name, options and callbacks, with the errors that the server has sent on it."""
@@ -53,6 +75,8 @@ class Link:
     accounts: bool = False
     """Whether the bus has the accounts of `accounts.py`."""
     replies_per_tenant_max_bytes: int = 32 * 1024**2
+    key_ids: tuple[str, ...] = ()
+    """Of the keys with which the process encrypts or signs, the one in use first: shown in the connection's name."""
     denied: dict[str, str] = field(default_factory=dict)
     """Subjects this identity may not use, with the server's error texts."""
     reconnected: list[Callable[[], None]] = field(default_factory=list)
@@ -69,7 +93,7 @@ class Link:
     def options(self, settings: BusSettings) -> dict[str, Any]:
         options: dict[str, Any] = {
             "servers": settings.nats_url.split(","),
-            "name": f"{CONNECTED_AS}{self.service} {running_version()}",
+            "name": str(ConnectionName(self.service, str(running_version()), self.key_ids)),
             "max_reconnect_attempts": -1,
             "reconnect_time_wait": RECONNECT_S,
             "ping_interval": PING_S,

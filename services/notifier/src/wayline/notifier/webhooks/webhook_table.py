@@ -8,12 +8,15 @@ from datetime import datetime, timedelta
 from uuid import uuid4
 
 import orjson
+import structlog
 
 from wayline.contracts.errors import Conflict, NotFound, Reject
 from wayline.contracts.webhooks import EVENT_TYPES, JOBS, Disabled, SavedWebhook, Webhook, WebhookConfig, WebhookList
 from wayline.notifier.webhooks.signing import new_secret
 from wayline.store import Connection, Record, Store
-from wayline.store.sealing import Sealed, SealingKeys
+from wayline.store.sealing import CannotOpen, Sealed, SealingKeys
+
+log = structlog.get_logger()
 
 COUNTED_MAX = 10_000
 """Deliveries that are counted for a view: of more, so many."""
@@ -113,16 +116,23 @@ class WebhookTable:
         """Encrypt with the newest key what an older one encrypted, and return how many webhooks that were."""
         if not (older := self.keys.older):
             return 0
-        sealed, after = 0, ("", "")
+        sealed, damaged, after = 0, 0, ("", "")
         while True:
             async with self.store.system() as conn:
                 rows = await conn.fetch(self.store.sql.webhooks_of_older_keys, older, SEALED_AT_ONCE, *after)
             for row in rows:
-                await self._seal_row(row)
-            sealed += len(rows)
+                try:
+                    await self._seal_row(row)
+                    sealed += 1
+                except CannotOpen:
+                    # The others are not to keep an old key because of it.
+                    damaged += 1
             if len(rows) < SEALED_AT_ONCE:
-                return sealed
+                break
             after = (rows[-1]["tenant"], rows[-1]["name"])
+        if damaged:
+            log.warning("secrets of webhooks stay under their keys", rows=damaged)
+        return sealed
 
     async def _seal_row(self, row: Record) -> None:
         tenant, uid = row["tenant"], row["uid"]

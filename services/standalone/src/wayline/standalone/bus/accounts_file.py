@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import nats
@@ -43,6 +45,7 @@ def accounts_text(settings: Settings, installation: Installation, credentials: C
         system_key=keys[SYSTEM],
         client=settings.nats_accounts_file is None,
         clients=[one.client for one in read_clients(installation.clients)],
+        beside=credentials.keys_beside(),
     )
 
 
@@ -66,32 +69,52 @@ async def reload(settings: Settings, installation: Installation, credentials: Cr
 
     Raises Unavailable when a server refuses it.
     """
-    url = settings.nats_url or read_environment(installation, ADMIN).get("WAYLINE_NATS_URL")
-    if url is None:
+    if bus_url(settings, installation) is None:
         return 0
     try:
-        nc = await nats.connect(
-            url.split(","), nkeys_seed_str=credentials.seeds[SYSTEM], allow_reconnect=False, error_cb=_quiet
-        )
-    except (OSError, TimeoutError, nats_errors.Error) as error:
+        async with as_system(settings, installation, credentials) as nc:
+            servers = await servers_of(nc)
+            for _ in range(RELOADS):
+                for server in servers:
+                    await _reload(nc, server)
+            return len(servers)
+    except NotReached as error:
         if settings.nats_url is None and installation.running() is None:
             return 0
-        raise Unavailable("the bus", detail=f"accounts not reloaded: {error or type(error).__name__}") from None
+        raise Unavailable("the bus", detail=f"accounts not reloaded: {error}") from None
+
+
+def bus_url(settings: Settings, installation: Installation) -> str | None:
+    """Return the address of the installation's bus; None: it has none yet."""
+    return settings.nats_url or read_environment(installation, ADMIN).get("WAYLINE_NATS_URL")
+
+
+class NotReached(Exception):
+    """No server of the bus takes the connection that may see and reload it."""
+
+
+@asynccontextmanager
+async def as_system(
+    settings: Settings, installation: Installation, credentials: Credentials
+) -> AsyncIterator[Connection]:
+    """Connect to the bus as the identity that may see connections and have servers reload. Raises NotReached."""
+    url, seed = bus_url(settings, installation) or "", credentials.seeds[SYSTEM]
     try:
-        servers = await _servers(nc)
-        for _ in range(RELOADS):
-            for server in servers:
-                await _reload(nc, server)
+        nc = await nats.connect(url.split(","), nkeys_seed_str=seed, allow_reconnect=False, error_cb=_quiet)
+    except (OSError, TimeoutError, nats_errors.Error) as error:
+        raise NotReached(str(error) or type(error).__name__) from None
+    try:
+        yield nc
     finally:
         await nc.close()
-    return len(servers)
 
 
 async def _quiet(_: Exception) -> None:
     return None
 
 
-async def _servers(nc: Connection) -> list[str]:
+async def servers_of(nc: Connection) -> list[str]:
+    """Return the ids of the servers of the bus. Raises Unavailable where none answers."""
     inbox = nc.new_inbox()
     answers = await nc.subscribe(inbox, max_msgs=SERVERS_MAX)
     await nc.publish("$SYS.REQ.SERVER.PING", b"", reply=inbox)

@@ -22,6 +22,7 @@ DATABASE = "wayline"
 LOCK_WAIT_S = 0.5
 """A process that asks whether `wayline up` runs holds the lock for a moment."""
 GRAFANA = "grafana"
+GRAFANA_ROLE = "wayline_grafana"
 
 
 @dataclass(frozen=True)
@@ -177,9 +178,13 @@ class ServerAccess:
 
     def dsn_of(self, role: str, password_of: str) -> str:
         """Return the database's address for one role."""
+        return self.dsn_for(self.credentials.role_of(role), self.credentials.passwords[password_of])
+
+    def dsn_for(self, login: str, password: str) -> str:
+        """Return the database's address for whom it knows by this name."""
         parts = urlsplit(self.admin_dsn)
         host = parts.netloc.rpartition("@")[2]
-        who = f"{quote(role, safe='')}:{quote(self.credentials.passwords[password_of], safe='')}"
+        who = f"{quote(login, safe='')}:{quote(password, safe='')}"
         return urlunsplit(parts._replace(netloc=f"{who}@{host}"))
 
     def environment_of(self, member: Member) -> dict[str, str]:
@@ -201,7 +206,7 @@ class ServerAccess:
         return {
             **{member.identity: self.environment_of(member) for member in MEMBERS},
             ADMIN: {**admin, **({"WAYLINE_NATS_SEED": seed} if seed else {})},
-            GRAFANA: {"WAYLINE_POSTGRES_DSN": self.dsn_of("wayline_grafana", GRAFANA)},
+            GRAFANA: {"WAYLINE_POSTGRES_DSN": self.dsn_of(GRAFANA_ROLE, GRAFANA)},
         }
 
 

@@ -44,7 +44,7 @@ def find_servers(settings: Settings, installation: Installation) -> ServerAccess
         admin_dsn=admin_dsn,
         credentials=credentials,
         # A bus with our administrator, or one that includes our accounts, knows every identity of ours.
-        own_bus=seed == credentials.seeds[ADMIN]
+        own_bus=(seed is not None and seed in (credentials.seeds[ADMIN], credentials.other_seeds.get(ADMIN)))
         or (settings.nats_accounts_file is not None and settings.nats_seed is None),
         nats_seed=seed,
     )

@@ -15,8 +15,8 @@ from wayline.chassis.declare import declare
 from wayline.chassis.stream_limits import Limits
 from wayline.standalone.services import MEMBERS
 from wayline.standalone.setup.credentials import ADMIN
-from wayline.standalone.setup.installation import DATABASE, GRAFANA, ServerAccess
-from wayline.store import Queries, migrate
+from wayline.standalone.setup.installation import DATABASE, GRAFANA, GRAFANA_ROLE, ServerAccess
+from wayline.store import Queries, create_login, migrate
 
 sql = Queries.load(files("wayline.standalone") / "queries.sql")
 
@@ -38,6 +38,7 @@ async def migrate_database(access: ServerAccess) -> AsyncIterator[str]:
             access.admin_dsn,
             schema=member.schema,
             role=member.role,
+            login=access.credentials.role_of(member.role),
             password=access.credentials.passwords[member.identity],
             directory=member.migrations(),
             vector=member.vector,
@@ -89,16 +90,23 @@ async def _let_grafana_read(access: ServerAccess) -> AsyncIterator[str]:
     conn: Any = await asyncpg.connect(access.admin_dsn)
     try:
         await conn.execute(sql.lock_grafana)
-        found = await conn.fetchrow(sql.find_grafana)
-        statement = await conn.fetchval(sql.password_statement, found["present"], access.credentials.passwords[GRAFANA])
-        await conn.execute(statement)
-        await conn.execute(sql.grant_grafana)
-        if not found["sees_all"]:
-            await conn.execute(sql.limit_grafana)
-            yield "role wayline_grafana: may read the schema tracing"
+        login = access.credentials.role_of(GRAFANA_ROLE)
+        if await create_grafana(conn, login=login, password=access.credentials.passwords[GRAFANA]):
+            yield f"role {login}: may read the schema tracing"
     finally:
         # Ends the session, and the lock with it.
         await conn.close()
+
+
+async def create_grafana(conn: Any, *, login: str, password: str) -> bool:
+    """Let Grafana log in by a role that may only read; return whether it could not before."""
+    await create_login(conn, role=GRAFANA_ROLE, login=login, password=password)
+    await conn.execute(sql.grant_grafana)
+    if await conn.fetchval(sql.grafana_sees_all, login):
+        return False
+    for row in await conn.fetch(sql.limit_grafana, login):
+        await conn.execute(row["statement"])
+    return True
 
 
 __all__ = [
@@ -106,6 +114,7 @@ __all__ = [
     "administering",
     "connected_admin",
     "create_database",
+    "create_grafana",
     "declare_streams",
     "migrate_all",
     "migrate_database",

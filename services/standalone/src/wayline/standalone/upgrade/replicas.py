@@ -11,7 +11,7 @@ import nats
 import orjson
 from nats import errors as nats_errors
 
-from wayline.chassis.connection.connecting import CONNECTED_AS
+from wayline.chassis.connection.connecting import ConnectionName
 from wayline.chassis.running_version import RunningVersion
 from wayline.standalone.services import MEMBERS
 from wayline.standalone.settings import Settings
@@ -70,10 +70,10 @@ def sorted_replicas(connections: Iterable[dict[str, Any]]) -> list[Replica]:
     known = {member.identity for member in MEMBERS}
     found = []
     for connection in connections:
-        name, _, version = str(connection.get("name", "")).removeprefix(CONNECTED_AS).partition(" ")
-        if str(connection.get("name", "")).startswith(CONNECTED_AS) and name in known:
+        name = ConnectionName.parse(str(connection.get("name", "")))
+        if name is not None and name.service in known:
             where = f"{connection.get('ip', '')}:{connection.get('port', '')}"
-            found.append(Replica(name, version or BEFORE, where))
+            found.append(Replica(name.service, name.version or BEFORE, where))
     return sorted(found, key=lambda one: (ORDER.index(one.service), one.where))
 
 

@@ -1,0 +1,50 @@
+"""Who is connected to the bus, as its servers see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import orjson
+from nats import errors as nats_errors
+from nats.aio.client import Client as Connection
+
+from wayline.chassis.connection.connecting import ConnectionName
+from wayline.contracts.errors import Unavailable
+from wayline.standalone.bus.accounts_file import WITHIN_S, servers_of
+
+PAGE = 1_000
+PAGES_MAX = 100
+"""Of one server."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceConnection:
+    """The connection of one process of a service."""
+
+    service: str
+    public_key: str
+    key_ids: tuple[str, ...]
+    """Of the keys with which it encrypts or signs, the one in use first."""
+    address: str
+
+
+async def service_connections(nc: Connection) -> list[ServiceConnection]:
+    """Return the connections of services to every server. Raises Unavailable."""
+    found: list[ServiceConnection] = []
+    for server in await servers_of(nc):
+        for page in range(PAGES_MAX):
+            wanted = orjson.dumps({"auth": True, "limit": PAGE, "offset": page * PAGE})
+            try:
+                answer = await nc.request(f"$SYS.REQ.SERVER.{server}.CONNZ", wanted, timeout=WITHIN_S)
+            except (TimeoutError, nats_errors.Error) as error:
+                raise Unavailable("the bus", detail=f"a server does not say who is connected: {error}") from None
+            connections = orjson.loads(answer.data)["data"].get("connections") or []
+            for one in connections:
+                if (named := ConnectionName.parse(one.get("name", ""))) is not None:
+                    address = f"{one.get('ip')}:{one.get('port')}"
+                    found.append(
+                        ServiceConnection(named.service, one.get("authorized_user", ""), named.key_ids, address)
+                    )
+            if len(connections) < PAGE:
+                break
+    return found

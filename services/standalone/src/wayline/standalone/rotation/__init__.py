@@ -1,0 +1,1 @@
+"""Replace keys and passwords while the services run: the old ones hold until every process knows the new."""
