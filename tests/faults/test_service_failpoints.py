@@ -71,8 +71,11 @@ EXTRACTIONS = {point for point in Failpoint if point.startswith("router.extract"
 """Reached where a session has gone quiet: `test_extractions.py`."""
 WEBHOOKS = {point for point in Failpoint if point.startswith("notifier.")}
 """Reached where webhooks are sent: `test_webhooks.py`."""
+RUN_CONTROLS = {point for point in Failpoint if point.startswith(("router.place", "router.resume"))}
+"""Reached where jobs wait for a place or for the end of a pause: `test_run_controls.py`."""
 ELSEWHERE = (
     {*EXPIRIES}
+    | RUN_CONTROLS
     | WEBHOOKS
     | EXTRACTIONS
     | FACTS

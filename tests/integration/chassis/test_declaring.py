@@ -14,6 +14,7 @@ from wayline.chassis.stream_limits import AGED, SIZED, Limits
 from wayline.chassis.topology import (
     BUCKETS,
     CONSUMERS,
+    CONTROLS,
     DAY_S,
     GIB,
     PAYLOADS,
@@ -37,6 +38,7 @@ async def test_buckets_that_were_made_otherwise_are_corrected_like_streams(bus: 
         f"object store {UPLOADS} created",
         f"object store {REPLIES} created",
         f"key-value bucket {PROVIDERS}: max_age corrected",
+        f"key-value bucket {CONTROLS} created",
     ]
     for bucket in (PAYLOADS, UPLOADS):
         objects = (await bus.js.stream_info(f"OBJ_{bucket}")).config

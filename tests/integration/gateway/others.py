@@ -22,6 +22,7 @@ from wayline.contracts import mcp_servers as mcp
 from wayline.contracts import memory as memories
 from wayline.contracts import models as m
 from wayline.contracts import overview as o
+from wayline.contracts import run_controls as rc
 from wayline.contracts import schedules as c
 from wayline.contracts import server_logins as logins
 from wayline.contracts import server_resources as sr
@@ -63,6 +64,8 @@ SESSION = s.SessionTurns(
     created_at=datetime(2026, 5, 1, tzinfo=UTC),
     updated_at=datetime(2026, 5, 1, tzinfo=UTC),
 )
+PAUSE = rc.Pause(kind="agent", tenant="default", name="critic", by="ops", since=datetime(2026, 5, 1, tzinfo=UTC))
+LIMIT = rc.RunningLimitInForce(tenant="default", whose="agent", name="critic", max_running=3, running=1, waiting=0)
 FIRING = c.Firing(
     due_at=datetime(2026, 5, 1, tzinfo=UTC),
     decided_at=datetime(2026, 5, 1, tzinfo=UTC),
@@ -217,6 +220,13 @@ ANSWERS: dict[type[Request], Any] = {
     ts.GetSettings: ts.SettingsInForce(),
     ts.ChangeSettings: ts.SettingsInForce(max_steps=8),
     s.DeleteSession: s.SessionDeleted(deleted=True),
+    rc.PutPause: PAUSE,
+    rc.ListPauses: rc.PauseList(pauses=(PAUSE,)),
+    rc.EndPause: rc.PauseEnded(ended=True),
+    rc.CheckPlace: rc.Permit(granted=True),
+    rc.PutRunningLimit: LIMIT,
+    rc.ListRunningLimits: rc.RunningLimitList(limits=(LIMIT,)),
+    rc.DeleteRunningLimit: rc.RunningLimitDeleted(deleted=True),
     c.PutSchedule: SCHEDULE,
     c.EnableSchedule: SCHEDULE,
     c.GetSchedule: SCHEDULE,

@@ -71,6 +71,7 @@ NO_CONFIGURATION = {
         "/v1/mcp/logins",
         "/v1/sessions/{session_id}",
     ),
+    *("/v1/pauses/{kind}/{name}", "/v1/running-limits/{whose}/{name}"),
     *("/v1/mcp/servers/{name}/authorization", "/v1/mcp/servers/{name}/logins"),
 }
 """What is deleted and never changed: there is no update that could be lost."""
@@ -258,6 +259,8 @@ LISTS = {
 NOT_PAGED = {
     "/v1/costs": "sums, bounded by their groups",
     "/v1/overview": "sums",
+    "/v1/pauses": "two hundred at most",
+    "/v1/running-limits": "two hundred at most",
     "/v1/providers": "as many as are configured",
     "/v1/tools/usage": "one answer about all tools",
     "/v1/tools/figures": "one answer about a tool",

@@ -9,11 +9,13 @@ from typing import Any, Literal, get_args
 
 import orjson
 
+from wayline.chassis.controls import Controls
 from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.jobs import Answer, Cancel, Expire, RaiseBudget, Steer, Waiting
 from wayline.executor.adapters.budgets import Budgets
 from wayline.executor.adapters.children import Children
+from wayline.executor.adapters.permits import Permits
 from wayline.executor.adapters.session_histories import SessionHistories
 from wayline.executor.perform.follow_up import FollowUp
 from wayline.journal import Head, JobLog
@@ -134,7 +136,9 @@ async def park(platform: Platform, job: str, why: str) -> Head:
 async def let_go(platform: Platform, job: str, head: Head) -> None:
     """Do what an executor does after the record, before it drops its ticket."""
     bus, [*_, last] = platform.bus, await platform.events(job)
-    after = FollowUp(bus, Budgets(bus), SessionHistories(bus, kept_max_bytes=0), Children(bus))
+    after = FollowUp(
+        bus, Budgets(bus), SessionHistories(bus, kept_max_bytes=0), Children(bus), Permits(bus, Controls(bus))
+    )
     assert isinstance(last, e.JobParked)
     await after.parked("default", head, last)
 

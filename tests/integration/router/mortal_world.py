@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from wayline.chassis import Bus, Delivery, Failpoint
+from wayline.chassis.controls import Controls
 from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.base import Message
@@ -30,6 +31,7 @@ from wayline.contracts.tools import ToolDefinition
 from wayline.executor import run_job
 from wayline.executor.adapters.budgets import Budgets
 from wayline.executor.adapters.children import Children
+from wayline.executor.adapters.permits import Permits
 from wayline.executor.adapters.session_histories import SessionHistories
 from wayline.executor.claim_jobs import JobClaims
 from wayline.executor.decide.actions import CallModel
@@ -270,7 +272,8 @@ class MortalWorld:
         jobs = JobLog(self.bus, TENANT, run.job)
         histories = SessionHistories(self.bus, kept_max_bytes=0)
         budgets, children = Budgets(self.bus), Children(self.bus)
-        after = FollowUp(self.bus, budgets, histories, children)
+        permits = Permits(self.bus, Controls(self.bus))
+        after = FollowUp(self.bus, budgets, histories, children, permits)
 
         async def ack() -> None:
             self.reach()
@@ -294,6 +297,7 @@ class MortalWorld:
                     follow_up=after,
                     histories=histories,
                     budgets=budgets,
+                    permits=permits,
                     children=children,
                     child_limits=Limits(depth_max=3, per_step_max=8, per_job_max=20),
                     decision_ttl_s=3600,

@@ -23,6 +23,7 @@ ANSWERS: dict[str, Any] = {
     "/health/ready": {"needs": {"bus": "ok", "postgres": "<b>away</b>"}},
     "/v1/costs": {"rows": [{"group": {"day": "2026-04-30"}, "cost_usd": "0.5", "calls": 2}]},
     "/v1/mcp/servers": {"servers": [{"quarantined": 1}, {"quarantined": 0}]},
+    "/v1/pauses": {"pauses": [{"kind": "lane", "name": "batch", "since": "2026-04-30T22:00:00Z"}]},
 }
 
 
@@ -38,13 +39,18 @@ class Api:
         return ANSWERS[path]
 
 
-@pytest.mark.parametrize("refused", [(), ("/health/ready", "/v1/costs", "/v1/mcp/servers")])
+@pytest.mark.parametrize("refused", [(), ("/health/ready", "/v1/costs", "/v1/mcp/servers", "/v1/pauses")])
 async def test_home_shows_what_needs_a_person(refused: tuple[str, ...]):
     page = await read(cast(Client, Api(*refused)), "http://127.0.0.1:8080", now=NOW)
     html = Templates().render(TEMPLATE, page=page, frame=FRAME).decode()
     needs = [(need.number, need.address) for need in page.needs(NOW)]
 
-    assert [need for need in needs if need[1] != "/tools/servers"] == [(2, "/approvals"), (3, "/dead-letters")]
+    paused = "/jobs?s=status:parked+waiting:pause"
+    assert ((1, paused) in needs, "pause: lane batch" in html) == (not refused, not refused)
+    assert [need for need in needs if need[1] not in ("/tools/servers", paused)] == [
+        (2, "/approvals"),
+        (3, "/dead-letters"),
+    ]
     assert ((1, "/tools/servers") in needs, "data-chart" in html) == (not refused, not refused)
     assert "<b>away" not in html and "What can you do for me?" in html and "the scope write" in html
 

@@ -279,6 +279,7 @@ class Process:
                 wait_ends=SimpleNamespace(schedule=nothing, withdraw=nothing), parked=world.parked, ended=world.ended
             ),
             histories=SimpleNamespace(remember=lambda _: None),
+            permits=SimpleNamespace(wait=nothing),
             decision_ttl_s=3600,
             result_tokens_max=1000,
         )

@@ -78,9 +78,9 @@ def read_state(body: bytes) -> ProviderState | None:
 def subject(name: str) -> str:
     """Return the subject on which a `provider/model` is stored: `chat/llama 3` is `…chat.llama=203`."""
     provider, _, model = name.partition("/")
-    return f"$KV.{PROVIDERS}.{_token(provider)}.{_token(model)}"
+    return f"$KV.{PROVIDERS}.{key_token(provider)}.{key_token(model)}"
 
 
-def _token(text: str) -> str:
+def key_token(text: str) -> str:
     """Return text as one part of a key: all but letters, digits, `-` and `_` becomes its bytes in hex."""
     return re.sub(r"[^A-Za-z0-9_-]", lambda found: "".join(f"={byte:02x}" for byte in found[0].encode()), text)

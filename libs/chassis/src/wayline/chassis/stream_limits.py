@@ -21,7 +21,7 @@ SIZED: Final = frozenset({stream.name or "" for stream in STREAMS} | {b.name for
 """What has a limit of bytes."""
 AGED: Final = frozenset(
     {stream.name or "" for stream in STREAMS if stream.max_age}
-    | {bucket.name for bucket in BUCKETS if bucket.storage is StorageType.FILE}
+    | {bucket.name for bucket in BUCKETS if bucket.max_age_s and bucket.storage is StorageType.FILE}
 )
 """What may be kept longer or shorter. Work that waits has no age: it would vanish."""
 

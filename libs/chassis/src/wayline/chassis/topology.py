@@ -31,6 +31,8 @@ REPLIES_KEPT_S = 60.0
 """Longer than a request waits for its answer and for what that has stored."""
 REPLIES_MAX_BYTES = GIB // 4
 PROVIDERS = "PROVIDERS"
+CONTROLS = "CONTROLS"
+"""The key-value bucket of pauses and limits, by which executors know whether they have to ask."""
 DUPLICATES_S = 120.0
 SUBMISSION_MAX_BYTES = 128 * 1024
 """With its headers; a service moves the largest fields of a body beyond `SubmitJob.body_max` to the object store."""
@@ -229,4 +231,5 @@ BUCKETS = (
     BucketDeclaration(UPLOADS, max_age_s=30 * DAY_S, max_bytes=8 * GIB),
     BucketDeclaration(REPLIES, max_age_s=REPLIES_KEPT_S, max_bytes=REPLIES_MAX_BYTES, storage=StorageType.MEMORY),
     BucketDeclaration(PROVIDERS, max_age_s=DAY_S, key_value=True),
+    BucketDeclaration(CONTROLS, max_age_s=0, key_value=True),
 )

@@ -22,6 +22,8 @@ PARK_REASONS: Mapping[str, ParkReason] = {
         "itself", "the jobs that it started: {children}", "wayline approvals list shows what one of them asks a person"
     ),
     "provider": ParkReason("itself", "a provider that does not answer: {question}"),
+    "pause": ParkReason("itself", "its pause to end: {question}", "wayline pauses shows what is paused"),
+    "limit": ParkReason("itself", "a place among the jobs that may run: {question}"),
     "needs_decision": ParkReason(
         "person",
         "a decision about {tool}: {question}",

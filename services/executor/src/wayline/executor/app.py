@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from wayline.chassis import Bus, BusSettings, Service, asks
 from wayline.chassis.concurrency.tenant_turns import TenantTurns
+from wayline.chassis.controls import Controls
 from wayline.chassis.topology import RUN_BATCH, RUN_INTERACTIVE
 from wayline.contracts.models import ListProviders, Provider, ProviderList
 from wayline.executor.adapters.attachments import Attachments
@@ -14,6 +15,7 @@ from wayline.executor.adapters.budgets import Budgets
 from wayline.executor.adapters.children import Children
 from wayline.executor.adapters.memories import Memories
 from wayline.executor.adapters.model_providers import ModelProviders
+from wayline.executor.adapters.permits import Permits
 from wayline.executor.adapters.provider_gates import ProviderGates
 from wayline.executor.adapters.sdk_warmup import SdkWarmup
 from wayline.executor.adapters.session_histories import SessionHistories
@@ -50,17 +52,19 @@ async def build(
     known = providers(settings)
     models, gates, budgets = ModelProviders(bus, known, secrets=keys), ProviderGates(bus), Budgets(bus)
     histories = SessionHistories(bus, kept_max_bytes=settings.histories_kept_max_bytes)
-    children = Children(bus)
+    children, controls = Children(bus), Controls(bus)
+    permits = Permits(bus, controls)
     sandbox = sandbox_of(settings)
     services = RunServices(
         models=models,
         tools=ToolRegistry(
             bus, fresh_s=settings.tools_fresh_s, wait_s=settings.tool_wait_s, absent_wait_s=settings.absent_tools_wait_s
         ),
-        follow_up=FollowUp(bus, budgets, histories, children),
+        follow_up=FollowUp(bus, budgets, histories, children, permits),
         histories=histories,
         gates=gates,
         budgets=budgets,
+        permits=permits,
         attachments=Attachments(
             bus, cached_max_bytes=settings.files_cached_max_bytes, sent_max_bytes=settings.files_sent_max_bytes
         ),
@@ -95,7 +99,12 @@ async def build(
         telemetry=telemetry,
         exporter=exporter,
         asks=[asks(ListProviders, on_list_providers, everyone=True)],
-        parts=[*(Lane(bus, telemetry, services, lane, slots=n) for lane, n in slots.items() if n), gates, warmup],
+        parts=[
+            controls,
+            *(Lane(bus, telemetry, services, lane, slots=n) for lane, n in slots.items() if n),
+            gates,
+            warmup,
+        ],
         close=close,
     )
 

@@ -15,6 +15,7 @@ from wayline.contracts.jobs import Status
 from wayline.executor.decide import actions as a
 from wayline.executor.decide.accept_answer import cut_short
 from wayline.executor.decide.next_action import decide
+from wayline.executor.decide.permitted import begins_something
 from wayline.executor.hold.held_job import HandBack, HeldJob
 from wayline.executor.hold.log_writer import Draft
 from wayline.executor.hold.ticket_end import Acked, Forgotten, TicketEnd
@@ -117,8 +118,21 @@ async def _go(run: JobRun) -> None:
         action = decide(run.writer.job)
         if isinstance(action, a.CallModel) and run.held.is_over_share:
             action = cut_short(run.writer.job, OVER_SHARE, "tenant_full")
+        if begins_something(run.writer.job, action):
+            action = await _unless_it_waits(run, action)
         while action is not None:
             action = await _perform(run, action)
+
+
+async def _unless_it_waits(run: JobRun, action: a.Action | None) -> a.Action | None:
+    """Return the action, or the park of a job that may not run now: what it belongs to is paused, or has no place."""
+    held, writer = run.held, run.writer
+    about = {"lane": writer.head.lane, "at": held.ticket.at}
+    waiting = await run.services.permits.wait(writer.job, **about, begun=held.begun, first=not held.has_permit)
+    if waiting is not None:
+        return a.Park(waiting)
+    held.begun = held.has_permit = True
+    return action
 
 
 async def _perform(run: JobRun, action: a.Action) -> a.Action | None:

@@ -246,6 +246,7 @@ class Lane:
             # A redelivery may have come while the log was read.
             taken.message,
             writer,
+            begun=head.state is State.ACTIVE,
             draining=self._draining,
             heartbeats=self._heartbeats,
             meanings=self._meanings,

@@ -12,7 +12,17 @@ from starlette.routing import BaseRoute
 
 from wayline.gateway import problem_answers
 from wayline.gateway.handlers import operations, overview
-from wayline.gateway.handlers.administration import audit, budgets, keys, limits, models, settings, tenants, webhooks
+from wayline.gateway.handlers.administration import (
+    audit,
+    budgets,
+    keys,
+    limits,
+    models,
+    run_controls,
+    settings,
+    tenants,
+    webhooks,
+)
 from wayline.gateway.handlers.jobs import (
     approvals,
     events,
@@ -107,6 +117,7 @@ MODULES = (
     prompts,
     tenants,
     limits,
+    run_controls,
     keys,
     dead_letters,
     openai_models,

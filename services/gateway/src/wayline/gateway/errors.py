@@ -10,6 +10,7 @@ Exception
     │   ├── TooManyStreams     as many clients follow jobs as this process serves
     │   ├── ShareOfStreams     as many of this key, or of its tenant, as may
     │   ├── RateLimited        more requests or jobs than its tenant, key or user may make
+    │   ├── TooManyRunning     as many jobs of its agent, user or key run as may (it is Full)
     │   └── TooManySignals     the bus holds as many signals of the tenant as it may have (it is Full)
     └── Reject
         ├── Unauthorized       no key, or one that is not valid (any more)
@@ -106,6 +107,15 @@ class RateLimited(Retry):
             after_s=after_s,
         )
         self.headers = dict(headers)
+
+
+class TooManyRunning(Full):
+    """As many jobs of an agent, a user or an API key run as may, and a limit refuses more."""
+
+    code = "too_many_running"
+
+    def __init__(self, words: str) -> None:
+        Retry.__init__(self, f"{words}: submit it again later", after_s=5.0)
 
 
 class Unauthorized(Reject):

@@ -7,7 +7,17 @@ from typing import Any
 
 from wayline.chassis import Ask, Bus, Delivery, Failpoint, Work, asks, reach
 from wayline.chassis.topology import ADVISORY_ROUTER, APPROVALS_ROUTER, LATER_ROUTER, SIGNALS_ROUTER, SUBMIT_ROUTER
-from wayline.contracts import agent_labels, agents, budgets, models, schedules, sessions, tenant_settings, tenants
+from wayline.contracts import (
+    agent_labels,
+    agents,
+    budgets,
+    models,
+    run_controls,
+    schedules,
+    sessions,
+    tenant_settings,
+    tenants,
+)
 from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.forgetting import Forget, GetForgetting
 from wayline.contracts.jobs import CheckAgent, DecideApproval, Due, GetLatestRun, PlanJob, Signal, StartChild, SubmitJob
@@ -17,6 +27,7 @@ from wayline.router.advisories import Advisory, put_aside
 from wayline.router.agents.handlers import AgentHandlers
 from wayline.router.models.handlers import ModelHandlers
 from wayline.router.money.handlers import MoneyHandlers
+from wayline.router.permits.handlers import PermitHandlers
 from wayline.router.schedules.handlers import ScheduleHandlers
 from wayline.router.sessions.handlers import SessionHandlers
 from wayline.router.tenants.handlers import TenantHandlers
@@ -81,6 +92,7 @@ def asks_of(handlers: Handlers) -> list[Ask[Any]]:
         *_asks_about_agents(handlers.agents),
         *_asks_about_models(handlers.models),
         *_asks_about_money(handlers.money),
+        *_asks_about_permits(handlers.permits),
         *_asks_about_tenants(handlers.tenants),
         *_asks_about_sessions(handlers.sessions),
         *_asks_about_schedules(handlers.schedules),
@@ -119,6 +131,20 @@ def _asks_about_money(money: MoneyHandlers) -> list[Ask[Any]]:
         asks(budgets.ListBudgets, money.on_list),
         asks(budgets.PutBudget, money.on_put),
         asks(budgets.DeleteBudget, money.on_delete),
+    ]
+
+
+def _asks_about_permits(running: PermitHandlers) -> list[Ask[Any]]:
+    return [
+        asks(run_controls.PutPause, running.on_put_pause),
+        asks(run_controls.ListPauses, running.on_list_pauses),
+        asks(run_controls.EndPause, running.on_end_pause),
+        asks(run_controls.PutRunningLimit, running.on_put_limit),
+        asks(run_controls.ListRunningLimits, running.on_list_limits),
+        asks(run_controls.DeleteRunningLimit, running.on_delete_limit),
+        asks(run_controls.AskPermit, running.on_ask),
+        asks(run_controls.CheckPlace, running.on_check),
+        asks(run_controls.NoteParked, running.on_parked),
     ]
 
 

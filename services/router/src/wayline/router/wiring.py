@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from wayline.chassis import Bus, Part
+from wayline.chassis.controls import Controls
 from wayline.router.admission.admission_table import AdmissionTable
 from wayline.router.agents.agent_table import AgentTable
 from wayline.router.agents.bundled import bundled
@@ -39,6 +40,11 @@ from wayline.router.money.budget_table import BudgetTable
 from wayline.router.money.handlers import MoneyHandlers
 from wayline.router.money.lost_charges import LostCharges
 from wayline.router.money.waking import Waker
+from wayline.router.permits.control_table import ControlTable
+from wayline.router.permits.granting import Granting
+from wayline.router.permits.handlers import PermitHandlers
+from wayline.router.permits.permit_table import PermitTable
+from wayline.router.permits.places import RunPlaces
 from wayline.router.routes.agent_averages import AgentUsage
 from wayline.router.routes.handlers import RouteHandlers
 from wayline.router.routes.routes import Routes
@@ -78,15 +84,20 @@ class Rooms:
     begun: BegunMessages
     budgets: BudgetTable
     catalogue: Catalogue
+    control_table: ControlTable
+    controls: Controls
     extractions: Extractions
     families: Families
     firings: Firings
     forgets: ForgetTable
     forgetter: Forgetter
+    granting: Granting
     known_tenants: KnownTenants
     lanes: TicketLanes
     open_forgets: OpenForgets
     parked_signals: ParkedSignals
+    permits: PermitTable
+    places: RunPlaces
     results: ResultTable
     schedules: ScheduleTable
     session_caches: SessionCaches
@@ -104,6 +115,9 @@ class Rooms:
         """Make each from its settings; nothing runs yet."""
         lanes, turn_table, usd = TicketLanes(bus), TurnTable(store), settings.job_budget_usd
         missed_max_s, forgets = settings.schedules_missed_max_s, ForgetTable(store)
+        controls, permits = Controls(bus), PermitTable(store)
+        control_table = ControlTable(store, controls)
+        granting = Granting(bus, permits, control_table, lanes)
         return cls(
             accepted_order=AcceptedOrder(bus),
             admissions=AdmissionTable(store, job_budget_usd=usd, turns_waiting_max=settings.turns_waiting_max),
@@ -115,15 +129,20 @@ class Rooms:
             begun=BegunMessages(store),
             budgets=BudgetTable(store, job_budget_usd=usd),
             catalogue=_catalogue(store, settings),
+            control_table=control_table,
+            controls=controls,
             extractions=Extractions(bus, ExtractionTable(store), _extraction_limits(settings)),
             families=Families(bus, store),
             firings=Firings(bus, FiringTable(store), every_s=settings.schedules_every_s, missed_max_s=missed_max_s),
             forgets=forgets,
             forgetter=_forgetter(bus, store, forgets),
+            granting=granting,
             known_tenants=KnownTenants(store, fresh_s=settings.tenants_fresh_s),
             lanes=lanes,
             open_forgets=OpenForgets(forgets),
             parked_signals=ParkedSignals(bus, lanes),
+            permits=permits,
+            places=RunPlaces(controls, permits, freed=granting.look_now),
             results=ResultTable(store),
             schedules=ScheduleTable(store),
             session_caches=SessionCaches(store),
@@ -141,6 +160,7 @@ class Rooms:
         """Return those that run beside the handlers, and what looks for charges that no job settled."""
         lost_charges = LostCharges(self.budgets)
         return [
+            *(self.controls, self.granting),
             *(self.waker, lost_charges, self.availability, self.usage),
             *(self.signal_share, self.shares, self.firings, self.forgetter, self.extractions),
         ]
@@ -155,6 +175,7 @@ class Handlers:
     forgetting: ForgetHandlers
     models: ModelHandlers
     money: MoneyHandlers
+    permits: PermitHandlers
     records: FirstRecords
     results: ResultHandlers
     routes: RouteHandlers
@@ -179,6 +200,7 @@ class Handlers:
             forgetting=ForgetHandlers(bus, own.forgets, tenants=known, forgetter=own.forgetter, jobs=JobsToEnd(bus)),
             models=ModelHandlers(own.catalogue, tenants=known),
             money=MoneyHandlers(own.budgets, tenants=known, changed=own.waker.look_now),
+            permits=PermitHandlers(own.control_table, own.permits, tenants=known, changed=own.granting.look_now),
             records=records,
             results=ResultHandlers(own.results),
             routes=RouteHandlers(own.admissions, routes, agents=own.agents, catalogue=own.catalogue),
@@ -244,6 +266,7 @@ def _first_records(bus: Bus, own: Rooms, routes: Routes) -> FirstRecords:
         firings=own.firings,
         latest=own.results,
         accepted_order=own.accepted_order,
+        places=own.places,
     )
 
 
@@ -286,4 +309,5 @@ def _settlements(bus: Bus, own: Rooms) -> SettlementHandlers:
         ticket_lanes=own.lanes,
         latest=own.results,
         extractions=own.extractions,
+        places=own.places,
     )

@@ -29,6 +29,7 @@ from wayline.standalone.commands import (
     replaying,
     rotate,
     routing,
+    run_controls,
     schedules,
     sessions,
     settings,
@@ -236,6 +237,10 @@ app.add_typer(models.app, name="models")
 app.add_typer(tools.app, name="tools")
 app.add_typer(mcp.app, name="mcp")
 app.add_typer(routing.router, name="router")
+app.command()(run_controls.pause)
+app.command()(run_controls.resume)
+app.command()(run_controls.pauses)
+app.add_typer(run_controls.running_limits, name="running-limits")
 app.add_typer(access.tenants, name="tenants")
 app.add_typer(access.keys, name="keys")
 app.add_typer(bus.credentials, name="credentials")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wayline.chassis.topology import BUCKETS, CONSUMERS, PAYLOADS, PROVIDERS, REPLIES, STREAMS, UPLOADS
+from wayline.chassis.topology import BUCKETS, CONSUMERS, CONTROLS, PAYLOADS, PROVIDERS, REPLIES, STREAMS, UPLOADS
 
 STREAMS_ACCOUNT = "WAYLINE"
 """The account that holds the streams."""
@@ -53,6 +53,12 @@ SERVER_VERBS = (
 CLIENT_MESSAGE = "mcp.client.*.*"
 WATCH_RESOURCE = "mcp.watch.*"
 AGENTS_USING = "agents.using.*"
+RUN_CONTROLS = (
+    *(f"pauses.{verb}.*" for verb in ("put", "list", "end")),
+    *(f"runlimits.{verb}.*" for verb in ("put", "list", "delete")),
+)
+PERMITS = ("permits.ask.*", "permits.parked.*")
+CHECK_PLACE = "permits.check.*"
 MEMORY_VERBS = ("save", "recall", "list", "change", "forget", "consolidate", "summarize", "undo")
 INSIGHT_VERBS = ("store", "recall", "list", "change")
 SUBJECT_VERBS = ("get", "list", "put", "delete")
@@ -154,6 +160,8 @@ IDENTITIES = {
                 *(f"schedules.{verb}.*" for verb in SCHEDULE_VERBS),
                 *WEBHOOKS,
                 *(f"settings.{verb}.*" for verb in ("get", "change")),
+                *RUN_CONTROLS,
+                CHECK_PLACE,
                 *(f"mcp.{verb}.*" for verb in SERVER_VERBS),
                 CLIENT_MESSAGE,
                 WATCH_RESOURCE,
@@ -207,6 +215,7 @@ IDENTITIES = {
                 f"{OWN_API}.DIRECT.GET.SIGNALS",
                 "documents.describe.*",
                 f"{OWN_API}.STREAM.MSG.GET.KV_{PROVIDERS}",
+                *(f"{OWN_API}.STREAM.MSG.GET.KV_{CONTROLS}", f"$KV.{CONTROLS}.>"),
                 # Of a user who is forgotten, and of a job that is deleted: single messages, which are overwritten.
                 *(
                     f"{OWN_API}.STREAM.MSG.DELETE.{stream}"
@@ -229,11 +238,14 @@ IDENTITIES = {
                 *(f"sessions.{verb}.*" for verb in ("list", "get", "delete")),
                 *(f"schedules.{verb}.*" for verb in SCHEDULE_VERBS),
                 *(f"settings.{verb}.*" for verb in ("get", "change")),
+                *RUN_CONTROLS,
+                *PERMITS,
+                CHECK_PLACE,
                 "jobs.plan.*",
                 "jobs.start.*",
                 AGENTS_USING,
             ),
-            subscribe=(f"$KV.{PROVIDERS}.>",),
+            subscribe=(f"$KV.{PROVIDERS}.>", f"$KV.{CONTROLS}.>"),
             writes_logs=True,
         ),
         Identity(
@@ -253,6 +265,7 @@ IDENTITIES = {
                 *(f"tools.{verb}.*" for verb in ("call", "cancel", "list", "resolve", "search", "void")),
                 *(f"budgets.{verb}.*" for verb in ("settle", "extend", "release")),
                 "jobs.start.*",
+                *PERMITS,
                 "documents.read.*",
                 # What its jobs planned.
                 "tasks.save.*",
@@ -267,9 +280,10 @@ IDENTITIES = {
                 f"{OWN_API}.DIRECT.GET.SIGNALS",
                 f"{OWN_API}.STREAM.MSG.GET.KV_{PROVIDERS}",
                 f"$KV.{PROVIDERS}.>",
+                f"{OWN_API}.STREAM.MSG.GET.KV_{CONTROLS}",
             ),
             answers=("models.providers.*",),
-            subscribe=("signals.*.*", "approvals.*.*", f"$KV.{PROVIDERS}.>"),
+            subscribe=("signals.*.*", "approvals.*.*", f"$KV.{PROVIDERS}.>", f"$KV.{CONTROLS}.>"),
             writes_logs=True,
         ),
         Identity(

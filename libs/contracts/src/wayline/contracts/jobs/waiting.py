@@ -86,7 +86,9 @@ def result_wait_id(step: int, call: str) -> str:
 class Waiting(Frozen):
     """What a parked job waits for."""
 
-    why: Literal["needs_decision", "budget", "turn", "approval", "children", "provider", "tool_results"]
+    why: Literal[
+        "needs_decision", "budget", "turn", "approval", "children", "provider", "tool_results", "pause", "limit"
+    ]
     wait_id: str
     after: str | None = Field(
         default=None, description="The job of its session before it, where it waits for its turn."

@@ -21,6 +21,7 @@ router = APIRouter()
 TEMPLATE = "home.html"
 NEWEST_SHOWN = 8
 DAYS_SHOWN = 14
+PAUSED_JOBS = "/jobs?s=status:parked+waiting:pause"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +46,17 @@ class FrontPage:
     by_day: list[dict[str, Any]] = field(default_factory=list)
     """What was spent on each of the last days."""
     changed_tools: int = 0
+    pauses: list[dict[str, Any]] = field(default_factory=list)
     key: str = field(default_factory=new_key)
     """Of the first job: a form that is sent twice is one."""
 
     def needs(self, now: datetime) -> list[Need]:
         """Return what waits for a person, what waits longest first in each kind."""
         found = [
+            *(
+                Need(f"pause: {one['kind']} {one['name']}", PAUSED_JOBS, 1, age(one["since"], now))
+                for one in self.pauses
+            ),
             Need("decisions to make", "/approvals", self.overview["decisions"], age(self._decisions_since, now)),
             Need("jobs parked on a budget", "/jobs?s=status:parked+waiting:budget", *self._parked_on("budget", now)),
             Need("jobs whose call had an unknown end", "/approvals", *self._parked_on("needs_decision", now)),
@@ -78,16 +84,18 @@ class FrontPage:
 async def read(client: Client, gateway_url: str, *, now: datetime, zone: str = "UTC") -> FrontPage:
     """Ask the API for what Home shows."""
     since = (now - timedelta(days=DAYS_SHOWN)).isoformat()
-    overview, newest, health, costs, servers = await asyncio.gather(
+    overview, newest, health, costs, servers, paused = await asyncio.gather(
         client.get("/v1/overview"),
         client.get("/v1/jobs", limit=NEWEST_SHOWN),
         _or_nothing(client, "/health/ready"),
         _or_nothing(client, "/v1/costs", group_by="day", tz=zone, since=since),
         _or_nothing(client, "/v1/mcp/servers"),
+        _or_nothing(client, "/v1/pauses"),
     )
     days = sorted(costs.get("rows", ()), key=lambda row: row["group"]["day"])
     changed = sum(server["quarantined"] for server in servers.get("servers", ()))
-    return FrontPage(overview, newest["jobs"], gateway_url, health.get("needs", {}), days, changed)
+    pauses, needs = paused.get("pauses", []), health.get("needs", {})
+    return FrontPage(overview, newest["jobs"], gateway_url, needs, days, changed, pauses)
 
 
 async def _or_nothing(client: Client, path: str, **params: Any) -> dict[str, Any]:

@@ -47,6 +47,7 @@ class HeldJob:
         draining: asyncio.Event,
         heartbeats: Heartbeats,
         meanings: signals.Meanings,
+        begun: bool = True,
     ) -> None:
         self._bus = bus
         self.ticket = ticket
@@ -57,6 +58,10 @@ class HeldJob:
         """What it had waited for when it was claimed, by ids that no later wait has."""
         self.steered: set[str] = set()
         """Later jobs that were told that their words are said."""
+        self.begun = begun
+        """It was under way when it was claimed, as far as its last record says, or has begun something since."""
+        self.has_permit = False
+        """This holder has asked whether it may run."""
         self.draining = draining
         self.fenced = False
         self._heartbeats = heartbeats

@@ -11,6 +11,7 @@ from wayline.contracts.events import JobParked
 from wayline.contracts.jobs import RunJob
 from wayline.executor.adapters.budgets import Budgets
 from wayline.executor.adapters.children import Children
+from wayline.executor.adapters.permits import Permits
 from wayline.executor.adapters.session_histories import SessionHistories
 from wayline.executor.adapters.task_graphs import TaskGraphs
 from wayline.executor.adapters.wait_ends import WaitEnds
@@ -24,8 +25,11 @@ log = structlog.get_logger()
 class FollowUp:
     """The steps between a record that ends or parks a job and the ack of its ticket; each may be repeated."""
 
-    def __init__(self, bus: Bus, budgets: Budgets, histories: SessionHistories, children: Children) -> None:
+    def __init__(
+        self, bus: Bus, budgets: Budgets, histories: SessionHistories, children: Children, permits: Permits
+    ) -> None:
         self._bus = bus
+        self._permits = permits
         self._plans = TaskGraphs(bus)
         self._children = children
         self._histories = histories
@@ -51,6 +55,7 @@ class FollowUp:
         if last.kept_usd is not None:
             kept = ReleaseBudget(tenant=tenant, job_id=job_id, spent_usd=last.kept_usd, seq=last.seq)
             await self._budgets.release(kept)
+        await self._permits.parked(tenant, job_id, at=head.sequence, lane=head.lane, why=last.waiting.why)
         signalled = await newest(self._bus, tenant, job_id) > head.signals_seen
         if signalled or await self._turn_has_come(tenant, last) or await self._children_have_ended(tenant, last):
             wake = RunJob(tenant=tenant, lane=head.lane, job=job_id, at=head.sequence)

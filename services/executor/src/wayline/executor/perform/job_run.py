@@ -11,6 +11,7 @@ from wayline.executor.adapters.budgets import Budgets
 from wayline.executor.adapters.children import Children
 from wayline.executor.adapters.memories import Memories
 from wayline.executor.adapters.model_providers import ModelProviders
+from wayline.executor.adapters.permits import Permits
 from wayline.executor.adapters.provider_gates import GatePass, ProviderGates
 from wayline.executor.adapters.session_histories import SessionHistories
 from wayline.executor.adapters.snapshots import Snapshots
@@ -36,6 +37,7 @@ class RunServices:
     follow_up: FollowUp
     gates: ProviderGates
     budgets: Budgets
+    permits: Permits
     attachments: Attachments
     histories: SessionHistories
     sandbox: Sandbox

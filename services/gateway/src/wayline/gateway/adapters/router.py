@@ -11,9 +11,10 @@ from wayline.contracts.agents import Agent, GetAgent
 from wayline.contracts.chat import TextPart
 from wayline.contracts.errors import NotFound, Refused, Reject, Retry, TenantFull
 from wayline.contracts.jobs import PlanJob, Planned, SubmitJob
+from wayline.contracts.run_controls import CheckPlace, ListRunningLimits, Permit, RunningLimitList
 from wayline.contracts.sessions import GetSession, SessionTurns
 from wayline.contracts.tenants import GetTenant, Tenant
-from wayline.gateway.errors import SessionBusy, TenantDisabled, UnknownTenant
+from wayline.gateway.errors import SessionBusy, TenantDisabled, TooManyRunning, UnknownTenant
 
 FRESH_S = 5.0
 """How long a good answer is believed without asking again."""
@@ -116,6 +117,23 @@ class RouterAnswers:
         else:
             if found.busy_with is not None:
                 raise SessionBusy(session_id=job.session_id, job_id=found.busy_with)
+
+    async def require_place(self, job: SubmitJob, *, key_id: str | None) -> None:
+        """Pass for a job that no limit of running jobs refuses. Raises TooManyRunning."""
+        asking = (job.tenant, "limits that refuse")
+        if self._is_fresh(asking):
+            return
+        try:
+            found = await self._ask(ListRunningLimits(tenant=job.tenant), RunningLimitList)
+            if not any(limit.when_full == "refuse" for limit in found.limits):
+                return self._remember(asking)
+            asked = CheckPlace(tenant=job.tenant, agent=job.agent, user_id=job.user_id, key_id=key_id)
+            permit = await self._ask(asked, Permit)
+        except Retry:
+            # The router is away, or of the version before: it refuses by itself, or nothing is limited.
+            return
+        if not permit.granted:
+            raise TooManyRunning(permit.words)
 
     async def _ask(self, request: Any, replies: Any) -> Any:
         if time.monotonic() < self._away_until:

@@ -19,6 +19,7 @@ from wayline.router.jobs.families import Families
 from wayline.router.jobs.log_capacity import LogCapacity
 from wayline.router.jobs.result_table import ResultTable
 from wayline.router.money.budget_table import BudgetTable
+from wayline.router.permits.places import RunPlaces
 from wayline.router.routes.routes import Routes
 from wayline.router.schedules.firings import Firings
 from wayline.router.sessions.accepted_order import AcceptedOrder
@@ -42,7 +43,9 @@ class FirstRecords:
         firings: Firings,
         latest: ResultTable,
         accepted_order: AcceptedOrder,
+        places: RunPlaces,
     ) -> None:
+        self._places = places
         self._accepted_order = accepted_order
         self._bus = bus
         self._log_capacity = LogCapacity(bus)
@@ -144,10 +147,16 @@ class FirstRecords:
         if refusal:
             return first_events.refused(first, refusal)
         if branched is not None:
+            refusal = await self._places.refusal(first)
+            if refusal:
+                return first_events.refused(first, refusal)
             return first_events.with_what_it_needs(forks.forked(first, decided, branched, today))
         before = await self._open_before(job, admitted)
         if before is not None:
             return first_events.with_what_it_needs(first_events.parked_for_turn(first, decided, before))
+        refusal = await self._places.refusal(first)
+        if refusal:
+            return first_events.refused(first, refusal)
         return first_events.with_what_it_needs([first, decided])
 
     async def _branch(self, job: SubmitJob) -> Branch | None:
@@ -181,5 +190,6 @@ class FirstRecords:
     async def _settle_unheld(self, tenant: str, job_id: str, *, has_session: bool) -> None:
         """Settle a job that has ended before any executor held it."""
         await self._budgets.settle(tenant, job_id, Decimal(0))
+        await self._places.end(tenant, job_id)
         if has_session:
             await self._turns.end(tenant, job_id, ran=False)

@@ -35,6 +35,8 @@ KINDS: Final = {
     "/v1/mcp/servers": "server",
     "/v1/mcp/secrets": "secret",
     "/v1/tenants": "tenant",
+    "/v1/pauses": "pause",
+    "/v1/running-limits": "limit of running jobs",
     "/v1/keys": "API key",
     "/v1/memories": "memory",
     "/v1/insights": "insight",

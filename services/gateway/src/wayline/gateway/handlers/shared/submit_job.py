@@ -15,7 +15,7 @@ from wayline.chassis import Failpoint, reach
 from wayline.contracts import headers as h
 from wayline.contracts.errors import Reject, TenantFull, Unavailable
 from wayline.contracts.jobs import SubmitJob, SubmittedBy
-from wayline.gateway.errors import JobIdConflict, KeyReused, RateLimited
+from wayline.gateway.errors import JobIdConflict, KeyReused, RateLimited, TooManyRunning
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.keys import Caller
 from wayline.journal import JobLog
@@ -45,8 +45,8 @@ async def submit(
     """Put a job on the bus unless it is there already, and return its id.
 
     `own_id`: the client chose the job's id. `by`: by whose rate of jobs it is counted, and whom its log names, with the
-    `door`. Raises what the router refuses jobs with, TenantFull, RateLimited, SessionBusy, JobIdConflict, KeyReused,
-    Full or Unavailable.
+    `door`. Raises what the router refuses jobs with, TenantFull, RateLimited, TooManyRunning, SessionBusy,
+    JobIdConflict, KeyReused, Full or Unavailable.
     """
     known = False
     if own_id:
@@ -83,9 +83,10 @@ async def _require_runnable(gateway: Gateway, job: SubmitJob, key: str | None, *
         await gateway.router.require_runnable(job)
         await gateway.router.require_room(job.tenant)
         await gateway.router.require_idle_session(job)
+        await gateway.router.require_place(job, key_id=(by.key_id or None) if by else None)
         if by is not None and (buckets := by.buckets("jobs", user_id=job.user_id)):
             await gateway.rates.spend(job.tenant, buckets)
-    except (Reject, TenantFull, RateLimited):
+    except (Reject, TenantFull, TooManyRunning, RateLimited):
         if not await gateway.submissions.was_accepted(job, key=key):
             raise
 

@@ -10,6 +10,7 @@ from wayline.contracts.budgets import Settled, SettleJob
 from wayline.router.jobs.families import Families
 from wayline.router.jobs.result_table import ResultTable
 from wayline.router.money.budget_table import BudgetTable
+from wayline.router.permits.places import RunPlaces
 from wayline.router.routes.agent_averages import AgentUsage
 from wayline.router.routes.session_caches import SessionCaches
 from wayline.router.sessions.extractions import Extractions
@@ -32,7 +33,9 @@ class SettlementHandlers:
         ticket_lanes: TicketLanes,
         latest: ResultTable,
         extractions: Extractions,
+        places: RunPlaces,
     ) -> None:
+        self._places = places
         self._bus = bus
         self._budgets = budgets
         self._usage = usage
@@ -48,6 +51,7 @@ class SettlementHandlers:
         settled = await self._budgets.settle(request.tenant, request.job_id, request.cost_usd, request.unsettled_usd)
         if settled:
             self._ticket_lanes.note_end(request.tenant)
+        await self._places.end(request.tenant, request.job_id)
         # Also where it was settled before: the process that settled it may have died before it wrote this.
         await self._latest.end(request.tenant, request.result)
         if request.used is not None and settled:
