@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser as Chromium
-from playwright.async_api import BrowserContext, Locator, Page, Request, async_playwright
+from playwright.async_api import BrowserContext, Dialog, Locator, Page, Request, async_playwright
 
 from ..integration.console.conftest import Console, console, opened
 
@@ -29,6 +29,7 @@ __all__ = [
     "console",
     "opened",
     "slow",
+    "watched",
     "window",
 ]
 
@@ -143,6 +144,7 @@ class Shown:
         page = shown.page
         page.set_default_timeout(WAIT_MS)
         page.on("console", lambda message: shown.problems.append(f"{message.type}: {message.text}"))
+        page.on("dialog", shown._asks)
         page.on("pageerror", lambda error: shown.problems.append(f"error: {error}"))
         page.on("request", shown._asked)
         page.on("requestfinished", shown._over)
@@ -154,6 +156,10 @@ class Shown:
             self.problems.append(f"a request elsewhere: {request.url}")
         if request.resource_type == "eventsource":
             self.streams.append(request)
+
+    async def _asks(self, dialog: Dialog) -> None:
+        self.problems.append(f"a dialog: {dialog.message}")
+        await dialog.dismiss()
 
     def _over(self, request: Request) -> None:
         if request in self.streams:
@@ -184,19 +190,26 @@ class Window:
     @asynccontextmanager
     async def open(self, looks: Looks = Looks(), *, url: str | None = None) -> AsyncIterator[Shown]:
         """Yield a page; at its end nothing may have been said, asked elsewhere or refused by the policy."""
-        context = await self.chromium.new_context(
-            viewport={"width": looks.width, "height": 900},
-            color_scheme="dark" if looks.theme == "dark" else "light",
-            java_script_enabled=looks.scripts,
-        )
-        try:
-            if looks.scripts:
-                await context.add_init_script(CSP_REPORTS)
-            shown = await Shown.open(context, url or self.console.url, looks)
+        async with watched(self.chromium, looks, url or self.console.url) as shown:
             yield shown
-            assert shown.problems == []
-        finally:
-            await context.close()
+
+
+@asynccontextmanager
+async def watched(chromium: Chromium, looks: Looks, url: str) -> AsyncIterator[Shown]:
+    """Yield a page of a console; at its end nothing may have been said, asked elsewhere or refused by the policy."""
+    context = await chromium.new_context(
+        viewport={"width": looks.width, "height": 900},
+        color_scheme="dark" if looks.theme == "dark" else "light",
+        java_script_enabled=looks.scripts,
+    )
+    try:
+        if looks.scripts:
+            await context.add_init_script(CSP_REPORTS)
+        shown = await Shown.open(context, url, looks)
+        yield shown
+        assert shown.problems == []
+    finally:
+        await context.close()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

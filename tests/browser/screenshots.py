@@ -41,7 +41,7 @@ async def pages_of(page: Page, url: str) -> dict[str, str]:
     """Return the addresses of all pages by names; those of the newest job that called a tool, where there is one."""
     found = {(path.strip("/") or "home"): path for group in SECTIONS for path, _, _ in group}
     more = {"new-job": "/jobs/new", "actions": "/jobs/actions", "decisions": "/approvals/history", "kit": "/kit"}
-    found |= more | {"new-budget": "/budgets/new", "no-page": "/nope", "no-jobs": "/jobs?s=nothing+like+it"}
+    found |= more | {"new-budget": "/new-budget", "no-page": "/nope", "no-jobs": "/jobs?s=nothing+like+it"}
     await page.goto(f"{url}/jobs")
     rows = await page.locator("[data-job]").all()
     steps = [(await row.get_attribute("data-job"), re.findall(r"\d+", await row.inner_text())) for row in rows[:20]]

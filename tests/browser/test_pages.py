@@ -39,7 +39,7 @@ async def test_every_page_is_accessible_with_something_in_it(window: Window, loo
     await window.console.save("clock", tools=("get_current_time",))
     job = await window.console.run("What time is it?", agent="clock")
     await stored(window.console, job["job_id"])
-    paths = [*PAGES, "/jobs/new", "/budgets/new", "/kit", "/costs?by=hour&days=1"]
+    paths = [*PAGES, "/jobs/new", "/new-budget", "/kit", "/costs?by=hour&days=1"]
     paths += [f"/jobs/{job['job_id']}?view={view}" for view in ("conversation", "trace", "events", "raw")]
 
     assert await problems_of(window, looks, paths) == {}

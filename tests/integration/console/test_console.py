@@ -285,10 +285,10 @@ async def test_a_form_too_large_to_be_read_is_refused():
 async def test_a_budget_is_made_changed_and_deleted(console: Console):
     written = {"name": "team", "limit_usd": "5", "window": "day", "alerts": "50 90", "timezone": "UTC", "hard": "on"}
     async with console.browser() as browser:
-        await browser.open("/budgets/new")
-        made = await browser.send("/budgets/new", **written)
-        await browser.open("/budgets/new")
-        again = await browser.send("/budgets/new", **{**written, "limit_usd": "9"})
+        await browser.open("/new-budget")
+        made = await browser.send("/new-budget", **written)
+        await browser.open("/new-budget")
+        again = await browser.send("/new-budget", **{**written, "limit_usd": "9"})
         await browser.open("/budgets/team")
         wrong = await browser.send("/budgets/team", **{**written, "alerts": "soon"})
         await browser.send("/budgets/team", **{**written, "limit_usd": "7"})

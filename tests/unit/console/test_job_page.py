@@ -104,3 +104,10 @@ async def test_a_trace_is_read_again_until_its_spans_are_stored(trace: dict[str,
     whole = await read(cast(Visitor, Answers(trace={**SPAN, "duration_ms": 5}, ended_at=just)), "j1", "trace")
 
     assert [page.changes for page in (*late, whole)] == [True, False, False]
+
+
+def test_a_job_held_by_a_tenants_budget_offers_no_raise():
+    question = "budget 'team' has no room for a call of up to $0.02. Raise it, and the job goes on where it is"
+    html = page_of("conversation", status="parked", waiting_for={"why": "budget", "wait_id": "w", "question": question})
+
+    assert 'href="/budgets/team"' in html and "Raise</button>" not in html

@@ -125,6 +125,27 @@ async def test_a_page_answers_where_only_forms_are_taken():
     assert answer.status_code == 405 and "There is nothing to read here" in answer.text
 
 
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+@pytest.mark.parametrize(
+    ("mode", "destination", "status"),
+    [
+        ("navigate", "document", 200),
+        ("navigate", "iframe", 403),
+        ("no-cors", "script", 403),
+        ("no-cors", "image", 403),
+        ("cors", "empty", 403),
+        ("", "", 403),
+    ],
+)
+async def test_a_page_of_another_site_leads_here_and_takes_nothing(site: str, mode: str, destination: str, status: int):
+    given = {"sec-fetch-site": site, "sec-fetch-mode": mode, "sec-fetch-dest": destination}
+    async with browser_of(signed_in(Api())) as http:
+        page = await http.get("/kit", headers={name: value for name, value in given.items() if value})
+        own = await http.get("/kit", headers={**given, "sec-fetch-site": "same-origin"})
+
+    assert (page.status_code, own.status_code) == (status, 200)
+
+
 async def test_the_page_of_a_fault_keeps_the_policy():
     async with browser_of(signed_in(Api(**{"/v1/overview": {}}))) as http:
         answer = await http.get("/")
@@ -166,6 +187,15 @@ async def test_a_budget_is_saved_only_as_its_form_showed_it():
     assert saved.headers["location"] == "/costs?done=saved"
     assert [headers for *_, headers in api.changes] == [{"If-Match": '"7"'}] * 2
     assert refused.status_code == 422 and OVERTAKEN in refused.text and 'value="77"' in refused.text
+
+
+async def test_a_budget_may_be_named_new():
+    api = Api(**{"/v1/agents": {"agents": []}, "/v1/budgets/new": {**BUDGET, "name": "new"}})
+    async with browser_of(signed_in(api)) as http:
+        shown, form = await http.get("/budgets/new"), await http.get("/new-budget")
+
+    assert "Budget new" in shown.text and 'action="/budgets/new"' in shown.text
+    assert "New budget" in form.text and 'action="/new-budget"' in form.text
 
 
 async def test_a_rate_that_is_no_number_makes_no_key():
@@ -326,6 +356,19 @@ async def test_more_calls_than_are_decided_at_once_are_not_passed_over():
         answer = await http.post("/approvals/several", data={"token": "token", "decision": "approve", "wait": chosen})
 
     assert answer.status_code == 422 and "choose at most 50 at once" in answer.text and api.changes == []
+
+
+async def test_several_decisions_that_are_refused_keep_their_reason_and_choice():
+    api = Api(**{"/v1/approvals": {"approvals": [wait_of(1), wait_of(2)], "next_cursor": None}})
+    api.answers["/v1/tools/send_mail"] = {"definition": {"input_schema": {}}}
+    api.refusal = ApiError("another call is asked by now", code="decided", status=409)
+    sent = {"token": "token", "decision": "deny", "reason": "too dear", "wait": ["j2/a1/h"]}
+    async with browser_of(signed_in(api)) as http:
+        answer = await http.post("/approvals/several", data=sent)
+
+    assert answer.status_code == 422 and "j2: another call is asked by now" in answer.text
+    assert 'name="reason" maxlength="2000" value="too dear"' in answer.text
+    assert re.findall(r'name="wait" value="([^"]+)" checked', answer.text) == ["j2/a1/h"]
 
 
 async def test_a_job_asks_for_what_waits_until_it_is_found():

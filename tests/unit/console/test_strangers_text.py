@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 
@@ -9,43 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wayline.console.render.environment import Templates
+from wayline.console.render.formats import visible
+from wayline.console.render.json_text import editable
 from wayline.console.render.markdown_text import ATTRIBUTES, SCHEMES, TAGS, markdown
-from wayline.console.render.steps import Step, ToolCall
 
-PAYLOADS = [
-    "<script>alert(1)</script>",
-    "<img src=x onerror=alert(1)>",
-    "<svg onload=alert(1)>",
-    "<svg><animate onbegin=alert(1) attributeName=x dur=1s>",
-    "<iframe srcdoc='<script>alert(1)</script>'>",
-    "<form action=https://evil.example><input name=a></form>",
-    "<a hx-get=/jobs hx-trigger=load>x</a>",
-    "<div hx-on:load='alert(1)'>",
-    "<style>body{display:none}</style>",
-    "<base href=https://evil.example>",
-    "<meta http-equiv=refresh content='0;url=https://evil.example'>",
-    "<math><mtext></form><form><mglyph><svg><mtext><style><path id=</style><img onerror=alert(1) src>",
-    "[x](javascript:alert(1))",
-    "[x](JaVaScRiPt:alert(1))",
-    "[x](data:text/html;base64,PHNjcmlwdD4=)",
-    "[x](vbscript:x)",
-    "![x](https://evil.example/pixel.png)",
-    "![x](//evil.example/pixel.png)",
-    '[x](https://example.com "onmouseover=alert(1)")',
-    '[a](https://example.com/"onclick="alert(1))',
-    "<https://example.com/%22onclick=alert(1)>",
-    "```html\n</code></pre><script>alert(1)</script>\n```",
-    "| a |\n|---|\n| <b onclick=alert(1)>x |",
-    "&#60;script&#62;alert(1)&#60;/script&#62;",
-    "\u202e<script>\u202c",
-    "\x1b]8;;https://evil.example\x07click\x1b]8;;\x07",
-    "x" * 100_000,
-    "[" * 5_000,
-    "> " * 500 + "deep",
-    "\ud800 half",
-    "\x00null",
-]
+from ...console_payloads import PAYLOADS
 
 
 class Seen(HTMLParser):
@@ -71,14 +40,14 @@ def require_harmless(html: str) -> None:
     allowed = {(tag, name) for tag, names in ATTRIBUTES.items() for name in names} | {("a", "rel")}
     assert seen.tags <= TAGS
     assert seen.attributes <= allowed
-    assert all(
-        re.match(r"(?i)[^:/?#]*(?:[/?#]|$)", link) or link.partition(":")[0].lower() in SCHEMES for link in seen.links
-    )
+    # As browsers find a scheme: behind what they pass over, and over ends of lines.
+    schemes = [re.match(r"[\0-\x20]*([a-zA-Z][\w+.-]*):", re.sub(r"[\t\r\n]", "", link)) for link in seen.links]
+    assert all(found is None or found[1].lower() in SCHEMES for found in schemes)
 
 
-@pytest.mark.parametrize("payload", PAYLOADS, ids=range(len(PAYLOADS)))
-def test_markdown_of_a_stranger_is_harmless(payload: str):
-    require_harmless(markdown(payload))
+def test_markdown_of_a_stranger_is_harmless():
+    for payload in PAYLOADS:
+        require_harmless(markdown(payload))
 
 
 @settings(max_examples=150, deadline=None)
@@ -100,11 +69,26 @@ def test_a_link_shows_its_host_and_images_are_links():
     assert 'rel="noopener noreferrer nofollow"' in html
 
 
-@pytest.mark.parametrize("payload", PAYLOADS[:12])
-def test_a_strangers_words_are_escaped_in_every_template(payload: str):
-    call = ToolCall(payload, {payload: payload}, status="failed", output=payload, duration_ms=1)
-    step = Step(1, payload, payload, {"1": call})
-    html = Templates()._environment.from_string("{{ c.step(step) }}").render(step=step)
+def test_a_link_without_a_host_leads_into_the_console():
+    html = markdown("[your account](/jobs/new?input=x) [below](#step-1)")
 
-    tags = Seen(html).tags
-    assert tags <= TAGS | {"section", "details", "summary", "div"}
+    assert html.count('<span class="host">') == 1 and "(this console)" in html
+
+
+def test_a_text_that_is_cut_says_how_much_is_left():
+    assert "… 5 more characters: see the raw log" in markdown("x" * 105, 100)
+    assert "more characters" not in markdown("x" * 100, 100)
+
+
+def test_letters_that_nobody_sees_are_shown_by_name():
+    hidden = "a\ufeffb" + "".join(chr(0xE0000 + ord(letter)) for letter in "GO")
+
+    assert visible(hidden) == "a⟦U+FEFF⟧b⟦U+E0047⟧⟦U+E004F⟧"
+    assert json.loads(editable({hidden: hidden})) == {hidden: hidden} and editable(hidden).isascii()
+
+
+def test_marks_that_are_piled_on_a_letter_are_counted():
+    piled = "Z" + "\u0300\u0315" * 20 + "o"
+
+    assert visible(piled) == "Z" + "\u0300\u0315" * 2 + "⟦36 marks⟧o"
+    assert visible("Vi\u1ec7t e\u0302\u0323") == "Vi\u1ec7t e\u0302\u0323"

@@ -10,6 +10,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOCAL_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+FOREIGN_SITES: Final = frozenset({"cross-site", "same-site"})
 SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
 POLICY: Final = "; ".join(
     (
@@ -68,6 +69,8 @@ class Guard:
             )
         if method not in SAFE_METHODS and not self._is_own(headers):
             return PlainTextResponse("A form of another site cannot change anything here.\n", 403)
+        if _is_taken(headers):
+            return PlainTextResponse("A page of another site cannot read anything here.\n", 403)
         return None
 
     @staticmethod
@@ -76,6 +79,16 @@ class Guard:
         if site is not None:
             return site == "same-origin"
         return origin is not None and origin.partition("://")[2] == headers.get("host")
+
+
+def _is_taken(headers: Headers) -> bool:
+    """Return whether a page of another site fetches something, as a picture, a script, a frame or by itself.
+
+    Of a link that a person follows, a browser says that it navigates to a document.
+    """
+    if headers.get("sec-fetch-site") not in FOREIGN_SITES:
+        return False
+    return (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) != ("navigate", "document")
 
 
 def add_headers(headers: MutableHeaders) -> None:

@@ -62,6 +62,10 @@ class Approvals:
     schemas: dict[str, Any] = field(default_factory=dict)
     """Of the arguments of tools, by their names."""
     review: Review | None = None
+    reason: str = ""
+    """Of the form that decides several, where it was refused."""
+    chosen: frozenset[str] = frozenset()
+    """The calls that were chosen in it."""
 
     def fields(self, wait: dict[str, Any]) -> list[SchemaField]:
         """Return the fields of a call's arguments; none: they are edited as JSON."""
@@ -214,6 +218,7 @@ async def decide_several(request: Request, visitor: VisitorDependency, form: Pos
         return go("/approvals", done="decided")
     frame = Frame.of(request, visitor, title="Approvals", section="/approvals")
     page = await read(visitor.client, problem="; ".join(problems))
+    page = replace(page, reason=field_of(form, "reason"), chosen=frozenset(chosen))
     return await show(request, TEMPLATE, frame, status=422, page=page)
 
 

@@ -18,7 +18,7 @@ from wayline.console.pages.confirm import Confirmation, ask, fields_of, is_confi
 from wayline.console.pages.frame import Frame, go, show
 from wayline.console.pages.refusal import OVERTAKEN, reason_of_save
 
-router = APIRouter(prefix="/budgets")
+router = APIRouter()
 TEMPLATE = "budget.html"
 WINDOWS: Final = (
     ("hour", "an hour"),
@@ -95,33 +95,33 @@ def _frame(request: Request, visitor: Visitor, title: str) -> Frame:
     return Frame.of(request, visitor, title=title, section="/costs")
 
 
-@router.get("/new")
+@router.get("/new-budget")
 async def write_budget(request: Request, visitor: VisitorDependency) -> HTMLResponse:
     """Show the form of a new budget."""
     page = await read(visitor.client, None)
     return await show(request, TEMPLATE, _frame(request, visitor, "New budget"), page=page, windows=WINDOWS)
 
 
-@router.get("/{name}")
+@router.get("/budgets/{name}")
 async def budget(request: Request, visitor: VisitorDependency, name: Name) -> HTMLResponse:
     """Show a budget."""
     page = await read(visitor.client, name)
     return await show(request, TEMPLATE, _frame(request, visitor, name), page=page, windows=WINDOWS)
 
 
-@router.post("/new")
+@router.post("/new-budget")
 async def create_budget(request: Request, visitor: VisitorDependency, form: PostedForm) -> Response:
     """Save a new budget; one of its name that is there stays as it is."""
     return await _save(request, visitor, _draft_of(form), name=None, tag="")
 
 
-@router.post("/{name}")
+@router.post("/budgets/{name}")
 async def change_budget(request: Request, visitor: VisitorDependency, form: PostedForm, name: Name) -> Response:
     """Save a budget as the form has it."""
     return await _save(request, visitor, replace(_draft_of(form), name=name), name=name, tag=field_of(form, "tag"))
 
 
-@router.post("/{name}/delete")
+@router.post("/budgets/{name}/delete")
 async def delete_budget(request: Request, visitor: VisitorDependency, form: PostedForm, name: Name) -> Response:
     """Delete a budget, after asking."""
     at = f"/budgets/{quote(name, safe='')}"

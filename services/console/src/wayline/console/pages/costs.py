@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Any, Final, TypeAlias
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, StreamingResponse
@@ -18,6 +17,7 @@ from wayline.console.access.visitor import VisitorDependency
 from wayline.console.pages import job_search
 from wayline.console.pages.file_download import file_of
 from wayline.console.pages.frame import Frame, show
+from wayline.console.render.addresses import query_of
 
 router = APIRouter()
 TEMPLATE = "costs.html"
@@ -69,7 +69,7 @@ class Asked(BaseModel):
     def address(self, path: str = "/costs", **changed: Any) -> str:
         """Return the address of the page with something changed."""
         given = self.model_dump() | changed
-        return f"{path}?{urlencode({name: value for name, value in given.items() if value != ''})}"
+        return f"{path}?{query_of({name: value for name, value in given.items() if value != ''})}"
 
 
 @dataclass(frozen=True, slots=True)

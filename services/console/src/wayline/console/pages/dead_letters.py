@@ -18,6 +18,7 @@ from wayline.console.pages.frame import Frame, go, show, show_region
 from wayline.console.pages.live_events import stream_of
 from wayline.console.pages.redrive_plan import Plan, read_plan, there, told_of_forks
 from wayline.console.pages.refusal import reason_of
+from wayline.console.render.json_text import parsed
 
 router = APIRouter(prefix="/dead-letters")
 TEMPLATE = "dead_letters/list.html"
@@ -88,7 +89,7 @@ def in_lines(letter: dict[str, Any]) -> str:
     if text is None:
         return str(letter["base64"] or "")
     try:
-        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+        return json.dumps(parsed(text), indent=2, ensure_ascii=False)
     except (ValueError, RecursionError):
         return str(text)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from typing import Annotated, Any, TypeAlias
-from urllib.parse import urlencode
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from wayline.console.render.addresses import query_of
 
 Word: TypeAlias = Annotated[str, Field(max_length=200)]
 FAILED = frozenset({"failed", "skipped", "rejected", "raised", "stopped", "diverged"})
@@ -27,7 +28,7 @@ class EventFilter(BaseModel):
     def query(self) -> str:
         """Return the conditions as a part of an address."""
         given = {name: value for name, value in self.model_dump().items() if value}
-        return urlencode({name: "1" if value is True else value for name, value in given.items()})
+        return query_of({name: "1" if value is True else value for name, value in given.items()})
 
     def meets(self, event: dict[str, Any]) -> bool:
         """Return whether an event meets all conditions."""

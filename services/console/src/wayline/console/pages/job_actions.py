@@ -19,6 +19,7 @@ from wayline.console.pages.confirm import is_confirmed
 from wayline.console.pages.frame import Frame, go, show
 from wayline.console.pages.refusal import reason_of
 from wayline.console.render.formats import utc_now
+from wayline.console.render.json_text import parsed
 
 router = APIRouter(prefix="/jobs/actions")
 TEMPLATE = "job_actions.html"
@@ -111,7 +112,7 @@ async def act(request: Request, visitor: VisitorDependency, form: PostedForm) ->
     back = job_search.address(field_of(form, "s"))
     try:
         if is_confirmed(form):
-            begun = await visitor.client.post("/v1/jobs/actions", json.loads(field_of(form, "body")))
+            begun = await visitor.client.post("/v1/jobs/actions", parsed(field_of(form, "body")))
             return go(f"/jobs/actions/{begun['action_id']}")
         body = body_of(form, zone=request.app.state.templates.zone)
         tried = await visitor.client.post("/v1/jobs/actions", body | {"dry_run": True})

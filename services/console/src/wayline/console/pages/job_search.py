@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
-from urllib.parse import urlencode
+
+from wayline.console.render.addresses import query_of
 
 NAMES: Final = {
     "status": "status",
@@ -111,5 +112,5 @@ def _moment(value: str, now: datetime, zone: tzinfo) -> str | None:
 
 def address(text: str, **more: str) -> str:
     """Return the address of the list with a search box."""
-    query = urlencode({name: value for name, value in {"s": text, **more}.items() if value})
+    query = query_of({name: value for name, value in {"s": text, **more}.items() if value})
     return f"/jobs?{query}" if query else "/jobs"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, TypeAlias
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, Response
@@ -17,6 +17,7 @@ from wayline.console.pages.confirm import Confirmation, ask, is_confirmed
 from wayline.console.pages.form_values import key_of, new_key
 from wayline.console.pages.frame import Frame, go, show
 from wayline.console.pages.refusal import reason_of
+from wayline.console.render.addresses import query_of
 from wayline.console.render.formats import one_line
 
 router = APIRouter()
@@ -51,7 +52,7 @@ class Sessions:
         if self.next_cursor is None:
             return None
         kept = {name: value for name, value in (("agent", self.agent), ("user", self.user)) if value}
-        return f"/sessions?{urlencode({**kept, 'cursor': self.next_cursor})}"
+        return f"/sessions?{query_of({**kept, 'cursor': self.next_cursor})}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class SessionPage:
 
     @property
     def query(self) -> str:
-        return urlencode({"id": self.session["session_id"]})
+        return query_of({"id": self.session["session_id"]})
 
     @property
     def entities(self) -> dict[str, list[dict[str, Any]]]:
@@ -84,7 +85,7 @@ class SessionPage:
 
 def address_of(session_id: str) -> str:
     """Return the address of a session's page."""
-    return f"/sessions/one?{urlencode({'id': session_id})}"
+    return f"/sessions/one?{query_of({'id': session_id})}"
 
 
 def path_of(session_id: str) -> str:

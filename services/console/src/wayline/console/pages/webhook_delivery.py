@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request
@@ -11,6 +10,7 @@ from fastapi.responses import Response
 from wayline.console.access.visitor import VisitorDependency
 from wayline.console.pages.frame import Frame, show
 from wayline.console.pages.webhooks import Name, may_keep
+from wayline.console.render.json_text import parsed
 
 router = APIRouter()
 TEMPLATE = "webhooks/delivery.html"
@@ -19,7 +19,7 @@ TEMPLATE = "webhooks/delivery.html"
 def readable(body: str) -> Any:
     """Return a request's body as what its JSON says, or as it is where it is cut or no JSON."""
     try:
-        return json.loads(body)
+        return parsed(body)
     except ValueError:
         return body
 

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from wayline.console.render import formats
+from wayline.console.render.addresses import path_of
 from wayline.console.render.diffs.card import card_of
 from wayline.console.render.json_text import editable, pretty
 from wayline.console.render.markdown_text import markdown
@@ -25,19 +26,7 @@ class Templates:
     def __init__(self, zone: ZoneInfo = ZoneInfo("UTC")) -> None:  # noqa: B008 - a zone is a value
         self.zone = zone
         """Of the times that pages show, and of those that are typed into their forms."""
-        self._environment = Environment(
-            loader=PackageLoader("wayline.console"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._environment.filters.update(formats.filters(zone), pretty=pretty, editable=editable, markdown=markdown)
-        self._environment.filters.update(diff_of=card_of, program_of=program_of, highlighted=highlighted)
-        self._environment.globals["static"] = static_address
-        self._environment.globals["d"] = self._environment.get_template("components_diff.html").module
-        self._environment.globals["c"] = self._environment.get_template("components.html").module
-        self._environment.globals["f"] = self._environment.get_template("forms.html").module
+        self._environment = _environment(zone)
 
     def render(self, template: str, **values: Any) -> bytes:
         """Render a page."""
@@ -47,6 +36,27 @@ class Templates:
         """Render one block of a page: what replaces it in a browser that shows the page."""
         found = self._environment.get_template(template)
         return _encoded("".join(found.blocks[block](found.new_context(values))))
+
+
+@cache
+def _environment(zone: ZoneInfo) -> Environment:
+    """Return the templates of a zone: to compile them takes longer than to render a page."""
+    environment = Environment(
+        loader=PackageLoader("wayline.console"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(formats.filters(zone), pretty=pretty, editable=editable, markdown=markdown)
+    environment.filters.update(diff_of=card_of, program_of=program_of, highlighted=highlighted)
+    # Jinja's own fails at half a character, which JSON may hold.
+    environment.filters["urlencode"] = path_of
+    environment.globals["static"] = static_address
+    environment.globals["d"] = environment.get_template("components_diff.html").module
+    environment.globals["c"] = environment.get_template("components.html").module
+    environment.globals["f"] = environment.get_template("forms.html").module
+    return environment
 
 
 def _encoded(html: str) -> bytes:

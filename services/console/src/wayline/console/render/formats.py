@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
@@ -19,9 +20,15 @@ MARKED = {
     **{code: f"⟦U+{code:04X}⟧" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C)},
     **{code: f"⟦U+{code:04X}⟧" for code in range(0xD800, 0xE000)},
     **{code: f"⟦U+{code:04X}⟧" for code in (*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), *range(0x7F, 0xA0))},
+    **{code: f"⟦U+{code:04X}⟧" for code in (*range(0x2060, 0x2065), *range(0x206A, 0x2070), *range(0xFFF9, 0xFFFC))},
+    **{code: f"⟦U+{code:04X}⟧" for code in (0x180E, 0xFEFF, *range(0xE0000, 0xE0080))},
 }
-"""Characters that turn the direction of text around or control a terminal, and halves of characters: shown by name, as
-they hide what is there or cannot be sent."""
+"""Characters that turn the direction of text around or control a terminal, halves of characters, and letters that only
+models read: shown by name, as they hide what is there or cannot be sent."""
+
+_MARK = "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
+PILED = re.compile(f"({_MARK}{{4}})({_MARK}+)")
+"""Marks on one letter beyond those that any language has: they cover the lines around it."""
 
 
 def usd(amount: Any) -> str:
@@ -122,7 +129,7 @@ def lasted_ms(begun: str | None, ended: str | None, now: datetime | None = None)
 
 def visible(text: Any) -> str:
     """Show the characters of a stranger's text that hide or turn around what stands beside them by their names."""
-    return str(text).translate(MARKED)
+    return PILED.sub(lambda found: f"{found[1]}⟦{len(found[2])} marks⟧", str(text).translate(MARKED))
 
 
 def shortened(text: str, most: int) -> str:
@@ -132,7 +139,8 @@ def shortened(text: str, most: int) -> str:
 
 def one_line(text: Any, most: int = 120) -> str:
     """Return the beginning of a text on one line."""
-    return shortened(" ".join(visible(str(text)[: most * 4]).split()), most)
+    # What stands behind empty lines is shown as well.
+    return shortened(" ".join(visible(str(text).lstrip(" \t\r\n")[: most * 4]).split()), most)
 
 
 def utc_now() -> datetime:

@@ -9,15 +9,22 @@ from typing import Any, NoReturn
 from wayline.console.render.formats import MARKED, visible
 
 SHOWN_MAX_CHARS = 50_000
-_ESCAPES = {code: f"\\u{code:04x}" for code in MARKED}
+_ESCAPES = {code: json.dumps(chr(code))[1:-1] for code in MARKED}
 
 
 def pretty(value: Any, most: int = SHOWN_MAX_CHARS) -> str:
     """Write a value as indented JSON; of more than fits the beginning, with how much there is."""
-    text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+    text = value if isinstance(value, str) else _indented(value)
     if len(text) <= most:
         return visible(text)
     return f"{visible(text[:most])}\n… {len(text) - most:,} more characters: see the raw log"
+
+
+def _indented(value: Any) -> str:
+    try:
+        return json.dumps(value, indent=2, ensure_ascii=False)
+    except RecursionError:
+        return "It is nested too deeply to be shown."
 
 
 def parsed(text: str) -> Any:

@@ -24,6 +24,8 @@ TAGS = {
 }
 ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}, "span": {"class"}, "th": set(), "td": set()}
 CLASSES = {"host"}
+HERE = "this console"
+"""Where an address leads that names no host."""
 SLASHES = "/\\"
 
 
@@ -52,6 +54,8 @@ def _host_of(address: str) -> str:
         host = urlsplit(f"//{rest.lstrip(SLASHES)}" if is_web else address).hostname
     except ValueError:
         host = None
+    if not host and not colon and address[:1] not in ("", "#"):
+        host = HERE
     return f' <span class="host">({escape(host)})</span>' if host else ""
 
 
@@ -67,7 +71,8 @@ _PARSER = _parser()
 
 def markdown(text: Any, most: int = READ_MAX_CHARS) -> Markup:
     """Return a text as HTML that runs nothing, fetches nothing and posts nothing; of a longer one the beginning."""
-    html = _PARSER.render(visible(str(text)[:most]))
+    text = str(text)
+    html = _PARSER.render(visible(text[:most]))
     # The parser escapes raw HTML already; this holds where it would have a fault.
     clean = nh3.clean(
         html,
@@ -77,4 +82,6 @@ def markdown(text: Any, most: int = READ_MAX_CHARS) -> Markup:
         url_schemes=SCHEMES,
         link_rel="noopener noreferrer nofollow",
     )
+    if len(text) > most:
+        clean += f'<p><span class="host">… {len(text) - most:,} more characters: see the raw log</span></p>'
     return Markup(clean)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, TypeAlias
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
@@ -21,6 +21,7 @@ from wayline.console.pages.file_download import file_of
 from wayline.console.pages.form_values import WrongField, is_untouched, moment_of, names_of, object_of
 from wayline.console.pages.frame import Frame, go, show
 from wayline.console.pages.refusal import reason_of, reason_of_save
+from wayline.console.render.addresses import query_of
 from wayline.console.render.formats import one_line, typed_moment, visible
 from wayline.console.render.json_text import editable
 
@@ -60,7 +61,7 @@ class DocumentPage:
 
 def address_of(document_id: str) -> str:
     """Return the address of a document's page."""
-    return f"/knowledge/document?{urlencode({'id': document_id})}"
+    return f"/knowledge/document?{query_of({'id': document_id})}"
 
 
 async def read(

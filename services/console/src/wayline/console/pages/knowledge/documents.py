@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal, TypeAlias
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
@@ -14,6 +13,7 @@ from wayline.client.client import Client
 from wayline.console.access.visitor import VisitorDependency
 from wayline.console.pages.frame import Frame, show
 from wayline.console.pages.refusal import reason_of
+from wayline.console.render.addresses import query_of
 
 router = APIRouter()
 TEMPLATE = "knowledge/documents.html"
@@ -43,7 +43,7 @@ class Documents:
         if self.next_cursor is None:
             return None
         kept = {name: value for name, value in self.wanted.items() if value}
-        return f"/knowledge?{urlencode({**kept, 'cursor': self.next_cursor})}"
+        return f"/knowledge?{query_of({**kept, 'cursor': self.next_cursor})}"
 
 
 async def read(client: Client, wanted: dict[str, str], *, cursor: str | None = None) -> Documents:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal, TypeAlias
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
@@ -20,6 +20,7 @@ from wayline.console.pages.form_values import WrongField, is_untouched, moment_o
 from wayline.console.pages.frame import Frame, go, show
 from wayline.console.pages.knowledge.fact_fields import KINDS, NEW_FACT, STATES, Kind, new_fact_of, shown_fact
 from wayline.console.pages.refusal import reason_of, reason_of_save
+from wayline.console.render.addresses import query_of
 from wayline.console.render.formats import one_line
 
 router = APIRouter()
@@ -51,7 +52,7 @@ class Facts:
         if self.next_cursor is None:
             return None
         kept = {name: value for name, value in self.wanted.items() if value}
-        return f"{self.kind.address}?{urlencode({**kept, 'cursor': self.next_cursor})}"
+        return f"{self.kind.address}?{query_of({**kept, 'cursor': self.next_cursor})}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeAlias
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
@@ -19,6 +19,7 @@ from wayline.console.pages.form_values import WrongField, is_untouched, names_of
 from wayline.console.pages.frame import Frame, go, show
 from wayline.console.pages.knowledge.fact_fields import KINDS
 from wayline.console.pages.refusal import reason_of, reason_of_save
+from wayline.console.render.addresses import query_of
 from wayline.console.render.formats import visible
 from wayline.console.render.json_text import editable
 
@@ -44,12 +45,12 @@ class SubjectPage:
 
     @property
     def query(self) -> str:
-        return query_of(self.subject["type"], self.subject["id"])
+        return subject_query(self.subject["type"], self.subject["id"])
 
 
-def query_of(kind: str, subject_id: str) -> str:
+def subject_query(kind: str, subject_id: str) -> str:
     """Return the part of an address that names a subject."""
-    return urlencode({"type": kind, "id": subject_id})
+    return query_of({"type": kind, "id": subject_id})
 
 
 def path_of(kind: str, subject_id: str) -> str:
@@ -135,7 +136,7 @@ async def add(request: Request, visitor: VisitorDependency, form: PostedForm) ->
         await visitor.client.put(path_of(kind, subject_id), {"name": typed["name"]}, headers={"If-None-Match": "*"})
     except ApiError as error:
         return await _show_list(request, visitor, problem=reason_of(error), typed=typed)
-    return go(f"/knowledge/subject?{query_of(kind, subject_id)}", done="saved")
+    return go(f"/knowledge/subject?{subject_query(kind, subject_id)}", done="saved")
 
 
 @router.get("/knowledge/subject")
@@ -165,7 +166,7 @@ async def change(
     except (WrongField, ApiError) as error:
         problem = reason_of_save(error) if isinstance(error, ApiError) else str(error)
         return await _show(request, visitor, await read(client, kind, subject_id, problem=problem, typed=typed))
-    return go(f"/knowledge/subject?{query_of(kind, subject_id)}", done="saved")
+    return go(f"/knowledge/subject?{subject_query(kind, subject_id)}", done="saved")
 
 
 @router.post("/knowledge/subject/delete")
@@ -176,7 +177,7 @@ async def delete(
     if not is_confirmed(form):
         found = await visitor.client.get(path_of(kind, subject_id))
         frame = Frame.of(request, visitor, title="Delete a subject", section="/knowledge")
-        query = query_of(kind, subject_id)
+        query = subject_query(kind, subject_id)
         lost = f"Its insights ({found['insights']:,}) go with it, also those in which it comes second."
         return await ask(
             request,

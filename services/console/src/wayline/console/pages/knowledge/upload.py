@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Final, TypeAlias
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import JSONResponse, Response
@@ -22,6 +21,7 @@ from wayline.console.access.visitor import field as field_of
 from wayline.console.pages.form_values import WrongField, moment_of, names_of, object_of
 from wayline.console.pages.frame import Frame, go, show, show_region
 from wayline.console.pages.refusal import reason_of
+from wayline.console.render.addresses import query_of
 
 router = APIRouter()
 sending = APIRouter()
@@ -66,7 +66,7 @@ class Upload:
     @property
     def region(self) -> str:
         ids = [("id", found["document_id"]) for found in self.documents]
-        return f"{ADDRESS}/region?{urlencode(ids)}"
+        return f"{ADDRESS}/region?{query_of(ids)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ async def upload(
     if refused:
         page = Upload(await read(visitor.client, sent[-FOLLOWED_MAX:]), refused, typed)
         return await _show(request, visitor, page)
-    return go(f"{ADDRESS}?{urlencode([('id', one) for one in sent[-FOLLOWED_MAX:]])}")
+    return go(f"{ADDRESS}?{query_of([('id', one) for one in sent[-FOLLOWED_MAX:]])}")
 
 
 def described(typed: Mapping[str, str], *, zone: Any) -> dict[str, Any]:

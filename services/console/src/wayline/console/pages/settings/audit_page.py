@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Final
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
@@ -14,6 +13,7 @@ from wayline.client import ApiError
 from wayline.console.access.visitor import Visitor, VisitorDependency
 from wayline.console.pages.frame import Frame, show
 from wayline.console.pages.settings.settings_page import VIEWS
+from wayline.console.render.addresses import query_of
 
 router = APIRouter(prefix="/settings/audit")
 TEMPLATE = "settings/audit.html"
@@ -54,7 +54,7 @@ async def read(visitor: Visitor, asked: dict[str, str], days: int, cursor: str |
             raise
         return AuditPage([], asked, days, problem=str(error))
     following = page["next_cursor"]
-    query = urlencode({**conditions, "days": str(days), "cursor": following or ""})
+    query = query_of({**conditions, "days": str(days), "cursor": following or ""})
     return AuditPage(page["entries"], asked, days, f"/settings/audit?{query}" if following else None)
 
 
