@@ -142,3 +142,43 @@ async def test_migrators_at_once_make_an_index_once_without_a_deadlock(database:
     applied = await asyncio.gather(*(apply(database, notes) for _ in range(4)))
 
     assert sorted(applied) == [[], [], [], ["0002_index.sql"]]
+
+
+PARTS = """-- migrate:up
+CREATE TABLE parts (id int, day int) PARTITION BY LIST (day);
+CREATE TABLE parts_1 PARTITION OF parts FOR VALUES IN (1);
+CREATE TABLE parts_2 PARTITION OF parts FOR VALUES IN (2);
+-- migrate:down
+"""
+OF_PARTS = """-- migrate:up transaction:false
+CREATE INDEX CONCURRENTLY parts_by_id ON parts (id) WHERE id > 0;
+-- migrate:down
+"""
+VALID = "SELECT indisvalid FROM pg_index WHERE indexrelid = 'notes.parts_by_id'::regclass"
+INDEXED = "SELECT count(*) FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid WHERE c.relname LIKE 'parts\\__'"
+
+
+async def test_each_partition_is_indexed_while_others_write(database: Database, notes: Path):
+    (notes / "0002_parts.sql").write_text(PARTS)
+    await apply(database, notes)
+    (notes / "0003_index.sql").write_text(OF_PARTS)
+
+    async with connected(database) as writer, connected(database) as watcher:
+        async with in_a_long_transaction(database, "INSERT INTO notes.parts_2 VALUES (1, 2)"):
+            migrating = asyncio.create_task(apply(database, notes))
+            await until(partial(seen, watcher, WAITS, "%CREATE INDEX CONCURRENTLY%"), why="a partition's index waits")
+            for n in range(WRITES):
+                async with asyncio.timeout(30):
+                    await writer.execute("INSERT INTO notes.parts VALUES ($1, $2)", n, n % 2 + 1)
+            assert await watcher.fetchval(VALID) is False
+
+        assert await migrating == ["0003_index.sql"]
+        await writer.execute("CREATE TABLE notes.parts_3 PARTITION OF notes.parts FOR VALUES IN (3)")
+        assert (await watcher.fetchval(VALID), await watcher.fetchval(INDEXED)) == (True, 3)
+        (notes / "0004_drop.sql").write_text(
+            OF_PARTS.replace("CREATE INDEX", "DROP INDEX").replace(
+                "parts_by_id ON parts (id) WHERE id > 0", "IF EXISTS parts_by_id"
+            )
+        )
+        assert await apply(database, notes) == ["0004_drop.sql"]
+        assert await watcher.fetchval(INDEXED) == 0

@@ -14,7 +14,8 @@ from wayline.store.errors import MigrationInvalid
 
 _COMMENT: Final = re.compile(r"--[^\n]*")
 _MADE: Final = re.compile(
-    r"CREATE\s+(?:UNIQUE\s+)?INDEX\s+CONCURRENTLY\s+(?P<name>[a-z_][a-z0-9_]*)\s+ON\s+(?P<table>[a-z_][a-z0-9_]*)\b.*",
+    r"CREATE\s+(?P<unique>UNIQUE\s+)?INDEX\s+CONCURRENTLY\s+(?P<name>[a-z_][a-z0-9_]*)\s+"
+    r"ON\s+(?P<table>[a-z_][a-z0-9_]*)\b(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
 _DROPPED: Final = re.compile(
@@ -31,6 +32,20 @@ class IndexStatement:
     line: int
     table: str | None = None
     """Of an index that is made."""
+    unique: bool = False
+    rest: str = ""
+    """What follows the table: columns, options, condition."""
+
+    def of_parent(self, schema: str) -> str:
+        """Return the statement for a partitioned table alone, without its partitions."""
+        return (
+            f'CREATE {"UNIQUE " if self.unique else ""}INDEX {self.index} ON ONLY "{schema}"."{self.table}"{self.rest}'
+        )
+
+    def of_partition(self, schema: str, partition: str, index: str) -> str:
+        """Return the statement for one partition, under a name of its own."""
+        kind = "UNIQUE INDEX" if self.unique else "INDEX"
+        return f'CREATE {kind} CONCURRENTLY "{index}" ON "{schema}"."{partition}"{self.rest}'
 
 
 def read_index_statements(statements: str, *, file: str, starts_at_line: int) -> list[IndexStatement]:
@@ -40,7 +55,7 @@ def read_index_statements(statements: str, *, file: str, starts_at_line: int) ->
 
 def _read(text: str, line: int, *, file: str) -> IndexStatement:
     if made := _MADE.fullmatch(text):
-        return IndexStatement(text, made["name"], line, made["table"])
+        return IndexStatement(text, made["name"], line, made["table"], bool(made["unique"]), made["rest"])
     if dropped := _DROPPED.fullmatch(text):
         return IndexStatement(text, dropped["name"], line)
     raise MigrationInvalid(
