@@ -21,6 +21,8 @@ from wayline.chassis.declare import declare
 from wayline.embedded import NatsServer, PostgresServer
 from wayline.embedded.ports import free_port
 from wayline.simulator.chat_server import ChatServer, Say, turns
+from wayline.standalone.services import MEMBERS
+from wayline.store import migrate
 from wayline.testkit import until
 from wayline.testkit.databases import PASSWORD, SCHEMAS, Database, clone, drop, migrate_service
 from wayline.testkit.effects_server import EffectsServer
@@ -45,6 +47,13 @@ BETWEEN = 3
 """How many jobs end between two replacements: both builds have worked on some."""
 LOAD_WITHIN_S = 800.0
 MONEY_JOBS = 240
+HOT = {"router": "reservations", "tracing": "jobs", "tools": "calls"}
+"""By schema the table that jobs write most."""
+WAITED = """
+SELECT coalesce(max(extract(epoch FROM clock_timestamp() - l.waitstart)), 0)
+FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid)
+WHERE NOT l.granted AND a.usename LIKE 'wayline\\_%' AND a.datname = current_database()
+"""
 RECORDS_BETWEEN = 10
 """How much is written to logs between two replacements."""
 PATHS = ("jobs", "agents", "tools", "mcp/servers", "providers", "models", "sessions", "schedules", "costs", "overview")
@@ -198,6 +207,72 @@ async def test_this_version_migrates_under_the_services_of_the_last_release(upgr
     await running
     await end_well(platform, load.jobs)
     await upgrade.answers()
+
+
+def with_changes_of_a_hot_table(schema: str, workplace: Path) -> Path:
+    """Return the migrations of a schema with two more: a column and an index of the table that its jobs write most."""
+    [member] = [one for one in MEMBERS if one.schema == schema]
+    shutil.copytree(member.migrations().parent / "migrations", workplace / schema / "migrations")
+    if (functions := member.migrations().parent / "functions").exists():
+        shutil.copytree(functions, workplace / schema / "functions")
+    table, folder = HOT[schema], workplace / schema / "migrations"
+    (folder / "9998_more.sql").write_text(
+        f"-- migrate:up\nALTER TABLE {table} ADD COLUMN more text;\n-- migrate:down\n"
+    )
+    (folder / "9999_index.sql").write_text(
+        f"-- migrate:up transaction:false\nCREATE INDEX CONCURRENTLY by_more ON {table} (more);\n-- migrate:down\n"
+    )
+    return folder
+
+
+async def longest_wait(platform: FaultPlatform, over: asyncio.Event) -> float:
+    """Return for how many seconds a service has waited for a lock at most, looking every so often."""
+    longest = 0.0
+
+    async with platform.superuser() as conn:
+
+        async def looked() -> bool:
+            nonlocal longest
+            longest = max(longest, float(await conn.fetchval(WAITED)))
+            return over.is_set()
+
+        await until(looked, within=LOAD_WITHIN_S, why="the migration is over")
+    return longest
+
+
+async def test_no_service_waits_a_second_while_hot_tables_are_migrated(upgrade: Upgrade, tmp_path: Path):
+    platform, over = upgrade.platform, asyncio.Event()
+    load = Load(platform, "hot")
+    running = asyncio.create_task(load.run())
+    await load.goes_on()
+    watching = asyncio.create_task(longest_wait(platform, over))
+
+    for schema, table in HOT.items():
+        directory = await asyncio.to_thread(with_changes_of_a_hot_table, schema, tmp_path)
+        [member] = [one for one in MEMBERS if one.schema == schema]
+        async with platform.superuser() as conn:
+            # Somebody's long transaction: what waits for an exclusive lock waits for it.
+            async with conn.transaction():
+                await conn.execute(f"LOCK {schema}.{table} IN ROW EXCLUSIVE MODE")
+                dsn = platform.database.dsn
+                change = migrate(dsn, schema=schema, role=member.role, password=PASSWORD, directory=directory)
+                migrating = asyncio.create_task(change)
+                await load.goes_on()
+                assert not migrating.done()
+            assert await migrating == ["9998_more.sql", "9999_index.sql", *sorted(functions_of(directory))]
+        await load.goes_on()
+
+    over.set()
+    waited = await watching
+    print(f"a service waited for a lock at most {waited:.3f} s, while {len(load.jobs)} jobs ran")
+    load.stopping = True
+    await running
+    await end_well(platform, load.jobs)
+    assert waited < 1
+
+
+def functions_of(directory: Path) -> list[str]:
+    return [f"functions/{file.name}" for file in (directory.parent / "functions").glob("*.sql")]
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: "-".join(order[::2]))
