@@ -11,6 +11,7 @@ from pathlib import Path
 from wayline.embedded import BinaryMissing, is_free
 from wayline.embedded.binaries import nats_server, postgres_bin
 from wayline.standalone.doctor.finding import Finding, Findings, note, ok, problem, warning
+from wayline.standalone.errors import RestoreUnfinished
 from wayline.standalone.settings import Settings
 from wayline.standalone.setup.installation import Installation
 
@@ -72,6 +73,11 @@ async def data_directory(installation: Installation) -> Findings:
     open_to_others = [path for path in _secrets(installation) if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)]
     for path in open_to_others:
         yield problem("data directory", f"{path} holds secrets and others may read it", f"chmod go= {path}")
+    try:
+        installation.require_restored()
+    except RestoreUnfinished as error:
+        yield problem("data directory", str(error), "restore it")
+        return
     if not open_to_others:
         yield ok("data directory", str(root))
 

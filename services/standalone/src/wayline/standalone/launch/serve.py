@@ -22,6 +22,7 @@ async def serve(settings: Settings, names: Iterable[str]) -> None:
     keep_secrets()
     stopping, installation = Stopping(), Installation(settings.data_dir.absolute())
     stopping.listen()
+    installation.require_restored()
     log_config.configure(settings)
     group = ServiceGroup(
         members(names), lambda member: bus_settings(installation, member), lambda member: keys_of(installation, member)

@@ -1,0 +1,98 @@
+"""The tables of a backup: as of one moment, of every tenant, also by an administrator who is no superuser."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import asyncpg
+import pytest
+
+from wayline.embedded import PostgresServer
+from wayline.embedded.binaries import postgres_clients
+from wayline.standalone.backup.database_dump import dump_tables, restore_tables, tables_moment
+from wayline.standalone.errors import BackupFailed
+from wayline.testkit.databases import Database, clone, drop
+
+TABLE = """
+CREATE SCHEMA ours;
+CREATE TABLE ours.notes (tenant text, words text);
+ALTER TABLE ours.notes ENABLE ROW LEVEL SECURITY;
+ALTER TABLE ours.notes FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON ours.notes USING (current_setting('wayline.tenant', true) IN (tenant, '*'));
+"""
+
+
+@dataclass
+class Pair:
+    source: Database
+    target: Database
+    owner: str
+
+    def dsn(self, database: Database) -> str:
+        return database.as_role(self.owner, "it's:secret@")
+
+
+@pytest.fixture
+async def pair(postgres_server: PostgresServer) -> AsyncIterator[Pair]:
+    """Two databases of an owner who is no superuser."""
+    source, target = await clone(postgres_server), await clone(postgres_server)
+    owner = f"owner_{secrets.token_hex(4)}"
+    admin: Any = await asyncpg.connect(postgres_server.dsn())
+    await admin.execute(f"CREATE ROLE {owner} LOGIN PASSWORD 'it''s:secret@'")
+    for database in (source, target):
+        await admin.execute(f"ALTER DATABASE {database.name} OWNER TO {owner}")
+    yield Pair(source, target, owner)
+    for database in (source, target):
+        await drop(database)
+    await admin.execute(f"DROP ROLE {owner}")
+    await admin.close()
+
+
+async def notes(dsn: str) -> list[tuple[str, str]]:
+    conn = await asyncpg.connect(dsn, server_settings={"wayline.tenant": "*"})
+    try:
+        return [tuple(row) for row in await conn.fetch("SELECT * FROM ours.notes ORDER BY 1, 2")]
+    finally:
+        await conn.close()
+
+
+async def test_tables_are_those_of_the_moment_of_every_tenant(pair: Pair):
+    conn = await asyncpg.connect(pair.dsn(pair.source), server_settings={"wayline.tenant": "*"})
+    await conn.execute(TABLE + "INSERT INTO ours.notes VALUES ('acme', 'one'), ('other', 'two')")
+    dumped: list[bytes] = []
+
+    async with tables_moment(pair.dsn(pair.source), ["ours"]) as moment:
+        await conn.execute("INSERT INTO ours.notes VALUES ('acme', 'later')")
+        version = await dump_tables(pair.dsn(pair.source), moment, ["ours"], dumped.append)
+    await conn.close()
+    await restore_tables(pair.dsn(pair.target), version, moment.postgres_major, dumped)
+
+    assert await notes(pair.dsn(pair.target)) == [("acme", "one"), ("other", "two")]
+
+
+async def test_half_a_dump_leaves_no_table(pair: Pair):
+    conn = await asyncpg.connect(pair.dsn(pair.source), server_settings={"wayline.tenant": "*"})
+    await conn.execute(TABLE + "INSERT INTO ours.notes SELECT 'acme', gen_random_uuid() FROM generate_series(1, 50000)")
+    dumped: list[bytes] = []
+    async with tables_moment(pair.dsn(pair.source), ["ours"]) as moment:
+        version = await dump_tables(pair.dsn(pair.source), moment, ["ours"], dumped.append)
+    await conn.close()
+
+    with pytest.raises(BackupFailed, match="pg_restore ended"):
+        await restore_tables(pair.dsn(pair.target), version, moment.postgres_major, [b"".join(dumped)[:200_000]])
+
+    conn = await asyncpg.connect(pair.dsn(pair.target))
+    assert await conn.fetchval("SELECT to_regnamespace('ours')") is None
+    await conn.close()
+
+
+async def test_an_old_server_refuses_a_dump_of_a_newer_one(pair: Pair):
+    with pytest.raises(BackupFailed, match="restore them into version 18 or newer"):
+        await restore_tables(pair.dsn(pair.target), 18, 16, [])
+
+
+def test_the_wheel_has_clients_for_the_oldest_server_and_the_newest():
+    assert set(postgres_clients("pg_dump")) == set(postgres_clients("pg_restore")) == {16, 18}
