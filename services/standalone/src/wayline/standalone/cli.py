@@ -186,6 +186,20 @@ def upgrade(
 
 
 @app.command()
+def replicas(as_json: AsJson = False) -> None:
+    """List the running processes of every service: its version, from where it is connected, and since when."""
+    import asyncio
+
+    from wayline.standalone.commands.error_exit import exit_on_error
+
+    with exit_on_error():
+        from wayline.standalone.settings import Settings
+        from wayline.standalone.upgrade.show_replicas import show_replicas
+
+        asyncio.run(show_replicas(Settings(), as_json=as_json))
+
+
+@app.command()
 def capacity(as_json: AsJson = False) -> None:
     """Show what the streams and the database hold, how fast that grows, when it is full, and whose it is."""
     import asyncio

@@ -37,6 +37,8 @@ class Replica:
     service: str
     version: str
     where: str
+    since: str = ""
+    """When it connected, as the server tells."""
 
 
 async def find_replicas(access: ServerAccess, settings: Settings) -> list[Replica] | None:
@@ -73,7 +75,8 @@ def sorted_replicas(connections: Iterable[dict[str, Any]]) -> list[Replica]:
         name = ConnectionName.parse(str(connection.get("name", "")))
         if name is not None and name.service in known:
             where = f"{connection.get('ip', '')}:{connection.get('port', '')}"
-            found.append(Replica(name.service, name.version or BEFORE, where))
+            since = str(connection.get("start", ""))[:19]
+            found.append(Replica(name.service, name.version or BEFORE, where, since))
     return sorted(found, key=lambda one: (ORDER.index(one.service), one.where))
 
 

@@ -1,0 +1,28 @@
+"""`wayline replicas`: which processes of which service run, and of which version."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+from rich.console import Console
+
+from wayline.standalone.errors import StandaloneError
+from wayline.standalone.settings import Settings
+from wayline.standalone.setup.installation import Installation
+from wayline.standalone.setup.migrate import find_servers
+from wayline.standalone.terminal.table import table
+from wayline.standalone.upgrade.replicas import find_replicas
+
+
+async def show_replicas(settings: Settings, *, as_json: bool = False) -> None:
+    """Print the services that are connected to the bus. Raises NoServers and StandaloneError."""
+    access = find_servers(settings, Installation(settings.data_dir.absolute()))
+    found = await find_replicas(access, settings)
+    if found is None:
+        raise StandaloneError("the bus was not asked: set WAYLINE_NATS_MONITOR_URL to its monitoring page")
+    if as_json:
+        print(json.dumps({"replicas": [asdict(one) for one in found]}, indent=2))
+        return
+    rows = ((one.service, one.version, one.where, one.since.replace("T", " ")) for one in found)
+    Console().print(table(("service", "version", "from", "connected since"), rows, nothing="no service is connected"))

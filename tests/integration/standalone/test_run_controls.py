@@ -1,0 +1,44 @@
+"""`wayline pause`, `resume`, `pauses`, `running-limits` and `replicas`, as the runbooks say them."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import Installed
+
+pytestmark = pytest.mark.timeout(180)
+
+
+def test_an_agent_is_paused_listed_and_resumed(wayline: Installed):
+    paused = wayline.wayline("pause", "agent", "assistant", "--reason", "its search tool is broken")
+    lane = wayline.run_json("pause", "lane", "batch", "--now")
+    listed = wayline.wayline("pauses").stdout.splitlines()
+    resumed = wayline.wayline("resume", "agent", "assistant")
+    again = wayline.wayline("resume", "agent", "assistant")
+    assert wayline.run_json("resume", "lane", "batch") == {"ended": True}
+    ended = wayline.run_json("run", "Find a train.")
+
+    assert (paused.returncode, "agent assistant is paused" in paused.stdout) == (0, True)
+    assert (lane["now"], lane["name"]) == (True, "batch")
+    assert [line.split("\t")[:2] for line in listed] == [["lane", "batch"], ["agent", "assistant"]]
+    assert listed[1].endswith("go on to their end\tits search tool is broken")
+    assert (resumed.returncode, again.returncode, "no pause of agent" in again.stderr) == (0, 1, True)
+    assert ended["status"] == "completed"
+
+
+def test_running_jobs_are_limited_and_not_any_more(wayline: Installed):
+    wayline.run_json("running-limits", "set", "agent", "researcher", "4")
+    wayline.run_json("running-limits", "set", "user", "*", "2", "--when-full", "refuse")
+    listed = wayline.wayline("running-limits", "list").stdout.splitlines()
+    removed = [wayline.wayline("running-limits", "remove", *one) for one in (("agent", "researcher"), ("user", "*"))]
+
+    assert listed == ["agent\tresearcher\t4\t0\t0\twait", "user\teach\t2\t\t\trefuse"]
+    assert [one.returncode for one in removed] == [0, 0]
+    assert wayline.run_json("running-limits", "list") == {"limits": []}
+
+
+def test_replicas_are_listed_with_their_versions(wayline: Installed):
+    found = wayline.run_json("replicas")["replicas"]
+
+    assert {"gateway", "router", "executor", "tool_registry"} <= {one["service"] for one in found}
+    assert all(one["version"] and one["where"] and one["since"] for one in found)
