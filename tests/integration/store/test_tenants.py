@@ -103,6 +103,40 @@ async def test_a_change_of_tenant_that_was_cut_short_is_made_again(store: Store,
     assert [row["id"] for row in await store.fetch("acme", "SELECT id FROM notes")] == ["a"]
 
 
+async def test_a_transaction_takes_three_round_trips(store: Store):
+    sent: list[str] = []
+    async with store._pool.acquire() as conn:
+        conn.add_query_logger(lambda record: sent.append(record.query))
+
+    async with store.system() as conn:
+        await conn.fetchval("SELECT 1")
+
+    assert sent == ["BEGIN; SELECT set_config('wayline.tenant', '*', true)", "SELECT 1", "COMMIT;"]
+
+
+@pytest.mark.parametrize("answered", [False, True])
+async def test_a_transaction_cut_as_it_begins_leaves_nothing_to_the_next(
+    store: Store, monkeypatch: pytest.MonkeyPatch, answered: bool
+):
+    await store.execute("acme", INSERT, "acme", "a")
+    real = asyncpg.Connection.execute
+
+    async def cut(conn: asyncpg.Connection, query: str, *args: object, timeout: float | None = None) -> str:
+        if answered:
+            await real(conn, query, *args, timeout=timeout)
+        raise asyncio.CancelledError
+
+    with monkeypatch.context() as patched, pytest.raises(asyncio.CancelledError):
+        patched.setattr(asyncpg.Connection, "execute", cut)
+        async with store.system():
+            pass
+
+    assert await store.fetch("globex", "SELECT * FROM notes") == []
+    async with store.tenant("globex") as conn:
+        assert await conn.fetch("SELECT * FROM notes") == []
+    assert [row["id"] for row in await store.fetch("acme", "SELECT id FROM notes")] == ["a"]
+
+
 async def test_a_row_of_another_tenant_is_refused(store: Store):
     with pytest.raises(asyncpg.InsufficientPrivilegeError):
         await store.execute("acme", INSERT, "globex", "g")

@@ -139,8 +139,7 @@ class Store:
 
     @asynccontextmanager
     async def _transaction(self, context: str) -> AsyncIterator[Connection]:
-        async with self._connection() as conn, conn.transaction():
-            await conn.execute(_set_context(context, local=True))
+        async with self._connection() as conn, cast(_Connection, conn).transaction_for(context):
             yield conn
 
     @asynccontextmanager
@@ -185,11 +184,26 @@ class _Connection(asyncpg.Connection):
     "Every tenant" is never kept: only a transaction may act for all, and the word ends with it.
     """
 
-    __slots__ = ("_acts_for",)
+    __slots__ = ("_acts_for", "_begins_with")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._acts_for = ""
+        self._begins_with = ""
+        """What the next transaction sets, in the round trip that begins it."""
+
+    @asynccontextmanager
+    async def transaction_for(self, context: str) -> AsyncIterator[None]:
+        """Open a transaction that acts for a tenant, or for all of them."""
+        self._begins_with = _set_context(context, local=True)
+        # Consumed by the statement that begins it, which asyncpg sends by `execute` before anything else is awaited.
+        async with self.transaction():
+            yield
+
+    async def execute(self, query: str, *args: Any, timeout: float | None = None) -> str:
+        if self._begins_with:
+            query, self._begins_with = f"{query} {self._begins_with}", ""
+        return await super().execute(query, *args, timeout=timeout)
 
     async def act_for(self, tenant: str) -> None:
         """Make single statements act for a tenant from now on."""
