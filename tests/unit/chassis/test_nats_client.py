@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from nats import errors as nats_errors
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 
 from wayline.chassis.nats_client.bus_client import BusClient, decode_headers, encode_headers
 
@@ -25,10 +26,13 @@ LINES = st.one_of(st.lists(LINE, max_size=2), st.lists(st.one_of(st.binary(), LI
 USUAL = {"Nats-Msg-Id": "p-1", "Wayline-Record": "state=active seq=4 owner=17:1", "traceparent": "00-ab-cd-01"}
 
 
-async def _published(client: Client, headers: dict[str, str]) -> tuple[bytes, dict[str, int]]:
+def _being_flushed(client: Client) -> None:
     client._flush_queue = asyncio.Queue()
-    # Somebody is flushing already.
     client._flush_queue.put_nowait(asyncio.Future())
+
+
+async def _published(client: Client, headers: dict[str, str] | None) -> tuple[bytes, dict[str, int]]:
+    _being_flushed(client)
     await client._send_publish("events.t.j", "_INBOX.1", b"body", 4, headers)
     return b"".join(client._pending), client.stats
 
@@ -45,6 +49,62 @@ def test_headers_are_sent_as_nats_py_sends_them(headers: dict[str, str]):
         assert await _published(BusClient(), headers) == expected
 
     asyncio.run(both())
+
+
+@pytest.mark.parametrize("headers", [None, {}])
+async def test_a_message_without_headers_is_sent_as_nats_py_sends_it(headers: dict[str, str] | None):
+    assert await _published(BusClient(), headers) == await _published(Client(), headers)
+
+
+def _deliveries(client: Client) -> list[Msg]:
+    replies = [
+        "$JS.ACK.EVENTS.tracing.1.7.7.1.0",
+        "",
+        "$JS.ACK.EVENTS.tracing.1.8.8.1.0",
+        "$JS.ACK.EVENTS.tracing.1.9.9.1.0",
+    ]
+    return [Msg(client, "events.t.j", reply, b"body") for reply in replies]
+
+
+async def _connected(client: Client) -> list[Msg]:
+    _being_flushed(client)
+    client._status = Client.CONNECTED
+    return _deliveries(client)
+
+
+async def test_a_batch_is_acked_as_each_of_its_messages_would_be():
+    ours, theirs = BusClient(), Client()
+    batch, one_by_one = await _connected(ours), await _connected(theirs)
+
+    await ours.ack_all(batch)
+    for message in one_by_one:
+        if message.reply:
+            await message.ack()
+
+    assert (b"".join(ours._pending), ours.stats) == (b"".join(theirs._pending), theirs.stats)
+    assert [message.is_acked for message in batch] == [message.is_acked for message in one_by_one]
+
+
+async def test_a_batch_is_acked_once():
+    client = BusClient()
+    batch = await _connected(client)
+    await client.ack_all(batch)
+    client._pending.clear()
+
+    await client.ack_all(batch)
+
+    assert client._pending == []
+
+
+async def test_no_message_counts_as_acked_on_a_closed_connection():
+    client = BusClient()
+    batch = await _connected(client)
+    client._status = Client.CLOSED
+
+    with pytest.raises(nats_errors.ConnectionClosedError):
+        await client.ack_all(batch)
+
+    assert not any(message.is_acked for message in batch)
 
 
 @given(LINES)

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 import orjson
 import structlog
 from nats import errors as nats_errors
-from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import errors as js_errors
 from nats.js.api import PubAck
@@ -27,6 +26,7 @@ from wayline.chassis.connection.dead_letters import dead_letter
 from wayline.chassis.connection.delivery import Delivery
 from wayline.chassis.connection.received import check_headers, has_claims, refuses
 from wayline.chassis.connection.requests import Answers, ask_everyone, unanswered
+from wayline.chassis.nats_client.bus_client import BusClient
 from wayline.chassis.settings import BusSettings
 from wayline.chassis.topology import REPLIES, UPLOADS
 from wayline.contracts import headers as h
@@ -79,7 +79,7 @@ class WrongSequence(WaylineError):
 class Bus:
     """A connected client of the bus, as one identity."""
 
-    def __init__(self, nc: Client, link: Link) -> None:
+    def __init__(self, nc: BusClient, link: Link) -> None:
         self.nc = nc
         self.service = link.service
         self.api = link.api

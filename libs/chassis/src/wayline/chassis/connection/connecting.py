@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 import structlog
 from nats import errors as nats_errors
-from nats.aio.client import Client
 
 from wayline.chassis.access.permissions import IDENTITIES, OWN_API
 from wayline.chassis.concurrency.awaited_tasks import stopped
@@ -141,7 +140,7 @@ class Link:
             os._exit(CLOSED_EXIT_CODE)
 
 
-async def connect(link: Link, settings: BusSettings) -> Client:
+async def connect(link: Link, settings: BusSettings) -> BusClient:
     """Return a connected client, waiting up to `connect_wait_s` for a bus that is still starting.
 
     Raises Unavailable with the bus's address, or Reject when the bus does not accept our credentials.

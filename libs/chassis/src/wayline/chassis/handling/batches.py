@@ -224,8 +224,7 @@ class Batches(Generic[T]):
         if items:
             await self._store(items)
         reach(self._failpoints.store_after)
-        for message in messages:
-            await _send(message.ack())
+        await _send(self._bus.nc.ack_all(messages))
         reach(self._failpoints.ack_after)
         metrics.messages_handled.labels(self._bus.service, self._consumer.subject, "ok").inc(len(items))
 
