@@ -116,14 +116,27 @@ class Classifier:
 
     def total(self, found: Mapping[str, float]) -> float:
         """Return every feature times its weight, added up."""
-        return sum(weight * self.spread(name, found.get(name, 0.0)) for name, weight in self.weights.items())
+        return self._weighed(self.weights, found)
+
+    @cached_property
+    def _absent(self) -> Mapping[str, float]:
+        """Return how far each feature is from what is usual where a text does not have it: most texts have few."""
+        return {name: self.spread(name, 0.0) for name in {*self.weights, *self.content.weights}}
+
+    def _weighed(self, weights: Mapping[str, float], found: Mapping[str, float]) -> float:
+        absent = self._absent
+        return sum(
+            [
+                weight * (self.spread(name, found[name]) if name in found else absent[name])
+                for name, weight in weights.items()
+            ]
+        )
 
     def content_of(self, found: Mapping[str, float]) -> float:
         """Rate how demanding the words are, from 0 to 1: by what they are about, and by how many there are."""
         content = self.content
         capped = {**found, "words": min(found.get("words", 0.0), log1p(content.words_max))}
-        total = sum(weight * self.spread(name, capped.get(name, 0.0)) for name, weight in content.weights.items())
-        return _share(total, content.centre, content.width)
+        return _share(self._weighed(content.weights, capped), content.centre, content.width)
 
     def asked(self, text: str) -> str:
         """Return what is asked in a text, without a preamble that says how to answer."""
