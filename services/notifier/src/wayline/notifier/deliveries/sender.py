@@ -134,10 +134,10 @@ class Sender:
             self._wake.clear()
             pause_s = self._poll_every_s
             try:
-                sent = await self.send_due()
+                # Most often nothing waits at all: then there is nothing to claim either.
+                due = await self._table.next_due()
                 # Nothing was claimed: the next one comes due, or its tenant's share is taken until one has ended.
-                due = None if sent else await self._table.next_due()
-                if due is not None:
+                if due is not None and not await self.send_due():
                     pause_s = min(pause_s, max(PAUSE_MIN_S, self._until(due)))
             except PASSING as error:
                 log.warning("deliveries are looked for later", why=str(error))
