@@ -124,7 +124,10 @@ faults: $(VENV)/.ready ## Kill every service at every failpoint and at random, a
 	WAYLINE_WALKS=all $(BIN)/python -m pytest $(WORKERS) -m "slow or not slow" tests/faults tests/integration/standalone/test_backup_commands.py tests/integration/jobs/test_fair_share.py tests/integration/retrieval/test_bad_input.py $(WALKS)
 
 cluster: $(VENV)/.ready ## Three NATS servers and a Postgres with a standby: leaders killed, frozen, wiped, cut off, the standby promoted, one server moved to three and back
-	$(BIN)/python -m pytest -s -m slow tests/integration/chassis/test_clusters.py tests/faults/test_cluster.py tests/faults/test_partitions.py tests/faults/test_promotion.py tests/faults/test_moving.py
+	WAYLINE_CLUSTER_JOBS=500 WAYLINE_CLUSTER_FAULTS=200 $(BIN)/python -m pytest -s -m slow tests/integration/chassis/test_clusters.py tests/faults/test_cluster.py tests/faults/test_partitions.py tests/faults/test_cluster_faults.py tests/faults/test_cluster_disk.py tests/faults/test_promotion.py tests/faults/test_moving.py
+
+cluster-times: $(VENV)/.ready ## How long jobs wait when a leader of a cluster is killed or cut off, and its speed beside one server; writes the tables in docs/operating.md (ten minutes)
+	WAYLINE_WRITE=docs/operating.md $(BIN)/python -m pytest -s -m slow tests/faults/test_cluster_times.py
 
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml | head -1)
 release-fixtures: $(VENV)/.ready ## Record what this version leaves on the bus and in the database, into tests/releases: once, when it is released

@@ -85,6 +85,8 @@ class FaultPlatform(Platform):
     """Every provider, where a test counts money."""
     port: int = 0
     """Of the gateway, where there is one."""
+    ports: Mapping[str, int] = MappingProxyType({})
+    """Of the gateways, by zone."""
     tracing_port: int = 0
     served: tuple[str, ...] = ()
     """The services that run in a test of random kills."""
@@ -111,7 +113,10 @@ class FaultPlatform(Platform):
 
     def spawn_in(self, zone: str, name: str) -> ServiceProcess:
         """Start a service in a zone of the network, without waiting for it."""
-        process = self.fleet.spawn(name, env=self.zones[zone].environment(self.fleet.env.get(name, {})))
+        environment = self.zones[zone].environment(self.fleet.env.get(name, {}))
+        if name == "gateway":
+            environment["WAYLINE_HTTP_PORT"] = str(self.ports[zone])
+        process = self.fleet.spawn(name, env=environment)
         self.zone_of[process.pid] = zone
         return process
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
 import pytest
 import pytest_asyncio
 
+from wayline.chassis.connection.leaders import LEADERLESS
 from wayline.contracts.events import JobClaimed
 from wayline.journal import header_fields, read_record
+from wayline.standalone.doctor.bus import examine_copies
 from wayline.testkit import until
 from wayline.testkit.nats_cluster import NAMES, TEST
 
@@ -107,6 +110,22 @@ async def test_jobs_end_where_a_fifth_of_packets_is_lost(platform: FaultPlatform
     jobs = await begin(platform, "lossy")
 
     await end_well(platform, jobs)
+
+
+async def test_the_doctor_says_how_far_a_server_is_behind(platform: FaultPlatform):
+    leader = await leader_of(platform, "PROBES")
+    victim = next(name for name in NAMES if name != leader)
+    await network_of(platform).cut([name for name in NAMES if name != victim], [victim], one_way=True)
+    await network_of(platform).reset([TEST], [victim])
+
+    async def is_told() -> bool:
+        with suppress(*LEADERLESS):
+            await platform.bus.request("probe.test", b"", timeout_s=1)
+            found = await examine_copies(platform.bus.js)
+            return found is not None and bool(re.search(rf"server {victim} is behind .*lacks .* of PROBES", found.text))
+        return False
+
+    await until(is_told, within=60, why="the doctor says what the server lacks")
 
 
 async def test_three_servers_apart_stop_everything_and_lose_nothing(platform: FaultPlatform):

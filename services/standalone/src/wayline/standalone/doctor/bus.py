@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import AsyncIterator
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Sequence
 
 import httpx2
 from nats.js import JetStreamContext
+from nats.js.api import StreamInfo
 from nats.js.errors import NotFoundError
 
 from wayline.chassis.declare import consumer_drift, stores
@@ -20,6 +21,8 @@ from wayline.standalone.setup.migrate import find_servers
 from wayline.standalone.setup.migrations import administering
 
 WAIT_S = 2.0
+BEHIND_NAMED_MAX = 3
+"""Streams that are named of a server that is behind."""
 MIGRATE = "run `wayline migrate`"
 
 
@@ -67,18 +70,38 @@ async def examine_copies(js: JetStreamContext) -> Finding | None:
     names = (*(stream.name or "" for stream in STREAMS), *(bucket.stream for bucket in BUCKETS))
     # One by one: a list of all waits for every server, also for one that is away.
     found = [await js.stream_info(name) for name in names]
+    return judge_copies(found)
+
+
+def judge_copies(found: Sequence[StreamInfo]) -> Finding | None:
+    """Return what there is to say of the copies of these streams; None: the bus is one server."""
     streams = [one for one in found if one.cluster is not None and one.cluster.name]
     if not streams:
         return None
-    copies = [copy for stream in streams if stream.cluster for copy in stream.cluster.replicas or ()]
-    behind = Counter(copy.name for copy in copies if not copy.current)
     single = [stream.config.name or "" for stream in streams if (stream.config.num_replicas or 1) < 3]
-    if behind:
-        named = "; ".join(f"server {name} is away or behind in {n} streams" for name, n in behind.items())
-        return problem("copies", named, "start that server, or see its log; jobs go on without it")
+    if named := _not_current(streams):
+        return problem("copies", "; ".join(named), "start that server, or see its log; jobs go on without it")
     if single:
         return warning("copies", f"{', '.join(single)}: lost with its one server", "run `wayline migrate --replicas 3`")
     return ok("copies", f"{len(streams)} streams on every server that they need")
+
+
+def _not_current(streams: Sequence[StreamInfo]) -> list[str]:
+    """Return of each server that lacks something whether it is away, or how far it is behind and where most."""
+    away: Counter[str] = Counter()
+    behind: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for stream in streams:
+        for copy in (stream.cluster and stream.cluster.replicas) or ():
+            if copy.offline:
+                away[copy.name or "?"] += 1
+            elif not copy.current:
+                behind[copy.name or "?"][stream.config.name or ""] = copy.lag or 0
+    told = [f"server {name} is away, with its copies of {n} streams" for name, n in away.items()]
+    for name, lags in behind.items():
+        most = sorted(lags.items(), key=lambda lag: -lag[1])[:BEHIND_NAMED_MAX]
+        lacks = ", ".join(f"{lag:,} entries of {stream}" for stream, lag in most if lag)
+        told.append(f"server {name} is behind in {len(lags)} of its streams{f' and lacks {lacks}' if lacks else ''}")
+    return told
 
 
 async def _letters(js: JetStreamContext) -> int:
