@@ -79,6 +79,9 @@ CONSOLE ?= http://127.0.0.1:8081
 screenshots: $(VENV)/.ready ## Every page of the console that runs at CONSOLE, into .wayline/screenshots, and the sheet in docs (a minute)
 	$(BIN)/python -m tests.browser.screenshots --console $(CONSOLE) --sheet docs/console.webp
 
+first-run: ## What README.md tells a new user, in a clean clone: a job, its trace and its cost within three minutes
+	$(PYTHON) tools/first_run.py
+
 hostile: $(VENV)/.ready ## A hostile tenant's whole corpus beside a tenant at work; writes the table in docs/hostile.md
 	$(BIN)/python -m tests.hostile --write docs/hostile.md
 
@@ -206,4 +209,4 @@ clean-data: ## Remove all that Wayline has stored here: jobs, documents, keys. A
 	read -r answer && test "$$answer" = yes || { echo "nothing was removed"; exit 1; }; \
 	rm -rf .wayline && echo "removed"
 
-.PHONY: help setup wheels release-fixtures upgrades lock format check test test-failed proto dashboards e2e bench golden evals retrieval-quality search-scale answer-quality memory-quality tool-search plan-quality faults conservation mcp-conformance mcp-servers openai-clients webhook-clients trace-backends dashboards-check run demo clean clean-data durations
+.PHONY: help first-run setup wheels release-fixtures upgrades lock format check test test-failed proto dashboards e2e bench golden evals retrieval-quality search-scale answer-quality memory-quality tool-search plan-quality faults conservation mcp-conformance mcp-servers openai-clients webhook-clients trace-backends dashboards-check run demo clean clean-data durations

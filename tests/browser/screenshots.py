@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import re
 from base64 import b64decode, b64encode
 from pathlib import Path
 
@@ -35,20 +34,46 @@ SHEET = (
 """What the sheet shows, in rows of three."""
 COLUMNS, WIDTH_PX, QUALITY = 3, 1_500, 62
 VIEWS = ("trace", "context", "events", "raw")
+SHOWN_JOBS = {
+    "a-job": "status:completed+sort:slowest",
+    "a-parked-job": "status:parked",
+    "a-failed-job": "status:failed",
+}
 
 
 async def pages_of(page: Page, url: str) -> dict[str, str]:
-    """Return the addresses of all pages by names; those of the newest job that called a tool, where there is one."""
+    """Return the addresses of all pages by names, with those of some jobs."""
     found = {(path.strip("/") or "home"): path for group in SECTIONS for path, _, _ in group}
     more = {"new-job": "/jobs/new", "actions": "/jobs/actions", "decisions": "/approvals/history", "kit": "/kit"}
     found |= more | {"new-budget": "/new-budget", "no-page": "/nope", "no-jobs": "/jobs?s=nothing+like+it"}
-    await page.goto(f"{url}/jobs")
-    rows = await page.locator("[data-job]").all()
-    steps = [(await row.get_attribute("data-job"), re.findall(r"\d+", await row.inner_text())) for row in rows[:20]]
-    if steps:
-        job = max(steps, key=lambda one: len(one[1]))[0]
-        found |= {"a-job": f"/jobs/{job}", **{f"a-job-{view}": f"/jobs/{job}?view={view}" for view in VIEWS}}
-        found["fork"] = f"/jobs/{job}/fork"
+    found |= {"new-agent": "/new-agent", "new-schedule": "/schedules/new", "add-server": "/tools/add-server"}
+    found |= {"import-servers": "/tools/import-servers", "found-words": "/knowledge/search?q=What+is+a+lane"}
+    for section in [path for group in SECTIONS for path, _, _ in group]:
+        found |= await _within(page, url, section)
+    for name, search in SHOWN_JOBS.items():
+        await page.goto(f"{url}/jobs?s={search}")
+        row = page.locator("[data-job]").first
+        if await row.count():
+            job = await row.get_attribute("data-job")
+            found |= {name: f"/jobs/{job}", **{f"{name}-{view}": f"/jobs/{job}?view={view}" for view in VIEWS}}
+            found[f"{name}-fork"] = f"/jobs/{job}/fork"
+    return found
+
+
+async def _within(page: Page, url: str, section: str) -> dict[str, str]:
+    """Return the tabs of a section, and the first thing in its list with the tabs of its own."""
+    found, name = dict[str, str](), section.strip("/")
+    await page.goto(f"{url}{section}")
+    tabs = [await tab.get_attribute("href") or "" for tab in await page.locator(".tabs a").all()]
+    found |= {f"{name}-{tab.rpartition('/')[2]}": tab for tab in tabs if tab != section}
+    first = page.locator("[data-row] a").first
+    # The list of jobs has its own, and a decision stands in its list.
+    if section not in ("/", "/jobs", "/approvals") and await first.count():
+        own = await first.get_attribute("href") or ""
+        found[f"{name}-first"] = own
+        await page.goto(f"{url}{own}")
+        tabs = [await tab.get_attribute("href") or "" for tab in await page.locator(".tabs a").all()]
+        found |= {f"{name}-first-{tab.rpartition('/')[2]}": tab for tab in tabs if tab != own}
     return found
 
 

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 DISABLED = {
     "/jobs/new": "Submit",
-    "/budgets/new": "Save",
+    "/new-budget": "Save",
     "/tools/add-server": "Test connection",
     "/agents": "New agent",
     "/settings": "Save",

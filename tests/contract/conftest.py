@@ -46,3 +46,9 @@ def configuration() -> ModuleType:
 def settings(configuration: ModuleType) -> dict[str, FieldInfo]:
     """Every setting of every process, by its environment variable."""
     return configuration.variables()
+
+
+@pytest.fixture(scope="session")
+def first_run() -> ModuleType:
+    """tools/first_run.py, as a module."""
+    return tool("first_run")

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from starlette.datastructures import FormData
 
+from wayline.client.client import Client
 from wayline.console.pages.event_filter import EventFilter
 from wayline.console.pages.frame import Frame
 from wayline.console.pages.job import CALLS_SHOWN, TEMPLATE, VIEWS, JobPage
-from wayline.console.pages.job_fork import BESIDE_TEMPLATE, FIELDS, Beside, Fork, NotAnObject, body_of
+from wayline.console.pages.job_fork import BESIDE_TEMPLATE, FIELDS, Beside, Fork, NotAnObject, body_of, read
 from wayline.console.pages.job_fork import TEMPLATE as FORK_TEMPLATE
 from wayline.console.render.diffs.card import of_versions
 from wayline.console.render.environment import Templates
@@ -184,3 +185,28 @@ def test_a_fork_stands_beside_its_origin_with_what_differs():
 
     assert "<mark>ten</mark>" in html and "<script>alert" not in html
     assert 'href="/jobs/j1"' in html and 'href="/jobs/j2"' in html
+
+
+class Ended:
+    """An API with one job that has ended."""
+
+    def __init__(self, status: Status) -> None:
+        self._status = status
+
+    async def job(self, job_id: str) -> dict[str, Any]:
+        return JobView(job_id=job_id, agent="helper", status=self._status).model_dump(mode="json")
+
+    async def log(self, job_id: str) -> list[dict[str, Any]]:
+        return [{"seq": 1, "type": "job.submitted"}]
+
+    async def whole(self, path: str, name: str) -> dict[str, Any]:
+        return {name: []}
+
+
+@pytest.mark.parametrize("status,body", [(Status.COMPLETED, {"after": 1}), (Status.FAILED, {})])
+async def test_a_fork_of_a_job_that_did_not_fail_begins_anew(status: Status, body: dict[str, Any]):
+    fork = await read(cast(Client, Ended(status)), "j1", None)
+    html = Templates().render(FORK_TEMPLATE, page=fork, frame=FRAME).decode()
+
+    assert body_of(FormData(), fork) == body
+    assert ("from the beginning" in html) is bool(body)

@@ -248,10 +248,15 @@ OVERVIEW: dict[str, Any] = {
 )
 async def test_a_form_that_is_sent_twice_submits_one_job(shown: str, sent: str):
     agents = {"/v1/agents": {"agents": [AGENT]}, "/v1/agents/helper": AGENT, "/v1/sessions/s1": SESSION}
-    home = {"/v1/overview": OVERVIEW, "/v1/jobs": {"jobs": []}, "/health/ready": {}, "/v1/mcp/servers": {}}
-    api = Api(
-        **agents, **home, **{"/v1/costs": {}, "/v1/jobs/j1": {"job_id": "j1", "input": "hi"}, "/v1/models": MODELS}
-    )
+    home = {
+        "/v1/overview": OVERVIEW,
+        "/v1/jobs": {"jobs": []},
+        "/health/ready": {},
+        "/v1/mcp/servers": {},
+        "/v1/pauses": {},
+    }
+    job = {"job_id": "j1", "input": "hi", "status": "failed"}
+    api = Api(**agents, **home, **{"/v1/costs": {}, "/v1/jobs/j1": job, "/v1/models": MODELS})
     async with browser_of(signed_in(api)) as http:
         forms = [(await http.get(shown)).text for _ in range(2)]
         keys = [re.findall(r'name="key" value="([0-9a-f]{32})"', form) for form in forms]

@@ -28,10 +28,15 @@ PAUSED_JOBS = "/jobs?s=status:parked+waiting:pause"
 class Need:
     """One thing that a person should look at."""
 
-    title: str
+    one: str
+    many: str
     address: str
     number: int
     age: str = ""
+
+    @property
+    def title(self) -> str:
+        return self.one if self.number == 1 else self.many
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +59,41 @@ class FrontPage:
         """Return what waits for a person, what waits longest first in each kind."""
         found = [
             *(
-                Need(f"pause: {one['kind']} {one['name']}", PAUSED_JOBS, 1, age(one["since"], now))
+                Need(words := f"pause: {one['kind']} {one['name']}", words, PAUSED_JOBS, 1, age(one["since"], now))
                 for one in self.pauses
             ),
-            Need("decisions to make", "/approvals", self.overview["decisions"], age(self._decisions_since, now)),
-            Need("jobs parked on a budget", "/jobs?s=status:parked+waiting:budget", *self._parked_on("budget", now)),
-            Need("jobs whose call had an unknown end", "/approvals", *self._parked_on("needs_decision", now)),
-            Need("budgets near their limit", "/costs", len(self.overview["budgets"])),
-            Need("messages that could not be handled", "/dead-letters", self.overview["dead_letters"] or 0),
-            Need("tools whose definitions have changed", "/tools/servers", self.changed_tools),
+            Need(
+                "decision to make",
+                "decisions to make",
+                "/approvals",
+                self.overview["decisions"],
+                age(self._decisions_since, now),
+            ),
+            Need(
+                "job parked on a budget",
+                "jobs parked on a budget",
+                "/jobs?s=status:parked+waiting:budget",
+                *self._parked_on("budget", now),
+            ),
+            Need(
+                "job whose call had an unknown end",
+                "jobs whose call had an unknown end",
+                "/approvals",
+                *self._parked_on("needs_decision", now),
+            ),
+            Need("budget near its limit", "budgets near their limit", "/costs", len(self.overview["budgets"])),
+            Need(
+                "message that could not be handled",
+                "messages that could not be handled",
+                "/dead-letters",
+                self.overview["dead_letters"] or 0,
+            ),
+            Need(
+                "tool whose definition has changed",
+                "tools whose definitions have changed",
+                "/tools/servers",
+                self.changed_tools,
+            ),
         ]
         return [need for need in found if need.number]
 

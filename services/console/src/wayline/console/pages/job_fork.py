@@ -22,6 +22,8 @@ from wayline.console.render.json_text import parsed
 from wayline.console.render.steps import Step, steps_of
 
 router = APIRouter(prefix="/jobs/{job_id}")
+SUBMITTED = 1
+"""The event of a log that each job has: a fork after it does all of it again."""
 TEMPLATE = "job_fork.html"
 BESIDE_TEMPLATE = "job_beside.html"
 FIELDS: Final = ("model", "prompt", "input", "budget_usd", "max_steps", "result", "arguments")
@@ -93,10 +95,12 @@ def body_of(form: Any, fork: Fork) -> dict[str, Any]:
 
 
 async def read(client: Client, job_id: str, after: int | None) -> Fork:
-    """Ask the API for what the form needs."""
+    """Ask the API for what the form needs. A job that did not fail has no step that failed: it begins anew."""
     job, events, models = await asyncio.gather(
         client.job(job_id), client.log(job_id), client.whole("/v1/models", "models")
     )
+    if after is None and job["status"] != "failed":
+        after = SUBMITTED
     event = next((one for one in events if one["seq"] == after), None)
     names = sorted(f"{one['provider']}/{one['model']}" for one in models["models"])
     return Fork(job, after, event, models=names)
@@ -129,7 +133,7 @@ async def fork_job(
     except (NotAnObject, ApiError) as error:
         problem = reason_of(error) if isinstance(error, ApiError) else str(error)
         draft = {name: field_of(form, name) for name in (*FIELDS, "failed")}
-        page = Fork(page.job, after, page.event, draft, page.models, problem)
+        page = Fork(page.job, page.after, page.event, draft, page.models, problem)
     return await show(request, TEMPLATE, _frame(request, visitor, f"Fork of {job_id}"), status=422, page=page)
 
 

@@ -61,7 +61,7 @@ async def read(request: Request, visitor: Visitor, *, revoked: bool = False, cur
         keys=page["keys"],
         next_cursor=page["next_cursor"],
         scopes=tuple(scopes["items"]["enum"]),
-        scopes_help=scopes.get("description", ""),
+        scopes_help=scopes.get("description", "").replace("`", ""),
         revoked=revoked,
     )
 
