@@ -50,10 +50,14 @@ class Controls:
         self._pauses: dict[str, Pause] = {}
         self._limits: dict[str, RunningLimitInForce] = {}
         self._limited: set[str] = set()
+        self._begun = False
         self._periodic = Periodic("pauses and limits", self.read, every_s=LOOK_EVERY_S)
 
     async def start(self) -> None:
-        """Listen, and read what was set before: nothing is run here until that is known."""
+        """Listen, and read what was set before: nothing is run here until that is known. A second time does nothing."""
+        if self._begun:
+            return
+        self._begun = True
         self._heard = await self._bus.nc.subscribe(ALL_CONTROLS, cb=self._on_word)
         self._bus.reconnected.append(self._periodic.now)
         await self.read()

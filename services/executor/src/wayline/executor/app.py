@@ -100,8 +100,8 @@ async def build(
         exporter=exporter,
         asks=[asks(ListProviders, on_list_providers, everyone=True)],
         parts=[
-            controls,
             *(Lane(bus, telemetry, services, lane, slots=n) for lane, n in slots.items() if n),
+            controls,
             gates,
             warmup,
         ],
