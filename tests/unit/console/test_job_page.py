@@ -74,8 +74,9 @@ class Answers:
         self._trace = trace
         self._ended_at = ended_at
 
-    async def log(self, job_id: str) -> list[dict[str, Any]]:
-        return self._logs.pop(0) if len(self._logs) > 1 else self._logs[0]
+    async def log(self, job_id: str, *, after: int = 0) -> list[dict[str, Any]]:
+        events = self._logs.pop(0) if len(self._logs) > 1 else self._logs[0]
+        return events[after:]
 
     async def job(self, job_id: str) -> dict[str, Any]:
         return JobView(

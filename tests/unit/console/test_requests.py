@@ -189,6 +189,13 @@ async def test_a_budget_is_saved_only_as_its_form_showed_it():
     assert refused.status_code == 422 and OVERTAKEN in refused.text and 'value="77"' in refused.text
 
 
+async def test_the_keys_are_listed_without_scripts():
+    async with browser_of(signed_in(Api())) as http:
+        page = await http.get("/keys")
+
+    assert page.text.count("<dt>g j</dt>") == 2 and 'href="/keys"' in page.text
+
+
 async def test_a_budget_may_be_named_new():
     api = Api(**{"/v1/agents": {"agents": []}, "/v1/budgets/new": {**BUDGET, "name": "new"}})
     async with browser_of(signed_in(api)) as http:

@@ -192,9 +192,10 @@ class Client:
         """Give a job what its caller's own tools returned: `{"key": …, "content": …}`, with `failed` where one did."""
         return await self.post(f"/v1/jobs/{job_id}/tool_results", {"results": list(results)})
 
-    async def log(self, job_id: str) -> list[dict[str, Any]]:
-        """Get the events of a job so far."""
-        return await self._send("GET", f"/v1/jobs/{job_id}/events", headers={"Accept": "application/json"})
+    async def log(self, job_id: str, *, after: int = 0) -> list[dict[str, Any]]:
+        """Get the events of a job so far; of those only what is past a `seq`."""
+        headers, params = {"Accept": "application/json"}, {"after": after} if after else None
+        return await self._send("GET", f"/v1/jobs/{job_id}/events", headers=headers, params=params)
 
     async def events(self, job_id: str, after: int = 0, *, progress: bool = False) -> AsyncGenerator[dict[str, Any]]:
         """Yield a job's events until its end, each once, over as many connections as it takes.

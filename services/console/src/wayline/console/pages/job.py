@@ -19,6 +19,7 @@ from wayline.console.access.visitor import field as field_of
 from wayline.console.pages.approvals import schemas_of
 from wayline.console.pages.event_filter import EventFilter
 from wayline.console.pages.frame import Frame, go, show, show_region
+from wayline.console.pages.job_log import read_log
 from wayline.console.pages.live_events import heartbeats, sse, stream_of
 from wayline.console.pages.refusal import reason_of
 from wayline.console.render.formats import lasted_ms, utc_now
@@ -175,11 +176,11 @@ async def read(
     job that has ended is not read again, so it needs the whole log.
     """
     client = visitor.client
-    events = await client.log(job_id)
+    events = await read_log(client, job_id)
     job = await client.job(job_id)
     has_ended = job["status"] in ENDED
     if has_ended and not (events and events[-1]["type"] in TERMINAL):
-        events = await client.log(job_id)
+        events = await read_log(client, job_id)
     steps, left_out = newest_of(steps_of(events), CALLS_SHOWN) if view == "conversation" else ([], 0)
     trace = await _trace(client, job_id) if view == "trace" else None
     waits = []

@@ -16,6 +16,7 @@ from wayline.console.render.diffs.card import card_of
 from wayline.console.render.json_text import editable, pretty
 from wayline.console.render.markdown_text import markdown
 from wayline.console.render.program import highlighted, program_of
+from wayline.console.render.structured import columns_of, plain, structured_of
 
 HASH_CHARS = 12
 
@@ -50,6 +51,7 @@ def _environment(zone: ZoneInfo) -> Environment:
     )
     environment.filters.update(formats.filters(zone), pretty=pretty, editable=editable, markdown=markdown)
     environment.filters.update(diff_of=card_of, program_of=program_of, highlighted=highlighted)
+    environment.filters.update(structured_of=structured_of, columns_of=columns_of, plain=plain)
     # Jinja's own fails at half a character, which JSON may hold.
     environment.filters["urlencode"] = path_of
     environment.globals["static"] = static_address
