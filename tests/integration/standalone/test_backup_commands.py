@@ -13,6 +13,7 @@ from wayline.standalone.backup.backup_files import BackupReader
 from wayline.standalone.backup.take_backup import KEYS
 from wayline.standalone.errors import BackupInvalid
 from wayline.testkit import until
+from wayline.testkit.disks import small_disk
 from wayline.testkit.fixtures import run
 
 from .conftest import START_WITHIN_S, Installed
@@ -84,3 +85,13 @@ def test_a_killed_backup_is_none_and_the_next_one_is_whole(source: Source):
     backup = BackupReader(whole)
     backup.verify()
     assert KEYS not in backup.manifest.parts
+
+
+def test_a_full_disk_ends_a_backup_with_one_line(source: Source, tmp_path: Path):
+    with small_disk(tmp_path / "disk", megabytes=1) as disk:
+        (disk.path / "other").write_bytes(bytes(900 * 1024))
+        done = source.wayline("backup", str(disk.path / "backup"))
+
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "No space left on device. What is there is no backup: remove it" in done.stderr

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import secrets
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +26,7 @@ ALTER TABLE ours.notes ENABLE ROW LEVEL SECURITY;
 ALTER TABLE ours.notes FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON ours.notes USING (current_setting('wayline.tenant', true) IN (tenant, '*'));
 """
+MANY = "INSERT INTO ours.notes SELECT 'acme', gen_random_uuid() FROM generate_series(1, 50000)"
 
 
 @dataclass
@@ -73,9 +77,25 @@ async def test_tables_are_those_of_the_moment_of_every_tenant(pair: Pair):
     assert await notes(pair.dsn(pair.target)) == [("acme", "one"), ("other", "two")]
 
 
+async def test_a_dump_that_nobody_takes_ends_its_program(pair: Pair):
+    conn = await asyncpg.connect(pair.dsn(pair.source), server_settings={"wayline.tenant": "*"})
+    await conn.execute(TABLE + MANY)
+    await conn.close()
+
+    def full(_: bytes) -> None:
+        # A slow disk: the program fills its pipe meanwhile.
+        time.sleep(0.5)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    async with asyncio.timeout(30):
+        with pytest.raises(OSError, match="No space left"):
+            async with tables_moment(pair.dsn(pair.source), ["ours"]) as moment:
+                await dump_tables(pair.dsn(pair.source), moment, ["ours"], full)
+
+
 async def test_half_a_dump_leaves_no_table(pair: Pair):
     conn = await asyncpg.connect(pair.dsn(pair.source), server_settings={"wayline.tenant": "*"})
-    await conn.execute(TABLE + "INSERT INTO ours.notes SELECT 'acme', gen_random_uuid() FROM generate_series(1, 50000)")
+    await conn.execute(TABLE + MANY)
     dumped: list[bytes] = []
     async with tables_moment(pair.dsn(pair.source), ["ours"]) as moment:
         version = await dump_tables(pair.dsn(pair.source), moment, ["ours"], dumped.append)

@@ -152,5 +152,8 @@ async def _end(process: Process, said: asyncio.Task[str]) -> None:
     """End a program that was left in its middle."""
     if process.returncode is None:
         process.kill()
+        # Its end is not told before its pipes are read to theirs.
+        if process.stdout is not None:
+            await process.stdout.read()
         await process.wait()
     said.cancel()

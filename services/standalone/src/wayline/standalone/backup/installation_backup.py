@@ -32,7 +32,10 @@ async def backup(settings: Settings, path: Path, *, credentials: bool = True, as
 
     async with AsyncExitStack() as stack:
         access = await _access(settings, installation, stack)
-        manifest = await take_backup(access, installation, path, credentials=credentials, tell=tell)
+        try:
+            manifest = await take_backup(access, installation, path, credentials=credentials, tell=tell)
+        except OSError as error:
+            raise BackupFailed(f"{path}: {error.strerror or error}. What is there is no backup: remove it.") from error
     whole = sum(part.bytes for part in manifest.parts.values())
     if as_json:
         print(json.dumps({"path": str(path), "bytes": whole, "began_at": manifest.began_at.isoformat()}))
@@ -102,8 +105,8 @@ async def restore(
         print(json.dumps({"restored": str(path), "recovered": recovered.as_json()}))
         return
     print(
-        f"restored; {recovered.tickets} jobs go on from where their logs end, {recovered.lapsed_calls} calls are of "
-        f"unknown outcome, {recovered.left_out} jobs began after the backup and are not in it"
+        f"restored; {recovered.tickets} jobs go on from where their logs end, {recovered.lapsed_calls} calls may "
+        f"have had their effect, {recovered.left_out} jobs began after the backup and are not in it"
     )
     print("Start the services, then run `wayline doctor`.")
 
