@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from wayline.contracts.errors import WrongSetting
 from wayline.standalone.settings import Settings
+from wayline.standalone.setup.credentials import Credentials
 from wayline.standalone.setup.installation import ServerAccess
 from wayline.store.connecting import address
+from wayline.store.pooler import read_pool_mode
 
 SEVERAL = "postgresql://us%40er:se%2Fcret@a.example:5432,b.example,[::1]:5433/wayline?target_session_attrs=read-write"
 
 
 def access(dsn: str) -> ServerAccess:
-    credentials: Any = type("Kept", (), {"passwords": {"router": "p@ss"}})
-    return ServerAccess("nats://a", dsn, credentials, own_bus=False)
+    return ServerAccess("nats://a", dsn, Credentials({}, {"router": "p@ss"}), own_bus=False)
 
 
 def test_an_address_of_several_hosts_is_kept_for_each_role():
@@ -27,6 +26,18 @@ def test_an_address_of_several_hosts_is_kept_for_each_role():
     assert access(SEVERAL).dsn_of("wayline_router", "router") == (
         "postgresql://wayline_router:p%40ss@a.example:5432,b.example,[::1]:5433/wayline?target_session_attrs=read-write"
     )
+
+
+def test_services_are_given_the_pooler_where_one_is_named():
+    pooler = "postgresql://x@pooler:6432/wayline?pool_mode=transaction"
+    access = ServerAccess(
+        "nats://a", SEVERAL, Credentials({}, {"router": "pw"}, second_roles=True), own_bus=False, pooler_dsn=pooler
+    )
+
+    assert access.dsn_of("wayline_router", "router") == (
+        "postgresql://wayline_router_second:pw@pooler:6432/wayline?pool_mode=transaction"
+    )
+    assert read_pool_mode(f"{SEVERAL}&pool_mode=transaction") == (SEVERAL, True)
 
 
 @pytest.mark.parametrize("hosts", ["a:x,b", "a,b:99999", "a:0,b"])

@@ -1,6 +1,7 @@
 """Reach a Postgres, and say what to do when it cannot be reached."""
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
@@ -9,7 +10,8 @@ from urllib.parse import urlsplit
 import asyncpg
 from asyncpg.exceptions import TargetServerAttributeNotMatched
 
-from wayline.store.errors import PostgresRefused, PostgresTooOld, PostgresUnavailable
+from wayline.store.errors import PoolerUnannounced, PostgresRefused, PostgresTooOld, PostgresUnavailable
+from wayline.store.pooler import read_pool_mode
 from wayline.store.transient_errors import is_away, sqlstate
 
 T = TypeVar("T")
@@ -22,6 +24,7 @@ STATEMENT_CANCELLED = "57014"
 
 NoPrimary: Final = TargetServerAttributeNotMatched
 """None of several hosts takes writes, as while a standby is promoted."""
+_POOLER = re.compile("unsupported startup parameter")
 _REFUSED = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
 
 
@@ -34,6 +37,8 @@ async def reach(dsn: str, connect: Callable[[], Awaitable[T]], *, wait_s: float 
         except _REFUSED as error:
             raise PostgresRefused(where=address(dsn), cause=str(error)) from error
         except (OSError, asyncpg.PostgresError, NoPrimary) as error:
+            if _POOLER.search(str(error)):
+                raise PoolerUnannounced(where=address(dsn)) from error
             if not is_unreachable(error):
                 raise
             if time.monotonic() >= deadline:
@@ -43,6 +48,8 @@ async def reach(dsn: str, connect: Callable[[], Awaitable[T]], *, wait_s: float 
 
 async def connect_admin(dsn: str) -> asyncpg.Connection:
     """Open one connection for migrations, to a server that is new enough."""
+    if read_pool_mode(dsn)[1]:
+        raise PoolerUnannounced(where=address(dsn), admin=True)
     conn = await reach(dsn, lambda: asyncpg.connect(dsn, timeout=CONNECT_TIMEOUT_S))
     try:
         require_version(conn)

@@ -4,6 +4,7 @@ StoreError
 ├── PostgresUnavailable    nothing answers at the address, or it cannot just now (no room, read-only, a deadlock);
 │                          a Retry: the same may work a little later
 ├── PostgresRefused        the server answers, and refuses the credentials or does not know the database
+├── PoolerUnannounced      a pooler stands before the server, and the address does not say so
 ├── PostgresTooOld         the server is older than we support
 ├── VectorMissing          the server has no pgvector
 ├── SchemaMissing          the database was never migrated
@@ -58,6 +59,18 @@ class PostgresRefused(StoreError):
         super().__init__(
             f"Postgres at {where} refused the connection: {cause}. Check the address, then `wayline migrate`."
         )
+
+
+class PoolerUnannounced(StoreError):
+    """A pooler stands before the server, and the address does not say so, or may not lead to one."""
+
+    def __init__(self, *, where: str, admin: bool = False) -> None:
+        todo = (
+            "migrations hold locks of a session: set WAYLINE_POSTGRES_ADMIN_DSN to the server's own address"
+            if admin
+            else "put pool_mode=transaction into the address, or pool sessions and let search_path through"
+        )
+        super().__init__(f"A pooler of transactions answers at {where}: {todo}.")
 
 
 class PostgresTooOld(StoreError):

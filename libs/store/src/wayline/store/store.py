@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, nullcontext
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -20,7 +20,8 @@ from wayline.store.connecting import (
     require_version,
     unavailable,
 )
-from wayline.store.errors import SchemaMissing, TenantInvalid
+from wayline.store.errors import PoolerUnannounced, SchemaMissing, TenantInvalid
+from wayline.store.pooler import read_pool_mode
 from wayline.store.queries import Queries
 from wayline.store.table_catalogue import PROBE_TABLE
 from wayline.store.transient_errors import is_away
@@ -33,6 +34,8 @@ EVERY_TENANT = "*"
 COMMAND_TIMEOUT_S = 60.0
 # How long a statement waits for one of the pool's connections.
 ACQUIRE_WAIT_S = 30.0
+# Of one connection; asyncpg's own number.
+STATEMENTS_PREPARED_MAX = 100
 
 CHECK = f"""
 -- Emptied at each commit, so each insert asks the disk for a page: an update alone may find room where rows were.
@@ -48,11 +51,15 @@ _SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 class Store:
     """A pool of connections to one service's schema, with the tenant of every statement made explicit."""
 
-    def __init__(self, pool: asyncpg.Pool, *, schema: str, sql: Queries, where: str) -> None:
+    def __init__(
+        self, pool: asyncpg.Pool, *, schema: str, sql: Queries, where: str, per_transaction: str | None = None
+    ) -> None:
         self.schema = schema
         self.sql = sql
         self._pool = pool
         self._where = where
+        self._per_transaction = per_transaction
+        """What each transaction sets for itself, where sessions are a pooler's; None: the session is ours."""
 
     @classmethod
     async def connect(
@@ -65,14 +72,23 @@ class Store:
         max_size: int = 10,
         wait_s: float = 0.0,
         init: Callable[[Any], Awaitable[None]] | None = None,
+        session: Mapping[str, str] | None = None,
     ) -> "Store":
-        """Open the pool; `wait_s` is how long to wait for a Postgres that is away, `init` prepares each connection."""
+        """Open the pool; `wait_s` is how long to wait for a Postgres that is away.
+
+        `init` prepares each connection without changing its session; `session` names Postgres's settings in it.
+        """
+        dsn, pooled = read_pool_mode(dsn)
+        # `public` after our own: that is where pgvector's types and operators are.
+        chosen = {"search_path": f'"{schema}", public', **(session or {})}
         sql = Queries.load(queries) if queries is not None else Queries({}, source="this store")
 
         async def prepare(conn: Any) -> None:
-            await _use_python_json(conn)
-            if init is not None:
-                await init(conn)
+            # In one transaction, which is one session also behind a pooler.
+            async with conn.transaction() if pooled else nullcontext():
+                await _use_python_json(conn)
+                if init is not None:
+                    await init(conn)
 
         async def open_pool() -> asyncpg.Pool:
             return await asyncpg.create_pool(
@@ -84,11 +100,14 @@ class Store:
                 init=prepare,
                 reset=_reset,
                 connection_class=_Connection,
-                # `public` after our own: that is where pgvector's types and operators are.
-                server_settings={"search_path": f'"{schema}", public', "application_name": f"wayline-{schema}"},
+                server_settings={"application_name": f"wayline-{schema}", **({} if pooled else chosen)},
+                statement_cache_size=0 if pooled else STATEMENTS_PREPARED_MAX,
             )
 
-        store = cls(await reach(dsn, open_pool, wait_s=wait_s), schema=schema, sql=sql, where=address(dsn))
+        opened = await reach(dsn, open_pool, wait_s=wait_s)
+        store = cls(
+            opened, schema=schema, sql=sql, where=address(dsn), per_transaction=_set(chosen) if pooled else None
+        )
         try:
             await store._require_schema()
         except BaseException:
@@ -139,7 +158,7 @@ class Store:
 
     @asynccontextmanager
     async def _transaction(self, context: str) -> AsyncIterator[Connection]:
-        async with self._connection() as conn, cast(_Connection, conn).transaction_for(context):
+        async with self._connection() as conn, cast(_Connection, conn).transaction_for(context, self._per_transaction):
             yield conn
 
     @asynccontextmanager
@@ -155,6 +174,10 @@ class Store:
                 raise
             raise unavailable(error, where=self._where) from error
         try:
+            if tenant is not None and self._per_transaction is not None:
+                async with cast(_Connection, conn).transaction_for(tenant, self._per_transaction):
+                    yield conn
+                return
             if tenant is not None:
                 await cast(_Connection, conn).act_for(tenant)
             yield conn
@@ -168,6 +191,8 @@ class Store:
     async def _require_schema(self) -> None:
         async with self._pool.acquire() as conn:
             require_version(conn)
+            if self._per_transaction is None and self.schema not in await conn.fetchval("SHOW search_path"):
+                raise PoolerUnannounced(where=self._where)
             if not await conn.fetchval("SELECT has_schema_privilege(to_regnamespace($1), 'USAGE')", f'"{self.schema}"'):
                 raise SchemaMissing(schema=self.schema)
 
@@ -193,9 +218,9 @@ class _Connection(asyncpg.Connection):
         """What the next transaction sets, in the round trip that begins it."""
 
     @asynccontextmanager
-    async def transaction_for(self, context: str) -> AsyncIterator[None]:
-        """Open a transaction that acts for a tenant, or for all of them."""
-        self._begins_with = _set_context(context, local=True)
+    async def transaction_for(self, context: str, more: str | None = None) -> AsyncIterator[None]:
+        """Open a transaction that acts for a tenant, or for all of them, and does one thing more first."""
+        self._begins_with = "; ".join(filter(None, [more, _set_context(context, local=True)]))
         # Consumed by the statement that begins it, which asyncpg sends by `execute` before anything else is awaited.
         async with self.transaction():
             yield
@@ -213,6 +238,11 @@ class _Connection(asyncpg.Connection):
         self._acts_for = ""
         await self.execute(_set_context(tenant, local=False))
         self._acts_for = tenant
+
+
+def _set(settings: Mapping[str, str]) -> str:
+    chosen = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in settings.items())
+    return f"SELECT {chosen}"
 
 
 def _set_context(context: str, *, local: bool) -> str:

@@ -38,6 +38,7 @@ from wayline.telemetry import BusExporter, Telemetry
 
 NAME = "gateway"
 SCHEMA = "gateway"
+POOL_SIZE = 10
 FORGET_BUCKETS_EVERY_S = 300.0
 GIVE_BACK_EVERY_S = 2.0
 HERE = Path(__file__).parent
@@ -53,7 +54,7 @@ def migrations() -> Path:
 async def build(settings: Settings | None = None, *, bus_settings: BusSettings | None = None) -> Service:
     """Connect to the bus and to Postgres, and put the service together; nothing listens yet."""
     settings, shared = settings or Settings(), bus_settings or BusSettings()
-    opening = partial(open_store, shared.dsn_of(NAME), wait_s=settings.postgres_wait_s)
+    opening = partial(open_store, shared.dsn_of(NAME), pool_size=settings.pool_size, wait_s=settings.postgres_wait_s)
     bus, store = await connected(shared, NAME, opening)
     exporter = BusExporter(NAME)
     service = Service(
@@ -82,9 +83,9 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     return service
 
 
-async def open_store(dsn: str, *, wait_s: float = 0.0) -> Store:
+async def open_store(dsn: str, *, pool_size: int = POOL_SIZE, wait_s: float = 0.0) -> Store:
     """Open the gateway's tables; wait `wait_s` for a Postgres that is away."""
-    return await Store.connect(dsn, schema=SCHEMA, queries=HERE / "queries.sql", wait_s=wait_s)
+    return await Store.connect(dsn, schema=SCHEMA, queries=HERE / "queries.sql", max_size=pool_size, wait_s=wait_s)
 
 
 async def _close(rates: TokenLeases, store: Store) -> None:

@@ -119,6 +119,7 @@ class Settings(EnvironmentSettings):
     )
     key_jobs_per_minute: PerMinute = Field(default=None, description="The same of each key.")
     user_jobs_per_minute: PerMinute = Field(default=None, description="The same of each user that jobs name.")
+    pool_size: int = Field(default=10, ge=2, description="Connections to Postgres.")
     postgres_wait_s: float = Field(default=30.0, ge=0, description="How long a start waits for Postgres.")
 
     @property

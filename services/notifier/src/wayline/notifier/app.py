@@ -45,7 +45,7 @@ from wayline.telemetry import BusExporter, Telemetry
 NAME = "notifier"
 SCHEMA = "notifier"
 HERE = Path(__file__).parent
-CONNECTIONS_MAX = 8
+POOL_SIZE = 8
 ERRORS = StoreErrors(
     away=(PostgresUnavailable,), refused=(asyncpg.DataError, asyncpg.IntegrityConstraintViolationError)
 )
@@ -59,10 +59,10 @@ def migrations() -> Path:
     return HERE / "migrations"
 
 
-async def open_store(dsn: str, *, wait_s: float = 0.0) -> Store:
+async def open_store(dsn: str, *, pool_size: int = POOL_SIZE, wait_s: float = 0.0) -> Store:
     """Open the notifier's tables; wait `wait_s` for a Postgres that is away."""
     queries = HERE / "queries.sql"
-    return await Store.connect(dsn, schema=SCHEMA, queries=queries, max_size=CONNECTIONS_MAX, wait_s=wait_s)
+    return await Store.connect(dsn, schema=SCHEMA, queries=queries, max_size=pool_size, wait_s=wait_s)
 
 
 def utc_now() -> datetime:
@@ -78,7 +78,7 @@ async def build(
 ) -> Service:
     """Connect and wire everything; nothing runs until the service is started."""
     settings, shared = settings or Settings(), bus_settings or BusSettings()
-    opening = partial(open_store, shared.dsn_of(NAME), wait_s=settings.postgres_wait_s)
+    opening = partial(open_store, shared.dsn_of(NAME), pool_size=settings.pool_size, wait_s=settings.postgres_wait_s)
     bus, store = await connected(shared, NAME, opening, key_ids=settings.webhook_keys().ids)
     telemetry_exporter = BusExporter(NAME)
     telemetry = Telemetry(NAME, telemetry_exporter)

@@ -70,6 +70,7 @@ class Settings(EnvironmentSettings):
     )
     batch_max: int = Field(default=256, ge=1, description="Messages that are read in one transaction at most.")
     linger_ms: float = Field(default=100, ge=0, description="How long the first message of a batch waits for others.")
+    pool_size: int = Field(default=8, ge=2, description="Connections to Postgres.")
     postgres_wait_s: float = Field(default=30, ge=0, description="How long a start waits for Postgres.")
 
     @field_validator("keys")

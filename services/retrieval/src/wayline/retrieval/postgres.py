@@ -27,6 +27,8 @@ async def open_store(dsn: str, *, pool_size: int, wait_s: float) -> Store:
         max_size=pool_size,
         wait_s=wait_s,
         init=_register_vectors,
+        # Statements here take milliseconds, whatever the planner guesses: compiling one takes longer than it runs.
+        session={"jit": "off"},
     )
     async with store.system() as conn:
         if not await conn.fetchval(store.sql.word_index_is_used):
@@ -39,5 +41,3 @@ async def _register_vectors(conn: Any) -> None:
     from pgvector.asyncpg import register_vector
 
     await register_vector(conn)
-    # Statements here take milliseconds, whatever the planner guesses: compiling one takes longer than it runs.
-    await conn.execute("SET jit = off")

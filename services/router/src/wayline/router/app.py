@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from wayline.chassis import BusSettings, Service, connected
 from wayline.router.agents.bundled import bundled
@@ -18,6 +17,12 @@ from wayline.telemetry import BusExporter, Telemetry
 
 NAME = "router"
 SCHEMA = "router"
+POOL_SIZE = 10
+SESSION = {"enable_seqscan": "off"}
+"""A session keeps the plans that it made for empty tables until `ANALYZE` runs, and an empty table is read whole: jobs
+that wait for a budget would be looked for among all that there have been. `force_custom_plan` is no help: without
+statistics the index of those that wait is not trusted, and planning each statement of the money functions takes longer
+than running it."""
 
 
 def migrations() -> Path:
@@ -28,7 +33,7 @@ def migrations() -> Path:
 async def build(settings: Settings | None = None, *, bus_settings: BusSettings | None = None) -> Service:
     """Connect, and bind every handler to what it hears."""
     settings, shared = settings or Settings(), bus_settings or BusSettings()
-    opening = partial(open_store, shared.dsn_of(NAME), wait_s=shared.connect_wait_s)
+    opening = partial(open_store, shared.dsn_of(NAME), pool_size=settings.pool_size, wait_s=shared.connect_wait_s)
     bus, store = await connected(shared, NAME, opening)
     exporter = BusExporter(NAME)
     rooms = Rooms.of(bus, store, settings, signals_per_tenant_max=shared.signals_per_tenant_max)
@@ -49,15 +54,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     )
 
 
-async def open_store(dsn: str, *, wait_s: float = 0.0) -> Store:
+async def open_store(dsn: str, *, pool_size: int = POOL_SIZE, wait_s: float = 0.0) -> Store:
     """Open the router's tables; wait `wait_s` for a Postgres that is away."""
     queries = files("wayline.router") / "queries.sql"
-    return await Store.connect(dsn, schema=SCHEMA, queries=queries, wait_s=wait_s, init=_read_by_index)
-
-
-async def _read_by_index(conn: Any) -> None:
-    # A session keeps the plans that it made for empty tables until `ANALYZE` runs, and an empty table is read
-    # whole: jobs that wait for a budget would be looked for among all that there have been. `force_custom_plan` is no
-    # help: without statistics the index of those that wait is not trusted, and planning each statement of the money
-    # functions takes longer than running it.
-    await conn.execute("SET enable_seqscan = off")
+    return await Store.connect(dsn, schema=SCHEMA, queries=queries, max_size=pool_size, wait_s=wait_s, session=SESSION)

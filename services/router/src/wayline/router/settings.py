@@ -91,6 +91,7 @@ class Settings(EnvironmentSettings, EndpointSettings):
     budgets_every_s: float = Field(
         default=2.0, gt=0, description="How often waiting jobs are looked for that fit their budget again."
     )
+    pool_size: int = Field(default=10, ge=2, description="Connections to Postgres.")
 
     def reachable(self) -> dict[str, str]:
         """Return the base URL of each provider that a job can be sent to; empty where only its name is known."""

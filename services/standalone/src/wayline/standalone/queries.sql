@@ -144,3 +144,8 @@ SELECT name, count(*) AS rows FROM (
 WHERE key_id = ANY ($1::text[])
 GROUP BY name
 ORDER BY name
+
+-- name: room_for_connections
+SELECT current_setting('max_connections')::int
+    - current_setting('superuser_reserved_connections')::int
+    - coalesce(current_setting('reserved_connections', true), '0')::int

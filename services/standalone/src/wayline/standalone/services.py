@@ -60,6 +60,12 @@ class Member:
         """Read its settings. Raises WrongSetting."""
         importlib.import_module(f"wayline.{self.identity}.settings").Settings()
 
+    def pool_size(self) -> int:
+        """Return how many connections to the database one process of it may open."""
+        if self.schema is None:
+            return 0
+        return importlib.import_module(f"wayline.{self.identity}.settings").Settings().pool_size
+
     async def build(self, settings: BusSettings, defaults: Mapping[str, object] | None = None) -> Service:
         """Return the service, connected but not started; `defaults` of its settings yield to the environment."""
         build = importlib.import_module(f"wayline.{self.identity}.app").build

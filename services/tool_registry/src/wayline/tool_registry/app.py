@@ -24,6 +24,7 @@ log = structlog.get_logger()
 NAME = "tool_registry"
 SPANS_NAME = "tool-registry"
 SCHEMA = "tools"
+POOL_SIZE = 10
 HERE = Path(__file__).parent
 
 
@@ -35,7 +36,7 @@ def migrations() -> Path:
 async def build(settings: Settings | None = None, *, bus_settings: BusSettings | None = None) -> Service:
     """Build the registry, connected and not yet listening."""
     settings, shared = settings or Settings(), bus_settings or BusSettings()
-    opening = partial(open_store, shared.dsn_of(NAME), wait_s=shared.connect_wait_s)
+    opening = partial(open_store, shared.dsn_of(NAME), pool_size=settings.pool_size, wait_s=shared.connect_wait_s)
     bus, store = await connected(shared, NAME, opening, key_ids=settings.secret_keys().ids)
     exporter = BusExporter(SPANS_NAME)
     telemetry = Telemetry(SPANS_NAME, exporter)
@@ -85,6 +86,6 @@ async def _report_programs(settings: Settings, jails: Jails) -> None:
         )
 
 
-async def open_store(dsn: str, *, wait_s: float = 0.0) -> Store:
+async def open_store(dsn: str, *, pool_size: int = POOL_SIZE, wait_s: float = 0.0) -> Store:
     """Open the ledger's tables; wait `wait_s` for a Postgres that is away."""
-    return await Store.connect(dsn, schema=SCHEMA, queries=HERE / "queries.sql", wait_s=wait_s)
+    return await Store.connect(dsn, schema=SCHEMA, queries=HERE / "queries.sql", max_size=pool_size, wait_s=wait_s)

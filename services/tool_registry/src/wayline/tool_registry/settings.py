@@ -82,6 +82,7 @@ class Settings(EnvironmentSettings):
     reconnect_wait_max_s: float = Field(default=15, gt=0)
     probe_every_s: float = Field(default=30, gt=0, description="How often a quiet server is asked for its tools.")
     keep_days: int = Field(default=45, ge=31, description="Ledger rows outlive the job logs, which are kept 30 days.")
+    pool_size: int = Field(default=10, ge=2, description="Connections to Postgres.")
     result_max_bytes: int = Field(default=8 * 1024 * 1024, ge=1)
     keys: SecretStr = Field(
         default=SecretStr(""),

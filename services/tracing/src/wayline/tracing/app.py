@@ -65,7 +65,7 @@ from wayline.tracing.upkeep.retention import REST_FACTOR, Retention
 NAME = "tracing"
 SCHEMA = "tracing"
 HERE = Path(__file__).parent
-CONNECTIONS_MAX = 6
+POOL_SIZE = 6
 ERRORS = StoreErrors(
     away=(PostgresUnavailable,), refused=(asyncpg.DataError, asyncpg.IntegrityConstraintViolationError)
 )
@@ -77,16 +77,16 @@ def migrations() -> Path:
     return HERE / "migrations"
 
 
-async def open_store(dsn: str, *, wait_s: float = 0.0) -> Store:
+async def open_store(dsn: str, *, pool_size: int = POOL_SIZE, wait_s: float = 0.0) -> Store:
     """Open tracing's tables; wait `wait_s` for a Postgres that is away."""
     queries = HERE / "queries.sql"
-    return await Store.connect(dsn, schema=SCHEMA, queries=queries, max_size=CONNECTIONS_MAX, wait_s=wait_s)
+    return await Store.connect(dsn, schema=SCHEMA, queries=queries, max_size=pool_size, wait_s=wait_s)
 
 
 async def build(settings: Settings | None = None, *, bus_settings: BusSettings | None = None) -> Service:
     """Connect and wire everything; nothing runs until the service is started."""
     settings, shared = settings or Settings(), bus_settings or BusSettings()
-    opening = partial(open_store, shared.dsn_of(NAME), wait_s=settings.postgres_wait_s)
+    opening = partial(open_store, shared.dsn_of(NAME), pool_size=settings.pool_size, wait_s=settings.postgres_wait_s)
     bus, store = await connected(shared, NAME, opening)
     tables = PostgresTables(store, spans_days=settings.spans_days)
     exporter = BusExporter(NAME)

@@ -46,4 +46,5 @@ class Settings(EnvironmentSettings):
         description="Receivers whose own names for cost, session and usage are added to forwarded spans: "
         "`openinference,langfuse,mlflow`.",
     )
+    pool_size: int = Field(default=6, ge=2, description="Connections to Postgres.")
     postgres_wait_s: float = Field(default=30, ge=0, description="How long a start waits for Postgres.")

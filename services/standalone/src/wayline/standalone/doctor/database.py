@@ -40,6 +40,7 @@ async def examine_database(settings: Settings, installation: Installation) -> Fi
         yield _version(conn)
         yield await _vector(conn)
         yield await _word_index(conn)
+        yield await _connections(conn)
         for member in MEMBERS:
             if member.schema:
                 yield await _migrations(conn, member)
@@ -70,6 +71,16 @@ async def _word_index(conn: Any) -> Finding:
     if await conn.fetchval(sql.word_index_is_used):
         return ok("keyword search", "may use the index of words")
     return problem("keyword search", "scans all passages of a tenant", f"{MIGRATE} as a superuser")
+
+
+async def _connections(conn: Any) -> Finding:
+    """Find whether one process of each service, with all the connections that it may open, has room in Postgres."""
+    sizes = [size for member in MEMBERS if (size := member.pool_size())]
+    wanted, room = sum(sizes), await conn.fetchval(sql.room_for_connections)
+    text = f"one process of each service may open {wanted}, the server takes {room}"
+    if wanted > room:
+        return problem("connections", text, "raise max_connections, lower the settings POOL_SIZE, or use a pooler")
+    return ok("connections", f"{text}: {room // wanted} of each at most")
 
 
 async def _migrations(conn: Any, member: Member) -> Finding:

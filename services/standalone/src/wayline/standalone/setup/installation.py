@@ -160,6 +160,8 @@ class ServerAccess:
     """Whether the bus knows our identities, as the embedded one does."""
     nats_seed: str | None = field(default=None, repr=False)
     """For a bus of the user's own."""
+    pooler_dsn: str | None = field(default=None, repr=False)
+    """Where services reach the database through a pooler; the administrator never does."""
 
     @property
     def nats_address(self) -> str:
@@ -182,7 +184,7 @@ class ServerAccess:
 
     def dsn_for(self, login: str, password: str) -> str:
         """Return the database's address for whom it knows by this name."""
-        parts = urlsplit(self.admin_dsn)
+        parts = urlsplit(self.pooler_dsn or self.admin_dsn)
         host = parts.netloc.rpartition("@")[2]
         who = f"{quote(login, safe='')}:{quote(password, safe='')}"
         return urlunsplit(parts._replace(netloc=f"{who}@{host}"))
