@@ -33,6 +33,8 @@ async def test_a_database_that_is_away_does_not_undo_an_acceptance():
 
         async def require_idle_session(self, job: SubmitJob) -> None: ...
 
+        async def require_place(self, job: SubmitJob, *, key_id: str | None) -> None: ...
+
     parts = SimpleNamespace(bus=Bus(), submissions=Submissions(), router=Router(), telemetry=Telemetry("gateway"))
     gateway = cast("Gateway", parts)
     job = SubmitJob(tenant="default", job_id="j1", agent="assistant", input="x")
