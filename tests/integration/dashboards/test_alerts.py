@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,14 @@ WAITING = 'jetstream_consumer_num_pending{stream_name="RUN",consumer_name="batch
 LOST = 'wayline_spans_dropped_total{service="executor",where="buffer"}'
 FULL = 'jetstream_stream_full_ratio{stream_name="EVENTS"}'
 UNPRICED = 'wayline_ledger_unpriced_calls{model="m",agent="a"}'
+ENDED = (
+    'wayline_jobs_ended_total{outcome="completed",agent="a"}',
+    'wayline_jobs_ended_total{outcome="failed",agent="a"}',
+)
+OPENED = 'wayline_breakers_opened_total{model="m"}'
+SPENT = tuple(f'wayline_budget_usd{{tenant="t",budget="b",figure="{figure}"}}' for figure in ("spent", "limit"))
+DRIFTED = 'wayline_tracing_drift_total{drift="row",outcome="mended"}'
+NEEDED = 'wayline_need_met{service="router",need="postgres"}'
 
 UP = tuple(f'up{{job="wayline",container="{member.name}",instance="i"}}' for member in MEMBERS)
 
@@ -38,6 +47,18 @@ CASES: dict[str, tuple[str, str | tuple[str, ...], str, int]] = {
     "a log that is nearly full rings louder": ("WaylineStreamNearlyFull", FULL, "0.75x120", 1),
     "one that only fills does not": ("WaylineStreamNearlyFull", FULL, "0.74x120", 0),
     "dead letters may fill their stream": ("WaylineStreamFilling", FULL.replace("EVENTS", "DEAD"), "1x120", 0),
+    "many failed jobs ring": ("WaylineJobsFail", ENDED, "0+3x120", 1),
+    "jobs that complete do not": ("WaylineJobsFail", ENDED[0], "0+3x120", 0),
+    "a model that is left alone rings": ("WaylineModelLeftAlone", OPENED, "_x110 1x10", 1),
+    "one of long ago does not": ("WaylineModelLeftAlone", OPENED, "1x120", 0),
+    "a budget that was never used does not": ("WaylineBudgetNearlySpent", SPENT[0], "0x120", 0),
+    "a budget that is spent rings": ("WaylineBudgetNearlySpent", SPENT, "9x120", 1),
+    "rows that differ from their log ring": ("WaylineDrift", DRIFTED, "_x110 1x10", 1),
+    "those that differed long ago do not": ("WaylineDrift", DRIFTED, "1x120", 0),
+    "a service without the bus rings": ("WaylineBusAway", 'wayline_bus_connected{service="router"}', "0x120", 1),
+    "one with it does not": ("WaylineBusAway", 'wayline_bus_connected{service="router"}', "1x120", 0),
+    "a service without Postgres rings": ("WaylinePostgresAway", NEEDED, "0x120", 1),
+    "one that can write does not": ("WaylinePostgresAway", NEEDED, "1x120", 0),
     "an unknown price rings": ("WaylineUnknownPrice", UNPRICED, "2x120", 1),
     "known prices do not": ("WaylineUnknownPrice", UNPRICED, "0x120", 0),
     "a service that is gone rings": ("WaylineServiceDown", 'up{job="wayline",instance="i"}', "0x120", 1),
@@ -80,6 +101,14 @@ def test_alerts_ring_when_they_should_and_are_silent_otherwise(binaries: Path, t
     )
 
     promtool(binaries, "test", "rules", tmp_path / "alerts.yml")
+
+
+def test_each_alert_names_a_runbook_that_stands_in_the_docs():
+    headings = re.findall(r"^### (\w+)$", (DEPLOY.parent / "docs/operating.md").read_text(), re.MULTILINE)
+
+    for rule in rules():
+        assert rule["annotations"]["runbook"] == f"docs/operating.md#{rule['alert'].lower()}"
+        assert rule["alert"] in headings
 
 
 def _played(name: str, alert: str, series: str | tuple[str, ...], values: str, rings: int) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from wayline.chassis.process_secrets import keep_secrets
 from wayline.chassis.settings import BusSettings
 from wayline.chassis.stored_report import StoredReport
 from wayline.contracts.errors import WaylineError, WrongSetting
-from wayline.telemetry import BusExporter, Telemetry
+from wayline.telemetry import BusExporter, Telemetry, metrics
 
 log = structlog.get_logger()
 
@@ -104,6 +104,8 @@ class Service:
         checks = {"bus": self.bus.check, **self.needs}
         results = await asyncio.gather(*(_check_result(check) for check in checks.values()))
         states = dict(zip(checks, results, strict=True))
+        for need, state in states.items():
+            metrics.need_met.labels(self.name, need).set(state == "ok")
         well = all(state == "ok" for state in states.values())
         self._checked = time.monotonic() + (WELL_FRESH_S if well else ILL_FRESH_S), self._checked[1]
         return states

@@ -33,6 +33,9 @@ foreign_messages = Counter(
 )
 bus_errors = Counter("wayline_bus_errors_total", "What the bus connection complained about.", ["service", "kind"])
 bus_connected = Gauge("wayline_bus_connected", "1 while the service holds its bus connection.", ["service"])
+need_met = Gauge(
+    "wayline_need_met", "1 while what the service needs took a write when last asked.", ["service", "need"]
+)
 loop_lag_seconds = Histogram(
     "wayline_loop_lag_seconds", "How much later than asked an event loop goes on.", ["service"], buckets=_SECONDS
 )
