@@ -202,7 +202,7 @@ def test_every_alert_uses_exported_metrics_and_names_an_action():
     for rule in rules():
         problems = [said for said in promql_problems(rule["expr"]) if said != "nobody exports up"]
         assert problems == [], rule["alert"]
-        assert rule["annotations"].keys() == {"summary", "action"}, rule["alert"]
+        assert rule["annotations"].keys() == {"summary", "action", "runbook"}, rule["alert"]
 
 
 def test_the_alert_about_ack_pending_knows_the_limit_of_every_consumer():
