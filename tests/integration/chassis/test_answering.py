@@ -275,7 +275,7 @@ async def test_a_large_reply_leaves_nothing_in_a_store_that_is_kept(bus):
     assert await objects(bus, PAYLOADS) == 0
     assert service.bus.stored.total == 0
     store = (await bus.js.stream_info(f"OBJ_{REPLIES}")).config
-    assert (store.storage, store.max_age) == ("memory", REPLIES_KEPT_S)
+    assert (store.storage, store.max_age) == ("file", REPLIES_KEPT_S)
     await service.stop(1)
 
 

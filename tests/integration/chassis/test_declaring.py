@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from nats.js.api import KeyValueConfig, ObjectStoreConfig
+from nats.js.api import KeyValueConfig, ObjectStoreConfig, StorageType
 
 from wayline.chassis import Bus, BusSettings
 from wayline.chassis.declare import WouldShrink, declare
@@ -20,11 +20,16 @@ from wayline.chassis.topology import (
     PAYLOADS,
     PROVIDERS,
     REPLIES,
+    REPLIES_KEPT_S,
+    REPLIES_MAX_BYTES,
     STREAMS,
     UPLOADS,
 )
 from wayline.embedded import NatsServer, minimal_config
+from wayline.testkit import until
 from wayline.testkit.fixtures import run
+
+PLENTY = b'{"instructions": "' + b"e" * 400_000 + b'"}'
 
 
 async def test_buckets_that_were_made_otherwise_are_corrected_like_streams(bus: Bus):
@@ -43,6 +48,18 @@ async def test_buckets_that_were_made_otherwise_are_corrected_like_streams(bus: 
     for bucket in (PAYLOADS, UPLOADS):
         objects = (await bus.js.stream_info(f"OBJ_{bucket}")).config
         assert (objects.max_age, objects.max_bytes, objects.allow_rollup_hdrs) == (30 * DAY_S, 8 * GIB, False)
+    assert [line async for line in declare(bus.js)] == []
+
+
+async def test_large_replies_are_stored_after_the_server_has_restarted(bus: Bus, server: NatsServer):
+    in_memory = ObjectStoreConfig(ttl=REPLIES_KEPT_S, max_bytes=REPLIES_MAX_BYTES, storage=StorageType.MEMORY)
+    await bus.js.create_object_store(REPLIES, in_memory)
+    assert f"object store {REPLIES} made anew, on disk" in [line async for line in declare(bus.js)]
+
+    await server.restart()
+    await until(lambda: bus.nc.is_connected, why="the bus is connected again")
+
+    assert await bus.replies.check_in(PLENTY, "acme") != PLENTY
     assert [line async for line in declare(bus.js)] == []
 
 

@@ -167,6 +167,12 @@ async def _declare_store(js: JetStreamContext, store: Store, *, allow_shrink: bo
         yield f"{store} created"
         return
     if drift := store.drift(allow_shrink=allow_shrink):
+        if "storage" in drift:
+            # Of the store of large replies, which was in memory: no update changes that.
+            await js.delete_stream(store.present.name or "")
+            await _create(js, store)
+            yield f"{store} made anew, on disk"
+            return
         await js.update_stream(store.present.evolve(**drift))
         yield f"{store}: {_told(drift)}"
 
@@ -182,7 +188,7 @@ async def _create(js: JetStreamContext, store: Store) -> None:
         await js.create_key_value(KeyValueConfig(bucket=bucket.name, history=1, ttl=age, replicas=copies))
     else:
         size = wanted["max_bytes"]
-        made = ObjectStoreConfig(ttl=age, max_bytes=size, replicas=copies, storage=bucket.storage)
+        made = ObjectStoreConfig(ttl=age, max_bytes=size, replicas=copies)
         await js.create_object_store(bucket.name, made)
     # The client's own functions take neither of these.
     more = {**({} if bucket.key_value else WITHOUT_ROLLUP), **kept}

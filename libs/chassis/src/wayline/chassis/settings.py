@@ -146,7 +146,7 @@ class BusSettings(EnvironmentSettings):
         default=32 * 1024**2,
         ge=1024**2,
         description="What the answers above 256 KiB that one service process gives one tenant within a minute take in "
-        "the bus's memory; the next is a 429.",
+        "the bus's store; the next is a 429.",
     )
     signals_per_tenant_max: int = Field(
         default=5_000,

@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 from nats.js.api import StorageType, StreamConfig
 
-from wayline.chassis.topology import BUCKETS, STREAMS, BucketDeclaration, Consumer
+from wayline.chassis.topology import BUCKETS, REPLIES, STREAMS, BucketDeclaration, Consumer
 
 CHOSEN: Final = "wayline.chosen"
 """The key of the metadata: what was chosen, as JSON by field."""
@@ -21,7 +21,7 @@ SIZED: Final = frozenset({stream.name or "" for stream in STREAMS} | {b.name for
 """What has a limit of bytes."""
 AGED: Final = frozenset(
     {stream.name or "" for stream in STREAMS if stream.max_age}
-    | {bucket.name for bucket in BUCKETS if bucket.max_age_s and bucket.storage is StorageType.FILE}
+    | {bucket.name for bucket in BUCKETS if bucket.max_age_s and bucket.name != REPLIES}
 )
 """What may be kept longer or shorter. Work that waits has no age: it would vanish."""
 
@@ -80,4 +80,5 @@ def wanted_stream(stream: StreamConfig, limits: Limits, before: Mapping[str, Any
 def wanted_bucket(bucket: BucketDeclaration, limits: Limits, before: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a bucket as they must be, of those that may differ."""
     sizes = {} if bucket.max_bytes is None else {"max_bytes": bucket.max_bytes}
-    return {"max_age": bucket.max_age_s, "num_replicas": 1, **sizes, **before, **limits.of(bucket.name)}
+    fields = {"storage": StorageType.FILE, "max_age": bucket.max_age_s, "num_replicas": 1, **sizes}
+    return {**fields, **before, **limits.of(bucket.name)}

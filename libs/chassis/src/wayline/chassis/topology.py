@@ -13,7 +13,6 @@ from nats.js.api import (
     DiscardPolicy,
     RePublish,
     RetentionPolicy,
-    StorageType,
     StreamConfig,
 )
 
@@ -26,7 +25,7 @@ PAYLOADS = "PAYLOADS"
 UPLOADS = "UPLOADS"
 """The object store of uploaded documents' large fields; retrieval purges them with their document."""
 REPLIES = "REPLIES"
-"""The object store of large replies: in memory, and gone before long."""
+"""The object store of large replies, gone before long. On disk: a NATS server that restarts forgets one in memory."""
 REPLIES_KEPT_S = 60.0
 """Longer than a request waits for its answer and for what that has stored."""
 REPLIES_MAX_BYTES = GIB // 4
@@ -214,7 +213,6 @@ class BucketDeclaration:
     name: str
     max_age_s: float
     max_bytes: int | None = None
-    storage: StorageType = StorageType.FILE
     key_value: bool = False
 
     @property
@@ -229,7 +227,7 @@ class BucketDeclaration:
 BUCKETS = (
     BucketDeclaration(PAYLOADS, max_age_s=30 * DAY_S, max_bytes=8 * GIB),
     BucketDeclaration(UPLOADS, max_age_s=30 * DAY_S, max_bytes=8 * GIB),
-    BucketDeclaration(REPLIES, max_age_s=REPLIES_KEPT_S, max_bytes=REPLIES_MAX_BYTES, storage=StorageType.MEMORY),
+    BucketDeclaration(REPLIES, max_age_s=REPLIES_KEPT_S, max_bytes=REPLIES_MAX_BYTES),
     BucketDeclaration(PROVIDERS, max_age_s=DAY_S, key_value=True),
     BucketDeclaration(CONTROLS, max_age_s=0, key_value=True),
 )

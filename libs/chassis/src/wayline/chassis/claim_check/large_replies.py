@@ -1,4 +1,4 @@
-"""Replies that are larger than a message: in memory for a minute, and no more of one tenant than its share."""
+"""Replies that are larger than a message: stored for a minute, and no more of one tenant than its share."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ReadFill = Callable[[], Awaitable[float | None]]
 
 
 class TooManyLargeReplies(Full):
-    """The large replies of the last minute take as much as a tenant may have in memory."""
+    """The large replies of the last minute take as much as a tenant may have in their store."""
 
     def __init__(self, *, tenant: str, most: int) -> None:
         Retry.__init__(
@@ -73,7 +73,7 @@ class _Window:
 
 
 class LargeReplies:
-    """Moves the large fields of replies to a store in memory, from which they are gone within a minute.
+    """Moves the large fields of replies to a store from which they are gone within a minute.
 
     A tenant's share in each process shrinks as the store fills: however many processes answer it, room is left.
     """
