@@ -30,7 +30,7 @@ NEEDED = 'wayline_need_met{service="router",need="postgres"}'
 
 UP = tuple(f'up{{job="wayline",container="{member.name}",instance="i"}}' for member in MEMBERS)
 
-CASES: dict[str, tuple[str, str | tuple[str, ...], str, int]] = {
+CASES: dict[str, tuple[str, str | tuple[str, ...], str | tuple[str, ...], int]] = {
     "a dead letter rings": ("WaylineDeadLetters", DEAD, "0x90 1x30", 1),
     "one of yesterday does not": ("WaylineDeadLetters", DEAD, "3x120", 0),
     "a queue that stands rings": ("WaylineQueueLag", WAITING, "500x120", 1),
@@ -67,13 +67,25 @@ CASES: dict[str, tuple[str, str | tuple[str, ...], str, int]] = {
     "one that it names no more rings": ("WaylineServiceAbsent", UP, "1x110 stale", len(UP)),
     "all that are there do not": ("WaylineServiceAbsent", UP, "1x120", 0),
 }
-for _queue in CONSUMERS:
-    _out = f'jetstream_consumer_num_ack_pending{{stream_name="{_queue.stream}",consumer_name="{_queue.name}"}}'
-    _limit = _queue.max_ack_pending
-    CASES |= {
-        f"{_queue.stream}/{_queue.name} at its limit rings": ("WaylineAckPendingAtLimit", _out, f"{_limit}x120", 1),
-        f"{_queue.stream}/{_queue.name} below it does not": ("WaylineAckPendingAtLimit", _out, f"{_limit - 1}x120", 0),
-    }
+QUEUES = tuple(
+    f'jetstream_consumer_num_ack_pending{{stream_name="{queue.stream}",consumer_name="{queue.name}"}}'
+    for queue in CONSUMERS
+)
+LIMITS = tuple(queue.max_ack_pending for queue in CONSUMERS)
+CASES |= {
+    "every queue at its limit rings": (
+        "WaylineAckPendingAtLimit",
+        QUEUES,
+        tuple(f"{limit}x120" for limit in LIMITS),
+        len(QUEUES),
+    ),
+    "a queue below it does not": (
+        "WaylineAckPendingAtLimit",
+        QUEUES,
+        tuple(f"{limit - 1}x120" for limit in LIMITS),
+        0,
+    ),
+}
 
 
 def promtool(binaries: Path, *words: str | Path) -> str:
@@ -111,14 +123,16 @@ def test_each_alert_names_a_runbook_that_stands_in_the_docs():
         assert rule["alert"] in headings
 
 
-def _played(name: str, alert: str, series: str | tuple[str, ...], values: str, rings: int) -> dict[str, Any]:
+def _played(
+    name: str, alert: str, series: str | tuple[str, ...], values: str | tuple[str, ...], rings: int
+) -> dict[str, Any]:
     firing = f'count(ALERTS{{alertname="{alert}",alertstate="firing"}}) or vector(0)'
     expected = {"expr": firing, "eval_time": "115m", "exp_samples": [{"labels": "{}", "value": rings}]}
+    named = (series,) if isinstance(series, str) else series
+    played = (values,) * len(named) if isinstance(values, str) else values
     return {
         "name": name,
         "interval": "1m",
-        "input_series": [
-            {"series": one, "values": values} for one in ((series,) if isinstance(series, str) else series)
-        ],
+        "input_series": [{"series": one, "values": its} for one, its in zip(named, played, strict=True)],
         "promql_expr_test": [expected],
     }
