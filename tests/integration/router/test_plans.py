@@ -19,6 +19,13 @@ SELECT 'default', md5(n::text), 0.01, 'assistant', 'settled', 0.01, now() FROM g
 READ = """
 SELECT coalesce(sum(seq_tup_read + idx_tup_fetch), 0)::int FROM pg_stat_xact_user_tables WHERE relname = 'reservations'
 """
+PLANNED = "SELECT custom_plans FROM pg_prepared_statements WHERE statement = $1"
+PLANNED_MAX = 5
+"""After so many plans for given values a session keeps one for all, where that is no dearer."""
+LABELS_READ = """
+SELECT coalesce(sum(seq_tup_read + idx_tup_fetch), 0)::int FROM pg_stat_xact_user_tables
+WHERE relname IN ('agent_labels', 'session_turns', 'reservations')
+"""
 BATCH = 8
 WAITING_MAX = 1_000
 READ_MAX = 100
@@ -54,3 +61,18 @@ async def test_no_decision_about_money_reads_every_reservation(offices: Offices,
     finally:
         await admin.close()
         await store.close()
+
+
+async def test_admissions_without_labels_keep_one_plan_and_read_no_labels(offices: Offices):
+    office = await offices()
+    sql = office.store.sql.admit
+    nothing, wait = [None], ["wait"]
+    async with office.store.system() as conn:
+        for number in range(4 * UNTIL_KEPT):
+            jobs = [f"j{number}"]
+            asked = jobs, ["assistant"], ["someone"], nothing
+            order = nothing, wait, WAITING_MAX, [number], [0], [number], []
+            await conn.fetch(sql, TENANT, *asked, None, None, True, *order, nothing, [0.5], ["s1"], "production")
+
+        assert await conn.fetchval(PLANNED, sql) == PLANNED_MAX
+        assert await conn.fetchval(LABELS_READ) == 0

@@ -65,48 +65,9 @@ WITH asked AS (
     FROM agents CROSS JOIN chosen
     WHERE tenant = $1 AND (name = ANY ($3) OR name IN (SELECT turning.agent FROM turning)) AND retired_at IS NULL
     ORDER BY name, version DESC
-), labelled AS (
-    -- Each share begins where the one before it ends. A label of a deleted version counts for nothing: it may have been
-    -- given while its agent was deleted.
-    SELECT given.agent, label, given.version, share, sum(share) OVER (PARTITION BY given.agent ORDER BY label) AS below
-    FROM agent_labels AS given JOIN agents ON agents.tenant = $1 AND agents.name = given.agent
-        AND agents.version = given.version AND agents.retired_at IS NULL
-    WHERE given.tenant = $1 AND given.agent = ANY ($3)
 ), chosen_version AS (
-    -- Of a job whose agent has labels, or that asks for one: what it was admitted with before; else what has the label
-    -- that it asks for; else what its session goes on with; else what its lot falls to.
-    SELECT asked.job_id, asked.agent, asked.label AS asked_for, chosen.version, chosen.label
-    FROM asked
-    LEFT JOIN LATERAL (
-        SELECT found.version, found.label FROM (
-            SELECT 1 AS place, agent_version AS version, agent_label AS label FROM reservations
-            WHERE tenant = $1 AND job_id = asked.job_id AND reservations.agent = asked.agent
-            UNION ALL
-            SELECT 2, labelled.version, labelled.label FROM labelled
-            WHERE labelled.agent = asked.agent AND labelled.label = asked.label
-            UNION ALL
-            (
-                -- A turn that was taken for a later job has no reservation yet.
-                SELECT 3, agent_version, agent_label FROM (
-                    SELECT job_id, number FROM session_turns
-                    WHERE tenant = $1 AND session_id = asked.conversation AND asked.label IS NULL
-                    ORDER BY number DESC LIMIT 20
-                ) AS turn JOIN reservations AS before ON before.tenant = $1 AND before.job_id = turn.job_id
-                WHERE before.agent = asked.agent
-                ORDER BY number DESC LIMIT 1
-            )
-            UNION ALL
-            (
-                SELECT 4, labelled.version, labelled.label FROM labelled
-                WHERE labelled.agent = asked.agent AND asked.label IS NULL
-                    AND (share IS NOT NULL AND asked.lot < below OR labelled.label = $19)
-                ORDER BY labelled.label = $19, labelled.label LIMIT 1
-            )
-        ) AS found JOIN agents AS saved ON saved.tenant = $1 AND saved.name = asked.agent
-            AND saved.version = found.version AND saved.retired_at IS NULL
-        ORDER BY place LIMIT 1
-    ) AS chosen ON true
-    WHERE asked.label IS NOT NULL OR EXISTS (SELECT FROM labelled WHERE labelled.agent = asked.agent)
+    -- Nothing where no agent of these jobs has labels and none of them asks for one.
+    SELECT * FROM choose_versions($1, $2, $3, $16, $17, $18, $19)
 ), labelled_agent AS (
     SELECT name, version, config, inherits, settings,
         coalesce(config ->> 'max_cost_usd', settings ->> 'max_cost_usd')::numeric AS own_usd
