@@ -45,6 +45,15 @@ async def answering(*answers: bytes) -> AsyncIterator[tuple[str, list[str]]]:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", requests
 
 
+async def test_a_stream_with_nothing_to_come_ends():
+    nothing = b"HTTP/1.1 204 No Content\r\ncontent-type: text/event-stream\r\n\r\n"
+
+    async with answering(nothing) as (url, requests), Client(Address(url)) as client:
+        events = [event async for event in client.events("j1", after=4)]
+
+    assert (events, len(requests)) == ([], 1)
+
+
 async def test_a_cut_stream_resumes_after_its_last_event(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "RECONNECT_AFTER_S", 0)
     cut = STREAM + sse(1, "job.submitted") + sse(2, "job.routed") + DELTA + b"id: 3\nevent: job.cl"

@@ -212,6 +212,8 @@ class Client:
                         yield event
                         if event["type"] in TERMINAL:
                             return
+            except _NothingFollows:
+                return
             except httpx2.TransportError as error:
                 failures += 1
                 if failures > RECONNECTS_MAX:
@@ -269,6 +271,8 @@ class Client:
             if source.response.status_code >= 400:
                 await source.response.aread()
                 raise _refused(source.response)
+            if source.response.status_code == 204:
+                raise _NothingFollows
             async for event in source:
                 fields: dict[str, Any] = json.loads(event.data)
                 yield {"type": event.event, **fields}
@@ -284,6 +288,10 @@ class Client:
         if not response.is_success:
             raise _refused(response)
         return response
+
+
+class _NothingFollows(Exception):
+    """A job has ended, and all of its events were read."""
 
 
 def _given(params: Mapping[str, Parameter]) -> dict[str, Parameter]:
