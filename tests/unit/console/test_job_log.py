@@ -63,6 +63,17 @@ async def test_a_key_that_may_not_read_any_more_is_refused():
     assert api.asked == [0, 1, 0]
 
 
+async def test_a_log_of_large_events_is_not_kept(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(job_log, "CHARS_MAX", 100)
+    api = Api("job.submitted")
+    await read(api)
+    api.events.append({"seq": 2, "type": "tool.completed", "content": "x" * 100})
+    await read(api)
+    await read(api)
+
+    assert api.asked == [0, 1, 0]
+
+
 async def test_few_logs_are_kept_and_none_that_is_long(monkeypatch: pytest.MonkeyPatch):
     api = Api("job.submitted", "job.routed")
     for number in range(LOGS_MAX + 1):

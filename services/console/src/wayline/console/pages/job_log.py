@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
+from dataclasses import dataclass
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -12,22 +14,32 @@ LOGS_MAX: Final = 8
 """Logs that are kept for one key."""
 EVENTS_MAX: Final = 5_000
 """Of a log that is kept; a longer one is read whole each time."""
+CHARS_MAX: Final = 2_000_000
+"""Of a log that is kept, as JSON: a few events may be as large as many."""
 
-_KEPT: WeakKeyDictionary[Client, OrderedDict[str, list[dict[str, Any]]]] = WeakKeyDictionary()
+
+@dataclass(frozen=True, slots=True)
+class _ReadLog:
+    events: list[dict[str, Any]]
+    chars: int
+
+
+_KEPT: WeakKeyDictionary[Client, OrderedDict[str, _ReadLog]] = WeakKeyDictionary()
 """By the client of a key: what one key has read, no other sees."""
+_NOTHING: Final = _ReadLog([], 0)
 
 
 async def read_log(client: Client, job_id: str) -> list[dict[str, Any]]:
     """Return a job's events so far; the gateway decides each time whether this key may read them."""
     kept = _KEPT.setdefault(client, OrderedDict())
-    known = kept.pop(job_id, None)
-    if known is None:
-        events = await client.log(job_id)
-    else:
-        events = [*known, *(await client.log(job_id, after=known[-1]["seq"]))]
+    known = kept.pop(job_id, _NOTHING)
+    new = await client.log(job_id, after=known.events[-1]["seq"] if known.events else 0)
+    events = [*known.events, *new]
     is_running = bool(events) and events[-1]["type"] not in TERMINAL
     if is_running and len(events) <= EVENTS_MAX:
-        kept[job_id] = events
+        read = _ReadLog(events, known.chars + len(json.dumps(new, ensure_ascii=False)))
+        if read.chars <= CHARS_MAX:
+            kept[job_id] = read
         while len(kept) > LOGS_MAX:
             kept.popitem(last=False)
     return events
