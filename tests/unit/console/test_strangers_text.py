@@ -81,9 +81,9 @@ def test_a_text_that_is_cut_says_how_much_is_left():
 
 
 def test_letters_that_nobody_sees_are_shown_by_name():
-    hidden = "a\ufeffb" + "".join(chr(0xE0000 + ord(letter)) for letter in "GO")
+    hidden = "a\ufeffb" + "".join(chr(0xE0000 + ord(letter)) for letter in "GO") + "\U000e0100\u3164"
 
-    assert visible(hidden) == "a⟦U+FEFF⟧b⟦U+E0047⟧⟦U+E004F⟧"
+    assert visible(hidden) == "a⟦U+FEFF⟧b⟦U+E0047⟧⟦U+E004F⟧⟦U+E0100⟧⟦U+3164⟧"
     assert json.loads(editable({hidden: hidden})) == {hidden: hidden} and editable(hidden).isascii()
 
 

@@ -22,6 +22,8 @@ MARKED = {
     **{code: f"⟦U+{code:04X}⟧" for code in (*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), *range(0x7F, 0xA0))},
     **{code: f"⟦U+{code:04X}⟧" for code in (*range(0x2060, 0x2065), *range(0x206A, 0x2070), *range(0xFFF9, 0xFFFC))},
     **{code: f"⟦U+{code:04X}⟧" for code in (0x180E, 0xFEFF, *range(0xE0000, 0xE0080))},
+    **{code: f"⟦U+{code:04X}⟧" for code in (0x115F, 0x1160, 0x3164, 0xFFA0, *range(0xFE00, 0xFE0E))},
+    **{code: f"⟦U+{code:04X}⟧" for code in range(0xE0100, 0xE01F0)},
 }
 """Characters that turn the direction of text around or control a terminal, halves of characters, and letters that only
 models read: shown by name, as they hide what is there or cannot be sent."""
