@@ -210,3 +210,4 @@ async def test_a_fork_of_a_job_that_did_not_fail_begins_anew(status: Status, bod
 
     assert body_of(FormData(), fork) == body
     assert ("from the beginning" in html) is bool(body)
+    assert ("done and paid for once more" in html, "nothing of it is done" in html) == (bool(body), not body)
