@@ -23,7 +23,7 @@ ANSWERS: dict[str, Any] = {
     "/health/ready": {"needs": {"bus": "ok", "postgres": "<b>away</b>"}},
     "/v1/costs": {"rows": [{"group": {"day": "2026-04-30"}, "cost_usd": "0.5", "calls": 2}]},
     "/v1/mcp/servers": {"servers": [{"quarantined": 1}, {"quarantined": 0}]},
-    "/v1/pauses": {"pauses": [{"kind": "lane", "name": "batch", "since": "2026-04-30T22:00:00Z"}]},
+    "/v1/pauses": {"pauses": [{"kind": "lane", "name": "batch\u202e", "since": "2026-04-30T22:00:00Z"}]},
 }
 
 
@@ -46,7 +46,7 @@ async def test_home_shows_what_needs_a_person(refused: tuple[str, ...]):
     needs = [(need.number, need.address) for need in page.needs(NOW)]
 
     paused = "/jobs?s=status:parked+waiting:pause"
-    assert ((1, paused) in needs, "pause: lane batch" in html) == (not refused, not refused)
+    assert ((1, paused) in needs, "pause: lane batch⟦U+202E⟧" in html) == (not refused, not refused)
     assert [need for need in needs if need[1] not in ("/tools/servers", paused)] == [
         (2, "/approvals"),
         (3, "/dead-letters"),
