@@ -20,6 +20,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -156,6 +157,18 @@ class FirstRun:
         self.note(f"the console's page {path}")
 
 
+def stop(process: subprocess.Popen[str], *, within_s: float) -> None:
+    """Stop a process and those that it started, as Ctrl-C does; kill them where they go on."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGINT)
+    try:
+        process.wait(within_s)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise SystemExit(f"missed: an end within {within_s:.0f} s of Ctrl-C") from None
+
+
 def first_run(clone: Path, within_s: float) -> None:
     """Do all of it, and stop it as a user does."""
     subprocess.run(["git", "clone", "--quiet", str(REPOSITORY), str(clone)], check=True)
@@ -183,8 +196,7 @@ def first_run(clone: Path, within_s: float) -> None:
         for name, block in doors_of(readme).items():
             run.try_door(name, block)
     finally:
-        os.killpg(process.pid, signal.SIGINT)
-        process.wait(STOP_MAX_S)
+        stop(process, within_s=STOP_MAX_S)
         reading.join(STOP_MAX_S)
     run.note("stopped by Ctrl-C")
     if "Traceback" in "".join(run.printed) or "Stopped" not in "".join(run.printed):

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
+
+import pytest
 
 
 def test_the_commands_of_a_first_run_are_those_of_the_readme(first_run: ModuleType, repository: Path):
@@ -22,3 +26,20 @@ def test_what_a_first_run_looks_for_is_in_the_readmes_picture(first_run: ModuleT
 
     missing = [what for what, pattern in first_run.SEEN.items() if not re.search(pattern, printed, re.M)]
     assert missing == []
+
+
+def test_what_has_ended_needs_no_stop(first_run: ModuleType):
+    process = subprocess.Popen([sys.executable, "-c", ""], text=True, start_new_session=True)
+    process.wait()
+
+    first_run.stop(process, within_s=1)
+
+
+def test_what_goes_on_after_ctrl_c_is_killed(first_run: ModuleType):
+    deaf = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); print('deaf', flush=True); signal.pause()"
+    process = subprocess.Popen([sys.executable, "-c", deaf], stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stdout is not None and process.stdout.readline() == "deaf\n"
+
+    with process.stdout, pytest.raises(SystemExit, match="missed: an end"):
+        first_run.stop(process, within_s=0.1)
+    assert process.returncode == -9
