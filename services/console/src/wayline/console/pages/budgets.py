@@ -128,16 +128,15 @@ async def delete_budget(request: Request, visitor: VisitorDependency, form: Post
     if is_confirmed(form):
         await visitor.client.delete(f"/v1{at}", headers={"If-Match": field_of(form, "tag") or "*"})
         return go("/costs", done="deleted")
-    page = Confirmation(
-        title=f"Delete the budget {name!r}?",
+    question = Confirmation.of(
+        "delete",
+        f"the budget {name!r}",
+        at=at,
         sentences=("Nothing is bounded by it any more, and jobs that waited for it go on.",),
-        button="Delete it",
-        action=f"{at}/delete",
-        back=at,
         fields=fields_of(form),
         scope="admin",
     )
-    return await ask(request, _frame(request, visitor, name), page)
+    return await ask(request, visitor, question, section="/costs")
 
 
 def _draft_of(form: Any) -> Draft:

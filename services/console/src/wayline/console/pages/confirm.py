@@ -9,6 +9,7 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 from starlette.datastructures import FormData
 
+from wayline.console.access.visitor import Visitor
 from wayline.console.pages.frame import Frame, show
 
 TEMPLATE = "confirm.html"
@@ -35,6 +36,26 @@ class Confirmation:
     """What the first form sent, to be sent again."""
     scope: str = "write"
 
+    @classmethod
+    def of(
+        cls,
+        act: str,
+        thing: str,
+        *,
+        at: str,
+        back: str = "",
+        sentences: tuple[str, ...] = (),
+        listed: tuple[str, ...] = (),
+        fields: tuple[tuple[str, str], ...] = (),
+        scope: str = "write",
+    ) -> Confirmation:
+        """Return the question before an act on the thing at an address, as "delete" is one at `/budgets/x/delete`."""
+        path, mark, query = at.partition("?")
+        verb = act.capitalize()
+        return cls(
+            f"{verb} {thing}?", f"{verb} it", f"{path}/{act}{mark}{query}", back or at, sentences, listed, fields, scope
+        )
+
 
 def is_confirmed(form: FormData) -> bool:
     """Return whether a form comes from the page that asks."""
@@ -46,6 +67,7 @@ def fields_of(form: FormData) -> tuple[tuple[str, str], ...]:
     return tuple((name, value) for name, value in form.multi_items() if name not in ADDED and isinstance(value, str))
 
 
-async def ask(request: Request, frame: Frame, confirmation: Confirmation) -> HTMLResponse:
+async def ask(request: Request, visitor: Visitor, question: Confirmation, *, section: str) -> HTMLResponse:
     """Answer with the page that asks."""
-    return await show(request, TEMPLATE, frame, page=confirmation)
+    frame = Frame.of(request, visitor, title=question.title, section=section)
+    return await show(request, TEMPLATE, frame, page=question)

@@ -159,20 +159,15 @@ async def go_on(request: Request, visitor: VisitorDependency, session_id: Sessio
 @router.post("/sessions/one/forget")
 async def forget(request: Request, visitor: VisitorDependency, session_id: SessionId, form: PostedForm) -> Response:
     """Forget a session, once that was asked."""
-    client, address = visitor.client, address_of(session_id)
+    client = visitor.client
     if not is_confirmed(form):
-        frame = Frame.of(request, visitor, title="Forget a session", section="/sessions")
-        question = Confirmation(
-            f"Forget the session {one_line(session_id, 80)}?",
-            "Forget it",
-            address.replace("/one?", "/one/forget?"),
-            address,
-            (
-                "Its next job begins a new conversation.",
-                "Its jobs and their logs stay, and so does what was remembered.",
-            ),
+        lost = (
+            "Its next job begins a new conversation.",
+            "Its jobs and their logs stay, and so does what was remembered.",
         )
-        return await ask(request, frame, question)
+        thing = f"the session {one_line(session_id, 80)}"
+        question = Confirmation.of("forget", thing, at=address_of(session_id), sentences=lost)
+        return await ask(request, visitor, question, section="/sessions")
     try:
         await client.delete(path_of(session_id))
     except ApiError as error:

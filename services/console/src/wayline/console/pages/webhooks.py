@@ -204,14 +204,12 @@ async def delete(request: Request, visitor: VisitorDependency, name: Name, form:
     """Delete a webhook, once that was asked."""
     if not is_confirmed(form):
         sentences = ("Its secrets go, and its deliveries with what was answered.", "What is being sent now is sent.")
-        at = f"/webhooks/{name}"
-        question = Confirmation(f"Delete the webhook {name}?", "Delete it", f"{at}/delete", at, sentences)
+        question = Confirmation.of("delete", f"the webhook {name}", at=f"/webhooks/{name}", sentences=sentences)
         return await _ask(request, visitor, question)
     await visitor.client.delete(f"/v1/webhooks/{name}")
     return go("/webhooks", done="deleted")
 
 
 async def _ask(request: Request, visitor: Visitor, question: Confirmation) -> Response:
-    frame = Frame.of(request, visitor, title=question.title, section="/webhooks")
     scope = "webhooks" if "webhooks" in visitor.me["scopes"] else "admin"
-    return await ask(request, frame, replace(question, scope=scope))
+    return await ask(request, visitor, replace(question, scope=scope), section="/webhooks")

@@ -165,16 +165,15 @@ async def return_to(request: Request, visitor: VisitorDependency, form: PostedFo
 async def delete(request: Request, visitor: VisitorDependency, form: PostedForm, name: AgentName) -> Response:
     """Ask, and delete an agent where it is as it was seen."""
     if not confirm.is_confirmed(form):
-        asked = confirm.Confirmation(
-            title=f"Delete the agent {name}?",
-            button="Delete it",
-            action=f"/agents/{name}/delete",
-            back=f"/agents/{name}",
+        question = confirm.Confirmation.of(
+            "delete",
+            f"the agent {name}",
+            at=f"/agents/{name}",
             sentences=("Jobs that began with it go on; new ones are refused, also those of schedules.",),
             fields=confirm.fields_of(form),
             scope="admin",
         )
-        return await confirm.ask(request, frame_of(request, visitor, name), asked)
+        return await confirm.ask(request, visitor, question, section="/agents")
     await visitor.client.delete(f"/v1/agents/{name}", headers={"If-Match": field(form, "tag") or "*"})
     return go(f"/agents/{name}/versions", done="agent-deleted")
 

@@ -164,8 +164,7 @@ async def delete(request: Request, visitor: VisitorDependency, document_id: Docu
     """Delete a document with its passages, once that was asked."""
     if not is_confirmed(form):
         found = await visitor.client.get(document_path(document_id))
-        frame = Frame.of(request, visitor, title="Delete a document", section="/knowledge")
-        return await ask(request, frame, _deletion(found))
+        return await ask(request, visitor, _deletion(found), section="/knowledge")
     try:
         await visitor.client.delete(document_path(document_id))
     except ApiError as error:
@@ -177,13 +176,11 @@ async def delete(request: Request, visitor: VisitorDependency, document_id: Docu
 
 
 def _deletion(found: Mapping[str, Any]) -> Confirmation:
-    address = address_of(found["document_id"])
-    return Confirmation(
-        f"Delete {one_line(found['name'])}?",
-        "Delete it",
-        address.replace("/document?", "/document/delete?"),
-        address,
-        (
+    return Confirmation.of(
+        "delete",
+        one_line(found["name"]),
+        at=address_of(found["document_id"]),
+        sentences=(
             f"Its bytes and all of its passages ({found['chunks_done']:,}) go. Searches do not find it any more.",
             "What jobs have quoted from it stays in their logs.",
         ),

@@ -210,8 +210,7 @@ async def forget(
     kind = KINDS[kind_name]
     if not is_confirmed(form):
         found = await visitor.client.get(f"{kind.path}/{fact_id}")
-        frame = Frame.of(request, visitor, title=f"Forget {kind.phrase}", section="/knowledge")
-        return await ask(request, frame, _deletion(kind, found))
+        return await ask(request, visitor, _deletion(kind, found), section="/knowledge")
     await visitor.client.delete(f"{kind.path}/{quote(fact_id)}")
     return go(kind.address, done="forgotten")
 
@@ -219,14 +218,14 @@ async def forget(
 def _deletion(kind: Kind, found: Mapping[str, Any]) -> Confirmation:
     address = f"{kind.address}/{found['fact_id']}"
     versions = f"{found['version']} versions" if found["version"] > 1 else "its one version"
-    return Confirmation(
-        f"Forget {kind.phrase}?",
-        "Forget it",
-        f"{address}/delete/forget",
-        address,
-        (
+    return Confirmation.of(
+        "forget",
+        kind.phrase,
+        at=f"{address}/delete",
+        back=address,
+        sentences=(
             f"It goes with {versions}, and with where it was said and used.",
             "What jobs have said of it stays in their logs.",
         ),
-        (found["text"],),
+        listed=(found["text"],),
     )

@@ -134,11 +134,7 @@ async def forget(request: Request, visitor: VisitorDependency, sent: PostedForm)
         return await _show(request, visitor, named, problem="Name a user, or a subject by its type and its id.")
     try:
         if not is_confirmed(sent):
-            return await ask(
-                request,
-                Frame.of(request, visitor, title="Forget", section="/knowledge"),
-                await _question(visitor, named),
-            )
+            return await ask(request, visitor, await _question(visitor, named), section="/knowledge")
         begun = await visitor.client.post("/v1/forget", named.body)
     except ApiError as error:
         return await _show(request, visitor, named, problem=reason_of(error))

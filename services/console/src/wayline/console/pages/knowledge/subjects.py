@@ -176,19 +176,9 @@ async def delete(
     """Delete a subject with its insights, once that was asked."""
     if not is_confirmed(form):
         found = await visitor.client.get(path_of(kind, subject_id))
-        frame = Frame.of(request, visitor, title="Delete a subject", section="/knowledge")
-        query = subject_query(kind, subject_id)
-        lost = f"Its insights ({found['insights']:,}) go with it, also those in which it comes second."
-        return await ask(
-            request,
-            frame,
-            Confirmation(
-                f"Delete {kind}/{subject_id}?",
-                "Delete it",
-                f"/knowledge/subject/delete?{query}",
-                f"/knowledge/subject?{query}",
-                (lost,),
-            ),
-        )
+        at = f"/knowledge/subject?{subject_query(kind, subject_id)}"
+        lost = (f"Its insights ({found['insights']:,}) go with it, also those in which it comes second.",)
+        question = Confirmation.of("delete", f"{kind}/{subject_id}", at=at, sentences=lost)
+        return await ask(request, visitor, question, section="/knowledge")
     await visitor.client.delete(path_of(kind, subject_id))
     return go("/knowledge/subjects", done="deleted")

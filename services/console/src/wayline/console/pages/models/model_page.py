@@ -188,7 +188,7 @@ async def delete(request: Request, visitor: VisitorDependency, form: PostedForm)
     """Ask, and take a card of the tenant's own back."""
     provider, model = field_of(form, "provider"), field_of(form, "model")
     if not confirm.is_confirmed(form):
-        asked = confirm.Confirmation(
+        question = confirm.Confirmation(
             title=f"Remove your card of {provider}/{model}?",
             button="Remove it",
             action="/delete-model",
@@ -197,6 +197,6 @@ async def delete(request: Request, visitor: VisitorDependency, form: PostedForm)
             fields=confirm.fields_of(form),
             scope="admin",
         )
-        return await confirm.ask(request, Frame.of(request, visitor, title=model, section="/models"), asked)
+        return await confirm.ask(request, visitor, question, section="/models")
     await visitor.client.delete(f"/v1{address_of(provider, model)}", headers={"If-Match": field_of(form, "tag") or "*"})
     return go("/models", done="deleted")

@@ -165,15 +165,9 @@ async def delete(request: Request, visitor: VisitorDependency, form: PostedForm,
     """Delete a schedule, after asking once more."""
     at = f"/schedules/named/{name}"
     if not confirm.is_confirmed(form):
-        question = Confirmation(
-            title=f"Delete the schedule {name}?",
-            button="Delete it",
-            action=f"{at}/delete",
-            back=at,
-            sentences=("It fires no more. The jobs that it has submitted go on.",),
-            scope=SCOPE,
-        )
-        return await confirm.ask(request, _frame(request, visitor, question.title), question)
+        lost = ("It fires no more. The jobs that it has submitted go on.",)
+        question = Confirmation.of("delete", f"the schedule {name}", at=at, sentences=lost, scope=SCOPE)
+        return await confirm.ask(request, visitor, question, section="/schedules")
     try:
         await visitor.client.delete(f"{PATH}/{name}")
     except ApiError as error:

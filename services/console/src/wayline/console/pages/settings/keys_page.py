@@ -123,15 +123,15 @@ async def revoke(request: Request, visitor: VisitorDependency, form: PostedForm,
     if not confirm.is_confirmed(form):
         key = await visitor.client.get(f"/v1/keys/{key_id}")
         own = ("It is the key that this browser is signed in with.",) if key_id == visitor.me["key_id"] else ()
-        asked = confirm.Confirmation(
-            title=f"Revoke the key {key['name']}?",
-            button="Revoke it",
-            action=f"/settings/keys/{key_id}/revoke",
+        question = confirm.Confirmation.of(
+            "revoke",
+            f"the key {key['name']}",
+            at=f"/settings/keys/{key_id}",
             back="/settings/keys",
             sentences=("Every gateway refuses it within seconds, and for good.", *own),
             listed=(f"{key['prefix']}… for {', '.join(key['scopes'])}",),
             scope="admin",
         )
-        return await confirm.ask(request, frame_of(request, visitor), asked)
+        return await confirm.ask(request, visitor, question, section="/settings")
     await visitor.client.delete(f"/v1/keys/{key_id}")
     return go("/settings/keys", done="revoked")

@@ -158,17 +158,16 @@ async def put_limits(request: Request, visitor: VisitorDependency, form: PostedF
 async def disable(request: Request, visitor: VisitorDependency, form: PostedForm, tenant: TenantName) -> Response:
     """Ask, and refuse a tenant's keys and new jobs."""
     if not confirm.is_confirmed(form):
-        asked = confirm.Confirmation(
-            title=f"Disable the tenant {tenant}?",
-            button="Disable it",
-            action=f"/settings/tenants/{tenant}/disable",
+        question = confirm.Confirmation.of(
+            "disable",
+            f"the tenant {tenant}",
+            at=f"/settings/tenants/{tenant}",
             back=f"/settings/tenants?tenant={tenant}",
             sentences=("Its keys and its new jobs are refused until it is enabled; jobs that run go on.",),
             fields=confirm.fields_of(form),
             scope="operator",
         )
-        frame = Frame.of(request, visitor, title=tenant, section="/settings")
-        return await confirm.ask(request, frame, asked)
+        return await confirm.ask(request, visitor, question, section="/settings")
     body = {"reason": field_of(form, "reason")}
     path = f"/v1/tenants/{tenant}/disable"
     return await _act(request, visitor, tenant, lambda: visitor.client.post(path, body), done="disabled")

@@ -70,16 +70,15 @@ async def delete(request: Request, visitor: VisitorDependency, form: PostedForm)
     """Delete a secret that no server refers to, after asking once more."""
     name = field_of(form, "name")
     if not confirm.is_confirmed(form):
-        question = Confirmation(
-            title=f"Delete the secret {name}?",
-            button="Delete it",
-            action="/tools/secrets/delete",
-            back="/tools/secrets",
+        question = Confirmation.of(
+            "delete",
+            f"the secret {name}",
+            at="/tools/secrets",
             sentences=("Its value is gone then.",),
             fields=confirm.fields_of(form),
             scope=SCOPE,
         )
-        return await confirm.ask(request, Frame.of(request, visitor, title=question.title, section="/tools"), question)
+        return await confirm.ask(request, visitor, question, section="/tools")
     try:
         await visitor.client.delete(f"{PATH}/{quote(name, safe='')}")
     except ApiError as error:

@@ -178,15 +178,9 @@ async def remove(request: Request, visitor: VisitorDependency, form: PostedForm,
     """Remove a server with its secrets, after asking once more."""
     at = f"/tools/servers/{name}"
     if not confirm.is_confirmed(form):
-        question = Confirmation(
-            title=f"Remove the server {name}?",
-            button="Remove it",
-            action=f"{at}/remove",
-            back=at,
-            sentences=("Its configuration, its secrets and its approvals are gone then. Calls under way end first.",),
-            scope=SCOPE,
-        )
-        return await confirm.ask(request, Frame.of(request, visitor, title=question.title, section="/tools"), question)
+        lost = ("Its configuration, its secrets and its approvals are gone then. Calls under way end first.",)
+        question = Confirmation.of("remove", f"the server {name}", at=at, sentences=lost, scope=SCOPE)
+        return await confirm.ask(request, visitor, question, section="/tools")
     return await _delete(request, visitor, name, server_path(name), to="/tools/servers")
 
 
