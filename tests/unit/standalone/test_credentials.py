@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import nkeys
@@ -17,7 +18,8 @@ from wayline.standalone.launch import serve, up
 from wayline.standalone.servers.nats_config import render
 from wayline.standalone.services import MEMBERS
 from wayline.standalone.settings import Settings
-from wayline.standalone.setup.credentials import load_credentials
+from wayline.standalone.setup import credentials
+from wayline.standalone.setup.credentials import load_credentials, new_service_key, save_credentials
 from wayline.standalone.setup.installation import Installation, ServerAccess, read_environment, write_environments
 from wayline.standalone.setup.migrate import find_servers
 from wayline.tool_registry.secrets.secret_keys import SecretKeys
@@ -49,6 +51,23 @@ def test_a_service_keeps_the_key_with_which_it_encrypts(tmp_path: Path):
     assert SecretKeys.parse(first.service_keys["tool_registry"]).newest is not None
     key_id = first.service_keys["executor"].partition(":")[0]
     assert snapshot_keys(SecretStr(first.service_keys["executor"])).newest == key_id
+
+
+def test_credentials_that_are_read_take_back_no_rotation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "keys.json"
+    made = load_credentials(path, identities=[], roles=[], keyed=["executor"])
+    rotated = replace(made, service_keys={"executor": new_service_key()})
+
+    def parsed(text: str) -> object:
+        # Another command ends its rotation right after this one has read.
+        monkeypatch.undo()
+        save_credentials(path, rotated)
+        return json.loads(text)
+
+    monkeypatch.setattr(credentials.json, "loads", parsed)
+    load_credentials(path, identities=[], roles=[], keyed=["executor"])
+
+    assert load_credentials(path, identities=[], roles=[], keyed=["executor"]) == rotated
 
 
 def test_a_seed_matches_the_public_key_given_to_the_bus(tmp_path: Path):

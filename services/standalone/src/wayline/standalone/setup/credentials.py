@@ -82,13 +82,17 @@ def load_credentials(path: Path, *, identities: list[str], roles: list[str], key
         second_roles=bool(stored["second_roles"]),
         rotations={what: Phase(phase) for what, phase in stored["rotations"].items()},
     )
-    save_credentials(path, found)
+    # Compared with what was read above: what another command has stored since is not taken back.
+    _write(path, found, stored)
     return found
 
 
 def save_credentials(path: Path, credentials: Credentials) -> None:
     """Write credentials where they differ from what is in `path`."""
-    stored = _read(path)
+    _write(path, credentials, _read(path))
+
+
+def _write(path: Path, credentials: Credentials, stored: Mapping[str, Any]) -> None:
     # Credentials that this version does not know belong to another version: keep them.
     whole = {
         "seeds": {**stored["seeds"], **credentials.seeds},
