@@ -118,7 +118,8 @@ ON CONFLICT (tenant, key) DO NOTHING
 RETURNING 1
 
 -- name: no_login
-SELECT format('ALTER ROLE %I NOLOGIN PASSWORD NULL', $1::text)
+-- No row: there is no such role, as in a database that a backup was restored into.
+SELECT format('ALTER ROLE %I NOLOGIN PASSWORD NULL', rolname) FROM pg_roles WHERE rolname = $1
 
 -- name: end_sessions
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = ANY ($1::text[])

@@ -7,6 +7,7 @@ rotation gives the other one a new password; when nobody is logged in by the fir
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import asyncpg
@@ -15,7 +16,7 @@ from wayline.standalone.errors import CannotRotate
 from wayline.standalone.rotation.rotated_installation import RotatedInstallation, named
 from wayline.standalone.rotation.rotation_step import RotationOutcome, RotationStep
 from wayline.standalone.services import MEMBERS
-from wayline.standalone.setup.credentials import Phase, new_password
+from wayline.standalone.setup.credentials import SECOND_ROLE, Phase, new_password
 from wayline.standalone.setup.installation import GRAFANA, GRAFANA_ROLE
 from wayline.standalone.setup.migrations import create_grafana, sql
 from wayline.store import create_login
@@ -57,8 +58,8 @@ async def rotate_passwords(rotated: RotatedInstallation) -> RotationStep:
             rotated.save(PASSWORDS, Phase.CLOSING)
         former = former_roles(rotated)
         for role in former:
-            statement = await conn.fetchval(sql.no_login, role)
-            await conn.execute(str(statement))
+            if statement := await conn.fetchval(sql.no_login, role):
+                await conn.execute(statement)
         await conn.execute(sql.end_sessions, former)
     await _require_refused(rotated)
     rotated.save(PASSWORDS, None, other_passwords={})
@@ -78,8 +79,6 @@ async def users_of_former(rotated: RotatedInstallation, conn: Any) -> Counter[st
 
 async def _create(conn: Any, *, second: bool, passwords: Any) -> None:
     """Let every service log in by the other one of its two roles as well."""
-    from wayline.standalone.setup.credentials import SECOND_ROLE
-
     for name, role in ROLES.items():
         login = f"{role}{SECOND_ROLE}" if second else role
         if name == GRAFANA:
@@ -90,12 +89,14 @@ async def _create(conn: Any, *, second: bool, passwords: Any) -> None:
 
 async def _require_refused(rotated: RotatedInstallation) -> None:
     """Check that the database refuses an old password. Raises CannotRotate."""
-    access, stored = rotated.access, rotated.credentials
+    # Of the server itself: a pooler between has its own list of who may log in.
+    direct, stored = replace(rotated.access, pooler_dsn=None), rotated.credentials
     for name, login in zip(ROLES, former_roles(rotated), strict=True):
         if name not in stored.other_passwords:
             continue
         try:
-            conn = await asyncpg.connect(access.dsn_for(login, stored.other_passwords[name]), timeout=REFUSED_WITHIN_S)
+            dsn = direct.dsn_for(login, stored.other_passwords[name])
+            conn = await asyncpg.connect(dsn, timeout=REFUSED_WITHIN_S)
         except (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidPasswordError):
             continue
         await conn.close()

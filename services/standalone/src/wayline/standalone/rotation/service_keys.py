@@ -57,6 +57,9 @@ async def rotate_keys(rotated: RotatedInstallation, kind: KeyKind, *, say: Calla
         )
     # What an earlier command that was ended has left undone.
     rotated.write_environments()
+    if not rotated.restarted and not rotated.access.own_bus:
+        told = "this bus does not say which processes know the new key"
+        return RotationStep(kind.what, RotationOutcome.WAITING, told, f"{kind.restart} with `--restarted`")
     if not rotated.restarted and (behind := await processes_behind(rotated, kind)):
         verb = "do not know the new key" if phase is Phase.OFFERED else "use the old key"
         return RotationStep(kind.what, RotationOutcome.WAITING, f"these still {verb}: {named(behind)}", kind.restart)
