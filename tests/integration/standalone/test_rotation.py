@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from wayline.notifier.app import open_store as open_notifiers_store
 from wayline.notifier.app import utc_now
 from wayline.notifier.settings import WebhookKeys
 from wayline.notifier.webhooks.webhook_table import WebhookTable
+from wayline.standalone.backup.take_backup import KEYS, LOGS, take_backup
 from wayline.standalone.bus import accounts_file, manage_clients
 from wayline.standalone.errors import CannotRotate
 from wayline.standalone.launch.serve import bus_settings, keys_of
@@ -288,6 +290,60 @@ async def test_a_process_with_keys_of_its_own_is_named(installed: Installed):
     async with installed.connected("executor", "its-own"):
         assert (await installed.rotate("snapshot-keys")).told == "these still do not know the new key: executor (1)"
         assert (await installed.rotate("snapshot-keys", restarted=True)).outcome is RotationOutcome.RESTART
+
+
+async def test_a_bus_that_names_no_process_needs_the_operators_word(installed: Installed):
+    seed = installed.written("executor", "WAYLINE_NATS_SEED")
+    other = installed.settings.model_copy(update={"nats_url": installed.server.url, "nats_seed": seed})
+    await rotation.rotate(other, ["snapshot-keys"])
+    keys = installed.credentials.service_keys["executor"]
+
+    [held] = await rotation.rotate(other, ["snapshot-keys"])
+
+    assert (held.outcome, held.told) == (
+        RotationOutcome.WAITING,
+        "this bus does not say which processes know the new key",
+    )
+    assert installed.credentials.service_keys["executor"] == keys
+    [step] = await rotation.rotate(other, ["snapshot-keys"], restarted=True)
+    assert step.outcome is RotationOutcome.RESTART
+
+
+async def test_old_passwords_are_tried_at_the_server_behind_a_pooler(installed: Installed, database: Database):
+    # Where nobody answers.
+    pooler = f"postgresql://127.0.0.1:{free_port()}/{database.name}?pool_mode=transaction"
+    pooled = installed.settings.model_copy(update={"postgres_dsn": pooler, "postgres_admin_dsn": database.dsn})
+
+    [begun] = await rotation.rotate(pooled, ["passwords"])
+    [ended] = await rotation.rotate(pooled, ["passwords"])
+
+    assert (begun.outcome, ended.outcome) == (RotationOutcome.RESTART, RotationOutcome.FINISHED)
+    assert installed.written("router", "WAYLINE_POSTGRES_DSN").endswith("?pool_mode=transaction")
+
+
+async def test_a_rotation_ends_in_a_database_without_the_former_role(installed: Installed, database: Database):
+    for _ in range(3):
+        await installed.rotate("passwords")
+    conn = await asyncpg.connect(database.dsn)
+    await conn.execute("DROP ROLE wayline_grafana_second")
+    await conn.close()
+
+    assert (await installed.rotate("passwords")).outcome is RotationOutcome.FINISHED
+
+
+async def test_a_backup_has_the_key_that_a_rotation_took_away_meanwhile(installed: Installed, tmp_path: Path):
+    keys = installed.credentials.service_keys
+    newer = {**keys, "tool_registry": new_service_key()}
+
+    def rotated(part: str, _: int, done: bool) -> None:
+        if part == f"streams/{LOGS[0]}" and done:
+            installed.rotated.save("secret-keys", None, service_keys=newer)
+
+    path = tmp_path / "backup"
+    await take_backup(installed.rotated.access, installed.installation, path, credentials=True, tell=rotated)
+
+    assert installed.credentials.service_keys == newer
+    assert json.loads((path / KEYS).read_text())["ciphers"] == keys
 
 
 async def test_a_bus_that_does_not_see_the_accounts_is_named(installed: Installed, tmp_path: Path):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import secrets
 
 import pytest
-from nats.js.api import ConsumerConfig, DiscardPolicy, RetentionPolicy, StreamConfig
+from nats.js.api import ConsumerConfig, DeliverPolicy, DiscardPolicy, RetentionPolicy, StreamConfig
 
 from wayline.chassis import Bus, BusSettings
 from wayline.contracts.jobs import RunJob
+from wayline.standalone.backup import recover_jobs
 from wayline.standalone.backup.fill_queue import fill_queue
 from wayline.standalone.backup.stream_snapshots import (
     durable_consumers,
@@ -54,6 +55,26 @@ async def test_a_stream_of_many_pieces_is_restored_with_its_sequences(nats_facto
     assert next_one.metadata.sequence.stream == 12
     await source.close()
     await target.close()
+
+
+async def test_logs_that_are_not_read_are_not_taken_for_none(
+    nats_factory: NatsFactory, monkeypatch: pytest.MonkeyPatch
+):
+    bus = await connect(nats_factory)
+    await bus.js.add_stream(StreamConfig(name="EVENTS", subjects=["events.*.*"]))
+    for n in range(4):
+        await bus.js.publish(f"events.acme.job{n}", b"")
+    monkeypatch.setattr(recover_jobs, "READ_BATCH", 2)
+    monkeypatch.setattr(recover_jobs, "READ_WITHIN_S", 0.1)
+    seen: list[str] = []
+
+    with pytest.raises(BackupFailed, match="left out 2 of the logs' messages"):
+        async for subject, _, _ in recover_jobs._headers(bus, DeliverPolicy.LAST_PER_SUBJECT):
+            seen.append(subject)
+            await bus.js.purge_stream("EVENTS")
+
+    assert seen == ["events.acme.job0", "events.acme.job1"]
+    await bus.close()
 
 
 async def test_a_damaged_snapshot_makes_no_stream(nats_factory: NatsFactory):

@@ -68,7 +68,8 @@ class BackupWriter:
             os.fsync(self._tar.fileno())
             self._tar.close()
         else:
-            _sync_directory(self.path)
+            for directory in {(self.path / name).parent for name in self.parts} | {self.path}:
+                _sync_directory(directory)
         _sync_directory(self.path.absolute().parent)
 
     @contextmanager

@@ -21,6 +21,7 @@ from wayline.contracts.jobs import TURN, RunJob, backlog_of
 from wayline.contracts.tools import RUN_AGENT, RUN_CODE, Effect
 from wayline.journal import Head, JobLog, State, is_record, last_record, leader_next
 from wayline.standalone.backup.fill_queue import fill_queue
+from wayline.standalone.errors import BackupFailed
 from wayline.standalone.setup.migrations import sql
 
 LOG: Final = "EVENTS"
@@ -191,7 +192,7 @@ def _key(subject: str) -> JobKey:
 async def _headers(
     bus: Bus, policy: DeliverPolicy, *, start: int | None = None
 ) -> AsyncIterator[tuple[str, int, Mapping[str, str]]]:
-    """Yield subject, sequence and headers of messages of the logs, without their bodies."""
+    """Yield subject, sequence and headers of messages of the logs, without their bodies. Raises BackupFailed."""
     config = ConsumerConfig(
         deliver_policy=policy,
         opt_start_seq=start,
@@ -209,7 +210,8 @@ async def _headers(
             try:
                 messages: Iterable[Any] = await subscription.fetch(min(left, READ_BATCH), timeout=READ_WITHIN_S)
             except NatsTimeoutError:
-                return
+                # What a log says decides what goes: one that was not read is not one that is not there.
+                raise BackupFailed(f"the bus left out {left} of the logs' messages: restore again.") from None
             for message in messages:
                 left -= 1
                 yield message.subject, message.metadata.sequence.stream, message.headers or {}

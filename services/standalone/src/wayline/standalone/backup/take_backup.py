@@ -1,8 +1,8 @@
 """Take a backup while everything runs.
 
-The order is what makes its parts fit: work that waits first, then the tables as of one moment, then the logs and what
-is written beside them, the stored fields last. What was acknowledged before the backup began is in it; what comes while
-it runs may be. A restore brings the parts together (`recover_jobs.py`).
+The order is what makes its parts fit: work that waits first, then keys, then the tables as of one moment, then the logs
+and what is written beside them, the stored fields last. What was acknowledged before the backup began is in it; what
+comes while it runs may be. A restore brings the parts together (`recover_jobs.py`).
 """
 
 from __future__ import annotations
@@ -77,6 +77,9 @@ class Backup:
         self._consumers = {name: await durable_consumers(self._nc, name) for name in names}
         for name in (name for name in QUEUES if name in names):
             await self._stream(name)
+        if credentials:
+            # Before the tables: a rotation that ends meanwhile takes away the key that rows of that moment need.
+            self._credentials(installation)
         logs_before = (await stream_info(self._nc, LOGS[0]))["state"]["last_seq"]
         async with tables_moment(self._access.admin_dsn, self._schemas) as moment:
             for name in (*LOGS, *(name for name in names if name not in {*QUEUES, *LOGS})):
@@ -84,8 +87,6 @@ class Backup:
                     await self._stream(name)
             with self._part(TABLES) as write:
                 dumped_by = await dump_tables(self._access.admin_dsn, moment, self._schemas, write)
-        if credentials:
-            self._credentials(installation)
         manifest = Manifest(
             wayline=str(running_version()),
             began_at=began,
