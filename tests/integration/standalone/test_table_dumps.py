@@ -8,16 +8,25 @@ import secrets
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote, urlencode
 
 import asyncpg
 import pytest
 
 from wayline.embedded import PostgresServer
 from wayline.embedded.binaries import postgres_clients
-from wayline.standalone.backup.database_dump import dump_tables, restore_tables, tables_moment
+from wayline.standalone.backup.backup_files import BackupReader, BackupWriter
+from wayline.standalone.backup.database_dump import _address, dump_tables, restore_tables, tables_moment
+from wayline.standalone.backup.manifest import Manifest
+from wayline.standalone.backup.restore_backup import restore_backup
 from wayline.standalone.errors import BackupFailed
+from wayline.standalone.setup.credentials import Credentials
+from wayline.standalone.setup.installation import ServerAccess
 from wayline.testkit.databases import Database, clone, drop
+from wayline.testkit.fixtures import NatsFactory
 
 TABLE = """
 CREATE SCHEMA ours;
@@ -26,6 +35,7 @@ ALTER TABLE ours.notes ENABLE ROW LEVEL SECURITY;
 ALTER TABLE ours.notes FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON ours.notes USING (current_setting('wayline.tenant', true) IN (tenant, '*'));
 """
+PASSWORD = "it's:secret@"
 MANY = "INSERT INTO ours.notes SELECT 'acme', gen_random_uuid() FROM generate_series(1, 50000)"
 
 
@@ -36,7 +46,7 @@ class Pair:
     owner: str
 
     def dsn(self, database: Database) -> str:
-        return database.as_role(self.owner, "it's:secret@")
+        return database.as_role(self.owner, PASSWORD)
 
 
 @pytest.fixture
@@ -77,6 +87,24 @@ async def test_tables_are_those_of_the_moment_of_every_tenant(pair: Pair):
     assert await notes(pair.dsn(pair.target)) == [("acme", "one"), ("other", "two")]
 
 
+async def test_parameters_of_an_address_hide_no_row_and_no_password(pair: Pair):
+    conn = await asyncpg.connect(pair.dsn(pair.source), server_settings={"wayline.tenant": "*"})
+    await conn.execute(TABLE + "INSERT INTO ours.notes VALUES ('acme', 'one')")
+    await conn.close()
+    dsn = pair.dsn(pair.source).replace(f":{quote(PASSWORD, safe='')}@", "@")
+    assert dsn != pair.dsn(pair.source)
+    dsn = f"{dsn}&{urlencode({'password': PASSWORD, 'options': '-c work_mem=8MB'}, quote_via=quote)}"
+    dumped: list[bytes] = []
+
+    async with tables_moment(dsn, ["ours"]) as moment:
+        version = await dump_tables(dsn, moment, ["ours"], dumped.append)
+    await restore_tables(pair.dsn(pair.target), version, moment.postgres_major, dumped)
+
+    assert await notes(pair.dsn(pair.target)) == [("acme", "one")]
+    # Other users of the machine see what a program was called with.
+    assert "secret" not in _address(dsn)[0]
+
+
 async def test_a_dump_that_nobody_takes_ends_its_program(pair: Pair):
     conn = await asyncpg.connect(pair.dsn(pair.source), server_settings={"wayline.tenant": "*"})
     await conn.execute(TABLE + MANY)
@@ -112,6 +140,37 @@ async def test_half_a_dump_leaves_no_table(pair: Pair):
 async def test_an_old_server_refuses_a_dump_of_a_newer_one(pair: Pair):
     with pytest.raises(BackupFailed, match="restore them into version 18 or newer"):
         await restore_tables(pair.dsn(pair.target), 18, 16, [])
+
+
+async def test_nothing_is_deleted_for_tables_that_cannot_be_restored(
+    nats_factory: NatsFactory, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    conn = await asyncpg.connect(database.dsn)
+    await conn.execute(TABLE)
+    now = datetime.now(UTC)
+    BackupWriter(tmp_path / "backup").finish(
+        Manifest(
+            **{"wayline": "0.2.0", "began_at": now, "ended_at": now, "schemas": ["ours"], "dumped_by": 99},
+            **{"logs_before": 0, "streams": [], "credentials": False, "parts": {}},
+        )
+    )
+    access = ServerAccess((await nats_factory()).url, database.dsn, Credentials({}, {}), own_bus=False)
+    begun: list[str] = []
+    monkeypatch.setenv("PATH", "")
+
+    with pytest.raises(BackupFailed, match="no pg_restore of version 99 or newer"):
+        await restore_backup(
+            access,
+            BackupReader(tmp_path / "backup"),
+            tell=begun.append,
+            name="data",
+            replace=True,
+            begun=lambda: begun.append("begun"),
+        )
+
+    assert begun == []
+    assert await conn.fetchval("SELECT to_regclass('ours.notes')") is not None
+    await conn.close()
 
 
 def test_the_wheel_has_clients_for_the_oldest_server_and_the_newest():

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import parse_qs, unquote, urlsplit, urlunsplit
+from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 import asyncpg
 
@@ -25,6 +25,8 @@ SAID_MAX_CHARS: Final = 2_000
 """Of what a program says when it fails."""
 KNOWS_NEWER_DUMPS: Final = 17
 """The first version of a server that knows every setting that a newer `pg_restore` begins with."""
+IN_ENVIRONMENT: Final = frozenset({"password", "options"})
+"""Parameters of an address that the programs get by their environment."""
 EVERY_TENANT: Final = "-c wayline.tenant=*"
 """Forced row-level security binds an owner that is no superuser, too."""
 
@@ -40,7 +42,9 @@ class TablesMoment:
 @asynccontextmanager
 async def tables_moment(dsn: str, schemas: Sequence[str]) -> AsyncIterator[TablesMoment]:
     """Hold one moment of all tables, and the tables themselves, until they have been dumped."""
-    conn: Any = await asyncpg.connect(dsn, server_settings={"wayline.tenant": "*"})
+    # It does nothing while streams are read, which may take long.
+    session = {"wayline.tenant": "*", "idle_in_transaction_session_timeout": "0"}
+    conn: Any = await asyncpg.connect(dsn, server_settings=session)
     try:
         async with conn.transaction(isolation="repeatable_read", readonly=True):
             snapshot = await conn.fetchval("SELECT pg_export_snapshot()")
@@ -77,15 +81,21 @@ async def dump_tables(dsn: str, moment: TablesMoment, schemas: Sequence[str], wr
         await _end(process, said)
 
 
-async def restore_tables(dsn: str, version: int, server_major: int, chunks: Iterable[bytes]) -> None:
-    """Write what `dump_tables` of that version wrote, all of it or nothing. Raises BackupFailed."""
+def require_restorable(dsn: str, version: int, server_major: int) -> Path:
+    """Return the program that writes tables which `dump_tables` of that version wrote. Raises BackupFailed."""
     if server_major < KNOWS_NEWER_DUMPS <= version:
         raise BackupFailed(
             f"the tables were dumped by version {version} of Postgres and this server is {server_major}: restore them "
             f"into version {version} or newer."
         )
-    address, environment = _address(dsn)
     program, _ = _program("pg_restore", dsn, max(version, server_major))
+    return program
+
+
+async def restore_tables(dsn: str, version: int, server_major: int, chunks: Iterable[bytes]) -> None:
+    """Write what `dump_tables` of that version wrote, all of it or nothing. Raises BackupFailed."""
+    program = require_restorable(dsn, version, server_major)
+    address, environment = _address(dsn)
     command = [
         *(str(program), "--single-transaction", "--exit-on-error"),
         *("--no-owner", "--no-privileges", f"--dbname={address}"),
@@ -123,14 +133,20 @@ def _program(name: str, dsn: str, at_least: int) -> tuple[Path, int]:
 
 
 def _address(dsn: str) -> tuple[str, dict[str, str]]:
-    """Return an address without its password, which other users could see, and the environment that has it."""
+    """Return an address without its password, which other users could see, and the environment that has it.
+
+    Its options go there too: those of an address would replace ours, and a dump for no tenant has no rows.
+    """
     parts = urlsplit(dsn)
     who, at, hosts = parts.netloc.rpartition("@")
     user, _, password = who.partition(":")
-    environment = {**os.environ, "PGOPTIONS": EVERY_TENANT}
-    if password:
-        environment["PGPASSWORD"] = unquote(password)
-    return urlunsplit(parts._replace(netloc=f"{user}{at}{hosts}")), environment
+    parameters = parse_qsl(parts.query, keep_blank_values=True)
+    said = dict(parameters)
+    environment = {**os.environ, "PGOPTIONS": f"{said.get('options', '')} {EVERY_TENANT}".strip()}
+    if password := unquote(password) or said.get("password", ""):
+        environment["PGPASSWORD"] = password
+    query = urlencode([one for one in parameters if one[0] not in IN_ENVIRONMENT], quote_via=quote)
+    return urlunsplit(parts._replace(netloc=f"{user}{at}{hosts}", query=query)), environment
 
 
 async def _said(process: Process) -> str:

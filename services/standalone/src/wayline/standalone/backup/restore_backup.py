@@ -10,7 +10,7 @@ import asyncpg
 from wayline.chassis.declare import LOG
 from wayline.chassis.stream_limits import Limits
 from wayline.standalone.backup.backup_files import BackupReader
-from wayline.standalone.backup.database_dump import restore_tables
+from wayline.standalone.backup.database_dump import require_restorable, restore_tables
 from wayline.standalone.backup.fill_queue import fill_queue
 from wayline.standalone.backup.manifest import Manifest, StreamPart
 from wayline.standalone.backup.recover_jobs import Recovered, recover_jobs
@@ -49,10 +49,11 @@ async def restore_backup(
         conn: Any = await asyncpg.connect(access.admin_dsn, server_settings={"wayline.tenant": "*"})
         try:
             await _require_empty(bus, conn, manifest, name=name, replace=replace)
+            server = conn.get_server_version().major
+            require_restorable(access.admin_dsn, manifest.dumped_by, server)
             begun()
             await _empty(bus, conn, manifest)
             await conn.execute(sql.create_vector)
-            server = conn.get_server_version().major
             await restore_tables(access.admin_dsn, manifest.dumped_by, server, backup.chunks(TABLES))
             tell("tables")
             for stream in _tickets_last(manifest.streams):
