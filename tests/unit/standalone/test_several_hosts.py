@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from wayline.contracts.errors import WrongSetting
+from wayline.standalone.servers.embedded import started_servers
 from wayline.standalone.settings import Settings
 from wayline.standalone.setup.credentials import Credentials
-from wayline.standalone.setup.installation import ServerAccess
+from wayline.standalone.setup.installation import Installation, ServerAccess
 from wayline.store.connecting import address
 from wayline.store.pooler import read_pool_mode
 
@@ -38,6 +41,19 @@ def test_services_are_given_the_pooler_where_one_is_named():
         "postgresql://wayline_router_second:pw@pooler:6432/wayline?pool_mode=transaction"
     )
     assert read_pool_mode(f"{SEVERAL}&pool_mode=transaction") == (SEVERAL, True)
+
+
+async def test_a_restore_leaves_services_behind_their_pooler(tmp_path: Path):
+    pooler = "postgresql://x@pooler:6432/wayline?pool_mode=transaction"
+    settings = Settings.model_validate(
+        {"nats_url": "nats://a", "postgres_dsn": pooler, "postgres_admin_dsn": SEVERAL, "data_dir": tmp_path}
+    )
+
+    async with started_servers(settings, Installation(tmp_path), Credentials({}, {"router": "pw"})) as access:
+        assert access.admin_dsn == SEVERAL
+        assert access.dsn_of("wayline_router", "router") == (
+            "postgresql://wayline_router:pw@pooler:6432/wayline?pool_mode=transaction"
+        )
 
 
 @pytest.mark.parametrize("hosts", ["a:x,b", "a,b:99999", "a:0,b"])

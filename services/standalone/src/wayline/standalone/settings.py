@@ -119,6 +119,13 @@ class Settings(EnvironmentSettings):
         """Return the address as the role that may create schemas and roles, in a database of your own."""
         return self.postgres_admin_dsn or self.postgres_dsn
 
+    @property
+    def pooler_dsn(self) -> str | None:
+        """Return the address of services where a pooler of transactions is there; None: it is the administrator's."""
+        from wayline.store.pooler import read_pool_mode
+
+        return self.postgres_dsn if self.postgres_dsn and read_pool_mode(self.postgres_dsn)[1] else None
+
 
 def _of_streams(chosen: dict[str, T], known: Iterable[str]) -> dict[str, T]:
     """Return what is chosen by the names of streams and stores; alerts name a store by the stream that holds it."""

@@ -118,6 +118,7 @@ class _Up:
             credentials=credentials,
             own_bus=settings.nats_url is None or settings.nats_accounts_file is not None,
             nats_seed=settings.nats_seed,
+            pooler_dsn=settings.pooler_dsn,
         )
 
     async def _start_postgres(self) -> tuple[str, str]:

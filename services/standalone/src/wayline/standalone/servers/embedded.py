@@ -67,4 +67,5 @@ async def started_servers(
             credentials=credentials,
             own_bus=settings.nats_url is None or settings.nats_accounts_file is not None,
             nats_seed=settings.nats_seed,
+            pooler_dsn=settings.pooler_dsn,
         )

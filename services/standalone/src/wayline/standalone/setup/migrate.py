@@ -10,7 +10,6 @@ from wayline.standalone.settings import Settings
 from wayline.standalone.setup.credentials import ADMIN
 from wayline.standalone.setup.installation import Installation, ServerAccess, read_environment, write_environments
 from wayline.standalone.setup.migrations import migrate_all
-from wayline.store.pooler import read_pool_mode
 
 
 async def migrate(settings: Settings, *, allow_shrink: bool = False, as_json: bool = False) -> None:
@@ -48,7 +47,5 @@ def find_servers(settings: Settings, installation: Installation) -> ServerAccess
         own_bus=(seed is not None and seed in (credentials.seeds[ADMIN], credentials.other_seeds.get(ADMIN)))
         or (settings.nats_accounts_file is not None and settings.nats_seed is None),
         nats_seed=seed,
-        pooler_dsn=settings.postgres_dsn
-        if settings.postgres_dsn and read_pool_mode(settings.postgres_dsn)[1]
-        else None,
+        pooler_dsn=settings.pooler_dsn,
     )
