@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from typer.testing import CliRunner
 
 from wayline.chassis.access.accounts import render_accounts
 from wayline.chassis.access.permissions import IDENTITIES
 from wayline.chassis.running_version import RunningVersion
+from wayline.contracts.errors import Unavailable
 from wayline.contracts.events import read_event
+from wayline.embedded import free_port
 from wayline.standalone.cli import app
 from wayline.standalone.services import MEMBERS
+from wayline.standalone.settings import Settings
+from wayline.standalone.setup.credentials import Credentials
+from wayline.standalone.setup.installation import Installation, ServerAccess
 from wayline.standalone.upgrade.bus_changes import missing_rights
 from wayline.standalone.upgrade.open_jobs import unreadable
 from wayline.standalone.upgrade.pending_migrations import held_up
-from wayline.standalone.upgrade.replicas import BEFORE, ORDER, Replica, restarts, sorted_replicas
+from wayline.standalone.upgrade.replicas import BEFORE, ORDER, Replica, find_replicas, restarts, sorted_replicas
 from wayline.store.migration_files import parse_migration
 
 HERE = RunningVersion("0.2.0", "0123abc")
@@ -39,6 +46,14 @@ def test_replicas_are_told_by_the_names_of_their_connections():
     assert found == [Replica("router", BEFORE, "10.0.0.2:2"), Replica("gateway", str(HERE), "10.0.0.1:1")]
     [step] = restarts(found, HERE)
     assert (step.kind, step.text) == ("restart", "router: 1 running, of before 0.2.0")
+
+
+async def test_a_monitoring_page_that_is_away_is_said_in_one_line(tmp_path: Path):
+    settings = Settings.model_validate({"nats_monitor_url": f"http://127.0.0.1:{free_port()}"})
+    access = ServerAccess("nats://a", "postgresql://a/b", Credentials({}, {}), own_bus=False)
+
+    with pytest.raises(Unavailable, match="it does not say who is connected"):
+        await find_replicas(access, settings, Installation(tmp_path))
 
 
 def test_another_build_of_the_same_version_is_to_be_restarted():

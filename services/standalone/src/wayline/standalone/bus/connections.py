@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import orjson
 from nats import errors as nats_errors
@@ -25,12 +26,20 @@ class ServiceConnection:
     public_key: str
     key_ids: tuple[str, ...]
     """Of the keys with which it encrypts or signs, the one in use first."""
-    address: str
 
 
 async def service_connections(nc: Connection) -> list[ServiceConnection]:
     """Return the connections of services to every server. Raises Unavailable."""
     found: list[ServiceConnection] = []
+    for one in await connections(nc):
+        if (named := ConnectionName.parse(one.get("name", ""))) is not None:
+            found.append(ServiceConnection(named.service, one.get("authorized_user", ""), named.key_ids))
+    return found
+
+
+async def connections(nc: Connection) -> list[dict[str, Any]]:
+    """Return every connection to every server, as the servers tell of it. Raises Unavailable."""
+    found: list[dict[str, Any]] = []
     for server in await servers_of(nc):
         for page in range(PAGES_MAX):
             wanted = orjson.dumps({"auth": True, "limit": PAGE, "offset": page * PAGE})
@@ -38,13 +47,8 @@ async def service_connections(nc: Connection) -> list[ServiceConnection]:
                 answer = await nc.request(f"$SYS.REQ.SERVER.{server}.CONNZ", wanted, timeout=WITHIN_S)
             except (TimeoutError, nats_errors.Error) as error:
                 raise Unavailable("the bus", detail=f"a server does not say who is connected: {error}") from None
-            connections = orjson.loads(answer.data)["data"].get("connections") or []
-            for one in connections:
-                if (named := ConnectionName.parse(one.get("name", ""))) is not None:
-                    address = f"{one.get('ip')}:{one.get('port')}"
-                    found.append(
-                        ServiceConnection(named.service, one.get("authorized_user", ""), named.key_ids, address)
-                    )
-            if len(connections) < PAGE:
+            some = orjson.loads(answer.data)["data"].get("connections") or []
+            found += some
+            if len(some) < PAGE:
                 break
     return found

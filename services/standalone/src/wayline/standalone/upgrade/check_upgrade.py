@@ -49,7 +49,7 @@ async def find_steps(
         steps += [step async for step in check_database(access)]
         steps += [step async for step in check_streams(bus.js, settings.limits)]
         steps += [step async for step in check_jobs(bus, access)]
-    replicas = await find_replicas(access, settings)
+    replicas = await find_replicas(access, settings, installation)
     if replicas is None:
         todo = "set WAYLINE_NATS_MONITOR_URL to the monitoring page of your bus"
         steps.append(UpgradeStep("unknown", "the versions of the running services were not asked for", todo))

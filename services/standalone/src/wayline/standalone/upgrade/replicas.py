@@ -7,23 +7,19 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import httpx2
-import nats
-import orjson
-from nats import errors as nats_errors
 
 from wayline.chassis.connection.connecting import ConnectionName
 from wayline.chassis.running_version import RunningVersion
+from wayline.contracts.errors import Unavailable
+from wayline.standalone.bus.accounts_file import NotReached, as_system
+from wayline.standalone.bus.connections import connections
 from wayline.standalone.services import MEMBERS
 from wayline.standalone.settings import Settings
-from wayline.standalone.setup.credentials import SYSTEM
-from wayline.standalone.setup.installation import ServerAccess
+from wayline.standalone.setup.installation import Installation, ServerAccess
 from wayline.standalone.upgrade.upgrade_step import UpgradeStep
 
 CONNECTIONS_MAX: Final = 10_000
-SERVERS_MAX: Final = 100
-FIRST_WITHIN_S: Final = 5.0
-NEXT_WITHIN_S: Final = 0.5
-"""How long a further server of a cluster has to answer."""
+PAGE_WITHIN_S: Final = 5.0
 BEFORE: Final = "before 0.2.0"
 """Of a service that does not say its version when it connects."""
 ORDER: Final = ("retrieval", "tool_registry", "tracing", "notifier", "router", "executor", "gateway")
@@ -41,30 +37,27 @@ class Replica:
     """When it connected, as the server tells."""
 
 
-async def find_replicas(access: ServerAccess, settings: Settings) -> list[Replica] | None:
-    """Return the services that are connected; None: neither the monitoring page nor the system account is known."""
-    if settings.nats_monitor_url is not None:
-        async with httpx2.AsyncClient(trust_env=False, timeout=FIRST_WITHIN_S) as http:
-            answer = await http.get(f"{settings.nats_monitor_url}/connz", params={"limit": CONNECTIONS_MAX})
-            return sorted_replicas(answer.json()["connections"])
-    if not access.own_bus:
-        return None
-    nc = await nats.connect(
-        access.nats_url.split(","), nkeys_seed_str=access.credentials.seeds[SYSTEM], allow_reconnect=False
-    )
+async def find_replicas(access: ServerAccess, settings: Settings, installation: Installation) -> list[Replica] | None:
+    """Return the services that are connected; None: neither the monitoring page nor the system account is known.
+
+    Raises Unavailable.
+    """
     try:
-        inbox, found = nc.new_inbox(), list[dict[str, Any]]()
-        answers = await nc.subscribe(inbox, max_msgs=SERVERS_MAX)
-        wanted = orjson.dumps({"limit": CONNECTIONS_MAX})
-        await nc.publish("$SYS.REQ.SERVER.PING.CONNZ", wanted, reply=inbox)
-        try:
-            while True:
-                answer = await answers.next_msg(timeout=NEXT_WITHIN_S if found else FIRST_WITHIN_S)
-                found += orjson.loads(answer.data)["data"]["connections"] or []
-        except nats_errors.TimeoutError:
-            return sorted_replicas(found)
-    finally:
-        await nc.close()
+        if settings.nats_monitor_url is not None:
+            return sorted_replicas(await _monitored(settings.nats_monitor_url))
+        if not access.own_bus:
+            return None
+        async with as_system(settings, installation, access.credentials) as nc:
+            return sorted_replicas(await connections(nc))
+    except (httpx2.HTTPError, NotReached, ValueError, KeyError) as error:
+        raise Unavailable("the bus", detail=f"it does not say who is connected: {error}") from None
+
+
+async def _monitored(url: str) -> list[dict[str, Any]]:
+    """Return what the monitoring page of a server says of its connections."""
+    async with httpx2.AsyncClient(trust_env=False, timeout=PAGE_WITHIN_S) as http:
+        answer = await http.get(f"{url}/connz", params={"limit": CONNECTIONS_MAX})
+        return answer.raise_for_status().json()["connections"]
 
 
 def sorted_replicas(connections: Iterable[dict[str, Any]]) -> list[Replica]:

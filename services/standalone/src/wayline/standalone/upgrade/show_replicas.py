@@ -17,8 +17,8 @@ from wayline.standalone.upgrade.replicas import find_replicas
 
 async def show_replicas(settings: Settings, *, as_json: bool = False) -> None:
     """Print the services that are connected to the bus. Raises NoServers and StandaloneError."""
-    access = find_servers(settings, Installation(settings.data_dir.absolute()))
-    found = await find_replicas(access, settings)
+    installation = Installation(settings.data_dir.absolute())
+    found = await find_replicas(find_servers(settings, installation), settings, installation)
     if found is None:
         raise StandaloneError("the bus was not asked: set WAYLINE_NATS_MONITOR_URL to its monitoring page")
     if as_json:
