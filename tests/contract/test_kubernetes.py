@@ -148,7 +148,7 @@ def test_no_pod_can_gain_rights_or_write_to_itself(objects: list[dict[str, Any]]
                 "capabilities": {"drop": ["ALL"]},
             }, name
             assert container["resources"]["limits"]["memory"] and container["resources"]["requests"]["cpu"], name
-            assert re.search(r":\d+\.\d+\.\d+$", container["image"]), name
+            assert re.search(r":\d+\.\d+\.\d+(\.dev\d+)?$", container["image"]), name
     namespace = of(objects, "Namespace")["wayline"]
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
 

@@ -6,9 +6,13 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import io
 import json
 import os
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -47,7 +51,8 @@ CARD = ModelCard(
     prices=Prices(rates=Rates(input=Decimal("0.30"), output=Decimal("1.20")), source="recorded"),
 )
 EFFECTS_PORT = 21_837
-"""Of the server of tools: an approval is bound to its address."""
+"""Of the server of tools: an approval is bound to its address, so that every run needs this one."""
+OTHER_RUN_WITHIN_S = 240
 PASSING = {"PROBES", "ADVISORY", "OBJ_REPLIES"}
 """Streams whose messages mean nothing to a later process."""
 PROGRAM = """
@@ -182,6 +187,22 @@ async def run_jobs(platform: Platform, http: Any) -> None:
         }  # fmt: skip
 
     await until(traced, why="tracing has every job")
+
+
+@asynccontextmanager
+async def only_run() -> AsyncIterator[None]:
+    """Have the fixed port for this run alone: another one on this machine, of any checkout, is waited for."""
+    with (Path(tempfile.gettempdir()) / f"wayline-{os.getuid()}-{EFFECTS_PORT}.lock").open("a") as file:
+
+        def is_ours() -> bool:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            return True
+
+        await until(is_ours, within=OTHER_RUN_WITHIN_S, why="another run of these tests has ended")
+        yield
 
 
 @pytest.mark.skipif(not OUT, reason="`make release-fixtures` names the directory")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from wayline.testkit.effects_server import EffectsServer
 from wayline.testkit.fixtures import ForkedNats
 from wayline.testkit.guarded import Guarded, config, identity_seeds
 
-from .record import EFFECTS_PORT, SCHEMAS, SERVICES, script, start, until_listed
+from .record import EFFECTS_PORT, SCHEMAS, SERVICES, only_run, script, start, until_listed
 from .restore import Release, fill_streams, fill_tables, migrate_as_then, releases
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -77,9 +78,10 @@ async def restored(
     home, seeds = server_dir / f"release-{secrets.token_hex(4)}", identity_seeds()
     database = await clone(postgres_server)
     server = await ForkedNats(home, config=config(home / "jetstream", seeds)).start()
-    effects = EffectsServer(home / "effects.txt", port=EFFECTS_PORT)
-    await effects.start()
+    effects, only = EffectsServer(home / "effects.txt", port=EFFECTS_PORT), AsyncExitStack()
+    await only.enter_async_context(only_run())
     try:
+        await effects.start()
         await migrate_as_then(database, LAST, tmp_path_factory.mktemp("migrations"))
         guarded = Guarded(server, seeds)
         async with (
@@ -104,6 +106,7 @@ async def restored(
         await server.kill()
         shutil.rmtree(home, ignore_errors=True)
         await drop(database)
+        await only.aclose()
 
 
 async def test_every_message_of_a_release_is_read():
