@@ -392,7 +392,10 @@ def killed_at(monkeypatch: pytest.MonkeyPatch, moment: int) -> Callable[[], bool
     return lambda: passed >= moment
 
 
-@pytest.mark.parametrize("what", ["nkeys", "passwords", "secret-keys"])
+@pytest.mark.parametrize(
+    "what",
+    ["passwords", pytest.param("nkeys", marks=pytest.mark.slow), pytest.param("secret-keys", marks=pytest.mark.slow)],
+)
 async def test_a_rotation_killed_anywhere_goes_on_and_locks_nobody_out(installed: Installed, what: str):
     before = installed.credentials
     for moment in range(1, 40):

@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from nats.js.errors import ServiceUnavailableError
+from nats.js.errors import BadRequestError, ServiceUnavailableError
 
 from wayline.chassis.connection.bus import AWAY
 
@@ -17,10 +17,12 @@ LEADER_WITHIN_S = 30.0
 ASK_AGAIN_S = 0.2
 LEADERLESS = (*AWAY, ServiceUnavailableError)
 """What a server answers, or does not, while there is no leader."""
+NO_PEERS = 10005
+"""What a leader answers that has not heard of all servers of a young cluster yet: it knows no place for a copy."""
 
 
 async def once_led(ask: Callable[[], Awaitable[T]]) -> T:
-    """Ask, and again while there is no leader: a start or a migration does not end for it.
+    """Ask, and again while there is no leader, or no place for a copy: a start or a migration does not end for it.
 
     Raises what the last try raised, after 30 s.
     """
@@ -28,7 +30,8 @@ async def once_led(ask: Callable[[], Awaitable[T]]) -> T:
     while True:
         try:
             return await ask()
-        except LEADERLESS:
-            if time.monotonic() > deadline:
+        except (*LEADERLESS, BadRequestError) as error:
+            refused = isinstance(error, BadRequestError) and error.err_code != NO_PEERS
+            if refused or time.monotonic() > deadline:
                 raise
-            await asyncio.sleep(ASK_AGAIN_S)
+        await asyncio.sleep(ASK_AGAIN_S)
