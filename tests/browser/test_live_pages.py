@@ -182,7 +182,7 @@ def moments(what: str, number: int) -> list[Any]:
     return [pytest.param(what, one, id=f"{what}-{one}", marks=pytest.mark.slow) for one in found]
 
 
-async def watched(shown: Shown, console: Console, wire: Wire, moment: Moment, **act: Any) -> str:
+async def opened_until(shown: Shown, console: Console, wire: Wire, moment: Moment, **act: Any) -> str:
     """Open the page of a job, do something at a moment of its stream, and return the job's id."""
     release = asyncio.Event()
     calls: Any = Say(text="I look at it.", tools=(("get_current_time", {"timezone": "UTC"}),), hold=release)
@@ -211,7 +211,7 @@ async def test_a_page_cut_at_any_moment_ends_as_fresh(window: Window, what: str,
     await console.save("clock", tools=("get_current_time",))
     async with wired(console) as (url, wires), window.open(url=url) as shown:
         cut = list(wires.values()) if what == "both" else [wires[what]]
-        job_id = await watched(shown, console, cut[0], moment, act=lambda: [wire.cut() for wire in cut])
+        job_id = await opened_until(shown, console, cut[0], moment, act=lambda: [wire.cut() for wire in cut])
         if moment.is_late:
             await ended(console, job_id)
         await until(lambda: cut[-1].refused, why="the page tries to come back")
@@ -268,7 +268,7 @@ async def test_a_page_whose_server_is_killed_ends_as_fresh(
     console, wire = window.console, killable.wire
     await console.save("clock", tools=("get_current_time",))
     async with window.open(url=wire.url) as shown:
-        job_id = await watched(shown, console, wire, moment, act=lambda: killable.kill(what))
+        job_id = await opened_until(shown, console, wire, moment, act=lambda: killable.kill(what))
         if moment.is_late:
             await ended(console, job_id)
         await killable.start(what)
