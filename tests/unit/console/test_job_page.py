@@ -71,7 +71,7 @@ SPAN = {"start": "2026-05-01T00:00:00Z", "name": "invoke_agent", "service": "exe
 class Answers:
     """An API whose job ends between two reads."""
 
-    def __init__(self, *, trace: dict[str, Any] | None = None, ended_at: str = "2026-05-01T00:00:01Z") -> None:
+    def __init__(self, *, trace: dict[str, Any] | None = None, ended_at: str | None = "2026-05-01T00:00:01Z") -> None:
         self.client = self
         self._logs = [[{"type": "job.submitted", "seq": 1}]]
         self._logs.append([*self._logs[0], {"type": "job.completed", "seq": 2}])
@@ -84,7 +84,10 @@ class Answers:
 
     async def job(self, job_id: str) -> dict[str, Any]:
         return JobView(
-            job_id=job_id, agent="helper", status=Status.COMPLETED, ended_at=datetime.fromisoformat(self._ended_at)
+            job_id=job_id,
+            agent="helper",
+            status=Status.COMPLETED,
+            ended_at=datetime.fromisoformat(self._ended_at) if self._ended_at else None,
         ).model_dump(mode="json")
 
     async def get(self, path: str) -> dict[str, Any]:
@@ -104,11 +107,11 @@ async def test_a_trace_is_read_again_until_its_spans_are_stored(trace: dict[str,
     just = datetime.now(UTC).isoformat()
     late = [
         await read(cast(Visitor, Answers(trace=trace, ended_at=at)), "j1", "trace")
-        for at in (just, "2026-01-01T00:00:00Z")
+        for at in (just, "2026-01-01T00:00:00Z", None)
     ]
     whole = await read(cast(Visitor, Answers(trace={**SPAN, "duration_ms": 5}, ended_at=just)), "j1", "trace")
 
-    assert [page.changes for page in (*late, whole)] == [True, False, False]
+    assert [page.changes for page in (*late, whole)] == [True, False, False, False]
 
 
 def test_a_job_held_by_a_tenants_budget_offers_no_raise():

@@ -188,7 +188,7 @@ async def read(
         waits = await waits_of(client, job_id)
     schemas = await schemas_of(client, waits)
     ended_ms = lasted_ms(job["ended_at"], None, utc_now()) if has_ended else None
-    is_old = ended_ms is not None and ended_ms > SPANS_WITHIN_S * 1_000
+    is_old = ended_ms is None or ended_ms > SPANS_WITHIN_S * 1_000
     return JobPage(job, view, steps, events, trace, waits, left_out, only, problem, schemas, is_old)
 
 
