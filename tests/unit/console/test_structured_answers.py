@@ -62,6 +62,11 @@ def test_like_objects_are_rows_and_others_are_lists():
     assert "<td>yes</td>" in html and html.count("<li>") == 2
 
 
+@pytest.mark.parametrize("nothing", [{}, []])
+def test_what_is_empty_in_an_answer_is_said_to_be(nothing: Any):
+    assert '<li class="quiet">none</li>' in html_of({"found": nothing})
+
+
 def test_strangers_words_in_a_structured_answer_make_no_element():
     words = [word for word in PAYLOADS if len(word) < 2_000]
     rows = [{"a": word, "b": word} for word in words]
