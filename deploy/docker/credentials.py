@@ -49,7 +49,8 @@ def main(root: Path, template: Path) -> None:
     _written(root / "nats" / "nats.conf", template.read_text())
     settings = Settings(data_dir=admin.root, nats_accounts_file=root / "nats" / ACCOUNTS_FILE)
     with locked(admin.clients):
-        write_accounts(settings, admin, keys)
+        # Read again: a rotation may have ended meanwhile.
+        write_accounts(settings, admin, admin.load_credentials())
 
 
 def _written(path: Path, text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import stat
 import tarfile
 from datetime import UTC, datetime
@@ -11,8 +12,10 @@ import orjson
 import pytest
 
 from wayline.standalone.backup.backup_files import BackupReader, BackupWriter
+from wayline.standalone.backup.installation_backup import backup
 from wayline.standalone.backup.manifest import FILE, FORMAT, Manifest
-from wayline.standalone.errors import BackupInvalid
+from wayline.standalone.errors import BackupFailed, BackupInvalid
+from wayline.standalone.settings import Settings
 
 BODY = bytes(range(256)) * 3_000
 
@@ -132,6 +135,15 @@ def test_an_older_format_is_refused_with_the_version_that_reads_it(tmp_path: Pat
 
     with pytest.raises(BackupInvalid, match=r"restore it with version 0\.0\.1, then upgrade"):
         BackupReader(tmp_path / "backup")
+
+
+def test_a_backup_of_a_wrong_directory_makes_nothing(tmp_path: Path):
+    settings = Settings.model_validate({"data_dir": tmp_path / "data"})
+
+    with pytest.raises(BackupFailed, match=r"there is no installation in .*data: name its directory"):
+        asyncio.run(backup(settings, tmp_path / "backup.tar"))
+
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_no_backup_is_said_to_be_none(tmp_path: Path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -23,6 +24,8 @@ from wayline.standalone.terminal.capacity_views import size
 async def backup(settings: Settings, path: Path, *, credentials: bool = True, as_json: bool = False) -> None:
     """Take a backup of what runs, or of the embedded servers, which are started for it. Raises StandaloneError."""
     installation = Installation(settings.data_dir.absolute())
+    if not (_of_ones_own(settings) or installation.keys.exists()):
+        raise BackupFailed(f"there is no installation in {installation.root}: name its directory by WAYLINE_DATA_DIR.")
     installation.prepare()
     installation.require_restored()
 
@@ -45,10 +48,14 @@ async def backup(settings: Settings, path: Path, *, credentials: bool = True, as
         print("Keys, passwords and secrets are inside: keep it where only you can read it.")
 
 
+def _of_ones_own(settings: Settings) -> bool:
+    """Return whether both servers are the user's, so that nothing is known of their data here."""
+    return settings.nats_url is not None and settings.admin_dsn is not None
+
+
 async def _access(settings: Settings, installation: Installation, stack: AsyncExitStack) -> ServerAccess:
     """Return the servers that run; embedded ones that do not are started until the backup is taken."""
-    own = settings.nats_url is not None and settings.admin_dsn is not None
-    if own or installation.running() is not None:
+    if _of_ones_own(settings) or installation.running() is not None:
         return find_servers(settings, installation)
     stack.enter_context(installation.locked())
     servers = started_servers(settings, installation, installation.load_credentials())
@@ -158,9 +165,7 @@ def _take_clients(source: BackupReader, installation: Installation) -> None:
 
 
 def _with_new_keys(access: ServerAccess, installation: Installation) -> ServerAccess:
-    from dataclasses import replace
-
-    return replace(access, credentials=installation.load_credentials())
+    return dataclasses.replace(access, credentials=installation.load_credentials())
 
 
 def _text(source: BackupReader, part: str) -> str:
