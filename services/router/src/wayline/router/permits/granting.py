@@ -26,6 +26,8 @@ UNTOLD_AFTER_S = 2.0
 OLD_AFTER_S = 30.0
 """From when on the log of a job is asked whether its row is still true."""
 AT_ONCE = 1_000
+SWEPT_AT_ONCE = 200
+"""Logs that a look asks about old rows: places are not to wait until all have answered."""
 
 
 class Granting:
@@ -36,7 +38,9 @@ class Granting:
         self._permits = permits
         self._controls = controls
         self._lanes = lanes
-        self._told_at = self._swept_at = float("-inf")
+        self._told_at = self._sweep_at = float("-inf")
+        self._swept = ("", "")
+        """The row up to which the present sweep has come."""
         self._periodic = Periodic("permits", self.look, every_s=LOOK_EVERY_S)
         self.start = self._periodic.start
         self.stop = self._periodic.stop
@@ -44,13 +48,6 @@ class Granting:
 
     async def look(self) -> None:
         """Wake who may run now, and mend what a dead process has left."""
-        now = time.monotonic()
-        if now - self._swept_at > OLD_AFTER_S:
-            self._swept_at = now
-            await self.sweep()
-        if now - self._told_at > TELL_AGAIN_EVERY_S:
-            self._told_at = now
-            await self._controls.tell_again()
         await each_alone("paused job", await self._permits.over_pauses(at_most=AT_ONCE), self._resume)
         for tenant in await self._permits.tenants_that_wait():
             given = await self._permits.give_places(tenant)
@@ -59,6 +56,14 @@ class Granting:
             await each_alone("job with a place", given, self._begin)
         untold = await self._permits.untold(after_s=UNTOLD_AFTER_S, at_most=AT_ONCE)
         await each_alone("job with a place", untold, self._begin)
+        # Last: who may run is not to wait for what is only mended.
+        now = time.monotonic()
+        if now - self._told_at > TELL_AGAIN_EVERY_S:
+            self._told_at = now
+            await self._controls.tell_again()
+        if now >= self._sweep_at:
+            self._sweep_at = now + LOOK_EVERY_S
+            await self._sweep()
 
     async def _resume(self, job: WaitingJob) -> None:
         """Queue a job whose pause is over; it asks for a permit again when it is claimed."""
@@ -81,20 +86,19 @@ class Granting:
         ticket = await self._lanes.queue(RunJob(tenant=job.tenant, lane=job.lane, job=job.job_id, at=job.at))
         await self._bus.publish(ticket, msg_id=ticket.msg_id)
 
-    async def sweep(self) -> None:
-        """Look at the logs of jobs whose rows are old: what told of their end or their park may be lost."""
-        place = ("", "")
-        while True:
-            rows = await self._permits.old(place, after_s=OLD_AFTER_S, at_most=AT_ONCE)
-            await each_alone("permit", rows, self._mend)
-            if len(rows) < AT_ONCE:
-                return
-            place = rows[-1].tenant, rows[-1].job_id
+    async def _sweep(self) -> None:
+        """Look at the logs of some jobs whose rows are old: what told of their end or their park may be lost."""
+        rows = await self._permits.old(self._swept, after_s=OLD_AFTER_S, at_most=SWEPT_AT_ONCE)
+        if len(rows) == SWEPT_AT_ONCE:
+            self._swept = rows[-1].tenant, rows[-1].job_id
+        else:
+            self._swept, self._sweep_at = ("", ""), time.monotonic() + OLD_AFTER_S
+        await each_alone("permit", rows, self._mend)
 
     async def _mend(self, job: WaitingJob) -> None:
         head = await self._head(job)
         # Without a log nothing runs: a job whose submission comes again asks again.
-        if head is None or head.state is State.ENDED or (job.state == "running" and job.at and _has_left(head, job)):
+        if head is None or head.state is State.ENDED or (job.state == "running" and _has_left(head, job)):
             await self._permits.drop(job)
         elif job.state == "running":
             await self._permits.note_told(job)

@@ -11,11 +11,13 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from wayline.contracts.run_controls import AskPermit, NoteParked, Pause, Permit
-from wayline.router.permits.permit_rules import LimitUse, full_limit
+from wayline.router.permits.permit_rules import WHOSE, Counted, FreePlaces, LimitUse, full_limit
 from wayline.store import Connection, Queries, Record, Store
 
 WAITING_AT_ONCE = 500
 """Jobs of a tenant that are looked at together for places."""
+GIVEN_AT_ONCE = 500
+"""Places that are given before their tickets are queued; the next look gives more."""
 
 
 class Claim(NamedTuple):
@@ -66,7 +68,8 @@ class PermitTable:
             if not uses:
                 await conn.execute(sql.drop_permit, tenant, asked.job_id)
                 return Permit(granted=True)
-            full = None if own is not None and own["state"] == "running" else full_limit(uses)
+            # What runs goes on, also one that began before its limit was set: then it has no row yet.
+            full = None if begun or (own is not None and own["state"] == "running") else full_limit(uses)
             if full is not None:
                 await self._put(conn, tenant, claim, "waiting", None)
                 return Permit(granted=False, why="limit", words=full.words)
@@ -87,6 +90,11 @@ class PermitTable:
                 await self._put(conn, tenant, claim, "running", 0)
             return None
 
+    async def refuses(self, tenant: str) -> bool:
+        """Return whether a limit of a tenant refuses jobs."""
+        [row] = await self._store.fetch(tenant, self.sql.refuses, tenant)
+        return row["exists"]
+
     async def full(self, tenant: str, claim: Claim) -> LimitUse | None:
         """Return a limit that would refuse a job now; None: it would be let in."""
         async with self._store.system() as conn:
@@ -103,9 +111,9 @@ class PermitTable:
             else:
                 await conn.execute(self.sql.leave_place, *about, noted.at)
 
-    async def end(self, tenant: str, job_id: str) -> None:
-        """Take the place of a job that has ended."""
-        await self._store.execute(tenant, self.sql.drop_permit, tenant, job_id)
+    async def end(self, tenant: str, job_id: str) -> bool:
+        """Take the place of a job that has ended; return whether it had one, or waited for one."""
+        return not (await self._store.execute(tenant, self.sql.drop_permit, tenant, job_id)).endswith(" 0")
 
     async def over_pauses(self, *, at_most: int) -> list[WaitingJob]:
         """Return jobs whose pause is over, of all tenants."""
@@ -120,13 +128,21 @@ class PermitTable:
     async def give_places(self, tenant: str) -> list[WaitingJob]:
         """Give free places to the jobs that have waited longest, and return those: they have no ticket yet."""
         given: list[WaitingJob] = []
+        sql = self.sql
         async with self._store.system() as conn:
-            await conn.execute(self.sql.lock_tenant, tenant)
-            for row in await conn.fetch(self.sql.waiting_jobs, tenant, WAITING_AT_ONCE):
-                claim = Claim(*(row[name] for name in Claim._fields))
-                if full_limit(await self._uses(conn, tenant, claim), in_turn=True) is None:
-                    await conn.execute(self.sql.give_place, tenant, claim.job_id, row["at"])
-                    given.append(WaitingJob.of(row)._replace(state="running"))
+            await conn.execute(sql.lock_tenant, tenant)
+            limits = [tuple(row) for row in await conn.fetch(sql.limits_of_tenant, tenant)]
+            free = FreePlaces(limits, [tuple(row) for row in await conn.fetch(sql.running_jobs, tenant)])
+            more = True
+            # Each round gives a place, at least to its first job; what is full then is passed over in the next.
+            while more and len(given) < GIVEN_AT_ONCE:
+                full = [free.full(whose) for whose in WHOSE]
+                rows = await conn.fetch(sql.waiting_jobs, tenant, *full, WAITING_AT_ONCE)
+                more = len(rows) == WAITING_AT_ONCE
+                chosen = {row["job_id"]: WaitingJob.of(row) for row in rows if free.take(_counted(row))}
+                about = list(chosen), [job.at for job in chosen.values()]
+                for row in await conn.fetch(sql.give_places, tenant, *about):
+                    given.append(chosen[row["job_id"]]._replace(state="running"))
         return given
 
     async def note_told(self, job: WaitingJob) -> None:
@@ -154,3 +170,7 @@ class PermitTable:
     async def _put(self, conn: Connection, tenant: str, claim: Claim, state: str, at: int | None) -> None:
         about = claim.job_id, state, at, claim.lane, claim.agent, claim.user_id, claim.key_id
         await conn.execute(self.sql.put_permit, tenant, *about)
+
+
+def _counted(row: Record) -> Counted:
+    return Counted(*(row[name] for name in Counted._fields))

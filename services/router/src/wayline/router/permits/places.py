@@ -31,6 +31,5 @@ class RunPlaces:
 
     async def end(self, tenant: str, job_id: str) -> None:
         """Take the place of a job that has ended, for the next one; a second time changes nothing."""
-        if self._controls.any:
-            await self._permits.end(tenant, job_id)
+        if self._controls.any and await self._permits.end(tenant, job_id):
             self._freed()

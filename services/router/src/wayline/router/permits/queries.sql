@@ -38,9 +38,11 @@ SELECT count(*) FROM running_limits WHERE tenant = $1 AND (whose, name) <> ($2, 
 SELECT tenant, whose, name, max_running, when_full, used.running, used.waiting
 FROM running_limits AS one LEFT JOIN LATERAL (
     SELECT count(*) FILTER (WHERE state = 'running') AS running, count(*) FILTER (WHERE state = 'waiting') AS waiting
-    FROM run_permits AS job
-    WHERE job.tenant = one.tenant
-        AND one.name = CASE one.whose WHEN 'agent' THEN job.agent WHEN 'user' THEN job.user_id ELSE job.key_id END
+    FROM (
+        SELECT state FROM run_permits WHERE one.whose = 'agent' AND tenant = $1 AND agent = one.name
+        UNION ALL SELECT state FROM run_permits WHERE one.whose = 'user' AND tenant = $1 AND user_id = one.name
+        UNION ALL SELECT state FROM run_permits WHERE one.whose = 'key' AND tenant = $1 AND key_id = one.name
+    ) AS job
 ) AS used ON one.name <> '*'
 WHERE tenant = $1 ORDER BY whose, name;
 
@@ -50,27 +52,48 @@ SELECT tenant, whose, name, max_running, when_full FROM running_limits;
 -- name: delete_running_limit
 DELETE FROM running_limits WHERE tenant = $1 AND whose = $2 AND name = $3;
 
+-- name: refuses
+-- Whether any limit of a tenant refuses jobs.
+SELECT EXISTS (SELECT FROM running_limits WHERE tenant = $1 AND when_full = 'refuse');
+
 -- name: limits_of_job
--- Each limit that counts a job, with the other jobs that have a place in it, and those that waited for one before it.
-SELECT one.whose, one.name, one.max_running, one.when_full, one.of, used.running, used.before
-FROM (
-    SELECT DISTINCT ON (whose) whose, name, max_running, when_full,
-        CASE whose WHEN 'agent' THEN $3 WHEN 'user' THEN $4 ELSE $5 END AS of
-    FROM running_limits
-    WHERE tenant = $1
-        AND (whose, name) IN (
-            ('agent', $3), ('agent', '*'), ('user', $4), ('user', CASE WHEN $4::text IS NOT NULL THEN '*' END),
-            ('key', $5), ('key', CASE WHEN $5::text IS NOT NULL THEN '*' END)
+-- Each limit that counts a job, with the other jobs that have a place in it, and whether one waits for one before it.
+SELECT DISTINCT ON (whose) whose, name, max_running, when_full,
+    CASE whose
+        WHEN 'agent' THEN (
+            SELECT count(*) FROM run_permits
+            WHERE tenant = $1 AND agent = $3 AND state = 'running' AND job_id <> $2
         )
-    ORDER BY whose, name = '*'
-) AS one CROSS JOIN LATERAL (
-    SELECT count(*) FILTER (WHERE state = 'running') AS running,
-        count(*) FILTER (WHERE state = 'waiting' AND at IS NOT NULL) AS before
-    FROM run_permits AS job
-    WHERE job.tenant = $1 AND job.job_id <> $2
-        AND one.of = CASE one.whose WHEN 'agent' THEN job.agent WHEN 'user' THEN job.user_id ELSE job.key_id END
-) AS used
-ORDER BY one.whose;
+        WHEN 'user' THEN (
+            SELECT count(*) FROM run_permits
+            WHERE tenant = $1 AND user_id = $4 AND state = 'running' AND job_id <> $2
+        )
+        ELSE (
+            SELECT count(*) FROM run_permits
+            WHERE tenant = $1 AND key_id = $5 AND state = 'running' AND job_id <> $2
+        )
+    END AS running,
+    CASE whose
+        WHEN 'agent' THEN EXISTS (
+            SELECT FROM run_permits
+            WHERE tenant = $1 AND agent = $3 AND state = 'waiting' AND at IS NOT NULL AND job_id <> $2
+        )
+        WHEN 'user' THEN EXISTS (
+            SELECT FROM run_permits
+            WHERE tenant = $1 AND user_id = $4 AND state = 'waiting' AND at IS NOT NULL AND job_id <> $2
+        )
+        ELSE EXISTS (
+            SELECT FROM run_permits
+            WHERE tenant = $1 AND key_id = $5 AND state = 'waiting' AND at IS NOT NULL AND job_id <> $2
+        )
+    END AS before
+FROM running_limits
+WHERE tenant = $1
+    AND (whose, name) IN (
+        ('agent', $3), ('agent', '*'), ('user', $4), ('user', CASE WHEN $4::text IS NOT NULL THEN '*' END),
+        ('key', $5), ('key', CASE WHEN $5::text IS NOT NULL THEN '*' END)
+    )
+ORDER BY whose, name = '*';
 
 -- name: permit_of_job
 SELECT * FROM run_permits WHERE tenant = $1 AND job_id = $2;
@@ -98,26 +121,45 @@ DELETE FROM run_permits WHERE tenant = $1 AND job_id = $2 AND (at IS NULL OR at 
 DELETE FROM run_permits WHERE tenant = $1 AND job_id = $2 AND state = $3 AND at IS NOT DISTINCT FROM $4;
 
 -- name: over_pauses
--- Jobs that wait for a pause that there is no more.
-SELECT tenant, job_id, state, at, lane FROM run_permits AS job
-WHERE state = 'paused' AND at IS NOT NULL AND NOT EXISTS (
-    SELECT FROM pauses
-    WHERE (kind, pauses.tenant, name) IN (
-        ('tenant', job.tenant, job.tenant), ('lane', '', job.lane), ('agent', job.tenant, job.agent)
-    )
+-- Jobs that wait for a pause that there is no more. What may hold them is asked once for all of an agent and lane.
+WITH held AS MATERIALIZED (
+    SELECT DISTINCT tenant, lane, agent FROM run_permits WHERE state = 'paused' AND at IS NOT NULL
+), over AS MATERIALIZED (
+    SELECT tenant, lane, agent FROM held
+    WHERE NOT EXISTS (SELECT FROM pauses WHERE kind = 'tenant' AND tenant = held.tenant AND name = held.tenant)
+        AND NOT EXISTS (SELECT FROM pauses WHERE kind = 'lane' AND tenant = '' AND name = held.lane)
+        AND NOT EXISTS (SELECT FROM pauses WHERE kind = 'agent' AND tenant = held.tenant AND name = held.agent)
 )
+SELECT tenant, job_id, state, at, lane FROM run_permits
+WHERE state = 'paused' AND at IS NOT NULL AND (tenant, lane, agent) IN (SELECT tenant, lane, agent FROM over)
 ORDER BY since LIMIT $1;
 
 -- name: tenants_that_wait
 SELECT DISTINCT tenant FROM run_permits WHERE state = 'waiting' AND at IS NOT NULL;
 
--- name: waiting_jobs
-SELECT tenant, job_id, state, at, lane, agent, user_id, key_id FROM run_permits
-WHERE tenant = $1 AND state = 'waiting' AND at IS NOT NULL ORDER BY since, job_id LIMIT $2;
+-- name: limits_of_tenant
+SELECT whose, name, max_running FROM running_limits WHERE tenant = $1;
 
--- name: give_place
-UPDATE run_permits SET state = 'running', told = false, since = clock_timestamp()
-WHERE tenant = $1 AND job_id = $2 AND state = 'waiting' AND at = $3;
+-- name: running_jobs
+-- How many have a place, by what limits count them by.
+SELECT agent, user_id, key_id, count(*) AS running FROM run_permits
+WHERE tenant = $1 AND state = 'running' GROUP BY agent, user_id, key_id;
+
+-- name: waiting_jobs
+-- In turn; not those of agents, users and keys that have no free place.
+SELECT tenant, job_id, state, at, lane, agent, user_id, key_id FROM run_permits
+WHERE tenant = $1 AND state = 'waiting' AND at IS NOT NULL
+    AND agent <> ALL ($2::text[])
+    AND (user_id IS NULL OR user_id <> ALL ($3::text[]))
+    AND (key_id IS NULL OR key_id <> ALL ($4::text[]))
+ORDER BY since, job_id LIMIT $5;
+
+-- name: give_places
+-- Not to one that was woken or has ended since it was read: that needs no lock of its tenant.
+UPDATE run_permits AS job SET state = 'running', told = false, since = clock_timestamp()
+FROM unnest($2::text[], $3::bigint[]) AS given (job_id, at)
+WHERE job.tenant = $1 AND job.job_id = given.job_id AND job.at = given.at AND job.state = 'waiting'
+RETURNING job.job_id;
 
 -- name: note_told
 UPDATE run_permits SET told = true WHERE tenant = $1 AND job_id = $2 AND state = 'running' AND at = $3;
