@@ -146,6 +146,10 @@ class Permit(Frozen):
     granted: bool
     why: Literal["pause", "limit"] | None = Field(default=None, description="What it waits for.")
     words: str = Field(default="", description="The same for people.")
+    refuses: bool = Field(
+        default=True,
+        description="Of `CheckPlace`; false: no limit of the tenant refuses jobs, it need not ask for each job.",
+    )
 
 
 class AskPermit(Request, subject="permits.ask.{tenant}", replies=Permit):

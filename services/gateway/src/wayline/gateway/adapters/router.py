@@ -11,7 +11,7 @@ from wayline.contracts.agents import Agent, GetAgent
 from wayline.contracts.chat import TextPart
 from wayline.contracts.errors import NotFound, Refused, Reject, Retry, TenantFull
 from wayline.contracts.jobs import PlanJob, Planned, SubmitJob
-from wayline.contracts.run_controls import CheckPlace, ListRunningLimits, Permit, RunningLimitList
+from wayline.contracts.run_controls import CheckPlace, Permit
 from wayline.contracts.sessions import GetSession, SessionTurns
 from wayline.contracts.tenants import GetTenant, Tenant
 from wayline.gateway.errors import SessionBusy, TenantDisabled, TooManyRunning, UnknownTenant
@@ -124,14 +124,13 @@ class RouterAnswers:
         if self._is_fresh(asking):
             return
         try:
-            found = await self._ask(ListRunningLimits(tenant=job.tenant), RunningLimitList)
-            if not any(limit.when_full == "refuse" for limit in found.limits):
-                return self._remember(asking)
             asked = CheckPlace(tenant=job.tenant, agent=job.agent, user_id=job.user_id, key_id=key_id)
             permit = await self._ask(asked, Permit)
         except Retry:
             # The router is away, or of the version before: it refuses by itself, or nothing is limited.
             return
+        if not permit.refuses:
+            self._remember(asking)
         if not permit.granted:
             raise TooManyRunning(permit.words)
 
