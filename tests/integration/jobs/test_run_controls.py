@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from wayline.chassis.controls import BUCKET_STREAM, Controls, pause_subject
 from wayline.contracts.jobs import Cancel, Status
+from wayline.contracts.models import ModelCard, PutModel
 from wayline.contracts.run_controls import (
     DeleteRunningLimit,
     EndPause,
@@ -25,10 +27,15 @@ from wayline.contracts.run_controls import (
     RunningLimitDeleted,
     RunningLimitInForce,
 )
+from wayline.contracts.schedules import Firing, PutSchedule, RunSchedule, Schedule, ScheduleConfig
+from wayline.contracts.tools import RUN_AGENT
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.journal import Job
+from wayline.router.permits.granting import Granting
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import Platform, until
+
+from .families import child
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
@@ -73,9 +80,12 @@ class World:
         await until(lambda: self._heard(pause), why="the executor has heard of it")
         return pause
 
+    def controls(self, service: str) -> Controls:
+        [controls] = [part for part in self.platform.services[service].parts if isinstance(part, Controls)]
+        return controls
+
     def _heard(self, pause: Pause) -> bool:
-        [controls] = [part for part in self.platform.services["executor"].parts if type(part).__name__ == "Controls"]
-        return pause in controls._pauses.values()
+        return pause in self.controls("executor")._pauses.values()
 
     async def resume(self, kind: Any, name: str) -> bool:
         asked = EndPause(tenant="default", kind=kind, name=name)
@@ -87,12 +97,7 @@ class World:
         assert saved.max_running == most
 
         def heard() -> bool:
-            return all(
-                saved in part._limits.values()
-                for service in self.platform.services.values()
-                for part in service.parts
-                if type(part).__name__ == "Controls"
-            )
+            return all(saved in self.controls(service)._limits.values() for service in ("router", "executor"))
 
         await until(heard, why="every process has heard of it")
 
@@ -119,7 +124,10 @@ async def world(module_platform: Platform) -> AsyncIterator[World]:
     async with ChatServer(model.say) as chat:
         settings = ExecutorSettings(chat_base_url=chat.url)
         await module_platform.start("router", "tool_registry", "executor", executor=settings)
-        await module_platform.put_agent("clerk", instructions="Be kind.")
+        card = ModelCard(provider="chat", model="m", tier="standard")
+        await module_platform.bus.ask(PutModel(tenant="default", card=card), ModelCard)
+        await module_platform.put_agent("clerk", instructions="Be kind.", model="chat/m")
+        await module_platform.put_agent("boss", tools=(), agents=("clerk",))
         yield World(module_platform, model)
 
 
@@ -190,6 +198,35 @@ async def test_a_paused_job_is_cancelled_at_once(world: World):
     assert await world.resume("agent", "clerk")
 
 
+async def test_a_child_of_a_paused_agent_waits(world: World):
+    await world.pause("agent", "clerk")
+    world.model.tools["b1"] = (RUN_AGENT, {"agent": "clerk", "input": "do kid"})
+    world.model.end("b1", "kid")
+    await world.submit("b1", agent="boss")
+    kid = child("b1")
+    await world.waits(kid, "pause")
+    await world.waits("b1", "children")
+
+    assert "kid" not in world.model.asked
+    assert await world.resume("agent", "clerk")
+    assert await world.ended(kid, "b1") == [Status.COMPLETED] * 2
+
+
+async def test_a_schedule_of_a_paused_agent_fires_jobs_that_wait(world: World):
+    await world.pause("agent", "clerk")
+    job = {"agent": "clerk", "input": "do s1", "options": {"model": "chat/m"}}
+    plan = ScheduleConfig.model_validate({"job": job, "cron": "0 4 * * *"})
+    await world.platform.bus.ask(PutSchedule(tenant="default", name="nightly", config=plan), Schedule)
+    firing = await world.platform.bus.ask(RunSchedule(tenant="default", name="nightly", run_id="r1"), Firing)
+    assert firing.job_id is not None
+    await world.waits(firing.job_id, "pause")
+    world.model.end("s1")
+
+    assert "s1" not in world.model.asked
+    assert await world.resume("agent", "clerk")
+    assert await world.ended(firing.job_id) == [Status.COMPLETED]
+
+
 async def test_no_more_jobs_of_an_agent_run_than_may(world: World):
     jobs = [f"l{n}" for n in range(7)]
     await world.limit("agent", "clerk", 2)
@@ -226,3 +263,39 @@ async def test_a_job_beyond_a_limit_that_refuses_is_refused(world: World):
     world.model.end("u4")
     assert await world.ended("u4") == [Status.COMPLETED]
     await world.unlimit("user", "*")
+
+
+async def test_a_parked_job_keeps_no_place_from_its_submission(world: World):
+    await world.pause("agent", "clerk")
+    await world.submit("o1", agent="clerk")
+    await world.waits("o1", "pause")
+    [granting] = [part for part in world.platform.services["router"].parts if isinstance(part, Granting)]
+    async with world.platform.superuser() as conn:
+        # As of a job that was let in by a limit that refuses, and whose executor did not tell that it is parked.
+        await conn.execute(
+            "UPDATE router.run_permits SET state = 'running', at = 0, since = now() - interval '1 hour' "
+            "WHERE job_id = 'o1'"
+        )
+        await granting._sweep()
+        left = await conn.fetch("SELECT job_id FROM router.run_permits WHERE job_id = 'o1'")
+    await world.platform.signal("o1", Cancel(reason="enough"))
+
+    assert left == [] and await world.ended("o1") == [Status.CANCELLED]
+    assert await world.resume("agent", "clerk")
+
+
+async def test_what_was_taken_away_is_forgotten_everywhere(world: World):
+    lanes = await world.pause("lane", "batch")
+    agents = await world.pause("agent", "clerk")
+    stale = world.controls("executor")
+    assert await world.resume("agent", "clerk")
+    await until(lambda: agents not in stale._pauses.values(), why="the executor has heard of it")
+    # As of one that was away when it was told.
+    stale._pauses[pause_subject("agent", "default", "clerk")] = agents
+
+    await world.controls("router").clear_ended(after_s=0)
+    stored = (await world.platform.bus.js.stream_info(BUCKET_STREAM)).state
+    await stale.read()
+
+    assert stored.messages == 1 and list(stale._pauses.values()) == [lanes]
+    assert await world.resume("lane", "batch")

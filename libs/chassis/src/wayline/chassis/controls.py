@@ -7,11 +7,14 @@ is known here only says whether a job has to ask: the router decides, by its tab
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 
 import structlog
 from nats import errors as nats_errors
 from nats.aio.msg import Msg
+from nats.js import api
 from nats.js import errors as js_errors
 from pydantic import ValidationError
 
@@ -28,6 +31,8 @@ BUCKET_STREAM = f"KV_{CONTROLS}"
 LOOK_EVERY_S = 10.0
 """What is published is heard at once; this finds what was lost on the way."""
 READ_MAX_S = 5.0
+ENDED_KEPT_S = 60.0
+"""How long the word is stored that a control was taken away."""
 NONE = b""
 """The value of a control that has been taken away."""
 
@@ -50,6 +55,8 @@ class Controls:
         self._pauses: dict[str, Pause] = {}
         self._limits: dict[str, RunningLimitInForce] = {}
         self._limited: set[str] = set()
+        self._heard_lately: set[str] = set()
+        """Subjects that were heard since the present look at what is stored began: what it finds of them is older."""
         self._begun = False
         self._periodic = Periodic("pauses and limits", self.read, every_s=LOOK_EVERY_S)
 
@@ -102,20 +109,34 @@ class Controls:
 
     async def read(self) -> None:
         """Read what is stored. A process whose bus does not answer goes on with what it knows."""
+        self._heard_lately.clear()
+        found = set[str]()
         try:
             async with asyncio.timeout(READ_MAX_S):
-                after = 1
-                while True:
-                    message = await self._bus.js.get_msg(BUCKET_STREAM, seq=after, subject=ALL_CONTROLS, next=True)
-                    self._take(message.subject or "", message.data or NONE)
-                    after = (message.seq or after) + 1
-        except js_errors.NotFoundError:
-            return
+                async for message in self._messages():
+                    subject = message.subject or ""
+                    found.add(subject)
+                    if subject not in self._heard_lately:
+                        self._take(subject, message.data or NONE)
+            for gone in (self._pauses.keys() | self._limits.keys()) - found - self._heard_lately:
+                self._take(gone, NONE)
         except (TimeoutError, nats_errors.Error) as error:
             log.warning("pauses and limits were not read", error=str(error) or type(error).__name__)
+        self._limited = {limit.tenant for limit in self._limits.values()}
+
+    async def _messages(self) -> AsyncIterator[api.RawStreamMsg]:
+        """Yield what is stored, one message a subject."""
+        after = 1
+        with suppress(js_errors.NotFoundError):
+            while True:
+                message = await self._bus.js.get_msg(BUCKET_STREAM, seq=after, subject=ALL_CONTROLS, next=True)
+                yield message
+                after = (message.seq or after) + 1
 
     async def _on_word(self, message: Msg) -> None:
+        self._heard_lately.add(message.subject)
         self._take(message.subject, message.data)
+        self._limited = {limit.tenant for limit in self._limits.values()}
 
     def _take(self, subject: str, body: bytes) -> None:
         kind = subject.split(".")[2]
@@ -129,7 +150,6 @@ class Controls:
         except ValidationError as error:
             # Of a newer build, which answers for it.
             log.warning("a pause or limit cannot be read", subject=subject, error=str(error))
-        self._limited = {limit.tenant for limit in self._limits.values()}
 
     async def publish(self, subject: str, value: Pause | RunningLimitInForce | None) -> None:
         """Tell every process of a control; None: it is taken away. Raises the errors of the bus's client."""
@@ -138,12 +158,19 @@ class Controls:
 
     async def stored(self) -> dict[str, bytes]:
         """Return the values that are stored, by subject."""
-        found: dict[str, bytes] = {}
-        after = 1
-        with suppress(js_errors.NotFoundError):
-            while True:
-                message = await self._bus.js.get_msg(BUCKET_STREAM, seq=after, subject=ALL_CONTROLS, next=True)
-                if message.data:
-                    found[message.subject or ""] = message.data
-                after = (message.seq or after) + 1
-        return found
+        return {message.subject or "": message.data async for message in self._messages() if message.data}
+
+    async def clear_ended(self, *, after_s: float = ENDED_KEPT_S) -> None:
+        """Delete the words that a control was taken away: every process reads all that is stored, again and again.
+
+        A process that did not hear one finds at its next look that the control is gone; until then it asks in vain.
+        """
+        before = datetime.now(UTC) - timedelta(seconds=after_s)
+        ended = [
+            (message.subject, message.seq)
+            async for message in self._messages()
+            if not message.data and message.seq and message.time is not None and message.time < before
+        ]
+        for subject, sequence in ended:
+            # Not what was set anew since: that has a later sequence.
+            await self._bus.js.purge_stream(BUCKET_STREAM, seq=sequence + 1, subject=subject)

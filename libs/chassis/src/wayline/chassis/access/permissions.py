@@ -215,7 +215,8 @@ IDENTITIES = {
                 f"{OWN_API}.DIRECT.GET.SIGNALS",
                 "documents.describe.*",
                 f"{OWN_API}.STREAM.MSG.GET.KV_{PROVIDERS}",
-                *(f"{OWN_API}.STREAM.MSG.GET.KV_{CONTROLS}", f"$KV.{CONTROLS}.>"),
+                *(f"{OWN_API}.STREAM.{verb}.KV_{CONTROLS}" for verb in ("MSG.GET", "PURGE")),
+                f"$KV.{CONTROLS}.>",
                 # Of a user who is forgotten, and of a job that is deleted: single messages, which are overwritten.
                 *(
                     f"{OWN_API}.STREAM.MSG.DELETE.{stream}"

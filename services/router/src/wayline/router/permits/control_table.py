@@ -97,6 +97,7 @@ class ControlTable:
         for subject, value in saved.items():
             if stored.get(subject) != value.model_dump_json().encode():
                 await self._tell(subject, value)
+        await self._controls.clear_ended()
 
     async def _tell(self, subject: str, value: Pause | RunningLimitInForce | None) -> None:
         try:
