@@ -75,11 +75,13 @@ async def test_a_job_beyond_a_limit_is_answered_429(http: httpx2.AsyncClient, mo
     limit: dict[str, Any] = {"whose": "user", "name": "*", "max_running": 1, "when_full": "refuse"}
     assert (await http.post("/v1/running-limits", json=limit)).status_code == 201
     # As the executor of a job asks before it begins it.
-    about = {"tenant": "default", "job_id": "j1", "lane": "interactive"}
+    about: dict[str, Any] = {"tenant": "default", "job_id": "j1", "lane": "interactive"}
     asked = AskPermit(**about, at=1, agent="assistant", user_id="ann")
     assert (await module_platform.bus.ask(asked, Permit)).granted
 
     refused = await http.post("/v1/jobs", json=JOB)
+    chat = {"model": "assistant", "messages": [{"role": "user", "content": "hello"}], "user": "ann"}
+    of_openai = await http.post("/openai/v1/chat/completions", json=chat)
     other = await http.post("/v1/jobs", json={**JOB, "user_id": "bob"})
     await module_platform.bus.ask(NoteParked(**about, at=2, why="approval"), ParkNoted)
     accepted = await http.post("/v1/jobs", json=JOB)
@@ -87,5 +89,7 @@ async def test_a_job_beyond_a_limit_is_answered_429(http: httpx2.AsyncClient, mo
 
     assert (refused.status_code, refused.json()["code"]) == (429, "too_many_running")
     assert int(refused.headers["retry-after"]) > 0
+    assert (of_openai.status_code, of_openai.json()["error"]["code"]) == (429, "too_many_running")
+    assert int(of_openai.headers["retry-after"]) > 0
     assert (other.status_code, accepted.status_code, deleted.status_code) == (202, 202, 200)
     assert (await http.get("/v1/running-limits")).json()["limits"] == []
