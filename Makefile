@@ -72,7 +72,7 @@ e2e: $(VENV)/.ready ## The end-to-end tests alone: real processes, real servers
 kubernetes-check: $(VENV)/.ready ## Render deploy/kubernetes and check it against Kubernetes' schemas; needs kubectl, and no cluster
 	$(BIN)/python tools/check_kubernetes.py
 
-browser: $(VENV)/.ready ## The console in Chromium (apt-get install chromium): tasks, light and dark, wide and narrow, accessibility, cuts (about five minutes)
+browser: $(VENV)/.ready ## The console in Chromium (apt-get install chromium): tasks, light and dark, wide and narrow, accessibility, cuts (a quarter of an hour on two cores)
 	$(BIN)/python -m pytest -q -m "slow or not slow" tests/browser
 
 CONSOLE ?= http://127.0.0.1:8081
