@@ -116,8 +116,9 @@ async def test_keys_and_users_have_rates_of_their_own(gateway: Running, operator
 
 
 async def test_runs_of_a_schedule_fall_under_the_rate_of_jobs(
-    gateway: Running, others: Others, operator: dict[str, str], store: Store
+    gateway: Running, others: Others, operator: dict[str, str], store: Store, platform: Platform
 ):
+    await Story(platform.bus, "acme", "j1").begin()
     for kind in (GetSchedule, RunSchedule):
         await others.answer(kind)
     acme = bearer(await create_key(store, "acme", "k", scopes=("read", "write")))

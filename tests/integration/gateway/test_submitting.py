@@ -16,14 +16,17 @@ from wayline.chassis.handling.responder import Responder
 from wayline.chassis.stream_limits import Limits
 from wayline.contracts import ids
 from wayline.contracts.jobs import PlanJob, Planned, Route, SubmitJob
+from wayline.contracts.schedules import RunSchedule
 from wayline.gateway.adapters import submissions
 from wayline.gateway.adapters.keys import create_key
 from wayline.gateway.adapters.submissions import Submissions
+from wayline.gateway.handlers.jobs import schedules
 from wayline.gateway.handlers.shared import submit_job
 from wayline.telemetry import Telemetry
 from wayline.testkit import Platform, until
 
 from .conftest import SUBMIT_MAX, Running, start_gateway
+from .others import Others
 from .story import Story
 
 JOB = {"agent": "assistant", "input": "What moves the sea?"}
@@ -339,3 +342,21 @@ async def test_a_caller_in_a_configured_propagators_header_is_only_a_link(platfo
     assert http.parent is None
     assert [link.context.span_id for link in http.links] == [0x00F067AA0BA902B7]
     assert raw.headers is not None and raw.headers["Wayline-Caller"] == f"00-{theirs}-00f067aa0ba902b7-01"
+
+
+async def test_a_run_by_hand_is_answered_once_its_job_is_found(
+    gateway: Running, bus: Bus, others: Others, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(schedules, "LOG_WITHIN_S", 30.0)
+    await others.answer(RunSchedule)
+    order = list[str]()
+    running = asyncio.create_task(gateway.client.post("/v1/schedules/nightly/run"))
+    running.add_done_callback(lambda _: order.append("answered"))
+    await until(lambda: others.asked, why="the run is asked for")
+    before = [(await gateway.client.get("/v1/jobs/j1")).status_code for _ in range(5)]
+    order.append("begun")
+    await Story(bus, "default", "j1").begin()
+    accepted = (await running).json()
+
+    assert (before, order) == ([404] * 5, ["begun", "answered"])
+    assert (await gateway.client.get(accepted["links"]["self"])).status_code == 200

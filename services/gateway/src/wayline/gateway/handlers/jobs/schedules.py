@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Annotated, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 from fastapi import APIRouter, Path, Query, Response
 
@@ -29,11 +29,15 @@ from wayline.gateway.handlers.jobs.jobs import IdempotencyKey
 from wayline.gateway.handlers.shared.changing import Changeable, tagged
 from wayline.gateway.handlers.shared.deleting import was_there
 from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, GatewayDependency, Reader, Writer, acting_as
+from wayline.gateway.handlers.shared.read_job import wait_for_log
 from wayline.gateway.keys import Caller
 from wayline.gateway.openapi import fails, tags
 from wayline.gateway.paging import PageCursor, Paged, after_cursor, cursor_of
 from wayline.gateway.shapes.jobs import Accepted, links
 from wayline.gateway.strict_json import StrictRoute
+
+LOG_WITHIN_S: Final = 1.0
+"""How long a run by hand is held back for its job's log: until then the link to the job leads nowhere."""
 
 router = APIRouter(prefix="/v1/schedules", tags=["schedules"], route_class=StrictRoute)
 
@@ -146,6 +150,7 @@ async def run_schedule(
     run_id = ids.new_id("run") if idempotency_key is None else sha256(idempotency_key.encode()).hexdigest()
     fired = await gateway.bus.ask(RunSchedule(tenant=caller.tenant, name=name, run_id=run_id), Firing)
     job_id = str(fired.job_id)
+    await wait_for_log(gateway, caller.tenant, job_id, wait_s=LOG_WITHIN_S)
     return Accepted(job_id=job_id, status=Status.QUEUED, links=links(job_id))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any, Final
 
 from wayline.contracts.errors import NotFound, Refused, Retry
@@ -47,6 +47,13 @@ async def find_log(gateway: Gateway, tenant: str, job_id: str) -> Head | None:
     if head is None and await gateway.submissions.queued(tenant, job_id) is None:
         raise NotFound("job", job_id)
     return head
+
+
+async def wait_for_log(gateway: Gateway, tenant: str, job_id: str, *, wait_s: float) -> None:
+    """Return once a job has a log, so that it is found, or after some time."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(wait_s), aclosing(follow(gateway.bus, tenant, job_id)) as news:
+            await anext(news, None)
 
 
 async def wait_for_end(gateway: Gateway, tenant: str, job_id: str, *, wait_s: float) -> JobView | None:
