@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from nats.js import errors as js_errors
 from nats.js.api import KeyValueConfig, ObjectStoreConfig, StorageType
 
 from wayline.chassis import Bus, BusSettings
@@ -61,6 +62,25 @@ async def test_large_replies_are_stored_after_the_server_has_restarted(bus: Bus,
 
     assert await bus.replies.check_in(PLENTY, "acme") != PLENTY
     assert [line async for line in declare(bus.js)] == []
+
+
+async def test_a_store_of_payloads_in_memory_is_not_emptied(bus: Bus):
+    held = await bus.js.create_object_store(PAYLOADS, ObjectStoreConfig(storage=StorageType.MEMORY))
+    await held.put("kept", b"of a job")
+
+    _ = [line async for line in declare(bus.js)]
+
+    assert (await held.get("kept")).data == b"of a job"
+
+
+async def test_a_log_in_memory_is_not_emptied(bus: Bus):
+    _ = [line async for line in declare(bus.js, Limits(memory=True))]
+    await bus.js.publish("events.acme.j1", b"a record")
+
+    with pytest.raises(js_errors.APIError):
+        _ = [line async for line in declare(bus.js)]
+
+    assert (await bus.js.stream_info("EVENTS")).state.messages == 1
 
 
 @pytest.fixture(scope="module")

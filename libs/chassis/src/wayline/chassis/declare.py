@@ -18,7 +18,16 @@ from nats.js.errors import NotFoundError
 
 from wayline.chassis.connection.leaders import once_led
 from wayline.chassis.stream_limits import CHOSEN, Limits, remembered, wanted_bucket, wanted_stream
-from wayline.chassis.topology import BUCKETS, CONSUMERS, PAYLOADS, STREAMS, WITHOUT_ROLLUP, BucketDeclaration, Consumer
+from wayline.chassis.topology import (
+    BUCKETS,
+    CONSUMERS,
+    PAYLOADS,
+    REPLIES,
+    STREAMS,
+    WITHOUT_ROLLUP,
+    BucketDeclaration,
+    Consumer,
+)
 from wayline.contracts.errors import WaylineError
 
 SHRINKABLE: Final = ("max_bytes", "max_age", "max_msgs", "max_msgs_per_subject", "num_replicas")
@@ -167,8 +176,8 @@ async def _declare_store(js: JetStreamContext, store: Store, *, allow_shrink: bo
         yield f"{store} created"
         return
     if drift := store.drift(allow_shrink=allow_shrink):
-        if "storage" in drift:
-            # Of the store of large replies, which was in memory: no update changes that.
+        if "storage" in drift and store.declared.name == REPLIES:
+            # It was in memory, which no update changes. What it holds is gone in a minute anyway; no other is emptied.
             await js.delete_stream(store.present.name or "")
             await _create(js, store)
             yield f"{store} made anew, on disk"

@@ -80,5 +80,7 @@ def wanted_stream(stream: StreamConfig, limits: Limits, before: Mapping[str, Any
 def wanted_bucket(bucket: BucketDeclaration, limits: Limits, before: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a bucket as they must be, of those that may differ."""
     sizes = {} if bucket.max_bytes is None else {"max_bytes": bucket.max_bytes}
-    fields = {"storage": StorageType.FILE, "max_age": bucket.max_age_s, "num_replicas": 1, **sizes}
+    # No update changes where it is stored: only that of replies is made anew.
+    anew = {"storage": StorageType.FILE} if bucket.name == REPLIES else {}
+    fields = {"max_age": bucket.max_age_s, "num_replicas": 1, **sizes, **anew}
     return {**fields, **before, **limits.of(bucket.name)}
