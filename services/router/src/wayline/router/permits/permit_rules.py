@@ -29,8 +29,10 @@ class LimitUse(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Return in words that it is full."""
+        """Return in words why it has no place."""
         whose = f"each {self.whose}" if self.name == EACH else f"{self.whose} {self.name}"
+        if self.running < self.max_running:
+            return f"other jobs wait before it for one of the {self.max_running} places for {whose}"
         return f"{self.running} of the {self.max_running} jobs run that may run at once for {whose}"
 
 
