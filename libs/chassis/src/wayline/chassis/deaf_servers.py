@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import cast
 
 import orjson
 import structlog
@@ -11,7 +10,6 @@ from nats import errors as nats_errors
 
 from wayline.chassis.concurrency.awaited_tasks import stopped
 from wayline.chassis.connection.bus import AWAY, PROBE_TIMEOUT_S, Bus
-from wayline.chassis.nats_client.bus_client import BusClient
 from wayline.telemetry import metrics
 
 log = structlog.get_logger()
@@ -56,7 +54,7 @@ class DeafServers:
             elif clock() - answered >= self._deaf_after_s:
                 log.warning("the streams do not answer, going to another server", service=self._bus.service)
                 metrics.bus_errors.labels(self._bus.service, "deaf server").inc()
-                await cast("BusClient", self._bus.nc).leave_server()
+                await self._bus.nc.leave_server()
                 answered = clock()
 
     async def _stores(self) -> bool:
