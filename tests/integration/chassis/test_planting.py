@@ -267,5 +267,6 @@ def test_no_identity_creates_consumers_or_purges_what_is_kept():
     } == {
         ("executor", "$JS.API.STREAM.PURGE.LATER"),
         ("retrieval", "$JS.API.STREAM.PURGE.OBJ_UPLOADS"),
+        ("router", "$JS.API.STREAM.PURGE.KV_CONTROLS"),
         ("router", "$JS.API.STREAM.PURGE.SIGNALS"),
     }

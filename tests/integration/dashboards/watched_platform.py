@@ -22,6 +22,7 @@ from wayline.chassis import Bus, BusSettings
 from wayline.chassis.stream_limits import Limits
 from wayline.contracts.tools import ListTools, ToolList
 from wayline.embedded import NatsServer, free_port
+from wayline.executor.adapters import circuit_breaker
 from wayline.simulator.chat_server import ChatServer, Say, turns
 from wayline.standalone.services import MEMBERS, Member, ServiceGroup
 from wayline.standalone.setup.installation import GRAFANA, Installation, ServerAccess
@@ -189,6 +190,8 @@ async def _start_services(stack: AsyncExitStack, access: ServerAccess, directory
             nats_url=access.nats_url, nats_seed=seed, nats_accounts=True, postgres_dsn=dsn, drain_grace_s=2
         )
 
+    # However long the waves take: the model that never answers is left alone in the second of them.
+    environment.setattr(circuit_breaker, "WINDOW_S", WAVES * RUN_WITHIN_S)
     group = ServiceGroup(MEMBERS, settings_of)
     await group.start()
     stack.push_async_callback(group.stop)
