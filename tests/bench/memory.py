@@ -166,8 +166,14 @@ async def open_tables() -> AsyncIterator[tuple[Store, str]]:
         server = PostgresServer(Path(directory) / "postgres")
         await server.start()
         try:
-            named = {"schema": "retrieval", "role": "bench", "password": "bench"}
-            await migrate(server.dsn(), **named, directory=app.migrations(), vector=True)
+            await migrate(
+                server.dsn(),
+                schema="retrieval",
+                role="bench",
+                password="bench",
+                directory=app.migrations(),
+                vector=True,
+            )
             store = await open_store(server.dsn(user="bench", password="bench"), pool_size=4, wait_s=5)
             try:
                 yield store, server.dsn()
