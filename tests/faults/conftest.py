@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -15,8 +16,9 @@ from wayline.chassis.stream_limits import Limits
 from wayline.chassis.topology import CONSUMERS
 from wayline.embedded import NatsServer, PostgresServer
 from wayline.simulator.chat_server import ChatServer, Say, turns
-from wayline.testkit.databases import clone, clone_with_tables, drop
+from wayline.testkit.databases import clone, clone_with_tables, drop, make_template
 from wayline.testkit.effects_server import EffectsServer
+from wayline.testkit.fixtures import FAST
 from wayline.testkit.guarded import Guarded, config, identity_seeds
 from wayline.testkit.nats_cluster import SERVERS, NatsCluster
 from wayline.testkit.network import Network
@@ -42,6 +44,17 @@ async def shorten_ack_waits(js: JetStreamContext) -> None:
     for consumer in CONSUMERS:
         present = (await js.consumer_info(consumer.stream, consumer.name)).config
         await js.add_consumer(consumer.stream, present.evolve(ack_wait=ACK_WAIT_S))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def own_postgres(server_dir: Path) -> AsyncIterator[PostgresServer]:
+    """A Postgres of the module's own: to kill, or to move to."""
+    server = PostgresServer(server_dir / secrets.token_hex(4) / "postgres", settings=FAST)
+    await server.start()
+    await make_template(server)
+    yield server
+    await server.kill()
+    shutil.rmtree(server.data_dir, ignore_errors=True)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
-import shutil
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -19,8 +18,6 @@ from wayline.contracts.models import ModelCard, PutModel
 from wayline.contracts.tools import RUN_AGENT
 from wayline.embedded import PostgresServer
 from wayline.testkit import until
-from wayline.testkit.databases import make_template
-from wayline.testkit.fixtures import FAST
 
 from .conftest import MakePlatform
 from .log_checks import problems, story
@@ -38,17 +35,6 @@ AGENTS = {
 SUBMITTED = 60
 BACKUPS = 4
 SERVICES = ("router", "tool_registry", "executor", "tracing")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def elsewhere(server_dir: Path) -> AsyncIterator[PostgresServer]:
-    """Another Postgres."""
-    server = PostgresServer(server_dir / secrets.token_hex(4) / "postgres", settings=FAST)
-    await server.start()
-    await make_template(server)
-    yield server
-    await server.kill()
-    shutil.rmtree(server.data_dir, ignore_errors=True)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -113,7 +99,7 @@ async def check_restored(after: FaultPlatform, jobs: list[str], before: Counter[
 
 @pytest.mark.slow
 async def test_jobs_of_a_backup_taken_under_load_end_elsewhere(
-    platform: FaultPlatform, elsewhere: PostgresServer, stack: AsyncExitStack, server_dir: Path
+    platform: FaultPlatform, own_postgres: PostgresServer, stack: AsyncExitStack, server_dir: Path
 ):
     jobs = [await submit(platform, f"job-{n}", n) for n in range(12)]
     await until(lambda: platform.effects.count("pay_once") > 1, within=60, why="the jobs are at work")
@@ -122,14 +108,14 @@ async def test_jobs_of_a_backup_taken_under_load_end_elsewhere(
 
     await back_up(platform, path)
     await platform.fleet.stop(*SERVICES)
-    after, _ = await restored(stack, platform, path, postgres=elsewhere)
+    after, _ = await restored(stack, platform, path, postgres=own_postgres)
     await after.fleet.ensure(*SERVICES)
 
     await check_restored(after, jobs, before)
 
 
 async def test_parts_that_are_far_apart_are_brought_together(
-    platform: FaultPlatform, elsewhere: PostgresServer, stack: AsyncExitStack, server_dir: Path
+    platform: FaultPlatform, own_postgres: PostgresServer, stack: AsyncExitStack, server_dir: Path
 ):
     """The queues and tables are read first; then jobs wake, pay, end and come; then the logs are read."""
     await platform.fleet.ensure(*SERVICES)
@@ -174,7 +160,7 @@ async def test_parts_that_are_far_apart_are_brought_together(
     await platform.fleet.stop(*SERVICES)
     counts = Counter(platform.effects.calls())
 
-    after, recovered = await restored(stack, platform, path, postgres=elsewhere)
+    after, recovered = await restored(stack, platform, path, postgres=own_postgres)
     assert (recovered.left_out, recovered.lapsed_calls) == (1, 1)
     after.holds.update(platform.holds)
     await after.fleet.ensure(*SERVICES)
@@ -185,7 +171,7 @@ async def test_parts_that_are_far_apart_are_brought_together(
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 async def test_backups_of_any_moment_are_restored_whole(
-    platform: FaultPlatform, elsewhere: PostgresServer, server_dir: Path
+    platform: FaultPlatform, own_postgres: PostgresServer, server_dir: Path
 ):
     seed = seed_of_this_run()
     print(f"backups at random moments: WAYLINE_FAULT_SEED={seed}")
@@ -216,7 +202,7 @@ async def test_backups_of_any_moment_are_restored_whole(
     for path, accepted, acted in taken:
         async with AsyncExitStack() as stack:
             counts = Counter(platform.effects.calls())
-            after, recovered = await restored(stack, platform, path, postgres=elsewhere)
+            after, recovered = await restored(stack, platform, path, postgres=own_postgres)
             print(f"{len(accepted)} jobs: {recovered}")
             await after.fleet.ensure(*SERVICES)
             await check_restored(after, accepted, Counter({of: counts[of] for of in acted}))

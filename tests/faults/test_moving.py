@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import secrets
-import shutil
 from collections import Counter
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from wayline.contracts.agents import Agent, AgentConfig, PutAgent
 from wayline.embedded import PostgresServer
 from wayline.standalone.doctor.bus import examine_copies
 from wayline.testkit import until
-from wayline.testkit.databases import make_template
-from wayline.testkit.fixtures import FAST
 
 from .conftest import MakePlatform
 from .platform import EVERY_EFFECT, ONCE, TENANT, FaultPlatform, calls, says
@@ -26,17 +21,6 @@ from .restoring import back_up, restored
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow, pytest.mark.timeout(600)]
 
 SERVICES = ("router", "tool_registry", "executor", "tracing")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def elsewhere(server_dir: Path) -> AsyncIterator[PostgresServer]:
-    """A Postgres to move to."""
-    server = PostgresServer(server_dir / secrets.token_hex(4) / "postgres", settings=FAST)
-    await server.start()
-    await make_template(server)
-    yield server
-    await server.kill()
-    shutil.rmtree(server.data_dir, ignore_errors=True)
 
 
 async def moved(
@@ -70,14 +54,14 @@ async def submit(platform: FaultPlatform, name: str) -> list[str]:
 
 
 async def test_one_server_becomes_three_and_one_again_beside_jobs(
-    make_platform: MakePlatform, elsewhere: PostgresServer, server_dir: Path
+    make_platform: MakePlatform, own_postgres: PostgresServer, server_dir: Path
 ):
     one = await make_platform("tracing", delay_ms=30)
     await one.fleet.ensure(*SERVICES)
     await one.bus.ask(PutAgent(tenant=TENANT, name="careful", config=AgentConfig(ask="writes")), Agent)
     jobs = await submit(one, "on-one")
     async with AsyncExitStack() as stack:
-        three = await moved(stack, one, server_dir, elsewhere, replicas=3)
+        three = await moved(stack, one, server_dir, own_postgres, replicas=3)
         copies: list[str] = []
 
         async def whole() -> bool:
@@ -90,7 +74,7 @@ async def test_one_server_becomes_three_and_one_again_beside_jobs(
         await three.until_ended(*ended, within=120)
         jobs += await submit(three, "on-three")
 
-        back = await moved(stack, three, server_dir, elsewhere, replicas=1)
+        back = await moved(stack, three, server_dir, own_postgres, replicas=1)
         assert await examine_copies(back.bus.js) is None
         assert (await back.bus.js.stream_info("EVENTS")).config.num_replicas == 1
         await back.until_ended(*jobs, within=120)

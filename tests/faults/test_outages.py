@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
-import shutil
 import time
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
 from wayline.embedded import PostgresServer
 from wayline.testkit import until
-from wayline.testkit.databases import make_template
-from wayline.testkit.fixtures import FAST
 
 from .conftest import ACK_WAIT_S, MakePlatform
 from .platform import EVERY_EFFECT, ONCE, FaultPlatform, calls, says
@@ -26,19 +20,8 @@ SERVICES = ("router", "tool_registry", "executor")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def postgres(server_dir: Path) -> AsyncIterator[PostgresServer]:
-    """A Postgres of our own, to kill."""
-    server = PostgresServer(server_dir / secrets.token_hex(4) / "postgres", settings=FAST)
-    await server.start()
-    await make_template(server)
-    yield server
-    await server.kill()
-    shutil.rmtree(server.data_dir, ignore_errors=True)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def platform(make_platform: MakePlatform, postgres: PostgresServer) -> FaultPlatform:
-    platform = await make_platform(postgres=postgres)
+async def platform(make_platform: MakePlatform, own_postgres: PostgresServer) -> FaultPlatform:
+    platform = await make_platform(postgres=own_postgres)
     await platform.fleet.ensure(*SERVICES)
     return platform
 
@@ -91,15 +74,17 @@ async def test_jobs_go_on_after_nats_froze_beyond_the_ack_wait(platform: FaultPl
     await end_well(platform, jobs)
 
 
-async def test_jobs_wait_for_a_postgres_that_was_killed_and_is_back(platform: FaultPlatform, postgres: PostgresServer):
+async def test_jobs_wait_for_a_postgres_that_was_killed_and_is_back(
+    platform: FaultPlatform, own_postgres: PostgresServer
+):
     """Rule 5 too: the outage is longer than every `ack_wait`, and no message is given up for it."""
     jobs = await begin(platform, "postgres-killed")
 
-    await postgres.kill()
+    await own_postgres.kill()
     for n in range(JOBS):
         jobs.append(await platform.submit_plan(f"postgres-away-{n}", calls(ONCE), says("done")))
     await lasts(3 * ACK_WAIT_S)
     assert (await platform.bus.js.stream_info("SUBMIT")).state.messages >= JOBS
-    await postgres.start()
+    await own_postgres.start()
 
     await end_well(platform, jobs)

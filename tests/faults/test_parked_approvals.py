@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
-import shutil
 from collections import Counter
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -16,8 +13,6 @@ from wayline.contracts.agents import Agent, AgentConfig, PutAgent
 from wayline.contracts.jobs import Signal, ToolResult, ToolResults
 from wayline.embedded import PostgresServer
 from wayline.testkit import until
-from wayline.testkit.databases import make_template
-from wayline.testkit.fixtures import FAST
 from wayline.testkit.processes import ServiceProcess
 
 from .conftest import MakePlatform
@@ -32,19 +27,8 @@ WARM = 50
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def postgres(server_dir: Path) -> AsyncIterator[PostgresServer]:
-    """A Postgres of our own, to kill."""
-    server = PostgresServer(server_dir / secrets.token_hex(4) / "postgres", settings=FAST)
-    await server.start()
-    await make_template(server)
-    yield server
-    await server.kill()
-    shutil.rmtree(server.data_dir, ignore_errors=True)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def platform(make_platform: MakePlatform, postgres: PostgresServer) -> FaultPlatform:
-    platform = await make_platform(postgres=postgres, delay_ms=1)
+async def platform(make_platform: MakePlatform, own_postgres: PostgresServer) -> FaultPlatform:
+    platform = await make_platform(postgres=own_postgres, delay_ms=1)
     await platform.fleet.ensure(*SERVICES)
     await platform.bus.ask(PutAgent(tenant=TENANT, name="careful", config=AgentConfig(ask="writes")), Agent)
     return platform
@@ -84,7 +68,7 @@ async def restart_everything(platform: FaultPlatform, postgres: PostgresServer) 
 
 @pytest.mark.parametrize("count", [50, pytest.param(1_000, marks=[pytest.mark.slow, pytest.mark.timeout(600)])])
 async def test_parked_approvals_outlive_a_restart_of_everything(
-    platform: FaultPlatform, postgres: PostgresServer, count: int
+    platform: FaultPlatform, own_postgres: PostgresServer, count: int
 ):
     warm = await park(platform, f"warm{count}", WARM)
     [executor] = platform.fleet.running("executor")
@@ -94,7 +78,7 @@ async def test_parked_approvals_outlive_a_restart_of_everything(
     print(f"{count} parked jobs: an executor of {before_kb} kB grew by the factor {growth:.3f}")
     assert growth < GROWTH_MAX
 
-    await restart_everything(platform, postgres)
+    await restart_everything(platform, own_postgres)
     asked = [(job_id, (await platform.job(job_id)).tools.pending) for job_id in jobs]
     assert [len(pending) for _, pending in asked] == [1] * len(jobs)
     await asyncio.gather(*(platform.decide(job_id, pending[0]) for job_id, pending in asked))
@@ -108,7 +92,7 @@ async def test_parked_approvals_outlive_a_restart_of_everything(
 
 
 async def test_results_of_callers_tools_go_on_after_everything_was_killed(
-    platform: FaultPlatform, postgres: PostgresServer
+    platform: FaultPlatform, own_postgres: PostgresServer
 ):
     """Each job asks its caller and pays beside that; half of the results are stored before the kill."""
     jobs = [f"given-{n}" for n in range(20)]
@@ -125,7 +109,7 @@ async def test_results_of_callers_tools_go_on_after_everything_was_killed(
         await platform.bus.publish(given, msg_id=given.msg_id)
 
     await asyncio.gather(*map(give, jobs[::2]))
-    await restart_everything(platform, postgres)
+    await restart_everything(platform, own_postgres)
     await asyncio.gather(*map(give, jobs[1::2]))
     # Also what is given twice is given once.
     await asyncio.gather(*map(give, jobs[:3]))
