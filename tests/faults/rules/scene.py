@@ -44,10 +44,14 @@ async def until_held(platform: FaultPlatform, name: str) -> None:
     await until(lambda: name in platform.holds, within=60, why=f"the model call {name} is under way")
 
 
+def lane_of(executor: Service) -> Lane:
+    """Return the lane of an executor that is asked first."""
+    return next(part for part in executor.parts if isinstance(part, Lane))
+
+
 async def until_let_go(platform: FaultPlatform, executor: Service, wire: Wire) -> None:
     """Wait until an executor has nothing in hand, and all that it said is heard."""
-    lane = executor.parts[0]
-    assert isinstance(lane, Lane)
+    lane = lane_of(executor)
     await until(lambda: not lane._held and not lane._puller.running, within=60, why="the holder has let go")
     # The server has got all that it said: what is published now is heard after it.
     await executor.bus.nc.flush()

@@ -18,7 +18,7 @@ from wayline.testkit import until
 
 from ..conftest import ACK_WAIT_S
 from ..platform import CLOCK, ONCE, TENANT, FaultPlatform, calls, says
-from .scene import ALL, append_elsewhere, head_of, running, types, until_held, until_let_go, until_parked
+from .scene import ALL, append_elsewhere, head_of, lane_of, running, types, until_held, until_let_go, until_parked
 from .wire import Wire, ack, on
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
@@ -66,7 +66,7 @@ async def test_rule_3_a_fenced_holder_without_the_bus_keeps_its_ticket(
         return await real(*asked)
 
     async with running(platform, *ALL) as services:
-        lane = services["executor"].parts[0]
+        lane = lane_of(services["executor"])
         # Its heartbeat would notice first.
         lane._beat_s = 600
         await platform.submit_plan("r3-away", says("said too late", hold="r3-away"))
@@ -199,7 +199,7 @@ async def test_rule_18_a_ticket_waiting_for_the_router_takes_one_slot(platform: 
     try:
         await platform.bus.publish(RunJob(tenant=TENANT, job="r18-slots", at=1), msg_id="r18-slots-again")
         async with running(platform, "executor") as services:
-            lane = services["executor"].parts[0]
+            lane = lane_of(services["executor"])
 
             def kept() -> bool:
                 assert lane._puller.running <= 1, "the same ticket is in hand more than once"

@@ -16,7 +16,7 @@ from wayline.journal import read_record
 from wayline.testkit import until
 
 from ..platform import ONCE, TENANT, FaultPlatform, calls, says
-from .scene import ALL, running, until_parked
+from .scene import ALL, lane_of, running, until_parked
 from .wire import Wire, on, record
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
@@ -70,7 +70,7 @@ async def test_rule_1_every_decision_rests_on_a_leader_read(platform: FaultPlatf
 async def test_rule_14_a_cancel_is_heard_while_the_registry_is_away(platform: FaultPlatform):
     async with running(platform, "router", "executor") as services:
         await platform.submit_plan("r14", says("never"))
-        held = services["executor"].parts[0]._by_job
+        held = lane_of(services["executor"])._by_job
         await until(lambda: (TENANT, "r14") in held, within=60, why="it is held")
         await platform.signal("r14", Cancel(reason="enough"))
         await platform.until_ended("r14", within=60)

@@ -9,6 +9,7 @@ from wayline.contracts import events as e
 from wayline.contracts import headers as h
 from wayline.contracts.budgets import ExtendBudget, ReleaseBudget, SettleJob
 from wayline.contracts.jobs import Expire, JobOptions, RaiseBudget, Waiting
+from wayline.executor.run_tickets import Lane
 from wayline.simulator.chat_server import ChatServer, Say, turns
 from wayline.testkit import until
 
@@ -114,7 +115,7 @@ async def test_a_budget_raised_during_its_refusal_is_asked_again(
 ):
     """Nobody signals it again: a job that had heard of the room and parked would wait for the end of its wait."""
     async with ChatServer(lambda _: Say(text="done")) as chat:
-        [lane, *_] = (await platform.executor(chat)).parts
+        lane = next(part for part in (await platform.executor(chat)).parts if isinstance(part, Lane))
 
         async def deciding() -> None:
             await platform.signal("j1", RaiseBudget(budget_usd=budget_usd))

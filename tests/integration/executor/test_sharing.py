@@ -4,6 +4,7 @@ import asyncio
 from operator import attrgetter
 
 from wayline.contracts.agents import AgentConfig
+from wayline.executor.run_tickets import Lane
 from wayline.journal import Job
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import until
@@ -16,7 +17,7 @@ JOBS = 12
 async def held(platform: ExecutorPlatform, chat: ChatServer, *job_ids: str) -> dict[str, Job]:
     """The jobs as their executor holds them, each in the middle of its model call."""
     await until(lambda: len(chat.calls) == len(job_ids), why="every job has asked its model")
-    lane = platform.services["executor"].parts[0]
+    lane = next(part for part in platform.services["executor"].parts if isinstance(part, Lane))
     return {job_id: lane._by_job["default", job_id].writer.job for job_id in job_ids}  # type: ignore[attr-defined]
 
 

@@ -3,6 +3,7 @@
 import asyncio
 
 from wayline.executor.adapters.tool_registry import ToolRegistry
+from wayline.executor.run_tickets import Lane
 from wayline.journal import JobLog
 from wayline.simulator.chat_server import ChatServer, Say, turns
 from wayline.testkit import until
@@ -118,7 +119,7 @@ async def test_a_signal_heard_during_an_append_is_in_the_next_record(platform, e
         await asyncio.wait_for(appended.wait(), 10)
 
         await platform.signal("j1", type="budget", budget_usd="1")
-        lane = platform.services["executor"].parts[0]
+        lane = next(part for part in platform.services["executor"].parts if isinstance(part, Lane))
         await until(lambda: lane._by_job["default", "j1"].writer.signals_seen > 0, why="the signal was heard")
         go_on.set()
 
@@ -168,7 +169,7 @@ async def test_an_unlogged_result_from_before_the_cancel_is_kept(platform, effec
         await until(lambda: answered == ["1", "2"], why="both tools have answered")
 
         await platform.signal("j1", type="cancel")
-        lane = platform.services["executor"].parts[0]
+        lane = next(part for part in platform.services["executor"].parts if isinstance(part, Lane))
         await until(
             lambda: lane._by_job["default", "j1"].writer.job.life.cancel is not None, why="the cancel was heard"
         )

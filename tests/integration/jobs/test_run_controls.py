@@ -29,6 +29,7 @@ from wayline.contracts.run_controls import (
 )
 from wayline.contracts.schedules import Firing, PutSchedule, RunSchedule, Schedule, ScheduleConfig
 from wayline.contracts.tools import RUN_AGENT
+from wayline.executor.run_tickets import Lane
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.journal import Job
 from wayline.router.permits.granting import Granting
@@ -299,3 +300,10 @@ async def test_what_was_taken_away_is_forgotten_everywhere(world: World):
 
     assert stored.messages == 1 and list(stale._pauses.values()) == [lanes]
     assert await world.resume("lane", "batch")
+
+
+async def test_an_executor_knows_what_is_paused_before_it_takes_a_job(world: World):
+    """Parts start one after the other, each when the one before has started."""
+    kinds = [type(part) for part in world.platform.services["executor"].parts]
+
+    assert kinds.index(Controls) < kinds.index(Lane)

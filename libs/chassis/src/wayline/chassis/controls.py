@@ -57,14 +57,10 @@ class Controls:
         self._limited: set[str] = set()
         self._heard_lately: set[str] = set()
         """Subjects that were heard since the present look at what is stored began: what it finds of them is older."""
-        self._begun = False
         self._periodic = Periodic("pauses and limits", self.read, every_s=LOOK_EVERY_S)
 
     async def start(self) -> None:
-        """Listen, and read what was set before: nothing is run here until that is known. A second time does nothing."""
-        if self._begun:
-            return
-        self._begun = True
+        """Listen, and read what was set before: nothing is run here until that is known."""
         self._heard = await self._bus.nc.subscribe(ALL_CONTROLS, cb=self._on_word)
         self._bus.reconnected.append(self._periodic.now)
         await self.read()

@@ -100,8 +100,9 @@ async def build(
         exporter=exporter,
         asks=[asks(ListProviders, on_list_providers, everyone=True)],
         parts=[
-            *(Lane(bus, telemetry, services, lane, slots=n) for lane, n in slots.items() if n),
+            # Before any lane: what is paused is known when the first job is taken.
             controls,
+            *(Lane(bus, telemetry, services, lane, slots=n) for lane, n in slots.items() if n),
             gates,
             warmup,
         ],

@@ -75,7 +75,6 @@ class Lane:
         self._heartbeats = Heartbeats(self._unheld.every_s)
         self._hints = [await self._bus.nc.subscribe(subject, cb=self._on_hint) for subject in SIGNALLED]
         self._bus.reconnected.append(self._tell_all)
-        await self._services.permits.start()
         await self._puller.start()
 
     async def stop(self, grace_s: float) -> None:

@@ -19,10 +19,6 @@ class Permits:
         self._bus = bus
         self._controls = controls
 
-    async def start(self) -> None:
-        """Learn what is paused and limited, before the first job is taken."""
-        await self._controls.start()
-
     async def wait(self, job: Job, *, lane: str, at: int, begun: bool, first: bool) -> Waiting | None:
         """Return what a job waits for before it goes on; None: it may. `at`: the record that made it runnable.
 
