@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from decimal import Decimal
 from typing import Any, cast
 
 import pytest
@@ -14,10 +13,7 @@ from wayline.console.access.visitor import Visitor
 from wayline.console.pages.frame import Frame
 from wayline.console.pages.job import TEMPLATE, VIEWS, JobPage, read
 from wayline.console.render.environment import Templates
-from wayline.contracts.budgets import Extended
-from wayline.contracts.jobs import JobView, Status
-from wayline.executor.decide.worst_case import no_room
-from wayline.journal import Job
+from wayline.contracts.jobs import JobView, Status, Waiting
 
 ME = {"tenant": "acme", "name": "ann", "scopes": ["read"], "open": False, "version": "1"}
 FRAME = Frame("j1", "/jobs", ME, "token", "system", "/jobs/j1", now=datetime(2026, 5, 1, tzinfo=UTC))
@@ -115,8 +111,7 @@ async def test_a_trace_is_read_again_until_its_spans_are_stored(trace: dict[str,
 
 
 def test_a_job_held_by_a_tenants_budget_offers_no_raise():
-    refused = Extended(granted=False, held_usd=Decimal(0), limited_by="team")
-    question = no_room(Job(), refused, Decimal("0.02"))
-    html = page_of("conversation", status="parked", waiting_for={"why": "budget", "wait_id": "w", "question": question})
+    waiting = Waiting(why="budget", wait_id="w", budget="team", question="It has no room").model_dump(mode="json")
+    html = page_of("conversation", status="parked", waiting_for=waiting)
 
     assert 'href="/budgets/team"' in html and "Raise</button>" not in html

@@ -193,5 +193,5 @@ def test_a_shared_budget_is_waited_for_and_an_own_not():
 
     parked = wait_for_room(job, refused("daily"), "no room", expires_at=at)
     assert isinstance(parked, Park)
-    assert (parked.waiting.why, parked.waiting.expires_at) == ("budget", at)
+    assert (parked.waiting.why, parked.waiting.budget, parked.waiting.expires_at) == ("budget", "daily", at)
     assert [wait_for_room(job, refused(by), "no room", expires_at=at) for by in ("", OWN)] == [None, None]

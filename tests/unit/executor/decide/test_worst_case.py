@@ -272,6 +272,8 @@ def test_a_parking_job_parks_at_its_cap_and_resumes_there():
     parked = refused(log)
     assert isinstance(parked, Park)
     assert (parked.waiting.why, parked.waiting.expires_at) == ("budget", AT + timedelta(days=7))
+    own = refused(log, by=REFUSED.model_copy(update={"limited_by": "job"}))
+    assert isinstance(own, Park) and (parked.waiting.budget, own.waiting.budget) == ("march", None)
     log.say(e.JobParked, waiting=parked.waiting, signals_seen=0, kept_usd=Decimal("0.5"))
     assert log.job.money.held_usd == Decimal("0.5"), "the rest was given back"
     log.say(e.JobClaimed, executor="y", epoch=2, owner="2:1", attempt=1)

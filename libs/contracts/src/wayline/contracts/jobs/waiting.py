@@ -110,6 +110,11 @@ class Waiting(Frozen):
     tool_calls: tuple[PendingToolCall, ...] = Field(
         default=(), description="Every call of the step whose result its caller has to give."
     )
+    budget: str | None = Field(
+        default=None,
+        description="The tenant's budget that has no room for it, where it waits for one; null: its own has none, "
+        "which can be raised.",
+    )
 
     @property
     def ends(self) -> dict[str, datetime]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -59,8 +58,6 @@ VIEWS: Final = (
 
 
 NO_FILTER: Final = EventFilter()
-BUDGET_NAMED: Final = re.compile(r"budget '([^']{1,64})' has no room ")
-"""How an executor says that a budget of the tenant has no room for the next call."""
 
 
 class ViewOfJob(EventFilter):
@@ -163,8 +160,7 @@ class JobPage:
     @property
     def held_by(self) -> str:
         """Return the tenant's budget that holds the job; empty: its own does, and raising that lets it go on."""
-        named = BUDGET_NAMED.match(self.job["waiting_for"]["question"] or "") if self.wants_budget else None
-        return named[1] if named else ""
+        return (self.job["waiting_for"].get("budget") or "") if self.wants_budget else ""
 
 
 async def read(

@@ -207,7 +207,8 @@ def _at_cap(job: Job, refused: Extended, *, worst_usd: Decimal, expires_at: date
     if would_wait(job):
         # A wait of its own each time: what was scheduled for an earlier one must not end this one.
         wait_id, question = f"budget-{job.seq}", f"{reason}. Raise it, and the job goes on where it is"
-        return Park(Waiting(why="budget", wait_id=wait_id, question=question, expires_at=expires_at))
+        name = _tenants_budget(refused)
+        return Park(Waiting(why="budget", wait_id=wait_id, budget=name, question=question, expires_at=expires_at))
     return cut_short(job, reason, "budget_exhausted")
 
 
@@ -216,9 +217,11 @@ def wait_for_room(job: Job, refused: Extended, why: str, *, expires_at: datetime
 
     The job's own budget begins never anew.
     """
-    if refused.limited_by in ("", OWN) or job.life.unanswered:
+    name = _tenants_budget(refused)
+    if name is None or job.life.unanswered:
         return None
-    return Park(Waiting(why="budget", wait_id=f"budget-{job.seq}", question=why, expires_at=expires_at))
+    wait_id = f"budget-{job.seq}"
+    return Park(Waiting(why="budget", wait_id=wait_id, budget=name, question=why, expires_at=expires_at))
 
 
 def no_room(job: Job, refused: Extended, worst_usd: Decimal) -> str:
@@ -226,10 +229,15 @@ def no_room(job: Job, refused: Extended, worst_usd: Decimal) -> str:
     return f"{_named(job, refused)} has no room for a call of up to {dollars(worst_usd)}"
 
 
+def _tenants_budget(refused: Extended) -> str | None:
+    """Return the budget of the tenant that refused; None: the job's own did."""
+    return None if refused.limited_by in ("", OWN) else refused.limited_by
+
+
 def _named(job: Job, refused: Extended) -> str:
     """Name the budget that refused, as the beginning of a sentence; say how to set one that is a default."""
-    if refused.limited_by not in ("", OWN):
-        return f"budget {refused.limited_by!r}"
+    if (name := _tenants_budget(refused)) is not None:
+        return f"budget {name!r}"
     if job.family.parent is not None:
         return "the budget of the job that started this one"
     if job.money.budget_usd is None and job.routing.limits is not None and job.routing.limits.budget_usd is not None:
