@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import nats
 import pytest
 
-from .conftest import Installed
+from .conftest import Installed, run
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -42,3 +47,34 @@ def test_replicas_are_listed_with_their_versions(wayline: Installed):
 
     assert {"gateway", "router", "executor", "tool_registry"} <= {one["service"] for one in found}
     assert all(one["version"] and one["where"] and one["since"] for one in found)
+
+
+@asynccontextmanager
+async def executor_of_the_last_release(wayline: Installed) -> AsyncIterator[None]:
+    """Connect to the bus as an executor that does not say its version."""
+    lines = (wayline.data / "credentials" / "executor.env").read_text().splitlines()
+    env = dict(line.split("=", 1) for line in lines)
+    nc = await nats.connect(env["WAYLINE_NATS_URL"], nkeys_seed_str=env["WAYLINE_NATS_SEED"], name="wayline-executor")
+    try:
+        yield
+    finally:
+        await nc.close()
+
+
+def test_nothing_is_paused_or_limited_while_older_services_run(wayline: Installed):
+    limit = ("running-limits", "set", "agent", "assistant", "1")
+
+    async def tried() -> list[tuple[int, str]]:
+        async with executor_of_the_last_release(wayline):
+            commands = (("pause", "agent", "assistant"), limit, (*limit, "--allow-older"))
+            done = [await asyncio.to_thread(wayline.wayline, *words) for words in commands]
+        return [(one.returncode, one.stderr) for one in done]
+
+    (paused, why), (limited, _), (forced, _) = run(tried())
+    wayline.run_json("running-limits", "remove", "agent", "assistant")
+
+    assert (paused, limited, forced) == (1, 1, 0)
+    assert "of before 0.2.0 there run 1 executor" in why
+    assert wayline.run_json("pauses") == {"pauses": []}
+    assert wayline.run_json("pause", "agent", "assistant")["name"] == "assistant"
+    wayline.run_json("resume", "agent", "assistant")

@@ -456,7 +456,7 @@ def test_a_check_before_an_upgrade_says_what_is_left_to_do(wayline: Installed):
     assert {one["version"] for one in before["replicas"]} == {f"{before['version']} ({before['commit']})"}
     told = json.loads(left.stdout)
     assert (left.returncode, told["done"], told["blocked"]) == (1, False, False)
-    assert [step["kind"] for step in told["steps"]] == ["unknown", "rights", "migrate"]
+    assert [step["kind"] for step in told["steps"]] == ["note", "rights", "migrate"]
     assert told["steps"][0]["todo"] == "its tables serve this version too"
     assert "wayline credentials write" in told["steps"][1]["todo"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import httpx2
 import pytest
 from typer.testing import CliRunner
 
@@ -18,10 +19,14 @@ from wayline.standalone.services import MEMBERS
 from wayline.standalone.settings import Settings
 from wayline.standalone.setup.credentials import Credentials
 from wayline.standalone.setup.installation import Installation, ServerAccess
+from wayline.standalone.upgrade import check_upgrade
 from wayline.standalone.upgrade.bus_changes import missing_rights
+from wayline.standalone.upgrade.check_upgrade import Outcome, outcome_of
+from wayline.standalone.upgrade.older_replicas import named_older
 from wayline.standalone.upgrade.open_jobs import unreadable
 from wayline.standalone.upgrade.pending_migrations import held_up
 from wayline.standalone.upgrade.replicas import BEFORE, ORDER, Replica, find_replicas, restarts, sorted_replicas
+from wayline.standalone.upgrade.upgrade_step import StepKind, UpgradeStep
 from wayline.store.migration_files import parse_migration
 
 HERE = RunningVersion("0.2.0", "0123abc")
@@ -46,6 +51,65 @@ def test_replicas_are_told_by_the_names_of_their_connections():
     assert found == [Replica("router", BEFORE, "10.0.0.2:2"), Replica("gateway", str(HERE), "10.0.0.1:1")]
     [step] = restarts(found, HERE)
     assert (step.kind, step.text) == ("restart", "router: 1 running, of before 0.2.0")
+
+
+@pytest.mark.parametrize(
+    ("kinds", "outcome"),
+    [
+        ([], "done"),
+        (["note"], "done"),
+        (["unknown", "note"], "unknown"),
+        (["unknown", "migrate"], "left"),
+        (["blocked"], "left"),
+    ],
+)
+def test_a_check_that_could_not_look_is_not_done(kinds: list[StepKind], outcome: str):
+    assert outcome_of([UpgradeStep(kind, "a", "b") for kind in kinds]) == outcome
+
+
+@pytest.mark.parametrize(("words", "code"), [([], 3), (["--allow-unknown"], 0)])
+def test_an_unknown_outcome_has_an_exit_code_of_its_own(words: list[str], code: int, monkeypatch: pytest.MonkeyPatch):
+    async def compared(*_: object, **__: object) -> Outcome:
+        return Outcome.UNKNOWN
+
+    monkeypatch.setattr(check_upgrade, "check", compared)
+
+    assert CliRunner().invoke(app, ["upgrade", "--check", *words]).exit_code == code
+
+
+def monitored(routes: int) -> httpx2.MockTransport:
+    pages = {"/connz": {"connections": [{"name": "wayline-router"}], "total": 1}, "/routez": {"num_routes": routes}}
+    return httpx2.MockTransport(lambda request: httpx2.Response(200, json=pages[request.url.path]))
+
+
+@pytest.mark.parametrize(("routes", "unseen"), [(0, ""), (2, "one server of the cluster")])
+async def test_one_server_of_a_cluster_tells_of_its_own_connections_only(
+    routes: int, unseen: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    plain, transport = httpx2.AsyncClient, monitored(routes)
+    monkeypatch.setattr(httpx2, "AsyncClient", lambda **options: plain(transport=transport, **options))
+    settings = Settings.model_validate({"nats_monitor_url": "http://127.0.0.1:1"})
+    access = ServerAccess("nats://a", "postgresql://a/b", Credentials({}, {}), own_bus=False)
+
+    found = await find_replicas(access, settings, Installation(tmp_path))
+
+    assert [one.service for one in found.replicas] == ["router"]
+    assert (unseen in found.unseen, bool(found.unseen)) == (True, bool(unseen))
+
+
+async def test_replicas_that_nobody_tells_of_are_not_taken_for_none(tmp_path: Path):
+    access = ServerAccess("nats://a", "postgresql://a/b", Credentials({}, {}), own_bus=False)
+
+    found = await find_replicas(access, Settings.model_validate({}), Installation(tmp_path))
+
+    assert (found.replicas, "not asked for" in found.unseen) == ([], True)
+
+
+def test_services_of_the_last_release_are_named_with_their_numbers():
+    replicas = [Replica("executor", BEFORE, "a"), Replica("executor", BEFORE, "b"), Replica("router", "0.2.0", "c")]
+
+    assert named_older([*replicas, Replica("tool_registry", BEFORE, "d")]) == "2 executor, 1 tool-registry"
+    assert named_older(replicas[2:]) == ""
 
 
 async def test_a_monitoring_page_that_is_away_is_said_in_one_line(tmp_path: Path):

@@ -42,6 +42,9 @@ from wayline.standalone.commands.run import run
 from wayline.standalone.commands.simulate import simulate
 from wayline.standalone.commands.version import version
 
+NOT_KNOWN = 3
+"""The exit code of `upgrade --check` where nothing is left that was seen, and something could not be looked at."""
+
 app = typer.Typer(
     name="wayline",
     help="Run AI agents as durable jobs on a message bus, every step traced and priced.",
@@ -166,7 +169,14 @@ def doctor(as_json: AsJson = False) -> None:
 @app.command()
 def upgrade(
     check: Annotated[
-        bool, typer.Option("--check", help="Only look: nothing is changed. Exit code 1: something is left to do.")
+        bool,
+        typer.Option(
+            "--check",
+            help="Only look: nothing is changed. Exit code 1: something is left to do; 3: something is not known.",
+        ),
+    ] = False,
+    allow_unknown: Annotated[
+        bool, typer.Option("--allow-unknown", help="Exit code 0 also where something could not be looked at.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -179,10 +189,12 @@ def upgrade(
         raise typer.BadParameter("name --check: an upgrade is the steps that it prints, and each is a command")
     with exit_on_error():
         from wayline.standalone.settings import Settings
+        from wayline.standalone.upgrade.check_upgrade import Outcome
         from wayline.standalone.upgrade.check_upgrade import check as compare
 
-        done = asyncio.run(compare(Settings(), as_json=as_json))
-    raise typer.Exit(0 if done else 1)
+        outcome = asyncio.run(compare(Settings(), as_json=as_json))
+    codes = {Outcome.LEFT: 1, Outcome.UNKNOWN: 0 if allow_unknown else NOT_KNOWN, Outcome.DONE: 0}
+    raise typer.Exit(codes[outcome])
 
 
 @app.command()

@@ -13,6 +13,7 @@ WaylineError
     ├── NotEmpty           a backup would be restored over data
     ├── RestoreUnfinished  a restore was ended in its middle
     ├── CannotRotate       a rotation cannot take its next step
+    ├── OlderReplicas      processes of the last release do not know what is asked for
     └── ServerLost         an embedded server keeps dying
 """
 
@@ -61,6 +62,16 @@ class ClientInvalid(StandaloneError):
 
 class CannotRotate(StandaloneError):
     """A rotation cannot take its next step."""
+
+
+class OlderReplicas(StandaloneError):
+    """Processes of the last release run, which do not know what is asked for."""
+
+    def __init__(self, *, running: str) -> None:
+        super().__init__(
+            f"not done: of before 0.2.0 there run {running}, which begin such jobs all the same and cannot show those "
+            "that wait. Restart them with this version first (`wayline replicas`), or say --allow-older."
+        )
 
 
 class UnknownService(StandaloneError):

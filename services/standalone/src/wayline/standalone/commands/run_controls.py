@@ -16,6 +16,10 @@ Name = Annotated[str, typer.Argument(help="The agent, the lane (interactive or b
 Whose = Annotated[Literal["agent", "user", "key"], typer.Argument(help="Whose jobs are counted.")]
 Whom = Annotated[str, typer.Argument(help="The agent, the user or the id of the key; '*' is each without its own.")]
 
+AllowOlder = Annotated[
+    bool, typer.Option("--allow-older", help="Also while services run that do not know it, of before 0.2.0.")
+]
+
 
 def pause(
     kind: Kind,
@@ -25,9 +29,11 @@ def pause(
     now: Annotated[
         bool, typer.Option("--now", help="Stop jobs that run at their next step; else they go on to their end.")
     ] = False,
+    allow_older: AllowOlder = False,
     as_json: AsJson = False,
 ) -> None:
     """Let the jobs of an agent, a lane or a tenant wait: they are accepted, and go on when it is resumed."""
+    _require_known(allow_older)
     body = {"kind": kind, "name": name, "reason": reason, "now": now}
     answer(
         lambda client: client.post("/v1/pauses", body),
@@ -69,9 +75,11 @@ def set_limit(
     when_full: Annotated[
         Literal["wait", "refuse"], typer.Option(help="What a job does that would be one too many.")
     ] = "wait",
+    allow_older: AllowOlder = False,
     as_json: AsJson = False,
 ) -> None:
     """Limit how many jobs of an agent, a user or an API key run at once; those that run already go on."""
+    _require_known(allow_older)
     body = {"whose": whose, "name": name, "max_running": most, "when_full": when_full}
     answer(
         lambda client: client.post("/v1/running-limits", body),
@@ -88,3 +96,18 @@ def remove_limit(whose: Whose, name: Whom, as_json: AsJson = False) -> None:
         as_json=as_json,
         draw=lambda _: f"jobs of {whose} {name} are not limited any more",
     )
+
+
+def _require_known(allow_older: bool) -> None:
+    """End the command where services run that would not hold to it, as far as can be seen from here."""
+    if allow_older:
+        return
+    import asyncio
+
+    from wayline.standalone.commands.error_exit import exit_on_error
+
+    with exit_on_error():
+        from wayline.standalone.settings import Settings
+        from wayline.standalone.upgrade.older_replicas import require_no_older
+
+        asyncio.run(require_no_older(Settings()))

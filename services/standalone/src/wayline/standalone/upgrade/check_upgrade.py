@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from enum import StrEnum
 from typing import Any, Final, get_args
 
 from wayline.chassis.running_version import running_version
@@ -20,6 +21,7 @@ CONNECT_WITHIN_S: Final = 10.0
 TITLES: Final[dict[StepKind, str]] = {
     "blocked": "In the way",
     "unknown": "Not known",
+    "note": "To be known",
     "rights": "First, rights on the bus",
     "migrate": "Then the database",
     "streams": "and the streams",
@@ -27,17 +29,34 @@ TITLES: Final[dict[StepKind, str]] = {
 }
 
 
-async def check(settings: Settings, *, as_json: bool = False) -> bool:
-    """Print every step, and return whether none is left. Raises NoServers."""
+class Outcome(StrEnum):
+    """What a check has come to."""
+
+    LEFT = "left"
+    UNKNOWN = "unknown"
+    """Nothing that was looked at is left, and something could not be looked at."""
+    DONE = "done"
+
+
+async def check(settings: Settings, *, as_json: bool = False) -> Outcome:
+    """Print every step, and return what they come to. Raises NoServers and Unavailable."""
     installation = Installation(settings.data_dir.absolute())
     access = find_servers(settings, installation)
     steps, replicas = await find_steps(settings, installation, access)
-    done = not [step for step in steps if step.kind != "unknown"]
+    outcome = outcome_of(steps)
     if as_json:
-        print(json.dumps(_as_value(steps, replicas, done=done), indent=2))
+        print(json.dumps(_as_value(steps, replicas, outcome), indent=2))
     else:
         _show(steps, replicas)
-    return done
+    return outcome
+
+
+def outcome_of(steps: list[UpgradeStep]) -> Outcome:
+    """Return what the steps come to: what was not looked at may be left to do."""
+    kinds = {step.kind for step in steps} - {"note"}
+    if kinds - {"unknown"}:
+        return Outcome.LEFT
+    return Outcome.UNKNOWN if kinds else Outcome.DONE
 
 
 async def find_steps(
@@ -49,21 +68,21 @@ async def find_steps(
         steps += [step async for step in check_database(access)]
         steps += [step async for step in check_streams(bus.js, settings.limits)]
         steps += [step async for step in check_jobs(bus, access)]
-    replicas = await find_replicas(access, settings, installation)
-    if replicas is None:
-        todo = "set WAYLINE_NATS_MONITOR_URL to the monitoring page of your bus"
-        steps.append(UpgradeStep("unknown", "the versions of the running services were not asked for", todo))
-    steps += restarts(replicas or [], running_version())
+    found = await find_replicas(access, settings, installation)
+    if found.unseen:
+        steps.append(UpgradeStep("unknown", found.unseen, found.todo))
+    steps += restarts(found.replicas, running_version())
     order = get_args(StepKind)
-    return sorted(steps, key=lambda step: order.index(step.kind)), replicas or []
+    return sorted(steps, key=lambda step: order.index(step.kind)), found.replicas
 
 
-def _as_value(steps: list[UpgradeStep], replicas: list[Replica], *, done: bool) -> dict[str, Any]:
+def _as_value(steps: list[UpgradeStep], replicas: list[Replica], outcome: Outcome) -> dict[str, Any]:
     here = running_version()
     return {
         "version": here.version,
         "commit": here.commit or None,
-        "done": done,
+        "done": outcome is Outcome.DONE,
+        "outcome": outcome,
         "blocked": any(step.kind == "blocked" for step in steps),
         "steps": [step.as_dict() for step in steps],
         "order": [name.replace("_", "-") for name in ORDER],
@@ -83,4 +102,5 @@ def _show(steps: list[UpgradeStep], replicas: list[Replica]) -> None:
         screen.print(f"  {escape(step.text)}\n      {escape(step.todo)}", soft_wrap=True)
     running = len(replicas)
     here = f"{running} running service{'s' if running != 1 else ''}, this is {running_version()}"
-    screen.print(f"nothing left to do: {here}" if not steps else f"\n{here}", soft_wrap=True)
+    done = outcome_of(steps) is Outcome.DONE
+    screen.print(f"nothing left to do: {here}" if done else f"\n{here}", soft_wrap=True)

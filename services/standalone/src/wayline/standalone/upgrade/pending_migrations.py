@@ -46,7 +46,7 @@ async def _check_schema(conn: Any, member: Member) -> UpgradeSteps:
     if newer := sorted(version for version in applied if not is_function_file(version) and version not in known):
         text = f"schema {member.schema} has {', '.join(newer)} of a newer version"
         if serving.issuperset(newer):
-            yield UpgradeStep("unknown", text, "its tables serve this version too")
+            yield UpgradeStep("note", text, "its tables serve this version too")
         else:
             yield UpgradeStep("blocked", text, "upgrade to that version: `wayline migrate` of this one refuses")
     for migration in migrations:

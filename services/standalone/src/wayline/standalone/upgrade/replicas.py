@@ -22,6 +22,8 @@ CONNECTIONS_MAX: Final = 10_000
 PAGE_WITHIN_S: Final = 5.0
 BEFORE: Final = "before 0.2.0"
 """Of a service that does not say its version when it connects."""
+SET_URL: Final = "set WAYLINE_NATS_MONITOR_URL to the monitoring page of your bus"
+SET_EACH: Final = "run this with WAYLINE_NATS_MONITOR_URL of each server"
 ORDER: Final = ("retrieval", "tool_registry", "tracing", "notifier", "router", "executor", "gateway")
 """The order of restarts: who answers before who asks, who reads records before who writes them."""
 
@@ -37,27 +39,45 @@ class Replica:
     """When it connected, as the server tells."""
 
 
-async def find_replicas(access: ServerAccess, settings: Settings, installation: Installation) -> list[Replica] | None:
-    """Return the services that are connected; None: neither the monitoring page nor the system account is known.
+@dataclass(frozen=True)
+class Replicas:
+    """The services that are connected, and which others may be."""
 
-    Raises Unavailable.
-    """
+    replicas: list[Replica]
+    unseen: str = ""
+    """Why there may be others; empty: there are none."""
+    todo: str = ""
+    """What to do to see them."""
+
+
+async def find_replicas(access: ServerAccess, settings: Settings, installation: Installation) -> Replicas:
+    """Return the services that are connected, as the bus itself tells, else one server's page. Raises Unavailable."""
+    url = settings.nats_monitor_url
     try:
-        if settings.nats_monitor_url is not None:
-            return sorted_replicas(await _monitored(settings.nats_monitor_url))
-        if not access.own_bus:
-            return None
-        async with as_system(settings, installation, access.credentials) as nc:
-            return sorted_replicas(await connections(nc))
+        if access.own_bus:
+            try:
+                async with as_system(settings, installation, access.credentials) as nc:
+                    return Replicas(sorted_replicas(await connections(nc)))
+            except NotReached:
+                if url is None:
+                    raise
+        if url is None:
+            return Replicas([], "the versions of the running services were not asked for", SET_URL)
+        found, alone = await _monitored(url)
     except (httpx2.HTTPError, NotReached, ValueError, KeyError) as error:
         raise Unavailable("the bus", detail=f"it does not say who is connected: {error}") from None
+    unseen = "" if alone else "only the services that are connected to one server of the cluster were seen"
+    return Replicas(sorted_replicas(found), unseen, "" if alone else SET_EACH)
 
 
-async def _monitored(url: str) -> list[dict[str, Any]]:
-    """Return what the monitoring page of a server says of its connections."""
+async def _monitored(url: str) -> tuple[list[dict[str, Any]], bool]:
+    """Return what the monitoring page of a server says of its connections, and whether it says all of them."""
     async with httpx2.AsyncClient(trust_env=False, timeout=PAGE_WITHIN_S) as http:
         answer = await http.get(f"{url}/connz", params={"limit": CONNECTIONS_MAX})
-        return answer.raise_for_status().json()["connections"]
+        page = answer.raise_for_status().json()
+        routes = (await http.get(f"{url}/routez")).raise_for_status().json().get("num_routes", 0)
+    found = page["connections"]
+    return found, not routes and page.get("total", len(found)) <= len(found)
 
 
 def sorted_replicas(connections: Iterable[dict[str, Any]]) -> list[Replica]:

@@ -6,8 +6,11 @@ from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
-StepKind: TypeAlias = Literal["blocked", "unknown", "rights", "migrate", "streams", "restart"]
-"""In the order in which they are to be done; `blocked` and `unknown` come before any of them."""
+StepKind: TypeAlias = Literal["blocked", "unknown", "note", "rights", "migrate", "streams", "restart"]
+"""In the order in which they are to be done; what comes before `rights` is nothing to do.
+
+`unknown` is what could not be looked at, so that the check cannot say that nothing is left; `note` holds up nothing.
+"""
 
 
 @dataclass(frozen=True)
