@@ -40,6 +40,32 @@ async def test_agents_are_listed_as_models(doors: Doors):
     assert unknown.value.code == "model_not_found" and unknown.value.param == "model"
 
 
+async def test_a_label_behind_the_agent_chooses_its_version(doors: Doors):
+    for instructions in ("Be brief.", "Be long."):
+        await doors.save("labelled", instructions=instructions)
+    put = await doors.http.put("/v1/agents/labelled/labels/candidate", json={"version": 1})
+    put.raise_for_status()
+    async with doors.client() as client:
+        listed = {model.id for model in (await client.models.list()).data}
+        one = await client.models.retrieve("labelled:candidate")
+        raw = await client.chat.completions.with_raw_response.create(model=one.id, messages=QUESTION)
+        told = doors.messages()
+        response = await client.responses.create(model=one.id, input="Is it so?")
+        again = await client.responses.retrieve(response.id)
+        for wrong in ("labelled:nothing", "labelled:", "labelled:No Label", "nobody:candidate"):
+            with pytest.raises(openai.NotFoundError) as unknown:
+                await client.chat.completions.create(model=wrong, messages=QUESTION)
+            assert (unknown.value.code, unknown.value.param) == ("model_not_found", "model")
+            with pytest.raises(openai.NotFoundError):
+                await client.models.retrieve(wrong)
+    job = (await doors.http.get(f"/v1/jobs/{raw.headers['x-wayline-job']}")).json()
+
+    assert {"labelled", "labelled:candidate"} <= listed
+    assert (job["agent"], job["agent_version"], job["agent_label"]) == ("labelled", 1, "candidate")
+    assert "Be brief." in str(told) and raw.parse().model == "labelled:candidate"
+    assert response.model == again.model == "labelled:candidate"
+
+
 async def test_a_conversation_is_answered_by_the_agent_with_its_history(doors: Doors):
     said = [
         {"role": "system", "content": "The user is in Porto."},

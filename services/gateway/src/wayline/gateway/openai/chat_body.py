@@ -13,7 +13,8 @@ from wayline.gateway.openai.client_tools import FunctionSpec
 ONE_LINE = r"^[^\x00-\x1f\x7f]*$"
 PARTS_MAX = 1_000
 Label = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=ONE_LINE)]
-AgentName = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=ONE_LINE)]
+ModelName = Annotated[str, StringConstraints(min_length=1, max_length=129, pattern=ONE_LINE)]
+"""An agent, or `agent:label`."""
 
 
 class ImageUrl(BaseModel):
@@ -100,7 +101,7 @@ class ChatBody(BaseModel):
         },
     )
 
-    model: AgentName = Field(description="The agent that answers.")
+    model: ModelName = Field(description="The agent that answers; `agent:label`: the version that has the label.")
     messages: Annotated[list[ChatMessageBody], Field(min_length=1, max_length=HISTORY_MESSAGES_MAX)] = Field(
         description="The whole conversation; of a session only the last user message counts."
     )

@@ -14,6 +14,7 @@ from wayline.contracts.jobs import EarlierMessage, JobOptions, SubmitJob
 from wayline.gateway.errors import UnsupportedParameter
 from wayline.gateway.openai.chat_body import ChatBody, ChatMessageBody, ContentPart, ResponseFormat
 from wayline.gateway.openai.client_tools import GivenResult, tool_options
+from wayline.gateway.openai.model_names import named_model
 from wayline.gateway.openai.sent_files import NewFile, file_of, image_of
 
 SESSION: Final = "session_id"
@@ -92,7 +93,8 @@ def _result(message: ChatMessageBody, param: str) -> GivenResult:
 
 
 def chat_to_job(body: ChatBody, *, tenant: str, user_id: str | None, session_id: str | None) -> Translated:
-    """Return the job that a request asks for. Raises UnsupportedParameter."""
+    """Return the job that a request asks for. Raises UnsupportedParameter, and Reject for an unknown label."""
+    named = named_model(body.model)
     last = next((at for at in range(len(body.messages) - 1, -1, -1) if body.messages[at].role == "user"), None)
     after = () if last is None else body.messages[last + 1 :]
     if last is None or any(message.role not in _INSTRUCTING for message in after):
@@ -105,6 +107,7 @@ def chat_to_job(body: ChatBody, *, tenant: str, user_id: str | None, session_id:
     client_tools = tool_options(functions, choice=body.tool_choice, parallel=body.parallel_tool_calls)
     before = () if session_id is not None else earlier((*body.messages[:last], *after), parts)
     options = JobOptions(
+        agent_label=named.label,
         output_schema=schema_of(body.response_format),
         effort=body.reasoning_effort,
         temperature=body.temperature,
@@ -112,7 +115,7 @@ def chat_to_job(body: ChatBody, *, tenant: str, user_id: str | None, session_id:
         **client_tools,
     )
     job = make_job(
-        agent=body.model,
+        agent=named.agent,
         said=said,
         history=before,
         session_id=session_id,

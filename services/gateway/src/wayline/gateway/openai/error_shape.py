@@ -17,10 +17,15 @@ PREFIX: Final = "/openai/"
 NEVER_AGAIN: Final = {"x-should-retry": "false"}
 """OpenAI's clients send again what failed with 409, 429 or 5xx, unless this says that it cannot help."""
 _TYPES: Final = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
-_CODES: Final = {"unknown_agent": "model_not_found", "unauthorized": "invalid_api_key"}
+_CODES: Final = {
+    "unknown_agent": "model_not_found",
+    "unknown_label": "model_not_found",
+    "unauthorized": "invalid_api_key",
+}
 """The names that OpenAI's clients know, by ours."""
 _PARAMS: Final = {
     "unknown_agent": "model",
+    "unknown_label": "model",
     "invalid_output_schema": "response_format",
     "input_too_long": "messages",
     "client_tools_refused": "tools",
@@ -83,7 +88,7 @@ def problem_of(job: JobView) -> Problem:
 def _status(code: str) -> int:
     if code in _UNPAID:
         return HTTPStatus.TOO_MANY_REQUESTS
-    if code == "unknown_agent":
+    if _CODES.get(code) == "model_not_found":
         return HTTPStatus.NOT_FOUND
     if code in _BAD_REQUESTS:
         return HTTPStatus.BAD_REQUEST

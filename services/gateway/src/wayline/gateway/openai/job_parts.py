@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from wayline.contracts.events import Event, JobParked
+from wayline.contracts.events import Event, JobParked, JobSubmitted
 from wayline.contracts.jobs import JobView, PendingToolCall
 from wayline.contracts.money import Usage
+from wayline.gateway.openai.model_names import NamedModel
 from wayline.journal import fold, view
 
 
@@ -49,6 +50,14 @@ class JobPart:
         """Return the job as it is at the end of what was heard, with what this part alone has used."""
         job = view(fold(self._events))
         return job.model_copy(update={"usage": job.usage - self._used_before})
+
+    @property
+    def model(self) -> str | None:
+        """Return what its request named as the model; None: nothing of the job was heard."""
+        first = self._events[0] if self._events else None
+        if not isinstance(first, JobSubmitted):
+            return None
+        return str(NamedModel(first.job.agent, first.job.options.agent_label))
 
     @property
     def said(self) -> str:

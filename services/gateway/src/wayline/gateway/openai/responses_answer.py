@@ -80,7 +80,7 @@ def response(
         "instructions": None,
         "max_output_tokens": None,
         "max_tool_calls": None,
-        "model": job.agent,
+        "model": (part.model if part is not None else None) or job.agent,
         "output": output_items(job, waits=waits, part=part),
         "parallel_tool_calls": True,
         "presence_penalty": 0.0,
@@ -169,7 +169,8 @@ def response_usage(usage: Usage) -> dict[str, Any]:
 
 def opening(job: JobView, *, created: datetime, part: JobPart | None = None, **more: Any) -> Iterator[dict[str, Any]]:
     """Yield the events before anything is known of the answer."""
-    begun = JobView(job_id=job.job_id, status=Status.RUNNING, agent=job.agent)
+    model = (part.model if part is not None else None) or job.agent
+    begun = JobView(job_id=job.job_id, status=Status.RUNNING, agent=model)
     part = JobPart(_number(part))
     begun = response(begun, created=created, part=part, **more)
     for number, kind in enumerate(("response.created", "response.in_progress")):

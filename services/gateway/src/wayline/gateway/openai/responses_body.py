@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from wayline.contracts.jobs.submission import HISTORY_MESSAGES_MAX
 from wayline.contracts.models import Effort
-from wayline.gateway.openai.chat_body import PARTS_MAX, AgentName, Label
+from wayline.gateway.openai.chat_body import PARTS_MAX, Label, ModelName
 from wayline.gateway.openai.client_tools import FunctionSpec
 
 RESPONSE_ID: Final = r"^resp_[A-Za-z0-9_-]{1,64}(\.[1-9][0-9]{0,3})?$"
@@ -80,7 +80,7 @@ class ResponsesBody(BaseModel):
         extra="allow", json_schema_extra={"examples": [{"model": "assistant", "input": "What is a job?"}]}
     )
 
-    model: AgentName = Field(description="The agent that answers.")
+    model: ModelName = Field(description="The agent that answers; `agent:label`: the version that has the label.")
     input: str | Annotated[list[InputItem], Field(min_length=1, max_length=HISTORY_MESSAGES_MAX)]
     instructions: str | None = Field(default=None, description="Told as the application's words.")
     previous_response_id: ResponseId | None = Field(default=None, description="Its session goes on.")

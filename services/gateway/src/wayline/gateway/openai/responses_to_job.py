@@ -18,6 +18,7 @@ from wayline.gateway.openai.chat_body import (
 )
 from wayline.gateway.openai.chat_to_job import OBJECT, Parts, Translated, earlier, make_job
 from wayline.gateway.openai.client_tools import GivenResult, tool_options
+from wayline.gateway.openai.model_names import named_model
 from wayline.gateway.openai.responses_body import InputItem, InputPart, ResponsesBody
 
 CALL: Final = "function_call"
@@ -36,10 +37,12 @@ def responses_to_job(
     session_id: str | None,
     before: tuple[EarlierMessage, ...] = (),
 ) -> Translated:
-    """Return the job that a request asks for; `before`: what was said up to it. Raises UnsupportedParameter.
+    """Return the job that a request asks for; `before`: what was said up to it.
 
+    Raises UnsupportedParameter, and Reject for an unknown label.
     In a session what stands before the last user message is no past: only the application's words are told with it.
     """
+    named = named_model(body.model)
     items = [InputItem(content=body.input)] if isinstance(body.input, str) else body.input
     wrong = next((place for place, item in enumerate(items) if item.type not in TAKEN), None)
     if wrong is not None:
@@ -58,6 +61,7 @@ def responses_to_job(
     if session_id is not None:
         said = (*_told(told, parts), *said)
     options = JobOptions(
+        agent_label=named.label,
         output_schema=_schema(body),
         effort=body.reasoning.effort if body.reasoning else None,
         temperature=body.temperature,
@@ -69,7 +73,7 @@ def responses_to_job(
         ),
     )
     whose = {"tenant": tenant, "user_id": user_id, "session_id": session_id}
-    job = make_job(agent=body.model, said=said, history=history, options=options, **whose)
+    job = make_job(agent=named.agent, said=said, history=history, options=options, **whose)
     return Translated(job, tuple(parts.files.values()))
 
 

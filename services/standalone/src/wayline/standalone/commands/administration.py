@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from wayline.standalone.commands.arguments import fail, read_json
 from wayline.standalone.commands.output import AsJson, answer
+
+if TYPE_CHECKING:
+    from wayline.client import Client
 
 agents = typer.Typer(help="Who answers a job, and how.", no_args_is_help=True)
 dead_letters = typer.Typer(help="Messages that could not be handled.", no_args_is_help=True)
@@ -104,7 +108,12 @@ def label_version(
     label: Annotated[str, typer.Argument(help="Such as production or candidate.")],
     version: Annotated[int | None, typer.Option(min=1, help="Which version gets it.")] = None,
     share: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Of the jobs that ask for no label, for instance 0.1.")
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Of the jobs that ask for no label, for instance 0.1; 0: none. Left out, the label keeps its share.",
+        ),
     ] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Take it away.")] = False,
     as_json: AsJson = False,
@@ -116,12 +125,28 @@ def label_version(
         return
     if version is None:
         fail("--version N says which version gets the label, and --remove takes it away")
-    part = f", with {share:.0%} of the jobs that ask for none" if share else ""
-    answer(
-        lambda client: client.put(path, {"version": version, "share": share or None}),
-        as_json=as_json,
-        draw=lambda one: f"version {one['version']} of {name} has the label {label}{part}",
-    )
+    answer(lambda client: _labelled(client, path, version, share), as_json=as_json, draw=lambda one: _label(name, one))
+
+
+async def _labelled(client: Client, path: str, version: int, share: float | None) -> dict[str, Any]:
+    """Give a version a label; without a share the label keeps the one that it has."""
+    from wayline.client import ApiError
+
+    if share is not None:
+        return await client.put(path, {"version": version, "share": share or None})
+    try:
+        there = await client.tagged(path)
+    except ApiError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        return await client.put(path, {"version": version})
+    body = {"version": version, "share": there.body["share"]}
+    return await client.put(path, body, headers={"If-Match": there.tag} if there.tag else None)
+
+
+def _label(agent: str, one: dict[str, Any]) -> str:
+    part = f", with {one['share']:.0%} of the jobs that ask for none" if one["share"] else ""
+    return f"version {one['version']} of {agent} has the label {one['label']}{part}"
 
 
 @agents.command("remove")
