@@ -16,6 +16,7 @@ from wayline.contracts import headers as h
 from wayline.contracts import traces as t
 from wayline.contracts.agents import Agent, AgentConfig, DeleteAgent, GetAgent, ListAgents, PutAgent
 from wayline.contracts.budgets import BudgetAlert, BudgetConfig, BudgetList, DeleteBudget, ListBudgets, PutBudget
+from wayline.contracts.chat import Citation
 from wayline.contracts.errors import NotFound, Reject
 from wayline.contracts.jobs import JobView, Status
 from wayline.contracts.knowledge import (
@@ -323,6 +324,40 @@ async def test_traces_steps_costs_and_pages_of_jobs_come_from_tracing(gateway: R
     ]
 
 
+async def test_jobs_are_listed_by_their_ids(gateway: Running, others: Others):
+    await others.answer(t.ListJobs)
+    ids = ["j1", "order_7"]
+    listed = await gateway.client.get("/v1/jobs", params={"id": ids, "limit": 2})
+    wrong = [await gateway.client.get("/v1/jobs", params={"id": id}) for id in (["*"], ["j"] * 201)]
+
+    assert (listed.status_code, [one.status_code for one in wrong]) == (200, [422, 422])
+    assert others.asked == [t.ListJobs(tenant="default", limit=2, job_ids=("j1", "order_7"))]
+
+
+async def test_answers_that_rest_on_a_document_are_listed_with_its_passages(gateway: Running, others: Others):
+    def citing(job_id: str, *passages: tuple[str, str]) -> JobView:
+        cited = tuple(Citation(document="Tides", quote="q", document_id=of, chunk_id=chunk) for of, chunk in passages)
+        return JobView(job_id=job_id, status=Status.COMPLETED, agent="assistant", citations=cited)
+
+    jobs = (citing("j1", ("tides", "c1"), ("tides", "c2"), ("law", "c1")), citing("j2", ("law", "c1")))
+    await others.answer(GetDocument)
+    await others.answer(t.ListJobs, t.JobPage(jobs=jobs, next_cursor="next"))
+
+    of_document = (await gateway.client.get("/v1/documents/tides/citations?limit=2")).json()
+    of_passage = (await gateway.client.get("/v1/documents/tides/citations?chunk_id=c2&cursor=next")).json()
+    refused = await gateway.client.delete("/v1/documents/tides/citations")
+
+    [one] = of_document["citations"]
+    assert (one["job_id"], one["links"]["self"], of_document["next_cursor"]) == ("j1", "/v1/jobs/j1", "next")
+    assert [passage["chunk_id"] for passage in one["passages"]] == ["c1", "c2"]
+    assert [passage["chunk_id"] for passage in of_passage["citations"][0]["passages"]] == ["c2"]
+    assert [asked for asked in others.asked if isinstance(asked, t.ListJobs)] == [
+        t.ListJobs(tenant="default", limit=2, cites="tides"),
+        t.ListJobs(tenant="default", cursor="next", cites="tides", cites_chunk="c2"),
+    ]
+    assert (refused.status_code, refused.headers["allow"]) == (405, "GET")
+
+
 async def test_a_jaeger_search_reads_only_so_many_spans(gateway: Running, others: Others):
     found = [
         FoundSpan(trace_id=f"{n:032x}", span_id="1" * 16, name="n", service="s", start=datetime.now(UTC), status="ok")
@@ -438,7 +473,7 @@ async def test_costs_are_asked_for_by_every_group_and_zone(gateway: Running, oth
     assert refused.status_code == 422
     assert refused.json()["detail"] == (
         "query.group_by: 'colour' is none of model, agent, day, tool, user, tenant, session, job, kind, hour, "
-        "provider, purpose, tier, schedule, cache_break, key, version, label; several are joined by commas"
+        "provider, purpose, tier, schedule, cache_break, key, version, label, tag; several are joined by commas"
     )
 
 

@@ -74,6 +74,7 @@ async def every_answer(http: httpx2.AsyncClient, document_id: str) -> dict[str, 
     asked: dict[str, tuple[str, str, dict[str, Any]]] = {
         "get": ("GET", about, {}),
         "chunks": ("GET", f"{about}/chunks", {}),
+        "citations": ("GET", f"{about}/citations", {}),
         "file": ("GET", f"/v1/files/{document_id}", {}),
         "change": ("PATCH", about, {"json": {"audience": ["bob"]}}),
         "change what was read": ("PATCH", about, {"json": {"name": "mine"}, "headers": {"If-Match": "*"}}),
@@ -134,7 +135,7 @@ async def test_a_document_for_others_is_answered_as_if_absent(doors: Doors, call
 
     assert private == law == nothing
     assert {name: status for name, (status, _) in nothing.items()} == {
-        **dict.fromkeys(("get", "chunks", "file", "change", "reindex", "delete"), 404),
+        **dict.fromkeys(("get", "chunks", "citations", "file", "change", "reindex", "delete"), 404),
         "change what was read": 412,
         **dict.fromkeys(("search", "list"), 200),
     }

@@ -152,7 +152,7 @@ async def test_costs_are_grouped_by_kind_session_tenant_and_job(platform: Tracin
 async def test_costs_are_of_those_that_meet_every_filter(platform: TracingPlatform, start: Start):
     await start()
     log = Spender(platform.bus, at=datetime(2026, 3, 28, 23, 30, tzinfo=UTC))
-    await log.append(log.submitted(tags=("team:a",)), log.routed(), log.aside("embedding", "0.0004"))
+    await log.append(log.submitted(tags=("team:a", "case:7")), log.routed(), log.aside("embedding", "0.0004"))
     await log.append(log.claimed(), log.asks(1), log.hears(1), log.asked_tool(1), log.tool_answered(1, cost="0.01"))
     await log.append(log.completed())
     await platform.wait_until_read()
@@ -164,13 +164,25 @@ async def test_costs_are_of_those_that_meet_every_filter(platform: TracingPlatfo
 
     every = {"tool": "0.01", "model": "0.001", "aux": "0.0004"}
     assert await spent(tags=("team:a",), agent="assistant", user_id="u1", session_id="s1", job_id="j1") == every
-    for nothing in ({"tags": ("team:b",)}, {"agent": "x"}, {"user_id": "x"}, {"session_id": "x"}, {"job_id": "x"}):
+    for nothing in (
+        {"tags": ("team:b",)},
+        {"agent": "x"},
+        {"user_id": "x"},
+        {"session_id": "x"},
+        {"job_id": "x"},
+        {"agent_version": 4},
+        {"agent_label": "x"},
+    ):
         assert await spent(**nothing) == {}
     assert await spent(model="claude") == await spent(model="anthropic/claude") == {"model": "0.001"}
     assert await spent(tool="search") == {"tool": "0.01"}
     assert await spent(until=datetime(2026, 3, 28, tzinfo=UTC)) == {}
     assert list(await spent("hour", tz="Europe/Berlin")) == ["2026-03-29T00:00"]
     assert await spent("version", "label", model="claude") == {"3/candidate": "0.001"}
+    assert await spent(agent_version=3, agent_label="candidate") == every
+    assert await spent("tag", model="claude") == {"team:a": "0.001", "case:7": "0.001"}
+    by_tag = await platform.bus.ask(GetCosts(tenant="acme", group_by=("tag",)), CostTable)
+    assert by_tag.total is not None and (by_tag.groups, by_tag.total.cost_usd) == (2, USD("0.0114"))
     assert await spent("purpose", "provider", model="claude") == {"-/anthropic": "0.001"}
 
 

@@ -29,6 +29,7 @@ JOBS, QUESTIONS = 1_200, 250
 BEGAN = datetime(2026, 5, 1, tzinfo=UTC)
 NAMES = ("refund", "invoice", "harbour", "Zürich", "退款政策", "o'clock", "50%_off")
 AGENTS, TOOLS, TAGS = ("support", "critic", "scout"), ("search", "refund", "mail"), ("team:a", "team:b", "case:7")
+CITED = ("tides", "it's a \\ name")
 MODELS = (("openai", "small"), ("openrouter", "acme/large"), ("local", "small"))
 ENDED = {"completed", "failed", "cancelled"}
 
@@ -51,7 +52,12 @@ def job(rng: random.Random, number: int, tenant: str = "acme") -> tuple[JobRow, 
         beyond["origin"] = {"job_id": f"job_{rng.randrange(40):06x}", "seq": 3, "hash": "h"}
     if number % 5 == 0:
         beyond["agent_label"] = "candidate"
-    words = job_words(tenant, job_id, [said, answer, error], tags=tags, tools=tools) if ended else None
+    cited = [{"document_id": rng.choice(CITED), "chunk_id": f"c{number % 2}", "document": "d", "quote": "q"}]
+    cited = cited if status == "completed" and rng.random() < 0.5 else []
+    named = {"tags": tags, "tools": tools, "cited": [one["document_id"] for one in cited]}
+    # Those of a version before have no label in their words.
+    label = beyond.get("agent_label") if number % 2 else None
+    words = job_words(tenant, job_id, [said, answer, error], label=label, **named) if ended else None
     waiting = {"why": rng.choice(["approval", "budget"]), "wait_id": "w"} if status == "parked" else None
     row = JobRow(
         tenant=tenant,
@@ -76,7 +82,7 @@ def job(rng: random.Random, number: int, tenant: str = "acme") -> tuple[JobRow, 
         answer=answer,
         partial=False,
         reason=None,
-        citations="[]",
+        citations=orjson.dumps(cited).decode(),
         error_code="crash_loop" if status == "failed" else None,
         error_message=error,
         waiting_for=None if waiting is None else orjson.dumps(waiting).decode(),
@@ -100,7 +106,7 @@ def conditions(rng: random.Random, now: datetime) -> Iterator[tuple[dict[str, An
     status, agent, name, tool = rng.choice(list(Status)), rng.choice(AGENTS), rng.choice(NAMES), rng.choice(TOOLS)
     several, tag, since = (Status.FAILED, Status.PARKED), rng.choice(TAGS), BEGAN + timedelta(seconds=20_000)
     dollars, seconds, other = Decimal(rng.randrange(40)) / 100, rng.randrange(900), f"job_{rng.randrange(40):06x}"
-    provider, model = rng.choice(MODELS)
+    document, (provider, model) = rng.choice(CITED), rng.choice(MODELS)
     yield {"status": status}, lambda row, _: row.status == status
     yield {"statuses": several}, lambda row, _: row.status in several
     yield {"agent": agent}, lambda row, _: row.agent == agent
@@ -120,6 +126,9 @@ def conditions(rng: random.Random, now: datetime) -> Iterator[tuple[dict[str, An
     yield {"parent": "none"}, lambda row, _: "parent" not in orjson.loads(row.beyond or "{}")
     yield {"parent": other}, lambda row, _: orjson.loads(row.beyond or "{}").get("parent", {}).get("job_id") == other
     yield {"origin": other}, lambda row, _: orjson.loads(row.beyond or "{}").get("origin", {}).get("job_id") == other
+    yield {"cites": document}, lambda row, _: document in cited_by(row)
+    passage = {"cites": document, "cites_chunk": "c1"}
+    yield passage, lambda row, _: document in cited_by(row) and '"c1"' in str(row.citations)
     yield {"agent_version": 2}, lambda row, _: row.agent_version == 2
     yield {"agent_label": "candidate"}, lambda row, _: '"candidate"' in (row.beyond or "")
     yield {"since": since}, lambda row, _: row.created_at >= since
@@ -128,6 +137,10 @@ def conditions(rng: random.Random, now: datetime) -> Iterator[tuple[dict[str, An
     yield {"cost_max": dollars}, lambda row, _: row.cost_usd is not None and row.cost_usd <= dollars
     yield {"seconds_min": seconds}, lambda row, _: took(row, now) >= seconds
     yield {"seconds_max": seconds}, lambda row, _: took(row, now) <= seconds
+
+
+def cited_by(row: JobRow) -> list[str]:
+    return [one["document_id"] for one in orjson.loads(row.citations)]
 
 
 def took(row: JobRow, now: datetime) -> float:
@@ -226,6 +239,9 @@ async def test_a_cursor_of_another_order_is_refused(platform: TracingPlatform, s
     [
         ({"q": "rareword"}, "jobs_by_words"),
         ({"tags": ("case:99",)}, "jobs_by_words"),
+        ({"cites": "tides"}, "jobs_by_words"),
+        ({"agent_label": "candidate"}, "jobs_by_words"),
+        ({"agent_label": "candidate"}, "jobs_labelled"),
         ({"sort": "dearest"}, "jobs_dearest"),
         ({"sort": "slowest"}, "jobs_slowest"),
         ({"waiting_for": ("approval",)}, "jobs_parked"),

@@ -18,6 +18,7 @@ def test_a_long_text_gives_few_short_words():
 
 
 def test_tags_and_tools_are_no_words_of_texts():
-    words = job_words("acme", "Job_1", ["#team:a ~acme !mail"], tags=["team:b"], tools=["search"])
+    named = {"tags": ["team:b"], "tools": ["search"], "cited": ["d 1", "d 1"]}
+    words = job_words("acme", "Job_1", ["#team:a ~acme !mail"], label="next", **named)
 
-    assert words == ["~acme", "=job_1", "#team:b", "!search", "team", "a", "acme", "mail"]
+    assert words == ["~acme", "=job_1", "#team:b", "!search", "@d 1", "$", "$next", "team", "a", "acme", "mail"]

@@ -159,6 +159,10 @@ class ListJobs(Request, subject="jobs.list.{tenant}", replies=JobPage):
     session_id: str | None = Field(default=None, description="Only jobs of this session.")
     user_id: str | None = Field(default=None, description="Only jobs of this user.")
     job_ids: tuple[JobId, ...] | None = Field(default=None, max_length=200, description="Only these.")
+    cites: str | None = Field(
+        default=None, max_length=200, description="Only jobs whose answer rests on passages of this document."
+    )
+    cites_chunk: str | None = Field(default=None, max_length=200, description="And on this one of its passages.")
     waiting_for: tuple[str, ...] | None = Field(
         default=None, max_length=10, description="Only parked jobs that wait for one of these."
     )
@@ -269,9 +273,11 @@ CostGroup = Literal[
     "key",
     "version",
     "label",
+    "tag",
 ]
 """`kind`: a call of the conversation's model, of a tool, or an auxiliary one, whose `purpose` says what it was for.
-`cache_break`: why a prompt did not continue the one before it. `key`: the id of the API key that asked for the job."""
+`cache_break`: why a prompt did not continue the one before it. `key`: the id of the API key that asked for the job.
+`tag`: a job of several tags counts in the group of each, and in the total once."""
 
 
 class Spending(Frozen):
@@ -315,6 +321,8 @@ class GetCosts(Request, subject="costs.get.{tenant}", replies=CostTable):
     session_id: str | None = None
     job_id: str | None = None
     tags: tuple[str, ...] = Field(default=(), max_length=TAGS_MAX, description="Only of jobs that have all of them.")
+    agent_version: int | None = Field(default=None, description="Only of jobs of this version of their agent.")
+    agent_label: str | None = Field(default=None, description="Only of jobs whose version was chosen by this label.")
     tz: str = Field(default="UTC", description="Whose days are meant: an IANA name.")
 
 

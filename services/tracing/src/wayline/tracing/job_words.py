@@ -1,4 +1,4 @@
-"""The words that a job is found by: of its input, its answer and its error, its id, its tags and its tools."""
+"""The words that a job is found by: of its texts, its id, its tags, its tools and the documents that it cites."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ READ_MAX = 4_000
 WORDS_MAX = 500
 """Words of a job, and of a query."""
 WORD_MAX = 64
-TENANT, ID, TAG, TOOL = "~", "=", "#", "!"
-"""Signs before what is no word: no word begins with one."""
+TENANT, ID, TAG, TOOL, CITED, LABEL = "~", "=", "#", "!", "@", "$"
+"""Signs before what is no word: no word begins with one. `LABEL` alone: of a job whose label is in there, too."""
 
 _WORD = re.compile(r"[^\W_]+")
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
@@ -25,10 +25,22 @@ def words_of(texts: Iterable[str | None]) -> list[str]:
 
 
 def job_words(
-    tenant: str, job_id: str, texts: Iterable[str | None], *, tags: Iterable[str], tools: Iterable[str]
+    tenant: str,
+    job_id: str,
+    texts: Iterable[str | None],
+    *,
+    tags: Iterable[str],
+    tools: Iterable[str],
+    cited: Iterable[str] = (),
+    label: str | None = None,
 ) -> list[str]:
-    """Return everything that a job which has ended is found by."""
+    """Return everything that a job which has ended is found by; `cited`: ids of documents.
+
+    `label`: by which its agent's version was chosen.
+    """
     signs = [TENANT + tenant, ID + job_id.lower(), *(TAG + tag for tag in tags), *(TOOL + tool for tool in tools)]
+    signs += (CITED + document for document in dict.fromkeys(cited))
+    signs += [LABEL, LABEL + label] if label else []
     return signs + words_of(texts)
 
 

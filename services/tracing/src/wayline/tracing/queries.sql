@@ -336,6 +336,7 @@ WITH groups AS MATERIALIZED (
         CASE WHEN 'key' = ANY ($2) THEN coalesce(jobs.beyond #>> '{submitted_by,key_id}', '-') END AS key,
         CASE WHEN 'version' = ANY ($2) THEN coalesce(jobs.agent_version::text, '-') END AS version,
         CASE WHEN 'label' = ANY ($2) THEN coalesce(jobs.beyond ->> 'agent_label', '-') END AS label,
+        tag,
         count(*) AS calls,
         count(*) FILTER (WHERE settled AND ledger.cost_usd IS NULL) AS calls_unknown,
         count(*) FILTER (WHERE NOT settled) AS calls_unsettled,
@@ -355,6 +356,10 @@ WITH groups AS MATERIALIZED (
         sum(jobs.estimated_cost_usd) FILTER (WHERE attempt_id = $1 || '/' || ledger.job_id || '/1/m1') AS predicted_usd
     FROM ledger
     LEFT JOIN jobs ON jobs.tenant = $1 AND jobs.job_id = ledger.job_id
+    LEFT JOIN LATERAL (
+        SELECT unnest(CASE WHEN cardinality(jobs.tags) > 0 THEN jobs.tags ELSE ARRAY['-'] END) AS tag
+        WHERE 'tag' = ANY ($2)
+    ) AS tagged ON true
     WHERE ledger.tenant = $1 AND NOT open AND ($3::timestamptz IS NULL OR at >= $3)
         AND ($6::timestamptz IS NULL OR at < $6)
         AND ($7::text IS NULL OR ledger.agent = $7)
@@ -364,16 +369,18 @@ WITH groups AS MATERIALIZED (
         AND ($11::text IS NULL OR ledger.session_id = $11)
         AND ($12::text IS NULL OR ledger.job_id = $12)
         AND ($13::text[] IS NULL OR jobs.tags @> $13)
+        AND ($14::int IS NULL OR jobs.agent_version = $14)
+        AND ($15::text IS NULL OR jobs.beyond ->> 'agent_label' = $15)
         -- Asked once, of no row: an unknown zone is refused also where no day is asked for, or nothing was spent.
         AND now() AT TIME ZONE $5 IS NOT NULL
-    GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18
+    GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19
 )
 (
     SELECT
         true AS is_total, count(*) AS groups,
         NULL AS model, NULL AS agent, NULL AS day, NULL AS tool, NULL AS "user", NULL AS tenant, NULL AS session,
         NULL AS job, NULL AS kind, NULL AS hour, NULL AS provider, NULL AS purpose, NULL AS tier, NULL AS schedule,
-        NULL AS cache_break, NULL AS key, NULL AS version, NULL AS label,
+        NULL AS cache_break, NULL AS key, NULL AS version, NULL AS label, NULL AS tag,
         sum(calls)::bigint AS calls, sum(calls_unknown)::bigint AS calls_unknown,
         sum(calls_unsettled)::bigint AS calls_unsettled, sum(input)::bigint AS input,
         sum(cache_read)::bigint AS cache_read, sum(cache_write_5m)::bigint AS cache_write_5m,

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, Field
 
+from wayline.contracts import ids
 from wayline.contracts.budgets import TimeZone
 from wayline.contracts.jobs import TAGS_MAX, Tag
 from wayline.contracts.money import Usage
@@ -44,14 +45,21 @@ class CostQuery(BaseModel):
     user_id: Line | None = None
     session_id: Line | None = None
     job_id: Line | None = None
+    version: int | None = Field(
+        default=None, ge=1, le=2**31 - 1, description="Only of jobs of this version of their agent."
+    )
+    label: str | None = Field(
+        default=None, pattern=ids.NAME_PATTERN, description="Only of jobs whose version was chosen by this label."
+    )
     format: CostFormat = Field(default="json", description="`csv`: a table, with the total in its last row.")
     tag: list[Tag] = Field(default=[], max_length=TAGS_MAX, description="Several: only of jobs that have all of them.")
 
     def asked(self, tenant: str) -> GetCosts:
         """Return the question that tracing answers."""
         groups: Any = tuple(dict.fromkeys(self.group_by.split(",")))
-        given = self.model_dump(exclude={"group_by", "tag", "format"})
-        return GetCosts(**given, tenant=tenant, group_by=groups, tags=tuple(self.tag))
+        given = self.model_dump(exclude={"group_by", "tag", "version", "label", "format"})
+        chosen = {"agent_version": self.version, "agent_label": self.label, "tags": tuple(self.tag)}
+        return GetCosts(**given, **chosen, tenant=tenant, group_by=groups)
 
 
 _FIGURES = tuple(name for name in CostRow.model_fields if name not in ("group", "usage"))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from wayline.contracts import ids
+from wayline.contracts.chat import Citation
+from wayline.contracts.jobs import JobView
 from wayline.contracts.knowledge import (
     CONDITIONS_MAX,
     URL_MAX_CHARS,
@@ -20,6 +22,7 @@ from wayline.contracts.knowledge import (
 )
 from wayline.contracts.strict_json import NotStrictJson, read_json
 from wayline.gateway.shapes.body import ONE_LINE, TEXT_WITHOUT_NUL, Body, Label, Metadata
+from wayline.gateway.shapes.jobs import links
 
 DocumentUser = Annotated[
     Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=ONE_LINE)] | None,
@@ -171,3 +174,26 @@ class SearchBody(Body):
         "A key of one user searches on behalf of that user alone.",
     )
     filter: SearchFilter = SearchFilter()
+
+
+class CitedIn(BaseModel):
+    """A job whose answer rests on passages of a document."""
+
+    job_id: str
+    agent: str
+    session_id: str | None
+    user_id: str | None
+    created_at: datetime | None
+    passages: tuple[Citation, ...] = Field(description="Those of the document, as the answer names them.")
+    links: dict[str, str]
+
+    @classmethod
+    def of(cls, job: JobView, document_id: str, chunk_id: str | None) -> Self:
+        """Return a job with what it cites of a document, or of one passage of it."""
+        passages = tuple(
+            one
+            for one in job.citations
+            if one.document_id == document_id and (chunk_id is None or one.chunk_id == chunk_id)
+        )
+        shown = {name: getattr(job, name) for name in ("job_id", "agent", "session_id", "user_id", "created_at")}
+        return cls(**shown, passages=passages, links=links(job.job_id))

@@ -9,12 +9,16 @@ from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
 from wayline.contracts import ids
 from wayline.contracts.feedback import FeedbackIs
+from wayline.contracts.ids import JobId
 from wayline.contracts.jobs import TAGS_MAX, Lane, Status, Tag
+from wayline.contracts.knowledge import DOCUMENT_ID_PATTERN
 from wayline.contracts.money import Dollars
 from wayline.contracts.traces import QUERY_MAX, JobOrder, ListJobs
 from wayline.gateway.shapes.body import ONE_LINE
 
 YEARS_END = 9_000
+IDS_MAX = 200
+"""In one request: as many as a page holds."""
 
 Line: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=ONE_LINE)]
 Short: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=ONE_LINE)]
@@ -64,6 +68,11 @@ class JobFilter(BaseModel):
     )
     tool: Line | None = Field(default=None, description="Only jobs that called this tool.")
     tag: list[Tag] = Field(default=[], max_length=TAGS_MAX, description="Several: only jobs that have all of them.")
+    cites: str | None = Field(
+        default=None,
+        pattern=DOCUMENT_ID_PATTERN,
+        description="The id of a document: only jobs whose answer rests on passages of it.",
+    )
     parent: Line | None = Field(
         default=None, description="Only jobs that this one started; `none`: only those that no job started."
     )
@@ -86,7 +95,7 @@ class JobFilter(BaseModel):
 
     def asked(self, tenant: str, *, user_id: str | None) -> ListJobs:
         """Return the question that tracing answers. One value goes as it always did, for a tracing before this one."""
-        given = self.model_dump(exclude={"status", "agent", "tag", "waiting_for", "user_id", "version", "label"})
+        given = self.model_dump(exclude={"status", "agent", "tag", "waiting_for", "user_id", "version", "label", "id"})
         one_status = self.status[0] if len(self.status) == 1 else None
         one_agent = self.agent[0] if len(self.agent) == 1 else None
         return ListJobs(
@@ -107,9 +116,17 @@ class JobFilter(BaseModel):
 class JobQuery(JobFilter):
     """A page of the jobs that meet the conditions."""
 
+    id: list[JobId] = Field(
+        default=[], max_length=IDS_MAX, description="Only these jobs, as lists show them. Repeat it for each."
+    )
     limit: int = Field(default=50, ge=1, le=200)
     cursor: str | None = Field(
         default=None, max_length=500, pattern=ONE_LINE, description="`next_cursor` of the page before."
     )
     sort: JobOrder = Field(default="newest", description="`slowest`: only jobs that have ended.")
     facets: bool = Field(default=False, description="Count them by status, agent and model, too.")
+
+    def asked(self, tenant: str, *, user_id: str | None) -> ListJobs:
+        """Return the question that tracing answers."""
+        asked = super().asked(tenant, user_id=user_id)
+        return asked.model_copy(update={"job_ids": tuple(self.id)}) if self.id else asked

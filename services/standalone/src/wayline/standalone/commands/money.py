@@ -19,7 +19,7 @@ def costs(
         str,
         typer.Option(
             help="Comma-separated: model, provider, agent, day, hour, tool, user, session, job, kind, purpose, tier, "
-            "schedule, key, cache_break, tenant."
+            "schedule, key, cache_break, tenant, version, label, tag."
         ),
     ] = "model",
     since: Annotated[str | None, typer.Option(metavar="WHEN", help="From when on: 7d, 12h, or a date (UTC).")] = None,
@@ -30,8 +30,9 @@ def costs(
     user: Annotated[str | None, typer.Option(help="Only for this user.")] = None,
     session: Annotated[str | None, typer.Option(help="Only of this session.")] = None,
     job: Annotated[str | None, typer.Option(help="Only of this job.")] = None,
+    label: Annotated[str | None, typer.Option(help="Only of jobs whose version was chosen by this label.")] = None,
     tag: Annotated[
-        list[str] | None, typer.Option(metavar="KEY:VALUE", help="Only of jobs with this label. Can be repeated.")
+        list[str] | None, typer.Option(metavar="KEY:VALUE", help="Only of jobs with this tag. Can be repeated.")
     ] = None,
     tz: Annotated[str | None, typer.Option(help="Whose days are meant, for instance Europe/Berlin.")] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Write a table for a spreadsheet.")] = False,
@@ -49,6 +50,7 @@ def costs(
         "user_id": user,
         "session_id": session,
         "job_id": job,
+        "label": label,
         "tag": tag,
     }
     if as_csv:

@@ -139,18 +139,23 @@ class ViewHandlers:
     async def get_costs(self, asked: GetCosts) -> CostTable:
         """Sum what was spent, grouped, with the total of all groups. Raises UnknownTimeZone."""
         filters = (asked.agent, asked.model, asked.tool, asked.user_id, asked.session_id, asked.job_id)
-        named = (asked.until, *filters, list(asked.tags) or None)
-        arguments = (list(asked.group_by), asked.since, COST_ROWS_MAX, asked.tz, *named)
+        named = (asked.until, *filters, list(asked.tags) or None, asked.agent_version, asked.agent_label)
+        shown = (asked.since, COST_ROWS_MAX, asked.tz, *named)
+        sql = self._store.sql.costs
         try:
-            rows = await self._store.fetch(asked.tenant, self._store.sql.costs, asked.tenant, *arguments)
+            rows = await self._store.fetch(asked.tenant, sql, asked.tenant, list(asked.group_by), *shown)
         except asyncpg.InvalidParameterValueError:
             raise UnknownTimeZone(asked.tz) from None
         if not rows:
             return CostTable(rows=())
         total, *groups = rows
+        once = None
+        if "tag" in asked.group_by:
+            # A job counts in the group of each of its tags: the sum of these is no total.
+            once = await self._store.fetchrow(asked.tenant, sql, asked.tenant, [], *shown)
         return CostTable(
             rows=tuple(row_views.cost_row(row, asked.group_by) for row in groups),
-            total=row_views.cost_row(total, ()),
+            total=row_views.cost_row(once or total, ()),
             groups=total["groups"],
         )
 

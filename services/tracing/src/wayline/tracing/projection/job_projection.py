@@ -133,7 +133,10 @@ class JobProjection:
         answer = done.answer if isinstance(done, e.JobCompleted) else None
         tags = submitted.options.tags or () if submitted else ()
         texts = [*told, answer, error.message if error else None]
-        return job_words(self.tenant, self.job_id, texts, tags=tags, tools=sorted(self._drafts.tools))
+        citations = done.citations if isinstance(done, e.JobCompleted) else ()
+        cited = (clean(one.document_id) for one in citations if one.document_id)
+        tools, label = sorted(self._drafts.tools), job.routing.agent_label
+        return job_words(self.tenant, self.job_id, texts, tags=tags, tools=tools, cited=cited, label=label)
 
     def _beyond(self) -> str:
         """Return what `view` shows and no other column holds, as JSON."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from wayline.contracts.feedback import GOOD_FROM
 from wayline.contracts.traces import ListJobs
-from wayline.tracing.job_words import ID, TAG, TENANT, TOOL, words_of
+from wayline.tracing.job_words import CITED, ID, LABEL, TAG, TENANT, TOOL, words_of
 from wayline.tracing.rows import moment
 
 COUNTED_MAX = 20_000
@@ -40,6 +40,8 @@ JUDGED = {
     "any": "feedback IS NOT NULL",
     "none": "feedback IS NULL",
 }
+WITHOUT_LABEL = f"beyond ->> 'agent_label' IS NOT NULL AND (words @@ $$'{LABEL}'$$::tsquery) IS NOT TRUE"
+"""In so many words, so that the index of these few is taken: jobs whose words lack their label."""
 SECONDS = "extract(epoch FROM coalesce(ended_at, now()) - created_at)"
 
 
@@ -144,6 +146,9 @@ def _where(asked: ListJobs) -> _Where:
         if value is not None:
             where.add(condition, value)
     _add_words(where, asked)
+    if asked.cites is not None:
+        passage = {"document_id": asked.cites, **({"chunk_id": asked.cites_chunk} if asked.cites_chunk else {})}
+        where.add("citations @> {}::text::jsonb", json.dumps([passage]))
     if asked.feedback is not None:
         where.add(JUDGED[asked.feedback])
     if asked.parent == "none":
@@ -190,10 +195,13 @@ def _equal(asked: ListJobs) -> Iterator[tuple[str, Any]]:
 
 def _add_words(where: _Where, asked: ListJobs) -> None:
     """Add what is looked up in the index of words, and beside it the same for jobs that are not in there yet."""
-    if not (asked.q or asked.tags or asked.tool):
+    if not (asked.q or asked.tags or asked.tool or asked.cites):
+        if asked.agent_label:
+            _add_label(where, asked.tenant, asked.agent_label)
         return
     words = words_of([asked.q])
     named = [TENANT + asked.tenant, *(TAG + tag for tag in asked.tags), *([TOOL + asked.tool] if asked.tool else [])]
+    named += [CITED + asked.cites] if asked.cites else []
     query = " & ".join(map(_quoted, named))
     pending = ["words IS NULL"]
     if asked.q:
@@ -217,6 +225,12 @@ def _add_words(where: _Where, asked: ListJobs) -> None:
             )
         )
     where.arms = [where.filled("words @@ {}::text::tsquery", query), " AND ".join(pending)]
+
+
+def _add_label(where: _Where, tenant: str, label: str) -> None:
+    """Add a label that is looked up in the index of words, and beside it the jobs whose label is not in there."""
+    query = f"{_quoted(TENANT + tenant)} & {_quoted(LABEL + label)}"
+    where.arms = [where.filled("words @@ {}::text::tsquery", query), WITHOUT_LABEL]
 
 
 def _quoted(lexeme: str) -> str:

@@ -1,4 +1,4 @@
-"""The passages of a document, and indexing it once more from what is kept of it."""
+"""The passages of a document, the answers that rest on them, and indexing it once more from what is kept of it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,23 @@ from fastapi import APIRouter, HTTPException, Query
 
 from wayline.contracts.document_changes import CHUNKS_MAX, ChunkPage, DocumentChunk, ListChunks
 from wayline.contracts.errors import Reject
-from wayline.contracts.knowledge import AcceptDocument, Document, DocumentStatus, IndexDocument
+from wayline.contracts.knowledge import AcceptDocument, Document, DocumentStatus, GetDocument, IndexDocument
+from wayline.contracts.traces import JobPage, ListJobs
 from wayline.gateway.handlers.knowledge.documents import DocumentPath, document_of
 from wayline.gateway.handlers.shared.dependencies import GatewayDependency, Reader, Writer
 from wayline.gateway.handlers.shared.seen_by import SeenBy
 from wayline.gateway.openapi import fails
 from wayline.gateway.paging import Paged
 from wayline.gateway.parameters import Cursor
+from wayline.gateway.shapes.body import ONE_LINE
+from wayline.gateway.shapes.documents import CitedIn
 from wayline.gateway.strict_json import StrictRoute
 
 router = APIRouter(prefix="/v1", tags=["knowledge"], route_class=StrictRoute)
 
 POSITION_MAX: Final = 2**31 - 1
+JOBS_MAX: Final = 200
+"""On one page of those that cite a document."""
 
 
 class ChunksPage(Paged):
@@ -70,6 +75,50 @@ async def reindex_document(document_id: DocumentPath, gateway: GatewayDependency
 )
 async def refuse_on_chunks(document_id: str) -> None:
     """Refuse what cannot be done with passages: it is not meant for a document whose id ends so."""
+    raise HTTPException(405, headers={"Allow": "GET"})
+
+
+class CitationPage(Paged):
+    """A page of the answers that rest on a document, the newest first, each with the passages."""
+
+    citations: tuple[CitedIn, ...]
+
+
+@router.get("/documents/{document_id:path}/citations", responses=fails(400, 404))
+async def list_citations(
+    *,
+    document_id: DocumentPath,
+    gateway: GatewayDependency,
+    caller: Reader,
+    names: SeenBy,
+    chunk_id: Annotated[str | None, Query(min_length=1, max_length=200, pattern=ONE_LINE)] = None,
+    limit: Annotated[int, Query(ge=1, le=JOBS_MAX, description="How many jobs on a page.")] = 50,
+    cursor: Cursor = None,
+) -> CitationPage:
+    """Page through the jobs whose answers rest on a document, or on one of its passages, the newest first.
+
+    A key of one user sees that user's jobs.
+    """
+    await gateway.bus.ask(GetDocument(tenant=caller.tenant, document_id=document_id, seen_by=names), Document)
+    asked = ListJobs(
+        tenant=caller.tenant,
+        user_id=caller.user_id,
+        cites=document_id,
+        cites_chunk=chunk_id,
+        limit=limit,
+        cursor=cursor,
+    )
+    page = await gateway.bus.ask(asked, JobPage)
+    cited = (CitedIn.of(job, document_id, chunk_id) for job in page.jobs)
+    # A tracing of a version before lists every job.
+    return CitationPage(citations=tuple(one for one in cited if one.passages), next_cursor=page.next_cursor)
+
+
+@router.api_route(
+    "/documents/{document_id:path}/citations", methods=["POST", "PUT", "PATCH", "DELETE"], include_in_schema=False
+)
+async def refuse_on_citations(document_id: str) -> None:
+    """Refuse what cannot be done with citations: it is not meant for a document whose id ends so."""
     raise HTTPException(405, headers={"Allow": "GET"})
 
 

@@ -55,5 +55,5 @@ async def get_openai_model(
             raise
         raise Reject(str(error), code="unknown_agent", status=NotFound.status) from None
     if named.label is not None and all(one.label != named.label for one in found.labels):
-        raise unknown_label(*named)
+        raise unknown_label(named.agent, named.label)
     return OpenAIModel(id=str(named), owned_by=caller.tenant)
