@@ -105,6 +105,7 @@ async def test_a_hidden_tab_closes_its_stream_until_it_is_shown(window: Window):
     async with window.open() as shown:
         page = await shown.goto(f"/jobs/{job_id}")
         await until(lambda: len(shown.streams) == 1, why="the page listens")
+        await expect(page.locator("[data-progress]")).to_have_text(re.compile(r"^Step 1 of \d+: Thinking"))
         await hide(page, True)
         await until(lambda: shown.streams == [], why="the stream is closed")
         release.set()

@@ -44,6 +44,19 @@ def test_what_a_parked_job_waits_for_is_said_with_its_form():
     )
 
 
+def test_a_queued_job_says_that_it_waits_and_a_running_one_its_step():
+    job = JobView(job_id="j1", agent="a", status=Status.RUNNING).model_dump(mode="json")
+    routed = {"type": "job.routed", "seq": 2, "limits": {"max_steps": 5, "budget_usd": None}}
+    events = [{"type": "job.submitted", "seq": 1}, routed, {"type": "model.requested", "seq": 3, "step": 2}]
+    page = JobPage(job, "conversation", [], events, None, [])
+    html = Templates().render(TEMPLATE, page=page, frame=FRAME, views=VIEWS).decode()
+
+    assert '<span data-progress="2/reasoning">Step 2 of 5: Thinking about the next step</span>' in html
+    assert '<progress value="2" max="5"' in html
+    assert "Waiting for an executor" in page_of("conversation", status="queued")
+    assert "data-progress" not in page_of("conversation", status="parked") + page_of("raw", status="completed")
+
+
 def test_a_key_that_may_write_may_raise_a_budget():
     job = JobView(job_id="j1", agent="a", status=Status.PARKED, waiting_for={"why": "budget", "wait_id": "w1"})
     page = JobPage(job.model_dump(mode="json"), "conversation", [], [], None, [])

@@ -22,6 +22,7 @@ from wayline.console.pages.job_log import read_log
 from wayline.console.pages.live_events import heartbeats, sse, stream_of
 from wayline.console.pages.refusal import reason_of
 from wayline.console.render.formats import lasted_ms, utc_now
+from wayline.console.render.job_progress import JobProgress, progress_of, queue_words, told_progress
 from wayline.console.render.prompt_context import ModelCall, model_calls
 from wayline.console.render.schema_fields import SchemaField, fields_of
 from wayline.console.render.steps import Step, newest_of, steps_of
@@ -39,6 +40,8 @@ CALLS_SHOWN_WHOLE = 8
 WAITS_READ = 200
 """Jobs that wait, of one page of the list in which this one is looked for."""
 CALL_MIN_CHARS = 400
+QUEUE: Final = "queue"
+"""In the place of a state while no executor has begun a job."""
 DECIDED: Final = ("approval", "needs_decision")
 """What a job waits for that a person decides."""
 ENDED: Final = frozenset({"completed", "failed", "cancelled"})
@@ -112,6 +115,16 @@ class JobPage:
         """Return what the job waits for, in words; empty: nothing."""
         waiting = self.job["waiting_for"]
         return in_words(self.job["job_id"], waiting).splitlines()[0] if waiting else ""
+
+    @property
+    def is_queued(self) -> bool:
+        """Return whether no executor has begun it."""
+        return self.job["status"] == "queued"
+
+    @property
+    def progress(self) -> JobProgress | None:
+        """Return what the job does right now; None: it waits, or has ended."""
+        return progress_of(self.events) if self.is_live and not self.is_queued else None
 
     @property
     def call_chars(self) -> int:
@@ -249,7 +262,10 @@ async def told_of(client: Client, job_id: str, after: int) -> AsyncIterator[byte
                 piece = {"text": event.get("text", ""), "offset": event.get("offset")}
                 yield sse("delta", {**piece, "of": _attempt(event)})
             elif event["type"] == "progress":
-                yield sse("progress", {"message": event.get("message") or event.get("state", "").replace("_", " ")})
+                if (told := told_progress(event)) is not None:
+                    yield sse("progress", {"message": told.words, "of": told.key})
+            elif event["type"] == "queue":
+                yield sse("progress", {"message": queue_words(event), "of": QUEUE})
             elif "seq" in event:
                 yield sse("changed", {"type": event["type"], "of": _attempt(event)}, event_id=event["seq"])
             if event["type"] in TERMINAL:

@@ -16,10 +16,14 @@
   let text = "";
   let of = "";
   let heard = 0; // Characters of the model's text, with those that were missed.
+  let told = {};
 
   const show = () => {
     const stream = holder.querySelector("[data-stream]");
     if (stream) stream.textContent = text;
+    const state = holder.querySelector("[data-progress]");
+    // Of the same state what was told says more than the log.
+    if (state?.dataset.progress === told.of) state.textContent = told.message;
   };
 
   // One at a time: an older answer must not take the place of a newer one.
@@ -86,8 +90,10 @@
       show();
     });
     source.addEventListener("progress", (event) => {
-      const place = holder.querySelector("[data-progress]");
-      if (place) place.textContent = JSON.parse(event.data).message;
+      told = JSON.parse(event.data);
+      const state = holder.querySelector("[data-progress]");
+      if (state) state.dataset.progress = told.of;
+      show();
     });
     source.addEventListener("error", () => {
       // After 204 a browser asks no more: what ended is read once.
