@@ -317,3 +317,16 @@ async def test_costs_are_downloaded_as_the_page_shows_them(console: Console):
     assert (file.status_code, file.headers["content-type"]) == (200, "text/csv; charset=utf-8")
     assert file.text.startswith("agent,calls")
     assert wrong.status_code == 404
+
+
+async def test_a_block_of_an_answer_is_a_card_and_a_file(console: Console):
+    console.answers("So:\n\n```python\nprint(1)\n```\n\n```diff\n--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n```\n")
+    job = await console.run()
+    async with console.browser() as browser:
+        page = (await browser.open(f"/jobs/{job['job_id']}")).text
+        file = await browser.open(f"/jobs/{job['job_id']}/answer/code/1")
+        none = await browser.open(f"/jobs/{job['job_id']}/answer/code/3")
+
+    assert f'href="/jobs/{job["job_id"]}/answer/code/1"' in page and "diff-lines" in page
+    assert (file.text, none.status_code) == ("print(1)\n", 404)
+    assert file.headers["content-disposition"] == 'attachment; filename="answer-1.py"'

@@ -27,7 +27,18 @@ OURS = re.compile(r"/(?![/\\])|[?#]|$")
 EVERY = 17
 """One of so many words stands on a rare page in the ordinary suite."""
 DIFF = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-this is old\n+this is new\n\\ No newline at end of file\n"
-SHAPES = ("said", "two\nlines", "\x00", "s" * 30_000, DIFF, DIFF + "more", '{"before": "old", "after": "new"}', "")
+FENCED = f"as\n```python\ndef f(): # 1\n    return 'a'\n```\nor\n```diff\n{DIFF}```\n"
+SHAPES = (
+    FENCED,
+    "said",
+    "two\nlines",
+    "\x00",
+    "s" * 30_000,
+    DIFF,
+    DIFF + "more",
+    '{"before": "old", "after": "new"}',
+    "",
+)
 """Words of ours, of every kind that a page shows in another way."""
 BEGINNING = 12
 """Characters by which a word is known again, also where it is shortened."""
@@ -90,8 +101,8 @@ def known_again(word: str, text: str) -> bool:
 
 
 def harmless(word: str) -> str:
-    """Return a word that is as long, with its lines where they are."""
-    return re.sub(r"\S", "s", word)
+    """Return a word that is as long, with its lines and its fences where they are."""
+    return re.sub(r"(?m)^(`{3,}|~{3,})|\S", lambda found: found[1] or "s", word)
 
 
 @pytest.mark.parametrize("name", [name for name, shown in PAGES.items() if not shown.is_shaped])

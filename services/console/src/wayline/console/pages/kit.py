@@ -24,7 +24,8 @@ BEFORE: Final = "# Terms\n\nRefunds take seven days.\nWrite to us.\n"
 AFTER: Final = "# Terms\n\nRefunds take ten days.\nWrite to us.\nOr call.\n"
 MARKDOWN: Final = (
     "An **answer** with `code`, a [link](https://example.com/page) and an image ![chart](https://example.com/x.png).\n\n"
-    "- first\n- second\n\n| item | price |\n|---|---|\n| tea | 3 |\n\n```\nprint('hello')\n```\n\n"
+    "- first\n- second\n\n| item | price |\n|---|---|\n| tea | 3 |\n\n```python\nprint('hello')  # twice\n```\n\n"
+    "```diff\n--- a/terms\n+++ b/terms\n@@ -1 +1 @@\n-Refunds take seven days.\n+Refunds take ten days.\n```\n\n"
     "<script>alert(1)</script> is only text, and \u202eso is this\u202c."
 )
 

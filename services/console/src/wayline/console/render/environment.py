@@ -12,10 +12,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from wayline.console.render import formats
 from wayline.console.render.addresses import path_of
+from wayline.console.render.code_words import coloured
 from wayline.console.render.diffs.card import card_of
+from wayline.console.render.fenced_text import markdown_parts, plain_parts
 from wayline.console.render.json_text import editable, pretty
 from wayline.console.render.markdown_text import markdown
-from wayline.console.render.program import highlighted, program_of
+from wayline.console.render.program import program_of
 from wayline.console.render.structured import columns_of, plain, structured_of
 
 HASH_CHARS = 12
@@ -50,12 +52,14 @@ def _environment(zone: ZoneInfo) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(formats.filters(zone), pretty=pretty, editable=editable, markdown=markdown)
-    environment.filters.update(diff_of=card_of, program_of=program_of, highlighted=highlighted)
+    environment.filters.update(diff_of=card_of, program_of=program_of, coloured=coloured)
+    environment.filters.update(markdown_parts=markdown_parts, plain_parts=plain_parts)
     environment.filters.update(structured_of=structured_of, columns_of=columns_of, plain=plain)
     # Jinja's own fails at half a character, which JSON may hold.
     environment.filters["urlencode"] = path_of
     environment.globals["static"] = static_address
     environment.globals["d"] = environment.get_template("components_diff.html").module
+    environment.globals["fenced"] = environment.get_template("components_fenced.html").module
     environment.globals["c"] = environment.get_template("components.html").module
     environment.globals["f"] = environment.get_template("forms.html").module
     return environment

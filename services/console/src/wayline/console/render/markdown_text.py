@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import MutableMapping, Sequence
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import nh3
@@ -27,6 +28,7 @@ CLASSES = {"host"}
 HERE = "this console"
 """Where an address leads that names no host."""
 SLASHES = "/\\"
+_LINE_END: Final = re.compile(r"\r\n?|\n")
 
 
 def _image(
@@ -69,10 +71,20 @@ def _parser() -> MarkdownIt:
 _PARSER = _parser()
 
 
-def markdown(text: Any, most: int = READ_MAX_CHARS) -> Markup:
-    """Return a text as HTML that runs nothing, fetches nothing and posts nothing; of a longer one the beginning."""
-    text = str(text)
-    html = _PARSER.render(visible(text[:most]))
+def blocks_of(text: str, *, as_written: bool = False) -> tuple[list[Token], dict[str, Any]]:
+    """Return the blocks of a text, and what its links refer to; what is shown says by name what hides."""
+    env = dict[str, Any]()
+    return _PARSER.parse(text if as_written else visible(text), env), env
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a text as the parser counts them, each with its end."""
+    return [f"{line}\n" for line in _LINE_END.split(visible(text))]
+
+
+def rendered(tokens: Sequence[Token], env: dict[str, Any]) -> Markup:
+    """Return some of a text's blocks as HTML that runs nothing, fetches nothing and posts nothing."""
+    html = _PARSER.renderer.render(tokens, _PARSER.options, env)
     # The parser escapes raw HTML already; this holds where it would have a fault.
     clean = nh3.clean(
         html,
@@ -82,6 +94,16 @@ def markdown(text: Any, most: int = READ_MAX_CHARS) -> Markup:
         url_schemes=SCHEMES,
         link_rel="noopener noreferrer nofollow",
     )
-    if len(text) > most:
-        clean += f'<p><span class="host">… {len(text) - most:,} more characters: see the raw log</span></p>'
     return Markup(clean)
+
+
+def left_out(text: str, most: int) -> Markup:
+    """Say how much of a text is not shown; empty: all of it is."""
+    more = len(text) - most
+    return Markup(f'<p><span class="host">… {more:,} more characters: see the raw log</span></p>' if more > 0 else "")
+
+
+def markdown(text: Any, most: int = READ_MAX_CHARS) -> Markup:
+    """Return a text as HTML that runs nothing; of a longer one the beginning."""
+    text = str(text)
+    return rendered(*blocks_of(text[:most])) + left_out(text, most)

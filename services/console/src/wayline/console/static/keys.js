@@ -30,6 +30,19 @@
     if (shown) shown.value = target.value;
   });
 
+  // A block of code; where a browser has no clipboard for us (http elsewhere), it is selected.
+  document.documentElement.classList.add("scripted");
+  document.addEventListener("click", async ({ target }) => {
+    if (!target.matches("[data-copy]")) return;
+    const code = target.closest(".code-card").querySelector("pre");
+    try {
+      await navigator.clipboard.writeText(code.textContent);
+      target.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(code);
+    }
+  });
+
   document.addEventListener("keydown", (event) => {
     const typing = event.target.closest?.("input, textarea, select, dialog");
     if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
