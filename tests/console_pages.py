@@ -155,7 +155,7 @@ def job_list(words: Words) -> str:
     search = jobs.job_search.parse(f'agent:"{words[0]}" {words[0]}', now=NOW)
     chips = tuple(replace(chip, text=words[0]) for chip in search.chips[:1])
     page = Jobs(replace(search, problems=(words[0],), chips=chips), found, facets, None, words[0], jobs.COLUMNS)
-    values = {"sorts": jobs.SORTS, "columns": jobs.COLUMNS, "actions": ()}
+    values = {"sorts": jobs.SORTS, "columns": jobs.COLUMNS, "actions": (), "kept": ()}
     return shown(jobs.TEMPLATE, "/jobs", words[0], page=page, **values)
 
 

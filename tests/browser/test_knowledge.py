@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import expect
 
-from .conftest import WAIT_MS, Looks, Window
+from .conftest import ALL, WAIT_MS, Looks, Window
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 ALSO = ("retrieval",)
@@ -16,7 +16,7 @@ DROP = """() => {
   dropped.items.add(new File(['A narwhal sings.'], 'dropped.md', {type: 'text/markdown'}));
   document.dispatchEvent(new DragEvent('drop', {dataTransfer: dropped, bubbles: true, cancelable: true}));
 }"""
-LOOKS = [Looks(), pytest.param(Looks("dark", 390), marks=pytest.mark.slow)]
+LOOKS = [ALL[0], *(pytest.param(one, marks=pytest.mark.slow) for one in ALL[1:])]
 
 
 @pytest.fixture

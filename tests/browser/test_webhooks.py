@@ -11,7 +11,7 @@ from wayline.notifier.settings import Settings as NotifierSettings
 from wayline.simulator.website import Page, Website
 from wayline.testkit import until
 
-from .conftest import WAIT_MS, Looks, Window
+from .conftest import ALL, WAIT_MS, Looks, Window
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 ALSO = ("notifier",)
@@ -19,14 +19,14 @@ QUICK = {"keys": f"k1:{b64encode(bytes(32)).decode()}", "allowed_hosts": ("127.0
 SETTINGS = {"notifier": NotifierSettings.model_validate(QUICK | {"poll_every_s": 0.2})}
 
 
-@pytest.mark.parametrize("looks", [Looks(), pytest.param(Looks("dark", 390), marks=pytest.mark.slow)], ids=str)
+@pytest.mark.parametrize("looks", [ALL[0], *(pytest.param(one, marks=pytest.mark.slow) for one in ALL[1:])], ids=str)
 async def test_a_receiver_that_failed_is_sent_again_what_it_missed(window: Window, looks: Looks):
     async with Website() as website, window.open(looks) as shown:
         website.pages["/hook"] = lambda _: Page("<b>not today</b>", status=410)
         page = await shown.goto("/webhooks")
         if await page.get_by_label("Name", exact=True).is_hidden():
             await page.get_by_text("New webhook").click()
-        name = f"crm-{looks.width}"
+        name = f"crm-{looks.theme}-{looks.width}"
         await page.get_by_label("Name", exact=True).fill(name)
         await page.get_by_label("Address").fill(website.url("/hook"))
         problems = await shown.accessible()

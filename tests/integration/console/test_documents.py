@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from hashlib import sha256
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from wayline.testkit import until
 
-from .conftest import SAME_ORIGIN, Browser, Console, console_at
+from .conftest import AGENT, SAME_ORIGIN, Browser, Console, console_at
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 ALSO = ("retrieval",)
@@ -37,6 +38,17 @@ async def add(
     return answer
 
 
+async def send_job(browser: Browser, *files: tuple[str, bytes, str], **fields: str) -> httpx2.Response:
+    """Send the form of a new job, as a browser does."""
+    found = re.search(r'name="token" value="([^"]+)"', browser.page)
+    assert found is not None
+    parts: list[tuple[str, Any]] = [("file", file) for file in files] or [("file", ("", b""))]
+    data = {"token": found[1], "agent": AGENT, "input": "What does tea cost?", **fields}
+    answer = await browser.http.post("/jobs/new", data=data, files=parts, headers=SAME_ORIGIN)
+    browser.page = answer.text or browser.page
+    return answer
+
+
 async def ready(console: Console, document_id: str) -> dict[str, Any]:
     """Return a document once it is ready or has failed."""
 
@@ -44,7 +56,9 @@ async def ready(console: Console, document_id: str) -> dict[str, Any]:
         found = (await console.api.get(f"/v1/documents/{document_id}")).json()
         return found if found["status"] in ("ready", "failed") else None
 
-    return await until(ended, within=30, why=f"{document_id} is indexed")
+    found = await until(ended, within=30, why=f"{document_id} is indexed")
+    assert found is not None
+    return found
 
 
 def ids_of(answer: httpx2.Response) -> list[str]:
@@ -175,3 +189,18 @@ async def test_a_search_finds_by_words_and_says_why(console: Console):
     assert "A quokka smiles." in found.text and "rank 1" in found.text and "covers 100 %" in found.text
     assert "Nothing found" in nothing.text
     assert refused.status_code == 422 and 'role="alert"' in refused.text
+
+
+async def test_a_file_of_a_new_job_is_uploaded_once(console: Console):
+    async with console.browser() as browser:
+        await browser.open("/jobs/new")
+        planned = await send_job(browser, ("tea.md", b"Tea costs three.", "text/markdown"), preview="1")
+        (given,) = re.findall(r'name="given" value="([^"]*)" checked', planned.text)
+        sent = await send_job(browser, given=html.unescape(given))
+        job_id = sent.headers["location"].removeprefix("/jobs/")
+        empty = await send_job(browser, ("none.md", b"", "text/markdown"))
+
+    job = (await console.api.get(f"/v1/jobs/{job_id}", params={"wait": 20})).json()
+    assert "It would run on" in planned.text and sent.status_code == 303
+    assert "tea.md" in job["input"] or "given_" in job["input"]
+    assert empty.status_code == 422 and "none.md: " in empty.text

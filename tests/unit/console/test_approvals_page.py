@@ -5,16 +5,18 @@ from __future__ import annotations
 import html
 import json
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.datastructures import FormData
 
-from wayline.console.pages.approvals import Approvals, Review, decision_of, edited
+from wayline.client.client import Client
+from wayline.console.pages.approvals import Approvals, Review, decision_of, edited, read
 from wayline.console.pages.frame import Frame
 from wayline.console.render.diffs.card import of_versions
 from wayline.console.render.environment import Templates
@@ -180,3 +182,20 @@ def test_changes_are_shown_as_a_difference_before_they_are_sent():
 
     assert html.count("What you changed") == 1 and "<script>alert" not in html
     assert html.count('form="several"') == 2 and 'value="j1/a1/h"' in html
+
+
+async def test_several_refused_on_the_second_page_show_it_again():
+    class Api:
+        async def approvals(self, *, limit: int, cursor: str | None) -> dict[str, Any]:
+            return {"approvals": [WAIT, {**WAIT, "id": cursor or "first"}], "next_cursor": None}
+
+        async def get(self, path: str) -> dict[str, Any]:
+            return {"definition": {"input_schema": {}}}
+
+    page = await read(cast(Client, Api()), "c2")
+    first, html = (
+        Templates().render("approvals.html", page=one, frame=FRAME).decode() for one in (replace(page, cursor=""), page)
+    )
+
+    assert '<input type="hidden" name="cursor" value="c2">' in html and "j1/c2/h" in html
+    assert 'name="cursor"' not in first

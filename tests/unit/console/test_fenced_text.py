@@ -9,6 +9,7 @@ from time import process_time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markupsafe import Markup
 
 from wayline.console.render.code_words import COLOURED_MAX_CHARS, coloured
 from wayline.console.render.environment import Templates
@@ -25,8 +26,8 @@ def test_blocks_stand_by_themselves_between_prose():
     first, code, then, diff = markdown_parts(TEXT)
 
     assert isinstance(first, Prose) and "<strong>First</strong>" in first.html and "https://a.example" in first.html
-    assert code == Block(1, "def f():\n    return 1\n", "python") and code.file == "1.py"
-    assert then == Prose("<p>then</p>\n")
+    assert isinstance(code, Block) and (code.language, code.text) == ("python", "def f():\n    return 1\n")
+    assert code.file == "1.py" and then == Prose(Markup("<p>then</p>\n"))
     assert isinstance(diff, Block) and diff.diff is not None and (diff.diff.added, diff.file) == (1, "2.patch")
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import re
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -15,6 +18,8 @@ from wayline.console.pages.job_actions import ACTIONS, Actions, NothingChosen, b
 from wayline.console.pages.job_actions import TEMPLATE as ACTIONS_TEMPLATE
 from wayline.console.pages.job_search import parse
 from wayline.console.pages.jobs import COLUMNS, SHOWN, SORTS, TEMPLATE, Jobs, news_of
+from wayline.console.pages.kept_searches import COOKIE_MAX_BYTES, KeptSearch, written
+from wayline.console.pages.kept_searches import read as read_kept
 from wayline.console.render.environment import Templates
 from wayline.contracts.jobs import JobView, Status
 
@@ -25,7 +30,7 @@ JOB = JobView(job_id="j1", agent="helper", status=Status.RUNNING, input="<b>hi</
 
 
 def form(*pairs: tuple[str, str]) -> FormData:
-    return FormData(pairs)
+    return FormData(list(pairs))
 
 
 @pytest.mark.parametrize(
@@ -91,12 +96,15 @@ def test_a_dry_run_that_finds_nothing_to_do_can_do_nothing():
 @pytest.mark.parametrize("columns", [SHOWN, COLUMNS, ("cost",)])
 def test_the_list_has_the_columns_that_were_chosen(columns: tuple[str, ...]):
     page = Jobs(parse("a", now=NOW), [JOB], {}, None, columns=columns)
+    kept = (KeptSearch("<i>late</i>", "status:failed"), KeptSearch("all of a", "a"))
     values: dict[str, Any] = {"page": page, "frame": FRAME, "sorts": SORTS, "columns": COLUMNS, "actions": ACTIONS}
-    html = Templates().render(TEMPLATE, **values).decode()
+    html = Templates().render(TEMPLATE, kept=kept, **values).decode()
 
     assert html.count("<th") - html.count("<thead") == len(columns) + 3
     assert 'data-job="j1"' in html and "<b>hi" not in html
     assert 'href="/jobs/export?s=a&amp;format=csv"' in html
+    assert '<a class="chip" href="/jobs?s=status%3Afailed" title="status:failed">&lt;i&gt;late' in html
+    assert '<a class="chip" href="/jobs?s=a" aria-current="page"' in html
 
 
 async def test_the_stream_of_the_list_tells_new_jobs_from_changed_ones():
@@ -109,3 +117,39 @@ async def test_the_stream_of_the_list_tells_new_jobs_from_changed_ones():
     sent = [one.decode().partition("\n")[0] async for one in news_of(cast(Client, Told()))]
 
     assert sent == ["event: new", "event: changed", "event: gap"]
+
+
+async def test_a_new_stream_tells_which_jobs_came_meanwhile():
+    class Told:
+        def __init__(self) -> None:
+            self.goes_on = asyncio.Event()
+
+        async def tenant_events(self, **asked: Any) -> AsyncGenerator[dict[str, Any]]:
+            yield {"type": "job.completed", "job_id": "j1"}
+            await self.goes_on.wait()
+            yield {"type": "job.submitted", "job_id": "j4"}
+
+        async def get(self, path: str, **asked: Any) -> dict[str, Any]:
+            assert (path, asked["since"]) == ("/v1/jobs", NOW.isoformat())
+            self.goes_on.set()
+            return {"jobs": [{"job_id": "j3"}, {"job_id": "j2"}]}
+
+    sent = [one.decode() async for one in news_of(cast(Client, Told()), NOW, look_after_s=0.01)]
+
+    assert [json.loads(one.partition("data: ")[2])["job_id"] for one in sent] == ["j1", "j3", "j2", "j4"]
+    assert ["new" in one for one in sent] == [False, True, True, True]
+
+
+def test_of_kept_searches_the_oldest_go_first():
+    kept = [KeptSearch(f"{n} “{'é' * 30}”", f"tag:{'ü' * 400}") for n in range(20)]
+    cookie = written(kept)
+
+    assert len(cookie) <= COOKIE_MAX_BYTES and re.fullmatch(r"[\w=-]*", cookie, re.ASCII)
+    found = read_kept(cookie)
+    assert found and list(found) == kept[-len(found) :]
+    assert read_kept(written(kept[:2])) == tuple(kept[:2])
+
+
+@pytest.mark.parametrize("cookie", ["", "x", "W10", "bnVsbA==", "W1tbW1td", "eyJhIjoxfQ==", "\u00e9", "[" * 90_000])
+def test_a_broken_cookie_keeps_no_search(cookie: str):
+    assert read_kept(cookie) == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, cast
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from wayline.client import ApiError
 from wayline.client.client import Client
 from wayline.console.pages import job_log
-from wayline.console.pages.job_log import LOGS_MAX, read_log
+from wayline.console.pages.job_log import KEPT_S, LOGS_MAX, read_log
 
 
 class Api:
@@ -85,3 +86,15 @@ async def test_few_logs_are_kept_and_none_that_is_long(monkeypatch: pytest.Monke
     await read(api, "long")
 
     assert api.asked[-1] == 0
+
+
+async def test_a_log_is_read_whole_again_after_a_forget():
+    api = Api("job.submitted", "job.routed")
+    await read(api)
+    job_log.forget_logs()
+    await read(api)
+    await read(api)
+    later = time.monotonic() + KEPT_S + 1
+    await read_log(cast(Client, api), "j1", clock=lambda: later)
+
+    assert api.asked == [0, 0, 2, 0]

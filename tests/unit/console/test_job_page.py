@@ -44,7 +44,7 @@ def test_what_a_parked_job_waits_for_is_said_with_its_form():
     )
 
 
-def test_a_queued_job_says_that_it_waits_and_a_running_one_its_step():
+def test_a_running_job_says_its_step_and_a_queued_one_waits():
     job = JobView(job_id="j1", agent="a", status=Status.RUNNING).model_dump(mode="json")
     routed = {"type": "job.routed", "seq": 2, "limits": {"max_steps": 5, "budget_usd": None}}
     events = [{"type": "job.submitted", "seq": 1}, routed, {"type": "model.requested", "seq": 3, "step": 2}]

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from hashlib import sha256
+from mimetypes import guess_type
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 from wayline.client.client import Client
 from wayline.client.documents import document_path
@@ -23,6 +24,7 @@ KINDS = frozenset(
 HEAD_BYTES = 8_192
 IMAGES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF")
 AT_ONCE = 4
+BLOCK_BYTES = 1024 * 1024
 POLL_S = 0.2
 WAIT_EACH_S = 30
 
@@ -195,14 +197,34 @@ async def upload_parts(client: Client, paths: Iterable[Path]) -> list[dict[str, 
 
 
 async def _upload_part(client: Client, path: Path) -> dict[str, Any]:
-    content = await asyncio.to_thread(path.read_bytes)
+    with path.open("rb") as file:
+        return await upload_part(client, path.name, file)
+
+
+async def upload_part(client: Client, name: str, file: BinaryIO) -> dict[str, Any]:
+    """Upload an open file and name it as a part of a job's input. Raises ApiError for one that no job can be given."""
     # By its content too: a job keeps what it was given, and the same file again is no second document.
-    digest = sha256(path.name.encode() + b"\0" + content).hexdigest()
-    document = await _upload(client, File(path, path.name), document_id=f"given_{digest[:24]}")
+    fields = {"name": name, "document_id": f"given_{(await asyncio.to_thread(_digest, name, file))[:24]}"}
+    kept = (name, file, guess_type(name)[0] or "application/octet-stream")
+    try:
+        document = await client.post("/v1/documents", fields, file=kept, params={"wait": WAIT_EACH_S})
+        document = await _ended(client, document)
+    except ApiError as error:
+        if error.status is None:
+            raise
+        raise ApiError(f"{name}: {error}", code=error.code, status=error.status) from None
     if document.get("sha256") is None:
-        raise ApiError(f"{path}: {document['error']}", code="document_unusable")
+        raise ApiError(f"{name}: {document['error']}", code="document_unusable", status=422)
     kind = "file" if document["width"] is None else "image"
     return {"type": kind, "document_id": document["document_id"], "sha256": document["sha256"]}
+
+
+def _digest(name: str, file: BinaryIO) -> str:
+    digest = sha256(name.encode("utf-8", "surrogatepass") + b"\0")
+    while block := file.read(BLOCK_BYTES):
+        digest.update(block)
+    file.seek(0)
+    return digest.hexdigest()
 
 
 async def _upload(

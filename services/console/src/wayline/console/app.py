@@ -32,10 +32,12 @@ from wayline.console.pages import (
     job_code,
     job_fork,
     jobs,
+    kept_searches,
     key_list,
     kit,
     sessions,
     sign_in,
+    submit,
     webhook_delivery,
     webhooks,
 )
@@ -57,7 +59,9 @@ BODY_MAX_BYTES = 8 * 1024 * 1024
 ROUTERS = (
     front_page.router,
     job_actions.router,
+    kept_searches.router,
     jobs.router,
+    submit.router,
     job_calls.router,
     job_code.router,
     job_fork.router,
@@ -118,7 +122,8 @@ def create_app(settings: Settings, *, clock: Callable[[], float] = time.time) ->
     app.state.schemas = SchemaReader()
     app.state.is_tls = (settings.public_url or "").startswith("https://")
     # Before the kinds of facts, whose addresses would take its own.
-    app.include_router(upload.sending, max_body_size=settings.document_max_bytes)
+    for router in (upload.sending, submit.sending):
+        app.include_router(router, max_body_size=settings.document_max_bytes)
     for router in ROUTERS:
         app.include_router(router)
     app.mount("/static", StaticFiles())

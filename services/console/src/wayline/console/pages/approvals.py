@@ -66,6 +66,8 @@ class Approvals:
     """Of the form that decides several, where it was refused."""
     chosen: frozenset[str] = frozenset()
     """The calls that were chosen in it."""
+    cursor: str = ""
+    """Of this page; empty: it is the first."""
 
     def fields(self, wait: dict[str, Any]) -> list[SchemaField]:
         """Return the fields of a call's arguments; none: they are edited as JSON."""
@@ -91,7 +93,8 @@ async def read(
             break
         page = await client.approvals(limit=PAGE_SIZE, cursor=page["next_cursor"])
     waits = page["approvals"]
-    return Approvals(waits, page["next_cursor"], problem, await schemas_of(client, waits), review)
+    schemas = await schemas_of(client, waits)
+    return Approvals(waits, page["next_cursor"], problem, schemas, review, cursor=cursor or "")
 
 
 async def schemas_of(client: Client, waits: list[dict[str, Any]]) -> dict[str, Any]:
@@ -217,7 +220,8 @@ async def decide_several(request: Request, visitor: VisitorDependency, form: Pos
     if not problems:
         return go("/approvals", done="decided")
     frame = Frame.of(request, visitor, title="Approvals", section="/approvals")
-    page = await read(visitor.client, problem="; ".join(problems))
+    cursor = field_of(form, "cursor")
+    page = await read(visitor.client, cursor or None, problem="; ".join(problems))
     page = replace(page, reason=field_of(form, "reason"), chosen=frozenset(chosen))
     return await show(request, TEMPLATE, frame, status=422, page=page)
 

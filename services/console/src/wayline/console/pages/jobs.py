@@ -1,16 +1,17 @@
-"""Jobs: found by words and conditions, and a form that submits one."""
+"""Jobs: found by words and conditions, each with the columns that one chooses, and live."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
-from pydantic import StringConstraints
+from pydantic import AwareDatetime, StringConstraints
 
 from wayline.client import ApiError
 from wayline.client.client import Client
@@ -18,19 +19,17 @@ from wayline.console.access.visitor import PostedForm, VisitorDependency
 from wayline.console.access.visitor import field as field_of
 from wayline.console.pages import job_search
 from wayline.console.pages.file_download import file_of
-from wayline.console.pages.form_values import key_of, new_key
 from wayline.console.pages.frame import Frame, go, own_address, show
 from wayline.console.pages.job import JOB_ID
 from wayline.console.pages.job_actions import ACTIONS
 from wayline.console.pages.job_search import JobSearch
+from wayline.console.pages.kept_searches import kept_by
 from wayline.console.pages.live_events import heartbeats, sse, stream_of
-from wayline.console.pages.refusal import reason_of
 from wayline.console.render.formats import utc_now
 
 router = APIRouter()
 TEMPLATE = "jobs.html"
 ROWS_TEMPLATE = "job_rows.html"
-SUBMIT_TEMPLATE = "submit.html"
 PAGE_SIZE = 50
 SEARCH_MAX_CHARS = 500
 SORTS: Final = (("newest", "newest"), ("dearest", "dearest"), ("slowest", "slowest"))
@@ -45,9 +44,10 @@ ROWS_MAX: Final = 50
 """Rows that a list asks anew at once."""
 NEWS: Final = frozenset({"job.submitted", "job.forked"})
 """Events of jobs that a list does not have yet."""
+LOOK_AFTER_S: Final = 1.5
+"""How long after a stream begins the list has what came before it."""
 ROW_TYPES: Final = "job.*,model.completed,approval.*"
 """Events after which a row of the list is another."""
-EXAMPLE: Final = "What can you do for me?"
 
 Id: TypeAlias = Annotated[str, StringConstraints(pattern=JOB_ID)]
 Search = Annotated[str, Query(max_length=SEARCH_MAX_CHARS)]
@@ -96,7 +96,8 @@ async def jobs(
     frame = Frame.of(request, visitor, title="Jobs", section="/jobs")
     search = job_search.parse(s, now=frame.now, zone=request.app.state.templates.zone)
     found = await read(visitor.client, search, cursor, columns=_columns_of(request))
-    return await show(request, TEMPLATE, frame, page=found, sorts=SORTS, columns=COLUMNS, actions=ACTIONS)
+    more = {"sorts": SORTS, "columns": COLUMNS, "actions": ACTIONS, "kept": kept_by(request)}
+    return await show(request, TEMPLATE, frame, page=found, **more)
 
 
 def _columns_of(request: Request) -> tuple[str, ...]:
@@ -141,80 +142,57 @@ async def rows(
 
 
 @router.get("/jobs/news")
-async def news(visitor: VisitorDependency) -> Response:
-    """Stream which jobs are new and which have changed, without end."""
-    return stream_of(heartbeats(news_of(visitor.client)))
+async def news(visitor: VisitorDependency, since: Annotated[AwareDatetime | None, Query()] = None) -> Response:
+    """Stream which jobs are new and which have changed, without end; `since`: when the list was read."""
+    return stream_of(heartbeats(news_of(visitor.client, since)))
 
 
-async def news_of(client: Client) -> AsyncIterator[bytes]:
-    """Yield one event for each of any job after which its row is another."""
+async def news_of(
+    client: Client, since: datetime | None = None, *, look_after_s: float = LOOK_AFTER_S
+) -> AsyncIterator[bytes]:
+    """Yield one event for each of any job after which its row is another.
+
+    A moment after the beginning, and after a gap, the list is asked too which jobs are new since it was read: of those
+    that came while nobody listened no event tells.
+    """
+    clock = asyncio.get_running_loop().time
+    looks_at = clock() + look_after_s if since else None
+    following: asyncio.Task[dict[str, Any]] | None = None
     async with aclosing(client.tenant_events(types=ROW_TYPES)) as events:
-        async for event in events:
-            if event["type"] == "gap":
-                yield sse("gap", {})
-            elif "job_id" in event:
-                yield sse("new" if event["type"] in NEWS else "changed", {"job_id": event["job_id"]})
+        try:
+            while True:
+                following = following or asyncio.ensure_future(_next(events))
+                left = None if looks_at is None else max(looks_at - clock(), 0)
+                done, _ = await asyncio.wait({following}, timeout=left)
+                if not done:
+                    looks_at = None
+                    for job_id in await _newer(client, since):
+                        yield sse("new", {"job_id": job_id})
+                    continue
+                finished, following = following, None
+                try:
+                    event = finished.result()
+                except StopAsyncIteration:
+                    return
+                if event["type"] == "gap":
+                    looks_at = clock() + look_after_s if since else None
+                    yield sse("gap", {})
+                elif "job_id" in event:
+                    yield sse("new" if event["type"] in NEWS else "changed", {"job_id": event["job_id"]})
+        finally:
+            if following is not None:
+                following.cancel()
+                await asyncio.wait({following})
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A job that is being written."""
-
-    agent: str = ""
-    input: str = EXAMPLE
-    session_id: str = ""
-    model: str = ""
-    budget_usd: str = ""
-    tags: str = ""
-
-    def body(self, *, dry_run: bool = False) -> dict[str, Any]:
-        """Return what is submitted; what was left empty is the agent's own."""
-        options: dict[str, Any] = {"dry_run": True} if dry_run else {}
-        options |= {"model": self.model} if self.model else {}
-        options |= {"budget_usd": self.budget_usd} if self.budget_usd else {}
-        options |= {"tags": self.tags.split()} if self.tags else {}
-        body: dict[str, Any] = {"agent": self.agent, "input": self.input, "options": options}
-        return body | ({"session_id": self.session_id} if self.session_id else {})
+async def _next(events: AsyncIterator[dict[str, Any]]) -> dict[str, Any]:
+    return await anext(events)
 
 
-@dataclass(frozen=True, slots=True)
-class Submit:
-    """What the form shows: the draft, and what it would take once that was asked."""
-
-    draft: Draft
-    agents: list[str] = field(default_factory=list)
-    planned: dict[str, Any] | None = None
-    problem: str = ""
-    key: str = field(default_factory=new_key)
-    """Of the submission: a form that is sent twice is one job."""
-
-
-async def read_agents(client: Client) -> list[str]:
-    """Return the names of the agents that a job can be given to."""
-    return [agent["name"] for agent in (await client.whole("/v1/agents", "agents"))["agents"]]
-
-
-@router.get("/jobs/new")
-async def write_job(request: Request, visitor: VisitorDependency, agent: str = "", input: str = "") -> HTMLResponse:
-    """Show the form that submits a job."""
-    agents = await read_agents(visitor.client)
-    draft = Draft(agent=agent or (agents[0] if agents else ""), input=input or EXAMPLE)
-    frame = Frame.of(request, visitor, title="New job", section="/jobs")
-    return await show(request, SUBMIT_TEMPLATE, frame, page=Submit(draft, agents))
-
-
-@router.post("/jobs/new")
-async def submit_job(request: Request, visitor: VisitorDependency, form: PostedForm) -> Response:
-    """Submit a job and lead to it, or show what it would take."""
-    draft = Draft(**{name: field_of(form, name) for name in Draft.__dataclass_fields__})
-    planned, problem = None, ""
+async def _newer(client: Client, since: datetime | None) -> list[str]:
+    """Return the jobs that were accepted since; none where the list cannot be read now."""
     try:
-        if "preview" not in form:
-            accepted = await visitor.client.submit(draft.body(), key=key_of(form))
-            return go(f"/jobs/{accepted['job_id']}")
-        planned = await visitor.client.post("/v1/jobs", draft.body(dry_run=True))
-    except ApiError as error:
-        problem = reason_of(error)
-    frame = Frame.of(request, visitor, title="New job", section="/jobs")
-    page = Submit(draft, await read_agents(visitor.client), planned, problem)
-    return await show(request, SUBMIT_TEMPLATE, frame, status=422 if problem else 200, page=page)
+        page = await client.get("/v1/jobs", since=since.isoformat() if since else None, limit=PAGE_SIZE)
+    except ApiError:
+        return []
+    return [job["job_id"] for job in page["jobs"]]

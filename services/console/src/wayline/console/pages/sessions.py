@@ -16,6 +16,7 @@ from wayline.console.access.visitor import field as field_of
 from wayline.console.pages.confirm import Confirmation, ask, is_confirmed
 from wayline.console.pages.form_values import key_of, new_key
 from wayline.console.pages.frame import Frame, go, show
+from wayline.console.pages.job_log import forget_logs
 from wayline.console.pages.refusal import reason_of
 from wayline.console.render.addresses import query_of
 from wayline.console.render.formats import one_line
@@ -170,6 +171,7 @@ async def forget(request: Request, visitor: VisitorDependency, session_id: Sessi
         return await ask(request, visitor, question, section="/sessions")
     try:
         await client.delete(path_of(session_id))
+        forget_logs()
     except ApiError as error:
         if error.status == 404:
             raise

@@ -15,6 +15,7 @@ from wayline.console.access.visitor import PostedForm, Visitor, VisitorDependenc
 from wayline.console.access.visitor import field as field_of
 from wayline.console.pages.confirm import Confirmation, ask, is_confirmed
 from wayline.console.pages.frame import Frame, go, show, show_region
+from wayline.console.pages.job_log import forget_logs
 from wayline.console.pages.refusal import reason_of
 
 router = APIRouter()
@@ -136,6 +137,7 @@ async def forget(request: Request, visitor: VisitorDependency, sent: PostedForm)
         if not is_confirmed(sent):
             return await ask(request, visitor, await _question(visitor, named), section="/knowledge")
         begun = await visitor.client.post("/v1/forget", named.body)
+        forget_logs()
     except ApiError as error:
         return await _show(request, visitor, named, problem=reason_of(error))
     return go(f"/knowledge/forget/{begun['forget_id']}")

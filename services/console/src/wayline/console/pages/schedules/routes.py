@@ -20,10 +20,10 @@ from wayline.console.pages import confirm
 from wayline.console.pages.confirm import Confirmation
 from wayline.console.pages.form_values import key_of, new_key
 from wayline.console.pages.frame import Frame, go, show
-from wayline.console.pages.jobs import read_agents
 from wayline.console.pages.refusal import reason_of
 from wayline.console.pages.schedules.cron_words import WrongTime, by_clock, in_words, next_moments, zone_named
 from wayline.console.pages.schedules.schedule_form import KINDS, MISSED, OVERLAP, ScheduleForm, of_schedule, written
+from wayline.console.pages.submit import read_agents
 
 router = APIRouter(prefix="/schedules")
 TEMPLATE = "schedules/list.html"
