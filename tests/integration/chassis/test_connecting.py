@@ -29,6 +29,19 @@ async def test_a_bus_that_starts_late_is_waited_for(nats_factory):
     await bus.close()
 
 
+async def test_a_server_that_answers_no_longer_is_reported_in_plain_words(nats_factory):
+    server = await nats_factory()
+    bus = await Bus.connect(BusSettings(nats_url=server.url), service="router", exit_when_closed=False)
+    server.pause()
+
+    with pytest.raises(Unavailable, match=r"no answer to a ping within 0\.2 s"):
+        await bus.settled(within_s=0.2)
+
+    server.resume()
+    await bus.settled()
+    await bus.close()
+
+
 async def test_one_server_of_a_cluster_that_is_up_is_enough(nats_factory):
     server = await nats_factory()
     url = f"nats://127.0.0.1:{free_port()},{server.url}"

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 import structlog
 import uvloop
 
-from wayline.chassis.connection.bus import Bus
+from wayline.chassis.connection.bus import SETTLED_WITHIN_S, Bus
 from wayline.chassis.deaf_servers import DeafServers
 from wayline.chassis.handling.responder import Ask, Responder
 from wayline.chassis.handling.worker import Work, Worker
@@ -81,7 +81,7 @@ class Service:
         ]
         for part in self._running:
             await part.start()
-        await self.bus.settled()
+        await self.bus.settled(within_s=max(self.settings.connect_wait_s, SETTLED_WITHIN_S))
         if self.settings.health_port is not None:
             http = server(probes(self.ready), host=self.settings.health_host, port=self.settings.health_port)
             self._http = http, asyncio.create_task(http.serve())

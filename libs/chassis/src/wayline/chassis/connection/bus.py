@@ -7,6 +7,7 @@ import time
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
+from math import ceil
 from typing import Any, TypeVar
 
 import orjson
@@ -39,6 +40,7 @@ log = structlog.get_logger()
 PUBLISH_RETRY_S = 15.0
 """A cluster needs up to 7 s for a new leader; a publish is tried again with the same id for this long."""
 PUBLISH_TIMEOUT_S = 2.0
+SETTLED_WITHIN_S = 10.0
 Moved = Mapping[str, MovedField]
 _NONE_MOVED: Moved = {}
 REQUEST_TIMEOUT_S = 5.0
@@ -159,12 +161,19 @@ class Bus:
             elif not self.nc.is_closed:
                 await self.nc.close()
 
-    async def settled(self) -> None:
-        """Wait until the server knows every subscription made so far: a request right now would find it."""
+    async def settled(self, *, within_s: float = SETTLED_WITHIN_S) -> None:
+        """Wait until the server knows every subscription made so far: a request right now would find it.
+
+        Raises Unavailable when the server does not answer in time.
+        """
         # The client writes PING at once but commands through a buffer, so one round trip may overtake a subscription;
         # by the time the first is back the buffer is out, and the second comes after it.
-        await self.nc.flush()
-        await self.nc.flush()
+        try:
+            async with asyncio.timeout(within_s):
+                for _ in range(2):
+                    await self.nc.flush(ceil(within_s))
+        except TimeoutError:
+            raise Unavailable("the bus", detail=f"no answer to a ping within {within_s:g} s") from None
 
     async def wire(
         self, message: Message, headers: Mapping[str, str] | None = None, *, moved: Moved = _NONE_MOVED
