@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -11,7 +12,10 @@ from pydantic import AfterValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from wayline.contracts.errors import Unavailable, WrongSetting
+from wayline.contracts.nearest import nearest_names
 
+ALIKE_MIN = 0.7
+"""How alike, of 1, an unknown variable and a setting must be, both without their prefix, before one is suggested."""
 _FIELD = re.compile(r'field "(\w+)"')
 
 
@@ -47,6 +51,15 @@ class EnvironmentSettings(BaseSettings):
                 found = _FIELD.search(str(error))
                 variable = self.variable(found[1]) if found else str(error)
                 raise WrongSetting(variable, f"this is not JSON ({error.__cause__})") from None
+
+    @classmethod
+    def unknown_variables(cls, environment: Iterable[str]) -> dict[str, str | None]:
+        """Return the variables that carry the prefix of these settings and are none of them, each with the nearest."""
+        prefix = cls.model_config.get("env_prefix", "")
+        known = {cls.variable(field).removeprefix(prefix) for field in cls.model_fields}
+        unknown = sorted({name.removeprefix(prefix) for name in environment if name.startswith(prefix)} - known)
+        nearest = {name: nearest_names(name, known, cutoff=ALIKE_MIN) for name in unknown}
+        return {f"{prefix}{name}": f"{prefix}{found[0]}" if found else None for name, found in nearest.items()}
 
     @classmethod
     def variable(cls, field: str) -> str:

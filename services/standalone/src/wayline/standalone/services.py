@@ -60,6 +60,14 @@ class Member:
         """Read its settings. Raises WrongSetting."""
         importlib.import_module(f"wayline.{self.identity}.settings").Settings()
 
+    def unknown_settings(self) -> list[str]:
+        """Return a sentence for each variable with its prefix that is none of its settings, as if misspelled."""
+        settings = importlib.import_module(f"wayline.{self.identity}.settings").Settings
+        return [
+            f"{variable} is no setting of {self.name}" + (f"; did you mean {nearest}?" if nearest else "")
+            for variable, nearest in settings.unknown_variables(os.environ).items()
+        ]
+
     def pool_size(self) -> int:
         """Return how many connections to the database one process of it may open."""
         if self.schema is None:
@@ -122,6 +130,8 @@ class ServiceGroup:
                 starting.create_task(self._start(member, began))
 
     async def _start(self, member: Member, began: Callable[[Member], None]) -> None:
+        for unknown in member.unknown_settings():
+            log.warning("unknown setting", detail=unknown)
         service = await member.build(self._settings_of(member), self._defaults_of(member))
         self._running[member] = service
         await service.start()

@@ -12,6 +12,7 @@ from wayline.embedded import BinaryMissing, is_free
 from wayline.embedded.binaries import nats_server, postgres_bin
 from wayline.standalone.doctor.finding import Finding, Findings, note, ok, problem, warning
 from wayline.standalone.errors import RestoreUnfinished
+from wayline.standalone.services import MEMBERS
 from wayline.standalone.settings import Settings
 from wayline.standalone.setup.installation import Installation
 
@@ -28,6 +29,15 @@ async def python() -> Findings:
         yield problem("python", f"version {found} is too old", "install Python 3.11 or newer, then `make setup`")
     else:
         yield ok("python", f"version {found}")
+
+
+async def service_settings() -> Findings:
+    """Look for variables that no service reads."""
+    unknown = [sentence for member in MEMBERS for sentence in member.unknown_settings()]
+    for sentence in unknown:
+        yield warning("settings", sentence, "nothing reads it: correct or unset it (docs/operating.md lists all)")
+    if not unknown:
+        yield ok("settings", "every variable of a service is one of its settings")
 
 
 async def programs(settings: Settings) -> Findings:

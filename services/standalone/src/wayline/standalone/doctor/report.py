@@ -46,6 +46,7 @@ def checks(settings: Settings, installation: Installation) -> dict[str, Check]:
     """Return every check, in the order in which they depend on each other."""
     return {
         "python": machine.python,
+        "settings": machine.service_settings,
         "programs": partial(machine.programs, settings),
         "text recognition": machine.text_recognition,
         "data directory": partial(machine.data_directory, installation),

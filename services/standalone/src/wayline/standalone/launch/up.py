@@ -112,6 +112,8 @@ class _Up:
             with printer.step("Loading the services …") as step:
                 await loading
                 step.done = "services loaded"
+            for unknown in (sentence for member in MEMBERS for sentence in member.unknown_settings()):
+                printer.say(f"  [yellow]{unknown}[/yellow]")
         return ServerAccess(
             nats_url=bus.result()[0],
             admin_dsn=database.result()[0],
