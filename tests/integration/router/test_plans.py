@@ -54,6 +54,7 @@ async def test_no_decision_about_money_reads_every_reservation(offices: Offices,
                 await conn.fetch(sql.hold, TENANT, jobs, cents, none, [1] * BATCH, [False] * BATCH, None)
                 await conn.fetch(sql.release, TENANT, jobs[0], Decimal("0.005"), 2)
                 await conn.fetch(sql.wakeable, None, 10)
+                await conn.fetch(sql.work_due)
                 settled = await conn.fetch(sql.settle, TENANT, jobs, cents, [Decimal(0)] * BATCH, None)
                 assert len(settled) == BATCH
 

@@ -136,6 +136,12 @@ class Store:
         async with self.system() as conn:
             await conn.execute(CHECK)
 
+    async def true_columns(self, sql: str, *args: Any) -> list[str]:
+        """Return the names of the columns that are true in the one row of a statement that is run for all tenants."""
+        async with self.system() as conn:
+            row = await conn.fetchrow(sql, *args)
+        return [name for name, value in (row or {}).items() if value]
+
     async def fetch(self, tenant: str, sql: str, *args: Any) -> list[Record]:
         """Return the rows of one statement run for a tenant."""
         async with self._connection(_slug(tenant)) as conn:

@@ -11,6 +11,7 @@ from typing import Any
 import asyncpg
 
 from wayline.chassis import Ask, Bus, BusSettings, Failpoint, Part, Periodic, Service, asks, connected
+from wayline.chassis.concurrency.work_watch import Look, WorkWatch
 from wayline.chassis.handling.batches import Batches, BatchFailpoints, StoreErrors
 from wayline.chassis.topology import DEAD_NOTIFIER, EVENTS_NOTIFIER, NOTICES_NOTIFIER
 from wayline.contracts.forgetting import EraseFromNotifier
@@ -97,9 +98,14 @@ async def build(
         noted_within_s=settings.claim_margin_s / 2,
     )
     public_url = None if settings.public_url is None else str(settings.public_url)
-    readers = _readers(settings, bus, Outbox(webhooks, public_url, sender.wake))
+    records, notices = _readers(settings, bus, Outbox(webhooks, public_url, sender.wake))
+    readers: dict[str, RecordReader | Batches[Any]] = {"records": records, **notices}
     upkeep = Upkeep(store, webhooks, failing, clock, keep=timedelta(days=settings.keep_days))
-    parts: list[Part] = [sender, *readers.values(), Periodic("upkeep", upkeep.run, every_s=settings.upkeep_every_s)]
+    parts: list[Part] = [
+        *(sender, *readers.values()),
+        _work_watch(settings, store, clock, sender, records),
+        Periodic("upkeep", upkeep.run, every_s=settings.upkeep_every_s),
+    ]
 
     async def close() -> None:
         await client.close()
@@ -130,7 +136,24 @@ def _client(settings: Settings) -> GuardedClient:
     )
 
 
-def _readers(settings: Settings, bus: Bus, outbox: Outbox) -> dict[str, RecordReader | Batches[Any]]:
+def _work_watch(
+    settings: Settings, store: Store, clock: Callable[[], datetime], sender: Sender, records: RecordReader
+) -> WorkWatch:
+    """Return what asks the tables for deliveries of other processes, and whether records are to be read."""
+    looks = {
+        "deliveries": Look(sender.wake, settings.poll_every_s),
+        "webhooks": Look(records.look_now, settings.poll_every_s),
+    }
+
+    async def due() -> set[str]:
+        found = set(await store.true_columns(store.sql.work_due, clock() + timedelta(seconds=settings.poll_every_s)))
+        # Records are read as long as there is a webhook: what is told is that this has changed.
+        return found ^ {"webhooks"} if records.is_reading else found
+
+    return WorkWatch(due, looks)
+
+
+def _readers(settings: Settings, bus: Bus, outbox: Outbox) -> tuple[RecordReader, dict[str, Batches[Any]]]:
     batches = partial(
         Batches,
         bus,
@@ -140,14 +163,13 @@ def _readers(settings: Settings, bus: Bus, outbox: Outbox) -> dict[str, RecordRe
         linger_s=settings.linger_ms / 1_000,
     )
     records, notices = JobRecords(bus, outbox), Notices(bus, outbox)
-    return {
-        "records": RecordReader(
-            bus,
-            outbox.table,
-            partial(batches, EVENTS_NOTIFIER, read=records.read, store=records.store),
-            look_every_s=settings.poll_every_s,
-            pass_over_every_s=settings.upkeep_every_s,
-        ),
+    reader = RecordReader(
+        bus,
+        outbox.table,
+        partial(batches, EVENTS_NOTIFIER, read=records.read, store=records.store),
+        pass_over_every_s=settings.upkeep_every_s,
+    )
+    return reader, {
         "notices": batches(NOTICES_NOTIFIER, read=notices.read, store=notices.store),
         "dead letters": batches(DEAD_NOTIFIER, read=notices.read_letter, store=notices.store),
     }

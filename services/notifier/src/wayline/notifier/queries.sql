@@ -23,6 +23,12 @@ SELECT webhooks.*, counts.pending, counts.failed FROM webhooks, LATERAL (
             LIMIT $4) AS counted) AS failed
 ) AS counts WHERE tenant = $1 AND name > $2 ORDER BY name LIMIT $3;
 
+-- name: work_due
+-- $1: what is due then is prepared for now.
+SELECT
+    EXISTS (SELECT FROM deliveries WHERE state = 'pending' AND due_at <= $1) AS deliveries,
+    EXISTS (SELECT FROM webhooks) AS webhooks;
+
 -- name: any_webhook
 SELECT EXISTS (SELECT FROM webhooks);
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import structlog
 
 from wayline.chassis import BusSettings, Part, Service, connected
+from wayline.chassis.concurrency.work_watch import Look, WorkWatch
 from wayline.documents.reader_pool import ReaderPool
 from wayline.retrieval.documents.handlers import DocumentHandlers
 from wayline.retrieval.documents.wiring import document_asks, document_handlers, index_work, make_fetcher
@@ -18,7 +19,7 @@ from wayline.retrieval.embeddings.embedders import Embedders
 from wayline.retrieval.embeddings.embedding import Embedder
 from wayline.retrieval.embeddings.kept_embeddings import KeptEmbeddingSweep, KeptEmbeddingTable
 from wayline.retrieval.embeddings.openai_compatible import OpenAICompatible
-from wayline.retrieval.embeddings.payments import Payments, Reporter
+from wayline.retrieval.embeddings.payments import OPEN_MAX_S, REPORT_EVERY_S, Payments, Reporter
 from wayline.retrieval.erasure.wiring import erasure_asks
 from wayline.retrieval.memory.consolidation import Consolidation, HourlyConsolidation
 from wayline.retrieval.memory.wiring import forget_facts, memory_asks
@@ -28,10 +29,12 @@ from wayline.retrieval.search.passage_table import PassageTable
 from wayline.retrieval.search.search_passages import Searcher
 from wayline.retrieval.search.segments import SegmentBuilder
 from wayline.retrieval.search.wiring import query_embedder, search_asks
+from wayline.retrieval.search.word_counts import EVERY_S as COUNTS_EVERY_S
 from wayline.retrieval.search.word_counts import WordCounts
 from wayline.retrieval.search.word_renewal import WordRenewal
 from wayline.retrieval.settings import Settings
 from wayline.retrieval.tasks.wiring import task_asks
+from wayline.retrieval.vector_sets.builder import EVERY_S as VECTORS_EVERY_S
 from wayline.retrieval.vector_sets.builder import VectorBuilder
 from wayline.retrieval.vector_sets.set_table import VectorSetTable
 from wayline.retrieval.vector_sets.wiring import vector_set_asks
@@ -121,12 +124,19 @@ def _parts(
     settings: Settings, store: Store, payments: Payments, handlers: DocumentHandlers, builder: VectorBuilder
 ) -> list[Part]:
     """Return what runs beside the messages."""
+    counts, reporter = WordCounts(store), Reporter(payments)
+    looks = {
+        "counts": Look(counts.add_now, COUNTS_EVERY_S),
+        "payments": Look(reporter.report_now, REPORT_EVERY_S),
+        "vectors": Look(builder.embed_now, VECTORS_EVERY_S),
+    }
     return [
         builder,
         WordRenewal(OldWordsTable(store)),
-        WordCounts(store),
+        counts,
         SegmentBuilder(store),
-        Reporter(payments),
+        reporter,
+        WorkWatch(partial(store.true_columns, store.sql.work_due, OPEN_MAX_S), looks),
         handlers.deleted,
         _embedding_sweep(store, settings),
         HourlyConsolidation(Consolidation(store, settings.embedding_model)),

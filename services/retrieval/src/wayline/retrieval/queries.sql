@@ -381,6 +381,21 @@ SELECT $1, embedding_model, dimensions, $5::integer * counted.chunks, $5 * count
 FROM counted
 LEFT JOIN listed USING (embedding_model, dimensions);
 
+-- name: work_due
+-- What of it is to be done beside the messages: each is true where its own statements may find something.
+-- $1: seconds after which a call that was made and paid for counts as lost.
+SELECT
+    EXISTS (SELECT FROM count_changes) AS counts,
+    EXISTS (SELECT FROM embedding_calls WHERE state <> 'open' OR at < now() - make_interval(secs => $1)) AS payments,
+    EXISTS (SELECT FROM pending_vectors WHERE claimed_until < now())
+        OR EXISTS (
+            SELECT FROM vector_sets AS built
+            WHERE (state = 'building' OR (state = 'shadow' AND automatic)) AND NOT EXISTS (
+                SELECT FROM pending_vectors AS pending
+                WHERE pending.tenant = built.tenant AND pending.set_id = built.set_id
+            )
+        ) AS vectors;
+
 -- name: tenants_with_changes
 SELECT DISTINCT tenant FROM count_changes ORDER BY tenant;
 

@@ -11,7 +11,7 @@ from wayline.router.agents.bundled import bundled
 from wayline.router.bindings import asks_of, work_of
 from wayline.router.sessions.turn_upkeep import TurnUpkeep
 from wayline.router.settings import Settings
-from wayline.router.wiring import Handlers, Rooms
+from wayline.router.wiring import Handlers, Rooms, work_watch
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Telemetry
 
@@ -47,7 +47,10 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         exporter=exporter,
         work=work_of(bus, rooms, handlers, slots=settings.slots),
         asks=asks_of(handlers),
-        parts=[*rooms.parts(), TurnUpkeep(bus, rooms.turn_table, handlers.records.conclude)],
+        parts=[
+            *(*rooms.parts(), work_watch(store, rooms, settings)),
+            TurnUpkeep(bus, rooms.turn_table, handlers.records.conclude),
+        ],
         reports_stored=False,
         needs={"postgres": store.check},
         close=store.close,

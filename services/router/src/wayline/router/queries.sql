@@ -11,6 +11,18 @@ RETURNING begun;
 UPDATE begun_messages SET begun = begun - 1, last_at = clock_timestamp()
 WHERE consumer = $1 AND sequence = $2 AND begun > 0;
 
+-- name: work_due
+-- Which rooms have something to do that no message tells of: each is true where that room's own statements may find some.
+-- A budget's use is shown and its alerts are told as long as there is any; permits are swept as long as there is any.
+SELECT
+    EXISTS (SELECT FROM budgets WHERE period <> 'job')
+        OR EXISTS (SELECT FROM reservations WHERE waits_for IS NOT NULL AND state = 'reserved')
+        OR EXISTS (SELECT FROM budget_alerts WHERE NOT told) AS budgets,
+    EXISTS (SELECT FROM forgets WHERE look_at <= clock_timestamp() AND look_at < 'infinity') AS forgetting,
+    EXISTS (SELECT FROM run_permits) AS permits,
+    EXISTS (SELECT FROM schedules WHERE next_at <= clock_timestamp())
+        OR EXISTS (SELECT FROM firings WHERE submission IS NOT NULL) AS schedules;
+
 -- name: tenant_is_enabled
 -- No row: there is no such tenant.
 SELECT disabled_at IS NULL FROM tenants WHERE tenant = $1;

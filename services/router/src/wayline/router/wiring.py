@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 from wayline.chassis import Bus, Part
+from wayline.chassis.concurrency.work_watch import Look, WorkWatch
 from wayline.chassis.controls import Controls
 from wayline.router.admission.admission_table import AdmissionTable
 from wayline.router.agents.agent_table import AgentTable
@@ -18,6 +20,7 @@ from wayline.router.forgetting.handlers import ForgetHandlers
 from wayline.router.forgetting.jobs_to_end import JobsToEnd
 from wayline.router.forgetting.open_forgets import OpenForgets
 from wayline.router.forgetting.own_rows import OwnRows
+from wayline.router.forgetting.saga import LOOK_EVERY_S as FORGETTING_EVERY_S
 from wayline.router.forgetting.saga import Forgetter
 from wayline.router.forgetting.stored_messages import StoredMessages
 from wayline.router.forgetting.stores import erasable_stores
@@ -41,6 +44,7 @@ from wayline.router.money.handlers import MoneyHandlers
 from wayline.router.money.lost_charges import LostCharges
 from wayline.router.money.waking import Waker
 from wayline.router.permits.control_table import ControlTable
+from wayline.router.permits.granting import LOOK_EVERY_S as PERMITS_EVERY_S
 from wayline.router.permits.granting import Granting
 from wayline.router.permits.handlers import PermitHandlers
 from wayline.router.permits.permit_table import PermitTable
@@ -212,6 +216,17 @@ class Handlers:
             submissions=_submissions(bus, own, records),
             tenants=TenantHandlers(own.tenants, shares=own.shares, bundled=bundled(), tenants_max=settings.tenants_max),
         )
+
+
+def work_watch(store: Store, own: Rooms, settings: Settings) -> WorkWatch:
+    """Return what asks the tables which rooms have work that no message tells of."""
+    looks = {
+        "budgets": Look(own.waker.look_now, settings.budgets_every_s),
+        "forgetting": Look(own.forgetter.look_now, FORGETTING_EVERY_S),
+        "permits": Look(own.granting.look_now, PERMITS_EVERY_S),
+        "schedules": Look(own.firings.look_now, settings.schedules_every_s),
+    }
+    return WorkWatch(partial(store.true_columns, store.sql.work_due), looks)
 
 
 def _forgetter(bus: Bus, store: Store, forgets: ForgetTable) -> Forgetter:

@@ -13,6 +13,7 @@ import structlog
 
 from wayline.chassis import Failpoint, keep_trying, reach, stopped
 from wayline.chassis.concurrency.periodic import PASSING
+from wayline.chassis.concurrency.work_watch import LOOK_ANYWAY_S
 from wayline.contracts.webhooks import Attempt
 from wayline.notifier.deliveries.delivery_table import DeliveryTable
 from wayline.notifier.deliveries.failing_webhooks import FailingWebhooks
@@ -132,7 +133,7 @@ class Sender:
     async def _run(self) -> None:
         while not self._stopping:
             self._wake.clear()
-            pause_s = self._poll_every_s
+            pause_s = LOOK_ANYWAY_S
             try:
                 # Most often nothing waits at all: then there is nothing to claim either.
                 due = await self._table.next_due()

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from wayline.chassis import Bus, Periodic
+from wayline.chassis.concurrency.work_watch import LOOK_ANYWAY_S
 from wayline.chassis.handling.batches import Batches
 from wayline.chassis.topology import EVENTS_NOTIFIER, NOTICES_NOTIFIER
 from wayline.contracts.errors import Unavailable
@@ -35,7 +36,6 @@ class RecordReader:
         webhooks: WebhookTable,
         batches: Callable[[], Batches[Any]],
         *,
-        look_every_s: float,
         pass_over_every_s: float,
     ) -> None:
         self._bus = bus
@@ -44,10 +44,17 @@ class RecordReader:
         self._reading: Batches[Any] | None = None
         self._last_seen: int | None = None
         """The stream's last sequence one round ago, when there was no webhook either."""
+        looking = Periodic("look for webhooks", self.look, every_s=LOOK_ANYWAY_S)
+        self.look_now = looking.now
         self._rounds = (
-            Periodic("look for webhooks", self.look, every_s=look_every_s),
+            looking,
             Periodic("pass over records", self.pass_over, every_s=pass_over_every_s),
         )
+
+    @property
+    def is_reading(self) -> bool:
+        """Return whether records are read."""
+        return self._reading is not None
 
     async def start(self) -> None:
         for one in self._rounds:

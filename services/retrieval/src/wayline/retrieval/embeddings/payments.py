@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from wayline.chassis import Bus, Periodic
 from wayline.chassis.concurrency.each_alone import each_alone
+from wayline.chassis.concurrency.work_watch import LOOK_ANYWAY_S
 from wayline.contracts.budgets import ChargeBudgets, Extended, HoldCharge, Settled
 from wayline.contracts.events import Bounds
 from wayline.contracts.money import cost_sum
@@ -141,12 +142,13 @@ class TenantAccount:
 
 
 class Reporter:
-    """Reports every few seconds what was paid."""
+    """Reports what was paid, soon after there is something to report."""
 
-    def __init__(self, payments: Payments, *, every_s: float = REPORT_EVERY_S) -> None:
+    def __init__(self, payments: Payments) -> None:
         self._payments = payments
-        self._periodic = Periodic("reports of embedding costs", self._report, every_s=every_s)
+        self._periodic = Periodic("reports of embedding costs", self._report, every_s=LOOK_ANYWAY_S)
         self.stop = self._periodic.stop
+        self.report_now = self._periodic.now
 
     async def start(self) -> None:
         await self._periodic.start()

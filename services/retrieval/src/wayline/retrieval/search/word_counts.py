@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wayline.chassis import Periodic
+from wayline.chassis.concurrency.work_watch import LOOK_ANYWAY_S
 from wayline.store import Store
 
 WORDS_MAX = 100_000
@@ -11,13 +12,13 @@ EVERY_S = 1.0
 
 
 class WordCounts:
-    """Adds the changes of all tenants to the counts, every second."""
+    """Adds the changes of all tenants to the counts, soon after there are any."""
 
-    def __init__(self, store: Store, *, every_s: float = EVERY_S) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self._sql = store.sql
-        periodic = Periodic("counts of words", self.add_all, every_s=every_s)
-        self.start, self.stop = periodic.start, periodic.stop
+        periodic = Periodic("counts of words", self.add_all, every_s=LOOK_ANYWAY_S)
+        self.start, self.stop, self.add_now = periodic.start, periodic.stop, periodic.now
 
     async def add_all(self) -> None:
         """Add every change that waits, unless another service is at it."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import structlog
 
 from wayline.chassis import Failpoint, Periodic, reach
+from wayline.chassis.concurrency.work_watch import LOOK_ANYWAY_S
 from wayline.contracts.errors import NotFound, Reject, Retry
 from wayline.retrieval.embeddings.embed_passages import PassageEmbedder
 from wayline.retrieval.embeddings.embedders import Embedders
@@ -38,11 +40,15 @@ class VectorBuilder:
     passages: PassageEmbedder
     payments: Accounts
     asked: PassageTable
+    embed_now: Callable[[], None] = field(init=False)
+    """Have what is due embedded at once."""
     _parts: tuple[Periodic, ...] = field(init=False)
 
     def __post_init__(self) -> None:
+        embedding = Periodic("vectors of documents", self.embed, every_s=LOOK_ANYWAY_S)
+        self.embed_now = embedding.now
         self._parts = (
-            Periodic("vectors of documents", self.embed, every_s=EVERY_S),
+            embedding,
             Periodic("upkeep of vector sets", self.upkeep, every_s=UPKEEP_EVERY_S),
         )
 

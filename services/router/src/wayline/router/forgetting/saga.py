@@ -16,6 +16,7 @@ import structlog
 from wayline.chassis import Failpoint, Periodic, reach
 from wayline.chassis.concurrency.awaited_tasks import stopped
 from wayline.chassis.concurrency.each_alone import each_alone
+from wayline.chassis.concurrency.work_watch import LOOK_ANYWAY_S
 from wayline.contracts.errors import Retry
 from wayline.contracts.forgetting import Erased
 from wayline.contracts.memory import SubjectRef
@@ -61,7 +62,7 @@ class Forgetter:
         self._jobs = jobs
         self._stores = stores
         self._sweep_after_s = sweep_after_s
-        self._periodic = Periodic("forgetting", self.look, every_s=LOOK_EVERY_S)
+        self._periodic = Periodic("forgetting", self.look, every_s=LOOK_ANYWAY_S)
         self.start = self._periodic.start
         self.stop = self._periodic.stop
         self.look_now = self._periodic.now

@@ -10,6 +10,7 @@ import structlog
 
 from wayline.chassis import Bus, Periodic
 from wayline.chassis.concurrency.each_alone import each_alone
+from wayline.chassis.concurrency.work_watch import LOOK_ANYWAY_S
 from wayline.contracts.errors import Full
 from wayline.contracts.jobs import RaiseBudget, Signal
 from wayline.contracts.notices import BudgetAlerted
@@ -28,7 +29,7 @@ class Waker:
     def __init__(self, bus: Bus, store: Store, *, every_s: float) -> None:
         self._bus = bus
         self._store = store
-        self._periodic = Periodic("budgets", self.look, every_s=every_s)
+        self._periodic = Periodic("budgets", self.look, every_s=max(every_s, LOOK_ANYWAY_S))
         self.start = self._periodic.start
         self.stop = self._periodic.stop
         self.look_now = self._periodic.now

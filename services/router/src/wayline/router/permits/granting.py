@@ -11,6 +11,7 @@ import structlog
 
 from wayline.chassis import Bus, Failpoint, Periodic, reach
 from wayline.chassis.concurrency.each_alone import each_alone
+from wayline.chassis.concurrency.work_watch import LOOK_ANYWAY_S
 from wayline.contracts.jobs import RunJob
 from wayline.journal import Head, JobLog, State
 from wayline.router.permits.control_table import ControlTable
@@ -41,7 +42,7 @@ class Granting:
         self._told_at = self._sweep_at = float("-inf")
         self._swept = ("", "")
         """The row up to which the present sweep has come."""
-        self._periodic = Periodic("permits", self.look, every_s=LOOK_EVERY_S)
+        self._periodic = Periodic("permits", self.look, every_s=LOOK_ANYWAY_S)
         self.start = self._periodic.start
         self.stop = self._periodic.stop
         self.look_now = self._periodic.now

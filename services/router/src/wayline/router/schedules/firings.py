@@ -15,6 +15,7 @@ import structlog
 
 from wayline.chassis import Bus, Delivery, Failpoint, Periodic, reach
 from wayline.chassis.concurrency.each_alone import alone, each_alone
+from wayline.chassis.concurrency.work_watch import LOOK_ANYWAY_S
 from wayline.contracts import headers as h
 from wayline.contracts import ids
 from wayline.contracts.errors import Full, Reject
@@ -44,9 +45,10 @@ class Firings:
         self._table = table
         self._missed_max = timedelta(seconds=missed_max_s)
         self._forgotten_at = float("-inf")
-        self._periodic = Periodic("schedules", self.look, every_s=every_s)
+        self._periodic = Periodic("schedules", self.look, every_s=max(every_s, LOOK_ANYWAY_S))
         self.start = self._periodic.start
         self.stop = self._periodic.stop
+        self.look_now = self._periodic.now
 
     async def look(self) -> None:
         """Submit what was left unsubmitted, then decide about every schedule that is due."""
