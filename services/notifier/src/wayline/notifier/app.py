@@ -12,7 +12,7 @@ import asyncpg
 
 from wayline.chassis import Ask, Bus, BusSettings, Failpoint, Part, Periodic, Service, asks, connected
 from wayline.chassis.concurrency.work_watch import Look, WorkWatch
-from wayline.chassis.handling.batches import Batches, BatchFailpoints, StoreErrors
+from wayline.chassis.handling.batches import Batches, BatchFailpoints, Linger, StoreErrors
 from wayline.chassis.topology import DEAD_NOTIFIER, EVENTS_NOTIFIER, NOTICES_NOTIFIER
 from wayline.contracts.forgetting import EraseFromNotifier
 from wayline.contracts.webhooks import (
@@ -160,7 +160,7 @@ def _readers(settings: Settings, bus: Bus, outbox: Outbox) -> tuple[RecordReader
         errors=ERRORS,
         failpoints=FAILPOINTS,
         size=settings.batch_max,
-        linger_s=settings.linger_ms / 1_000,
+        linger=Linger(settings.linger_ms / 1_000),
     )
     records, notices = JobRecords(bus, outbox), Notices(bus, outbox)
     reader = RecordReader(

@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 
 from wayline.chassis import Ask, Bus, BusSettings, Failpoint, Part, Periodic, Service, asks, connected
-from wayline.chassis.handling.batches import Batches, BatchFailpoints, StoreErrors
+from wayline.chassis.handling.batches import Batches, BatchFailpoints, Linger, StoreErrors
 from wayline.chassis.topology import EVENTS_TRACING, TELEMETRY_TRACING
 from wayline.contracts.feedback import GiveFeedback, ListFeedback
 from wayline.contracts.finished_jobs import TakeFinished
@@ -161,7 +161,7 @@ def _readers(
         errors=ERRORS,
         failpoints=FAILPOINTS,
         size=settings.batch_max,
-        linger_s=settings.linger_ms / 1_000,
+        linger=Linger(settings.linger_ms / 1_000, settings.busy_linger_ms / 1_000),
     )
     return (
         batches(EVENTS_TRACING, read=projector.read, store=projector.store),

@@ -13,8 +13,14 @@ class Settings(EnvironmentSettings):
 
     model_config = SettingsConfigDict(env_prefix="WAYLINE_TRACING_")
 
-    batch_max: int = Field(default=256, ge=1, description="Messages written in one transaction at most.")
+    batch_max: int = Field(default=512, ge=1, description="Messages written in one transaction at most.")
     linger_ms: float = Field(default=250, ge=0, description="How long the first message of a batch waits for others.")
+    busy_linger_ms: float = Field(
+        default=1_000,
+        ge=0,
+        description="How long it waits after a batch of at least an eighth of the most: rows of jobs that go on are "
+        "written less often then.",
+    )
     jobs_in_memory_max: int = Field(default=2_000, ge=1, description="Running jobs whose fold is kept in memory.")
     spans_days: int = Field(default=7, ge=1, le=3_660, description="Days that spans are kept.")
     received_spans_hourly_max: int = Field(
@@ -29,7 +35,7 @@ class Settings(EnvironmentSettings):
         gt=0,
         description="How often new records are compared with the tables, and some of the others.",
     )
-    gauges_every_s: float = Field(default=5, gt=0, description="How often queue lag and cost are read for metrics.")
+    gauges_every_s: float = Field(default=10, gt=0, description="How often queue lag and cost are read for metrics.")
     otlp_endpoint: HttpUrl | None = Field(
         default=None,
         description="An OTLP/HTTP collector, for instance http://localhost:4318; none: as OTEL_EXPORTER_OTLP_ENDPOINT "

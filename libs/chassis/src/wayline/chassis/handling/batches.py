@@ -33,6 +33,8 @@ ALONE_TRIES = 5
 """Deliveries after which a message that fails on its own too is put aside."""
 NAK_MAX_S = 30.0
 DOUBLINGS_MAX = 16
+BUSY_SHARE = 8
+"""A batch that was a share of so many of a full one is followed by one that waits longer: then many come."""
 TROUBLE_ACK_WAITS = 2
 """How long a message that could be neither stored nor put aside is trouble: it comes again after one."""
 
@@ -45,6 +47,19 @@ class StoreErrors:
     """It cannot be reached, and waiting helps."""
     refused: tuple[type[Exception], ...]
     """It will say the same the next time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Linger:
+    """How long a batch waits for messages after its first."""
+
+    quiet_s: float
+    busy_s: float = 0.0
+    """While many come: what several of them change is stored once."""
+
+    def after(self, messages: int, *, size: int) -> float:
+        """Return how long a batch waits that follows one of so many messages."""
+        return max(self.quiet_s, self.busy_s) if messages >= size / BUSY_SHARE else self.quiet_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +89,7 @@ class Batches(Generic[T]):
         errors: StoreErrors,
         failpoints: BatchFailpoints,
         size: int,
-        linger_s: float,
+        linger: Linger,
     ) -> None:
         self._bus = bus
         self._consumer = consumer
@@ -83,7 +98,7 @@ class Batches(Generic[T]):
         self._errors = errors
         self._failpoints = failpoints
         self._size = size
-        self._linger_s = linger_s
+        self._linger = linger
         self._ack_wait_s = consumer.ack_wait_s
         self._batch: list[Msg] = []
         self._in_hand: list[Msg] = []
@@ -128,13 +143,15 @@ class Batches(Generic[T]):
             self._full.set()
 
     async def _run(self) -> None:
+        linger_s = self._linger.quiet_s
         while not self._draining or self._batch:
             await self._begun.wait()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._full.wait(), self._linger_s)
+                await asyncio.wait_for(self._full.wait(), linger_s)
             self._in_hand, self._batch = self._batch, []
             self._begun.clear()
             self._full.clear()
+            linger_s = self._linger.after(len(self._in_hand), size=self._size)
             if self._in_hand:
                 await self._store_batch(self._in_hand)
                 self._pull.free(len(self._in_hand))
