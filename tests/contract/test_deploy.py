@@ -24,7 +24,9 @@ from wayline.chassis.access.permissions import IDENTITIES
 from wayline.embedded import NatsServer, binaries
 from wayline.gateway.adapters.keys import Keys
 from wayline.gateway.app import migrations
+from wayline.gateway.settings import Settings as GatewaySettings
 from wayline.standalone.services import MEMBERS
+from wayline.standalone.settings import STAYS, Settings
 from wayline.store import Store, migrate
 
 BIN = Path(sys.executable).parent
@@ -49,7 +51,8 @@ def environment(service: dict[str, Any]) -> dict[str, str]:
 
 
 def seconds(text: str) -> int:
-    return int(text.removesuffix("s"))
+    """Return a duration, or the one that stands where a variable is not set."""
+    return int(re.sub(r"\$\{\w+:-(.*)\}", r"\1", text).removesuffix("s"))
 
 
 @pytest.mark.parametrize(
@@ -185,8 +188,41 @@ def test_every_setting_of_a_service_reaches_its_container(compose: dict[str, Any
         assert own <= environment(compose[member.name]).keys(), member.name
 
 
-def test_every_container_has_a_limit_of_memory_and_processes(compose: dict[str, Any]):
-    assert {name for name, service in compose.items() if not (service["mem_limit"] and service["pids_limit"])} == set()
+IN_THE_IMAGE = {"WAYLINE_HEALTH_PORT", "WAYLINE_HEALTH_HOST"}
+IN_ITS_CREDENTIALS = {"WAYLINE_NATS_URL", "WAYLINE_NATS_SEED", "WAYLINE_NATS_ACCOUNTS", "WAYLINE_POSTGRES_DSN"}
+
+
+def test_settings_of_every_service_and_of_migrate_reach_them(compose: dict[str, Any]):
+    everywhere = {f"WAYLINE_{name.upper()}" for name in BusSettings.model_fields} - IN_THE_IMAGE - IN_ITS_CREDENTIALS
+    kept = {name for name, field in Settings.model_fields.items() if STAYS in (field.description or "")}
+
+    assert len(kept) == 7
+    assert {f"WAYLINE_{name.upper()}" for name in kept} <= environment(compose["migrate"]).keys()
+    for name in SERVICES:
+        assert everywhere | {"WAYLINE_LOG", "WAYLINE_LOG_LEVEL"} <= environment(compose[name]).keys(), name
+
+
+def test_every_container_has_limits_of_memory_processes_and_files(compose: dict[str, Any]):
+    for name, service in compose.items():
+        files = service["ulimits"]["nofile"]
+        assert service["mem_limit"] and service["pids_limit"], name
+        # Without a hard one a process raises it for itself; what the gateway serves at most needs one each.
+        assert files["soft"] == files["hard"] > GatewaySettings.model_fields["connections_max"].default, name
+
+
+def test_every_container_is_in_the_networks_that_it_needs(compose: dict[str, Any]):
+    networks = {name: set(service.get("networks") or {service["network_mode"]}) for name, service in compose.items()}
+    inner = {"migrate", "first-key", "bus-credentials", "router", "executor", "retrieval", "tracing", "notifier"}
+
+    assert networks.pop("credentials") == {"none"}
+    assert {name for name, joined in networks.items() if joined == {"core"}} == inner | {"tempo", "grafana"}
+    assert {name for name, joined in networks.items() if joined == {"core", "tools"}} == {
+        "nats",
+        "postgres",
+        "prometheus",
+    }
+    assert (networks["gateway"], networks["console"]) == ({"core", "pages"}, {"pages"})
+    assert networks["tool-registry"] == {"tools"}
 
 
 def test_tenants_programs_share_no_network_with_other_services(compose: dict[str, Any], repository: Path):
