@@ -20,7 +20,6 @@ from wayline.contracts import headers as h
 from wayline.contracts.chat import TextPart
 from wayline.contracts.errors import Unavailable
 from wayline.contracts.events import ApprovalRequested
-from wayline.contracts.ids import trace_id
 from wayline.contracts.jobs import Answer, DecideApproval, EarlierMessage, JobOptions, Signal, SubmitJob, Turn
 from wayline.journal import Job, bulk_read, leader_read, read_record
 from wayline.simulator import Simulator
@@ -30,6 +29,7 @@ from wayline.testkit.effects_server import EffectsServer
 from wayline.testkit.processes import Fleet, ServiceProcess
 
 from .log_checks import problems, story
+from .unfinished import mistraced, unfinished
 from .zones import Zone
 
 TENANT = "default"
@@ -291,7 +291,7 @@ class FaultPlatform(Platform):
 
         async def quiet() -> bool:
             try:
-                left[:] = await self._unfinished()
+                left[:] = await unfinished(self)
             except LEADERLESS as error:
                 left[:] = [f"{type(error).__name__}: a stream has no leader"]
             return not left
@@ -306,42 +306,13 @@ class FaultPlatform(Platform):
         wrong: list[str] = []
 
         async def traced() -> bool:
-            wrong[:] = [difference for job_id in job_ids for difference in await self._mistraced(job_id)]
+            wrong[:] = [difference for job_id in job_ids for difference in await mistraced(self, job_id)]
             return not wrong
 
         try:
             await until(traced, within=within, why="tracing's totals are the log's")
         except AssertionError as error:
             raise AssertionError(f"{error}: {wrong}") from None
-
-    async def _mistraced(self, job_id: str) -> list[str]:
-        job = await self.job(job_id)
-        columns = "status, steps, tokens, cost_usd"
-        rows = await self.sql(f"SELECT {columns} FROM tracing.jobs WHERE job_id = $1", job_id)
-        told = [
-            (str(job.life.status), job.model.step, job.money.usage.input + job.money.usage.output, job.money.cost_usd)
-        ]
-        seen = [tuple(row) for row in rows]
-        found = [] if seen == told else [f"{job_id}: {seen} and not {told}"]
-        twice = await self.sql(
-            "SELECT span_id FROM tracing.spans WHERE trace_id = $1 GROUP BY span_id HAVING count(*) > 1",
-            trace_id(TENANT, job_id),
-        )
-        (steps,) = await self.sql("SELECT count(*) AS n FROM tracing.steps WHERE job_id = $1", job_id)
-        if steps["n"] != job.model.step:
-            found.append(f"{job_id}: {steps['n']} steps and not {job.model.step}")
-        return [*found, *(f"{job_id}: span {row['span_id']} twice" for row in twice)]
-
-    async def _unfinished(self) -> list[str]:
-        js, left = self.bus.js, []
-        for stream in ("SUBMIT", "RUN"):
-            if (n := (await js.stream_info(stream)).state.messages) > 0:
-                left.append(f"{n} messages in {stream}")
-        signals = await js.consumer_info("SIGNALS", "router")
-        if signals.num_pending or signals.num_ack_pending:
-            left.append("signals that the router has not heard")
-        held = await self.sql("SELECT job_id FROM router.reservations WHERE state <> 'settled'")
-        return [*left, *(f"reservation of {row['job_id']}" for row in held)]
 
     async def check(self, *job_ids: str) -> None:
         """Check what must be true of every job, whatever was killed."""

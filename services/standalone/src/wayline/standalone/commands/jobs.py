@@ -91,43 +91,38 @@ def list_jobs(
     as_json: AsJson = False,
 ) -> None:
     """List the jobs that meet all conditions, or write all of them with --export."""
-    from wayline.standalone.terminal.job_views import jobs_table
-
-    wanted: dict[str, Any] = {
-        "q": q,
-        "status": status,
-        "agent": agent,
-        "model": model,
-        "tool": tool,
-        "tag": tag,
-        "waiting_for": waiting_for,
-        "schedule": schedule,
-        "session_id": session,
-        "user_id": user,
-        "parent": parent,
-        "error_code": error,
-        "fingerprint": fingerprint,
-        "version": version,
-        "label": label,
-        "since": past_moment(since, "--since"),
-        "until": past_moment(until, "--until"),
-        "cost_min": cost_min,
-        "cost_max": cost_max,
-        "seconds_min": seconds_min,
-        "seconds_max": seconds_max,
-        "feedback": feedback,
-        "sort": sort,
-        "facets": facets or None,
-    }
+    wanted = _wanted(dict(locals()))
     if export is not None:
         unwanted = ("sort", "facets")
         write_file(
             "/v1/jobs/export", {**{name: wanted[name] for name in wanted if name not in unwanted}, "format": export}
         )
         return
+    from wayline.standalone.terminal.job_views import jobs_table
+
     answer(
         lambda client: client.get("/v1/jobs", **wanted, limit=limit, cursor=cursor), as_json=as_json, draw=jobs_table
     )
+
+
+FILTERS = (
+    *("q", "status", "agent", "model", "tool", "tag", "waiting_for", "schedule", "parent", "fingerprint", "version"),
+    *("label", "cost_min", "cost_max", "seconds_min", "seconds_max", "feedback", "sort"),
+)
+"""What the gateway calls as `list` does."""
+
+
+def _wanted(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the gateway's parameters of what the command line has by the names of `list`."""
+    return {
+        **{name: given[name] for name in FILTERS},
+        "session_id": given["session"],
+        "user_id": given["user"],
+        "error_code": given["error"],
+        "since": past_moment(given["since"], "--since"),
+        "until": past_moment(given["until"], "--until"),
+        "facets": given["facets"] or None,
+    }
 
 
 @app.command()

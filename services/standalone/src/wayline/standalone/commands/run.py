@@ -157,35 +157,7 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run a job and show it as it happens. Exit code 1: it failed; 3: it waits for a person."""
-    options = _without_none(
-        model=model,
-        task_type=task_type,
-        style=style,
-        agent_style=agent_style,
-        tools=[] if no_tools else tools or None,
-        web_search=None if web_search else False,
-        memory=None if memory else False,
-        images=None if images else False,
-        show_reasoning=show_reasoning,
-        output_schema=None if output_schema is None else _json_of(output_schema, dict, "object, which a schema is"),
-        effort=effort,
-        temperature=temperature,
-        max_steps=max_steps,
-        max_output_tokens=max_output_tokens,
-        max_seconds=max_seconds,
-        provider_patience_s=provider_patience_s,
-        budget_usd=budget_usd,
-        at_cap=at_cap,
-        required_tools=required_tools or None,
-        lane=lane,
-        tags=tags or None,
-        client_tools=None if client_tools is None else _json_of(client_tools, list, "list, which tools are"),
-        tool_results_within_s=tool_results_within_s,
-        tools_in_order=tools_in_order or None,
-        webhook=None if webhook is None else {"url" if "://" in webhook else "name": webhook},
-        when_busy=when_busy,
-        agent_label=agent_label,
-    )
+    options = _options(dict(locals()))
     if continues:
         session_id = _last_session(session_id, agent, user_id, as_json=as_json)
     body = {"agent": agent, "input": _text(task), "session_id": session_id, "user_id": user_id, "job_id": job_id}
@@ -193,6 +165,29 @@ def run(
         _plan({**body, "options": {**options, "dry_run": True}}, file or [], as_json=as_json)
     else:
         _run({**body, "options": options}, file or [], wait=wait, as_json=as_json)
+
+
+PLAIN_OPTIONS = (
+    *("model", "task_type", "style", "agent_style", "show_reasoning", "effort", "temperature", "max_steps"),
+    *("max_output_tokens", "max_seconds", "provider_patience_s", "budget_usd", "at_cap", "lane"),
+    *("tool_results_within_s", "when_busy", "agent_label"),
+)
+"""A job's options that are as the command line has them, under their own names."""
+
+
+def _options(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the job's options of what the command line has by the names of `run`; what was not set is left out."""
+    schema, tools, webhook = given["output_schema"], given["client_tools"], given["webhook"]
+    options = {
+        **{name: given[name] for name in PLAIN_OPTIONS},
+        **{name: None if given[name] else False for name in ("web_search", "memory", "images")},
+        **{name: given[name] or None for name in ("required_tools", "tags", "tools_in_order")},
+        "tools": [] if given["no_tools"] else given["tools"] or None,
+        "output_schema": None if schema is None else _json_of(schema, dict, "object, which a schema is"),
+        "client_tools": None if tools is None else _json_of(tools, list, "list, which tools are"),
+        "webhook": None if webhook is None else {"url" if "://" in webhook else "name": webhook},
+    }
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _text(task: str) -> str:
@@ -221,11 +216,6 @@ def _last_session(given: str | None, agent: str, user_id: str | None, *, as_json
         of_user = f" by user {user_id!r}" if user_id else ""
         fail(f"there is no session with agent {agent!r}{of_user} yet: begin one with --session ID")
     return found
-
-
-def _without_none(**options: Any) -> dict[str, Any]:
-    """Return the options that were set."""
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def _plan(body: dict[str, Any], files: list[Path], *, as_json: bool) -> None:
