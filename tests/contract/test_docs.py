@@ -107,7 +107,9 @@ def test_every_command_that_the_code_tells_of_exists():
 @every_page
 def test_every_variable_that_is_named_is_a_setting(page: Path, settings: dict[str, Any]):
     client = {"WAYLINE_URL", "WAYLINE_API_KEY"}
-    compose = set(re.findall(r"mem_limit: \$\{(\w+):-", (ROOT / "docker-compose.yml").read_text()))
+    compose = set(
+        re.findall(r"(?:mem_limit|stop_grace_period): \$\{(\w+):-", (ROOT / "docker-compose.yml").read_text())
+    )
     others = {
         "WAYLINE_POSTGRES_ADDRESS",
         "WAYLINE_FAILPOINT",

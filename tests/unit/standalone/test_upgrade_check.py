@@ -21,7 +21,7 @@ from wayline.standalone.setup.credentials import Credentials
 from wayline.standalone.setup.installation import Installation, ServerAccess
 from wayline.standalone.upgrade import check_upgrade
 from wayline.standalone.upgrade.bus_changes import missing_rights
-from wayline.standalone.upgrade.check_upgrade import Outcome, outcome_of
+from wayline.standalone.upgrade.check_upgrade import UpgradeOutcome, outcome_of
 from wayline.standalone.upgrade.older_replicas import named_older
 from wayline.standalone.upgrade.open_jobs import unreadable
 from wayline.standalone.upgrade.pending_migrations import held_up
@@ -69,8 +69,8 @@ def test_a_check_that_could_not_look_is_not_done(kinds: list[StepKind], outcome:
 
 @pytest.mark.parametrize(("words", "code"), [([], 3), (["--allow-unknown"], 0)])
 def test_an_unknown_outcome_has_an_exit_code_of_its_own(words: list[str], code: int, monkeypatch: pytest.MonkeyPatch):
-    async def compared(*_: object, **__: object) -> Outcome:
-        return Outcome.UNKNOWN
+    async def compared(*_: object, **__: object) -> UpgradeOutcome:
+        return UpgradeOutcome.UNKNOWN
 
     monkeypatch.setattr(check_upgrade, "check", compared)
 

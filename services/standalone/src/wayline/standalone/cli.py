@@ -189,11 +189,11 @@ def upgrade(
         raise typer.BadParameter("name --check: an upgrade is the steps that it prints, and each is a command")
     with exit_on_error():
         from wayline.standalone.settings import Settings
-        from wayline.standalone.upgrade.check_upgrade import Outcome
+        from wayline.standalone.upgrade.check_upgrade import UpgradeOutcome
         from wayline.standalone.upgrade.check_upgrade import check as compare
 
         outcome = asyncio.run(compare(Settings(), as_json=as_json))
-    codes = {Outcome.LEFT: 1, Outcome.UNKNOWN: 0 if allow_unknown else NOT_KNOWN, Outcome.DONE: 0}
+    codes = {UpgradeOutcome.LEFT: 1, UpgradeOutcome.UNKNOWN: 0 if allow_unknown else NOT_KNOWN, UpgradeOutcome.DONE: 0}
     raise typer.Exit(codes[outcome])
 
 

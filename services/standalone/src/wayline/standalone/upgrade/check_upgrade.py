@@ -29,7 +29,7 @@ TITLES: Final[dict[StepKind, str]] = {
 }
 
 
-class Outcome(StrEnum):
+class UpgradeOutcome(StrEnum):
     """What a check has come to."""
 
     LEFT = "left"
@@ -38,7 +38,7 @@ class Outcome(StrEnum):
     DONE = "done"
 
 
-async def check(settings: Settings, *, as_json: bool = False) -> Outcome:
+async def check(settings: Settings, *, as_json: bool = False) -> UpgradeOutcome:
     """Print every step, and return what they come to. Raises NoServers and Unavailable."""
     installation = Installation(settings.data_dir.absolute())
     access = find_servers(settings, installation)
@@ -51,12 +51,12 @@ async def check(settings: Settings, *, as_json: bool = False) -> Outcome:
     return outcome
 
 
-def outcome_of(steps: list[UpgradeStep]) -> Outcome:
+def outcome_of(steps: list[UpgradeStep]) -> UpgradeOutcome:
     """Return what the steps come to: what was not looked at may be left to do."""
     kinds = {step.kind for step in steps} - {"note"}
     if kinds - {"unknown"}:
-        return Outcome.LEFT
-    return Outcome.UNKNOWN if kinds else Outcome.DONE
+        return UpgradeOutcome.LEFT
+    return UpgradeOutcome.UNKNOWN if kinds else UpgradeOutcome.DONE
 
 
 async def find_steps(
@@ -76,12 +76,12 @@ async def find_steps(
     return sorted(steps, key=lambda step: order.index(step.kind)), found.replicas
 
 
-def _as_value(steps: list[UpgradeStep], replicas: list[Replica], outcome: Outcome) -> dict[str, Any]:
+def _as_value(steps: list[UpgradeStep], replicas: list[Replica], outcome: UpgradeOutcome) -> dict[str, Any]:
     here = running_version()
     return {
         "version": here.version,
         "commit": here.commit or None,
-        "done": outcome is Outcome.DONE,
+        "done": outcome is UpgradeOutcome.DONE,
         "outcome": outcome,
         "blocked": any(step.kind == "blocked" for step in steps),
         "steps": [step.as_dict() for step in steps],
@@ -102,5 +102,5 @@ def _show(steps: list[UpgradeStep], replicas: list[Replica]) -> None:
         screen.print(f"  {escape(step.text)}\n      {escape(step.todo)}", soft_wrap=True)
     running = len(replicas)
     here = f"{running} running service{'s' if running != 1 else ''}, this is {running_version()}"
-    done = outcome_of(steps) is Outcome.DONE
+    done = outcome_of(steps) is UpgradeOutcome.DONE
     screen.print(f"nothing left to do: {here}" if done else f"\n{here}", soft_wrap=True)
