@@ -6,6 +6,7 @@ import secrets
 
 import pytest
 from nats.js.api import ConsumerConfig, DeliverPolicy, DiscardPolicy, RetentionPolicy, StreamConfig
+from nats.js.errors import APIError
 
 from wayline.chassis import Bus, BusSettings
 from wayline.contracts.jobs import RunJob
@@ -15,6 +16,7 @@ from wayline.standalone.backup.stream_snapshots import (
     durable_consumers,
     make_consumer,
     restore_snapshot,
+    stream_info,
     take_snapshot,
 )
 from wayline.standalone.errors import BackupFailed
@@ -111,4 +113,30 @@ async def test_a_queue_goes_on_behind_its_old_sequences(nats_factory: NatsFactor
     assert b'"j1201"' in (await bus.js.get_msg("RUN", 1_201)).data
     assert (await bus.js.publish("jobs.run.batch.acme", b"new")).seq == 1_701
     assert await fill_queue(bus, "RUN", 1_000) == 0
+    await bus.close()
+
+
+@pytest.mark.parametrize("discard", DiscardPolicy, ids=str)
+async def test_a_full_queue_is_advanced_and_keeps_what_it_holds(nats_factory: NatsFactory, discard: DiscardPolicy):
+    bus = await connect(nats_factory)
+    queue = StreamConfig(
+        name="RUN", subjects=["jobs.run.*.*"], discard=discard, max_bytes=64 * 1024, metadata={"chosen": "by a user"}
+    )
+    await bus.js.add_stream(queue)
+    for _ in range(100):
+        try:
+            await bus.js.publish("jobs.run.batch.acme", bytes(2_000))
+        except APIError:
+            break
+    before = await stream_info(bus.nc, "RUN")
+    ticket = RunJob(tenant="acme", lane="batch", job="j", at=1_500)
+
+    assert await fill_queue(bus, "RUN", 1_700, {1_500: ticket}) == 1
+
+    after = await stream_info(bus.nc, "RUN")
+    held, holds = before["state"], after["state"]
+    assert holds["last_seq"] == 1_700
+    assert holds["messages"] == held["messages"] + 1
+    assert (await bus.js.get_msg("RUN", 1_500)).data
+    assert after["config"] == before["config"]
     await bus.close()

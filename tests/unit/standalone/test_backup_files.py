@@ -13,6 +13,7 @@ import pytest
 
 from wayline.standalone.backup.backup_files import BackupReader, BackupWriter
 from wayline.standalone.backup.installation_backup import backup
+from wayline.standalone.backup.kept_backups import kept_folder, new_file, remove_older
 from wayline.standalone.backup.manifest import FILE, FORMAT, Manifest
 from wayline.standalone.errors import BackupFailed, BackupInvalid
 from wayline.standalone.settings import Settings
@@ -32,14 +33,14 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path / request.param
 
 
-def write(path: Path) -> None:
+def write(path: Path, **fields: object) -> None:
     writer = BackupWriter(path)
     for name in ("streams/EVENTS", "empty"):
         with writer.part(name) as part:
             if name != "empty":
                 part(BODY[:1_000])
                 part(BODY[1_000:])
-    writer.finish(manifest(writer))
+    writer.finish(manifest(writer, **fields))
 
 
 def test_what_was_written_is_read_back_and_closed_to_others(path: Path):
@@ -157,3 +158,30 @@ def test_what_is_no_backup_is_said_to_be_none(tmp_path: Path):
     (tmp_path / "backup" / FILE).write_bytes(orjson.dumps([1]))
     with pytest.raises(BackupInvalid, match="cannot be read"):
         BackupReader(tmp_path / "backup")
+
+
+def test_a_folder_keeps_the_newest_backups_and_what_others_put_there(tmp_path: Path):
+    files = [new_file(tmp_path, datetime(2026, 11, day, tzinfo=UTC)) for day in range(1, 8)]
+    for file, database in zip(files, ("ours", "ours", "theirs", "ours", "ours", "ours"), strict=False):
+        write(file, database=database)
+    BackupWriter(files[6])
+    others = [tmp_path / name for name in ("monday.tar", "wayline-20261101T000000000000Z.tar.gpg", "notes")]
+    for other in others:
+        other.write_bytes(files[0].read_bytes())
+    damaged = new_file(tmp_path, datetime(2026, 10, 1, tzinfo=UTC))
+    damaged.write_bytes(files[0].read_bytes().replace(b"router", b"ruoter"))
+    write(tmp_path / "wayline-20261001T000000000001Z")
+
+    with kept_folder(tmp_path):
+        gone = remove_older(tmp_path, keep=2, database="ours")
+
+    assert gone == [files[6], files[0], files[1], files[3]]
+    assert not any(file.exists() for file in gone)
+    kept = (files[2], files[4], files[5], *others, damaged, tmp_path / "wayline-20261001T000000000001Z")
+    assert all(file.exists() for file in kept)
+
+
+def test_a_folder_is_filled_by_one_backup_at_a_time(tmp_path: Path):
+    with kept_folder(tmp_path / "made"), pytest.raises(BackupInvalid, match="another backup is being written"):
+        with kept_folder(tmp_path / "made"):
+            pass

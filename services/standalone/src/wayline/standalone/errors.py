@@ -84,6 +84,11 @@ class UnknownService(StandaloneError):
 class BackupInvalid(StandaloneError):
     """A backup cannot be written there, or is torn, damaged or of another format."""
 
+    def __init__(self, text: str, *, unfinished: bool = False) -> None:
+        super().__init__(text)
+        self.unfinished = unfinished
+        """Whether what is there was begun and never finished."""
+
 
 class BackupFailed(StandaloneError):
     """Taking or restoring a backup was given up."""

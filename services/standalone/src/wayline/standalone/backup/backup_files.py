@@ -103,7 +103,7 @@ class BackupReader:
         """Open a backup and read its manifest. Raises BackupInvalid."""
         self.path = path
         self._tar: tarfile.TarFile | None = None
-        torn = BackupInvalid(f"{path} was never finished: it has no manifest. Take another backup.")
+        torn = BackupInvalid(f"{path} was never finished: it has no manifest. Take another backup.", unfinished=True)
         try:
             if not path.is_dir():
                 self._tar = tarfile.open(path, "r:")  # noqa: SIM115

@@ -34,9 +34,11 @@ EVERY_TENANT: Final = "-c wayline.tenant=*"
 class TablesMoment:
     """The moment as of which the tables are read: what is written after it is not in the backup."""
 
-    def __init__(self, snapshot: str, major: int) -> None:
+    def __init__(self, snapshot: str, major: int, database: str) -> None:
         self.snapshot = snapshot
         self.postgres_major = major
+        self.database = database
+        """Its server and its name: a restored copy elsewhere has another one."""
 
 
 @asynccontextmanager
@@ -51,7 +53,10 @@ async def tables_moment(dsn: str, schemas: Sequence[str]) -> AsyncIterator[Table
             # A partition that is dropped meanwhile would end the dump.
             if names := await conn.fetchval(sql.table_names, list(schemas)):
                 await conn.execute(f"LOCK TABLE {names} IN ACCESS SHARE MODE")
-            yield TablesMoment(snapshot, conn.get_server_version().major)
+            database = await conn.fetchval(
+                "SELECT format('%s/%s', system_identifier, current_database()) FROM pg_control_system()"
+            )
+            yield TablesMoment(snapshot, conn.get_server_version().major, database)
     finally:
         await conn.close()
 

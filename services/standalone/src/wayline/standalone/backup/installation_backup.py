@@ -5,11 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 from contextlib import AsyncExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from wayline.client import MACHINE_KEY
 from wayline.standalone.backup.backup_files import BackupReader
+from wayline.standalone.backup.kept_backups import kept_folder, new_file, remove_older
+from wayline.standalone.backup.manifest import Manifest
 from wayline.standalone.backup.restore_backup import restore_backup
 from wayline.standalone.backup.take_backup import CLIENTS, KEYS, MACHINE, take_backup
 from wayline.standalone.errors import BackupFailed
@@ -21,8 +24,25 @@ from wayline.standalone.setup.migrate import find_servers
 from wayline.standalone.terminal.capacity_views import size
 
 
-async def backup(settings: Settings, path: Path, *, credentials: bool = True, as_json: bool = False) -> None:
-    """Take a backup of what runs, or of the embedded servers, which are started for it. Raises StandaloneError."""
+async def backup(
+    settings: Settings, path: Path, *, credentials: bool = True, keep: int | None = None, as_json: bool = False
+) -> None:
+    """Take a backup of what runs, or of the embedded servers, which are started for it. Raises StandaloneError.
+
+    With `keep` the path is a folder, in which so many backups of this installation stay.
+    """
+    if keep is None:
+        await _backup(settings, path, credentials=credentials, as_json=as_json)
+        return
+    with kept_folder(path):
+        file = new_file(path, datetime.now(UTC))
+        manifest = await _backup(settings, file, credentials=credentials, as_json=as_json)
+        for older in remove_older(path, keep=keep, database=manifest.database):
+            if not as_json:
+                print(f"removed {older}")
+
+
+async def _backup(settings: Settings, path: Path, *, credentials: bool, as_json: bool) -> Manifest:
     installation = Installation(settings.data_dir.absolute())
     if not (_of_ones_own(settings) or installation.keys.exists()):
         raise BackupFailed(f"there is no installation in {installation.root}: name its directory by WAYLINE_DATA_DIR.")
@@ -42,10 +62,11 @@ async def backup(settings: Settings, path: Path, *, credentials: bool = True, as
     whole = sum(part.bytes for part in manifest.parts.values())
     if as_json:
         print(json.dumps({"path": str(path), "bytes": whole, "began_at": manifest.began_at.isoformat()}))
-        return
+        return manifest
     print(f"{path} holds all that was acknowledged before {manifest.began_at:%Y-%m-%d %H:%M:%S} UTC: {size(whole)}")
     if credentials:
         print("Keys, passwords and secrets are inside: keep it where only you can read it.")
+    return manifest
 
 
 def _of_ones_own(settings: Settings) -> bool:

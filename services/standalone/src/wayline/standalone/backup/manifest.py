@@ -54,6 +54,7 @@ class Manifest(BaseModel):
     dumped_by: int = Field(description="The version of the `pg_dump` that read the tables.")
     logs_before: int = Field(description="The last sequence of the logs before the tables were read.")
     streams: list[StreamPart] = Field(description="In the order in which they were taken.")
+    database: str = Field(default="", description="Of which server and database the tables are; empty: not told.")
     credentials: bool = Field(description="Whether keys, seeds and passwords are inside.")
     parts: dict[str, BackupPart]
 

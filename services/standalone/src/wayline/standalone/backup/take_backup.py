@@ -93,6 +93,7 @@ class Backup:
             ended_at=datetime.now(UTC),
             schemas=self._schemas,
             dumped_by=dumped_by,
+            database=moment.database,
             logs_before=logs_before,
             streams=[await self._as_left(stream) for stream in self._streams],
             credentials=credentials,

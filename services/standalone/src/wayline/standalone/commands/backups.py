@@ -11,8 +11,14 @@ from wayline.standalone.commands.output import AsJson
 
 
 def backup(
-    path: Annotated[Path, typer.Argument(help="A directory to make, or a file whose name ends with .tar.")],
+    path: Annotated[
+        Path, typer.Argument(help="A directory to make, or a file whose name ends with .tar; with --keep their folder.")
+    ],
     *,
+    keep: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Write wayline-TIME.tar into the folder, and keep the newest N of them."),
+    ] = None,
     without_credentials: Annotated[
         bool, typer.Option("--without-credentials", help="Leave out keys, seeds, passwords and clients of the bus.")
     ] = False,
@@ -27,7 +33,7 @@ def backup(
         from wayline.standalone.backup.installation_backup import backup as take
         from wayline.standalone.settings import Settings
 
-        asyncio.run(take(Settings(), path, credentials=not without_credentials, as_json=as_json))
+        asyncio.run(take(Settings(), path, credentials=not without_credentials, keep=keep, as_json=as_json))
 
 
 def restore(
