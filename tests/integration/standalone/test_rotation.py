@@ -80,7 +80,10 @@ class Installed:
     async def connected(self, service: str, *key_ids: str) -> AsyncIterator[Bus]:
         """Connect as a process of a service does that was started now."""
         settings = BusSettings(
-            nats_url=self.server.url, nats_seed=self.written(service, "WAYLINE_NATS_SEED"), nats_accounts=True
+            nats_url=self.server.url,
+            nats_seed=self.written(service, "WAYLINE_NATS_SEED"),
+            nats_accounts=True,
+            postgres_dsn=self.written(service, "WAYLINE_POSTGRES_DSN") if service != "executor" else None,
         )
         bus = await Bus.connect(settings, service=service, exit_when_closed=False, key_ids=key_ids)
         try:
@@ -158,7 +161,7 @@ async def test_an_old_password_holds_until_nobody_is_logged_in_by_it(installed: 
     new = installed.written("router", "WAYLINE_POSTGRES_DSN")
     assert await may_log_in(old) and await may_log_in(new)
     held = await installed.rotate("passwords")
-    assert held.told == "still logged in with an old password: wayline_router (1)"
+    assert held.told == "still logged in with an old password, or about to: wayline_router (1)"
     await before.check()
     await before.close()
     assert (await installed.rotate("passwords")).outcome is RotationOutcome.FINISHED
@@ -176,6 +179,30 @@ async def test_an_old_password_holds_until_nobody_is_logged_in_by_it(installed: 
     assert not await may_log_in(new)
     assert await may_log_in(installed.written("router", "WAYLINE_POSTGRES_DSN"))
     assert "//wayline_router:" in installed.written("router", "WAYLINE_POSTGRES_DSN")
+
+
+async def test_an_idle_process_holds_the_old_password(installed: Installed):
+    async with installed.connected("router"), installed.connected("executor"):
+        await installed.rotate("passwords")
+        held = await installed.rotate("passwords")
+        assert held.told == "still logged in with an old password, or about to: wayline_router (1)"
+        async with installed.connected("router"):
+            assert (await installed.rotate("passwords")).outcome is RotationOutcome.WAITING
+
+    async with installed.connected("router"), installed.connected("executor"):
+        assert (await installed.rotate("passwords")).outcome is RotationOutcome.FINISHED
+
+
+async def test_nobody_tells_of_idle_processes_on_a_bus_of_others(installed: Installed, monkeypatch: pytest.MonkeyPatch):
+    await installed.rotate("passwords")
+    old = RotatedInstallation.access.fget
+    assert old is not None
+    monkeypatch.setattr(RotatedInstallation, "access", property(lambda self: replace(old(self), own_bus=False)))
+
+    held = await installed.rotate("passwords")
+
+    assert (held.outcome, "--restarted" in held.next) == (RotationOutcome.WAITING, True)
+    assert (await installed.rotate("passwords", restarted=True)).outcome is RotationOutcome.FINISHED
 
 
 async def test_grafanas_second_role_reads_as_its_first_did(installed: Installed):

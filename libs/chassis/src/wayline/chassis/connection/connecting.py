@@ -26,7 +26,8 @@ log = structlog.get_logger()
 
 CONNECTED_AS = "wayline-"
 """How the name of a service's connection begins: its own name and its version follow."""
-_NAME = re.compile(rf"{CONNECTED_AS}([a-z_]+)(?: ([^\[\]]+?))?(?: \[([^\]]*)\])?")
+_NAME = re.compile(rf"{CONNECTED_AS}([a-z_]+)(?: ([^\[\]]+?))??(?: as (\w+))?(?: \[([^\]]*)\])?")
+_ROLE = re.compile(r"\w+")
 RECONNECT_S = 0.25
 PING_S = 10
 PINGS_LOST_MAX = 2
@@ -52,17 +53,20 @@ class ConnectionName:
     version: str = ""
     key_ids: tuple[str, ...] = ()
     """Of the keys with which the process encrypts or signs, the one in use first."""
+    role: str = ""
+    """By which it logs in to the database; empty: it has none, or is of a version that does not say it."""
 
     def __str__(self) -> str:
         """Return the name."""
         keys = f"[{' '.join(self.key_ids)}]" if self.key_ids else ""
-        return " ".join(filter(None, [f"{CONNECTED_AS}{self.service}", self.version, keys]))
+        role = f"as {self.role}" if self.role else ""
+        return " ".join(filter(None, [f"{CONNECTED_AS}{self.service}", self.version, role, keys]))
 
     @classmethod
     def parse(cls, name: str) -> ConnectionName | None:
         """Read a name; None: it is no service's."""
         found = _NAME.fullmatch(name)
-        return cls(found[1], found[2] or "", tuple((found[3] or "").split())) if found else None
+        return cls(found[1], found[2] or "", tuple((found[4] or "").split()), found[3] or "") if found else None
 
 
 @dataclass
@@ -89,10 +93,16 @@ class Link:
         identity = IDENTITIES.get(self.service)
         return identity.api if self.accounts and identity else OWN_API
 
+    def name_of(self, settings: BusSettings) -> ConnectionName:
+        """Return what the connection says of this process."""
+        role = (urlsplit(settings.postgres_dsn).username if settings.postgres_dsn else None) or ""
+        # Another's role than ours may have any letters; nobody asks for it.
+        return ConnectionName(self.service, str(running_version()), self.key_ids, role if _ROLE.fullmatch(role) else "")
+
     def options(self, settings: BusSettings) -> dict[str, Any]:
         options: dict[str, Any] = {
             "servers": settings.nats_url.split(","),
-            "name": str(ConnectionName(self.service, str(running_version()), self.key_ids)),
+            "name": str(self.name_of(settings)),
             "max_reconnect_attempts": -1,
             "reconnect_time_wait": RECONNECT_S,
             "ping_interval": PING_S,

@@ -26,6 +26,8 @@ class ServiceConnection:
     public_key: str
     key_ids: tuple[str, ...]
     """Of the keys with which it encrypts or signs, the one in use first."""
+    role: str = ""
+    """By which it logs in to the database; empty: it does not say."""
 
 
 async def service_connections(nc: Connection) -> list[ServiceConnection]:
@@ -33,7 +35,8 @@ async def service_connections(nc: Connection) -> list[ServiceConnection]:
     found: list[ServiceConnection] = []
     for one in await connections(nc):
         if (named := ConnectionName.parse(one.get("name", ""))) is not None:
-            found.append(ServiceConnection(named.service, one.get("authorized_user", ""), named.key_ids))
+            key = one.get("authorized_user", "")
+            found.append(ServiceConnection(named.service, key, named.key_ids, named.role))
     return found
 
 

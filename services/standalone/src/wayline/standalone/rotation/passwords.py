@@ -52,8 +52,11 @@ async def rotate_passwords(rotated: RotatedInstallation) -> RotationStep:
             )
         if rotated.phase(PASSWORDS) is Phase.TAKEN:
             rotated.write_environments()
+            if not rotated.restarted and not rotated.access.own_bus:
+                told = "this bus does not say which processes have the old password and ask nothing just now"
+                return RotationStep(PASSWORDS, RotationOutcome.WAITING, told, f"{RESTART}, with `--restarted`")
             if not rotated.restarted and (users := await users_of_former(rotated, conn)):
-                told = f"still logged in with an old password: {named(users)}"
+                told = f"still logged in with an old password, or about to: {named(users)}"
                 return RotationStep(PASSWORDS, RotationOutcome.WAITING, told, RESTART)
             rotated.save(PASSWORDS, Phase.CLOSING)
         former = former_roles(rotated)
@@ -73,8 +76,17 @@ def former_roles(rotated: RotatedInstallation) -> list[str]:
 
 
 async def users_of_former(rotated: RotatedInstallation, conn: Any) -> Counter[str]:
-    """Return the former roles that are logged in, each with how many sessions."""
-    return Counter({row["role"]: row["sessions"] for row in await conn.fetch(sql.sessions_of, former_roles(rotated))})
+    """Return the former roles that are logged in, each with how many sessions, or else processes that would use it.
+
+    A process that has asked nothing for minutes has no session; its connection to the bus tells its role. One that does
+    not tell it is of an older version, which was started before there was another role.
+    """
+    former = former_roles(rotated)
+    sessions = Counter({row["role"]: row["sessions"] for row in await conn.fetch(sql.sessions_of, former)})
+    role_of = dict(zip(ROLES, former, strict=True))
+    connected = [one for one in await rotated.connections() or () if one.service in role_of]
+    idle = Counter(role_of[one.service] for one in connected if one.role in ("", role_of[one.service]))
+    return sessions | idle
 
 
 async def _create(conn: Any, *, second: bool, passwords: Any) -> None:
