@@ -41,8 +41,19 @@ async def platform(make_platform: MakePlatform, pair: PostgresPair) -> FaultPlat
     return platform
 
 
+async def standbys(platform: FaultPlatform) -> tuple[int, bool | None]:
+    """Return how many standbys tracing's role sees, and whether it is told how far behind they are."""
+    async with platform.superuser() as conn:
+        # It may not read `pg_stat_replication` itself.
+        await conn.execute("SET ROLE wayline_tracing")
+        seen = "SELECT count(*), bool_and(behind_bytes >= 0) FROM tracing.standbys_behind()"
+        [row] = await conn.fetch(seen)
+        return row[0], row[1]
+
+
 async def test_jobs_go_on_over_a_standby_that_was_promoted(platform: FaultPlatform, pair: PostgresPair):
     jobs = await begin(platform, "promoted")
+    assert await standbys(platform) == (1, True)
 
     await pair.kill()
     for n in range(JOBS):
@@ -50,6 +61,7 @@ async def test_jobs_go_on_over_a_standby_that_was_promoted(platform: FaultPlatfo
     await lasts(3 * ACK_WAIT_S)
     await pair.promote()
 
+    assert await standbys(platform) == (0, None)
     await end_well(platform, jobs)
     await platform.until_traced(*jobs)
     rows = await platform.sql("SELECT count(*) AS n, count(DISTINCT job_id) AS jobs FROM router.reservations")

@@ -28,6 +28,8 @@ SPENT = tuple(f'wayline_budget_usd{{tenant="t",budget="b",figure="{figure}"}}' f
 DRIFTED = 'wayline_tracing_drift_total{drift="row",outcome="mended"}'
 NEEDED = 'wayline_need_met{service="router",need="postgres"}'
 
+BEHIND = 'wayline_postgres_standby_behind_bytes{standby="s"}'
+
 UP = tuple(f'up{{job="wayline",container="{member.name}",instance="i"}}' for member in MEMBERS)
 
 CASES: dict[str, tuple[str, str | tuple[str, ...], str | tuple[str, ...], int]] = {
@@ -59,6 +61,10 @@ CASES: dict[str, tuple[str, str | tuple[str, ...], str | tuple[str, ...], int]] 
     "one with it does not": ("WaylineBusAway", 'wayline_bus_connected{service="router"}', "1x120", 0),
     "a service without Postgres rings": ("WaylinePostgresAway", NEEDED, "0x120", 1),
     "one that can write does not": ("WaylinePostgresAway", NEEDED, "1x120", 0),
+    "a standby that stays behind rings": ("WaylineStandbyBehind", BEHIND, "1e8x120", 1),
+    "one that catches up at once does not": ("WaylineStandbyBehind", BEHIND, "1e8x109 0 1e8x20", 0),
+    "a standby that left rings": ("WaylineStandbyGone", "wayline_postgres_standbys", "1x100 0x20", 1),
+    "a Postgres that never had one does not": ("WaylineStandbyGone", "wayline_postgres_standbys", "0x120", 0),
     "an unknown price rings": ("WaylineUnknownPrice", UNPRICED, "2x120", 1),
     "known prices do not": ("WaylineUnknownPrice", UNPRICED, "0x120", 0),
     "a service that is gone rings": ("WaylineServiceDown", 'up{job="wayline",instance="i"}', "0x120", 1),

@@ -407,3 +407,20 @@ async def test_no_tenant_sees_or_changes_anothers_money(office: Office, database
     finally:
         await conn.close()
     assert (await office.budget("cap")).reserved_usd == USD("0.02")
+
+
+async def test_budgets_nearest_to_their_limit_are_shown_some_of_each_tenant(office: Office):
+    office.clock.at = datetime.now(UTC)
+    for n, spent in enumerate(("0.90", "0.80", "0.10")):
+        await office.put(f"own-{n}", "1.00", user_id=f"u{n}")
+        await office.admit(f"j{n}", user=f"u{n}", cap="1")
+        await office.extend(f"j{n}", spent)
+        await office.settle(f"j{n}", spent)
+
+    async def shown(most: int, per_tenant: int) -> list[tuple[str, int]]:
+        async with office.store.system() as conn:
+            rows = await conn.fetch(office.store.sql.use_of_budgets, most, per_tenant)
+        return [(row["budget"], row["budgets"]) for row in rows]
+
+    assert await shown(9, 2) == [("own-0", 3), ("own-1", 3)]
+    assert await shown(1, 9) == [("own-0", 3)]

@@ -24,8 +24,9 @@ from wayline.contracts.traces import (
 )
 from wayline.journal import view
 from wayline.testkit import until
+from wayline.tracing.upkeep.gauges import Gauges
 
-from .conftest import Log, Start, TracingPlatform
+from .conftest import QUICK, Log, Start, TracingPlatform
 
 
 async def test_another_tenants_ids_are_not_found(platform: TracingPlatform, start: Start):
@@ -223,20 +224,33 @@ async def test_costs_are_grouped_and_unknown_ones_are_counted_not_added(platform
     assert (await platform.trace("j2")).totals.cost_usd is None
 
 
+async def test_beyond_the_limit_the_ledgers_gauges_add_up_under_other(platform: TracingPlatform, start: Start):
+    await start(QUICK.model_copy(update={"gauges_every_s": 3_600}))
+    await Log(platform.bus).whole()
+    await platform.wait_until_read()
+
+    await Gauges(platform.bus, platform.tables, labels_max=1).read_ledger()
+
+    [family] = [one for one in REGISTRY.collect() if one.name == "wayline_ledger_cost_usd"]
+    shown = {(sample.labels["model"], sample.labels["agent"]): sample.value for sample in family.samples}
+    assert len(shown) == 2 and ("other", "other") in shown
+    assert sum(shown.values()) == pytest.approx(0.012)
+
+
 async def test_the_gauges_say_what_the_ledger_and_the_bus_say(platform: TracingPlatform, start: Start):
     await start()
     await Log(platform.bus).whole()
 
-    def spent() -> float | None:
-        return REGISTRY.get_sample_value("wayline_ledger_cost_usd", {"model": "claude", "agent": "assistant"})
+    def spent(model: str) -> float | None:
+        return REGISTRY.get_sample_value("wayline_ledger_cost_usd", {"model": model, "agent": "assistant"})
 
-    await until(lambda: spent() == 0.002, why="the gauge has read the ledger")
-    tool = REGISTRY.get_sample_value("wayline_ledger_cost_usd", {"model": "tool search", "agent": "assistant"})
-    assert tool == 0.01
+    await until(lambda: spent("claude") == 0.002, why="the gauge has read the ledger")
+    await until(lambda: spent("tool search") == 0.01, why="it has read the tool's charge, too")
 
     def stored() -> float | None:
         return REGISTRY.get_sample_value("jetstream_stream_total_messages", {"stream_name": "EVENTS"})
 
     await until(lambda: stored() == 6, why="the gauge has asked the bus")
+    await until(lambda: REGISTRY.get_sample_value("wayline_postgres_standbys") == 0, why="no standby is connected")
     labels = {"stream_name": "EVENTS", "consumer_name": "tracing"}
     assert REGISTRY.get_sample_value("jetstream_consumer_num_pending", labels) is not None

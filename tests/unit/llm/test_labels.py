@@ -1,10 +1,11 @@
 """A metric's label has so many values, whatever jobs name."""
 
-from wayline.llm.labels import OTHER, ModelLabels
+from wayline.llm.labels import ModelLabels
+from wayline.telemetry.bounded_labels import OTHER, BoundedLabels
 
 
 def test_labels_name_catalogue_models_and_a_bounded_number_of_others():
-    label = ModelLabels(own_max=2)
+    label = ModelLabels(BoundedLabels(most=2))
     junk = [f"junk-{n}" for n in range(1_000)]
 
     labels = [label(name) for name in (*junk, "claude-haiku-5-5", "openai/gpt-6-sol", *junk)]

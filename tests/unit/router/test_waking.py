@@ -21,7 +21,7 @@ async def test_a_look_that_fails_is_followed_by_the_next():
 
     # It asks neither of them here.
     nobody = cast("Any", None)
-    waker = Looking(nobody, nobody, every_s=0.001)
+    waker = Looking(nobody, nobody, every_s=0.001, labels_max=1, labels_per_tenant_max=1)
     await waker.start()
     try:
         await until(lambda: len(looks) > 2, why="it goes on")

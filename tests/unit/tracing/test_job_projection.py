@@ -21,8 +21,7 @@ from wayline.contracts.jobs import Complexity, Failure, Route, SubmitJob, Waitin
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import Effect
 from wayline.journal import view
-from wayline.llm.labels import ModelLabels
-from wayline.tracing.job_metrics import JobMetrics, ModelEnded
+from wayline.tracing.job_metrics import JobEnded, JobMetrics, ModelEnded, ToolEnded
 from wayline.tracing.projection.drafts import STEP_TEXT_MAX
 from wayline.tracing.projection.job_projection import JobProjection
 from wayline.tracing.views.row_views import job_view
@@ -264,7 +263,7 @@ def test_tokens_read_from_a_cache_are_counted_by_model():
     before = read()
 
     ended = ModelEnded("chat", "cached", Usage(input=9, cache_read=8), 1)
-    JobMetrics(ModelLabels()).count([ended, ended._replace(usage=Usage(input=9))])
+    JobMetrics().count([ended, ended._replace(usage=Usage(input=9))])
 
     assert read() - before == 8
 
@@ -277,7 +276,7 @@ def test_tokens_are_counted_by_the_names_of_the_conventions():
     }
     used = Usage(input=90, output=70, cache_read=8, cache_write_5m=20, cache_write_1h=3, reasoning=40)
 
-    JobMetrics(ModelLabels()).count([ModelEnded("chat", "counted", used, 1)])
+    JobMetrics().count([ModelEnded("chat", "counted", used, 1)])
 
     kinds = ("input", "output", "cache_read_input", "cache_write_input", "reasoning_output")
     counted = [
@@ -290,7 +289,7 @@ def test_tokens_are_counted_by_the_names_of_the_conventions():
 def test_a_measured_call_leads_to_its_trace_and_job(job_id: str, told: dict[str, str]):
     labels, trace_id = {"gen_ai_provider_name": "chat", "gen_ai_request_model": f"shown-{len(job_id)}"}, "a" * 32
     ended = ModelEnded("chat", labels["gen_ai_request_model"], None, 1.5, first_token_s=0.2)
-    job_metrics = JobMetrics(ModelLabels())
+    job_metrics = JobMetrics()
 
     job_metrics.count([ended], trace_id=trace_id, job_id=job_id)
     page = generate_latest(REGISTRY).decode()
@@ -305,7 +304,7 @@ def test_invented_model_names_create_a_bounded_number_of_labels():
     names = [f"junk-{n}" for n in range(5)]
 
     ended = [ModelEnded(f"from-{name}", name, Usage(input=9, cache_read=1), 1) for name in names]
-    JobMetrics(ModelLabels(own_max=2)).count(ended)
+    JobMetrics(own_models_max=2).count(ended)
 
     [family] = [each for each in REGISTRY.collect() if each.name == "wayline_cache_read_tokens"]
     labels = [(sample.labels["provider"], sample.labels["model"]) for sample in family.samples]
@@ -525,7 +524,7 @@ def test_answered_calls_count_the_definitions_they_were_spared(spared: int, coun
     before = REGISTRY.get_sample_value(SPARED, {"agent": "assistant"}) or 0
     changes = projection.take_changes()
 
-    JobMetrics(ModelLabels()).count(changes.facts)
+    JobMetrics().count(changes.facts)
 
     assert (REGISTRY.get_sample_value(SPARED, {"agent": "assistant"}) or 0) - before == counted
     assert orjson.loads(changes.rows.jobs[-1].costs or "{}")["tool_tokens_saved"] == spared
@@ -549,10 +548,30 @@ def test_the_cost_metric_compares_cost_with_prediction(predicted, actual, steps,
         projection.apply(event)
     before = {name: REGISTRY.get_sample_value(f"{RATIO}_{name}", {"tier": "flash"}) or 0 for name in ("sum", "count")}
 
-    JobMetrics(ModelLabels()).count(projection.take_changes().facts)
+    JobMetrics().count(projection.take_changes().facts)
 
     after = {name: REGISTRY.get_sample_value(f"{RATIO}_{name}", {"tier": "flash"}) or 0 for name in before}
     assert (after["sum"] - before["sum"], after["count"] - before["count"]) == (sum(told), len(told))
+
+
+def test_invented_agents_and_tools_make_a_bounded_number_of_labels():
+    job_metrics = JobMetrics(names_max=4, names_per_tenant_max=2)
+    for n in range(50):
+        facts = [ToolEnded(f"junk-tool-{n}", "read", "ok", 1), JobEnded("completed", f"junk-agent-{n}", 1)]
+        job_metrics.count(facts, tenant="hostile")
+    job_metrics.count([ToolEnded("own-tool", "read", "ok", 1), JobEnded("completed", "own-agent", 1)], tenant="acme")
+
+    counted = {
+        (family.name, sample.labels.get("tool") or sample.labels["agent"]): sample.value
+        for family in REGISTRY.collect()
+        for sample in family.samples
+        if sample.name in ("wayline_tool_calls_total", "wayline_jobs_ended_total")
+        and (sample.labels.get("tool") or sample.labels["agent"]).startswith(("junk-", "own-", "other"))
+    }
+    for kind, name in (("wayline_tool_calls", "tool"), ("wayline_jobs_ended", "agent")):
+        named = {of for metric, of in counted if metric == kind}
+        assert named == {f"junk-{name}-0", f"junk-{name}-1", f"own-{name}", "other"}
+        assert counted[kind, "other"] == 48
 
 
 def test_a_calls_span_has_only_the_token_counts_given():

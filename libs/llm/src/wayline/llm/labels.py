@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
+from typing import Final
 
 from wayline.llm.catalogue import PROVIDERS, facts
 
-OTHER = "other"
-OWN_MAX = 100
-"""Names that the catalogue does not have and that stand for themselves; later ones are `other`."""
+OWN_MAX: Final = 100
+"""Names that the catalogue does not have and that stand for themselves: a deployment's own models."""
 
 
 class ModelLabels:
-    """The catalogue's names, and the first of those that it does not have: a deployment's own models."""
+    """The catalogue's names, and the first of those that it does not have, as `own` bounds them."""
 
-    def __init__(self, *, own_max: int = OWN_MAX) -> None:
-        self._own: set[str] = set()
-        self._own_max = own_max
+    def __init__(self, own: Callable[[str, str], str]) -> None:
+        self._own = own
 
-    def __call__(self, model: str) -> str:
-        """Return the label of a model's name, with or without its provider."""
-        if model in _listed() or model in self._own:
-            return model
-        if len(self._own) >= self._own_max:
-            return OTHER
-        self._own.add(model)
-        return model
+    def __call__(self, model: str, tenant: str = "") -> str:
+        """Return the label of a model's name, with or without its provider, that a job of this tenant brings."""
+        return model if model in _listed() else self._own(model, tenant)
 
 
 def provider_label(provider: str) -> str:
     """Return the metric label of a provider that a job names."""
-    return provider if provider in PROVIDERS else OTHER
+    return provider if provider in PROVIDERS else "other"
 
 
 @cache

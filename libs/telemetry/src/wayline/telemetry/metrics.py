@@ -1,6 +1,6 @@
 """Every Prometheus metric of Wayline, declared once; labels are bounded: never a job, never a raw subject.
 
-A model's name goes through `wayline.llm.labels`: jobs may name any.
+What tenants name (agents, tools, budgets) goes through `bounded_labels`, a model's name through `wayline.llm.labels`.
 """
 
 from __future__ import annotations
@@ -178,10 +178,19 @@ stream_bytes = Gauge("jetstream_stream_total_bytes", "Bytes in a stream.", ["str
 stream_full = Gauge(
     "jetstream_stream_full_ratio", "How full a stream is by the limit that is nearest, 0 to 1.", ["stream_name"]
 )
+standbys = Gauge("wayline_postgres_standbys", "Standbys that are connected to Postgres, where its owner may see them.")
+standby_behind = Gauge(
+    "wayline_postgres_standby_behind_bytes",
+    "Bytes of the write-ahead log that a standby has not replayed.",
+    ["standby"],
+)
 budget_usd = Gauge(
     "wayline_budget_usd",
     "A budget's dollars in its present window: limit, spent, reserved, unsettled.",
     ["tenant", "budget", "figure"],
+)
+budgets_unshown = Gauge(
+    "wayline_budgets_unshown", "Budgets whose figures are not shown: others are nearer to their limit."
 )
 budget_alerts = Counter(
     "wayline_budget_alerts_total", "Thresholds that budgets have reached, once a window.", ["tenant", "budget"]

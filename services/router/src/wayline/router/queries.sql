@@ -278,12 +278,21 @@ WHERE NOT told AND (tenant, budget, starts_at, threshold) IN (
 RETURNING tenant, budget, starts_at, threshold, used_usd, limit_usd;
 
 -- name: use_of_budgets
-SELECT budgets.tenant, name AS budget, limit_usd::float8 AS "limit", coalesce(spent_usd, 0)::float8 AS spent,
-    coalesce(reserved_usd, 0)::float8 AS reserved, coalesce(unsettled_usd, 0)::float8 AS unsettled
-FROM budgets
-LEFT JOIN budget_windows AS now_in ON now_in.tenant = budgets.tenant AND now_in.budget = budgets.name
-    AND now_in.starts_at = window_start(now(), period, timezone)
-WHERE period <> 'job';
+-- Those that are nearest to their limit, so many of each tenant; `budgets` counts them all.
+WITH used AS (
+    SELECT budgets.tenant, name AS budget, limit_usd::float8 AS "limit", coalesce(spent_usd, 0)::float8 AS spent,
+        coalesce(reserved_usd, 0)::float8 AS reserved, coalesce(unsettled_usd, 0)::float8 AS unsettled,
+        count(*) OVER () AS budgets
+    FROM budgets
+    LEFT JOIN budget_windows AS now_in ON now_in.tenant = budgets.tenant AND now_in.budget = budgets.name
+        AND now_in.starts_at = window_start(now(), period, timezone)
+    WHERE period <> 'job'
+), ranked AS (
+    SELECT *, row_number() OVER (
+        PARTITION BY tenant ORDER BY spent / greatest("limit", 0.000001) DESC, budget
+    ) AS place FROM used
+)
+SELECT * FROM ranked WHERE place <= $2 ORDER BY spent / greatest("limit", 0.000001) DESC, tenant, budget LIMIT $1;
 
 -- name: get_agent
 SELECT version, config, inherits, (SELECT settings FROM tenant_settings WHERE tenant = $1) AS settings FROM agents

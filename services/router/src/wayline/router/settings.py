@@ -91,6 +91,13 @@ class Settings(EnvironmentSettings, EndpointSettings):
     budgets_every_s: float = Field(
         default=2.0, gt=0, description="How often waiting jobs are looked for that fit their budget again."
     )
+    budget_labels_max: int = Field(
+        default=1_000,
+        ge=1,
+        description="Budgets whose figures metrics show, those nearest to their limit; "
+        "`wayline_budgets_unshown` counts the others.",
+    )
+    budget_labels_per_tenant_max: int = Field(default=20, ge=1, description="Of these, how many may be one tenant's.")
     pool_size: int = Field(default=10, ge=2, description="Connections to Postgres.")
 
     def reachable(self) -> dict[str, str]:

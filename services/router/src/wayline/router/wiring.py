@@ -157,7 +157,13 @@ class Rooms:
             turn_table=turn_table,
             turns=Turns(bus, turn_table, lanes, waiting_max=settings.turns_waiting_max),
             usage=AgentUsage(store, every_s=settings.usage_every_s),
-            waker=Waker(bus, store, every_s=settings.budgets_every_s),
+            waker=Waker(
+                bus,
+                store,
+                every_s=settings.budgets_every_s,
+                labels_max=settings.budget_labels_max,
+                labels_per_tenant_max=settings.budget_labels_per_tenant_max,
+            ),
         )
 
     def parts(self) -> list[Part]:

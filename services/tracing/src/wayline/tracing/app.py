@@ -56,6 +56,7 @@ from wayline.tracing.handlers.receive_spans import SpanReceiver
 from wayline.tracing.handlers.record_spending import SpendingRecorder
 from wayline.tracing.handlers.tagging import Tagger
 from wayline.tracing.handlers.tool_use import ToolUseAnswers
+from wayline.tracing.job_metrics import JobMetrics
 from wayline.tracing.settings import Settings
 from wayline.tracing.tables import Tables
 from wayline.tracing.upkeep.drift import DriftCheck
@@ -93,10 +94,11 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     telemetry = Telemetry(NAME, exporter)
     collector = _collector(settings, telemetry)
     stored = StoredRanges()
-    records, spans = _readers(settings, bus, tables, collector, stored)
-    drift = _drift_check(settings, bus, tables, collector, stored)
+    job_metrics = JobMetrics(names_max=settings.labels_max, names_per_tenant_max=settings.labels_per_tenant_max)
+    records, spans = _readers(settings, bus, tables, collector, stored=stored, job_metrics=job_metrics)
+    drift = _drift_check(settings, bus, tables, collector, stored=stored, job_metrics=job_metrics)
     feedback = FeedbackHandlers(store, forward=collector.forward_rows if collector else None)
-    gauges = Gauges(bus, store)
+    gauges = Gauges(bus, store, labels_max=settings.labels_max)
     periodic = partial(Periodic, rest_factor=REST_FACTOR)
     parts: list[Part] = [
         # First: nothing can be stored before there are partitions.
@@ -106,6 +108,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         spans,
         periodic("queue gauges", gauges.read_queues, every_s=settings.gauges_every_s),
         periodic("approval gauge", gauges.read_approvals, every_s=settings.gauges_every_s),
+        periodic("standby gauges", gauges.read_standbys, every_s=settings.gauges_every_s),
         periodic("ledger gauges", gauges.read_ledger, every_s=settings.gauges_every_s),
         periodic("drift check", drift.check, every_s=settings.drift_every_s),
     ]
@@ -147,13 +150,21 @@ def _collector(settings: Settings, telemetry: Telemetry) -> Collector | None:
 
 
 def _readers(
-    settings: Settings, bus: Bus, tables: Tables, collector: Collector | None, stored: StoredRanges
+    settings: Settings,
+    bus: Bus,
+    tables: Tables,
+    collector: Collector | None,
+    *,
+    stored: StoredRanges,
+    job_metrics: JobMetrics,
 ) -> tuple[Batches[Record], Batches[Export]]:
     """Build the reader of the logs, and that of the spans that services export."""
     trace_tenants = TraceTenants(tables)
     forward = collector.forward_rows if collector else None
     jobs_max = settings.jobs_in_memory_max
-    projector = Projector(bus, tables, trace_tenants, jobs_max=jobs_max, forward=forward, stored=stored)
+    projector = Projector(
+        bus, tables, trace_tenants, jobs_max=jobs_max, forward=forward, stored=stored, job_metrics=job_metrics
+    )
     exported = ExportedSpans(tables, trace_tenants, forward=collector.forward if collector else None)
     batches = partial(
         Batches,
@@ -176,11 +187,17 @@ def _receiver(settings: Settings, store: Store, tables: PostgresTables) -> SpanR
 
 
 def _drift_check(
-    settings: Settings, bus: Bus, tables: Tables, collector: Collector | None, stored: StoredRanges
+    settings: Settings,
+    bus: Bus,
+    tables: Tables,
+    collector: Collector | None,
+    *,
+    stored: StoredRanges,
+    job_metrics: JobMetrics,
 ) -> DriftCheck:
     """Build the check of tables against logs; its projections are its own, and none is kept."""
     forward = collector.forward_rows if collector else None
-    projector = Projector(bus, tables, TraceTenants(tables), jobs_max=0, forward=forward)
+    projector = Projector(bus, tables, TraceTenants(tables), jobs_max=0, forward=forward, job_metrics=job_metrics)
     return DriftCheck(bus, tables, projector, keep_days=settings.ledger_days, stored=stored)
 
 

@@ -11,8 +11,10 @@ from prometheus_client import Counter
 from wayline.contracts.events import JobCancelled, JobCompleted, JobFailed
 from wayline.contracts.jobs import Route
 from wayline.contracts.money import Usage
-from wayline.llm.labels import ModelLabels, provider_label
+from wayline.llm.labels import OWN_MAX, ModelLabels, provider_label
 from wayline.telemetry import metrics
+from wayline.telemetry.bounded_labels import BoundedLabels
+from wayline.tracing.settings import LABELS_MAX, LABELS_PER_TENANT_MAX
 
 
 class ModelEnded(NamedTuple):
@@ -87,10 +89,19 @@ def predicted(end: JobCompleted | JobFailed | JobCancelled, route: Route | None)
 
 
 class JobMetrics:
-    """Adds facts to the metrics, under labels that have so many values."""
+    """Adds facts to the metrics, under labels that have so many values, and so many of one tenant."""
 
-    def __init__(self, label: ModelLabels) -> None:
-        self._label = label
+    def __init__(
+        self,
+        *,
+        names_max: int = LABELS_MAX,
+        names_per_tenant_max: int = LABELS_PER_TENANT_MAX,
+        own_models_max: int = OWN_MAX,
+    ) -> None:
+        own = BoundedLabels(most=own_models_max, per_tenant_max=min(names_per_tenant_max, -(-own_models_max // 2)))
+        self._model = ModelLabels(own)
+        self._agent = BoundedLabels(most=names_max, per_tenant_max=names_per_tenant_max)
+        self._tool = BoundedLabels(most=names_max, per_tenant_max=names_per_tenant_max)
         # To look a label's values up costs more than to count: what they stand for is kept, as Prometheus keeps it.
         self._jobs_ended = cache(metrics.jobs_ended.labels)
         self._job_seconds = cache(metrics.job_seconds.labels)
@@ -106,31 +117,32 @@ class JobMetrics:
         self._tokens = cache(_tokens_of)
         self._cache_read_tokens = cache(metrics.cache_read_tokens.labels)
 
-    def count(self, facts: Sequence[Fact], *, trace_id: str | None = None, job_id: str = "") -> None:
-        """Add the facts of one job; `trace_id`: of what a measurement leads to as an example."""
+    def count(self, facts: Sequence[Fact], *, tenant: str = "", trace_id: str | None = None, job_id: str = "") -> None:
+        """Add the facts of one job of a tenant; `trace_id`: of what a measurement leads to as an example."""
         example = _example(trace_id, job_id)
         for fact in facts:
             if isinstance(fact, JobEnded):
-                self._count_job(fact, example)
+                self._count_job(fact, self._agent(fact.agent, tenant), example)
             elif isinstance(fact, ApprovalEnded):
                 self._approvals_decided(fact.outcome).inc()
                 self._approval_seconds(fact.outcome).observe(fact.seconds, example)
             elif isinstance(fact, JobTaken):
                 self._job_queue_seconds(fact.lane).observe(fact.seconds, example)
             elif isinstance(fact, ModelEnded):
-                self._count_model(fact, provider_label(fact.provider), self._label(fact.model), example)
+                self._count_model(fact, provider_label(fact.provider), self._model(fact.model, tenant), example)
             else:
-                self._tool_calls(fact.tool, fact.effect, fact.status).inc()
-                self._tool_seconds(fact.tool).observe(fact.seconds, example)
+                tool = self._tool(fact.tool, tenant)
+                self._tool_calls(tool, fact.effect, fact.status).inc()
+                self._tool_seconds(tool).observe(fact.seconds, example)
 
-    def _count_job(self, fact: JobEnded, example: Example) -> None:
-        self._jobs_ended(fact.outcome, fact.agent).inc()
+    def _count_job(self, fact: JobEnded, agent: str, example: Example) -> None:
+        self._jobs_ended(fact.outcome, agent).inc()
         self._job_seconds(fact.outcome).observe(fact.seconds, example)
         if fact.tier is not None and fact.cost_ratio is not None:
             self._cost_ratio(fact.tier).observe(fact.cost_ratio, example)
         # A counter cannot fall: where deferring cost more than it spared, the job's view alone says so.
         if fact.tool_tokens_saved > 0:
-            self._tool_tokens_saved(fact.agent).inc(fact.tool_tokens_saved)
+            self._tool_tokens_saved(agent).inc(fact.tool_tokens_saved)
 
     def _count_model(self, fact: ModelEnded, provider: str, model: str, example: Example) -> None:
         self._model_seconds(provider, model).observe(fact.seconds, example)

@@ -435,7 +435,10 @@ SELECT coalesce(model, 'tool ' || tool) AS model, CASE WHEN model IS NULL THEN t
 FROM ledger
 WHERE NOT open
 GROUP BY 1, 2, 3
-ORDER BY count(*) DESC, 1
+ORDER BY count(*) DESC, 1, 3
+
+-- name: standbys_behind
+SELECT standby, behind_bytes FROM standbys_behind()
 
 -- name: keep_spans
 SELECT first_day, last_day FROM keep_spans($1)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
 from wayline.chassis.settings import EnvironmentSettings, HttpUrl
+
+LABELS_MAX: Final = 1_000
+LABELS_PER_TENANT_MAX: Final = 200
 
 
 class Settings(EnvironmentSettings):
@@ -36,6 +41,15 @@ class Settings(EnvironmentSettings):
         description="How often new records are compared with the tables, and some of the others.",
     )
     gauges_every_s: float = Field(default=10, gt=0, description="How often queue lag and cost are read for metrics.")
+    labels_max: int = Field(
+        default=LABELS_MAX,
+        ge=1,
+        description="Agents, and tools, that metrics of a process tell apart; later ones are `other`. Of the ledger so "
+        "many pairs of model and agent, those of most calls.",
+    )
+    labels_per_tenant_max: int = Field(
+        default=LABELS_PER_TENANT_MAX, ge=1, description="Of these, how many one tenant's jobs may bring."
+    )
     otlp_endpoint: HttpUrl | None = Field(
         default=None,
         description="An OTLP/HTTP collector, for instance http://localhost:4318; none: as OTEL_EXPORTER_OTLP_ENDPOINT "

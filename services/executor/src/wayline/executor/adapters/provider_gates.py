@@ -29,9 +29,10 @@ from wayline.executor.adapters.circuit_breaker import CircuitBreaker
 from wayline.executor.adapters.provider_waits import ProviderWaits
 from wayline.journal import leader_read
 from wayline.llm import ModelError
-from wayline.llm.labels import ModelLabels
+from wayline.llm.labels import OWN_MAX, ModelLabels
 from wayline.llm.prices import LOCAL
 from wayline.telemetry import metrics
+from wayline.telemetry.bounded_labels import BoundedLabels
 
 log = structlog.get_logger()
 
@@ -87,7 +88,7 @@ class ProviderGates:
         self.waits = ProviderWaits(bus)
         self._clock = clock
         self._gates: dict[str, _Gate] = {}
-        self._label = ModelLabels()
+        self._label = ModelLabels(BoundedLabels(most=OWN_MAX))
 
     async def start(self) -> None:
         self._heard = await self._bus.nc.subscribe(ALL_MODELS, cb=self._on_word)

@@ -16,6 +16,7 @@ from wayline.contracts.jobs import RaiseBudget, Signal
 from wayline.contracts.notices import BudgetAlerted
 from wayline.store import Record, Store
 from wayline.telemetry import metrics
+from wayline.telemetry.bounded_labels import OTHER, BoundedLabels
 
 log = structlog.get_logger()
 
@@ -26,9 +27,11 @@ WAKES_MAX = 1_000
 class Waker:
     """Wakes jobs that waited for a budget, says what budgets have reached, and shows how much of them is used."""
 
-    def __init__(self, bus: Bus, store: Store, *, every_s: float) -> None:
+    def __init__(self, bus: Bus, store: Store, *, every_s: float, labels_max: int, labels_per_tenant_max: int) -> None:
         self._bus = bus
         self._store = store
+        self._shown_max = labels_max, labels_per_tenant_max
+        self._label = BoundedLabels(most=labels_max, per_tenant_max=labels_per_tenant_max)
         self._periodic = Periodic("budgets", self.look, every_s=max(every_s, LOOK_ANYWAY_S))
         self.start = self._periodic.start
         self.stop = self._periodic.stop
@@ -79,9 +82,10 @@ class Waker:
             await self._bus.publish(notice, msg_id=notice.msg_id)
         async with self._store.system() as conn:
             alerts = await conn.fetch(self._store.sql.tell_alerts, *_columns(untold)) if untold else []
-            used = await conn.fetch(self._store.sql.use_of_budgets)
+            used = await conn.fetch(self._store.sql.use_of_budgets, *self._shown_max)
         for alert in alerts:
-            metrics.budget_alerts.labels(alert["tenant"], alert["budget"]).inc()
+            shown = self._label(f"{alert['tenant']} {alert['budget']}", alert["tenant"]) != OTHER
+            metrics.budget_alerts.labels(*((alert["tenant"], alert["budget"]) if shown else (OTHER, OTHER))).inc()
             log.warning(
                 "a budget is nearly used up",
                 tenant=alert["tenant"],
@@ -90,6 +94,7 @@ class Waker:
                 used_usd=str(alert["used_usd"]),
                 limit_usd=str(alert["limit_usd"]),
             )
+        metrics.budgets_unshown.set(used[0]["budgets"] - len(used) if used else 0)
         metrics.budget_usd.clear()
         for row in used:
             for figure in ("limit", "spent", "reserved", "unsettled"):

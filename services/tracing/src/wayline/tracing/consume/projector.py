@@ -17,7 +17,6 @@ from wayline.contracts import ids
 from wayline.contracts.errors import InvalidMessage, Unavailable
 from wayline.contracts.events import Event, Unknown
 from wayline.journal import Shared, decode, is_record, note_foreign, record_read
-from wayline.llm.labels import ModelLabels
 from wayline.telemetry import metrics
 from wayline.tracing.consume.stored_ranges import StoredRanges
 from wayline.tracing.consume.trace_tenants import TraceTenants
@@ -82,13 +81,14 @@ class Projector:
         jobs_max: int,
         forward: Callable[[list[SpanRow]], None] | None = None,
         stored: StoredRanges | None = None,
+        job_metrics: JobMetrics | None = None,
     ) -> None:
         self._bus = bus
         self._tables = tables
         self._trace_tenants = trace_tenants
         self._jobs_max = jobs_max
         self._forward = forward
-        self._job_metrics = JobMetrics(ModelLabels())
+        self._job_metrics = job_metrics or JobMetrics()
         self._projections: OrderedDict[Key, JobProjection] = OrderedDict()
         self._stored = stored or StoredRanges()
         """The places of the stream whose records are in the tables, or are none."""
@@ -166,7 +166,7 @@ class Projector:
         for key, changes in changes_of.items():
             if key in moved:
                 trace_id = projections[key].trace_id
-                self._job_metrics.count(changes.facts, trace_id=trace_id, job_id=key[1])
+                self._job_metrics.count(changes.facts, tenant=key[0], trace_id=trace_id, job_id=key[1])
                 if self._forward and changes.closed:
                     self._forward(changes.closed)
 

@@ -1,21 +1,26 @@
-"""Gauges read from elsewhere: what waits on the bus, and what was spent as the ledger has it."""
+"""Gauges read from elsewhere: what waits on the bus, what was spent as the ledger has it, how far standbys are."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import islice
+
 from wayline.chassis import Bus
 from wayline.chassis.topology import BUCKETS, CONSUMERS, STREAMS
-from wayline.llm.labels import ModelLabels
-from wayline.store import Store
+from wayline.llm.labels import OWN_MAX, ModelLabels
+from wayline.store import Record, Store
 from wayline.telemetry import metrics
+from wayline.telemetry.bounded_labels import OTHER, BoundedLabels
 
 
 class Gauges:
     """Reads them; the ledger is the only truth about money, so its gauge survives any crash."""
 
-    def __init__(self, bus: Bus, store: Store) -> None:
+    def __init__(self, bus: Bus, store: Store, *, labels_max: int) -> None:
         self._bus = bus
         self._store = store
-        self._label = ModelLabels()
+        self._labels_max = labels_max
+        self._label = ModelLabels(BoundedLabels(most=OWN_MAX))
 
     async def read_queues(self) -> None:
         """Read what waits for each consumer, and what each stream holds."""
@@ -39,17 +44,32 @@ class Gauges:
         async with self._store.system() as conn:
             metrics.approvals_waiting.set(await conn.fetchval(self._store.sql.approvals_waiting))
 
+    async def read_standbys(self) -> None:
+        """Read how far behind the standbys of Postgres are; none is seen where the schema's owner may not see them."""
+        async with self._store.system() as conn:
+            rows = await conn.fetch(self._store.sql.standbys_behind)
+        metrics.standbys.set(len(rows))
+        metrics.standby_behind.clear()
+        for row in rows:
+            metrics.standby_behind.labels(row["standby"]).set(row["behind_bytes"])
+
     async def read_ledger(self) -> None:
         """Read what was spent, saved and left open by model and agent."""
         async with self._store.system() as conn:
             rows = await conn.fetch(self._store.sql.spent)
+        labels = self._labels(rows)
         # No await between clearing and setting: a scrape never sees half of it.
         for gauge, column in _LEDGER:
             gauge.clear()
-            for row in rows:
-                model = row["model"] if row["tool"] is not None else self._label(row["model"])
+            for pair, row in zip(labels, rows, strict=True):
                 # Added: several models may share one label.
-                gauge.labels(model, row["agent"]).inc(row[column])
+                gauge.labels(*pair).inc(row[column])
+
+    def _labels(self, rows: Sequence[Record]) -> list[tuple[str, str]]:
+        """Return model and agent of each row: those of most calls come first and stand, the others are `other`."""
+        pairs = [(row["model"] if row["tool"] is not None else self._label(row["model"]), row["agent"]) for row in rows]
+        shown = set(islice(dict.fromkeys(pairs), self._labels_max))
+        return [pair if pair in shown else (OTHER, OTHER) for pair in pairs]
 
 
 _LEDGER = (
