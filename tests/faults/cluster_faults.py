@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from wayline.testkit.nats_cluster import NAMES, TEST
+from wayline.testkit.postgres_pair import PostgresPair
 
 from .clusters import cluster_of, cut_off, leader_of, network_of, until_healed
 from .platform import FaultPlatform
@@ -31,6 +32,8 @@ class ClusterFaults:
     platform: FaultPlatform
     services: tuple[str, ...]
     draw: random.Random
+    pair: PostgresPair | None = None
+    """A Postgres whose standby is promoted in the middle."""
     done: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -57,6 +60,8 @@ class ClusterFaults:
         drawn = list(kinds)[:faults]
         drawn += self.draw.choices(list(kinds), list(kinds.values()), k=faults - len(drawn))
         self.draw.shuffle(drawn)
+        if self.pair is not None:
+            drawn[len(drawn) // 2 : len(drawn) // 2] = [self.postgres_promoted]
         for fault in drawn:
             await fault()
             self.done[fault.__name__] += 1
@@ -132,6 +137,13 @@ class ClusterFaults:
     async def no_postgres(self) -> None:
         await network_of(self.platform).cut([self.draw.choice(list(self.platform.zones))], [POSTGRES])
         await self._lasts_and_heals()
+
+    async def postgres_promoted(self) -> None:
+        """Have the first Postgres die, and its standby take over a moment later."""
+        assert self.pair is not None
+        await self.pair.kill()
+        await lasts(self.draw.random() * CUT_MAX_S)
+        await self.pair.promote()
 
     async def _victim(self) -> str:
         """Return the leader of the logs half of the time, else any server."""

@@ -22,6 +22,7 @@ from wayline.testkit.fixtures import FAST
 from wayline.testkit.guarded import Guarded, config, identity_seeds
 from wayline.testkit.nats_cluster import SERVERS, NatsCluster
 from wayline.testkit.network import Network
+from wayline.testkit.postgres_pair import PostgresPair
 
 from .platform import FaultPlatform
 from .zones import POSTGRES, Zone
@@ -58,6 +59,20 @@ async def own_postgres(server_dir: Path) -> AsyncIterator[PostgresServer]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pair(server_dir: Path) -> AsyncIterator[PostgresPair]:
+    """A Postgres of the module's own with a synchronous standby, to be promoted."""
+    home = server_dir / secrets.token_hex(4)
+    pair = PostgresPair(home / "first", settings={**FAST, "wal_level": "replica", "max_wal_senders": "4"})
+    await pair.start()
+    await make_template(pair)
+    standby = await pair.add_standby(home / "standby")
+    yield pair
+    await pair.kill()
+    await standby.kill()
+    shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def make_platform(postgres_server: PostgresServer, server_dir: Path) -> AsyncIterator[MakePlatform]:
     """Make platforms; nothing of them is left after the module."""
     async with AsyncExitStack() as stack:
@@ -82,7 +97,9 @@ async def make_platform(postgres_server: PostgresServer, server_dir: Path) -> As
                 guarded = nats = NatsCluster.of(home / "nats", seeds, network=network, disks=nats_disks, sync=sync)
                 urls = {zone: nats.url_from(zone) for zone in zones}
                 server = postgres or postgres_server
-                ports = {zone: network.link(zone, POSTGRES, server.port) for zone in zones}
+                standby = server.standby if isinstance(server, PostgresPair) else None
+                there = [one.port for one in (server, standby) if one is not None]
+                ports = {zone: {port: network.link(zone, POSTGRES, port) for port in there} for zone in zones}
                 assert nats.url
             else:
                 directory = (nats_disk or home) / "nats"
@@ -107,7 +124,7 @@ async def make_platform(postgres_server: PostgresServer, server_dir: Path) -> As
             platform.fleet = await platform.make_fleet(home, "router", "tool_registry", *tables)
             equip(platform)
             if clustered:
-                platform.zones = {zone: Zone(urls[zone], server.port, ports[zone]) for zone in zones}
+                platform.zones = {zone: Zone(urls[zone], ports[zone]) for zone in zones}
             await platform.watch()
             return platform
 

@@ -21,6 +21,7 @@ from wayline.embedded.ports import free_port
 from wayline.journal import read_record
 from wayline.simulator import Asked, Fault, Say
 from wayline.testkit import until
+from wayline.testkit.postgres_pair import PostgresPair
 
 from .accidents import CHAT, metered, set_up
 from .books import PAYMENT_USD, Books, calls_of
@@ -44,8 +45,8 @@ WORK_WITHIN_S = 2_400.0
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def platform(make_platform: MakePlatform) -> AsyncIterator[FaultPlatform]:
-    platform = await make_platform("tracing", "gateway", clustered=True, zones=ZONES)
+async def platform(make_platform: MakePlatform, pair: PostgresPair) -> AsyncIterator[FaultPlatform]:
+    platform = await make_platform("tracing", "gateway", clustered=True, zones=ZONES, postgres=pair)
     platform.reads_overlap = True
     platform.provider = await platform.simulate(models=metered())
     fleet = platform.fleet
@@ -116,12 +117,12 @@ async def watch(platform: FaultPlatform, draw: random.Random, job_id: str, heard
                             break
 
 
-async def test_every_job_ends_once_whatever_befalls_the_cluster(platform: FaultPlatform):
+async def test_every_job_ends_once_whatever_befalls_the_cluster(platform: FaultPlatform, pair: PostgresPair):
     seed = seed_of_this_run()
     print(f"{JOBS} jobs under {FAULTS} faults: WAYLINE_FAULT_SEED={seed}")
     draw = random.Random(seed)
     script(seed, platform)
-    faults = ClusterFaults(platform, ALL, random.Random(seed))
+    faults = ClusterFaults(platform, ALL, random.Random(seed), pair)
     names = [f"f{n}" for n in range(JOBS)]
     left = set(names)
     heard: dict[str, list[tuple[int, str]]] = {name: [] for name in names[::WATCHED_EACH]}
@@ -143,6 +144,7 @@ async def test_every_job_ends_once_whatever_befalls_the_cluster(platform: FaultP
     await until_healed(platform)
     await platform.until_quiet(120)
     print(f"faults: {dict(faults.done)}")
+    assert faults.done["postgres_promoted"] == 1
 
     await platform.check(*names)
     logs = {name: [e for record in await platform.records(name) for e in read_record(record.data)] for name in names}

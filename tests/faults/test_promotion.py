@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import secrets
-import shutil
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 import pytest_asyncio
 
-from wayline.testkit.databases import make_template
-from wayline.testkit.fixtures import FAST
 from wayline.testkit.postgres_pair import PostgresPair
 
 from .conftest import ACK_WAIT_S, MakePlatform
@@ -19,19 +12,6 @@ from .platform import ONCE, FaultPlatform, calls, says
 from .test_outages import JOBS, SERVICES, begin, end_well, lasts
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow, pytest.mark.timeout(300)]
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pair(server_dir: Path) -> AsyncIterator[PostgresPair]:
-    home = server_dir / secrets.token_hex(4)
-    pair = PostgresPair(home / "first", settings={**FAST, "wal_level": "replica", "max_wal_senders": "4"})
-    await pair.start()
-    await make_template(pair)
-    standby = await pair.add_standby(home / "standby")
-    yield pair
-    await pair.kill()
-    await standby.kill()
-    shutil.rmtree(home, ignore_errors=True)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

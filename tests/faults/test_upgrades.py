@@ -21,7 +21,6 @@ from wayline.chassis.declare import declare
 from wayline.embedded import NatsServer, PostgresServer
 from wayline.embedded.ports import free_port
 from wayline.simulator.chat_server import ChatServer, Say, turns
-from wayline.standalone.services import MEMBERS
 from wayline.store import migrate
 from wayline.testkit import until
 from wayline.testkit.databases import PASSWORD, SCHEMAS, Database, clone, drop, migrate_service
@@ -32,6 +31,7 @@ from wayline.testkit.processes import ServiceProcess
 from .accidents import Accidents, metered, set_up
 from .books import PAYMENT_USD
 from .conftest import DELAY_MS, LIMITS, equip, shorten_ack_waits
+from .hot_tables import HOT, longest_wait, role_of_schema, with_changes_of_a_hot_table
 from .platform import EVERY_EFFECT, IDEMPOTENT, ONCE, FaultPlatform, calls, says
 from .test_conservation import balanced, read_books, seed_of_this_run
 
@@ -47,13 +47,6 @@ BETWEEN = 3
 """How many jobs end between two replacements: both builds have worked on some."""
 LOAD_WITHIN_S = 800.0
 MONEY_JOBS = 240
-HOT = {"router": "reservations", "tracing": "jobs", "tools": "calls"}
-"""By schema the table that jobs write most."""
-WAITED = """
-SELECT coalesce(max(extract(epoch FROM clock_timestamp() - l.waitstart)), 0)
-FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid)
-WHERE NOT l.granted AND a.usename LIKE 'wayline\\_%' AND a.datname = current_database()
-"""
 RECORDS_BETWEEN = 10
 """How much is written to logs between two replacements."""
 PATHS = ("jobs", "agents", "tools", "mcp/servers", "providers", "models", "sessions", "schedules", "costs", "overview")
@@ -209,37 +202,6 @@ async def test_this_version_migrates_under_the_services_of_the_last_release(upgr
     await upgrade.answers()
 
 
-def with_changes_of_a_hot_table(schema: str, workplace: Path) -> Path:
-    """Return the migrations of a schema with two more: a column and an index of the table that its jobs write most."""
-    [member] = [one for one in MEMBERS if one.schema == schema]
-    shutil.copytree(member.migrations().parent / "migrations", workplace / schema / "migrations")
-    if (functions := member.migrations().parent / "functions").exists():
-        shutil.copytree(functions, workplace / schema / "functions")
-    table, folder = HOT[schema], workplace / schema / "migrations"
-    (folder / "9998_more.sql").write_text(
-        f"-- migrate:up\nALTER TABLE {table} ADD COLUMN more text;\n-- migrate:down\n"
-    )
-    (folder / "9999_index.sql").write_text(
-        f"-- migrate:up transaction:false\nCREATE INDEX CONCURRENTLY by_more ON {table} (more);\n-- migrate:down\n"
-    )
-    return folder
-
-
-async def longest_wait(platform: FaultPlatform, over: asyncio.Event) -> float:
-    """Return for how many seconds a service has waited for a lock at most, looking every so often."""
-    longest = 0.0
-
-    async with platform.superuser() as conn:
-
-        async def looked() -> bool:
-            nonlocal longest
-            longest = max(longest, float(await conn.fetchval(WAITED)))
-            return over.is_set()
-
-        await until(looked, within=LOAD_WITHIN_S, why="the migration is over")
-    return longest
-
-
 async def test_no_service_waits_a_second_while_hot_tables_are_migrated(upgrade: Upgrade, tmp_path: Path):
     platform, over = upgrade.platform, asyncio.Event()
     load = Load(platform, "hot")
@@ -249,13 +211,14 @@ async def test_no_service_waits_a_second_while_hot_tables_are_migrated(upgrade: 
 
     for schema, table in HOT.items():
         directory = await asyncio.to_thread(with_changes_of_a_hot_table, schema, tmp_path)
-        [member] = [one for one in MEMBERS if one.schema == schema]
         async with platform.superuser() as conn:
             # Somebody's long transaction: what waits for an exclusive lock waits for it.
             async with conn.transaction():
                 await conn.execute(f"LOCK {schema}.{table} IN ROW EXCLUSIVE MODE")
                 dsn = platform.database.dsn
-                change = migrate(dsn, schema=schema, role=member.role, password=PASSWORD, directory=directory)
+                change = migrate(
+                    dsn, schema=schema, role=role_of_schema(schema), password=PASSWORD, directory=directory
+                )
                 migrating = asyncio.create_task(change)
                 await load.goes_on()
                 assert not migrating.done()

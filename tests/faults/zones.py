@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -14,13 +15,11 @@ class Zone:
     """A node of a cluster's network with one replica of services: how it reaches NATS and Postgres."""
 
     nats_url: str
-    postgres_port: int
-    """Where Postgres listens, as other addresses say it."""
-    port: int
-    """Where it is reached from here."""
+    ports: Mapping[int, int]
+    """Where each server of Postgres is reached from here, by the port that other addresses say."""
 
     def environment(self, given: Mapping[str, str]) -> dict[str, str]:
         """Return a service's environment with the addresses of this zone."""
         name = "WAYLINE_POSTGRES_DSN"
-        dsn = given.get(name, "").replace(f":{self.postgres_port}/", f":{self.port}/")
+        dsn = re.sub(r":(\d+)(?=[,/])", lambda found: f":{self.ports[int(found[1])]}", given.get(name, ""))
         return {"WAYLINE_NATS_URL": self.nats_url, **({name: dsn} if dsn else {})}
