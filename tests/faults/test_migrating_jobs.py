@@ -64,7 +64,7 @@ async def platform(make_platform: MakePlatform) -> FaultPlatform:
     return platform
 
 
-async def test_no_job_is_lost_or_held_up_while_50_a_second_come(platform: FaultPlatform, tmp_path: Path):
+async def test_no_job_is_lost_or_held_up_at_50_a_second(platform: FaultPlatform, tmp_path: Path):
     offered, over = Offered(platform), asyncio.Event()
     coming = asyncio.create_task(offered.run())
     watching = asyncio.create_task(longest_wait(platform, over))

@@ -160,7 +160,7 @@ def test_what_is_no_backup_is_said_to_be_none(tmp_path: Path):
         BackupReader(tmp_path / "backup")
 
 
-def test_a_folder_keeps_the_newest_backups_and_what_others_put_there(tmp_path: Path):
+def test_a_folder_keeps_the_newest_backups_and_files_of_others(tmp_path: Path):
     files = [new_file(tmp_path, datetime(2026, 11, day, tzinfo=UTC)) for day in range(1, 8)]
     for file, database in zip(files, ("ours", "ours", "theirs", "ours", "ours", "ours"), strict=False):
         write(file, database=database)
