@@ -73,8 +73,11 @@ WEBHOOKS = {point for point in Failpoint if point.startswith("notifier.")}
 """Reached where webhooks are sent: `test_webhooks.py`."""
 RUN_CONTROLS = {point for point in Failpoint if point.startswith(("router.place", "router.resume"))}
 """Reached where jobs wait for a place or for the end of a pause: `test_run_controls.py`."""
+TURNS_IN_LANES = {Failpoint.ROUTER_FEED_BEFORE, Failpoint.ROUTER_FEED_AFTER}
+"""Reached where tenants share a lane: tests/integration/jobs/test_lane_turns.py."""
 ELSEWHERE = (
     {*EXPIRIES}
+    | TURNS_IN_LANES
     | RUN_CONTROLS
     | WEBHOOKS
     | EXTRACTIONS

@@ -125,6 +125,7 @@ ANSWERS: dict[type[Request], Any] = {
     n.GetTenant: TENANT,
     n.ListTenants: n.TenantList(tenants=(TENANT,)),
     n.DisableTenant: TENANT,
+    n.SetTenantWeight: TENANT,
     n.EnableTenant: TENANT,
     a.DeleteAgent: a.Deleted(deleted=True),
     al.PutAgentLabel: LABEL,

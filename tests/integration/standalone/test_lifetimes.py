@@ -99,7 +99,7 @@ def test_the_doctor_names_what_is_missing_and_migrate_repairs_it(fresh: Installe
 
     repaired = fresh.wayline("migrate")
     assert "consumer RUN/interactive created" in repaired.stdout
-    lanes = ("interactive", "batch", "interactive_backlog", "batch_backlog")
+    lanes = ("interactive", "batch", "interactive_backlog", "batch_backlog", "interactive_waiting", "batch_waiting")
     assert fresh.run_json("migrate", "--ack-wait", "3") == {
         "changes": [f"consumer RUN/{lane}: ack_wait corrected" for lane in lanes]
     }

@@ -42,6 +42,14 @@ def test_running_jobs_are_limited_and_not_any_more(wayline: Installed):
     assert wayline.run_json("running-limits", "list") == {"limits": []}
 
 
+def test_a_tenant_is_given_a_weight(wayline: Installed):
+    wayline.run_json("tenants", "create", "acme")
+    set_to = wayline.run_json("tenants", "weight", "acme", "5")
+    wrong = wayline.wayline("tenants", "weight", "acme", "101")
+
+    assert (set_to["weight"], wayline.run_json("tenants", "show", "acme")["weight"], wrong.returncode) == (5, 5, 2)
+
+
 def test_replicas_are_listed_with_their_versions(wayline: Installed):
     found = wayline.run_json("replicas")["replicas"]
 

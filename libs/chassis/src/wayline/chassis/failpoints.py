@@ -37,6 +37,8 @@ class Failpoint(StrEnum):
     ROUTER_EXPIRE_AFTER = "router.expire.after"
     ROUTER_PLACE_BEFORE = "router.place.before"
     ROUTER_PLACE_AFTER = "router.place.after"
+    ROUTER_FEED_BEFORE = "router.feed.before"
+    ROUTER_FEED_AFTER = "router.feed.after"
     ROUTER_RESUME_BEFORE = "router.resume.before"
     ROUTER_RESUME_AFTER = "router.resume.after"
     ROUTER_TURN_BEFORE = "router.turn.before"

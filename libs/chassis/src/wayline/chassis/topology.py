@@ -16,7 +16,7 @@ from nats.js.api import (
     StreamConfig,
 )
 
-from wayline.contracts.jobs import backlog_of
+from wayline.contracts.jobs import backlog_of, waiting_of
 
 DAY_S = 86_400.0
 GIB = 1024**3
@@ -83,6 +83,11 @@ RUN_BACKLOGS = {
     for lane in (RUN_INTERACTIVE, RUN_BATCH)
 }
 """Of each lane, the consumer of the tickets of tenants that have a ticket in it already."""
+RUN_WAITING = {
+    lane: replace(lane, name=waiting_of(lane.name), service="router", subject=f"jobs.run.{waiting_of(lane.name)}.*")
+    for lane in (RUN_INTERACTIVE, RUN_BATCH)
+}
+"""Of each lane, the tickets that wait for their tenant's turn. Nobody pulls them: these consumers only count."""
 INDEX_RETRIEVAL = Consumer("INDEX", "retrieval", "retrieval", "documents.index.*", ack_wait_s=30)
 EVENTS_TRACING = Consumer("EVENTS", "tracing", "tracing", "events.*.*", ack_wait_s=30, max_ack_pending=10_000)
 EVENTS_NOTIFIER = Consumer(
@@ -101,6 +106,7 @@ CONSUMERS = (
     RUN_INTERACTIVE,
     RUN_BATCH,
     *RUN_BACKLOGS.values(),
+    *RUN_WAITING.values(),
     INDEX_RETRIEVAL,
     EVENTS_TRACING,
     EVENTS_NOTIFIER,

@@ -11,6 +11,7 @@ from wayline.contracts.base import Frozen, Request
 
 REASON_MAX = 500
 TENANTS_LISTED_MAX = 500
+WEIGHT_MAX = 100
 
 
 class Tenant(Frozen):
@@ -20,6 +21,12 @@ class Tenant(Frozen):
     created_at: datetime
     disabled_at: datetime | None = None
     disabled_reason: str = ""
+    weight: int = Field(
+        default=1,
+        ge=1,
+        le=WEIGHT_MAX,
+        description="While several tenants wait in one lane, their jobs begin in proportion to their weights.",
+    )
     full: str | None = Field(
         default=None,
         description="Why its new jobs are refused for now, and what helps; null: they are accepted, or nobody looked.",
@@ -56,6 +63,12 @@ class DisableTenant(Request, subject="tenants.disable.{tenant}", replies=Tenant)
 
 class EnableTenant(Request, subject="tenants.enable.{tenant}", replies=Tenant):
     """Accept a disabled tenant's jobs and API keys again."""
+
+
+class SetTenantWeight(Request, subject="tenants.weight.{tenant}", replies=Tenant):
+    """Set what a tenant's jobs weigh in a lane in which several tenants wait."""
+
+    weight: int = Field(ge=1, le=WEIGHT_MAX)
 
 
 class StoredNoted(Frozen):

@@ -24,6 +24,10 @@ signals_forgotten = Counter(
     "wayline_signals_forgotten_total", "Signals forgotten: of ended jobs, or beyond a tenant's share.", ["why"]
 )
 dead_letters = Counter("wayline_dead_letters_total", "Messages put aside.", ["stream", "consumer", "code"])
+tickets_waiting = Gauge(
+    "wayline_tickets_waiting", "Run tickets that wait for their tenant's turn in a lane that tenants share.", ["lane"]
+)
+turns_given = Counter("wayline_turns_given_total", "Run tickets that were given their tenant's turn.")
 webhook_tries = Counter(
     "wayline_webhook_tries_total", "Tries of webhook deliveries, by what came of them.", ["outcome"]
 )

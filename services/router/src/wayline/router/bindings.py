@@ -155,6 +155,7 @@ def _asks_about_tenants(known: TenantHandlers) -> list[Ask[Any]]:
         asks(tenants.ListTenants, known.on_list),
         asks(tenants.DisableTenant, known.on_disable),
         asks(tenants.EnableTenant, known.on_enable),
+        asks(tenants.SetTenantWeight, known.on_set_weight),
         asks(tenants.NoteStored, known.on_note_stored),
     ]
 

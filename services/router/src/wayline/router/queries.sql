@@ -32,21 +32,39 @@ SELECT count(*) FROM tenants;
 
 -- name: create_tenant
 INSERT INTO tenants (tenant) VALUES ($1) ON CONFLICT DO NOTHING
-RETURNING tenant, created_at, disabled_at, disabled_reason;
+RETURNING tenant, created_at, disabled_at, disabled_reason, weight;
 
 -- name: get_tenant
-SELECT tenant, created_at, disabled_at, disabled_reason FROM tenants WHERE tenant = $1;
+SELECT tenant, created_at, disabled_at, disabled_reason, weight FROM tenants WHERE tenant = $1;
 
 -- name: list_tenants
-SELECT tenant, created_at, disabled_at, disabled_reason FROM tenants WHERE tenant > $1 ORDER BY tenant LIMIT $2;
+SELECT tenant, created_at, disabled_at, disabled_reason, weight FROM tenants WHERE tenant > $1 ORDER BY tenant LIMIT $2;
 
 -- name: disable_tenant
 UPDATE tenants SET disabled_at = coalesce(disabled_at, now()), disabled_reason = $2 WHERE tenant = $1
-RETURNING tenant, created_at, disabled_at, disabled_reason;
+RETURNING tenant, created_at, disabled_at, disabled_reason, weight;
 
 -- name: enable_tenant
 UPDATE tenants SET disabled_at = NULL, disabled_reason = '' WHERE tenant = $1
-RETURNING tenant, created_at, disabled_at, disabled_reason;
+RETURNING tenant, created_at, disabled_at, disabled_reason, weight;
+
+-- name: set_tenant_weight
+UPDATE tenants SET weight = $2 WHERE tenant = $1
+RETURNING tenant, created_at, disabled_at, disabled_reason, weight;
+
+-- name: tenant_weights
+SELECT tenant, weight FROM tenants WHERE tenant = ANY($1::text[]);
+
+-- name: add_lane_turns
+INSERT INTO lane_turns (lane) VALUES ($1) ON CONFLICT DO NOTHING;
+
+-- name: lock_lane_turns
+-- No row: another router is giving turns in this lane.
+SELECT turns, given_at > clock_timestamp() - make_interval(secs => $2) AS fresh
+FROM lane_turns WHERE lane = $1 FOR UPDATE SKIP LOCKED;
+
+-- name: save_lane_turns
+UPDATE lane_turns SET turns = $2, given_at = clock_timestamp() WHERE lane = $1;
 
 -- name: admit
 -- One row a version of an agent, the newest one and those that are chosen by labels; one a job whose version is chosen

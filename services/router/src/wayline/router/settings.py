@@ -54,6 +54,10 @@ class Settings(EnvironmentSettings, EndpointSettings):
     job_budget_usd: Decimal = Field(
         default=Decimal("0.10"), ge=0, description="What a job may spend where neither it nor a budget says so."
     )
+    share_lanes: bool = Field(
+        default=True,
+        description="Whether tenants that wait in a lane get turns by their weights; false: first come, first served.",
+    )
     usage_every_s: float = Field(
         default=5.0, gt=0, description="How often what an agent's ended jobs used is written, and read for predictions."
     )

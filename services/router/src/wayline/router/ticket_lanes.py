@@ -1,4 +1,4 @@
-"""Which tickets are queued before the others: those of tenants that have no other one in their lane."""
+"""Where tickets are queued: before the others where they are their tenant's only one in a lane."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import structlog
 
 from wayline.chassis import Bus
 from wayline.chassis.connection.bus import AWAY
-from wayline.contracts.jobs import RunJob, backlog_of
+from wayline.contracts.jobs import RunJob, backlog_of, waiting_of
 from wayline.journal import Head
+from wayline.router.fair_share.backlogs import Backlogs
 
 log = structlog.get_logger()
 
@@ -33,13 +34,14 @@ class _Tickets:
 
 
 class TicketLanes:
-    """Queues a tenant's first ticket in its lane, and its others in the lane's backlog.
+    """Queues a tenant's first ticket in its lane, and its others behind it.
 
     Executors prefer the lane. What is counted decides about the order alone: any ticket may be in either.
     """
 
-    def __init__(self, bus: Bus) -> None:
+    def __init__(self, bus: Bus, backlogs: Backlogs | None = None) -> None:
         self._bus = bus
+        self._backlogs = backlogs or Backlogs(bus)
         self._tenants: dict[str, _Tickets] = {}
 
     async def queue(self, ticket: RunJob) -> RunJob:
@@ -53,7 +55,7 @@ class TicketLanes:
         return RunJob(tenant=tenant, lane=lane, job=job_id, at=head.sequence, record=head.carried())
 
     async def _count(self, tenant: str, lane: str) -> str:
-        """Count one more ticket, and return where it is queued: in its lane, or in the lane's backlog."""
+        """Count one more ticket, and return where it is queued: in its lane, in the lane's backlog, or to wait."""
         tickets = self._tenants.get(tenant)
         if tickets is None:
             if len(self._tenants) >= TENANTS_MAX:
@@ -64,7 +66,7 @@ class TicketLanes:
         before = tickets.by_lane.get(lane, 0)
         tickets.by_lane[lane] = before + 1
         tickets.queued_at[lane] = time.monotonic()
-        return backlog_of(lane) if before else lane
+        return await self._backlogs.place(tenant, lane) if before else lane
 
     def note_end(self, tenant: str) -> None:
         """Count an ended job no longer."""
@@ -90,6 +92,10 @@ class TicketLanes:
             return
         found = state.subjects or {}
         for lane in tickets.by_lane:
-            stored = sum(found.get(f"jobs.run.{name}.{tenant}", 0) for name in (lane, backlog_of(lane)))
+            stored = sum(found.get(f"jobs.run.{name}.{tenant}", 0) for name in _names(lane))
             on_its_way = tickets.read_at - tickets.queued_at.get(lane, 0.0) < PUBLISHED_WITHIN_S
             tickets.by_lane[lane] = max(stored, int(on_its_way))
+
+
+def _names(lane: str) -> tuple[str, str, str]:
+    return lane, backlog_of(lane), waiting_of(lane)

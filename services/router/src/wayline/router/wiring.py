@@ -15,6 +15,9 @@ from wayline.router.agents.bundled import bundled
 from wayline.router.agents.handlers import AgentHandlers
 from wayline.router.agents.label_table import LabelTable
 from wayline.router.begun_messages import BegunMessages
+from wayline.router.fair_share.backlogs import Backlogs
+from wayline.router.fair_share.feeding import Feeder
+from wayline.router.fair_share.share_table import ShareTable
 from wayline.router.forgetting.forget_table import ForgetTable
 from wayline.router.forgetting.handlers import ForgetHandlers
 from wayline.router.forgetting.jobs_to_end import JobsToEnd
@@ -92,6 +95,7 @@ class Rooms:
     controls: Controls
     extractions: Extractions
     families: Families
+    feeder: Feeder
     firings: Firings
     forgets: ForgetTable
     forgetter: Forgetter
@@ -117,7 +121,8 @@ class Rooms:
     @classmethod
     def of(cls, bus: Bus, store: Store, settings: Settings, *, signals_per_tenant_max: int) -> Self:
         """Make each from its settings; nothing runs yet."""
-        lanes, turn_table, usd = TicketLanes(bus), TurnTable(store), settings.job_budget_usd
+        backlogs = Backlogs(bus, shared=settings.share_lanes)
+        lanes, turn_table, usd = TicketLanes(bus, backlogs), TurnTable(store), settings.job_budget_usd
         missed_max_s, forgets = settings.schedules_missed_max_s, ForgetTable(store)
         controls, permits = Controls(bus), PermitTable(store)
         control_table = ControlTable(store, controls)
@@ -137,6 +142,7 @@ class Rooms:
             controls=controls,
             extractions=Extractions(bus, ExtractionTable(store), _extraction_limits(settings)),
             families=Families(bus, store),
+            feeder=Feeder(bus, ShareTable(store), backlogs, shared=settings.share_lanes),
             firings=Firings(bus, FiringTable(store), every_s=settings.schedules_every_s, missed_max_s=missed_max_s),
             forgets=forgets,
             forgetter=_forgetter(bus, store, forgets),
@@ -170,7 +176,7 @@ class Rooms:
         """Return those that run beside the handlers, and what looks for charges that no job settled."""
         lost_charges = LostCharges(self.budgets)
         return [
-            *(self.controls, self.granting),
+            *(self.controls, self.granting, self.feeder),
             *(self.waker, lost_charges, self.availability, self.usage),
             *(self.signal_share, self.shares, self.firings, self.forgetter, self.extractions),
         ]

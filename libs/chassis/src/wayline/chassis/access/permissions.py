@@ -12,7 +12,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wayline.chassis.topology import BUCKETS, CONSUMERS, CONTROLS, PAYLOADS, PROVIDERS, REPLIES, STREAMS, UPLOADS
+from wayline.chassis.topology import (
+    BUCKETS,
+    CONSUMERS,
+    CONTROLS,
+    PAYLOADS,
+    PROVIDERS,
+    REPLIES,
+    RUN_BACKLOGS,
+    STREAMS,
+    UPLOADS,
+)
 
 STREAMS_ACCOUNT = "WAYLINE"
 """The account that holds the streams."""
@@ -38,6 +48,7 @@ REPLY_OBJECTS = (
 COMMON = ("telemetry.traces", "dead.*.*.*", "dead.*.*", *OBJECT_WRITE, *REPLY_OBJECTS)
 TELL_STORED = "tenants.stored.*"
 DOCUMENT_VERBS = ("get", "list", "change", "chunks", "delete", "text")
+TENANT_VERBS = ("create", "get", "list", "disable", "enable", "weight")
 AGENT_VERBS = tuple("get list put delete restore latest versions version check label unlabel".split())
 SCHEDULE_VERBS = ("put", "enable", "get", "list", "delete", "run")
 WEBHOOKS = tuple(
@@ -153,7 +164,7 @@ IDENTITIES = {
                 *MEMORY,
                 *(f"agents.{verb}.*" for verb in AGENT_VERBS),
                 AGENTS_USING,
-                *(f"tenants.{verb}.*" for verb in ("create", "get", "list", "disable", "enable")),
+                *(f"tenants.{verb}.*" for verb in TENANT_VERBS),
                 *(f"models.{verb}.*" for verb in ("list", "put", "delete", "providers")),
                 *(f"budgets.{verb}.*" for verb in ("list", "put", "delete")),
                 *(f"sessions.{verb}.*" for verb in ("list", "get", "delete")),
@@ -210,6 +221,8 @@ IDENTITIES = {
                     f"{OWN_API}.STREAM.INFO.{stream}"
                     for stream in ("EVENTS", "RUN", "SIGNALS", "SUBMIT", f"OBJ_{PAYLOADS}")
                 ),
+                # How many tickets executors have yet to take.
+                *(f"{OWN_API}.CONSUMER.INFO.RUN.{c.name}" for pair in RUN_BACKLOGS.items() for c in pair),
                 f"{OWN_API}.STREAM.PURGE.SIGNALS",
                 f"{OWN_API}.STREAM.MSG.GET.SIGNALS",
                 f"{OWN_API}.DIRECT.GET.SIGNALS",
@@ -229,7 +242,7 @@ IDENTITIES = {
             answers=(
                 *("forget.begin.*", "forget.get.*"),
                 *(f"agents.{verb}.*" for verb in AGENT_VERBS),
-                *(f"tenants.{verb}.*" for verb in ("create", "get", "list", "disable", "enable")),
+                *(f"tenants.{verb}.*" for verb in TENANT_VERBS),
                 TELL_STORED,
                 *(f"models.{verb}.*" for verb in ("list", "put", "delete")),
                 *(

@@ -41,6 +41,12 @@ def stored_at(message: Msg) -> int:
     return int(_reply_tokens(message.reply)[3])
 
 
+def left_behind(message: Msg) -> int:
+    """Return how many messages its consumer had yet to deliver when it delivered this one."""
+    tokens = message.reply.split(".")
+    return int(tokens[8] if len(tokens) == 9 else tokens[10])
+
+
 def _reply_tokens(reply: str) -> list[str]:
     tokens = reply.split(".")
     # $JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>; with a domain and an

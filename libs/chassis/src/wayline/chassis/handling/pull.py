@@ -15,8 +15,10 @@ from nats.aio.subscription import Subscription
 
 from wayline.chassis.concurrency.awaited_tasks import stopped
 from wayline.chassis.connection.bus import Bus
+from wayline.chassis.connection.delivery import left_behind
 from wayline.chassis.nats_client import callback_subscription
 from wayline.chassis.topology import Consumer
+from wayline.contracts import headers as h
 from wayline.telemetry import metrics
 
 log = structlog.get_logger()
@@ -27,6 +29,8 @@ CLEAN_UP_S = 5.0
 """How long a handler that was cut short may take to give its message back."""
 ADDED_PER = 8
 """One slot is added for so many where two consumers share them."""
+COMING_WITHIN_S = 0.2
+"""How long a slot is kept for a message that its consumer had when the last one came."""
 RETRY_S = 0.5
 """The pause after an error status (no such consumer, no responders), so that asking is no hot loop."""
 
@@ -51,8 +55,13 @@ class Pull:
         self._consumer = consumer
         self._take = take
         self._room = room or (lambda: slots - self.taken)
+        self._slots = slots
         self._ask_max = ask_max or slots
         self._asked = 0
+        self._more = 0
+        """Messages that the consumer had yet to deliver when the last one came; kept of one that has precedence."""
+        self._heard_at = 0.0
+        """When the last one came, or was asked for."""
         self.taken = 0
         """Slots whose messages are being handled."""
         self._stopping = False
@@ -93,17 +102,25 @@ class Pull:
 
     def ask(self) -> None:
         """Ask for as many messages as there is room for."""
-        want = min(self._room(), self._ask_max) - self._asked
+        ask_max = max(self._ask_max, min(self._more, self._slots))
+        want = min(self._room(), ask_max) - self._asked
         # Topping up a quarter at a time costs one request for many messages, and an idle slot never waits for it:
         # while anything is asked for, an arriving message finds it.
-        if self._stopping or want <= 0 or (self._asked and want < self._ask_max // 4):
+        if self._stopping or want <= 0 or (self._asked and want < ask_max // 4):
             return
         self._asked += want
+        self._heard_at = asyncio.get_running_loop().time()
         request = orjson.dumps({"batch": want, "expires": int(ASK_S * 1e9)})
         self._soon(self._publish(request, self._inbox))
         if self._watchdog:
             self._watchdog.cancel()
         self._watchdog = asyncio.get_running_loop().call_later(ASK_S + 2, self._start_over)
+
+    @property
+    def coming(self) -> int:
+        """Return how many messages are on their way; none where another process seems to have had them."""
+        late = asyncio.get_running_loop().time() - self._heard_at > COMING_WITHIN_S
+        return 0 if late else min(self._asked, self._more)
 
     def _soon(self, doing: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(doing)
@@ -143,6 +160,8 @@ class Pull:
             return
         if inbox == self._inbox:
             self._asked = max(0, self._asked - 1)
+        if self._ask_max < self._slots:
+            self._more, self._heard_at = left_behind(message), asyncio.get_running_loop().time()
         if self._stopping or self._room() <= 0:
             # Where there is no room just now it would come straight back, and each time counts as a failed delivery.
             self._soon(message.nak(delay=None if self._stopping else RETRY_S))
@@ -191,7 +210,11 @@ class Puller:
             self._pulls.append(
                 Pull(bus, backlog, self._begin_backlog, slots=slots, room=self._backlog_room, ask_max=ask_max)
             )
+        self._kept: asyncio.TimerHandle | None = None
+        """Has the backlog asked for what was kept for a message that did not come."""
         self._running: dict[asyncio.Task[None], Pull] = {}
+        self._turns: set[asyncio.Task[Any]] = set()
+        """Those whose message has had its turn before others of the backlog, and so counts as one of it."""
         self._aside: set[asyncio.Task[Any]] = set()
 
     @property
@@ -204,6 +227,8 @@ class Puller:
 
     async def stop(self, grace_s: float) -> None:
         """Ask for no more, and cancel the handlers that have not ended within `grace_s`."""
+        if self._kept is not None:
+            self._kept.cancel()
         for pull in self._pulls:
             await pull.stop()
         if self._running:
@@ -215,6 +240,7 @@ class Puller:
         task = asyncio.current_task()
         assert task is not None
         self._aside.add(task)
+        self._turns.discard(task)
         self._free(self._running[task])
 
     @property
@@ -222,31 +248,40 @@ class Puller:
         return sum(pull.taken for pull in self._pulls)
 
     def _room(self) -> int:
-        return min(self._slots - self._pull.taken, self._slots + self._added - self._taken)
+        # The slots of those that had their turn are the backlog's: they take none from the consumer's own.
+        return min(self._slots - self._pull.taken + len(self._turns), self._slots + self._added - self._taken)
 
     def _backlog_room(self) -> int:
         # A slot that is freed beyond `slots` is the preferred consumer's: the backlog waits until it leaves some free.
-        return max(self._slots - self._taken, self._added - self._pulls[1].taken)
+        # So is one for which a message of that is on its way.
+        own = self._pulls[1].taken + len(self._turns)
+        return max(self._slots - self._taken - self._pull.coming, self._added - own)
 
     def _begin(self, message: Msg) -> None:
-        self._run(message, self._pull)
+        task = self._run(message, self._pull)
+        if message.headers and h.TURN in message.headers:
+            self._turns.add(task)
 
     def _begin_backlog(self, message: Msg) -> None:
         self._run(message, self._pulls[1])
 
-    def _run(self, message: Msg, pull: Pull) -> None:
+    def _run(self, message: Msg, pull: Pull) -> asyncio.Task[None]:
         task = asyncio.create_task(self._handle(message))
         self._running[task] = pull
         task.add_done_callback(self._done)
+        return task
 
     def _free(self, pull: Pull) -> None:
         pull.free()
         for other in self._pulls:
             if other is not pull:
                 other.ask()
+        if self._pull.coming and (self._kept is None or self._kept.when() <= asyncio.get_running_loop().time()):
+            self._kept = asyncio.get_running_loop().call_later(2 * COMING_WITHIN_S, self._pulls[1].ask)
 
     def _done(self, task: asyncio.Task[None]) -> None:
         pull = self._running.pop(task)
+        self._turns.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("handler ended with an error", consumer=self._consumer.name, error=repr(error), exc_info=error)
         if task in self._aside:

@@ -38,7 +38,7 @@ from wayline.contracts.jobs.submission import (
     Turn,
     WhenBusy,
 )
-from wayline.contracts.jobs.tickets import Carried, RunJob, backlog_of
+from wayline.contracts.jobs.tickets import Carried, RunJob, backlog_of, waiting_of
 from wayline.contracts.jobs.view import (
     ANSWER_SHOWN_MAX,
     CallProgress,
@@ -128,4 +128,5 @@ __all__ = [
     "backlog_of",
     "may_reply_to",
     "result_wait_id",
+    "waiting_of",
 ]

@@ -19,6 +19,11 @@ def backlog_of(lane: str) -> str:
     return f"{lane}_backlog"
 
 
+def waiting_of(lane: str) -> str:
+    """Return the name under which a lane's tickets wait for their tenant's turn: the router alone takes them."""
+    return f"{lane}_waiting"
+
+
 class RunJob(Message, subject="jobs.run.{lane}.{tenant}"):
     """A run ticket: the job may go on from the record at stream sequence `at`."""
 

@@ -17,6 +17,7 @@ from wayline.contracts.tenants import (
     GetTenant,
     ListTenants,
     NoteStored,
+    SetTenantWeight,
     StoredNoted,
     Tenant,
     TenantList,
@@ -83,6 +84,12 @@ class TenantHandlers:
     async def on_enable(self, request: EnableTenant) -> Tenant:
         """Enable a tenant."""
         return _changed(request.tenant, await self._table.enable(request.tenant))
+
+    async def on_set_weight(self, request: SetTenantWeight) -> Tenant:
+        """Set a tenant's weight: it counts from the next ticket that is given its turn."""
+        changed = _found(request.tenant, await self._table.set_weight(request.tenant, request.weight))
+        log.info("tenant weight set", tenant=request.tenant, weight=changed.weight)
+        return changed
 
     async def on_note_stored(self, note: NoteStored) -> StoredNoted:
         """Count bytes that another service has stored, and return whether the tenant's running jobs must end."""

@@ -49,7 +49,11 @@ class TenantTable:
         """Enable a tenant."""
         return await self._one(tenant, self._store.sql.enable_tenant)
 
-    async def _one(self, tenant: str, sql: str, *args: str) -> Tenant | None:
+    async def set_weight(self, tenant: str, weight: int) -> Tenant | None:
+        """Set what a tenant's jobs weigh."""
+        return await self._one(tenant, self._store.sql.set_tenant_weight, weight)
+
+    async def _one(self, tenant: str, sql: str, *args: str | int) -> Tenant | None:
         try:
             row = await self._store.fetchrow(tenant, sql, tenant, *args)
         except TenantInvalid:

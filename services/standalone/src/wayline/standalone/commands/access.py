@@ -71,6 +71,16 @@ def enable_tenant(tenant: TenantName, as_json: AsJson = False) -> None:
     _show(lambda client: client.post(f"/v1/tenants/{tenant}/enable"), as_json=as_json)
 
 
+@tenants.command("weight")
+def set_tenant_weight(
+    tenant: TenantName,
+    weight: Annotated[int, typer.Argument(min=1, max=100, help="1 for most, 5 for five times as many jobs.")],
+    as_json: AsJson = False,
+) -> None:
+    """Set how much of a lane a tenant gets while others wait there too: jobs begin in proportion to the weights."""
+    _show(lambda client: client.post(f"/v1/tenants/{tenant}/weight", {"weight": weight}), as_json=as_json)
+
+
 @tenants.command("limits")
 def tenant_limits(
     tenant: TenantName,

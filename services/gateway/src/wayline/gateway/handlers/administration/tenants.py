@@ -5,18 +5,20 @@ from __future__ import annotations
 from typing import Annotated, TypeAlias
 
 from fastapi import APIRouter, Path, Query
-from pydantic import ConfigDict, StringConstraints
+from pydantic import ConfigDict, Field, StringConstraints
 
 from wayline.contracts import ids
 from wayline.contracts.errors import Conflict, NotFound
 from wayline.contracts.tenants import (
     REASON_MAX,
     TENANTS_LISTED_MAX,
+    WEIGHT_MAX,
     CreateTenant,
     DisableTenant,
     EnableTenant,
     GetTenant,
     ListTenants,
+    SetTenantWeight,
     Tenant,
     TenantList,
 )
@@ -50,6 +52,12 @@ class DisableBody(Body):
     """The reason why a tenant is disabled, shown to its callers."""
 
     reason: Annotated[str, StringConstraints(max_length=REASON_MAX, pattern=ONE_LINE)] = ""
+
+
+class WeightBody(Body):
+    """What a tenant's jobs weigh where several tenants wait in one lane."""
+
+    weight: Annotated[int, Field(ge=1, le=WEIGHT_MAX)]
 
 
 @router.post("", status_code=201, responses=fails(409, 413))
@@ -105,3 +113,11 @@ async def enable_tenant(tenant: TenantPath, gateway: GatewayDependency, caller: 
     changed = await gateway.bus.ask(EnableTenant(tenant=tenant), Tenant)
     gateway.router.forget_tenant(tenant)
     return changed
+
+
+@router.post("/{tenant}/weight", responses=fails(404, 413))
+async def set_tenant_weight(
+    tenant: TenantPath, body: WeightBody, gateway: GatewayDependency, caller: Operator
+) -> Tenant:
+    """Set a tenant's weight: while several tenants wait in one lane, its jobs begin in proportion to it."""
+    return await gateway.bus.ask(SetTenantWeight(tenant=tenant, weight=body.weight), Tenant)

@@ -1,0 +1,193 @@
+"""Gives waiting tickets their turn: in a lane that tenants share, by their weights.
+
+A backlog that one tenant has filled is left to executors: what they take of it is counted, and the tickets of the
+others are put in front of it as often as they are due. Where no backlog is in the way, the tickets of all go into it in
+turn. A ticket is published where it comes next before it is deleted where it waited: it is in one place, or for a
+moment in two, where the second one is stale. Executors never see the waiting one, so that nobody holds a job by it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from dataclasses import dataclass
+
+import orjson
+import structlog
+from nats.js import errors as js_errors
+from nats.js.api import ConsumerInfo
+
+from wayline.chassis import Bus, Failpoint, Periodic, reach
+from wayline.chassis.connection.bus import AWAY
+from wayline.chassis.topology import RUN_BACKLOGS, RUN_WAITING, Consumer
+from wayline.contracts import headers as h
+from wayline.contracts.errors import Full, Unavailable
+from wayline.contracts.jobs import backlog_of, waiting_of
+from wayline.journal import Stored, leader_next
+from wayline.router.fair_share.backlogs import STREAM, Backlogs, first_tenant, waiting_tickets
+from wayline.router.fair_share.fair_order import WaitingTenant, charge, next_turns
+from wayline.router.fair_share.share_table import HeldLane, LaneTurns, ShareTable
+from wayline.telemetry import metrics
+
+log = structlog.get_logger()
+
+LOOK_EVERY_S = 2.0
+"""How often each router looks for tickets that another one left waiting."""
+FEED_EVERY_S = 0.05
+"""How often turns are given while tickets wait."""
+AHEAD_LEAST = 16
+"""As many tickets that have been given their turn wait for a slot, at least: executors are not to wait for a look."""
+IN_FRONT_LEAST = 4
+"""In front of a tenant's backlog, where the single ticket of another tenant comes behind them, they are fewer."""
+AHEAD_MOST = 512
+DELETE_TIMEOUT_S = 5.0
+FOREVER = 10**9
+"""The tickets of a tenant that takes its turns by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaneQueues:
+    """What stands in a lane at one look."""
+
+    taken: int
+    """Tickets of the backlog that executors have been given, since it was made."""
+    taken_in_front: int
+    backlog: int
+    owner: str | None
+    """Whose queue the backlog is; None: nobody's, or what is in it has been given its turn."""
+    front: int
+    waiting: dict[str, int]
+
+
+class Feeder:
+    """Gives turns in every lane; several routers do so one after another."""
+
+    def __init__(self, bus: Bus, table: ShareTable, backlogs: Backlogs, *, shared: bool = True) -> None:
+        self._bus = bus
+        self._table = table
+        self._shared = shared
+        self._periodic = Periodic("turns of tenants", self.look, every_s=LOOK_EVERY_S)
+        backlogs.waits = self._soon
+        self._next: asyncio.TimerHandle | None = None
+        self.start = self._periodic.start
+        self.stop = self._periodic.stop
+
+    async def look(self) -> None:
+        """Give the turns that are due, and come back soon while any ticket waits."""
+        waits = [await self._feed(front) for front in RUN_WAITING]
+        if any(waits):
+            self._soon()
+
+    def _soon(self) -> None:
+        if self._next is None or self._next.cancelled() or self._next.when() <= asyncio.get_running_loop().time():
+            self._next = asyncio.get_running_loop().call_later(FEED_EVERY_S, self._periodic.now)
+
+    async def _feed(self, front: Consumer) -> bool:
+        """Give the turns of one lane; return whether tickets waited in it."""
+        try:
+            waiting = await self._bus.js.consumer_info(STREAM, RUN_WAITING[front].name)
+        except js_errors.NotFoundError:
+            return False
+        metrics.tickets_waiting.labels(front.name).set(waiting.num_pending or 0)
+        if not waiting.num_pending:
+            return False
+        async with self._table.held(front.name) as held:
+            if held is not None:
+                await self._give_turns(front, held)
+        return True
+
+    async def _give_turns(self, front: Consumer, held: HeldLane) -> None:
+        before = held.turns
+        queues = await self._queues(front, before)
+        owner, names = queues.owner, {*queues.waiting, *([queues.owner] if queues.owner else [])}
+        weights = await held.weights(names)
+        waiting = {
+            name: WaitingTenant(weights.get(name, 1), FOREVER if name == owner else queues.waiting[name])
+            for name in names
+        }
+        taken, order = _since(before.taken, queues.taken), before.order
+        if owner is not None and taken > before.fed:
+            order = charge(order, waiting, owner, tickets=taken - before.fed)
+        turns, order = next_turns(order, waiting, most=self._room(queues, before), until=owner)
+        moved = await self._move(front.name, front.name if owner else backlog_of(front.name), turns)
+        fed = max(0, before.fed - taken) + (0 if owner else moved)
+        await held.save(LaneTurns(order, queues.taken, queues.taken_in_front, fed))
+
+    def _room(self, queues: LaneQueues, before: LaneTurns) -> int:
+        """Return how many turns may be given now: what executors take until the next look, and not much more."""
+        if not self._shared or (queues.owner is None and len(queues.waiting) == 1):
+            return AHEAD_MOST
+        taken = _since(before.taken, queues.taken) + _since(before.taken_in_front, queues.taken_in_front)
+        ahead = min(AHEAD_MOST, 2 * taken)
+        if queues.owner is None:
+            return max(0, max(AHEAD_LEAST, ahead) - queues.backlog)
+        return max(0, max(IN_FRONT_LEAST, ahead) - queues.front)
+
+    async def _queues(self, front: Consumer, before: LaneTurns) -> LaneQueues:
+        backlog = await self._bus.js.consumer_info(STREAM, RUN_BACKLOGS[front].name)
+        lane = await self._bus.js.consumer_info(STREAM, front.name)
+        waiting, _ = await waiting_tickets(self._bus, front.name)
+        (taken, at), (taken_in_front, _) = _delivered(backlog), _delivered(lane)
+        count, owner = backlog.num_pending or 0, None
+        if self._shared and count > max(0, before.fed - _since(before.taken, taken)):
+            owner = await first_tenant(self._bus, front.name, after=at)
+        return LaneQueues(taken, taken_in_front, count, owner, lane.num_pending or 0, waiting)
+
+    async def _move(self, lane: str, target: str, turns: list[str]) -> int:
+        """Queue a ticket for each turn, in this order; return for how many there was one, and room."""
+        wanted: dict[str, int] = defaultdict(int)
+        for tenant in turns:
+            wanted[tenant] += 1
+        found = await asyncio.gather(*(self._oldest(lane, tenant, count) for tenant, count in wanted.items()))
+        tickets = dict(zip(wanted, map(iter, found), strict=True))
+        moves = [
+            self._move_one(ticket, f"jobs.run.{target}.{tenant}")
+            for tenant in turns
+            if (ticket := next(tickets[tenant], None)) is not None
+        ]
+        return sum(await asyncio.gather(*moves))
+
+    async def _oldest(self, lane: str, tenant: str, count: int) -> list[Stored]:
+        found, start = list[Stored](), 1
+        while len(found) < count:
+            ticket = await leader_next(self._bus, STREAM, f"jobs.run.{waiting_of(lane)}.{tenant}", start=start)
+            if ticket is None:
+                break
+            found.append(ticket)
+            start = ticket.sequence + 1
+        return found
+
+    async def _move_one(self, ticket: Stored, subject: str) -> bool:
+        """Publish a ticket where it comes next, then delete it where it waited."""
+        # Another id than the waiting one's, which the stream has seen: of two routers that do so one is heard.
+        headers = {name: value for name, value in ticket.headers.items() if not name.startswith("Nats-")}
+        headers[h.TURN] = "1"
+        headers[h.MSG_ID] = f"{ticket.headers.get(h.MSG_ID, ticket.sequence)}:turn"
+        reach(Failpoint.ROUTER_FEED_BEFORE)
+        try:
+            await self._bus.store(subject, ticket.body, headers)
+            reach(Failpoint.ROUTER_FEED_AFTER)
+            await self._delete(ticket.sequence)
+        except (Full, Unavailable) as error:
+            log.warning("ticket waits on", subject=subject, why=str(error))
+            return False
+        metrics.turns_given.inc()
+        return True
+
+    async def _delete(self, sequence: int) -> None:
+        request = orjson.dumps({"seq": sequence, "no_erase": True})
+        try:
+            await self._bus.request(f"{self._bus.api}.STREAM.MSG.DELETE.{STREAM}", request, timeout_s=DELETE_TIMEOUT_S)
+        except AWAY:
+            raise Unavailable("the bus", detail="a ticket that has had its turn") from None
+
+
+def _since(before: int | None, now: int) -> int:
+    """Return by how much a count has grown; a consumer that was made anew counts from the beginning."""
+    return 0 if before is None else max(0, now - before)
+
+
+def _delivered(consumer: ConsumerInfo) -> tuple[int, int]:
+    """Return how many deliveries a consumer has made, and up to which place in the stream."""
+    at = consumer.delivered
+    return (at.consumer_seq, at.stream_seq) if at else (0, 0)
