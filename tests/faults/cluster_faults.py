@@ -63,6 +63,7 @@ class ClusterFaults:
         if self.pair is not None:
             drawn[len(drawn) // 2 : len(drawn) // 2] = [self.postgres_promoted]
         for fault in drawn:
+            print(f"{self.done.total()}: {fault.__name__}", flush=True)
             await fault()
             self.done[fault.__name__] += 1
             await lasts(self.draw.random() * BETWEEN_MAX_S)

@@ -86,18 +86,23 @@ def script(seed: int, platform: FaultPlatform) -> None:
 async def submit(platform: FaultPlatform, draw: random.Random, job_id: str) -> None:
     """Submit over the gateway of some zone, and over the other's while that one does not take it."""
     body = {"agent": AGENT, "input": job_id, "job_id": job_id}
-    zones = draw.sample(ZONES, len(ZONES))
+    zones, refused = draw.sample(ZONES, len(ZONES)), Counter[str]()
 
     async def accepted() -> bool:
         zones.reverse()
         async with Client(Address(f"http://127.0.0.1:{platform.ports[zones[0]]}")) as client:
-            with suppress(ApiError, TimeoutError):
+            try:
                 async with asyncio.timeout(20):
                     await client.post("/v1/jobs", body)
                     return True
+            except (ApiError, TimeoutError) as error:
+                refused[f"{zones[0]}: {type(error).__name__} {error}"] += 1
         return False
 
-    await until(accepted, within=180, why=f"{job_id} is accepted")
+    try:
+        await until(accepted, within=180, why=f"{job_id} is accepted")
+    except AssertionError as error:
+        raise AssertionError(f"{error}: {dict(refused)}") from None
 
 
 async def watch(platform: FaultPlatform, draw: random.Random, job_id: str, heard: list[tuple[int, str]]) -> None:

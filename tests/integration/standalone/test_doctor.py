@@ -51,7 +51,7 @@ async def test_a_restored_databases_keyword_search_is_found_and_mended(database:
 
 @pytest.mark.parametrize(
     ("older_may_run", "state", "kind"),
-    [(True, "note", "unknown"), (False, "problem", "blocked")],
+    [(True, "note", "note"), (False, "problem", "blocked")],
     ids=["adds", "takes"],
 )
 async def test_a_newer_schema_is_a_note_unless_it_refuses_this_version(

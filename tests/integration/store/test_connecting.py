@@ -7,7 +7,15 @@ import asyncpg
 import pytest
 
 from wayline.embedded import free_port
-from wayline.store import PostgresRefused, PostgresUnavailable, SchemaMissing, Store, UnknownQuery, migrate
+from wayline.store import (
+    PostgresRefused,
+    PostgresUnavailable,
+    SchemaMissing,
+    Store,
+    UnknownQuery,
+    migrate,
+    several_hosts,
+)
 from wayline.testkit import Database
 from wayline.testkit.fixtures import PostgresFactory
 
@@ -102,3 +110,37 @@ async def test_named_queries_run_in_the_services_own_schema(database: Database, 
     with pytest.raises(UnknownQuery, match="no query 'delete_note'; it has: insert_note"):
         store.sql.delete_note  # noqa: B018
     await store.close()
+
+
+@pytest.mark.parametrize("how", ["silent", "closes"])
+async def test_a_first_host_that_is_gone_is_passed_over(
+    how: str, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(several_hosts, "CONNECT_WITHIN_S", 4)
+    (tmp_path / "0001_notes.sql").write_text(MIGRATION)
+    await migrate(database.dsn, schema="w", role="w_service", password="p", directory=tmp_path, vector=True)
+    tried, over = 0, asyncio.Event()
+
+    async def take(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal tried
+        tried += 1
+        if how == "silent":
+            await over.wait()
+        writer.close()
+
+    gone = await asyncio.start_server(take, "127.0.0.1", 0)
+    dsn = database.as_role("w_service", "p")
+    host = dsn.partition("@")[2].partition("/")[0]
+    first = f"127.0.0.1:{gone.sockets[0].getsockname()[1]}"
+    dsn = dsn.replace(host, f"{first},{host}") + ("&" if "?" in dsn else "?") + "target_session_attrs=read-write"
+
+    store = await Store.connect(dsn, schema="w")
+    seen = tried
+    # A second connection begins with the host that was found.
+    async with store.system() as one, store.system() as two:
+        assert [await one.fetchval("SELECT 1"), await two.fetchval("SELECT 1")] == [1, 1]
+
+    assert (seen > 0, tried) == (True, seen)
+    await store.close()
+    over.set()
+    gone.close()

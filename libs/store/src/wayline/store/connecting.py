@@ -4,26 +4,23 @@ import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import asyncpg
-from asyncpg.exceptions import TargetServerAttributeNotMatched
 
 from wayline.store.errors import PoolerUnannounced, PostgresRefused, PostgresTooOld, PostgresUnavailable
 from wayline.store.pooler import read_pool_mode
-from wayline.store.transient_errors import is_away, sqlstate
+from wayline.store.several_hosts import NoPrimary, connect_once, is_unreachable
+from wayline.store.transient_errors import sqlstate
 
 T = TypeVar("T")
 
 POSTGRES_MAJOR_MIN = 16
-CONNECT_TIMEOUT_S = 10
 RETRY_POLL_S = 0.1
 STATEMENT_CANCELLED = "57014"
 """Of Postgres, for a statement that took longer than its time-out."""
 
-NoPrimary: Final = TargetServerAttributeNotMatched
-"""None of several hosts takes writes, as while a standby is promoted."""
 _POOLER = re.compile("unsupported startup parameter")
 _REFUSED = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
 
@@ -50,7 +47,7 @@ async def connect_admin(dsn: str) -> asyncpg.Connection:
     """Open one connection for migrations, to a server that is new enough."""
     if read_pool_mode(dsn)[1]:
         raise PoolerUnannounced(where=address(dsn), admin=True)
-    conn = await reach(dsn, lambda: asyncpg.connect(dsn, timeout=CONNECT_TIMEOUT_S))
+    conn = await reach(dsn, lambda: connect_once(dsn))
     try:
         require_version(conn)
     except BaseException:
@@ -64,12 +61,6 @@ def require_version(conn: Any) -> None:
     version = conn.get_server_version()
     if version.major < POSTGRES_MAJOR_MIN:
         raise PostgresTooOld(found=f"{version.major}.{version.minor}", wanted=POSTGRES_MAJOR_MIN)
-
-
-def is_unreachable(error: BaseException) -> bool:
-    """Return whether a connection that could not be made may be made later."""
-    # asyncpg's InterfaceError here: the pool is being closed, because the process ends.
-    return isinstance(error, (OSError, asyncpg.InterfaceError, NoPrimary)) or is_away(error)
 
 
 def unavailable(error: BaseException, *, where: str, waited_s: float = 0.0, ran: bool = False) -> PostgresUnavailable:

@@ -11,18 +11,11 @@ from typing import Any, TypeAlias, cast
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
-from wayline.store.connecting import (
-    CONNECT_TIMEOUT_S,
-    NoPrimary,
-    address,
-    is_unreachable,
-    reach,
-    require_version,
-    unavailable,
-)
+from wayline.store.connecting import address, reach, require_version, unavailable
 from wayline.store.errors import PoolerUnannounced, SchemaMissing, TenantInvalid
 from wayline.store.pooler import read_pool_mode
 from wayline.store.queries import Queries
+from wayline.store.several_hosts import Hosts, NoPrimary, is_unreachable
 from wayline.store.table_catalogue import PROBE_TABLE
 from wayline.store.transient_errors import is_away
 
@@ -90,12 +83,14 @@ class Store:
                 if init is not None:
                     await init(conn)
 
+        hosts = Hosts(dsn)
+
         async def open_pool() -> asyncpg.Pool:
             return await asyncpg.create_pool(
                 dsn,
                 min_size=min_size,
                 max_size=max_size,
-                timeout=CONNECT_TIMEOUT_S,
+                connect=hosts.connect,
                 command_timeout=COMMAND_TIMEOUT_S,
                 init=prepare,
                 reset=_reset,

@@ -8,13 +8,12 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-import asyncpg
-
 from wayline.chassis.topology import BUCKETS, STREAMS
 from wayline.standalone.errors import NoStream
 from wayline.standalone.setup.installation import Installation
 from wayline.standalone.setup.migrate import find_servers
 from wayline.standalone.setup.migrations import connected_admin, sql
+from wayline.store.several_hosts import connect_once
 
 if TYPE_CHECKING:
     from wayline.chassis import Bus
@@ -137,7 +136,7 @@ async def _info(bus: Bus, name: str, *, subjects_from: int | None) -> dict[str, 
 
 
 async def _schemas(dsn: str) -> dict[str, int]:
-    conn = await asyncpg.connect(dsn)
+    conn = await connect_once(dsn)
     try:
         return {row["name"]: row["bytes"] for row in await conn.fetch(sql.schema_sizes)}
     finally:

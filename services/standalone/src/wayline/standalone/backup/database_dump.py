@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
-import asyncpg
-
 from wayline.embedded.binaries import postgres_clients
 from wayline.standalone.backup.backup_files import CHUNK_BYTES, Write
 from wayline.standalone.errors import BackupFailed
 from wayline.standalone.setup.migrations import sql
+from wayline.store.several_hosts import connect_once
 
 INSTALLED: Final = Path("/usr/lib/postgresql")
 TLS: Final = frozenset({"require", "verify-ca", "verify-full"})
@@ -46,7 +45,7 @@ async def tables_moment(dsn: str, schemas: Sequence[str]) -> AsyncIterator[Table
     """Hold one moment of all tables, and the tables themselves, until they have been dumped."""
     # It does nothing while streams are read, which may take long.
     session = {"wayline.tenant": "*", "idle_in_transaction_session_timeout": "0"}
-    conn: Any = await asyncpg.connect(dsn, server_settings=session)
+    conn: Any = await connect_once(dsn, server_settings=session)
     try:
         async with conn.transaction(isolation="repeatable_read", readonly=True):
             snapshot = await conn.fetchval("SELECT pg_export_snapshot()")

@@ -16,8 +16,8 @@ from wayline.standalone.setup.migrations import sql
 from wayline.store import rls_gaps
 from wayline.store.connecting import POSTGRES_MAJOR_MIN
 from wayline.store.migration_files import is_function_file, read_functions, read_migrations
+from wayline.store.several_hosts import connect_once
 
-WAIT_S = 2
 MIGRATE = "run `wayline migrate`"
 
 
@@ -28,7 +28,7 @@ async def examine_database(settings: Settings, installation: Installation) -> Fi
         return
     try:
         access = find_servers(settings, installation)
-        conn = await asyncpg.connect(access.admin_dsn, timeout=WAIT_S)
+        conn = await connect_once(access.admin_dsn)
     except NoServers as error:
         yield problem("database", str(error), "set WAYLINE_POSTGRES_DSN")
         return

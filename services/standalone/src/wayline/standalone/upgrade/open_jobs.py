@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import asyncpg
-
 from wayline.chassis import Bus
 from wayline.contracts.events import Event, Unknown
 from wayline.journal import JobLog
 from wayline.standalone.setup.installation import ServerAccess
 from wayline.standalone.setup.migrations import sql
 from wayline.standalone.upgrade.upgrade_step import UpgradeStep, UpgradeSteps
+from wayline.store.several_hosts import connect_once
 
 JOBS_MAX: Final = 500
 """How many open jobs are read, those that wait for longest first."""
@@ -20,7 +19,7 @@ TODO: Final = "let a replica of the version that wrote it end it, or keep one ru
 
 async def check_jobs(bus: Bus, access: ServerAccess) -> UpgradeSteps:
     """Yield the open jobs whose logs hold what this version does not know."""
-    conn: Any = await asyncpg.connect(access.admin_dsn)
+    conn: Any = await connect_once(access.admin_dsn)
     try:
         await conn.execute(sql.see_all_tenants)
         jobs = await conn.fetch(sql.open_jobs, JOBS_MAX) if await conn.fetchval(sql.has_jobs) else []

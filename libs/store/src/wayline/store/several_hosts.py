@@ -1,0 +1,65 @@
+"""Reach one of several hosts, each within a time of its own: the first may be a machine that is gone."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import asyncpg
+from asyncpg.exceptions import TargetServerAttributeNotMatched
+
+from wayline.store.transient_errors import is_away
+
+CONNECT_WITHIN_S: Final = 10.0
+"""Of all hosts together."""
+CHOOSES: Final = "target_session_attrs="
+
+NoPrimary: Final = TargetServerAttributeNotMatched
+"""None of several hosts takes writes, as while a standby is promoted."""
+
+
+def is_unreachable(error: BaseException) -> bool:
+    """Return whether a connection that could not be made may be made later."""
+    # asyncpg's InterfaceError here: the pool is being closed, because the process ends.
+    return isinstance(error, (OSError, asyncpg.InterfaceError, NoPrimary)) or is_away(error)
+
+
+def split_hosts(dsn: str) -> list[str]:
+    """Return an address of each host; one that names its hosts among the parameters stays as it is."""
+    scheme, slashes, rest = dsn.partition("://")
+    who, at, hosts = rest.partition("/")[0].rpartition("@")
+    path = rest.removeprefix(f"{who}{at}{hosts}")
+    return [f"{scheme}{slashes}{who}{at}{host}{path}" for host in hosts.split(",")]
+
+
+class Hosts:
+    """The hosts of an address, in the order in which they are tried: the one that was reached last comes first."""
+
+    def __init__(self, dsn: str) -> None:
+        self._order = split_hosts(dsn)
+        # Where any will do the order is the user's.
+        self._moves = CHOOSES in dsn
+
+    async def connect(self, *_: Any, **options: Any) -> Any:
+        """Connect to the first that does what the address asks for. Raises the error of the last one."""
+        within_s = CONNECT_WITHIN_S / len(self._order)
+        last: BaseException | None = None
+        for dsn in tuple(self._order):
+            try:
+                # asyncpg's own way through the hosts has one time for all: one that is silent leaves the others none.
+                conn = await asyncpg.connect(dsn, **{**options, "timeout": within_s})
+            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, NoPrimary) as error:
+                if not is_unreachable(error):
+                    raise
+                last = error
+                continue
+            if self._moves:
+                self._order.remove(dsn)
+                self._order.insert(0, dsn)
+            return conn
+        assert last is not None
+        raise last
+
+
+async def connect_once(dsn: str, **options: Any) -> Any:
+    """Open one connection to whichever host of an address does what it asks for."""
+    return await Hosts(dsn).connect(**options)
