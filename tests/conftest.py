@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import cache
 from pathlib import Path
 
-import httpcore2
 import hypothesis
 import pytest
 import structlog
@@ -30,6 +28,7 @@ pytest_plugins = [
     "wayline.testkit.processes_left",
     "wayline.testkit.longest_first",
     "wayline.testkit.garbage",
+    "wayline.testkit.one_trust_store",
     "wayline.testkit.warm_workers",
 ]
 
@@ -43,9 +42,6 @@ hypothesis.settings.load_profile("wayline")
 structlog.configure(
     processors=[structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)]
 )
-
-# Each HTTP client of a test would read the machine's certificates for 30 ms, and none leaves the machine.
-httpcore2.default_ssl_context = cache(httpcore2.default_ssl_context)
 
 
 def pytest_configure() -> None:

@@ -24,7 +24,9 @@ def account_for(data: Path) -> Account | None:
 
 def closed_on_the_way(*wanted: Path, account: Account) -> Path | None:
     """Return the first directory on the way to any of these that the account may not enter; None when it can pass."""
-    parents = {directory for path in wanted for directory in path.resolve().parents}
+    # Each directory is resolved once, not once for each of the hundreds of files in it.
+    within = {path.resolve().parent if path.is_symlink() else path.parent for path in wanted}
+    parents = {directory for one in map(Path.resolve, within) for directory in (one, *one.parents)}
     return next((path for path in sorted(parents) if not _allowed(path.stat(), account, others=stat.S_IXOTH)), None)
 
 

@@ -17,7 +17,13 @@ from wayline.chassis import failpoints
 from wayline.embedded.process import Child
 from wayline.testkit.fork_server import fork
 
-OF_MCP = ("mcp.server.mcpserver", "mcp.client.streamable_http", "uvicorn.protocols.http.auto")
+TRUST = "wayline.testkit.one_trust_store"
+OF_MCP = (
+    "mcp.server.mcpserver",
+    "mcp.client.streamable_http",
+    "uvicorn.protocols.http.auto",
+    "wayline.testkit.described_tools",
+)
 ANTHROPIC = ("anthropic", "wayline.llm.anthropic.adapter")
 OPENAI = ("openai", "wayline.llm.openai.adapter", "wayline.llm.openai_chat.adapter")
 IMPORTED_LATER = {
@@ -35,7 +41,7 @@ def start_service(name: str, *, cwd: Path, log: Path, env: Mapping[str, str]) ->
         if any(variable.startswith(prefix) for variable in env)
         for module in modules
     ]
-    imports = [f"wayline.{name}.app", *later]
+    imports = [TRUST, f"wayline.{name}.app", *later]
     return fork(f"{__name__}:run_service", name, imports=imports, cwd=cwd, log=log, env=env)
 
 
@@ -50,9 +56,13 @@ COMMAND = "wayline.standalone.cli"
 POLL_S = 0.01
 SERVICES = ("gateway", "router", "executor", "retrieval", "tool_registry", "tracing", "notifier")
 IMPORTS = (
-    *(f"wayline.standalone.{name}" for name in ("cli", "launch.up", "launch.sample_job")),
+    TRUST,
+    *(f"wayline.standalone.{name}" for name in ("cli", "launch.up", "launch.sample_job", "doctor.report")),
+    *(f"wayline.standalone.{name}" for name in ("bus.accounts_file", "launch.ready_text", "servers.nats_config")),
+    "wayline.testkit.command_tree",
     *(f"wayline.{name}.app" for name in SERVICES),
     *OF_MCP,
+    *("pgvector.asyncpg", "re2", "rich.logging", "uvicorn.lifespan.off", "uvicorn.protocols.websockets.auto"),
 )
 """What `wayline up` imports, and what its registry does once it runs."""
 

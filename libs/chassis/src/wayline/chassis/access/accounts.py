@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from wayline.chassis.access.clients import ANONYMOUS, Client, tenant_account, tenants_of
@@ -29,6 +30,8 @@ MANY_ANSWERS = (f"{OWN_API}.CONSUMER.MSG.NEXT.", f"{OWN_API}.DIRECT.GET.", "mode
 """Requests with more than one answer: a pull, a bulk read, a question to every replica."""
 PULL_WITHIN = "1m"
 """How long the server remembers whose a pull or a bulk read was; a pull waits at most a third of that."""
+SUBJECTS_KNOWN_MAX = 4_096
+"""Subjects of which it is known whose they are; each account names the same few hundred again."""
 SILENT_WITHIN = "1m"
 """How long the server remembers who called a client's tool, after the last heartbeat of the call."""
 
@@ -146,6 +149,7 @@ def _tenant_account(tenant: str, clients: list[Client]) -> Values:
     }
 
 
+@lru_cache(SUBJECTS_KNOWN_MAX)
 def _exporter(subject: str) -> str:
     """Return the account whose users, or whose streams, get what is published on a subject of the table."""
     return next(
