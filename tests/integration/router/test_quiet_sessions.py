@@ -7,7 +7,7 @@ import pytest
 from wayline.router.sessions import extraction_table
 from wayline.router.sessions.extraction_table import ExtractionTable
 
-from .conftest import Office
+from .conftest import TENANT, Office
 
 LOUD, CALM = "loud", "calm"
 SESSION = """
@@ -37,3 +37,25 @@ async def test_a_tenant_with_many_quiet_sessions_leaves_others_their_share(
 
     assert [row["job_id"] for row in unsent] == ["loud-9", "calm-1", "loud-8"]
     assert [row["session_id"] for row in quiet] == ["loud-9", "calm-1", "loud-8"]
+
+
+BUDGET = """
+INSERT INTO budgets (tenant, name, limit_usd, period, timezone, user_id, hard, alerts)
+VALUES ($1, 'b', 1, 'month', 'UTC', $2, true, '{}')
+"""
+WAITING = """
+INSERT INTO reservations (tenant, job_id, reserved_usd, agent, user_id, waits_for, waits_usd, waits_since)
+VALUES ($1, 'waits', 0, 'a', $2, 'b', 1, now())
+"""
+
+
+@pytest.mark.parametrize(("whose", "found"), [(None, []), ("ann", []), ("bob", ["s1"])])
+async def test_no_session_is_read_while_a_job_waits_for_its_budget(office: Office, whose: str | None, found: list[str]):
+    for statement in (SESSION, TURN):
+        await office.store.execute(TENANT, statement, TENANT, "s1", 1.0)
+    for statement in (BUDGET, WAITING):
+        await office.store.execute(TENANT, statement, TENANT, whose)
+
+    _, quiet = await ExtractionTable(office.store).unsent_and_quiet(quiet_s=60)
+
+    assert [row["session_id"] for row in quiet] == found

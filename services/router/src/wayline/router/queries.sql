@@ -541,12 +541,23 @@ WHERE tenant = $1 AND job_id = $2 AND session_id IS NOT NULL AND read_by IS NULL
 
 -- name: quiet_sessions
 -- $1 seconds since the newest turn ended  $2 limit, of which each tenant has its share
+-- Not while a job waits for a budget that would count the one that reads: that one would only wait beside it.
+WITH used_up AS MATERIALIZED (
+    SELECT DISTINCT budgets.tenant, budgets.agent, budgets.user_id
+    FROM reservations AS job JOIN budgets ON budgets.tenant = job.tenant AND budgets.name = job.waits_for
+    WHERE waits_for IS NOT NULL AND state = 'reserved'
+)
 SELECT turn.tenant, turn.session_id, turn.remember_for AS user_id
 FROM session_turns AS turn
 JOIN sessions AS session ON session.tenant = turn.tenant AND session.session_id = turn.session_id
 JOIN session_turns AS tail ON tail.tenant = turn.tenant AND tail.job_id = session.tail_job
 WHERE turn.remember_for IS NOT NULL AND turn.ended_at < clock_timestamp() - make_interval(secs => $1)
     AND tail.ended_at < clock_timestamp() - make_interval(secs => $1)
+    AND NOT EXISTS (
+        SELECT FROM used_up
+        WHERE used_up.tenant = turn.tenant
+            AND in_scope(used_up.agent, used_up.user_id, session.agent, turn.remember_for)
+    )
 GROUP BY 1, 2, 3
 ORDER BY row_number() OVER (PARTITION BY turn.tenant ORDER BY min(turn.ended_at)), min(turn.ended_at)
 LIMIT $2;
@@ -588,14 +599,37 @@ SELECT tenant, user_id, $3, clock_timestamp() FROM (
     SELECT tenant, user_id FROM reservations WHERE tenant = $1 AND job_id = $4 AND user_id = $2 FOR SHARE
 ) AS named
 ON CONFLICT (tenant, user_id) DO UPDATE SET
-    agent = excluded.agent, wanted_at = coalesce(known.wanted_at, excluded.wanted_at)
+    agent = excluded.agent, wanted_at = coalesce(known.wanted_at, excluded.wanted_at),
+    look_at = CASE WHEN known.wanted_at IS NULL THEN '-infinity' ELSE known.look_at END
 WHERE known.wanted_at IS NULL OR known.agent <> excluded.agent;
 
 -- name: summaries_due
 -- $1 seconds since it is wanted  $2 seconds since the last one  $3 limit, of which each tenant has its share
-SELECT tenant, user_id FROM memory_summaries
-WHERE wanted_at < clock_timestamp() - make_interval(secs => $1)
-    AND (begun_at IS NULL OR begun_at < clock_timestamp() - make_interval(secs => $2))
+-- One that is not due is looked at again when it will be: of most users that is days later. None is due while a job waits
+-- for a budget that would count the one that summarises.
+WITH looked_at AS MATERIALIZED (
+    SELECT ctid AS place, tenant, user_id, agent, wanted_at,
+        -- Of no earlier one is null, which counts for nothing here.
+        greatest(wanted_at + make_interval(secs => $1), begun_at + make_interval(secs => $2)) AS due_at
+    FROM memory_summaries
+    WHERE wanted_at IS NOT NULL AND look_at <= now()
+    FOR UPDATE SKIP LOCKED
+), put_off AS (
+    -- By where they are: a join could be planned to read all others.
+    UPDATE memory_summaries
+    SET look_at = greatest(wanted_at + make_interval(secs => $1), begun_at + make_interval(secs => $2))
+    WHERE ctid = ANY (ARRAY(SELECT place FROM looked_at WHERE due_at >= clock_timestamp()))
+), used_up AS MATERIALIZED (
+    SELECT DISTINCT budgets.tenant, budgets.agent, budgets.user_id
+    FROM reservations AS job JOIN budgets ON budgets.tenant = job.tenant AND budgets.name = job.waits_for
+    WHERE waits_for IS NOT NULL AND state = 'reserved'
+)
+SELECT tenant, user_id FROM looked_at
+WHERE due_at < clock_timestamp() AND NOT EXISTS (
+    SELECT FROM used_up
+    WHERE used_up.tenant = looked_at.tenant
+        AND in_scope(used_up.agent, used_up.user_id, looked_at.agent, looked_at.user_id)
+)
 ORDER BY row_number() OVER (PARTITION BY tenant ORDER BY wanted_at), wanted_at
 LIMIT $3;
 
