@@ -13,14 +13,15 @@ WHERE consumer = $1 AND sequence = $2 AND begun > 0;
 
 -- name: work_due
 -- Which rooms have something to do that no message tells of: each is true where that room's own statements may find some.
+-- No index is searched for what is before `clock_timestamp()`, which may change from row to row: so `now()`.
 -- A budget's use is shown and its alerts are told as long as there is any; permits are swept as long as there is any.
 SELECT
     EXISTS (SELECT FROM budgets WHERE period <> 'job')
         OR EXISTS (SELECT FROM reservations WHERE waits_for IS NOT NULL AND state = 'reserved')
         OR EXISTS (SELECT FROM budget_alerts WHERE NOT told) AS budgets,
-    EXISTS (SELECT FROM forgets WHERE look_at <= clock_timestamp() AND look_at < 'infinity') AS forgetting,
+    EXISTS (SELECT FROM forgets WHERE look_at <= now() AND look_at < 'infinity') AS forgetting,
     EXISTS (SELECT FROM run_permits) AS permits,
-    EXISTS (SELECT FROM schedules WHERE next_at <= clock_timestamp())
+    EXISTS (SELECT FROM schedules WHERE next_at <= now())
         OR EXISTS (SELECT FROM firings WHERE submission IS NOT NULL) AS schedules;
 
 -- name: tenant_is_enabled
@@ -699,7 +700,7 @@ DELETE FROM schedules WHERE tenant = $1 AND name = $2;
 -- name: due_schedules
 -- A disabled tenant's wait: once it is enabled again, they are late like those of a router that was away.
 SELECT schedules.*, clock_timestamp() AS moment FROM schedules JOIN tenants USING (tenant)
-WHERE next_at <= clock_timestamp() AND disabled_at IS NULL
+WHERE next_at <= now() AND disabled_at IS NULL
 ORDER BY next_at LIMIT $1;
 
 -- name: last_firing
