@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 from wayline.chassis import Bus, BusSettings, Service, asks
@@ -48,48 +48,18 @@ async def build(
     bus = await Bus.connect(shared, service=NAME, key_ids=signing.ids)
     exporter = BusExporter(NAME)
     telemetry = Telemetry(NAME, exporter)
-    keys = [endpoint.api_key for endpoint in settings.endpoints().values() if endpoint.api_key]
-    known = providers(settings)
-    models, gates, budgets = ModelProviders(bus, known, secrets=keys), ProviderGates(bus), Budgets(bus)
-    histories = SessionHistories(bus, kept_max_bytes=settings.histories_kept_max_bytes)
-    children, controls = Children(bus), Controls(bus)
-    permits = Permits(bus, controls)
-    sandbox = sandbox_of(settings)
-    services = RunServices(
-        models=models,
-        tools=ToolRegistry(
-            bus, fresh_s=settings.tools_fresh_s, wait_s=settings.tool_wait_s, absent_wait_s=settings.absent_tools_wait_s
-        ),
-        follow_up=FollowUp(bus, budgets, histories, children, permits),
-        histories=histories,
-        gates=gates,
-        budgets=budgets,
-        permits=permits,
-        attachments=Attachments(
-            bus, cached_max_bytes=settings.files_cached_max_bytes, sent_max_bytes=settings.files_sent_max_bytes
-        ),
-        sandbox=sandbox,
-        snapshots=Snapshots(bus, signing),
-        children=children,
-        memories=Memories(bus),
-        user_words=UserWordsReader(bus),
-        child_limits=Limits(
-            depth_max=settings.child_depth_max,
-            per_step_max=settings.children_per_step_max,
-            per_job_max=settings.children_per_job_max,
-        ),
-        decision_ttl_s=settings.decision_ttl_s,
-        notes=notes,
-        result_tokens_max=settings.result_tokens_max,
+    models, controls = providers(settings), Controls(bus)
+    services = run_services(
+        settings, bus, models=models, snapshots=Snapshots(bus, signing), controls=controls, notes=notes
     )
-    warmup = SdkWarmup(known.values())
 
     async def on_list_providers(_: ListProviders) -> ProviderList:
-        return configured(settings, executor=own_name()).model_copy(update={"left_alone": gates.left_alone()})
+        found = configured(settings, executor=own_name())
+        return found.model_copy(update={"left_alone": services.gates.left_alone()})
 
     async def close() -> None:
-        await sandbox.close()
-        await models.close()
+        await services.sandbox.close()
+        await services.models.close()
 
     slots = {RUN_INTERACTIVE: settings.interactive_slots, RUN_BATCH: settings.batch_slots}
     return Service(
@@ -103,10 +73,46 @@ async def build(
             # Before any lane: what is paused is known when the first job is taken.
             controls,
             *(Lane(bus, telemetry, services, lane, slots=n) for lane, n in slots.items() if n),
-            gates,
-            warmup,
+            services.gates,
+            SdkWarmup(models.values()),
         ],
         close=close,
+    )
+
+
+def run_services(
+    settings: Settings, bus: Bus, *, models: Mapping[str, Model], snapshots: Snapshots, controls: Controls, notes: Notes
+) -> RunServices:
+    """Make what all jobs of a process share."""
+    keys = [endpoint.api_key for endpoint in settings.endpoints().values() if endpoint.api_key]
+    budgets, children, permits = Budgets(bus), Children(bus), Permits(bus, controls)
+    histories = SessionHistories(bus, kept_max_bytes=settings.histories_kept_max_bytes)
+    return RunServices(
+        models=ModelProviders(bus, models, secrets=keys),
+        tools=ToolRegistry(
+            bus, fresh_s=settings.tools_fresh_s, wait_s=settings.tool_wait_s, absent_wait_s=settings.absent_tools_wait_s
+        ),
+        follow_up=FollowUp(bus, budgets, histories, children, permits),
+        histories=histories,
+        gates=ProviderGates(bus),
+        budgets=budgets,
+        permits=permits,
+        attachments=Attachments(
+            bus, cached_max_bytes=settings.files_cached_max_bytes, sent_max_bytes=settings.files_sent_max_bytes
+        ),
+        sandbox=sandbox_of(settings),
+        snapshots=snapshots,
+        children=children,
+        memories=Memories(bus),
+        user_words=UserWordsReader(bus),
+        child_limits=Limits(
+            depth_max=settings.child_depth_max,
+            per_step_max=settings.children_per_step_max,
+            per_job_max=settings.children_per_job_max,
+        ),
+        decision_ttl_s=settings.decision_ttl_s,
+        notes=notes,
+        result_tokens_max=settings.result_tokens_max,
     )
 
 
