@@ -8,17 +8,20 @@ import secrets
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
 from wayline.contracts.agents import Agent, AgentConfig, PutAgent
-from wayline.contracts.models import ModelCard, PutModel
+from wayline.contracts.budgets import Budget, BudgetConfig, PutBudget
+from wayline.contracts.models import ModelCard, Prices, PutModel, Rates
 from wayline.contracts.tools import RUN_AGENT
 from wayline.embedded import PostgresServer
 from wayline.testkit import until
 
+from .books import Books, calls_of
 from .conftest import MakePlatform
 from .log_checks import problems, story
 from .platform import EVERY_EFFECT, ONCE, TENANT, FaultPlatform, calls, encode_plan, says
@@ -46,9 +49,12 @@ async def stack() -> AsyncIterator[AsyncExitStack]:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def platform(make_platform: MakePlatform) -> FaultPlatform:
     platform = await make_platform("tracing", delay_ms=30)
-    await platform.fleet.ensure(*SERVICES)
-    card = ModelCard(provider="chat", model="x", tier="standard")
+    await start(platform)
+    prices = Prices(rates=Rates(input=Decimal("0.02"), output=Decimal("0.05")))
+    card = ModelCard(provider="chat", model="x", tier="standard", prices=prices)
     await platform.bus.ask(PutModel(tenant=TENANT, card=card), ModelCard)
+    budget = BudgetConfig(limit_usd=Decimal(1_000), window="total")
+    await platform.bus.ask(PutBudget(tenant=TENANT, name="all", config=budget), Budget)
     for name, config in AGENTS.items():
         await platform.bus.ask(PutAgent(tenant=TENANT, name=name, config=config), Agent)
     return platform
@@ -58,6 +64,12 @@ async def platform(make_platform: MakePlatform) -> FaultPlatform:
 def _its_own_model(platform: FaultPlatform) -> None:
     """Have the model speak for the first platform again, after it spoke for a restored one."""
     platform.chat.script = platform.script
+
+
+async def start(platform: FaultPlatform) -> None:
+    """Start the services, with a router that knows that the priced model can be called."""
+    platform.fleet.set("router", WAYLINE_CHAT_BASE_URL=platform.chat.url)
+    await platform.fleet.ensure(*SERVICES)
 
 
 async def submit(platform: FaultPlatform, name: str, n: int) -> str:
@@ -95,6 +107,12 @@ async def check_restored(after: FaultPlatform, jobs: list[str], before: Counter[
     assert {job_id: rows[job_id]["settled_usd"] for job_id in jobs} == logs
     await after.until_traced(*jobs, within=60)
     assert await after.dead_letters() == []
+    calls = {key: call for job_id in jobs for key, call in calls_of(job_id, await after.events(job_id)).items()}
+    # Without the provider's bill: calls that were made after the backup are on it, and in no log.
+    books = Books(calls, [])
+    assert books.total > 0
+    await books.against_tracing(after)
+    await books.against_the_reservations(after)
 
 
 @pytest.mark.slow
@@ -109,7 +127,7 @@ async def test_jobs_of_a_backup_taken_under_load_end_elsewhere(
     await back_up(platform, path)
     await platform.fleet.stop(*SERVICES)
     after, _ = await restored(stack, platform, path, postgres=own_postgres)
-    await after.fleet.ensure(*SERVICES)
+    await start(after)
 
     await check_restored(after, jobs, before)
 
@@ -163,7 +181,7 @@ async def test_parts_that_are_far_apart_are_brought_together(
     after, recovered = await restored(stack, platform, path, postgres=own_postgres)
     assert (recovered.left_out, recovered.lapsed_calls) == (1, 1)
     after.holds.update(platform.holds)
-    await after.fleet.ensure(*SERVICES)
+    await start(after)
 
     await check_restored(after, jobs, counts)
 
@@ -204,5 +222,5 @@ async def test_backups_of_any_moment_are_restored_whole(
             counts = Counter(platform.effects.calls())
             after, recovered = await restored(stack, platform, path, postgres=own_postgres)
             print(f"{len(accepted)} jobs: {recovered}")
-            await after.fleet.ensure(*SERVICES)
+            await start(after)
             await check_restored(after, accepted, Counter({of: counts[of] for of in acted}))
