@@ -85,6 +85,9 @@ first-run: ## What README.md tells a new user, in a clean clone: a job, its trac
 hostile: $(VENV)/.ready ## A hostile tenant's whole corpus beside a tenant at work; writes the table in docs/hostile.md
 	$(BIN)/python -m tests.hostile --write docs/hostile.md
 
+console-bench: $(VENV)/.ready ## How soon the console's pages show, what they send, how they scroll, in Chromium; writes a table in docs/performance.md (two minutes)
+	$(BIN)/python -m tests.bench.console_pages --write docs/performance.md
+
 bench: $(VENV)/.ready ## How fast and how dear it is; writes the tables in docs/performance.md (about a quarter of an hour)
 	$(BIN)/python -m tests.bench.speed --write docs/performance.md
 	$(BIN)/python -m tests.bench.adapters --write docs/performance.md
@@ -209,4 +212,4 @@ clean-data: ## Remove all that Wayline has stored here: jobs, documents, keys. A
 	read -r answer && test "$$answer" = yes || { echo "nothing was removed"; exit 1; }; \
 	rm -rf .wayline && echo "removed"
 
-.PHONY: help first-run setup wheels release-fixtures upgrades lock format check test test-failed proto dashboards e2e bench golden evals retrieval-quality search-scale answer-quality memory-quality tool-search plan-quality faults conservation mcp-conformance mcp-servers openai-clients webhook-clients trace-backends dashboards-check run demo clean clean-data durations
+.PHONY: help console-bench first-run setup wheels release-fixtures upgrades lock format check test test-failed proto dashboards e2e bench golden evals retrieval-quality search-scale answer-quality memory-quality tool-search plan-quality faults conservation mcp-conformance mcp-servers openai-clients webhook-clients trace-backends dashboards-check run demo clean clean-data durations

@@ -306,7 +306,7 @@ async def test_traces_steps_costs_and_pages_of_jobs_come_from_tracing(gateway: R
         await others.answer(kind)
     await others.answer(t.ListJobs, t.JobPage(jobs=(job,), next_cursor="next"))
 
-    by_job = await gateway.client.get("/v1/jobs/j1/trace")
+    by_job = await gateway.client.get("/v1/jobs/j1/trace?spans_max=601")
     by_id = await gateway.client.get(f"/v1/traces/{'a' * 32}")
     steps = await gateway.client.get("/v1/jobs/j1/steps")
     await gateway.client.get("/v1/costs?group_by=model,day,model&since=2026-05-01")
@@ -316,7 +316,7 @@ async def test_traces_steps_costs_and_pages_of_jobs_come_from_tracing(gateway: R
     assert [step["status"] for step in steps.json()["steps"]] == ["success"]
     assert (page["jobs"][0]["links"]["self"], page["next_cursor"]) == ("/v1/jobs/j1", "next")
     assert others.asked == [
-        t.GetTrace(tenant="default", job_id="j1"),
+        t.GetTrace(tenant="default", job_id="j1", spans_max=601),
         t.GetTrace(tenant="default", trace_id="a" * 32),
         t.GetSteps(tenant="default", job_id="j1"),
         t.GetCosts(tenant="default", group_by=("model", "day"), since=datetime(2026, 5, 1, tzinfo=UTC)),

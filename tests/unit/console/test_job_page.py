@@ -13,6 +13,7 @@ from wayline.console.access.visitor import Visitor
 from wayline.console.pages.frame import Frame
 from wayline.console.pages.job import TEMPLATE, VIEWS, JobPage, read
 from wayline.console.render.environment import Templates
+from wayline.console.render.waterfall import ROWS_MAX
 from wayline.contracts.jobs import JobView, Status, Waiting
 
 ME = {"tenant": "acme", "name": "ann", "scopes": ["read"], "open": False, "version": "1"}
@@ -58,7 +59,7 @@ def test_a_running_job_says_its_step_and_a_queued_one_waits():
 
 
 def test_a_key_that_may_write_may_raise_a_budget():
-    job = JobView(job_id="j1", agent="a", status=Status.PARKED, waiting_for={"why": "budget", "wait_id": "w1"})
+    job = JobView(job_id="j1", agent="a", status=Status.PARKED, waiting_for=Waiting(why="budget", wait_id="w1"))
     page = JobPage(job.model_dump(mode="json"), "conversation", [], [], None, [])
     frame = replace(FRAME, me={**ME, "scopes": ["read", "write"]})
     html = Templates().render(TEMPLATE, page=page, frame=frame, views=VIEWS).decode()
@@ -99,7 +100,8 @@ class Answers:
             ended_at=datetime.fromisoformat(self._ended_at) if self._ended_at else None,
         ).model_dump(mode="json")
 
-    async def get(self, path: str) -> dict[str, Any]:
+    async def get(self, path: str, *, spans_max: int) -> dict[str, Any]:
+        assert spans_max == ROWS_MAX + 1
         if self._trace is None:
             raise ApiError("no spans", code="not_found", status=404)
         return {"root": self._trace}

@@ -26,7 +26,7 @@ from wayline.console.render.job_progress import JobProgress, progress_of, queue_
 from wayline.console.render.prompt_context import ModelCall, model_calls
 from wayline.console.render.schema_fields import SchemaField, fields_of
 from wayline.console.render.steps import Step, newest_of, steps_of
-from wayline.console.render.waterfall import Waterfall, waterfall
+from wayline.console.render.waterfall import ROWS_MAX, Waterfall, waterfall
 
 router = APIRouter(prefix="/jobs/{job_id}")
 TEMPLATE = "job.html"
@@ -212,7 +212,8 @@ async def waits_of(client: Client, job_id: str) -> list[dict[str, Any]]:
 
 async def _trace(client: Client, job_id: str) -> Waterfall:
     try:
-        found = await client.get(f"/v1/jobs/{job_id}/trace")
+        # One more than a page shows says that there are more; a long job has thousands.
+        found = await client.get(f"/v1/jobs/{job_id}/trace", spans_max=ROWS_MAX + 1)
     except ApiError as error:
         # A job whose spans have not been stored yet has no trace: a moment later it has.
         if error.status != 404:

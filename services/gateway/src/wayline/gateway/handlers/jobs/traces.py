@@ -24,15 +24,28 @@ router = APIRouter(prefix="/v1", tags=["traces"], route_class=StrictRoute)
 SEARCHES, SEARCHES_PER_TENANT, SEARCHES_WAITING_PER_TENANT = 2, 1, 16
 """Searches for spans of one process: each reads half a million spans at most, with one of tracing's six connections."""
 
+SPANS_MAX = 20_000
+
 
 class StepPage(StepList, Paged):
     """A page of a job's steps."""
 
 
 @router.get("/jobs/{job_id}/trace", responses=fails(404))
-async def get_job_trace(job_id: OwnJobPath, gateway: GatewayDependency, caller: Reader) -> Trace:
+async def get_job_trace(
+    job_id: OwnJobPath,
+    gateway: GatewayDependency,
+    caller: Reader,
+    spans_max: Annotated[
+        int | None,
+        Query(
+            ge=1, le=SPANS_MAX, description="Only so many of its spans: those of its log, then those that began first."
+        ),
+    ] = None,
+) -> Trace:
     """Return the tree of everything a job did, with latency, tokens and cost of each span and in total."""
-    return await gateway.bus.ask(GetTrace(tenant=caller.tenant, job_id=job_id, user_id=caller.user_id), Trace)
+    asked = GetTrace(tenant=caller.tenant, job_id=job_id, user_id=caller.user_id, spans_max=spans_max)
+    return await gateway.bus.ask(asked, Trace)
 
 
 @router.get("/jobs/{job_id}/steps", responses=fails(400, 404))
