@@ -33,6 +33,8 @@ SHEET = (
 )
 """What the sheet shows, in rows of three."""
 COLUMNS, WIDTH_PX, QUALITY = 3, 1_500, 62
+LOAD_WITHIN_MS = 120_000
+"""Of one page, also on a busy machine."""
 VIEWS = ("trace", "context", "events", "raw")
 SHOWN_JOBS = {
     "a-job": "status:completed+sort:slowest",
@@ -86,6 +88,7 @@ async def take(browser: Browser, url: str, folder: Path) -> None:
             color_scheme="dark" if looks.theme == "dark" else "light",
         )
         page = await context.new_page()
+        page.set_default_timeout(LOAD_WITHIN_MS)
         for name, path in (await pages_of(page, url)).items():
             answer = await page.goto(f"{url}{path}")
             if answer is None or answer.status not in (200, 404):

@@ -113,3 +113,18 @@ def test_a_field_that_cannot_be_read_says_so(field: str, typed: str):
 
     with pytest.raises(WrongField, match=r"not JSON|not a JSON object|not a time"):
         change_of(found, {**shown_fields(found, ZURICH), field: typed}, zone=ZURICH)
+
+
+def test_who_cites_a_document_is_said_with_the_passages():
+    job = {
+        "job_id": "j1",
+        "agent": "helper",
+        "user_id": "<b>",
+        "session_id": None,
+        "created_at": "2026-05-01T00:00:00Z",
+    }
+    html = page_of(document_of(), cited=[{**job, "passages": [{"quote": "<i>Ten days.</i>"}]}])
+
+    assert "Cited by 1 job," in html and 'href="/jobs/j1"' in html
+    assert "&lt;i&gt;Ten days." in html and "<i>Ten" not in html and "<b>" not in html
+    assert "Cited by" not in page_of(document_of())

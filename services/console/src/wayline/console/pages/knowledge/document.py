@@ -28,6 +28,8 @@ from wayline.console.render.json_text import editable
 router = APIRouter()
 TEMPLATE = "knowledge/document.html"
 CHUNKS_SHOWN = 20
+JOBS_SHOWN: Final = 20
+"""Of those that cite a document, the newest."""
 DOCUMENT_ID_MAX = 200
 FILE_HEADERS: Final = {"Content-Security-Policy": "default-src 'none'; sandbox"}
 """A document is a stranger's: it is saved, and where a browser shows it all the same it may do nothing."""
@@ -48,6 +50,9 @@ class DocumentPage:
     problem: str = ""
     typed: dict[str, str] = field(default_factory=dict)
     """What a form sent that was refused, by field: nobody types it twice."""
+    cited: list[dict[str, Any]] = field(default_factory=list)
+    """The newest jobs whose answers rest on it, each with the passages."""
+    cited_more: bool = False
 
     @property
     def address(self) -> str:
@@ -72,12 +77,24 @@ async def read(
     problem: str = "",
     typed: dict[str, str] | None = None,
 ) -> DocumentPage:
-    """Ask the API for a document and one page of its passages."""
+    """Ask the API for a document, one page of its passages, and who cites it."""
     path = document_path(document_id)
-    found, page = await asyncio.gather(
-        client.tagged(path), client.get(f"{path}/chunks", limit=CHUNKS_SHOWN, cursor=cursor)
+    found, page, cited = await asyncio.gather(
+        client.tagged(path),
+        client.get(f"{path}/chunks", limit=CHUNKS_SHOWN, cursor=cursor),
+        client.get(f"{path}/citations", limit=JOBS_SHOWN),
     )
-    return DocumentPage(found.body, found.tag or "", page["chunks"], page["next_cursor"], cursor, problem, typed or {})
+    return DocumentPage(
+        document=found.body,
+        tag=found.tag or "",
+        chunks=page["chunks"],
+        next_cursor=page["next_cursor"],
+        cursor=cursor,
+        problem=problem,
+        typed=typed or {},
+        cited=cited["citations"],
+        cited_more=cited["next_cursor"] is not None,
+    )
 
 
 def shown_fields(document: Mapping[str, Any], zone: Any) -> dict[str, str]:
