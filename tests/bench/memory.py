@@ -32,6 +32,7 @@ import asyncpg
 
 from tests.bench import memory_support, page
 from tests.bench.retrieval_quality import CUT, ndcg, recall
+from tests.bench.search_scale.ingestion import postgres_seconds
 from tests.evals.shared import path
 from wayline.contracts.memory import (
     CAPS,
@@ -159,8 +160,8 @@ def _lines(file: Path) -> Iterator[dict[str, Any]]:
 
 
 @asynccontextmanager
-async def open_tables() -> AsyncIterator[tuple[Store, str]]:
-    """Yield retrieval's tables in a Postgres of their own, and where their owner reaches them."""
+async def open_tables() -> AsyncIterator[tuple[Store, PostgresServer]]:
+    """Yield retrieval's tables, and the Postgres of their own that they are in."""
     with tempfile.TemporaryDirectory(prefix="wayline-bench-") as directory:
         os.chmod(directory, 0o711)
         server = PostgresServer(Path(directory) / "postgres")
@@ -176,7 +177,7 @@ async def open_tables() -> AsyncIterator[tuple[Store, str]]:
             )
             store = await open_store(server.dsn(user="bench", password="bench"), pool_size=4, wait_s=5)
             try:
-                yield store, server.dsn()
+                yield store, server
             finally:
                 await store.close()
         finally:
@@ -270,38 +271,46 @@ async def analyze(owner: str) -> None:
         await connection.close()
 
 
-async def report_speed(store: Store, owner: str, facts: int) -> list[list[str]]:
-    """Return for each embedder the milliseconds that each kind of call takes."""
+async def report_speed(store: Store, server: PostgresServer, facts: int) -> list[list[str]]:
+    """Return for each embedder the milliseconds that each kind of call takes, and those of CPU."""
     lines: list[list[str]] = []
     for model, name in MODELS.items():
         crowd = await Crowd.of(Memory.of(store, model, f"facts-{facts}-{model.lower()}"), facts)
-        await analyze(owner)
+        await analyze(server.dsn())
         cells = [f"{facts:,}", name]
         for call in (crowd.save_memory, crowd.recall_memories, crowd.save_insight, crowd.recall_insights):
             seconds: list[float] = []
+            used: list[float] = []
             for number in range(CALLS):
-                began = time.perf_counter()
+                of_postgres, own, began = postgres_seconds(server.pid), time.process_time(), time.perf_counter()
                 await call(number)
                 seconds.append(time.perf_counter() - began)
+                own = time.process_time() - own
+                used.append(own + postgres_seconds(server.pid) - of_postgres)
             cells.append(
-                f"{statistics.median(seconds) * 1000:.1f}, {statistics.quantiles(seconds, n=100)[98] * 1000:.1f}"
+                " / ".join(f"{median_ms:.1f}, {most_ms:.1f}" for median_ms, most_ms in map(_ms, (seconds, used)))
             )
         lines.append(cells)
         print(" | ".join(cells), flush=True)
     return lines
 
 
+def _ms(seconds: Sequence[float]) -> tuple[float, float]:
+    """Return the median and the 99th percentile in milliseconds."""
+    return statistics.median(seconds) * 1000, statistics.quantiles(seconds, n=100)[98] * 1000
+
+
 async def main(facts: Sequence[int], write: Path | None) -> None:
     """Measure, print, and write what is asked for."""
     load = os.getloadavg()[0]
     parts: dict[str, str] = {}
-    async with open_tables() as (store, owner):
+    async with open_tables() as (store, server):
         if path(SET).exists():
             parts["recall"] = await report_recall(store)
         else:
             print(f"recall is not measured: {path(SET)} is not here; set WAYLINE_SHARED")
         parts["support"] = memory_support.report({name: path(name) for name in memory_support.SETS})
-        lines = [line for count in facts for line in await report_speed(store, owner, count)]
+        lines = [line for count in facts for line in await report_speed(store, server, count)]
     parts["speed"] = f"{page.table(SPEED_HEAD, lines)}\n{page.machine(load)}\n"
     for part, text in parts.items():
         print(text)

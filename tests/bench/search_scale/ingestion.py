@@ -31,6 +31,15 @@ class Rate:
     seconds: float
     cpu_s: float
     """Of this process and of Postgres."""
+    own_cpu_s: float
+    """Of this process alone."""
+
+    def on_idle_cpus(self, cpus: int) -> float:
+        """Return the passages a second that so many CPUs with nothing else to do cannot exceed.
+
+        A process runs on one of them at a time, and what Postgres does for it on the others.
+        """
+        return self.passages / max(self.own_cpu_s, self.cpu_s / cpus)
 
 
 async def ingest_documents(
@@ -57,11 +66,11 @@ async def ingest_documents(
         async with slots:
             await indexer.index(asked, sequence=sequence, first_delivery=True, stream_last=last)
 
-    cpu, started = cpu_seconds(postgres), time.perf_counter()
+    cpu, own, started = cpu_seconds(postgres), time.process_time(), time.perf_counter()
     await asyncio.gather(*(one(n, text) for n, text in enumerate(documents, start=1)))
-    seconds, cpu = time.perf_counter() - started, cpu_seconds(postgres) - cpu
+    seconds, cpu, own = time.perf_counter() - started, cpu_seconds(postgres) - cpu, time.process_time() - own
     stored = await store.fetchval(tenant, "SELECT count(*) FROM chunks WHERE tenant = $1", tenant)
-    return Rate(stored, seconds, cpu)
+    return Rate(stored, seconds, cpu, own)
 
 
 async def embed_alone(embedder: Embedder, texts: Sequence[str]) -> Rate:
@@ -69,11 +78,17 @@ async def embed_alone(embedder: Embedder, texts: Sequence[str]) -> Rate:
     cpu, started = time.process_time(), time.perf_counter()
     for batch in embedder.batches(texts):
         await embedder.embed(batch)
-    return Rate(len(texts), time.perf_counter() - started, time.process_time() - cpu)
+    used = time.process_time() - cpu
+    return Rate(len(texts), time.perf_counter() - started, used, used)
 
 
 def cpu_seconds(postgres: int) -> float:
     """Return what this process and Postgres' have used until now; a connection's counts while it is open."""
+    return postgres_seconds(postgres) + time.process_time()
+
+
+def postgres_seconds(postgres: int) -> float:
+    """Return the CPU seconds that Postgres' processes have used until now; a connection's counts while it is open."""
     used_ns = 0
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -82,4 +97,4 @@ def cpu_seconds(postgres: int) -> float:
                 used_ns += int(stat.with_name("schedstat").read_text().split()[0])
         except OSError:
             continue
-    return used_ns / 1e9 + time.process_time()
+    return used_ns / 1e9

@@ -34,3 +34,11 @@ def test_a_long_text_is_judged_by_more_than_its_beginning():
     notice = "Permission is hereby granted, free of charge, to any person. " * 10
 
     assert language_of(notice + "Der Vertrag kann mit einer Frist gekündigt werden. " * 1_000) == "de"
+
+
+def test_where_short_samples_say_nothing_longer_ones_are_looked_at():
+    numbers, german = "12345 67890 " * 40, "Der Vertrag kann mit einer Frist gekündigt werden. " * 60
+    # The beginning, the middle and the end are numbers.
+    text = f"{numbers}{german}{numbers}{german}{numbers}"
+
+    assert language_of(text) == "de"

@@ -39,7 +39,8 @@ _BEYOND_ASCII = re.compile(rb"[\x80-\xff]+")
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x85]")
 _CONTROLS = re.compile("\x1b\\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 """Sequences for terminals, control characters, and halves of surrogate pairs."""
-_NO_TEXT = re.compile("[\x01-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffd]")
+_NO_TEXT = bytes([*range(0x01, 0x09), *range(0x0E, 0x1B), *range(0x1C, 0x20), 0x7F])
+"""Control characters that no text has; in UTF-8 no other character has one of these bytes."""
 _NULS = re.compile(" ?\0[\0 ]*")
 
 
@@ -59,7 +60,9 @@ def characters(content: bytes, *, html: bool = False, charset: str = "") -> str:
 
 def is_binary(text: str) -> bool:
     """Return whether decoded bytes are no text: too many control characters, or mostly NULs."""
-    return len(_NO_TEXT.findall(text)) > CONTROLS_MAX * len(text) or text.count("\0") > NULS_MAX * len(text)
+    encoded = text.encode("utf-8", "surrogatepass")
+    controls = len(encoded) - len(encoded.translate(None, _NO_TEXT)) + text.count("\ufffd")
+    return controls > CONTROLS_MAX * len(text) or text.count("\0") > NULS_MAX * len(text)
 
 
 def looks_like_text(content: bytes) -> bool:
@@ -72,7 +75,8 @@ def looks_like_text(content: bytes) -> bool:
 
 def without_nuls(text: str) -> str:
     """Return a text with a space in the place of NULs, which no Postgres column takes and no word holds."""
-    return _NULS.sub(" ", text)
+    # Looking for one takes a hundredth of what the pattern does.
+    return _NULS.sub(" ", text) if "\0" in text else text
 
 
 def without_controls(text: str) -> str:

@@ -11,7 +11,13 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 def storable(text: str) -> str:
     """Return the text without what no Postgres column takes: NUL bytes, and halves of surrogate pairs."""
-    return _SURROGATE.sub("\ufffd", text.replace("\x00", "")).replace("\r\n", "\n")
+    text = text.replace("\x00", "").replace("\r\n", "\n")
+    try:
+        # Encoding finds a half of a pair in a tenth of the time that the pattern takes, and few texts have one.
+        text.encode()
+    except UnicodeEncodeError:
+        return _SURROGATE.sub("\ufffd", text)
+    return text
 
 
 def storable_json(value: Any) -> Any:

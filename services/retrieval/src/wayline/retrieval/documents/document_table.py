@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -208,14 +208,15 @@ class DocumentTable:
                 return False
             gone = await self._delete_chunks(conn, tenant, document_id)
             dimensions = len(vectors[0]) if vectors is not None and len(vectors) else 0
-            rows = [(*_row(requested, at, chunk, dimensions), decoded.language) for at, chunk in enumerate(chunks)]
-            for at in range(0, len(rows), STORE_BATCH):
-                await conn.executemany(self._sql.add_chunk, rows[at : at + STORE_BATCH])
+            which = (tenant, document_id, requested.name, requested.embedding_model, dimensions)
+            for at in range(0, len(chunks), STORE_BATCH):
+                columns = _columns(requested.name, chunks[at : at + STORE_BATCH])
+                await conn.execute(self._sql.add_chunks, *which, at, decoded.language, *columns)
                 await conn.execute(self._sql.note_counts, tenant, document_id, at, at + STORE_BATCH, ADDED)
             await self._forget_embeddings(conn, tenant, document_id, gone)
             await self._add_vectors(conn, requested, chunks, vectors)
             await self._keep_original(conn, requested, decoded.original)
-            ended = (len(rows), decoded.problem, decoded.language, requested.indexed_as)
+            ended = (len(chunks), decoded.problem, decoded.language, requested.indexed_as)
             await conn.execute(self._sql.end_document, tenant, document_id, *ended)
             await self._end_version(conn, requested)
             await note_near_copy(conn, self._sql, tenant=tenant, document_id=document_id, signature=decoded.signature)
@@ -255,6 +256,8 @@ class DocumentTable:
     async def _delete_chunks(self, conn: Connection, tenant: str, document_id: str) -> list[Record]:
         """Take a document's chunks away, and what they hold from the tenant's counts; returns a row for each."""
         end = await conn.fetchval(self._sql.passages_end, tenant, document_id)
+        if not end:
+            return []
         for at in range(0, end, STORE_BATCH):
             await conn.execute(self._sql.note_counts, tenant, document_id, at, at + STORE_BATCH, REMOVED)
         gone = await conn.fetch(self._sql.delete_chunks, tenant, document_id)
@@ -317,24 +320,16 @@ def _like(name: str) -> str:
     return escaped.replace("*", "%")
 
 
-def _row(requested: RequestedDocument, position: int, chunk: Chunk, dimensions: int) -> tuple[Any, ...]:
-    return (
-        requested.tenant,
-        chunk.chunk_id,
-        requested.document_id,
-        position,
-        requested.name,
-        " ".join(chunk.headings),
-        chunk.text,
-        chunk.metadata,
-        requested.embedding_model,
-        dimensions,
-        None,
-        text_sha256(embeddable(requested.name, chunk)),
-        chunk.start,
-        chunk.end,
-        chunk.before,
-    )
+def _columns(name: str, chunks: Sequence[Chunk]) -> Iterator[list[Any]]:
+    """Yield what is stored of passages, by column."""
+    yield [chunk.chunk_id for chunk in chunks]
+    yield [" ".join(chunk.headings) for chunk in chunks]
+    yield [chunk.text for chunk in chunks]
+    yield [chunk.metadata for chunk in chunks]
+    yield [text_sha256(embeddable(name, chunk)) for chunk in chunks]
+    yield [chunk.start for chunk in chunks]
+    yield [chunk.end for chunk in chunks]
+    yield [chunk.before for chunk in chunks]
 
 
 def _kept(original: Original) -> tuple[Any, ...]:

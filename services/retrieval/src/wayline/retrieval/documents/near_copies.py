@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,8 @@ PLACES = 96
 BANDS = 24
 SAME_MIN = 0.8
 """The share from which on a document is called a near-duplicate: 99.9 % of such pairs meet in a band."""
+STRETCH_CHARS = 100_000
+"""Of a text whose words are found in one go; a word that lies across the end of one counts as two."""
 CANDIDATES_MAX = 200
 """Documents that are compared with a new one."""
 
@@ -49,17 +51,26 @@ def signature_of(texts: Iterable[str]) -> bytes | None:
     """Return the signature of a text that comes in pieces; None: it is too short. Blocking."""
     import numpy as np
 
-    words = (zlib.crc32(found[0].lower().encode()) for text in texts for found in _WORD.finditer(text))
-    hashed = np.fromiter(islice(words, WORDS_MAX), dtype=np.uint64)
-    if len(hashed) < WORDS_MIN:
+    words = list(islice(_words(texts), WORDS_MAX))
+    if len(words) < WORDS_MIN:
         return None
+    # Most words come again: each is hashed once.
+    hashes = {word: zlib.crc32(word.lower().encode()) for word in set(words)}
+    hashed = np.fromiter(map(hashes.__getitem__, words), dtype=np.uint64, count=len(words))
     groups = np.zeros(len(hashed) - GROUP_WORDS + 1, dtype=np.uint64)
     for at in range(GROUP_WORDS):
         groups = groups * np.uint64(_MIX) + hashed[at : at + len(groups)]
-    groups = np.unique(groups ^ (groups >> np.uint64(29)))
+    groups ^= groups >> np.uint64(29)
     places = [(groups * factor + more).min() for factor, more in zip(*_hashes(), strict=True)]
     # The upper half: the lower bits of such a product are hardly mixed.
     return (np.array(places, dtype=np.uint64) >> np.uint64(32)).astype("<u4").tobytes()
+
+
+def _words(texts: Iterable[str]) -> Iterator[str]:
+    """Yield the words of texts; a longer text's are looked for in stretches, so that other threads run between."""
+    for text in texts:
+        for at in range(0, len(text), STRETCH_CHARS):
+            yield from _WORD.findall(text[at : at + STRETCH_CHARS])
 
 
 def bands_of(signature: bytes) -> list[int]:

@@ -59,35 +59,51 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN U&'\00AD\034F\061C\180E\200B\200C\200D\200E\200F\202A\202B\202C\202D\202E\2060\2061\2062\2063\2064'
     '\2066\2067\2068\2069\206A\206B\206C\206D\206E\206F\FEFF\0640';
 
+-- Text with signs of any script as spaces, apostrophes and hyphens as ASCII has them, and without what nobody sees. A word
+-- that a soft hyphen breaks over two lines is one word. The breve of й is no accent: endings have it.
+CREATE OR REPLACE FUNCTION words_apart(body text) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN regexp_replace(
+    regexp_replace(regexp_replace(regexp_replace(
+        replace(replace(replace(replace(
+            regexp_replace(body, '\u00ad[ \t]*\n[ \t]*', '', 'g'),
+            U&'\0438\0306', 'й'), U&'\0418\0306', 'Й'), 'й', U&'\E139'), 'Й', U&'\E119'
+        ),
+        '[\u2019\u02bc]', '''', 'g'), '[\u2010-\u2014\u2212]', '-', 'g'),
+        '[' || unseen() || ']+', '', 'g'
+    ),
+    '[' || word_breaks() || ']+', ' ', 'g'
+);
+
 -- One spelling of what is written in several ways: accents, widths, ligatures, capitals, harakat, forms of alef.
 -- Vowel signs and nuktas of Indic scripts and the voicing marks of Kana stay: they make other words.
-CREATE OR REPLACE FUNCTION folded_letters(body text) RETURNS text
+CREATE OR REPLACE FUNCTION one_spelling(apart text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (
-    SELECT lower(CASE WHEN apart ~ '[\ue139\ue119øØłŁđĐħĦıς\u0671\u0649\u06cc\u06d2\u0629\u06a9]' THEN translate(
-        apart,
+    SELECT lower(CASE WHEN letters ~ '[\ue139\ue119øØłŁđĐħĦıς\u0671\u0649\u06cc\u06d2\u0629\u06a9]' THEN translate(
+        letters,
         -- Alef wasla, alef maqsura, Farsi yeh, yeh barree, teh marbuta, keheh: as alef, yeh, heh and kaf.
         U&'\E139\E119øØłŁđĐħĦıς\0671\0649\06CC\06D2\0629\06A9',
         U&'\0439\0419oOlLdDhHiσ\0627\064A\064A\064A\0647\0643'
-    ) ELSE apart END)
-    -- A word that a soft hyphen breaks over two lines is one word. The breve of й is no accent: endings have it.
-    FROM regexp_replace(body, '\u00ad[ \t]*\n[ \t]*', '', 'g') AS unbroken,
-        replace(replace(replace(replace(
-            unbroken, U&'\0438\0306', 'й'), U&'\0418\0306', 'Й'), 'й', U&'\E139'), 'Й', U&'\E119'
-        ) AS breve,
-        regexp_replace(
-            regexp_replace(regexp_replace(breve, '[\u2019\u02bc]', '''', 'g'), '[\u2010-\u2014\u2212]', '-', 'g'),
-            '[' || unseen() || ']+', '', 'g'
-        ) AS plain,
-        regexp_replace(plain, '[' || word_breaks() || ']+', ' ', 'g') AS words_apart,
-        normalize(regexp_replace(
-            normalize(words_apart, NFKD),
+    ) ELSE letters END)
+    FROM (
+        SELECT replace(replace(replace(normalize(regexp_replace(
+            normalize(apart, NFKD),
             '[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc'
             '\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u08d3-\u08e1\u08e3-\u08ff\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff'
             '\ufe00-\ufe0f\ufe20-\ufe2f]+', '', 'g'
-        ), NFKC) AS marked_off,
+        ), NFKC), 'ß', 'ss'), 'æ', 'ae'), 'œ', 'oe') AS letters
         -- Without the offset it would be worked out each time that it is named.
-        LATERAL (SELECT replace(replace(replace(marked_off, 'ß', 'ss'), 'æ', 'ae'), 'œ', 'oe') AS apart OFFSET 0) AS letters
+        OFFSET 0
+    ) AS once
+);
+
+-- Quotation marks and dashes are often all that a text has beyond ASCII: then its letters are as they are.
+CREATE OR REPLACE FUNCTION folded_letters(body text) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (
+    SELECT CASE WHEN octet_length(apart) = length(apart) THEN lower(apart) ELSE one_spelling(apart) END
+    FROM (SELECT words_apart(body) AS apart OFFSET 0) AS once
 );
 
 -- Postgres puts this one in its caller's place, for it is not STRICT and holds no query: a call costs more than the work.
@@ -98,36 +114,40 @@ RETURN CASE WHEN octet_length(body) = length(body) THEN lower(body) ELSE folded_
 -- Identifiers as one word each: INV-2024-001, os.path.join, 3.11.4, a+b@example.com, retries=3, 50%, C++, C#, .NET, and
 -- the parts of a path that are identifiers themselves. The letters ǀ, ǂ, ǃ and ǁ stand for their separators, +, # and %:
 -- the full-text parser takes them for parts of a word.
+-- Each part looks first whether there can be one, which is a tenth of the work: most texts have none.
 CREATE OR REPLACE FUNCTION identifiers(folded text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN CASE WHEN folded ~ '[-_./:@\\+#%=]' THEN (
+RETURN CASE WHEN folded ~ '[a-z0-9\u00c0-\u058f\u0620-\u06ff](?:[-_./:@\\+%=]|::|->)[a-z0-9\u00c0-\u058f\u0620-\u06ff]|--[a-z0-9]|[a-z0-9][+#%]|\.[a-z]' THEN (
     -- One in front, too: a token that begins with a digit might be read as a number.
     SELECT string_agg('ǀ' || CASE WHEN length(whole) > 96 THEN md5(whole) ELSE whole END, ' ')
     FROM (
-        SELECT regexp_replace(found[1], '[-_./:@\\>+%=]+', 'ǀ', 'g')
-        FROM (
-            SELECT regexp_matches(
-                folded,
-                '((?:[a-z0-9\u00c0-\u058f\u0620-\u06ff]+(?:[-_./:@\\+%=]|::|->))+[a-z0-9\u00c0-\u058f\u0620-\u06ff]+)',
-                'g'
-            )
+        SELECT regexp_replace(part, '[-_./:@\\>+%=]+', 'ǀ', 'g')
+        FROM regexp_matches(
+            folded,
+            '(?:[a-z0-9\u00c0-\u058f\u0620-\u06ff]+(?:[-_./:@\\+%=]|::|->))+[a-z0-9\u00c0-\u058f\u0620-\u06ff]+',
+            'g'
+        ) AS joined, LATERAL (
+            SELECT joined[1]
             UNION ALL
-            SELECT regexp_matches(
-                folded, '((?:[a-z0-9\u00c0-\u058f\u0620-\u06ff]+[-_.])+[a-z0-9\u00c0-\u058f\u0620-\u06ff]+)', 'g'
-            )
+            SELECT found[1] FROM regexp_matches(
+                joined[1], '(?:[a-z0-9\u00c0-\u058f\u0620-\u06ff]+[-_.])+[a-z0-9\u00c0-\u058f\u0620-\u06ff]+', 'g'
+            ) AS found
             WHERE folded ~ '[/:@\\+%=]'
-        ) AS joined (found)
+        ) AS of_joined (part)
         -- No abbreviation (e.g., p.m.), and no two words that a hyphen joins.
-        WHERE found[1] ~ '[0-9_:@\\+%=/>]|-.*-' OR found[1] ~ '\.' AND found[1] ~ '[^-./]{2}'
-        UNION
+        WHERE part ~ '[0-9_:@\\+%=/>]|-.*-' OR part ~ '\.' AND part ~ '[^-./]{2}'
+        UNION ALL
         SELECT regexp_replace(found[1], '-+', 'ǀ', 'g')
         FROM regexp_matches(folded, '(?:^|[\s("''`=])(--[a-z0-9][a-z0-9-]*)', 'g') AS found
-        UNION
+        WHERE folded LIKE '%--%'
+        UNION ALL
         SELECT translate(found[1], '+#%', 'ǂǃǁ')
         FROM regexp_matches(folded, '([a-z0-9]+(?:\+\+|#|%))(?![a-z0-9])', 'g') AS found
-        UNION
+        WHERE folded ~ '[+#%]'
+        UNION ALL
         SELECT replace(found[1], '.', 'ǀ')
         FROM regexp_matches(folded, '(?:^|[\s("''`])(\.[a-z][a-z0-9]+)', 'g') AS found
+        WHERE folded ~ '(?:^|[\s("''`])\.[a-z]'
     ) AS identifier (whole)
 ) END;
 
@@ -195,7 +215,10 @@ $$;
 CREATE OR REPLACE FUNCTION identifiers_of(body text) RETURNS tsvector
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN strip(to_tsvector('simple', concat_ws(
-    ' ', identifiers(folded(body)), pictures(body), lower((SELECT string_agg('ǀ' || name, ' ') FROM compound_names(body) AS name))
+    ' ', identifiers(folded(body)), CASE WHEN octet_length(body) <> length(body) THEN pictures(body) END,
+    CASE WHEN body ~ '[a-z]{3}[A-Z]|[a-z]{2}[A-Z][a-z]{2}|[A-Z]{3}[a-z]{3}' THEN
+        lower((SELECT string_agg('ǀ' || name, ' ') FROM compound_names(body) AS name))
+    END
 )));
 
 -- The words in those names. They have no positions: the name itself is a word of the text.
@@ -232,7 +255,7 @@ $$;
 CREATE OR REPLACE FUNCTION language_of_script(body text) RETURNS regconfig
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN CASE
-    WHEN octet_length(body) = length(body) THEN NULL
+    WHEN octet_length(body) = length(body) OR body !~ '[\u0370-\u0bff]{2}' THEN NULL
     WHEN body ~ '[\u0400-\u04ff]{3}' THEN 'russian'::regconfig
     WHEN body ~ '[\u0620-\u064a]{2}' THEN 'arabic'::regconfig
     WHEN body ~ '[\u0370-\u03ff]{3}' THEN 'greek'::regconfig
@@ -301,13 +324,16 @@ RETURN array_to_tsvector(ARRAY['~' || coalesce(current_setting('wayline.tenant',
 CREATE OR REPLACE FUNCTION words_of(name text, headings text, body text, language text) RETURNS tsvector
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (
+    -- The small vectors are put together first: each `||` copies both of its sides.
     SELECT setweight(to_tsvector(stemmer, spaced(name || ' ' || name)), 'A')
         || setweight(to_tsvector(stemmer, spaced(headings)), 'B')
         || to_tsvector(stemmer, spaced(body))
-        || identifiers_of(name || ' ' || headings || ' ' || body)
-        || parts_of_names(name || ' ' || headings || ' ' || body, stemmer)
-        || tenant_word()
-        || array_to_tsvector(ARRAY['~~' || stemmer::text])
+        || (
+            identifiers_of(name || ' ' || headings || ' ' || body)
+            || parts_of_names(name || ' ' || headings || ' ' || body, stemmer)
+            || tenant_word()
+            || array_to_tsvector(ARRAY['~~' || stemmer::text])
+        )
     FROM coalesce(
         language_of_script(left(body, 600)), stemmer_of(language), language_of(body), language_of(name), 'english'::regconfig
     ) AS stemmer
