@@ -9,6 +9,8 @@ import pytest
 DEMO = Path(__file__).parents[2] / "examples" / "demo.py"
 
 
+# `make e2e` runs it, and `make demo` is it; `make test` has the same doors in test_order_desk and test_money.
+@pytest.mark.slow
 @pytest.mark.timeout(280)
 def test_the_demo_ingests_real_documents_and_answers_through_three_doors():
     run = subprocess.run([sys.executable, str(DEMO)], capture_output=True, text=True, timeout=270, check=False)

@@ -66,11 +66,7 @@ class Clone:
             )
 
 
-# Where there are both, `make test` takes the one to whom more is closed, and `make e2e` both.
-THIS_USER = pytest.param("as this user", marks=[pytest.mark.slow] if os.geteuid() == 0 else [])
-
-
-@pytest.fixture(params=[THIS_USER, "as an ordinary user"])
+@pytest.fixture(params=["as this user", "as an ordinary user"])
 def clone(request: pytest.FixtureRequest) -> Iterator[Clone]:
     """The project and its environment, every file closed to others, below a directory of mode 0700."""
     user = ORDINARY if request.param == "as an ordinary user" else None
@@ -123,6 +119,8 @@ def _give(closed: Path, user: str) -> None:
         os.chown(path, entry.pw_uid, entry.pw_gid, follow_symlinks=False)
 
 
+# `make e2e` runs it; `make test` starts servers below closed directories in integration/embedded/test_accounts.
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_make_run_answers_and_make_test_passes_in_a_private_clone(clone: Clone, tmp_path: Path):
     shown = tmp_path / "run.txt"
