@@ -145,8 +145,8 @@ async def test_costs_and_the_jobs_tree_need_no_recorded_span(
 
     await until(lambda: settled(platform, simulator.bill.usd), within=60, why="the budget counts what is billed")
     await until(lambda: listed(platform, simulator.bill.usd), within=60, why="the ledger has what is billed")
-    trace = await platform.bus.ask(GetTrace(tenant="default", job_id="j1"), Trace)
-    assert trace.totals.cost_usd == job.cost_usd
+    # The ledger and the tree are filled by readers of their own: the one does not wait for the other.
+    trace = await until(lambda: traced(platform, job.cost_usd), within=60, why="the tree has what the job cost")
     assert [step.name for step in trace.root.children] == ["step 1", "step 2"]
     assert [span.name for span in trace.root.children[0].children] == [
         "chat claude-sonnet-5-5",
@@ -154,6 +154,12 @@ async def test_costs_and_the_jobs_tree_need_no_recorded_span(
     ]
     async with platform.superuser() as conn:
         assert await conn.fetchval("SELECT count(*) FROM tracing.spans WHERE seq = 0") == 0
+
+
+async def traced(platform: Platform, usd: Decimal) -> Trace | None:
+    """Return the trace of `j1` once it has both steps and all that they cost."""
+    trace = await platform.bus.ask(GetTrace(tenant="default", job_id="j1"), Trace)
+    return trace if trace.totals.cost_usd == usd and len(trace.root.children) == 2 else None
 
 
 async def listed(platform: Platform, usd: Decimal) -> bool:
