@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,9 +18,11 @@ from wayline.standalone.doctor.models import examine_models
 from wayline.standalone.settings import Settings as StandaloneSettings
 from wayline.standalone.setup.installation import Installation
 from wayline.testkit import Platform
+from wayline.testkit.service_starts import finish_command
 
 from .conftest import chatting
 
+COMMAND_WITHIN_S = 60.0
 CARD = {"provider": "chat", "model": "acme/large:8b", "tier": "standard", "context_window": 40_000}
 
 
@@ -30,15 +31,12 @@ async def test_the_command_line_adds_lists_shows_and_removes_a_model(platform, t
     (tmp_path / "card.json").write_text(json.dumps(CARD))
 
     async def wayline(*words: str, code: int = 0) -> str:
-        run = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "wayline.standalone", "models", *words),
-            env={**os.environ, "WAYLINE_URL": f"http://127.0.0.1:{platform.http_port}"},
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
+        env = {**os.environ, "WAYLINE_URL": f"http://127.0.0.1:{platform.http_port}"}
+        run = await asyncio.to_thread(
+            finish_command, "models", *words, cwd=tmp_path, env=env, stdin="", within_s=COMMAND_WITHIN_S
         )
-        stdout, stderr = await asyncio.wait_for(run.communicate(), 60)
-        assert run.returncode == code, stderr.decode()
-        return stdout.decode() + stderr.decode()
+        assert run.returncode == code, run.stderr
+        return run.stdout + run.stderr
 
     added = json.loads(await wayline("add", str(tmp_path / "card.json"), "--json"))
     listed = json.loads(await wayline("list", "--json"))

@@ -6,11 +6,11 @@ from wayline.executor.hold.held_job import HeldJob
 from wayline.executor.hold.log_writer import LogWriter
 from wayline.simulator.chat_server import ChatServer, Say, turns
 from wayline.testkit import until
-from wayline.testkit.walks import examples
+from wayline.testkit.walks import length
 
 from .conftest import chatting, with_tools
 
-JOBS = examples(1_000)
+JOBS = length(1_000, short=80)
 
 # What a registry leaves that died with the call in hand: begun, and its lease long over.
 BEGUN = """

@@ -26,6 +26,11 @@ def examples(count: int) -> int:
     return count if _all() else max(count // SHARE, 1)
 
 
+def length(whole: int, *, short: int) -> int:
+    """Return how long a walk is: whole, or short in a run that does not try all."""
+    return whole if _all() else short
+
+
 def _all() -> bool:
     return os.environ.get("WAYLINE_WALKS") == ALL
 
