@@ -175,6 +175,20 @@ async def test_a_page_cut_in_mid_answer_ends_as_fresh(window: Window, what: str)
         shown.problems[:] = [one for one in shown.problems if not any(word in one for word in CUT_QUIETLY)]
 
 
+@pytest.mark.slow
+async def test_jobs_that_came_during_a_cut_are_counted(window: Window):
+    await window.console.run()
+    async with wired(window.console) as (url, wires), window.open(url=url) as shown:
+        page = await shown.goto("/jobs")
+        await until(lambda: len(shown.streams) == 1, why="the list listens")
+        wires["network"].cut()
+        await window.console.run()
+        await window.console.run()
+        wires["network"].mend()
+        await expect(page.locator("[data-new]")).to_have_text("2 new", timeout=30_000)
+        shown.problems[:] = [one for one in shown.problems if not any(word in one for word in CUT_QUIETLY)]
+
+
 def moments(what: str, number: int) -> list[Any]:
     """Return moments of a job's stream, by chance and the same at each run: its events in turn, and its last ones."""
     chosen = random.Random(what)
