@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from wayline.chassis.concurrency.each_alone import each_alone
@@ -55,3 +57,29 @@ async def test_what_is_away_for_one_row_is_away_for_all():
 
     assert rows.done == ["a"]
     assert rows.marked == {}
+
+
+async def test_so_many_rows_are_done_beside_each_other_and_no_more():
+    running, most, done = 0, 0, list[int]()
+
+    async def do(row: int) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+        done.append(row)
+
+    await each_alone("row", range(100), do, beside=4)
+
+    assert (sorted(done), most) == ([*range(100)], 4)
+
+
+async def test_a_bad_row_beside_others_stops_none_of_them():
+    rows, away = Rows(bad="c"), Rows(away="b")
+
+    await each_alone("row", "abcdefgh", rows.do, mark=rows.mark, beside=3)
+    with pytest.raises(Unavailable):
+        await each_alone("row", "abc", away.do, beside=3)
+
+    assert (rows.done, [*rows.marked]) == ([*"abdefgh"], ["c"])

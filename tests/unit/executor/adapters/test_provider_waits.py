@@ -63,3 +63,18 @@ async def test_no_more_jobs_are_remembered_than_may_be(bus: Any, monkeypatch: py
     assert not waits.wake(subject(OTHER)) and waits.wake(subject(MODEL))
 
     assert [(one.job, one.at) for one in await queued(waits, bus)] == [("j1", 1), ("j2", 7)]
+
+
+async def test_a_tenants_woken_jobs_wait_for_turns_but_for_one(bus: Any):
+    waits = ProviderWaits(bus)
+    for one in (ticket("j1"), ticket("j2"), ticket("j3"), ticket("o1").model_copy(update={"tenant": "other"})):
+        waits.remember(MODEL, one)
+
+    waits.wake(subject(MODEL))
+
+    assert [(one.job, one.lane) for one in await queued(waits, bus)] == [
+        ("j1", "batch"),
+        ("j2", "batch_waiting"),
+        ("j3", "batch_waiting"),
+        ("o1", "batch"),
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
@@ -25,14 +26,23 @@ async def each_alone(
     do: Callable[[R], Awaitable[object]],
     *,
     mark: Callable[[R, str], Awaitable[object]] | None = None,
+    beside: int = 1,
 ) -> None:
-    """Do something for each row, one after another; one that fails is logged and marked, and the others go on.
+    """Do something for each row, so many beside each other; one that fails is logged and marked, the others go on.
 
     `mark` gets the row and why it failed: a row that is read again at the next look must not fail for ever. Errors that
     pass by themselves are raised: what is away for one row is away for the others.
     """
-    for row in rows:
-        await alone(what, row, do, mark=mark)
+    left = iter(rows)
+
+    async def one_after_another() -> None:
+        for row in left:
+            await alone(what, row, do, mark=mark)
+
+    ended = await asyncio.gather(*(one_after_another() for _ in range(beside)), return_exceptions=True)
+    for error in ended:
+        if error is not None:
+            raise error
 
 
 async def alone(

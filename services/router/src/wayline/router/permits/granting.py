@@ -27,6 +27,8 @@ UNTOLD_AFTER_S = 2.0
 OLD_AFTER_S = 30.0
 """From when on the log of a job is asked whether its row is still true."""
 AT_ONCE = 1_000
+WOKEN_BESIDE = 16
+"""Jobs that are woken beside each other: a pause of a thousand jobs ends in seconds."""
 SWEPT_AT_ONCE = 200
 """Logs that a look asks about old rows: places are not to wait until all have answered."""
 
@@ -49,12 +51,14 @@ class Granting:
 
     async def look(self) -> None:
         """Wake who may run now, and mend what a dead process has left."""
-        await each_alone("paused job", await self._permits.over_pauses(at_most=AT_ONCE), self._resume)
+        await each_alone(
+            "paused job", await self._permits.over_pauses(at_most=AT_ONCE), self._resume, beside=WOKEN_BESIDE
+        )
         for tenant in await self._permits.tenants_that_wait():
             given = await self._permits.give_places(tenant)
             if given:
                 reach(Failpoint.ROUTER_PLACE_BEFORE)
-            await each_alone("job with a place", given, self._begin)
+            await each_alone("job with a place", given, self._begin, beside=WOKEN_BESIDE)
         untold = await self._permits.untold(after_s=UNTOLD_AFTER_S, at_most=AT_ONCE)
         await each_alone("job with a place", untold, self._begin)
         # Last: who may run is not to wait for what is only mended.
