@@ -22,6 +22,7 @@ from wayline.contracts import mcp_servers as mcp
 from wayline.contracts import memory as memories
 from wayline.contracts import models as m
 from wayline.contracts import overview as o
+from wayline.contracts import replicas as rp
 from wayline.contracts import run_controls as rc
 from wayline.contracts import schedules as c
 from wayline.contracts import server_logins as logins
@@ -54,6 +55,9 @@ CARD = m.ModelCard(
     prices=m.Prices(rates=m.Rates(input=Decimal("0.1"), output=Decimal("0.5"))),
 )
 BUDGET = b.Budget(name="month", limit_usd=Decimal("5"), spent_usd=Decimal("1.25"), left_usd=Decimal("3.75"))
+REPLICA = rp.ReplicaState(
+    name="host-1", service="executor", version="0.2.0", needs={"bus": "ok"}, ready=True, in_hand=0
+)
 TENANT = n.Tenant(tenant="acme", created_at=datetime(2026, 5, 1, tzinfo=UTC))
 DOCUMENT = k.Document(document_id="tides", name="tides.md", status=k.DocumentStatus.READY)
 SECRET = tenant_secrets.SecretView(name="BANK_TOKEN", saved_at=datetime(2026, 5, 1, tzinfo=UTC), used_by=("bank",))
@@ -124,6 +128,8 @@ ANSWERS: dict[type[Request], Any] = {
     n.CreateTenant: TENANT,
     n.GetTenant: TENANT,
     n.ListTenants: n.TenantList(tenants=(TENANT,)),
+    rp.DescribeReplicas: REPLICA,
+    rp.DrainReplica: REPLICA,
     n.DisableTenant: TENANT,
     n.SetTenantWeight: TENANT,
     n.EnableTenant: TENANT,

@@ -259,6 +259,7 @@ LISTS = {
 NOT_PAGED = {
     "/v1/costs": "sums, bounded by their groups",
     "/v1/overview": "sums",
+    "/v1/replicas": "as many as run",
     "/v1/pauses": "two hundred at most",
     "/v1/running-limits": "two hundred at most",
     "/v1/providers": "as many as are configured",

@@ -86,3 +86,20 @@ def test_nothing_is_paused_or_limited_while_older_services_run(wayline: Installe
     assert wayline.run_json("pauses") == {"pauses": []}
     assert wayline.run_json("pause", "agent", "assistant")["name"] == "assistant"
     wayline.run_json("resume", "agent", "assistant")
+
+
+def test_one_replica_is_drained_and_put_to_work_again(wayline: Installed):
+    states = wayline.run_json("replicas")["states"]
+    name = next(one["name"] for one in states if one["service"] == "executor")
+    drained = wayline.wayline("drain", name, "--finish", "30")
+    listed = {one["name"]: one for one in wayline.run_json("replicas")["states"]}
+    undone = wayline.wayline("drain", name, "--undo")
+    unknown = wayline.wayline("drain", "nobody-1")
+
+    assert all(one["ready"] for one in states)
+    assert {"gateway", "router", "executor", "retrieval"} <= {one["service"] for one in states}
+    assert (drained.stdout.strip(), listed[name]["ready"]) == (f"{name} is drained, and empty", False)
+    assert [one for one in listed if not listed[one]["ready"]] == [name]
+    assert undone.stdout.strip() == f"{name} takes work"
+    assert (unknown.returncode, "no replica" in unknown.stderr) == (1, True)
+    assert wayline.run_json("run", "Find a train.")["status"] == "completed"

@@ -15,6 +15,7 @@ import uvloop
 
 from wayline.chassis.connection.bus import SETTLED_WITHIN_S, Bus
 from wayline.chassis.deaf_servers import DeafServers
+from wayline.chassis.draining import DRAINED, Draining
 from wayline.chassis.handling.responder import Ask, Responder
 from wayline.chassis.handling.worker import Work, Worker
 from wayline.chassis.logs import plain
@@ -65,8 +66,12 @@ class Service:
     close: Callable[[], Awaitable[None]] | None = None
 
     _checked: tuple[float, asyncio.Task[dict[str, str]] | None] = field(default=(0.0, None), init=False)
+    _draining: Draining = field(init=False)
     _running: list[Part] = field(default_factory=list, init=False)
     _http: tuple[ProbeServer, asyncio.Task[None]] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._draining = Draining(self.name, self.ready)
 
     async def start(self) -> None:
         """Bind every handler, start every part, open the probes; ready when this returns."""
@@ -76,9 +81,10 @@ class Service:
             LoopLag(self.name),
             DeafServers(self.bus),
             *([StoredReport(self.bus)] if self.reports_stored else ()),
-            *(Responder(self.bus, self.telemetry, ask) for ask in self.asks),
+            *(Responder(self.bus, self.telemetry, ask) for ask in (*self._draining.asks(), *self.asks)),
             *(Worker(self.bus, self.telemetry, work, self.settings) for work in self.work),
         ]
+        self._draining.watch(self._running)
         for part in self._running:
             await part.start()
         await self.bus.settled(within_s=max(self.settings.connect_wait_s, SETTLED_WITHIN_S))
@@ -98,7 +104,8 @@ class Service:
         if checking is None or (checking.done() and now >= until):
             checking = asyncio.create_task(self._check())
             self._checked = now, checking
-        return dict(await asyncio.shield(checking))
+        states = dict(await asyncio.shield(checking))
+        return states if self._draining.drained_at is None else {**states, "work": DRAINED}
 
     async def _check(self) -> dict[str, str]:
         checks = {"bus": self.bus.check, **self.needs}

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from wayline.chassis import Bus, BusSettings, Service, asks
 from wayline.chassis.concurrency.tenant_turns import TenantTurns
 from wayline.chassis.controls import Controls
+from wayline.chassis.draining import process_name
 from wayline.chassis.topology import RUN_BATCH, RUN_INTERACTIVE
 from wayline.contracts.models import ListProviders, Provider, ProviderList
 from wayline.executor.adapters.attachments import Attachments
@@ -22,7 +23,6 @@ from wayline.executor.adapters.session_histories import SessionHistories
 from wayline.executor.adapters.snapshots import Snapshots, snapshot_keys
 from wayline.executor.adapters.tool_registry import ToolRegistry
 from wayline.executor.adapters.user_words import UserWordsReader
-from wayline.executor.claim_jobs import own_name
 from wayline.executor.decide.children import Limits
 from wayline.executor.perform.follow_up import FollowUp
 from wayline.executor.perform.job_run import RunServices
@@ -54,7 +54,7 @@ async def build(
     )
 
     async def on_list_providers(_: ListProviders) -> ProviderList:
-        found = configured(settings, executor=own_name())
+        found = configured(settings, executor=process_name())
         return found.model_copy(update={"left_alone": services.gates.left_alone()})
 
     async def close() -> None:

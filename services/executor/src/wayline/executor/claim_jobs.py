@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
 from wayline.chassis import Failpoint
+from wayline.chassis.draining import process_name
 from wayline.contracts import events as e
 from wayline.contracts.base import explain, slim_all
 from wayline.contracts.errors import Retry
@@ -18,11 +17,6 @@ from wayline.executor.decide.session_history import lost_note
 from wayline.executor.hold.claim import Ticket, reading_may_kill, wrote_nothing
 from wayline.executor.hold.log_writer import LogWriter
 from wayline.journal import Fenced, Head, Job, JobLog, Money, Shared, State, fold, unknown_types
-
-
-def own_name() -> str:
-    """Return the name of this executor in logs of jobs and in answers."""
-    return f"{socket.gethostname()}-{os.getpid()}"
 
 
 class Unreadable(Exception):
@@ -34,7 +28,7 @@ class JobClaims:
 
     def __init__(self, histories: SessionHistories) -> None:
         self._histories = histories
-        self._name = own_name()
+        self._name = process_name()
         self._shared = Shared()
 
     async def claim(self, jobs: JobLog, head: Head, ticket: Ticket, attempt: int) -> LogWriter | None:

@@ -88,6 +88,26 @@ class Lane:
             with suppress(nats_errors.Error):
                 await hints.unsubscribe()
 
+    @property
+    def in_hand(self) -> int:
+        """Return how many tickets are in hand."""
+        return self._puller.running
+
+    async def hold(self) -> None:
+        """Take no more tickets; jobs in hand go on."""
+        await self._puller.hold()
+
+    async def release(self) -> None:
+        """Take tickets again."""
+        self._draining.clear()
+        self._puller.release()
+
+    def hand_back(self) -> None:
+        """Hand every job in hand to another executor, each after its present step."""
+        self._draining.set()
+        for held in self._held.values():
+            held.wake()
+
     async def _on_hint(self, message: Msg) -> None:
         _, tenant, job_id = message.subject.split(".")
         held = self._by_job.get((tenant, job_id))

@@ -20,6 +20,7 @@ from wayline.standalone.commands import (
     bulk,
     bus,
     console_links,
+    draining,
     embeddings,
     feedback,
     forget,
@@ -266,6 +267,7 @@ app.add_typer(models.app, name="models")
 app.add_typer(tools.app, name="tools")
 app.add_typer(mcp.app, name="mcp")
 app.add_typer(routing.router, name="router")
+app.command()(draining.drain)
 app.command()(run_controls.pause)
 app.command()(run_controls.resume)
 app.command()(run_controls.pauses)

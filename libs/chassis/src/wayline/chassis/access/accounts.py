@@ -26,7 +26,7 @@ from wayline.chassis.access.permissions import (
 
 SYSTEM_ACCOUNT = "SYSTEM"
 ANONYMOUS_USER = "client"
-MANY_ANSWERS = (f"{OWN_API}.CONSUMER.MSG.NEXT.", f"{OWN_API}.DIRECT.GET.", "models.providers.")
+MANY_ANSWERS = (f"{OWN_API}.CONSUMER.MSG.NEXT.", f"{OWN_API}.DIRECT.GET.", "models.providers.", "replicas.list.")
 """Requests with more than one answer: a pull, a bulk read, a question to every replica."""
 PULL_WITHIN = "1m"
 """How long the server remembers whose a pull or a bulk read was; a pull waits at most a third of that."""

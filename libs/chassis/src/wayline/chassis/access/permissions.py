@@ -23,6 +23,7 @@ from wayline.chassis.topology import (
     STREAMS,
     UPLOADS,
 )
+from wayline.contracts.replicas import SERVICES
 
 STREAMS_ACCOUNT = "WAYLINE"
 """The account that holds the streams."""
@@ -88,6 +89,11 @@ WANT_TOOLS = "tools.wanted"
 STOP_TOOL = "tools.stop.*.*"
 TAKE_FINISHED = "jobs.finished.*"
 READ_EVENTS = "jobs.events.*"
+
+
+def replicas_of(service: str) -> tuple[str, str]:
+    """Return the subjects on which the replicas of a service are asked about themselves, and one is drained."""
+    return f"replicas.list.{service}.*", f"replicas.drain.{service}.*"
 
 
 @dataclass(frozen=True)
@@ -173,6 +179,7 @@ IDENTITIES = {
                 *(f"settings.{verb}.*" for verb in ("get", "change")),
                 *RUN_CONTROLS,
                 CHECK_PLACE,
+                *(about for service in SERVICES for about in replicas_of(service)),
                 *(f"mcp.{verb}.*" for verb in SERVER_VERBS),
                 CLIENT_MESSAGE,
                 WATCH_RESOURCE,
@@ -196,7 +203,7 @@ IDENTITIES = {
                 f"{OWN_API}.DIRECT.GET.SIGNALS",
                 f"{OWN_API}.DIRECT.GET.DEAD",
             ),
-            answers=(CLIENT_MESSAGE, WATCH_RESOURCE, "erase.gateway.*"),
+            answers=(CLIENT_MESSAGE, WATCH_RESOURCE, "erase.gateway.*", *replicas_of("gateway")),
             subscribe=("live.*.*", "deltas.*.*"),
         ),
         Identity(
@@ -240,6 +247,7 @@ IDENTITIES = {
                 *("notices.budget.*", "notices.webhook.*"),
             ),
             answers=(
+                *replicas_of("router"),
                 *("forget.begin.*", "forget.get.*"),
                 *(f"agents.{verb}.*" for verb in AGENT_VERBS),
                 *(f"tenants.{verb}.*" for verb in TENANT_VERBS),
@@ -296,7 +304,7 @@ IDENTITIES = {
                 f"$KV.{PROVIDERS}.>",
                 f"{OWN_API}.STREAM.MSG.GET.KV_{CONTROLS}",
             ),
-            answers=("models.providers.*",),
+            answers=("models.providers.*", *replicas_of("executor")),
             subscribe=("signals.*.*", "approvals.*.*", f"$KV.{PROVIDERS}.>", f"$KV.{CONTROLS}.>"),
             writes_logs=True,
         ),
@@ -315,6 +323,7 @@ IDENTITIES = {
                 f"{OWN_API}.STREAM.PURGE.OBJ_{UPLOADS}",
             ),
             answers=(
+                *replicas_of("retrieval"),
                 *(f"documents.{verb}.*" for verb in ("accept", "reserve", "describe", "read", *DOCUMENT_VERBS)),
                 "retrieval.search.*",
                 "retrieval.embed.*",
@@ -343,6 +352,7 @@ IDENTITIES = {
                 *(f"documents.{verb}.*" for verb in ("accept", "reserve")),
             ),
             answers=(
+                *replicas_of("tool_registry"),
                 *(f"tools.{verb}.*" for verb in ("call", "cancel", "list", "resolve", "search", "void")),
                 *(f"mcp.{verb}.*" for verb in SERVER_VERBS),
                 SERVERS_CHANGED,
@@ -364,6 +374,7 @@ IDENTITIES = {
                 *(f"{OWN_API}.STREAM.INFO.{bucket.stream}" for bucket in BUCKETS),
             ),
             answers=(
+                *replicas_of("tracing"),
                 *(f"traces.{verb}.*" for verb in (*TRACE_VERBS, "usage")),
                 *(f"jobs.{verb}.*" for verb in ("list", "queued", "overview", "tag")),
                 *(f"costs.{verb}.*" for verb in ("get", "session", "record")),
@@ -385,7 +396,7 @@ IDENTITIES = {
                 f"{OWN_API}.STREAM.INFO.EVENTS",
                 f"{OWN_API}.CONSUMER.RESET.EVENTS.notifier",
             ),
-            answers=(*WEBHOOKS, "erase.notifier.*"),
+            answers=(*WEBHOOKS, "erase.notifier.*", *replicas_of("notifier")),
         ),
     )
 }

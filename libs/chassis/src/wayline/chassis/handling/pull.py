@@ -64,7 +64,7 @@ class Pull:
         """When the last one came, or was asked for."""
         self.taken = 0
         """Slots whose messages are being handled."""
-        self._stopping = False
+        self._stopping = self._held = False
         self._subscription: Subscription | None = None
         self._inbox = ""
         self._watchdog: asyncio.TimerHandle | None = None
@@ -86,6 +86,16 @@ class Pull:
         if self._subscription is not None:
             await callback_subscription.leave(self._bus.nc, self._subscription)
 
+    async def hold(self) -> None:
+        """Ask for no more for now, and give back what is on its way."""
+        self._held = True
+        await self._listen()
+
+    def release(self) -> None:
+        """Ask again."""
+        self._held = False
+        self.ask()
+
     async def _listen(self) -> None:
         """Subscribe to a new inbox for the next requests, and drop the answers to earlier ones."""
         inbox = self._bus.nc.new_inbox()
@@ -106,7 +116,7 @@ class Pull:
         want = min(self._room(), ask_max) - self._asked
         # Topping up a quarter at a time costs one request for many messages, and an idle slot never waits for it:
         # while anything is asked for, an arriving message finds it.
-        if self._stopping or want <= 0 or (self._asked and want < ask_max // 4):
+        if self._stopping or self._held or want <= 0 or (self._asked and want < ask_max // 4):
             return
         self._asked += want
         self._heard_at = asyncio.get_running_loop().time()
@@ -162,9 +172,10 @@ class Pull:
             self._asked = max(0, self._asked - 1)
         if self._ask_max < self._slots:
             self._more, self._heard_at = left_behind(message), asyncio.get_running_loop().time()
-        if self._stopping or self._room() <= 0:
+        given_up = self._stopping or self._held
+        if given_up or self._room() <= 0:
             # Where there is no room just now it would come straight back, and each time counts as a failed delivery.
-            self._soon(message.nak(delay=None if self._stopping else RETRY_S))
+            self._soon(message.nak(delay=None if given_up else RETRY_S))
             return
         self.taken += 1
         self._take(message)
@@ -234,6 +245,16 @@ class Puller:
         if self._running:
             _, late = await asyncio.wait(self._running, timeout=grace_s)
             await stopped(*late, again_s=CLEAN_UP_S)
+
+    async def hold(self) -> None:
+        """Take no more messages in; the handlers that run go on."""
+        for pull in self._pulls:
+            await pull.hold()
+
+    def release(self) -> None:
+        """Take messages in again."""
+        for pull in self._pulls:
+            pull.release()
 
     def free_slot(self) -> None:
         """Take another message in: the handler that calls this goes on without a slot."""

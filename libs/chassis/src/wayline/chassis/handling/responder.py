@@ -44,6 +44,8 @@ class Ask(Generic[M]):
     handle: Answer[M]
     slots: int = 64
     everyone: bool = False
+    subject: str | None = None
+    """What of the message's subjects is heard; None: all of them."""
 
 
 class Responder(Generic[M]):
@@ -58,9 +60,24 @@ class Responder(Generic[M]):
         self._subscription: Subscription | None = None
         self._metrics = HandlerMetrics(bus.service, ask.message.subject_template)
 
+    @property
+    def in_hand(self) -> int:
+        return 0 if self._ask.everyone else len(self._running)
+
+    async def hold(self) -> None:
+        """Leave requests to other replicas, but for those that each of them answers."""
+        subscription, self._subscription = self._subscription, None if not self._ask.everyone else self._subscription
+        if subscription is not None and not self._ask.everyone:
+            await callback_subscription.leave(self._bus.nc, subscription)
+
+    async def release(self) -> None:
+        """Answer requests again."""
+        if self._subscription is None:
+            await self.start()
+
     async def start(self) -> None:
         queue = "" if self._ask.everyone else self._bus.service
-        subject = self._ask.message.listens()
+        subject = self._ask.subject or self._ask.message.listens()
         self._subscription = await callback_subscription.subscribe(self._bus.nc, subject, self._on_message, queue=queue)
 
     async def stop(self, grace_s: float) -> None:

@@ -119,6 +119,18 @@ class Worker(Generic[M]):
         self._heartbeat.every_s = await ack_wait(self._bus, self._work.consumer) / 3
         await self._puller.start()
 
+    @property
+    def in_hand(self) -> int:
+        return self._puller.running
+
+    async def hold(self) -> None:
+        """Take no more messages."""
+        await self._puller.hold()
+
+    async def release(self) -> None:
+        """Take messages again."""
+        self._puller.release()
+
     async def stop(self, grace_s: float) -> None:
         self._stopping.set()
         await self._puller.stop(grace_s)

@@ -27,6 +27,8 @@ FRESH_S = 0.25
 """How long what was read of a lane is believed by a tenant that has the backlog."""
 DOUBTED_AFTER_S = 0.02
 """How long it is believed by one that would have to wait: the backlog may have become empty."""
+UNREAD_S = 5.0
+"""How long lanes are not read after the bus has not answered: no job waits for that again and again."""
 ROOM_KEPT = 0.2
 """This part of the stream is left to tickets that executors take by themselves: to give a turn takes room for one."""
 OWNED_FROM = 16
@@ -63,6 +65,7 @@ class Backlogs:
         self._bus = bus
         self._shared = shared
         self._lanes: dict[str, LaneState] = {}
+        self._unread_until = 0.0
         self.waits: Callable[[], None] = lambda: None
         """Called when a ticket is queued that waits for a turn."""
 
@@ -82,6 +85,8 @@ class Backlogs:
 
     async def _state(self, lane: str, fresh_s: float) -> LaneState | None:
         """Return what is known of a lane; None: nothing can be read, or there is nowhere to wait."""
+        if time.monotonic() < self._unread_until:
+            return None
         state = self._lanes.get(lane)
         if state is not None and time.monotonic() - state.read_at < fresh_s:
             return state
@@ -89,6 +94,7 @@ class Backlogs:
             state = await read_lane(self._bus, lane)
         except AWAY as error:
             log.warning("lane not read", lane=lane, why=type(error).__name__)
+            self._unread_until = time.monotonic() + UNREAD_S
             return None
         except js_errors.NotFoundError:
             # Before `wayline migrate` there is no place to wait.
