@@ -39,10 +39,10 @@ from wayline.llm.broken_json.tool_arguments import UNREADABLE
 
 TOOL_TIMEOUT_S = 60.0
 """For a call of a tool that was never listed: the registry will refuse it anyway."""
-LATE_S = 0.05
+LATE_S = 0.25
 """How long the intents of calls that only read wait for the ends of the calls, to share one record with them and with
 the next model call. Killed meanwhile, a job asks its model again, as it would have a moment earlier while the model
-still wrote."""
+still wrote. Longer than such a call takes in a busy process, which needs the two spared records most."""
 STOPPED_BECAUSE = {
     "cancelled": "the job was cancelled while the tool was running",
     "timeout": "the job's time was over while the tool was running",
