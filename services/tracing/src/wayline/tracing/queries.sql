@@ -443,6 +443,16 @@ SELECT standby, behind_bytes FROM standbys_behind()
 -- name: keep_spans
 SELECT first_day, last_day FROM keep_spans($1)
 
+-- name: add_labels_to_words
+-- Of jobs whose words a version before has stored, some at a time: in the order of the index of these.
+UPDATE jobs SET words = words || array_to_tsvector(ARRAY['$', '$' || (beyond ->> 'agent_label')])
+WHERE (tenant, job_id) IN (
+    SELECT tenant, job_id FROM jobs
+    WHERE beyond ->> 'agent_label' IS NOT NULL AND (words @@ '''$'''::tsquery) IS NOT TRUE AND words IS NOT NULL
+    ORDER BY tenant, created_at DESC, job_id DESC
+    LIMIT $1
+)
+
 -- name: forget_jobs
 DELETE FROM jobs WHERE created_at < $1
 

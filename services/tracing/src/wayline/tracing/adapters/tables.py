@@ -13,6 +13,8 @@ from wayline.telemetry import metrics
 from wayline.tracing.rows import Rows, SpanRow
 from wayline.tracing.tables import Drift, Key
 
+LABELLED_AT_ONCE = 1_000
+"""Jobs whose words get their label in one transaction."""
 NO_PARTITION = "no partition of relation"
 JOINED_AHEAD_DAYS = 2
 """A received span may begin a day after it came, and its trace is noted to be in use once a day."""
@@ -57,6 +59,17 @@ class PostgresTables:
         async with self._store.system() as conn:
             rows = await conn.fetch(self._store.sql.progress_of_jobs, *zip(*keys, strict=True))
         return {(row["tenant"], row["job_id"]): row["seq"] for row in rows if row["seq"] is not None}
+
+    async def add_labels_to_words(self) -> int:
+        """Have jobs found by their labels whose words a version before has stored; return how many these were."""
+        found = 0
+        while True:
+            async with self._store.system() as conn:
+                status = await conn.execute(self._store.sql.add_labels_to_words, LABELLED_AT_ONCE)
+            changed = int(status.rpartition(" ")[2])
+            found += changed
+            if changed < LABELLED_AT_ONCE:
+                return found
 
     async def tenants(self, trace_ids: Iterable[str]) -> dict[str, str]:
         """Return the tenant whose job each trace is."""

@@ -15,7 +15,6 @@ from wayline.contracts.traces import (
     GetSessionCosts,
     GetSteps,
     GetTrace,
-    JobCounts,
     JobPage,
     ListJobs,
     QueuePlace,
@@ -24,11 +23,12 @@ from wayline.contracts.traces import (
     Totals,
     Trace,
 )
-from wayline.store import Connection, Record, Store
+from wayline.store import Record, Store
 from wayline.tracing.errors import UnknownTimeZone
 from wayline.tracing.rows import NOBODY
 from wayline.tracing.views import row_views, trace_tree
-from wayline.tracing.views.job_search import COUNTED_MAX, counts_statement, page_statements
+from wayline.tracing.views.job_counts import count_jobs
+from wayline.tracing.views.job_search import page_statements
 
 SPANS_MAX = 20_000
 """Spans of one trace that are read; those made from the log come first."""
@@ -106,18 +106,13 @@ class ViewHandlers:
                 rows = await conn.fetch(statement.sql, *statement.arguments)
                 if len(rows) > asked.limit:
                     break
-            counts = await self._counted(conn, asked) if asked.facets else None
+            counts = await count_jobs(conn, asked) if asked.facets else None
         views = (row_views.job_view(row, whole=asked.whole_answers) for row in rows[: asked.limit])
         jobs = row_views.fitting(views, most_bytes=PAGE_MAX_BYTES)
         last = rows[len(jobs) - 1] if jobs and len(rows) > len(jobs) else None
         return JobPage(
             jobs=tuple(jobs), next_cursor=row_views.cursor(last, asked.sort) if last else None, facets=counts
         )
-
-    async def _counted(self, conn: Connection, asked: ListJobs) -> JobCounts:
-        statement = counts_statement(asked)
-        rows = await conn.fetch(statement.sql, *statement.arguments)
-        return row_views.job_counts(rows, counted_max=COUNTED_MAX)
 
     async def get_overview(self, asked: GetJobsOverview) -> JobsOverview:
         """Return what has not ended, and what was spent lately."""

@@ -1,4 +1,4 @@
-"""Makes tomorrow's partition, and removes what is past its retention."""
+"""Makes tomorrow's partition, removes what is past its retention, and brings words of a version before up to date."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class Retention:
 
     async def keep(self) -> None:
         await self._tables.keep_spans()
+        await self._tables.add_labels_to_words()
         gone = await self._tables.forget(days=self._ledger_days)
         if gone:
             log.info("removed what was too old", rows=gone)

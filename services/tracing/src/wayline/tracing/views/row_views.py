@@ -16,7 +16,7 @@ from wayline.contracts.jobs import Failure, JobView, Route, Status
 from wayline.contracts.money import Usage
 from wayline.contracts.observation import joined, observation
 from wayline.contracts.tools import RUN_CODE
-from wayline.contracts.traces import CostRow, JobCounts, JobOrder, Step, StepCall
+from wayline.contracts.traces import CostRow, JobOrder, Step, StepCall
 from wayline.store import Record
 from wayline.telemetry import names
 from wayline.tracing.errors import BadCursor
@@ -192,18 +192,3 @@ def after_cursor(text: str, sort: JobOrder) -> tuple[Decimal | None, datetime, s
     if number is not None and not (number.is_finite() and abs(number.adjusted()) < PLACE_DIGITS_MAX):
         raise BadCursor(text)
     return number, moment, job_id
-
-
-def job_counts(rows: Iterable[Record], *, counted_max: int) -> JobCounts:
-    """Return how many jobs there are by what they are of, the most first."""
-    counts: dict[str, Any] = {"status": {}, "agent": {}, "model": {}}
-    jobs = 0
-    # `grouping` has a bit for each column that a row is no group of.
-    groups = {0b011: "status", 0b101: "agent", 0b110: "model"}
-    for row in rows:
-        name = groups.get(row["of"])
-        if name is None:
-            jobs = row["jobs"]
-        elif row[name] is not None:
-            counts[name][row[name]] = row["jobs"]
-    return JobCounts(jobs=jobs, counted_max=counted_max, **counts)
