@@ -153,15 +153,16 @@ async def asked(store: Store, question: dict[str, Any], *, facets: bool) -> Cost
     await views.list_jobs(request)
     async with store.system() as conn:
         backend = await conn.fetchval("SELECT pg_backend_pid()")
-    before = _cpu_s(backend)
+    before = cpu_s(backend)
     for _ in range(ROUNDS):
         began = time.perf_counter()
         await views.list_jobs(request)
         waits.append((time.perf_counter() - began) * 1_000)
-    return Cost((_cpu_s(backend) - before) / ROUNDS * 1_000, waits)
+    return Cost((cpu_s(backend) - before) / ROUNDS * 1_000, waits)
 
 
-def _cpu_s(process: int) -> float:
+def cpu_s(process: int) -> float:
+    """Return the CPU that a process has had."""
     user, system = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]
     return (int(user) + int(system)) / TICKS
 
