@@ -33,6 +33,7 @@ from wayline.contracts import tenant_settings as ts
 from wayline.contracts import tenants as n
 from wayline.contracts import tool_use as tu
 from wayline.contracts import traces as t
+from wayline.contracts import vector_sets as vs
 from wayline.contracts import webhooks as wh
 from wayline.contracts.base import Request
 from wayline.contracts.job_tags import TaggedJobs, TagJobs
@@ -60,6 +61,7 @@ REPLICA = rp.ReplicaState(
 )
 TENANT = n.Tenant(tenant="acme", created_at=datetime(2026, 5, 1, tzinfo=UTC))
 DOCUMENT = k.Document(document_id="tides", name="tides.md", status=k.DocumentStatus.READY)
+VECTORS = vs.VectorSetList(sets=(vs.VectorSet(set_id=1, model="small", state="live"),), models=("small",))
 SECRET = tenant_secrets.SecretView(name="BANK_TOKEN", saved_at=datetime(2026, 5, 1, tzinfo=UTC), used_by=("bank",))
 SESSION = s.SessionTurns(
     session_id="s-1",
@@ -162,6 +164,10 @@ ANSWERS: dict[type[Request], Any] = {
     logins.GetLogin: logins.LoginView(name="bank", user_id="alice", authorization_server="login.example"),
     logins.OpenLogin: logins.AuthorizationUrl(url="https://login.example/authorize?state=acme.s1"),
     logins.FinishAuthorization: logins.ServerAuthorized(name="bank"),
+    vs.GetVectorSets: VECTORS,
+    vs.BuildVectors: VECTORS,
+    vs.SwitchVectors: VECTORS,
+    vs.UndoVectors: VECTORS,
     logins.ForgetUser: logins.UserForgotten(servers=("bank",)),
     logins.ListLogins: logins.LoginPage(
         logins=(logins.ServerLogin(user_id="alice", logged_in_at=datetime(2026, 5, 1, tzinfo=UTC)),)

@@ -38,6 +38,13 @@ _EVERYWHERE = (401, 403, 422, 429, 500, 503)
 """No operation is free of these."""
 
 
+def event_stream(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of each event of a stream, whose `data` is JSON of this schema."""
+    content = {"type": "string", "contentMediaType": "application/json", "contentSchema": data}
+    named = {"event": {"type": "string"}, "id": {"type": "string"}, "data": content}
+    return {"type": "object", "required": ["event", "data"], "properties": named}
+
+
 def fails(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the error answers of an operation."""
     return {status: _answer(status) for status in sorted({*statuses, *_EVERYWHERE})}

@@ -36,7 +36,7 @@ class BadCursor(Reject):
     """A page was asked for with a cursor that no page gave."""
 
     code = "invalid_cursor"
-    status = 422
+    status = 400
 
     def __init__(self, cursor: str) -> None:
         super().__init__(f"{cursor[:64]!r} is no cursor: use the `next_cursor` of the page before, unchanged")

@@ -31,7 +31,7 @@ router = APIRouter(prefix="/v1", tags=["approvals"], route_class=StrictRoute)
 EVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@router.get("/approvals", responses=fails())
+@router.get("/approvals", responses=fails(400))
 async def list_approvals(
     *,
     gateway: GatewayDependency,

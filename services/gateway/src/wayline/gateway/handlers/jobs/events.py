@@ -12,7 +12,7 @@ from wayline.gateway.event_streams import UNBUFFERED, as_list
 from wayline.gateway.handlers.shared.dependencies import GatewayDependency, Reader
 from wayline.gateway.handlers.shared.own_jobs import OwnJobPath
 from wayline.gateway.handlers.shared.read_job import find_log
-from wayline.gateway.openapi import EVENT, STREAMED, fails
+from wayline.gateway.openapi import EVENT, STREAMED, event_stream, fails
 from wayline.gateway.queue_news import while_queued
 from wayline.gateway.reasoning import ReasoningView
 from wayline.gateway.strict_json import StrictRoute
@@ -27,7 +27,7 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
         "is `delta`, a `Progress` where it is `progress`, and a `QueuePlace` where it is `queue`",
         "content": {
             "text/event-stream": {
-                "schema": {"type": "string", "contentMediaType": "application/json", "contentSchema": STREAMED},
+                "schema": event_stream(STREAMED),
                 "example": 'event: job.submitted\ndata: {"type":"job.submitted","seq":1}\nid: 1\n\n',
             },
             "application/json": {"schema": {"type": "array", "items": EVENT}},

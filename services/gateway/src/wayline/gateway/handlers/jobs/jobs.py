@@ -131,7 +131,7 @@ async def _looked_at(gateway: Gateway, caller: Caller, job_id: str, *, wait_s: f
     return ended or await read_job(gateway, caller.tenant, job_id)
 
 
-@router.get("", responses=fails())
+@router.get("", responses=fails(400))
 async def list_jobs(gateway: GatewayDependency, caller: Reader, query: Annotated[JobQuery, Query()]) -> JobPage:
     """Page through the jobs that meet all conditions, newest first unless `sort` says otherwise."""
     asked = query.asked(caller.tenant, user_id=acting_as(caller, query.user_id))

@@ -67,7 +67,7 @@ class SessionView(Session, Paged):
     )
 
 
-@router.get("", responses=fails())
+@router.get("", responses=fails(400))
 async def list_sessions(
     *,
     gateway: GatewayDependency,

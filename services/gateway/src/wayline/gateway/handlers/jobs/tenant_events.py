@@ -10,7 +10,7 @@ from fastapi.sse import EventSourceResponse
 
 from wayline.gateway.event_streams import UNBUFFERED
 from wayline.gateway.handlers.shared.dependencies import GatewayDependency, Reader, acting_as
-from wayline.gateway.openapi import fails
+from wayline.gateway.openapi import event_stream, fails
 from wayline.gateway.shapes.tenant_events import EventFilter, TenantEvent
 from wayline.gateway.strict_json import StrictRoute
 
@@ -21,11 +21,7 @@ _ANSWER: dict[int | str, dict[str, Any]] = {
         "description": "The events; `data` of each is JSON: a `TenantEvent`, or a `Gap` where the event is `gap`",
         "content": {
             "text/event-stream": {
-                "schema": {
-                    "type": "string",
-                    "contentMediaType": "application/json",
-                    "contentSchema": TenantEvent.model_json_schema(),
-                },
+                "schema": event_stream(TenantEvent.model_json_schema()),
                 "example": 'event: job.completed\ndata: {"job_id":"j1","seq":9,"type":"job.completed"}\nid: 4711.1\n\n',
             }
         },

@@ -64,7 +64,7 @@ async def get_job_steps(
     return StepPage(job_id=found.job_id, steps=tuple(step for _, step in page.items), next_cursor=page.next_cursor)
 
 
-@router.get("/traces", responses=fails())
+@router.get("/traces", responses=fails(400))
 async def search_spans(
     request: Request, gateway: GatewayDependency, caller: Reader, query: Annotated[SpanQuery, Query()]
 ) -> SpanPage:

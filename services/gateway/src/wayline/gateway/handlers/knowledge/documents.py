@@ -209,7 +209,7 @@ async def _settled(gateway: Gateway, known: Document, tenant: str, *, wait_s: fl
     return known
 
 
-@router.get("/documents", responses=fails())
+@router.get("/documents", responses=fails(400))
 async def list_documents(
     gateway: GatewayDependency,
     caller: Reader,

@@ -63,7 +63,7 @@ async def begin_action(
     return await _read(gateway, caller, action_id)
 
 
-@router.get("", responses=fails())
+@router.get("", responses=fails(400))
 async def list_actions(
     gateway: GatewayDependency, caller: Reader, limit: PageLimit = 50, cursor: PageCursor = None
 ) -> ActionPage:
