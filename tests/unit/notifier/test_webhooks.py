@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from standardwebhooks import Webhook
 
 from wayline.contracts.webhooks import BODY_MAX_BYTES, Attempt, WebhookConfig
-from wayline.notifier.deliveries.retry_plan import WAITS_S, Outcome, after_attempt
+from wayline.notifier.deliveries.retry_plan import WAITS_S, DeliveryOutcome, after_attempt
 from wayline.notifier.events.bodies import body_of
 from wayline.notifier.events.event import Event, delivery_id, wants
 from wayline.notifier.webhooks.signing import new_secret, signed_headers
@@ -108,10 +108,10 @@ def test_the_last_failure_a_410_and_a_lone_try_give_up():
     gone = after_attempt(attempt(410), number=1, retried=True, chance=0)
     lone = after_attempt(attempt(), number=1, retried=False, chance=0)
 
-    assert last == Outcome(reason="all 8 tries failed, the last one so: no")
-    assert gone == Outcome(reason="no", is_gone=True)
-    assert lone == Outcome(reason="no")
-    assert after_attempt(attempt(200, None), number=8, retried=True, chance=0) == Outcome(delivered=True)
+    assert last == DeliveryOutcome(reason="all 8 tries failed, the last one so: no")
+    assert gone == DeliveryOutcome(reason="no", is_gone=True)
+    assert lone == DeliveryOutcome(reason="no")
+    assert after_attempt(attempt(200, None), number=8, retried=True, chance=0) == DeliveryOutcome(delivered=True)
 
 
 def test_a_receiver_may_ask_for_a_wait_of_a_day():

@@ -22,9 +22,9 @@ from wayline.console.pages.job_log import read_log
 from wayline.console.pages.live_events import heartbeats, sse, stream_of
 from wayline.console.pages.refusal import reason_of
 from wayline.console.render.formats import lasted_ms, utc_now
-from wayline.console.render.job_progress import JobProgress, progress_of, queue_words, told_progress
 from wayline.console.render.prompt_context import ModelCall, model_calls
 from wayline.console.render.schema_fields import SchemaField, fields_of
+from wayline.console.render.shown_progress import ShownProgress, progress_of, queue_words, told_progress
 from wayline.console.render.steps import Step, newest_of, steps_of
 from wayline.console.render.waterfall import ROWS_MAX, Waterfall, waterfall
 
@@ -122,7 +122,7 @@ class JobPage:
         return self.job["status"] == "queued"
 
     @property
-    def progress(self) -> JobProgress | None:
+    def progress(self) -> ShownProgress | None:
         """Return what the job does right now; None: it waits, or has ended."""
         return progress_of(self.events) if self.is_live and not self.is_queued else None
 

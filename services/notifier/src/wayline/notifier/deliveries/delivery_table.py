@@ -19,7 +19,7 @@ from wayline.contracts.webhooks import (
     WebhookDelivery,
     WebhookDeliveryList,
 )
-from wayline.notifier.deliveries.retry_plan import Outcome
+from wayline.notifier.deliveries.retry_plan import DeliveryOutcome
 from wayline.notifier.webhooks.webhook_table import Clock, address_in
 from wayline.store import Record, Store
 
@@ -73,7 +73,7 @@ class DeliveryTable:
         assert claimed is not None
         return claimed
 
-    async def end(self, row: Record, attempt: Attempt, outcome: Outcome) -> bool:
+    async def end(self, row: Record, attempt: Attempt, outcome: DeliveryOutcome) -> bool:
         """Note what came of a try; return False where the claim was lost meanwhile, and nothing was noted."""
         state = "delivered" if outcome.delivered else "pending" if outcome.next_at else "failed"
         now, tenant = self.clock(), row["tenant"]

@@ -17,7 +17,7 @@ GONE = 410
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DeliveryOutcome:
     """What becomes of a delivery after a try."""
 
     delivered: bool = False
@@ -31,17 +31,17 @@ class Outcome:
 
 def after_attempt(
     attempt: Attempt, *, number: int, retried: bool, chance: float, retry_after_s: float | None = None
-) -> Outcome:
+) -> DeliveryOutcome:
     """Return what becomes of a delivery whose `number`th try was this; `chance` is a random share of the jitter."""
     if attempt.error is None:
-        return Outcome(delivered=True)
+        return DeliveryOutcome(delivered=True)
     if attempt.status == GONE:
-        return Outcome(reason=attempt.error, is_gone=True)
+        return DeliveryOutcome(reason=attempt.error, is_gone=True)
     if not retried or number > len(WAITS_S):
         if number == 1:
-            return Outcome(reason=attempt.error)
-        return Outcome(reason=f"all {number} tries failed, the last one so: {attempt.error}")
+            return DeliveryOutcome(reason=attempt.error)
+        return DeliveryOutcome(reason=f"all {number} tries failed, the last one so: {attempt.error}")
     wait_s = WAITS_S[number - 1] * (1 + JITTER * chance)
     if retry_after_s is not None:
         wait_s = max(wait_s, min(retry_after_s, RETRY_AFTER_MAX_S))
-    return Outcome(next_at=attempt.at + timedelta(milliseconds=attempt.duration_ms, seconds=wait_s))
+    return DeliveryOutcome(next_at=attempt.at + timedelta(milliseconds=attempt.duration_ms, seconds=wait_s))

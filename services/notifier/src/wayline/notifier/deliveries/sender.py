@@ -17,7 +17,7 @@ from wayline.chassis.concurrency.work_watch import LOOK_ANYWAY_S
 from wayline.contracts.webhooks import Attempt
 from wayline.notifier.deliveries.delivery_table import DeliveryTable
 from wayline.notifier.deliveries.failing_webhooks import FailingWebhooks
-from wayline.notifier.deliveries.retry_plan import Outcome, after_attempt
+from wayline.notifier.deliveries.retry_plan import DeliveryOutcome, after_attempt
 from wayline.notifier.deliveries.send_request import RequestSender
 from wayline.store import Record
 from wayline.telemetry import metrics
@@ -105,7 +105,7 @@ class Sender:
         reach(Failpoint.NOTIFIER_END_AFTER)
         return tried.attempt
 
-    async def _note(self, row: Record, attempt: Attempt, outcome: Outcome) -> None:
+    async def _note(self, row: Record, attempt: Attempt, outcome: DeliveryOutcome) -> None:
         is_final = not outcome.delivered and outcome.next_at is None
         if is_final and row["retried"]:
             # The letter comes first: a delivery is never given up without a word.

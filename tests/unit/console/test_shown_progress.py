@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wayline.console.render.job_progress import (
+from wayline.console.render.shown_progress import (
     MESSAGES,
-    JobProgress,
+    ShownProgress,
     progress_of,
     queue_words,
     told_progress,
@@ -32,7 +32,7 @@ WORDS = (
 )
 
 
-def told_after(progress: JobProgress | None, made: list[Progress]) -> JobProgress | None:
+def told_after(progress: ShownProgress | None, made: list[Progress]) -> ShownProgress | None:
     """Return what is under way once the API has told of these."""
     for one in made:
         progress = told_progress(one.model_dump(mode="json"))
@@ -56,9 +56,9 @@ def test_a_parked_job_goes_on_where_it_was():
     events = [event.model_dump(mode="json") for event in story.events]
     parked = [*events, {"type": "job.parked"}]
 
-    assert progress_of(events) == JobProgress("searching_web", 1, 4)
+    assert progress_of(events) == ShownProgress("searching_web", 1, 4)
     assert progress_of(parked) is None
-    assert progress_of([*parked, {"type": "job.resumed"}]) == JobProgress("searching_web", 1, 4)
+    assert progress_of([*parked, {"type": "job.resumed"}]) == ShownProgress("searching_web", 1, 4)
 
 
 @given(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map("_".join))
@@ -69,8 +69,8 @@ def test_a_tools_state_is_that_of_the_api(name: str):
 def test_a_state_reads_as_a_step_of_many():
     place = QueuePlace(job_id="j", lane="batch", position=3, queued=12).model_dump(mode="json")
 
-    assert JobProgress("searching_web", 2, 5).words == "Step 2 of 5: Searching the web"
-    assert JobProgress("analyzing", of=5).words == "Reading the task"
-    assert JobProgress("executing_tools", 2, message="crawl: 3 of 9").words == "Step 2: crawl: 3 of 9"
+    assert ShownProgress("searching_web", 2, 5).words == "Step 2 of 5: Searching the web"
+    assert ShownProgress("analyzing", of=5).words == "Reading the task"
+    assert ShownProgress("executing_tools", 2, message="crawl: 3 of 9").words == "Step 2: crawl: 3 of 9"
     assert queue_words(place) == "Number 3 of 12 in the queue batch"
     assert len(MESSAGES) == 9

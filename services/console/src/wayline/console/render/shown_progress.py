@@ -31,7 +31,7 @@ _WEB: Final = frozenset({"web", "internet", "online", "google", "bing", "brave",
 
 
 @dataclass(frozen=True, slots=True)
-class JobProgress:
+class ShownProgress:
     """One of the nine states, and the step that it is of."""
 
     state: str
@@ -54,11 +54,11 @@ class JobProgress:
         return f"Step {self.step}{of}: {message}" if self.step else message
 
 
-def told_progress(event: Mapping[str, Any]) -> JobProgress | None:
+def told_progress(event: Mapping[str, Any]) -> ShownProgress | None:
     """Return what a `progress` event of the API begins or goes on with; None: it ends something."""
     if event.get("phase") == "completed":
         return None
-    return JobProgress(event["state"], event.get("iteration") or 0, event.get("of"), event.get("message") or "")
+    return ShownProgress(event["state"], event.get("iteration") or 0, event.get("of"), event.get("message") or "")
 
 
 def queue_words(event: Mapping[str, Any]) -> str:
@@ -66,7 +66,7 @@ def queue_words(event: Mapping[str, Any]) -> str:
     return f"Number {event['position']:,} of {event['queued']:,} in the queue {event['lane']}"
 
 
-def progress_of(events: Sequence[Mapping[str, Any]]) -> JobProgress | None:
+def progress_of(events: Sequence[Mapping[str, Any]]) -> ShownProgress | None:
     """Return what a job does after these events of its log; None: nothing, as it waits or has ended."""
     state, parked, of, step = None, None, None, 0
     wanted, over = set[str](), set[str]()
@@ -93,7 +93,7 @@ def progress_of(events: Sequence[Mapping[str, Any]]) -> JobProgress | None:
                 state = None
             case _:
                 pass
-    return JobProgress(state, step, of) if state else None
+    return ShownProgress(state, step, of) if state else None
 
 
 def _state_of(calls: Iterable[Mapping[str, Any]]) -> str:
