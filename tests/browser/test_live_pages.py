@@ -125,7 +125,8 @@ async def test_a_trace_is_read_until_its_last_span_is_stored(window: Window):
         await until(lambda: len(shown.streams) == 1, why="the page listens")
         release.set()
         await ended(window.console, job_id)
-        await expect(page.locator("[data-ended='1']")).to_have_count(1)
+        # The page reads on for some seconds.
+        await expect(page.locator("[data-ended='1']")).to_have_count(1, timeout=30_000)
         await expect(page.locator(".bar-span.open")).to_have_count(0)
         await expect(page.locator(".bar-span")).not_to_have_count(0)
         await equals_a_fresh_load(shown)

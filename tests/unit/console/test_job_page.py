@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
@@ -120,9 +120,18 @@ async def test_a_trace_is_read_again_until_its_spans_are_stored(trace: dict[str,
         await read(cast(Visitor, Answers(trace=trace, ended_at=at)), "j1", "trace")
         for at in (just, "2026-01-01T00:00:00Z", None)
     ]
-    whole = await read(cast(Visitor, Answers(trace={**SPAN, "duration_ms": 5}, ended_at=just)), "j1", "trace")
 
-    assert [page.changes for page in (*late, whole)] == [True, False, False, False]
+    assert [page.changes for page in late] == [True, False, False]
+
+
+async def test_a_trace_without_open_spans_is_read_again_for_some_seconds():
+    moments = (datetime.now(UTC), datetime.now(UTC) - timedelta(seconds=10))
+    whole = [
+        await read(cast(Visitor, Answers(trace={**SPAN, "duration_ms": 5}, ended_at=at.isoformat())), "j1", "trace")
+        for at in moments
+    ]
+
+    assert [page.changes for page in whole] == [True, False]
 
 
 def test_a_job_held_by_a_tenants_budget_offers_no_raise():

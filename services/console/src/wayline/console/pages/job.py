@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -45,8 +46,10 @@ QUEUE: Final = "queue"
 DECIDED: Final = ("approval", "needs_decision")
 """What a job waits for that a person decides."""
 ENDED: Final = frozenset({"completed", "failed", "cancelled"})
-SPANS_WITHIN_S: Final = 30.0
+SPANS_WITHIN_S: Final = 5.0
 """How long after a job's end a page of its trace is read again for spans that are not stored yet."""
+OPEN_SPANS_WITHIN_S: Final = 30.0
+"""The same while a stored span has not ended."""
 
 JOB_ID: Final = r"^[A-Za-z0-9_.:=+@-]{1,128}$"
 JobId: TypeAlias = Annotated[str, Path(pattern=JOB_ID)]
@@ -89,8 +92,8 @@ class JobPage:
     problem: str = ""
     schemas: dict[str, Any] = field(default_factory=dict)
     """Of the arguments of tools whose calls wait."""
-    is_old: bool = False
-    """Whether it ended so long ago that no span of it is to come."""
+    ended_ago_s: float = math.inf
+    """How long ago it ended; endless where that is not known."""
 
     def fields(self, wait: dict[str, Any]) -> list[SchemaField]:
         """Return the fields of a call that waits; none: it is edited as JSON."""
@@ -102,8 +105,13 @@ class JobPage:
 
     @property
     def awaits_spans(self) -> bool:
-        """Return whether the job has ended and its trace has not: spans are stored a moment after they end."""
-        return not self.is_live and self.trace is not None and self.trace.is_open and not self.is_old
+        """Return whether the job has ended and spans of its trace may be to come, stored a moment after their end.
+
+        One that has not ended says so; of one that other services have yet to store nothing tells.
+        """
+        if self.is_live or self.trace is None:
+            return False
+        return self.ended_ago_s < (OPEN_SPANS_WITHIN_S if self.trace.is_open else SPANS_WITHIN_S)
 
     @property
     def changes(self) -> bool:
@@ -197,8 +205,8 @@ async def read(
         waits = await waits_of(client, job_id)
     schemas = await schemas_of(client, waits)
     ended_ms = lasted_ms(job["ended_at"], None, utc_now()) if has_ended else None
-    is_old = ended_ms is None or ended_ms > SPANS_WITHIN_S * 1_000
-    return JobPage(job, view, steps, events, trace, waits, left_out, only, problem, schemas, is_old)
+    ended_ago_s = math.inf if ended_ms is None else ended_ms / 1_000
+    return JobPage(job, view, steps, events, trace, waits, left_out, only, problem, schemas, ended_ago_s)
 
 
 async def waits_of(client: Client, job_id: str) -> list[dict[str, Any]]:
