@@ -24,6 +24,7 @@ from wayline.tracing.rows import JobRow, Rows, StepRow
 from wayline.tracing.views import job_counts
 from wayline.tracing.views.job_counts import counts_statement
 from wayline.tracing.views.job_search import page_statements
+from wayline.tracing.views.spent_lately import REST_MAX_S, SpentSums
 
 from .conftest import TracingPlatform
 
@@ -246,6 +247,27 @@ async def test_an_overview_counts_what_has_not_ended(platform: TracingPlatform, 
     assert sum(kind.jobs for kind in asked) == len(waiting)
     assert min(kind.oldest_at for kind in asked) == min(row.created_at for row in waiting)
     assert [lately.hours for lately in overview.spent] == [24, 168]
+
+
+async def test_what_was_spent_is_summed_again_after_a_rest(platform: TracingPlatform, stored: list[Any]):
+    now, admin = 0.0, await asyncpg.connect(platform.database.dsn)
+
+    def clock() -> float:
+        nonlocal now
+        now += 0.1
+        return now
+
+    await admin.execute("UPDATE tracing.jobs SET created_at = now()")
+    sums = SpentSums(platform.tables, clock=clock)
+    first = await sums.of("acme")
+    assert first[0].ended
+    try:
+        await admin.execute("DELETE FROM tracing.jobs WHERE tenant = 'acme'")
+        assert await sums.of("acme") == first
+        now += REST_MAX_S
+        assert await sums.of("acme") != first
+    finally:
+        await admin.close()
 
 
 async def test_a_cursor_of_another_order_is_refused(platform: TracingPlatform, stored: list[Any]):

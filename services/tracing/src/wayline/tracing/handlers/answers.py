@@ -7,7 +7,7 @@ import asyncpg
 from wayline.chassis.claim_check.claims import MESSAGE_MAX
 from wayline.contracts.errors import InvalidMessage, NotFound
 from wayline.contracts.jobs import ANSWER_SHOWN_MAX
-from wayline.contracts.overview import GetJobsOverview, JobsOverview, OpenJobs, SpentLately
+from wayline.contracts.overview import GetJobsOverview, JobsOverview, OpenJobs
 from wayline.contracts.traces import (
     CostTable,
     FindQueuePlaces,
@@ -29,13 +29,13 @@ from wayline.tracing.rows import NOBODY
 from wayline.tracing.views import row_views, trace_tree
 from wayline.tracing.views.job_counts import count_jobs
 from wayline.tracing.views.job_search import page_statements
+from wayline.tracing.views.spent_lately import SpentSums
 
 SPANS_MAX = 20_000
 """Spans of one trace that are read; those made from the log come first."""
 JOINED_MAX = 2_000
 """Spans of the tenant's own programs that a job's tree shows beside its own."""
 COST_ROWS_MAX = 2_000
-SPENT_HOURS = (24, 7 * 24)
 PAGE_MAX_BYTES = MESSAGE_MAX - 8 * 1024
 """Of the jobs of a page: with the rest of its reply it is one message."""
 SHOWN = ANSWER_SHOWN_MAX + 1
@@ -48,6 +48,7 @@ class ViewHandlers:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._spent = SpentSums(store)
 
     async def get_trace(self, asked: GetTrace) -> Trace:
         """Return the one tree of a trace, whatever became of the processes that made its spans."""
@@ -119,10 +120,8 @@ class ViewHandlers:
         sql = self._store.sql
         async with self._store.tenant(asked.tenant) as conn:
             waiting = await conn.fetch(sql.open_jobs, asked.tenant)
-            spent = [(hours, await conn.fetchrow(sql.spent_lately, asked.tenant, hours)) for hours in SPENT_HOURS]
         return JobsOverview(
-            open=tuple(OpenJobs(**dict(row)) for row in waiting),
-            spent=tuple(SpentLately(hours=hours, **dict(row)) for hours, row in spent if row is not None),
+            open=tuple(OpenJobs(**dict(row)) for row in waiting), spent=await self._spent.of(asked.tenant)
         )
 
     async def find_queue_places(self, asked: FindQueuePlaces) -> QueuePlaces:
