@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from inspect import isawaitable
@@ -57,7 +58,7 @@ CARD = m.ModelCard(
 )
 BUDGET = b.Budget(name="month", limit_usd=Decimal("5"), spent_usd=Decimal("1.25"), left_usd=Decimal("3.75"))
 REPLICA = rp.ReplicaState(
-    name="host-1", service="executor", version="0.2.0", needs={"bus": "ok"}, ready=True, in_hand=0
+    name="executor-host-1", service="executor", version="0.2.0", needs={"bus": "ok"}, ready=True, in_hand=0
 )
 TENANT = n.Tenant(tenant="acme", created_at=datetime(2026, 5, 1, tzinfo=UTC))
 DOCUMENT = k.Document(document_id="tides", name="tides.md", status=k.DocumentStatus.READY)
@@ -269,6 +270,10 @@ ANSWERS: dict[type[Request], Any] = {
 }
 
 
+HEARD = {rp.DescribeReplicas: "replicas.list.executor.*", rp.DrainReplica: "replicas.drain.executor.*"}
+"""Of requests that every service hears about itself: here the executor's."""
+
+
 class Others:
     """What each request is answered with, and what was asked."""
 
@@ -292,14 +297,15 @@ class Others:
             return reply
 
         bus = await self._bus_of(kind)
-        responder = Responder(bus, Telemetry("others"), asks(kind, handle, everyone=everyone))
+        ask = replace(asks(kind, handle, everyone=everyone), subject=HEARD.get(kind))
+        responder = Responder(bus, Telemetry("others"), ask)
         await responder.start()
         await bus.settled()
         self._running.append(responder)
 
     async def _bus_of(self, kind: type[Request]) -> Bus:
         """The bus as whoever answers a request sees it: a service with an account of its own is asked there."""
-        owner = next(one for one in IDENTITIES.values() if kind.listens() in one.answers)
+        owner = next(one for one in IDENTITIES.values() if HEARD.get(kind, kind.listens()) in one.answers)
         if owner.account == STREAMS_ACCOUNT:
             return self._bus
         if owner.name not in self._buses:

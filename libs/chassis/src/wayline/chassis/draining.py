@@ -18,6 +18,8 @@ from wayline.contracts.replicas import DescribeReplicas, DrainReplica, ReplicaSt
 log = structlog.get_logger()
 
 DRAINED = "drained: it takes no work until `wayline drain --undo`"
+DESCRIBED_WITHIN_S = 1.0
+"""Who lists replicas waits a little longer than this for further answers."""
 
 
 @runtime_checkable
@@ -62,7 +64,7 @@ class Draining:
     def asks(self) -> list[Ask[Any]]:
         """Return the requests that each replica hears, also a drained one."""
         return [
-            Ask(DescribeReplicas, self.describe, everyone=True, subject=f"replicas.list.{self._service}.*"),
+            Ask(DescribeReplicas, self.on_describe, everyone=True, subject=f"replicas.list.{self._service}.*"),
             Ask(DrainReplica, self.on_drain, everyone=True, subject=f"replicas.drain.{self._service}.*"),
         ]
 
@@ -70,9 +72,14 @@ class Draining:
         """Name the parts that are drained."""
         self._parts = parts
 
-    async def describe(self, _: DescribeReplicas | None = None) -> ReplicaState:
-        """Return what this process is right now."""
-        needs = await self._ready()
+    async def on_describe(self, _: DescribeReplicas) -> ReplicaState:
+        """Return what this process is right now, in time also while what it needs does not answer."""
+        try:
+            return self._state(await asyncio.wait_for(self._ready(), DESCRIBED_WITHIN_S))
+        except TimeoutError:
+            return self._state({"checks": f"not ended within {DESCRIBED_WITHIN_S:g} s"})
+
+    def _state(self, needs: dict[str, str]) -> ReplicaState:
         return ReplicaState(
             name=self._name,
             service=self._service,
@@ -101,7 +108,7 @@ class Draining:
                 await part.hold()
             self._late = asyncio.get_running_loop().call_later(request.finish_s, self._hand_back)
         log.info("takes work again" if request.undo else "takes no more work", service=self._service)
-        return await self.describe()
+        return self._state(await self._ready())
 
     def _hand_back(self) -> None:
         for part in self._parts:

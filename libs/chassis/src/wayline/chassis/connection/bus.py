@@ -298,13 +298,23 @@ class Bus:
         return await self._read(reply, replies, tenant=request.tenant)
 
     async def ask_everyone(
-        self, request: Request, replies: type[R], *, timeout_s: float = REQUEST_TIMEOUT_S
+        self,
+        request: Request,
+        replies: type[R],
+        *,
+        timeout_s: float = REQUEST_TIMEOUT_S,
+        quiet_s: float | None = None,
     ) -> list[R]:
-        """Ask every replica and return their answers. Raises as `ask` does where none of them gives a good answer."""
+        """Ask every replica and return their answers. Raises as `ask` does where none of them gives a good answer.
+
+        `quiet_s`: how long after an answer another one may still come, where answers take them time.
+        """
         body, wire_headers = await self.wire(request, {h.REPLIES: WORD})
         self._require_allowed(request.subject)
         try:
-            answers = await ask_everyone(self.nc, request.subject, body, timeout_s=timeout_s, headers=wire_headers)
+            answers = await ask_everyone(
+                self.nc, request.subject, body, timeout_s=timeout_s, quiet_s=quiet_s, headers=wire_headers
+            )
         except AWAY as error:
             raise unanswered(request, error) from None
         read = [await self._read(answer, replies, tenant=request.tenant) for answer in answers if not refuses(answer)]

@@ -16,7 +16,7 @@ from wayline.contracts.errors import Unavailable
 
 NO_RESPONDERS = "503"
 QUIET_S = 0.5
-"""A question to all replicas ends when no further answer has come for this long."""
+"""A question to all replicas ends when no further answer has come for this long, where nobody says otherwise."""
 EVERYONE_MAX = 1_000
 """The most answers that one question to all replicas waits for."""
 
@@ -98,7 +98,7 @@ class Answers:
 
 
 async def ask_everyone(
-    nc: Client, subject: str, body: bytes, *, timeout_s: float, headers: dict[str, str] | None
+    nc: Client, subject: str, body: bytes, *, timeout_s: float, quiet_s: float | None, headers: dict[str, str] | None
 ) -> list[Msg]:
     """Publish a request and gather the answers until it has become quiet.
 
@@ -107,11 +107,12 @@ async def ask_everyone(
     inbox = nc.new_inbox()
     subscription = await nc.subscribe(inbox, max_msgs=EVERYONE_MAX)
     found: list[Msg] = []
+    quiet_s = QUIET_S if quiet_s is None else quiet_s
     try:
         await nc.publish(subject, body, reply=inbox, headers=headers)
         while len(found) < EVERYONE_MAX:
             try:
-                found.append(await subscription.next_msg(timeout=QUIET_S if found else timeout_s))
+                found.append(await subscription.next_msg(timeout=quiet_s if found else timeout_s))
             except nats_errors.TimeoutError:
                 break
             if has_no_responders(found[0]):

@@ -27,7 +27,9 @@ from wayline.gateway.strict_json import StrictRoute
 router = APIRouter(prefix="/v1/replicas", tags=["tenants"], route_class=StrictRoute)
 
 ANSWER_WITHIN_S = 4.0
-"""How long one replica has to answer; it looks whether what it needs works."""
+"""How long the first replica of a service has to answer, or the one that is drained: it looks at what it needs."""
+QUIET_S = 1.5
+"""How long after an answer another one may still come: each takes 1 s at most (`DESCRIBED_WITHIN_S`)."""
 
 
 class ReplicaList(Frozen):
@@ -75,15 +77,20 @@ async def undrain_replica(name: ReplicaPath, gateway: GatewayDependency, caller:
 async def _of_service(gateway: Gateway, service: str, tenant: str) -> list[ReplicaState]:
     try:
         request = DescribeReplicas(tenant=tenant, service=service)
-        return await gateway.bus.ask_everyone(request, ReplicaState, timeout_s=ANSWER_WITHIN_S)
+        return await gateway.bus.ask_everyone(request, ReplicaState, timeout_s=ANSWER_WITHIN_S, quiet_s=QUIET_S)
     except Retry:
         return []
 
 
 async def _tell(gateway: Gateway, name: str, tenant: str, *, undo: bool, finish_s: float) -> ReplicaState:
-    known = await asyncio.gather(*(_of_service(gateway, service, tenant) for service in SERVICES))
-    found = next((one for some in known for one in some if one.name == name), None)
-    if found is None:
+    service = next((one for one in SERVICES if name.startswith(f"{one}-")), None)
+    if service is None:
         raise NotFound("replica", name)
-    request = DrainReplica(tenant=tenant, service=found.service, name=name, undo=undo, finish_s=finish_s)
-    return await gateway.bus.ask(request, ReplicaState, timeout_s=ANSWER_WITHIN_S)
+    request = DrainReplica(tenant=tenant, service=service, name=name, undo=undo, finish_s=finish_s)
+    try:
+        return await gateway.bus.ask(request, ReplicaState, timeout_s=ANSWER_WITHIN_S)
+    except Retry:
+        # Where others of its service answer, it is gone.
+        if await _of_service(gateway, service, tenant):
+            raise NotFound("replica", name) from None
+        raise

@@ -35,6 +35,7 @@ KINDS: Final = {
     "/v1/mcp/servers": "server",
     "/v1/mcp/secrets": "secret",
     "/v1/tenants": "tenant",
+    "/v1/replicas": "replica",
     "/v1/pauses": "pause",
     "/v1/running-limits": "limit of running jobs",
     "/v1/keys": "API key",
