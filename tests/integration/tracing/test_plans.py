@@ -88,13 +88,13 @@ async def test_the_jobs_of_one_session_or_user_are_read_alone(platform: TracingP
 
     await platform.tables.fetch("acme", asked.sql, *asked.arguments)
 
-    assert await read() - before <= JOBS / 500
+    assert await read() - before <= 2 * JOBS / 500, "each is found, and then read"
     await admin.close()
 
 
 async def test_the_costs_of_a_tenant_are_found_without_reading_the_others(platform: TracingPlatform):
     admin = await asyncpg.connect(platform.database.dsn)
-    asked = ("t7", ["model"], None, 2_000, "UTC", *[None] * 8)
+    asked = ("t7", ["model"], None, 2_000, "UTC", *[None] * 10)
 
     async def read() -> int:
         async with platform.tables.system() as conn:
