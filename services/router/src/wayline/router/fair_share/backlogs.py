@@ -11,12 +11,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import structlog
+from nats import errors as nats_errors
 from nats.js import errors as js_errors
 
 from wayline.chassis import Bus
-from wayline.chassis.connection.bus import AWAY
+from wayline.chassis.concurrency.single_flight import SingleFlight
 from wayline.chassis.topology import RUN_BACKLOGS, RUN_WAITING, Consumer
 from wayline.contracts import headers as h
+from wayline.contracts.errors import Retry
 from wayline.contracts.jobs import backlog_of, waiting_of
 from wayline.journal import leader_next
 
@@ -65,6 +67,7 @@ class Backlogs:
         self._bus = bus
         self._shared = shared
         self._lanes: dict[str, LaneState] = {}
+        self._reads = SingleFlight[str, LaneState]()
         self._unread_until = 0.0
         self.waits: Callable[[], None] = lambda: None
         """Called when a ticket is queued that waits for a turn."""
@@ -91,13 +94,15 @@ class Backlogs:
         if state is not None and time.monotonic() - state.read_at < fresh_s:
             return state
         try:
-            state = await read_lane(self._bus, lane)
-        except AWAY as error:
-            log.warning("lane not read", lane=lane, why=type(error).__name__)
-            self._unread_until = time.monotonic() + UNREAD_S
-            return None
+            # One read for all tickets that are queued beside each other.
+            state = await self._reads.fetch(lane, lambda: read_lane(self._bus, lane))
         except js_errors.NotFoundError:
             # Before `wayline migrate` there is no place to wait.
+            return None
+        except (Retry, nats_errors.Error, TimeoutError) as error:
+            # Also what a cluster says that chooses a leader: no job fails because its place could not be chosen well.
+            log.warning("lane not read", lane=lane, why=type(error).__name__)
+            self._unread_until = time.monotonic() + UNREAD_S
             return None
         self._lanes[lane] = state
         return state
