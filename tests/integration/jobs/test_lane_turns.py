@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from wayline.chassis import Failpoint
+from wayline.contracts import headers as h
 from wayline.contracts.tenants import CreateTenant, SetTenantWeight, Tenant
 from wayline.executor.settings import Settings as ExecutorSettings
+from wayline.journal import leader_next
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import Platform, until
 
@@ -97,6 +99,31 @@ async def test_tickets_of_a_lone_tenant_are_not_moved(platform: Platform):
     state = (await platform.bus.js.stream_info("RUN", subjects_filter=">")).state
     assert state.subjects == {"jobs.run.interactive.heavy": 1, "jobs.run.interactive_backlog.heavy": 19}
     assert state.last_seq == 20, "no ticket was published twice"
+
+
+async def leave_waiting(platform: Platform, tenant: str) -> None:
+    """Have the tickets of a tenant's backlog wait for turns instead, like those of jobs that an executor wakes."""
+    while ticket := await leader_next(platform.bus, "RUN", f"jobs.run.interactive_backlog.{tenant}", start=1):
+        headers = {h.TENANT: tenant, h.MSG_ID: f"{ticket.sequence}:waits"}
+        await platform.bus.store(f"jobs.run.interactive_waiting.{tenant}", ticket.body, headers)
+        await platform.bus.js.delete_msg("RUN", ticket.sequence)
+
+
+async def test_who_comes_after_a_lone_tenants_woken_jobs_has_its_share(platform: Platform):
+    await platform.start("tool_registry", "router")
+    await queue(platform, "heavy", count=80)
+    await leave_waiting(platform, "heavy")
+    await until(lambda: waits_nobody(platform), why="the lone tenant's tickets are in the backlog")
+    await queue(platform, "middle", count=40)
+    async with executing(platform) as begun:
+        shares = await begun.shares(56)
+
+    two = {tenant: WEIGHTS[tenant] for tenant in ("heavy", "middle")}
+    assert all(abs(by) <= OFF_MOST for by in off(shares, two).values()), "".join(one[0] for one in begun.order)
+
+
+async def waits_nobody(platform: Platform) -> bool:
+    return not (await platform.bus.js.consumer_info("RUN", "interactive_waiting")).num_pending
 
 
 @pytest.mark.parametrize("point", [Failpoint.ROUTER_FEED_BEFORE, Failpoint.ROUTER_FEED_AFTER])

@@ -100,6 +100,7 @@ class Feeder:
         before = held.turns
         queues = await self._queues(front, before)
         owner, names = queues.owner, {*queues.waiting, *([queues.owner] if queues.owner else [])}
+        alone = self._shared and len(names) == 1
         weights = await held.weights(names)
         waiting = {
             name: WaitingTenant(weights.get(name, 1), FOREVER if name == owner else queues.waiting[name])
@@ -108,14 +109,20 @@ class Feeder:
         taken, order = _since(before.taken, queues.taken), before.order
         if owner is not None and taken > before.fed:
             order = charge(order, waiting, owner, tickets=taken - before.fed)
-        turns, order = next_turns(order, waiting, most=self._room(queues, before), until=owner)
-        moved = await self._move(front.name, front.name if owner else backlog_of(front.name), turns)
-        fed = max(0, before.fed - taken) + (0 if owner else moved)
+        fed = max(0, before.fed - taken)
+        if alone:
+            # The backlog becomes its queue, of which executors take by themselves: who comes next takes turns with it.
+            turns = [name for name, count in queues.waiting.items() for _ in range(min(AHEAD_MOST, count))]
+            moved = await self._move(front.name, backlog_of(front.name), turns)
+        else:
+            turns, order = next_turns(order, waiting, most=self._room(queues, before), until=owner)
+            moved = await self._move(front.name, front.name if owner else backlog_of(front.name), turns)
+            fed += 0 if owner else moved
         await held.save(LaneTurns(order, queues.taken, queues.taken_in_front, fed))
 
     def _room(self, queues: LaneQueues, before: LaneTurns) -> int:
         """Return how many turns may be given now: what executors take until the next look, and not much more."""
-        if not self._shared or (queues.owner is None and len(queues.waiting) == 1):
+        if not self._shared:
             return AHEAD_MOST
         taken = _since(before.taken, queues.taken) + _since(before.taken_in_front, queues.taken_in_front)
         ahead = min(AHEAD_MOST, 2 * taken)
