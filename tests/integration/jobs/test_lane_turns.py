@@ -122,6 +122,18 @@ async def test_who_comes_after_a_lone_tenants_woken_jobs_has_its_share(platform:
     assert all(abs(by) <= OFF_MOST for by in off(shares, two).values()), "".join(one[0] for one in begun.order)
 
 
+async def test_tickets_that_wait_in_a_full_stream_have_their_turn(platform: Platform):
+    await platform.start("tool_registry", "router")
+    await queue(platform, "light", "heavy", count=12)
+    stream = await platform.bus.js.stream_info("RUN")
+    await platform.bus.js.update_stream(stream.config.evolve(max_msgs=stream.state.messages))
+    assert not await waits_nobody(platform)
+    async with executing(platform) as begun:
+        await platform.wait_until_empty("RUN")
+
+    assert Counter(begun.order) == {"light": 12, "heavy": 12}
+
+
 async def waits_nobody(platform: Platform) -> bool:
     return not (await platform.bus.js.consumer_info("RUN", "interactive_waiting")).num_pending
 

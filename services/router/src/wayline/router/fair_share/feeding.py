@@ -21,7 +21,7 @@ from wayline.chassis import Bus, Failpoint, Periodic, reach
 from wayline.chassis.connection.bus import AWAY
 from wayline.chassis.topology import RUN_BACKLOGS, RUN_WAITING, Consumer
 from wayline.contracts import headers as h
-from wayline.contracts.errors import Full, Unavailable
+from wayline.contracts.errors import Unavailable
 from wayline.contracts.jobs import backlog_of, waiting_of
 from wayline.journal import Stored, leader_next
 from wayline.router.fair_share.backlogs import STREAM, Backlogs, first_tenant, waiting_tickets
@@ -141,7 +141,10 @@ class Feeder:
         return LaneQueues(taken, taken_in_front, count, owner, lane.num_pending or 0, waiting)
 
     async def _move(self, lane: str, target: str, turns: list[str]) -> int:
-        """Queue a ticket for each turn, in this order; return for how many there was one, and room."""
+        """Queue a ticket for each turn, in this order; return for how many there was one.
+
+        Raises Full or Unavailable where some could not be moved: they wait until the next look, and not for a soon one.
+        """
         wanted: dict[str, int] = defaultdict(int)
         for tenant in turns:
             wanted[tenant] += 1
@@ -152,7 +155,12 @@ class Feeder:
             for tenant in turns
             if (ticket := next(tickets[tenant], None)) is not None
         ]
-        return sum(await asyncio.gather(*moves))
+        # All of them end before another router may hold the lane.
+        ended = await asyncio.gather(*moves, return_exceptions=True)
+        for error in ended:
+            if error is not None:
+                raise error
+        return len(ended)
 
     async def _oldest(self, lane: str, tenant: str, count: int) -> list[Stored]:
         found, start = list[Stored](), 1
@@ -164,22 +172,17 @@ class Feeder:
             start = ticket.sequence + 1
         return found
 
-    async def _move_one(self, ticket: Stored, subject: str) -> bool:
+    async def _move_one(self, ticket: Stored, subject: str) -> None:
         """Publish a ticket where it comes next, then delete it where it waited."""
         # Another id than the waiting one's, which the stream has seen: of two routers that do so one is heard.
         headers = {name: value for name, value in ticket.headers.items() if not name.startswith("Nats-")}
         headers[h.TURN] = "1"
         headers[h.MSG_ID] = f"{ticket.headers.get(h.MSG_ID, ticket.sequence)}:turn"
         reach(Failpoint.ROUTER_FEED_BEFORE)
-        try:
-            await self._bus.store(subject, ticket.body, headers)
-            reach(Failpoint.ROUTER_FEED_AFTER)
-            await self._delete(ticket.sequence)
-        except (Full, Unavailable) as error:
-            log.warning("ticket waits on", subject=subject, why=str(error))
-            return False
+        await self._bus.store(subject, ticket.body, headers)
+        reach(Failpoint.ROUTER_FEED_AFTER)
+        await self._delete(ticket.sequence)
         metrics.turns_given.inc()
-        return True
 
     async def _delete(self, sequence: int) -> None:
         request = orjson.dumps({"seq": sequence, "no_erase": True})
