@@ -11,9 +11,10 @@ from pathlib import Path
 import orjson
 import pytest
 
+from wayline.standalone.backup import installation_backup
 from wayline.standalone.backup.backup_files import BackupReader, BackupWriter
 from wayline.standalone.backup.installation_backup import backup
-from wayline.standalone.backup.kept_backups import kept_folder, new_file, remove_older
+from wayline.standalone.backup.kept_backups import kept_folder, new_file, remove_older, remove_unfinished
 from wayline.standalone.backup.manifest import FILE, FORMAT, Manifest
 from wayline.standalone.errors import BackupFailed, BackupInvalid
 from wayline.standalone.settings import Settings
@@ -173,12 +174,26 @@ def test_a_folder_keeps_the_newest_backups_and_files_of_others(tmp_path: Path):
     write(tmp_path / "wayline-20261001T000000000001Z")
 
     with kept_folder(tmp_path):
+        torn = remove_unfinished(tmp_path)
         gone = remove_older(tmp_path, keep=2, database="ours")
 
-    assert gone == [files[6], files[0], files[1], files[3]]
-    assert not any(file.exists() for file in gone)
+    assert (torn, gone) == ([files[6]], [files[0], files[1], files[3]])
+    assert not any(file.exists() for file in (*torn, *gone))
     kept = (files[2], files[4], files[5], *others, damaged, tmp_path / "wayline-20261001T000000000001Z")
     assert all(file.exists() for file in kept)
+
+
+def test_backups_that_fail_every_night_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    async def fails(_: object, path: Path, **__: object) -> None:
+        BackupWriter(path)
+        raise BackupFailed("the disk is full")
+
+    monkeypatch.setattr(installation_backup, "_backup", fails)
+    for _ in range(3):
+        with pytest.raises(BackupFailed):
+            asyncio.run(backup(Settings.model_validate({"data_dir": tmp_path / "data"}), tmp_path / "kept", keep=7))
+
+    assert len([*(tmp_path / "kept").glob("*.tar")]) == 1
 
 
 def test_a_folder_is_filled_by_one_backup_at_a_time(tmp_path: Path):

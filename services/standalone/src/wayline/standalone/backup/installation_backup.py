@@ -11,7 +11,7 @@ from typing import Any
 
 from wayline.client import MACHINE_KEY
 from wayline.standalone.backup.backup_files import BackupReader
-from wayline.standalone.backup.kept_backups import kept_folder, new_file, remove_older
+from wayline.standalone.backup.kept_backups import kept_folder, new_file, remove_older, remove_unfinished
 from wayline.standalone.backup.manifest import Manifest
 from wayline.standalone.backup.restore_backup import restore_backup
 from wayline.standalone.backup.take_backup import CLIENTS, KEYS, MACHINE, take_backup
@@ -35,9 +35,11 @@ async def backup(
         await _backup(settings, path, credentials=credentials, as_json=as_json)
         return
     with kept_folder(path):
+        # Before, so that one that fails every night does not fill the disk on which it fails.
+        gone = remove_unfinished(path)
         file = new_file(path, datetime.now(UTC))
         manifest = await _backup(settings, file, credentials=credentials, as_json=as_json)
-        for older in remove_older(path, keep=keep, database=manifest.database):
+        for older in (*gone, *remove_older(path, keep=keep, database=manifest.database)):
             if not as_json:
                 print(f"removed {older}")
 

@@ -41,22 +41,43 @@ def new_file(folder: Path, at: datetime) -> Path:
     return folder / f"wayline-{at:%Y%m%dT%H%M%S%f}Z{TAR}"
 
 
-def remove_older(folder: Path, *, keep: int, database: str) -> list[Path]:
-    """Remove all but the newest backups of an installation, and those that were never finished; return what went.
+def remove_unfinished(folder: Path) -> list[Path]:
+    """Remove the backups of a folder that were never finished; return what went.
 
-    Only files that `new_file` named are looked at, and of those that are whole only the ones of this database. The
-    caller holds the folder, so that nothing unfinished is still being written.
+    The caller holds the folder, so that nothing unfinished is still being written.
     """
-    whole: list[Path] = []
-    gone: list[Path] = []
-    for file in sorted(file for file in folder.iterdir() if _MADE.fullmatch(file.name) and not file.is_symlink()):
-        try:
-            if BackupReader(file).manifest.database == database:
-                whole.append(file)
-        except BackupInvalid as error:
-            if error.unfinished:
-                gone.append(file)
-    gone += whole[:-keep]
+    gone = [file for file in _made(folder) if _is_unfinished(file)]
     for file in gone:
         file.unlink()
     return gone
+
+
+def remove_older(folder: Path, *, keep: int, database: str) -> list[Path]:
+    """Remove all but the newest whole backups of a database; return what went.
+
+    Only files that `new_file` named are looked at.
+    """
+    gone = [file for file in _made(folder) if _database_of(file) == database][:-keep]
+    for file in gone:
+        file.unlink()
+    return gone
+
+
+def _made(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.iterdir() if _MADE.fullmatch(file.name) and not file.is_symlink())
+
+
+def _is_unfinished(file: Path) -> bool:
+    try:
+        BackupReader(file)
+    except BackupInvalid as error:
+        return error.unfinished
+    return False
+
+
+def _database_of(file: Path) -> str | None:
+    """Return of which database a backup is; None: it cannot be read."""
+    try:
+        return BackupReader(file).manifest.database
+    except BackupInvalid:
+        return None

@@ -11,30 +11,44 @@ from rich.console import Console
 from rich.markup import escape
 
 from wayline.client import Address, ApiError, Client
-from wayline.standalone.errors import StandaloneError
+from wayline.contracts.errors import Unavailable
+from wayline.standalone.errors import NoServers, StandaloneError
 from wayline.standalone.settings import Settings
 from wayline.standalone.setup.installation import Installation
 from wayline.standalone.setup.migrate import find_servers
 from wayline.standalone.terminal.table import table
-from wayline.standalone.upgrade.replicas import find_replicas
+from wayline.standalone.upgrade.replicas import Replicas, find_replicas
 
 
 async def show_replicas(settings: Settings, *, as_json: bool = False) -> None:
-    """Print the services that are connected to the bus. Raises NoServers and StandaloneError."""
-    installation = Installation(settings.data_dir.absolute())
-    found = await find_replicas(find_servers(settings, installation), settings, installation)
-    if found.unseen and not found.replicas:
-        raise StandaloneError(f"{found.unseen}: {found.todo}")
-    if found.unseen:
-        print(f"{found.unseen}: {found.todo}", file=sys.stderr)
-    states = await _states()
+    """Print the services that are connected to the bus, and what each says of itself. Raises StandaloneError."""
+    found, states = await _connected(settings), await _states()
+    unseen = ": ".join(filter(None, (found.unseen, found.todo)))
+    if unseen and not (found.replicas or states):
+        raise StandaloneError(unseen)
+    if unseen:
+        print(f"wayline: {unseen}", file=sys.stderr)
     if as_json:
         print(json.dumps({"replicas": [asdict(one) for one in found.replicas], "states": states}, indent=2))
         return
-    rows = ((one.service, one.version, one.where, one.since.replace("T", " ")) for one in found.replicas)
-    Console().print(table(("service", "version", "from", "connected since"), rows, nothing="no service is connected"))
+    if found.replicas or not states:
+        rows = ((one.service, one.version, one.where, one.since.replace("T", " ")) for one in found.replicas)
+        Console().print(
+            table(("service", "version", "from", "connected since"), rows, nothing="no service is connected")
+        )
     if states:
         Console().print(table(("name", "service", "state", "in hand"), map(_row, states), nothing=""))
+
+
+async def _connected(settings: Settings) -> Replicas:
+    """Return the services that are connected; none, with the reason, where the bus cannot be asked from here."""
+    installation = Installation(settings.data_dir.absolute())
+    try:
+        return await find_replicas(find_servers(settings, installation), settings, installation)
+    except NoServers:
+        return Replicas([], f"no bus is known from {installation.root}", "only what the gateway says is shown")
+    except Unavailable as error:
+        return Replicas([], str(error))
 
 
 async def _states() -> list[dict[str, Any]]:

@@ -1,0 +1,43 @@
+"""`wayline replicas` where the bus cannot be asked: names are needed to drain one, and the gateway tells them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wayline.standalone.errors import StandaloneError
+from wayline.standalone.settings import Settings
+from wayline.standalone.upgrade import show_replicas as module
+from wayline.standalone.upgrade.show_replicas import show_replicas
+
+ROUTER = {"name": "router-a-1", "service": "router", "needs": {"bus": "ok"}, "in_hand": 3, "drained_at": None}
+
+
+def answered(monkeypatch: pytest.MonkeyPatch, *states: dict[str, Any]) -> None:
+    async def told() -> list[dict[str, Any]]:
+        return list(states)
+
+    monkeypatch.setattr(module, "_states", told)
+
+
+async def test_replicas_of_a_remote_gateway_are_listed_without_the_bus(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    answered(monkeypatch, ROUTER)
+
+    await show_replicas(Settings.model_validate({"data_dir": tmp_path}))
+    plain = capsys.readouterr()
+    await show_replicas(Settings.model_validate({"data_dir": tmp_path}), as_json=True)
+
+    assert "router-a-1" in plain.out and "no bus is known" in plain.err
+    assert json.loads(capsys.readouterr().out) == {"replicas": [], "states": [ROUTER]}
+
+
+async def test_replicas_that_nobody_tells_of_are_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    answered(monkeypatch)
+
+    with pytest.raises(StandaloneError, match="no bus is known"):
+        await show_replicas(Settings.model_validate({"data_dir": tmp_path}))
