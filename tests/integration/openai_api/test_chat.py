@@ -52,7 +52,7 @@ async def test_a_label_behind_the_agent_chooses_its_version(doors: Doors):
         told = doors.messages()
         response = await client.responses.create(model=one.id, input="Is it so?")
         again = await client.responses.retrieve(response.id)
-        for wrong in ("labelled:nothing", "labelled:", "labelled:No Label", "nobody:candidate"):
+        for wrong in ("labelled:nothing", "labelled:", "labelled:No Label", "nobody:candidate", "x" * 65, ":candidate"):
             with pytest.raises(openai.NotFoundError) as unknown:
                 await client.chat.completions.create(model=wrong, messages=QUESTION)
             assert (unknown.value.code, unknown.value.param) == ("model_not_found", "model")

@@ -10,6 +10,8 @@ from wayline.contracts.ids import NAME_PATTERN
 
 BEFORE_LABEL: Final = ":"
 """In no name of an agent or label."""
+AGENT_MAX: Final = 64
+"""Characters of an agent's name."""
 
 
 class NamedModel(NamedTuple):
@@ -24,8 +26,11 @@ class NamedModel(NamedTuple):
 
 
 def named_model(model: str) -> NamedModel:
-    """Return what a request's `model` names. Raises Reject for what can be no label."""
+    """Return what a request's `model` names. Raises Reject for what can be no agent or no label."""
     agent, separator, label = model.partition(BEFORE_LABEL)
+    if not 0 < len(agent) <= AGENT_MAX:
+        reason = f"no agent is named {agent!r}: GET /openai/v1/models lists those there are"
+        raise Reject(reason, code="unknown_agent", status=404)
     if not separator:
         return NamedModel(agent)
     if re.fullmatch(NAME_PATTERN, label) is None:
