@@ -98,6 +98,25 @@ async def test_a_cancel_reaches_every_job_of_a_filter_once(
     ]
 
 
+async def test_no_condition_is_dropped_by_a_tracing_of_before(gateway: Running, others: Others, bus: Bus):
+    await others.answer(ListJobs, listed)
+    await Story(bus, "default", JOBS[0]).begin()
+
+    body = {"action": "cancel", "filter": {"cites": "tides"}}
+    looked = await gateway.client.post("/v1/jobs/actions", json={**body, "dry_run": True})
+    action = (await gateway.client.post("/v1/jobs/actions", json=body)).json()
+
+    async def waits() -> dict[str, Any] | None:
+        now = (await gateway.client.get(f"/v1/jobs/actions/{action['action_id']}")).json()
+        return now if now["waits_for"] else None
+
+    waiting = await until(waits, within=30, why="the action waits")
+    found = await gateway.client.get("/v1/jobs?cites=tides")
+    assert (looked.status_code, found.status_code, waiting["state"]) == (503, 503, "running")
+    assert "does not know `cites`" in waiting["waits_for"]
+    assert await told(bus) == []
+
+
 async def test_an_action_goes_on_where_it_was_interrupted(
     gateway: Running, others: Others, bus: Bus, platform: Platform, monkeypatch: pytest.MonkeyPatch
 ):

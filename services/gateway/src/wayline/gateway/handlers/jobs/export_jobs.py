@@ -14,6 +14,7 @@ from wayline.contracts.errors import Retry
 from wayline.contracts.traces import JobPage, ListJobs
 from wayline.gateway.errors import ExportCut
 from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, Reader, acting_as
+from wayline.gateway.handlers.shared.find_jobs import find_jobs
 from wayline.gateway.keys import Caller
 from wayline.gateway.openapi import fails
 from wayline.gateway.shapes.exported_jobs import MEDIA_TYPES, ExportQuery, Format, heading, line
@@ -47,7 +48,7 @@ async def export_jobs(gateway: GatewayDependency, caller: Reader, query: Annotat
     )
     gateway.streams.require_room(caller)
     # Before the answer begins: what is wrong with the question is an error of its own.
-    first = await gateway.bus.ask(asked, JobPage)
+    first = await find_jobs(gateway, asked)
     disposition = {"Content-Disposition": f'attachment; filename="jobs.{query.format}"'}
     file = _file(gateway, caller, asked, first, query.format)
     return StreamingResponse(file, media_type=MEDIA_TYPES[query.format], headers=disposition)
@@ -72,10 +73,10 @@ async def _file(
 async def _next(gateway: Gateway, asked: ListJobs) -> JobPage:
     for _ in range(TRIES - 1):
         try:
-            return await gateway.bus.ask(asked, JobPage)
+            return await find_jobs(gateway, asked)
         except Retry:
             await asyncio.sleep(AGAIN_S)
     try:
-        return await gateway.bus.ask(asked, JobPage)
+        return await find_jobs(gateway, asked)
     except Retry as error:
         raise ExportCut(str(error)) from None

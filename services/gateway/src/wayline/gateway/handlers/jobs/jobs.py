@@ -25,6 +25,7 @@ from wayline.gateway.handlers.shared.dependencies import (
     Writer,
     acting_as,
 )
+from wayline.gateway.handlers.shared.find_jobs import find_jobs
 from wayline.gateway.handlers.shared.own_jobs import OwnJobPath, require_own_session
 from wayline.gateway.handlers.shared.read_job import find_log, has_ended, read_job, read_notes, wait_for_end
 from wayline.gateway.handlers.shared.submit_job import submit
@@ -135,7 +136,7 @@ async def _looked_at(gateway: Gateway, caller: Caller, job_id: str, *, wait_s: f
 async def list_jobs(gateway: GatewayDependency, caller: Reader, query: Annotated[JobQuery, Query()]) -> JobPage:
     """Page through the jobs that meet all conditions, newest first unless `sort` says otherwise."""
     asked = query.asked(caller.tenant, user_id=acting_as(caller, query.user_id))
-    page = await gateway.bus.ask(asked, JobPage)
+    page = await find_jobs(gateway, asked)
     return page.model_copy(update={"jobs": tuple(linked(job) for job in page.jobs)})
 
 

@@ -9,12 +9,13 @@ from wayline.chassis import Failpoint, reach
 from wayline.contracts.errors import NotFound, Reject, Retry
 from wayline.contracts.job_tags import TaggedJobs, TagJobs
 from wayline.contracts.jobs import Fork, JobView
-from wayline.contracts.traces import JobPage, ListJobs
+from wayline.contracts.traces import ListJobs
 from wayline.gateway.adapters.job_actions import HELD_S, Held
 from wayline.gateway.handlers.jobs.budget_limits import require_allowed
 from wayline.gateway.handlers.jobs.jobs import cancel_job, change_budget
 from wayline.gateway.handlers.recovery.time_travel import forked, read_values
 from wayline.gateway.handlers.shared.dependencies import Gateway
+from wayline.gateway.handlers.shared.find_jobs import find_jobs
 from wayline.gateway.handlers.shared.submit_job import submit
 from wayline.gateway.keys import Caller
 from wayline.gateway.shapes.job_actions import Outcome
@@ -88,7 +89,7 @@ async def _page(gateway: Gateway, held: Held) -> tuple[list[JobView], list[str],
         until = min(asked.until or held.begun_at, held.begun_at)
         asked = asked.model_copy(update={"limit": size, "cursor": held.cursor, "until": until})
         named, after = (), None
-    page = await gateway.bus.ask(asked, JobPage)
+    page = await find_jobs(gateway, asked)
     found = {job.job_id for job in page.jobs}
     jobs = [job for job in page.jobs if job.job_id not in held.handled]
     unknown = [job_id for job_id in named if job_id not in found and job_id not in held.handled]
