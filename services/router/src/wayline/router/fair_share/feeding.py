@@ -100,7 +100,6 @@ class Feeder:
         before = held.turns
         queues = await self._queues(front, before)
         owner, names = queues.owner, {*queues.waiting, *([queues.owner] if queues.owner else [])}
-        alone = self._shared and len(names) == 1
         weights = await held.weights(names)
         waiting = {
             name: WaitingTenant(weights.get(name, 1), FOREVER if name == owner else queues.waiting[name])
@@ -109,9 +108,10 @@ class Feeder:
         taken, order = _since(before.taken, queues.taken), before.order
         if owner is not None and taken > before.fed:
             order = charge(order, waiting, owner, tickets=taken - before.fed)
-        fed = max(0, before.fed - taken)
-        if alone:
-            # The backlog becomes its queue, of which executors take by themselves: who comes next takes turns with it.
+        fed = min(max(0, before.fed - taken), queues.backlog)
+        if self._shared and len(names) == 1 and (queues.backlog == 0 or (owner is not None and not fed)):
+            # The backlog is its queue, of which executors take by themselves: who comes next takes turns with it. Not
+            # while others' tickets that had their turn are in it: then the first one does not tell whose it is.
             turns = [name for name, count in queues.waiting.items() for _ in range(min(AHEAD_MOST, count))]
             moved = await self._move(front.name, backlog_of(front.name), turns)
         else:
