@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 from zoneinfo import ZoneInfo
 
 import pytest
 
+from wayline.client import ApiError
+from wayline.client.client import Client, Tagged
 from wayline.console.pages.form_values import WrongField
 from wayline.console.pages.frame import Frame
 from wayline.console.pages.knowledge import document as document_module
@@ -128,3 +130,23 @@ def test_who_cites_a_document_is_said_with_the_passages():
     assert "Cited by 1 job," in html and 'href="/jobs/j1"' in html
     assert "&lt;i&gt;Ten days." in html and "<i>Ten" not in html and "<b>" not in html
     assert "Cited by" not in page_of(document_of())
+
+
+class Api:
+    """Answers about a document, and not about who cites it."""
+
+    async def tagged(self, path: str) -> Tagged:
+        return Tagged(document_of(), '"1"')
+
+    async def get(self, path: str, **_: Any) -> dict[str, Any]:
+        if path.endswith("/citations"):
+            raise ApiError("tracing <b>did not answer", code="unavailable", status=503)
+        return {"chunks": [], "next_cursor": None}
+
+
+async def test_a_document_is_shown_while_nobody_tells_who_cites_it():
+    page = await document_module.read(cast(Client, Api()), "d1")
+    shown = shown_fields(page.document, ZURICH)
+    html = Templates().render(document_module.TEMPLATE, page=page, frame=FRAME, shown=shown).decode()
+
+    assert "tides.md" in html and "Which jobs cite it is not known: tracing &lt;b&gt;did not answer" in html

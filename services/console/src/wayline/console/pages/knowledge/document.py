@@ -53,6 +53,8 @@ class DocumentPage:
     cited: list[dict[str, Any]] = field(default_factory=list)
     """The newest jobs whose answers rest on it, each with the passages."""
     cited_more: bool = False
+    uncited_why: str = ""
+    """Why nobody could tell who cites it; empty: it was told."""
 
     @property
     def address(self) -> str:
@@ -82,7 +84,7 @@ async def read(
     found, page, cited = await asyncio.gather(
         client.tagged(path),
         client.get(f"{path}/chunks", limit=CHUNKS_SHOWN, cursor=cursor),
-        client.get(f"{path}/citations", limit=JOBS_SHOWN),
+        _citations(client, path),
     )
     return DocumentPage(
         document=found.body,
@@ -94,7 +96,16 @@ async def read(
         typed=typed or {},
         cited=cited["citations"],
         cited_more=cited["next_cursor"] is not None,
+        uncited_why=cited.get("problem", ""),
     )
+
+
+async def _citations(client: Client, path: str) -> dict[str, Any]:
+    """Ask which jobs cite a document; where that is not known, as another service tells it, the document is shown."""
+    try:
+        return await client.get(f"{path}/citations", limit=JOBS_SHOWN)
+    except ApiError as error:
+        return {"citations": [], "next_cursor": None, "problem": str(error)}
 
 
 def shown_fields(document: Mapping[str, Any], zone: Any) -> dict[str, str]:
