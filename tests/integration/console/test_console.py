@@ -10,6 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from wayline.console.pages.job_files import FILES_MAX
 from wayline.console.render.formats import exact_usd
 from wayline.embedded import free_port
 from wayline.simulator.chat_server import Say
@@ -98,6 +99,19 @@ async def test_what_the_api_refuses_is_said_on_the_form(console: Console):
 
     assert refused.status_code == 422
     assert "nobody" in refused.text and 'role="alert"' in refused.text
+
+
+async def test_more_files_than_a_job_takes_are_refused_at_once(console: Console):
+    given = json.dumps({"name": "a.md", "type": "file", "document_id": "given_1", "sha256": "0" * 64})
+    async with console.browser() as browser:
+        await browser.open("/jobs/new")
+        [token] = set(re.findall(r'name="token" value="([^"]+)"', browser.page))
+        fields = {"token": token, "agent": AGENT, "input": "Is it so?", "given": given}
+        new = [("file", (f"{n}.md", b"x")) for n in range(FILES_MAX)]
+        refused = await browser.http.post("/jobs/new", data=fields, files=new, headers=SAME_ORIGIN)
+
+    assert refused.status_code == 422 and f"at most {FILES_MAX} files" in refused.text
+    assert refused.text.count('name="given"') == 1
 
 
 async def test_a_call_is_approved_with_other_arguments(console: Console):

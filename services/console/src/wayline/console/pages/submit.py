@@ -15,7 +15,7 @@ from wayline.console.access.visitor import VisitorDependency
 from wayline.console.access.visitor import field as field_of
 from wayline.console.pages.form_values import key_of, new_key
 from wayline.console.pages.frame import Frame, go, show
-from wayline.console.pages.job_files import FormWithFiles, GivenFile, files_in, input_of, read_back, uploaded
+from wayline.console.pages.job_files import FILES_MAX, FormWithFiles, GivenFile, files_in, input_of, read_back, uploaded
 from wayline.console.pages.refusal import reason_of
 
 router = APIRouter()
@@ -79,7 +79,10 @@ async def submit_job(request: Request, visitor: VisitorDependency, form: FormWit
     typed, files = {name: field_of(form, name) for name in TYPED}, read_back(form)
     planned, problem = None, ""
     try:
-        for file in files_in(form):
+        new = files_in(form)
+        if len(files) + len(new) > FILES_MAX:
+            raise ApiError(f"A job takes at most {FILES_MAX} files", code="too_many_files", status=422)
+        for file in new:
             files.append(await uploaded(visitor.client, file))
         draft = Draft(**typed, files=files)
         if "preview" not in form:
