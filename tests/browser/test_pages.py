@@ -14,6 +14,15 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 ALSO = ("retrieval", "notifier")
 """Services that pages need beside those of every console."""
+DROP = """(what) => {
+  const dropped = new DataTransfer();
+  if (what === 'text') dropped.setData('text/plain', 'a word');
+  else dropped.items.add(new File(['x'], what));
+  const drop = new DragEvent('drop', {dataTransfer: dropped, bubbles: true, cancelable: true});
+  document.querySelector('main').dispatchEvent(drop);
+  return [drop.defaultPrevented, document.querySelector('[type=file]').files.length];
+}"""
+"""What is dropped on a page: whether a script took it, and how many files its form has then."""
 PAGES = tuple(address for group in SECTIONS for address, _, _ in group)
 
 
@@ -30,6 +39,16 @@ async def problems_of(window: Window, looks: Looks, paths: list[str]) -> dict[st
 
 async def test_home_and_the_components_are_accessible(window: Window):
     assert await problems_of(window, ALL[0], ["/", "/kit"]) == {}
+
+
+async def test_dropped_files_join_the_form_and_text_does_not(window: Window):
+    async with window.open() as shown:
+        page = await shown.goto("/jobs/new")
+        took = [await page.evaluate(DROP, what) for what in ("a.md", "text", "b.md")]
+        await shown.goto("/knowledge/upload")
+        text = await page.evaluate(DROP, "text")
+
+    assert (took, text) == ([[True, 1], [False, 1], [True, 2]], [False, 0])
 
 
 @slow(*ALL)

@@ -3,8 +3,11 @@
 (() => {
   const field = document.querySelector("[data-files] [type=file]");
   if (!field) return;
-  document.addEventListener("dragover", (event) => event.preventDefault());
+  // A text that is dragged into a field is the browser's.
+  const hasFiles = (event) => event.dataTransfer.types.includes("Files");
+  document.addEventListener("dragover", (event) => hasFiles(event) && event.preventDefault());
   document.addEventListener("drop", (event) => {
+    if (!hasFiles(event)) return;
     event.preventDefault();
     if (field.disabled) return;
     const all = new DataTransfer();

@@ -91,8 +91,10 @@
 
   const may = !form.querySelector("[type=file]").disabled;
   drop.hidden = !may;
-  document.addEventListener("dragover", (event) => event.preventDefault());
+  const hasFiles = (event) => event.dataTransfer.types.includes("Files");
+  document.addEventListener("dragover", (event) => hasFiles(event) && event.preventDefault());
   document.addEventListener("drop", async (event) => {
+    if (!hasFiles(event)) return;
     event.preventDefault();
     if (!may) return;
     const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry()).filter(Boolean);
