@@ -23,6 +23,7 @@ from wayline.testkit.processes import Fleet
 from ..integration.console.conftest import AGENT, Console, console_at
 from .conftest import Shown, Window
 from .cut_wire import Moment, Wire
+from .test_tasks import asks
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
@@ -113,6 +114,16 @@ async def test_a_hidden_tab_closes_its_stream_until_it_is_shown(window: Window):
         await hide(page, False)
         await expect(page.locator(".said strong")).to_have_text("three")
         await equals_a_fresh_load(shown)
+
+
+async def test_a_parked_jobs_page_follows_it_to_its_end(window: Window):
+    job_id = await asks(window.console)
+    async with window.open() as shown:
+        # Read anew once its stream is open, while nothing on it tells of progress.
+        async with shown.page.expect_response(re.compile("/region")):
+            page = await shown.goto(f"/jobs/{job_id}")
+        await window.console.api.post(f"/v1/jobs/{job_id}/cancel")
+        await expect(page.locator("[data-ended='1']")).to_have_count(1)
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@
     if (stream) stream.textContent = text;
     const state = holder.querySelector("[data-progress]");
     // Of the same state what was told says more than the log.
-    if (state?.dataset.progress === told.of) state.textContent = told.message;
+    if (state && state.dataset.progress === told.of) state.textContent = told.message;
   };
 
   // One at a time: an older answer must not take the place of a newer one.
