@@ -11,10 +11,11 @@ import pytest
 
 from wayline.console.pages.frame import Frame
 from wayline.console.pages.model_choices import model_groups
-from wayline.console.pages.settings import audit_page, keys_page, tenants_page
+from wayline.console.pages.settings import audit_page, keys_page, services_page, tenants_page
 from wayline.console.pages.settings.settings_page import STYLES, TEMPLATE, SettingsPage, changes, fields_of, wanted
 from wayline.console.render.environment import Templates
 from wayline.console.render.schema_form import ApiSchemas
+from wayline.contracts.replicas import ReplicaState
 from wayline.contracts.tenant_settings import SETTINGS, SettingsInForce
 
 from ...console_forms import Sent
@@ -204,3 +205,38 @@ def test_changes_say_what_is_not_known_and_strangers_words_do_nothing():
     text = html.decode()
     assert "not known" in text and "refused: invalid_request" in text and "Older changes" in text
     assert "<img" not in text and "\u202e" not in text.replace(f'value="{PAYLOAD}', "").split("<tbody>")[1]
+
+
+def replica_of(name: str, **more: Any) -> dict[str, Any]:
+    given: dict[str, Any] = {"service": "executor", "version": "1", "needs": {"bus": "ok"}, "ready": True, "in_hand": 0}
+    return ReplicaState(**{**given, "name": name, **more}).model_dump(mode="json")
+
+
+def services_html(page: services_page.ServicesPage, *scopes: str) -> str:
+    frame = frame_of(*scopes)
+    return (
+        Templates().render(services_page.TEMPLATE, page=page, frame=frame, wrong_with=services_page.wrong_with).decode()
+    )
+
+
+def test_services_say_which_are_ready_and_which_are_drained():
+    ill = {"ready": False, "needs": {"bus": "ok", "postgres": PAYLOAD}}
+    since = datetime(2026, 4, 30, 23, tzinfo=UTC)
+    replicas = [
+        replica_of("executor-a-1", in_hand=3),
+        replica_of("executor-a-2", ready=False, drained_at=since, needs={"work": "drained", "bus": "away"}),
+        replica_of(PAYLOAD, service="router", **ill),
+    ]
+    page = services_page.ServicesPage(replicas, ("tracing",))
+    html = services_html(page, "operator")
+
+    assert html.count('<span class="good-text">ready</span>') == html.count(">not ready<") == 1
+    assert "may be ended" in html and "bus: away" in html and "work: " not in html
+    assert "postgres: " in html and "No process of tracing answered." in html
+    assert (html.count(">Drain…<"), html.count(">Take work again<")) == (2, 1)
+    assert 'action="/settings/services/executor-a-2/undrain"' in html and "<img" not in html
+    assert [page.is_last(name) for name in ("executor-a-1", "executor-a-2", PAYLOAD)] == [True, False, True]
+
+
+def test_services_are_shown_to_operators():
+    assert "lacks the scope operator" in services_html(services_page.ServicesPage(None))

@@ -57,6 +57,8 @@ DONE: Final = {
     "rejected": "It is refused for good.",
     "forgotten": "It is forgotten, with all of its versions.",
     "redelivered": "It is sent again.",
+    "drained": "It takes no more work, and finishes what it has.",
+    "undrained": "It takes work again.",
 }
 """What a page says after an action, by the word in its address: nobody's own words, as anybody can make a link."""
 

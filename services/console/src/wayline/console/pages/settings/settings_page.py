@@ -23,7 +23,10 @@ from wayline.console.render.schema_form import ApiSchemas, SchemaField, WrongFie
 
 router = APIRouter(prefix="/settings")
 TEMPLATE = "settings/agents.html"
-VIEWS: Final = (("", "Agents"), ("/keys", "Keys"), ("/tenants", "Tenants and quotas"), ("/audit", "Audit"))
+VIEWS: Final = (
+    *(("", "Agents"), ("/keys", "Keys"), ("/tenants", "Tenants and quotas")),
+    *(("/services", "Services"), ("/audit", "Audit")),
+)
 SCHEMA: Final = "SettingsInForce"
 STEPS_SLIDER_MAX: Final = 10
 CENTS_SLIDER_MAX: Final = 100
