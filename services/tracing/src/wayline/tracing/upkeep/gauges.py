@@ -50,7 +50,8 @@ class Gauges:
             rows = await conn.fetch(self._store.sql.standbys_behind)
         metrics.standbys.set(len(rows))
         metrics.standby_behind.clear()
-        for row in rows:
+        # The furthest last: of several that nobody gave a name it is the one that is shown.
+        for row in reversed(rows):
             metrics.standby_behind.labels(row["standby"]).set(row["behind_bytes"])
 
     async def read_ledger(self) -> None:
