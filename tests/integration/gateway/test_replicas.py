@@ -16,7 +16,7 @@ SLOW = REPLICA.model_copy(update={"name": "executor-b-7", "ready": False, "needs
 
 async def later(_: DescribeReplicas) -> ReplicaState:
     # Longer than an asker waits for further answers where it says nothing else.
-    await asyncio.sleep(0.8)
+    await asyncio.sleep(0.6)
     return SLOW
 
 
