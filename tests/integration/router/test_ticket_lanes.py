@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
+import pytest
+from nats.js import errors as js_errors
+
 from wayline.chassis import Bus
+from wayline.contracts.errors import Unavailable
 from wayline.contracts.jobs import RunJob
+from wayline.journal import signals_held
 from wayline.router import ticket_lanes
 from wayline.router.ticket_lanes import TicketLanes
 
@@ -50,3 +57,18 @@ async def test_tickets_of_another_router_are_counted(bus: Bus, monkeypatch):
 
     await bus.js.purge_stream("RUN")
     assert await lane_of(one, "j3") == FRONT, "what was acked is counted no longer"
+
+
+async def test_a_stream_without_a_leader_fails_no_ticket(bus: Bus, monkeypatch: pytest.MonkeyPatch):
+    async def no_leader(*_: object, **__: object) -> NoReturn:
+        raise js_errors.ServiceUnavailableError(code=503, description="JetStream system temporarily unavailable")
+
+    monkeypatch.setattr(ticket_lanes, "COUNT_FRESH_S", 0.0)
+    lanes = TicketLanes(bus)
+    await lane_of(lanes, "j1")
+    monkeypatch.setattr(bus.js, "stream_info", no_leader)
+    monkeypatch.setattr(bus.js, "consumer_info", no_leader)
+
+    assert await lane_of(lanes, "j2") == BACK
+    with pytest.raises(Unavailable):
+        await signals_held(bus, "acme")

@@ -6,9 +6,9 @@ import time
 from dataclasses import dataclass, field
 
 import structlog
+from nats import errors as nats_errors
 
 from wayline.chassis import Bus
-from wayline.chassis.connection.bus import AWAY
 from wayline.contracts.jobs import RunJob, backlog_of, waiting_of
 from wayline.journal import Head
 from wayline.router.fair_share.backlogs import Backlogs
@@ -87,7 +87,7 @@ class TicketLanes:
         tickets.read_at = time.monotonic()
         try:
             state = (await self._bus.js.stream_info("RUN", subjects_filter=f"jobs.run.*.{tenant}")).state
-        except AWAY as error:
+        except (nats_errors.Error, TimeoutError) as error:
             log.warning("tickets not counted", tenant=tenant, why=type(error).__name__)
             return
         found = state.subjects or {}

@@ -62,6 +62,8 @@ AWAY = (
     nats_errors.ConnectionReconnectingError,
     nats_errors.OutboundBufferLimitError,
     js_errors.NoStreamResponseError,
+    # What a cluster says while it chooses a leader.
+    js_errors.ServiceUnavailableError,
 )
 
 INBOX = "_INBOX."

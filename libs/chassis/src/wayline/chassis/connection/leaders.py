@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from nats.js.errors import BadRequestError, ServiceUnavailableError
+from nats.js.errors import BadRequestError
 
 from wayline.chassis.connection.bus import AWAY
 
@@ -15,8 +15,6 @@ T = TypeVar("T")
 
 LEADER_WITHIN_S = 30.0
 ASK_AGAIN_S = 0.2
-LEADERLESS = (*AWAY, ServiceUnavailableError)
-"""What a server answers, or does not, while there is no leader."""
 NO_PEERS = 10005
 """What a leader answers that has not heard of all servers of a young cluster yet: it knows no place for a copy."""
 
@@ -30,7 +28,7 @@ async def once_led(ask: Callable[[], Awaitable[T]]) -> T:
     while True:
         try:
             return await ask()
-        except (*LEADERLESS, BadRequestError) as error:
+        except (*AWAY, BadRequestError) as error:
             refused = isinstance(error, BadRequestError) and error.err_code != NO_PEERS
             if refused or time.monotonic() > deadline:
                 raise
