@@ -63,6 +63,29 @@ async def test_a_refused_setting_says_why_and_changes_nothing(console: Console):
     assert await settings_of(console) == before
 
 
+async def test_a_process_is_drained_and_takes_work_again(console: Console):
+    async def executor() -> dict[str, Any]:
+        found = (await console.api.get("/v1/replicas")).json()["replicas"]
+        return next(one for one in found if one["service"] == "executor")
+
+    name = (await executor())["name"]
+    async with console.browser() as browser:
+        shown = await browser.open("/settings/services")
+        asked = await browser.send(f"/settings/services/{name}/drain")
+        drained = await browser.send(f"/settings/services/{name}/drain", confirmed="1")
+        state = await executor()
+        page = (await browser.open("/settings/services")).text
+        gone = await browser.send("/settings/services/executor-nowhere-1/drain", confirmed="1")
+        await browser.send(f"/settings/services/{name}/undrain")
+        after = await executor()
+
+    assert name in shown.text and "No other process of its service is ready" in asked.text
+    assert drained.headers["location"] == "/settings/services?done=drained"
+    assert state["drained_at"] and "drained <time" in page and "it takes no work until" not in page
+    assert gone.status_code == 422 and "executor-nowhere-1" in gone.text
+    assert after["drained_at"] is None
+
+
 async def test_a_model_is_added_changed_and_removed(console: Console):
     async with console.browser() as browser:
         fields = await form_of(browser, "/new-model")
@@ -172,26 +195,3 @@ async def test_a_key_is_made_shown_once_and_revoked(console: Console):
     assert first not in listed and reader not in listed and f"/settings/keys/{key_id}/revoke" in listed
     assert "Revoke the key reader?" in asked.text and f"/settings/keys/{key_id}/revoke" not in gone
     assert refused.status_code == 401
-
-
-async def test_a_process_is_drained_and_takes_work_again(console: Console):
-    async def executor() -> dict[str, Any]:
-        found = (await console.api.get("/v1/replicas")).json()["replicas"]
-        return next(one for one in found if one["service"] == "executor")
-
-    name = (await executor())["name"]
-    async with console.browser() as browser:
-        shown = await browser.open("/settings/services")
-        asked = await browser.send(f"/settings/services/{name}/drain")
-        drained = await browser.send(f"/settings/services/{name}/drain", confirmed="1")
-        state = await executor()
-        page = (await browser.open("/settings/services")).text
-        gone = await browser.send("/settings/services/executor-nowhere-1/drain", confirmed="1")
-        await browser.send(f"/settings/services/{name}/undrain")
-        after = await executor()
-
-    assert name in shown.text and "No other process of its service is ready" in asked.text
-    assert drained.headers["location"] == "/settings/services?done=drained"
-    assert state["drained_at"] and "drained <time" in page and "it takes no work until" not in page
-    assert gone.status_code == 422 and "executor-nowhere-1" in gone.text
-    assert after["drained_at"] is None
