@@ -17,6 +17,7 @@ from wayline.console.render.environment import Templates
 from wayline.console.render.schema_form import ApiSchemas
 from wayline.contracts.replicas import ReplicaState
 from wayline.contracts.tenant_settings import SETTINGS, SettingsInForce
+from wayline.gateway.handlers.shared import auditing
 
 from ...console_forms import Sent
 
@@ -205,6 +206,10 @@ def test_changes_say_what_is_not_known_and_strangers_words_do_nothing():
     text = html.decode()
     assert "not known" in text and "refused: invalid_request" in text and "Older changes" in text
     assert "<img" not in text and "\u202e" not in text.replace(f'value="{PAYLOAD}', "").split("<tbody>")[1]
+
+
+def test_every_kind_of_change_is_offered():
+    assert {*auditing.KINDS.values(), *auditing.EXACTLY.values()} <= set(audit_page.KINDS)
 
 
 def replica_of(name: str, **more: Any) -> dict[str, Any]:

@@ -22,6 +22,7 @@ DAYS: Final = (0, 1, 7, 30, 90)
 KINDS: Final = (
     *("agent", "model", "settings", "budget", "schedule", "prompt", "server", "secret", "tenant", "API key", "webhook"),
     *("approval", "memory", "insight", "subject", "document", "vector set"),
+    *("pause", "limit of running jobs", "replica", "dead letter", "erasure"),
 )
 """Offered, where others can be written."""
 Word = Annotated[str, Query(max_length=128)]
