@@ -10,6 +10,7 @@ from wayline.contracts import events as e
 from wayline.contracts.jobs import JobOptions
 from wayline.executor.decide import retry_or_reroute
 from wayline.simulator.chat_server import ChatServer, Say
+from wayline.testkit import until
 
 from .conftest import ExecutorPlatform
 
@@ -52,12 +53,12 @@ async def test_jobs_park_while_their_provider_is_away_and_go_on(platform: Execut
     assert all(event.waiting.expires_at is not None for event in parked)
 
 
-async def test_parked_jobs_go_on_once_another_job_is_answered(platform: ExecutorPlatform):
-    away = True
+async def test_once_another_job_is_answered_parked_ones_go_on_in_turn(platform: ExecutorPlatform):
+    """Without a router, which gives the turns, the first goes on and the others wait for theirs."""
+    away, turns = True, "jobs.run.interactive_waiting.default"
     async with ChatServer(lambda _: AWAY if away else Say("done")) as chat:
         await platform.executor(chat)
-        jobs = ("j1", "j2", "j3")
-        for job in jobs:
+        for job in ("j1", "j2", "j3"):
             await platform.begin(job)
             await platform.until_parked(job, times=1)
         away = False
@@ -65,7 +66,13 @@ async def test_parked_jobs_go_on_once_another_job_is_answered(platform: Executor
         other = await platform.executor(chat)
         await platform.begin("j4")
 
-        ended = [await platform.wait_for(job) for job in (*jobs, "j4")]
+        ended = [await platform.wait_for(job) for job in ("j1", "j4")]
+
+        async def two_wait() -> bool:
+            state = (await platform.bus.js.stream_info("RUN", subjects_filter=turns)).state
+            return (state.subjects or {}).get(turns) == 2
+
+        await until(two_wait, why="the tickets of the other two wait for turns")
         await other.stop(5)
 
     assert {job.answer for job in ended} == {"done"}
