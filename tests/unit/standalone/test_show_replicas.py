@@ -13,7 +13,9 @@ from wayline.standalone.settings import Settings
 from wayline.standalone.upgrade import show_replicas as module
 from wayline.standalone.upgrade.show_replicas import show_replicas
 
-ROUTER = {"name": "router-a-1", "service": "router", "needs": {"bus": "ok"}, "in_hand": 3, "drained_at": None}
+NAME = "router-wayline-router-6c5f7d9b8-x2x9k-4711"
+NEEDS = {"bus": "ok", "postgres": "no answer within 3 s, and a line that is longer than a terminal is wide"}
+ROUTER = {"name": NAME, "service": "router", "needs": NEEDS, "in_hand": 3, "drained_at": None}
 
 
 def answered(monkeypatch: pytest.MonkeyPatch, *states: dict[str, Any]) -> None:
@@ -32,7 +34,8 @@ async def test_replicas_of_a_remote_gateway_are_listed_without_the_bus(
     plain = capsys.readouterr()
     await show_replicas(Settings.model_validate({"data_dir": tmp_path}), as_json=True)
 
-    assert "router-a-1" in plain.out and "no bus is known" in plain.err
+    assert plain.out == f"{NAME}\trouter\tpostgres: {NEEDS['postgres']}\t3\n"
+    assert "no bus is known" in plain.err
     assert json.loads(capsys.readouterr().out) == {"replicas": [], "states": [ROUTER]}
 
 

@@ -33,11 +33,10 @@ async def show_replicas(settings: Settings, *, as_json: bool = False) -> None:
         return
     if found.replicas or not states:
         rows = ((one.service, one.version, one.where, one.since.replace("T", " ")) for one in found.replicas)
-        Console().print(
-            table(("service", "version", "from", "connected since"), rows, nothing="no service is connected")
-        )
+        connected = table(("service", "version", "from", "connected since"), rows, nothing="no service is connected")
+        Console().print(connected, soft_wrap=True)
     if states:
-        Console().print(table(("name", "service", "state", "in hand"), map(_row, states), nothing=""))
+        Console().print(table(("name", "service", "state", "in hand"), map(_row, states), nothing=""), soft_wrap=True)
 
 
 async def _connected(settings: Settings) -> Replicas:
