@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wayline.chassis.connection.leaders import LEADERLESS
+from wayline.chassis.connection.bus import AWAY
 from wayline.chassis.topology import STREAMS
 from wayline.testkit import until
 from wayline.testkit.nats_cluster import NAMES, TEST, NatsCluster
@@ -60,7 +60,7 @@ async def until_healed(platform: FaultPlatform) -> None:
         behind.clear()
         try:
             streams = [await platform.bus.js.stream_info(stream.name or "") for stream in STREAMS]
-        except LEADERLESS:
+        except AWAY:
             return False
         for stream in streams:
             cluster = stream.cluster

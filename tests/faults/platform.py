@@ -15,7 +15,7 @@ import asyncpg
 from nats.aio.msg import Msg
 from pydantic import BaseModel
 
-from wayline.chassis.connection.leaders import LEADERLESS
+from wayline.chassis.connection.bus import AWAY
 from wayline.contracts import headers as h
 from wayline.contracts.chat import TextPart
 from wayline.contracts.errors import Unavailable
@@ -198,7 +198,7 @@ class FaultPlatform(Platform):
 
         async def all_ended() -> bool:
             # A log whose leader has just gone is read a moment later.
-            with suppress(Unavailable, *LEADERLESS):
+            with suppress(Unavailable, *AWAY):
                 left.difference_update(await self.advance(*left))
             return not left
 
@@ -292,7 +292,7 @@ class FaultPlatform(Platform):
         async def quiet() -> bool:
             try:
                 left[:] = await unfinished(self)
-            except LEADERLESS as error:
+            except AWAY as error:
                 left[:] = [f"{type(error).__name__}: a stream has no leader"]
             return not left
 

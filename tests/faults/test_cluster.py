@@ -8,7 +8,7 @@ import shutil
 import pytest
 import pytest_asyncio
 
-from wayline.chassis.connection.leaders import LEADERLESS
+from wayline.chassis.connection.bus import AWAY
 from wayline.embedded import NatsServer
 from wayline.standalone.doctor.bus import examine_copies
 from wayline.testkit import until
@@ -71,7 +71,7 @@ async def test_the_doctor_names_a_server_that_is_away(platform: FaultPlatform):
     async def is_named() -> bool:
         try:
             found = await examine_copies(platform.bus.js)
-        except LEADERLESS:
+        except AWAY:
             return False
         return found is not None and found.state == "problem" and found.text.startswith("server n2 is ")
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 import pytest_asyncio
 
-from wayline.chassis.connection.leaders import LEADERLESS
+from wayline.chassis.connection.bus import AWAY
 from wayline.contracts.events import JobClaimed
 from wayline.journal import header_fields, read_record
 from wayline.standalone.doctor.bus import examine_copies
@@ -119,7 +119,7 @@ async def test_the_doctor_says_how_far_a_server_is_behind(platform: FaultPlatfor
     await network_of(platform).reset([TEST], [victim])
 
     async def is_told() -> bool:
-        with suppress(*LEADERLESS):
+        with suppress(*AWAY):
             await platform.bus.request("probe.test", b"", timeout_s=1)
             found = await examine_copies(platform.bus.js)
             return found is not None and bool(re.search(rf"server {victim} is behind .*lacks .* of PROBES", found.text))

@@ -14,7 +14,8 @@ from nats.aio.msg import Msg
 from nats.js.api import ConsumerConfig, StreamConfig
 
 from wayline.chassis import Bus
-from wayline.chassis.connection.leaders import LEADERLESS, once_led
+from wayline.chassis.connection.bus import AWAY
+from wayline.chassis.connection.leaders import once_led
 from wayline.chassis.deaf_servers import DeafServers
 from wayline.chassis.handling import pull
 from wayline.chassis.topology import RUN_INTERACTIVE
@@ -97,7 +98,7 @@ async def test_a_process_leaves_a_server_that_was_cut_off(cluster: NatsCluster, 
 async def is_stored(bus: Bus) -> bool:
     try:
         return "error" not in (await bus.request("probe.process", b"", timeout_s=1)).data.decode()
-    except LEADERLESS:
+    except AWAY:
         return False
 
 
