@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import combinations
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from wayline.router.fair_share.fair_order import FairOrder, WaitingTenant, charge, next_turns
@@ -53,6 +53,7 @@ def test_in_any_window_each_end_is_at_most_one_ticket_off(weights: Weights, data
 
 
 @given(weights_of_tenants, st.lists(st.integers(1, 30), min_size=1, max_size=10))
+@example({"a": 1, "b": 36, "c": 48, "d": 39}, [1, 1, 1, 6])
 def test_turns_taken_in_parts_are_the_same_turns(weights: Weights, parts: list[int]):
     order, taken = FairOrder(), list[str]()
     for part in parts:

@@ -53,8 +53,8 @@ def next_turns(
     now: list[tuple[float, str]] = []
     clock, turns = order.clock, list[str]()
     while len(turns) < most and left:
-        if not now and later:
-            clock = max(clock, later[0][0])
+        if not now and later and later[0][0] > clock + ROUNDING:
+            clock = later[0][0]
         while later and later[0][0] <= clock + ROUNDING:
             at, tenant = heapq.heappop(later)
             heapq.heappush(now, (at + 1 / waiting[tenant].weight, tenant))
@@ -83,8 +83,10 @@ def _joined(order: FairOrder, waiting: Mapping[str, WaitingTenant]) -> dict[str,
     """Return when each ticket is due. Who is a part of a ticket ahead or behind is so by the weight of now, too."""
     due = dict(order.due)
     for tenant, one in waiting.items():
-        ahead = due.get(tenant, order.clock) - order.clock
-        due[tenant] = order.clock + ahead * order.weights.get(tenant, one.weight) / one.weight
+        before = order.weights.get(tenant, one.weight)
+        if tenant not in due or before != one.weight:
+            ahead = due.get(tenant, order.clock) - order.clock
+            due[tenant] = order.clock + ahead * before / one.weight
     return due
 
 
