@@ -265,11 +265,17 @@ def test_a_program_that_cannot_be_run_says_why(run: Run, tmp_path: Path):
     assert (tmp_path / "errors").read_text() == f"{broken} cannot be run: No such file or directory\n"
 
 
-def test_a_document_reader_that_is_killed_is_noticed(run: Run):
+@pytest.mark.parametrize("is_closed", [False, True], ids=["just now", "pipe closed"])
+def test_a_document_reader_that_is_killed_is_noticed(run: Run, is_closed: bool):
     async def main() -> None:
         reader = DocumentReader()
         await reader.read("t1", b"words", kind="text")
-        os.kill(reader._processes._idle[0].process.pid, signal.SIGKILL)
+        process = reader._processes._idle[0].process
+        os.kill(process.pid, signal.SIGKILL)
+        if is_closed:
+            assert process.stdin is not None
+            await process.wait()
+            await until(process.stdin.is_closing, why="its end is seen")
         with pytest.raises(CannotRead, match="ended over it"):
             await reader.read("t1", b"words", kind="text")
         await reader.close()

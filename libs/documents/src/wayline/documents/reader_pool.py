@@ -134,16 +134,24 @@ async def _exchange(
 ) -> dict[str, Any]:
     assert process.stdin is not None and process.stdout is not None
     for frame in (about, content):
-        process.stdin.write(len(frame).to_bytes(LENGTH_BYTES, "big"))
+        _write(process.stdin, len(frame).to_bytes(LENGTH_BYTES, "big"))
         # In one piece it would be copied, and once more into the buffer of the pipe.
         for at in range(0, len(frame), PIECE_BYTES):
-            process.stdin.write(frame[at : at + PIECE_BYTES])
+            _write(process.stdin, frame[at : at + PIECE_BYTES])
             await process.stdin.drain()
     size = int.from_bytes(await process.stdout.readexactly(LENGTH_BYTES), "big")
     if size > answer_max_bytes:
         raise ValueError(size)
     answer = await process.stdout.readexactly(size)
     return await asyncio.to_thread(json.loads, answer)
+
+
+def _write(pipe: asyncio.StreamWriter, data: bytes) -> None:
+    """Write to a process. Raises BrokenPipeError where it has ended."""
+    # What is written to a closed pipe is a RuntimeError on uvloop, and nothing at all on asyncio's own loop.
+    if pipe.is_closing():
+        raise BrokenPipeError
+    pipe.write(data)
 
 
 async def _end(reader: _ReaderProcess) -> None:
