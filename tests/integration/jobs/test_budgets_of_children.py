@@ -200,6 +200,11 @@ async def test_a_child_that_outlives_its_parent_makes_no_more_calls(family: Fami
     parent = await family.platform.wait_for("j1")
     assert (parent.status, parent.total_cost_usd) == (Status.CANCELLED, None)
 
+    async def parent_is_settled() -> bool:
+        async with family.platform.superuser() as conn:
+            return await conn.fetchval("SELECT state = 'settled' FROM router.reservations WHERE job_id = 'j1'")
+
+    await until(parent_is_settled, why="the parent is settled")
     monkeypatch.undo()
     family.model.holds["work"].set()
 
