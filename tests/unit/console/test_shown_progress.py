@@ -22,6 +22,7 @@ from wayline.contracts.observation import tool_state as told_state
 from wayline.contracts.progress import Progress
 from wayline.contracts.traces import QueuePlace
 from wayline.journal import ProgressReader, read_export
+from wayline.journal.progress import MESSAGES as told_messages
 
 from ..journal.test_progress import Story
 
@@ -73,4 +74,7 @@ def test_a_state_reads_as_a_step_of_many():
     assert ShownProgress("analyzing", of=5).words == "Reading the task"
     assert ShownProgress("executing_tools", 2, message="crawl: 3 of 9").words == "Step 2: crawl: 3 of 9"
     assert queue_words(place) == "Number 3 of 12 in the queue batch"
-    assert len(MESSAGES) == 9
+
+
+def test_each_state_has_the_words_of_the_api():
+    assert told_messages == MESSAGES

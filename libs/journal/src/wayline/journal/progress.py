@@ -16,7 +16,7 @@ from wayline.journal.follow import News
 
 ProgressNews: TypeAlias = AsyncGenerator[e.Event | Delta | Progress | QueuePlace | None, None]
 
-_MESSAGES: dict[ProgressState, str] = {
+MESSAGES: dict[ProgressState, str] = {
     "analyzing": "Reading the task",
     "reasoning": "Thinking about the next step",
     "executing_tools": "Using tools",
@@ -138,7 +138,7 @@ class ProgressReader:
         self._open = Progress(
             state=state,
             phase="started",
-            message=message or _MESSAGES[state],
+            message=message or MESSAGES[state],
             iteration=self._step,
             of=self._steps_max,
             tools=() if total is None else tuple(self._wanted.values()),
