@@ -7,16 +7,23 @@ import json
 import random
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import httpx2
 
 from wayline.chassis import Bus
+from wayline.contracts.jobs import QueuePlace
+from wayline.contracts.traces import FindQueuePlaces, QueuePlaces
 from wayline.journal import JobLog
 from wayline.telemetry import metrics
 from wayline.testkit import Platform, until
 
 from .conftest import Running, start_gateway
+from .others import Others
 from .story import Story
+
+PLACE = QueuePlace(job_id="j1", lane="interactive", position=3, queued=5)
 
 
 @dataclass(frozen=True)
@@ -191,6 +198,31 @@ async def test_a_gateway_that_stops_lets_its_followers_go_at_once(gateway: Runni
 
     # Ended as a whole answer, not cut: the client comes back with Last-Event-ID to whoever listens next.
     await asyncio.wait_for(following, 30)
+
+
+async def test_a_job_says_what_it_does_while_it_runs(gateway: Running, bus: Bus, others: Others):
+    await others.answer(FindQueuePlaces, QueuePlaces(places=(PLACE,)))
+    story, seen = Story(bus, "default", "j1"), list[tuple[Any, Any]]()
+
+    for told in (story.begin, story.claim, story.think, partial(story.park, "d1")):
+        await told()
+        job = (await gateway.client.get("/v1/jobs/j1")).json()
+        seen.append((job["progress"] and (job["progress"]["state"], job["progress"]["iteration"]), job["queue"]))
+
+    assert seen == [
+        (None, PLACE.model_dump()),
+        (("analyzing", 0), None),
+        (("generating_response", 1), None),
+        (None, None),
+    ]
+
+
+async def test_a_queued_job_is_shown_where_its_place_is_not_known(gateway: Running, bus: Bus):
+    await Story(bus, "default", "j1").begin()
+
+    job = (await gateway.client.get("/v1/jobs/j1")).json()
+
+    assert (job["status"], job["queue"]) == ("queued", None)
 
 
 async def test_progress_comes_without_an_id_where_it_is_asked_for(gateway: Running, bus: Bus):

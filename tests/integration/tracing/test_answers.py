@@ -7,7 +7,7 @@ from prometheus_client import REGISTRY
 
 from wayline.chassis.claim_check.claims import MESSAGE_MAX
 from wayline.contracts.errors import Refused
-from wayline.contracts.jobs import Complexity, Route, Status, Waiting
+from wayline.contracts.jobs import Complexity, QueuePlace, Route, Status, Waiting
 from wayline.contracts.money import Usage
 from wayline.contracts.traces import (
     CostTable,
@@ -17,7 +17,6 @@ from wayline.contracts.traces import (
     GetTrace,
     JobPage,
     ListJobs,
-    QueuePlace,
     QueuePlaces,
     StepList,
     Trace,

@@ -18,9 +18,9 @@ from wayline.console.render.shown_progress import (
     told_progress,
     tool_state,
 )
+from wayline.contracts.jobs import QueuePlace
 from wayline.contracts.observation import tool_state as told_state
 from wayline.contracts.progress import Progress
-from wayline.contracts.traces import QueuePlace
 from wayline.journal import ProgressReader, read_export
 from wayline.journal.progress import MESSAGES as told_messages
 

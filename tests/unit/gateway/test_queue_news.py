@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 import pytest
 
 from wayline.contracts.events import Event, JobClaimed, JobResumed, SpanRef
-from wayline.contracts.jobs import Delta
+from wayline.contracts.jobs import Delta, QueuePlace
 from wayline.contracts.progress import Progress
-from wayline.contracts.traces import FindQueuePlaces, QueuePlace, QueuePlaces
+from wayline.contracts.traces import FindQueuePlaces, QueuePlaces
 from wayline.gateway.adapters import queue_places
 from wayline.gateway.adapters.queue_places import QueueWatch
 from wayline.gateway.queue_news import while_queued

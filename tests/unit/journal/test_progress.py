@@ -18,7 +18,7 @@ from wayline.contracts.jobs import CallProgress, Delta, Failure, Route, SubmitJo
 from wayline.contracts.money import Usage
 from wayline.contracts.progress import Progress, ProgressState
 from wayline.contracts.tools import Effect, ToolError
-from wayline.journal import ProgressReader, read_export, with_progress
+from wayline.journal import ProgressReader, progress_after, read_export, with_progress
 
 GOLDEN = Path(__file__).parents[1] / "executor" / "replay" / "golden"
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -146,6 +146,16 @@ def test_a_resumed_job_begins_its_phase_again():
         ("executing_tools", "completed", 2, 2),
         ("observing_results", "started", 2, 2),
     ]
+
+
+@pytest.mark.parametrize("log", sorted(GOLDEN.glob("*.json*")), ids=lambda path: path.stem)
+def test_what_a_job_does_is_the_last_progress_not_over(log: Path):
+    events = read_export(orjson.loads(log.read_bytes()))
+
+    for end in range(1, len(events) + 1):
+        told = progress_of(events[:end])
+        under_way = told[-1] if told and told[-1].phase == "started" else None
+        assert progress_after(events[:end]) == under_way
 
 
 STATES_OF_TOOLS: dict[ProgressState, str] = {

@@ -12,7 +12,7 @@ from wayline.contracts.base import Frozen, Message, Request, Usd
 from wayline.contracts.events.model_calls import Bounds, Purpose
 from wayline.contracts.feedback import FeedbackIs
 from wayline.contracts.ids import JobId
-from wayline.contracts.jobs import TAGS_MAX, JobView, Lane, Status
+from wayline.contracts.jobs import TAGS_MAX, JobView, Lane, QueuePlace, Status
 from wayline.contracts.models import TOKENS_MAX
 from wayline.contracts.money import Usage
 from wayline.contracts.sessions import SESSION_ID_MAX
@@ -194,19 +194,6 @@ class ListJobs(Request, subject="jobs.list.{tenant}", replies=JobPage):
     sort: JobOrder = Field(default="newest", description="`slowest`: only jobs that have ended.")
     facets: bool = Field(default=False, description="Count them, too.")
     whole_answers: bool = Field(default=False, description="Not only their beginnings.")
-
-
-class QueuePlace(Frozen):
-    """Where a job that no executor has begun stands among those of its tenant and lane."""
-
-    job_id: str
-    lane: Lane
-    position: int = Field(
-        ge=1,
-        description="From 1: one more than the jobs of its tenant and lane that were accepted before it and have not "
-        "begun either, as far as tracing knows. Jobs of other tenants are not counted.",
-    )
-    queued: int = Field(ge=1, description="All jobs of its tenant and lane that have not begun.")
 
 
 class QueuePlaces(Frozen):

@@ -37,7 +37,7 @@ from wayline.journal.log import (
     record_read,
 )
 from wayline.journal.outcome import send_result
-from wayline.journal.progress import ProgressNews, ProgressReader, with_progress
+from wayline.journal.progress import ProgressNews, ProgressReader, progress_after, with_progress
 from wayline.journal.record import Head, State, decode, encode, header_fields, is_record, read_record, unknown_types
 from wayline.journal.repeats import Repeated
 from wayline.journal.sharing import Shared
@@ -118,6 +118,7 @@ __all__ = [
     "pinned_end",
     "plus",
     "prefix_hash",
+    "progress_after",
     "read_export",
     "read_exported_history",
     "read_history",

@@ -12,8 +12,7 @@ from nats.aio.msg import Msg
 
 from wayline.chassis import Bus
 from wayline.contracts.events import TERMINAL_TYPES, Event, read_event
-from wayline.contracts.jobs import Delta
-from wayline.contracts.traces import QueuePlace
+from wayline.contracts.jobs import Delta, QueuePlace
 from wayline.journal.log import JobLog, bulk_read, leader_read, note_foreign
 from wayline.journal.pieces import Pieces
 from wayline.journal.record import decode, is_record

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from typing import NamedTuple, TypeAlias
 
 from wayline.contracts import events as e
-from wayline.contracts.jobs import CallProgress, Delta
+from wayline.contracts.jobs import CallProgress, Delta, QueuePlace
 from wayline.contracts.observation import joined, observation, tool_state
 from wayline.contracts.progress import Progress, ProgressState
 from wayline.contracts.tools import USE_TOOL
-from wayline.contracts.traces import QueuePlace
 from wayline.journal.follow import News
 
 ProgressNews: TypeAlias = AsyncGenerator[e.Event | Delta | Progress | QueuePlace | None, None]
@@ -58,6 +57,14 @@ async def with_progress(news: News, after_seq: int = 0) -> ProgressNews:
                 yield item
 
 
+def progress_after(events: Iterable[e.Event]) -> Progress | None:
+    """Return what a job does after these events, its first among them; None: it waits or has ended."""
+    reader = ProgressReader()
+    for event in events:
+        reader.read(event)
+    return reader.under_way
+
+
 class ProgressReader:
     """Reads a job's events in their order, from the first."""
 
@@ -69,6 +76,11 @@ class ProgressReader:
         self._arguments: dict[str, tuple[str, dict[str, object]]] = {}
         self._ended: dict[str, _Ended] = {}
         self._wanted: dict[str, str] = {}
+
+    @property
+    def under_way(self) -> Progress | None:
+        """Return what has begun and is not over."""
+        return self._open
 
     def read(self, event: e.Event) -> list[Progress]:
         """Return the progress that an event makes: what it finishes, then what it begins."""

@@ -13,9 +13,8 @@ from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 
 from wayline.contracts.errors import Unavailable
 from wayline.contracts.events import Event
-from wayline.contracts.jobs import Delta
+from wayline.contracts.jobs import Delta, QueuePlace
 from wayline.contracts.progress import Progress
-from wayline.contracts.traces import QueuePlace
 from wayline.gateway.errors import ShareOfStreams, TooManyStreams
 from wayline.gateway.keys import Caller
 from wayline.journal import News, ProgressNews

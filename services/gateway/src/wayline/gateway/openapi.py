@@ -12,9 +12,8 @@ from pydantic import TypeAdapter
 from starlette.routing import BaseRoute
 
 from wayline.contracts.events import AnyEvent
-from wayline.contracts.jobs import Delta
+from wayline.contracts.jobs import Delta, QueuePlace
 from wayline.contracts.progress import Progress
-from wayline.contracts.traces import QueuePlace
 from wayline.gateway.openai.error_shape import OpenAIError
 from wayline.gateway.problem_answers import MEDIA_TYPE, HttpProblem
 

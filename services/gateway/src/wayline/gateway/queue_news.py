@@ -6,7 +6,7 @@ from contextlib import aclosing
 from typing import Protocol
 
 from wayline.contracts.events import TERMINAL_TYPES, Event
-from wayline.contracts.traces import QueuePlace
+from wayline.contracts.jobs import QueuePlace
 from wayline.journal import ProgressNews
 
 _LEAVES_QUEUE = frozenset({"job.claimed", "job.parked", *TERMINAL_TYPES})

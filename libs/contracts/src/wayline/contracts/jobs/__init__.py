@@ -45,6 +45,7 @@ from wayline.contracts.jobs.view import (
     Delta,
     JobResult,
     JobView,
+    QueuePlace,
 )
 from wayline.contracts.jobs.waiting import (
     TURN,
@@ -105,6 +106,7 @@ __all__ = [
     "PendingToolCall",
     "PlanJob",
     "Planned",
+    "QueuePlace",
     "RaiseBudget",
     "Route",
     "RunJob",

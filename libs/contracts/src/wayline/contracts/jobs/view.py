@@ -13,9 +13,10 @@ from wayline.contracts.feedback import FeedbackSummary
 from wayline.contracts.jobs.children import Child, Parent
 from wayline.contracts.jobs.routes import Route
 from wayline.contracts.jobs.status import Failure, Status
-from wayline.contracts.jobs.submission import FiredBy, Origin, SubmittedBy
+from wayline.contracts.jobs.submission import FiredBy, Lane, Origin, SubmittedBy
 from wayline.contracts.jobs.waiting import Decision, Waiting
 from wayline.contracts.money import JobCosts, Usage
+from wayline.contracts.progress import Progress
 from wayline.contracts.tools import ToolProgress
 
 ANSWER_SHOWN_MAX = 1_000
@@ -42,6 +43,19 @@ class Delta(Message, subject="deltas.{tenant}.{job_id}"):
         "not of a model's text, or of a version before.",
     )
     tool: CallProgress | None = Field(default=None, description="Of a tool call; `text` is empty then.")
+
+
+class QueuePlace(Frozen):
+    """Where a job that no executor has begun stands among those of its tenant and lane."""
+
+    job_id: str
+    lane: Lane
+    position: int = Field(
+        ge=1,
+        description="From 1: one more than the jobs of its tenant and lane that were accepted before it and have not "
+        "begun either, as far as tracing knows. Jobs of other tenants are not counted.",
+    )
+    queued: int = Field(ge=1, description="All jobs of its tenant and lane that have not begun.")
 
 
 class JobView(Frozen):
@@ -104,6 +118,15 @@ class JobView(Frozen):
     )
     submitted_by: SubmittedBy | None = Field(
         default=None, description="Who asked for it, as the gateway told it; null for jobs of versions before."
+    )
+    progress: Progress | None = Field(
+        default=None,
+        description="What it does right now, where it runs and is asked for by its id; null in lists, while it is "
+        "queued or parked, and once it has ended.",
+    )
+    queue: QueuePlace | None = Field(
+        default=None,
+        description="Its place, where it is queued and is asked for by its id; null where tracing does not know it.",
     )
     links: dict[str, str] = Field(default_factory=dict)
 

@@ -12,7 +12,8 @@ import structlog
 
 from wayline.chassis import Bus
 from wayline.contracts.errors import WaylineError
-from wayline.contracts.traces import FindQueuePlaces, QueuePlace, QueuePlaces
+from wayline.contracts.jobs import QueuePlace
+from wayline.contracts.traces import FindQueuePlaces, QueuePlaces
 from wayline.journal import Tell
 
 log = structlog.get_logger()

@@ -6,7 +6,7 @@ import asyncpg
 
 from wayline.chassis.claim_check.claims import MESSAGE_MAX
 from wayline.contracts.errors import InvalidMessage, NotFound
-from wayline.contracts.jobs import ANSWER_SHOWN_MAX
+from wayline.contracts.jobs import ANSWER_SHOWN_MAX, QueuePlace
 from wayline.contracts.overview import GetJobsOverview, JobsOverview, OpenJobs
 from wayline.contracts.traces import (
     CostTable,
@@ -17,7 +17,6 @@ from wayline.contracts.traces import (
     GetTrace,
     JobPage,
     ListJobs,
-    QueuePlace,
     QueuePlaces,
     StepList,
     Totals,

@@ -27,7 +27,14 @@ from wayline.gateway.handlers.shared.dependencies import (
 )
 from wayline.gateway.handlers.shared.find_jobs import find_jobs
 from wayline.gateway.handlers.shared.own_jobs import OwnJobPath, require_own_session
-from wayline.gateway.handlers.shared.read_job import find_log, has_ended, read_job, read_notes, wait_for_end
+from wayline.gateway.handlers.shared.read_job import (
+    find_log,
+    has_ended,
+    read_job,
+    read_notes,
+    read_queue_place,
+    wait_for_end,
+)
 from wayline.gateway.handlers.shared.submit_job import submit
 from wayline.gateway.keys import Caller
 from wayline.gateway.openapi import fails
@@ -142,10 +149,15 @@ async def list_jobs(gateway: GatewayDependency, caller: Reader, query: Annotated
 
 @router.get("/{job_id}", responses=fails(404))
 async def get_job(job_id: OwnJobPath, gateway: GatewayDependency, caller: Reader) -> JobView:
-    """Return where a job is: status, route, steps, usage, cost, and the answer once there is one."""
+    """Return where a job is: status, route, steps, usage, cost, and the answer once there is one.
+
+    Of one that runs `progress` tells what it does now, of one that is queued `queue` tells its place.
+    """
     job, noted = await asyncio.gather(
         read_job(gateway, caller.tenant, job_id), read_notes(gateway, caller.tenant, job_id)
     )
+    if job.status is Status.QUEUED:
+        noted["queue"] = await read_queue_place(gateway, caller.tenant, job_id)
     return job.model_copy(update=noted)
 
 

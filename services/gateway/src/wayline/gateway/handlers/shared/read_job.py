@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from wayline.contracts.errors import NotFound, Refused, Retry
 from wayline.contracts.events import Event
-from wayline.contracts.jobs import TERMINAL, JobView
-from wayline.contracts.traces import JobPage, ListJobs
+from wayline.contracts.jobs import TERMINAL, JobView, QueuePlace, Status
+from wayline.contracts.traces import FindQueuePlaces, JobPage, ListJobs, QueuePlaces
 from wayline.gateway.handlers.shared.dependencies import Gateway
 from wayline.gateway.shapes.jobs import linked
-from wayline.journal import Head, JobLog, fold, follow, view
+from wayline.journal import Head, JobLog, fold, follow, progress_after, view
 
 FOR_A_PERSON: Final = frozenset({"needs_decision", "approval", "budget"})
 """What a job may wait for that no patience brings about."""
@@ -24,7 +24,9 @@ async def read_job(gateway: Gateway, tenant: str, job_id: str) -> JobView:
     """Return the job from its log, or from its submission while the router has not begun one. Raises NotFound."""
     events = [event async for event in JobLog(gateway.bus, tenant, job_id).read()]
     if events:
-        return linked(view(fold(events)))
+        job = view(fold(events))
+        doing = progress_after(events) if job.status is Status.RUNNING else None
+        return linked(job.model_copy(update={"progress": doing}))
     queued = await gateway.submissions.queued(tenant, job_id)
     if queued is None:
         raise NotFound("job", job_id)
@@ -39,6 +41,16 @@ async def read_notes(gateway: Gateway, tenant: str, job_id: str) -> dict[str, An
     except (Retry, Refused):
         return {}
     return {"feedback": page.jobs[0].feedback, "tags": page.jobs[0].tags} if page.jobs else {}
+
+
+async def read_queue_place(gateway: Gateway, tenant: str, job_id: str) -> QueuePlace | None:
+    """Return where a queued job stands; None where tracing does not know it or cannot be asked."""
+    try:
+        asked = FindQueuePlaces(tenant=tenant, job_ids=(job_id,))
+        found = await gateway.bus.ask(asked, QueuePlaces, timeout_s=NOTES_WITHIN_S)
+    except (Retry, Refused):
+        return None
+    return found.places[0] if found.places else None
 
 
 async def find_log(gateway: Gateway, tenant: str, job_id: str) -> Head | None:
