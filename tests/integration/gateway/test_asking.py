@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from hashlib import sha256
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -17,6 +18,7 @@ from wayline.contracts import traces as t
 from wayline.contracts.agents import Agent, AgentConfig, DeleteAgent, GetAgent, ListAgents, PutAgent
 from wayline.contracts.budgets import BudgetAlert, BudgetConfig, BudgetList, DeleteBudget, ListBudgets, PutBudget
 from wayline.contracts.chat import Citation
+from wayline.contracts.document_changes import ChangeDocument, ChunkPage, ListChunks
 from wayline.contracts.errors import NotFound, Reject
 from wayline.contracts.jobs import JobView, Status
 from wayline.contracts.knowledge import (
@@ -528,7 +530,7 @@ async def test_pages_of_what_was_dismissed_and_redriven_hold_each_once(gateway: 
     )
     await store.close()
     for path, name, key in (("dismissed", "dismissed", "sequence"), ("redrives", "redrives", "redrive_id")):
-        found, cursor = list[object](), None
+        found, cursor = list[Any](), None
         while cursor is not None or not found:
             params = {"limit": 2, **({"cursor": cursor} if cursor else {})}
             page = (await gateway.client.get(f"/v1/dead-letters/{path}", params=params)).json()
@@ -594,16 +596,44 @@ async def test_documents_are_listed_by_name_and_status(gateway: Running, others:
     assert (asked.collection, asked.language) == ("handbooks", "de")
 
 
-async def test_a_slash_in_a_documents_id_is_quoted(gateway: Running, others: Others):
-    await others.answer(GetDocument, Document(document_id="notes/a?.md", name="a"))
-    await others.answer(DeleteDocument, DocumentDeleted(document_id="notes/a?.md", chunks_deleted=1))
+DOCUMENT_IDS = (
+    "notes/a?.md",
+    "a%2Fb",
+    "a/../b",
+    "/",
+    "räksmörgås 🌊/%",
+    "ö" * 200,
+    *(f"{before}{word}" for word in ("chunks", "citations", "reindex") for before in ("", "a/", "a/b/", "/", "a%2F")),
+)
 
-    assert (await gateway.client.get("/v1/documents/notes%2Fa%3F.md")).status_code == 200
-    assert (await gateway.client.delete("/v1/documents/notes%2Fa%3F.md")).status_code == 200
 
-    assert [asked.document_id for asked in others.asked if isinstance(asked, GetDocument | DeleteDocument)] == [
-        "notes/a?.md",
-        # Before it is deleted once more, for the audit.
-        "notes/a?.md",
-        "notes/a?.md",
+@pytest.mark.parametrize("document_id", DOCUMENT_IDS)
+async def test_every_document_id_can_be_read_changed_and_deleted(gateway: Running, others: Others, document_id: str):
+    shown = Document(document_id=document_id, name="a")
+    for kind in (GetDocument, ChangeDocument):
+        await others.answer(kind, shown)
+    await others.answer(ListChunks, ChunkPage(chunks=()))
+    await others.answer(DeleteDocument, DocumentDeleted(document_id=document_id, chunks_deleted=1))
+    at = f"/v1/documents/{quote(document_id, safe='')}"
+
+    answers = [
+        await gateway.client.get(at),
+        await gateway.client.patch(at, json={"name": "b"}),
+        await gateway.client.get(f"{at}/chunks"),
+        await gateway.client.delete(at),
     ]
+
+    assert [answer.status_code for answer in answers] == [200] * 4
+    assert {asked.model_dump()["document_id"] for asked in others.asked} == {document_id}
+    kinds = (ListChunks, DeleteDocument, ChangeDocument)
+    assert [type(asked) for asked in others.asked if isinstance(asked, kinds)] == [
+        ChangeDocument,
+        ListChunks,
+        DeleteDocument,
+    ]
+
+
+async def test_a_document_id_that_is_too_long_is_refused(gateway: Running, others: Others):
+    answer = await gateway.client.get(f"/v1/documents/{'x' * 300}")
+
+    assert (answer.status_code, others.asked) == (422, [])

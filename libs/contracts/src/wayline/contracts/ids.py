@@ -33,7 +33,13 @@ JobId = Annotated[str, StringConstraints(pattern=JOB_ID_PATTERN)]
 Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 
 
+WORDS_OF_PATHS = frozenset({"actions", "export"})
+"""What stands in paths of the HTTP API where else a job's id does."""
+
+
 def _free(job_id: str) -> str:
+    if job_id in WORDS_OF_PATHS:
+        raise ValueError(f"{job_id!r} is a word of the API's paths: choose another id")
     if is_child(job_id):
         raise ValueError("ids of this form are those of jobs that other jobs start: choose another one")
     return job_id
@@ -60,7 +66,7 @@ def new_id(prefix: str) -> str:
 
 def job_id_from(text: str) -> str:
     """Return a job id for any client id: itself where it is allowed, else its hash (the same at each redelivery)."""
-    if re.fullmatch(JOB_ID_PATTERN, text) and not is_child(text):
+    if re.fullmatch(JOB_ID_PATTERN, text) and not is_child(text) and text not in WORDS_OF_PATHS:
         return text
     return f"job_{sha256(text.encode()).hexdigest()[:40]}"
 

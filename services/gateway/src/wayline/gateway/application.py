@@ -90,7 +90,7 @@ MODULES = (
     jaeger,
     otlp,
     budgets,
-    # Before the documents, whose ids may hold any word.
+    # Before the documents, whose ids may hold slashes.
     passages,
     documents,
     vector_sets,

@@ -21,9 +21,9 @@ from wayline.gateway.paging import Paged
 from wayline.gateway.parameters import Cursor
 from wayline.gateway.shapes.body import ONE_LINE
 from wayline.gateway.shapes.documents import CitedIn
-from wayline.gateway.strict_json import StrictRoute
+from wayline.gateway.subresource_route import SubresourceRoute
 
-router = APIRouter(prefix="/v1", tags=["knowledge"], route_class=StrictRoute)
+router = APIRouter(prefix="/v1", tags=["knowledge"], route_class=SubresourceRoute)
 
 POSITION_MAX: Final = 2**31 - 1
 JOBS_MAX: Final = 200
@@ -74,7 +74,7 @@ async def reindex_document(document_id: DocumentPath, gateway: GatewayDependency
     "/documents/{document_id:path}/chunks", methods=["POST", "PUT", "PATCH", "DELETE"], include_in_schema=False
 )
 async def refuse_on_chunks(document_id: str) -> None:
-    """Refuse what cannot be done with passages: it is not meant for a document whose id ends so."""
+    """Refuse what cannot be done with passages."""
     raise HTTPException(405, headers={"Allow": "GET"})
 
 
@@ -118,7 +118,7 @@ async def list_citations(
     "/documents/{document_id:path}/citations", methods=["POST", "PUT", "PATCH", "DELETE"], include_in_schema=False
 )
 async def refuse_on_citations(document_id: str) -> None:
-    """Refuse what cannot be done with citations: it is not meant for a document whose id ends so."""
+    """Refuse what cannot be done with citations."""
     raise HTTPException(405, headers={"Allow": "GET"})
 
 
@@ -126,7 +126,7 @@ async def refuse_on_citations(document_id: str) -> None:
     "/documents/{document_id:path}/reindex", methods=["GET", "PUT", "PATCH", "DELETE"], include_in_schema=False
 )
 async def refuse_on_reindex(document_id: str) -> None:
-    """Refuse what cannot be done with indexing: it is not meant for a document whose id ends so."""
+    """Refuse what cannot be done with indexing."""
     raise HTTPException(405, headers={"Allow": "POST"})
 
 
