@@ -1,12 +1,12 @@
 """How well memory finds the turns of conversations that answer a question, beside bm25s; and how long it takes.
 
-    python -m tests.bench.memory [--facts 10000,100000] [--write docs/memory.md]
+    python -m tests.bench.memory [--facts 10000,100000] [--parts recall,support,speed] [--write docs/memory.md]
 
 Each turn of the public set `memory-locomo-dev` (see tests/evals/shared.py) is stored as a fact, past the caps and
 refusals of saving, and asked for as a service asks: by retrieval's own code and statement, in a Postgres of its own.
 What the words of a conversation stand behind is measured beside inventions (see memory_support.py).
 Then as many facts as `--facts` says are stored of users and subjects that have as many as they may, and saved and
-recalled one call at a time. `--write` puts both tables into a page, each between its two marks.
+recalled one call at a time. `--write` puts the tables into a page, each between its two marks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import random
 import statistics
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -48,11 +48,12 @@ from wayline.contracts.memory import (
 from wayline.embedded import PostgresServer
 from wayline.retrieval import app
 from wayline.retrieval.embeddings.embed_texts import TextEmbedder
+from wayline.retrieval.memory.fact_rows import arguments_of
 from wayline.retrieval.memory.fact_rules import INSIGHTS_PER_SUBJECT_MAX
-from wayline.retrieval.memory.fact_table import FactTable
+from wayline.retrieval.memory.fact_table import FactTable, load_queries
 from wayline.retrieval.memory.fact_text import FactText
 from wayline.retrieval.memory.fact_vectors import FactVectors
-from wayline.retrieval.memory.plan_save import Owner, Plan, Row
+from wayline.retrieval.memory.plan_save import Owner, Row
 from wayline.retrieval.memory.recall import Recaller
 from wayline.retrieval.memory.remember import Rememberer
 from wayline.retrieval.postgres import open_store
@@ -66,6 +67,8 @@ SUBJECTS = 20
 """That have 200 insights each; the other facts are memories of users who have 26."""
 CALLS = 500
 """Of each kind, one at a time."""
+FILLED_AT_ONCE = 100
+"""Owners whose facts are stored in one transaction."""
 SENTENCES = 300
 """That the stored facts are: what a call costs does not depend on what is stored of others."""
 SPEED_HEAD = ["facts", "", "save a memory", "recall of 26 memories", "save an insight", "recall of 200 insights"]
@@ -93,6 +96,7 @@ BM25S_SAME_WORDS = Quality(0.4766, 0.6229)
 class Memory:
     """What is remembered by a tenant, with one embedder."""
 
+    store: Store
     tenant: str
     facts: FactTable
     vectors: FactVectors
@@ -100,7 +104,7 @@ class Memory:
     @classmethod
     def of(cls, store: Store, model: str, tenant: str) -> Memory:
         embedder = app.make_embedder(Settings(embedding_model=model))
-        return cls(tenant, FactTable(store), FactVectors(TextEmbedder(embedder, Telemetry("bench"))))
+        return cls(store, tenant, FactTable(store), FactVectors(TextEmbedder(embedder, Telemetry("bench"))))
 
     @property
     def recaller(self) -> Recaller:
@@ -117,23 +121,27 @@ class Memory:
             for (key, text), vector in zip(texts.items(), vectors, strict=True)
         ]
 
-    async def fill(self, owner: Owner, rows: Sequence[Row], tiers: Iterable[Tier | None]) -> None:
-        """Store facts of one owner, also what saving would refuse or retire."""
-        named = {"kind": owner.kind, "user_id": owner.user_id, "subject": owner.subject}
-        inserts = [
-            replace(row, fact=row.fact.model_copy(update={**named, "tier": tier}))
-            for row, tier in zip(rows, tiers, strict=False)
-        ]
-        async with self.facts.owned(self.tenant, owner) as owned:
-            await owned.ensure_subjects()
-            await owned.apply(Plan(inserts=inserts), key=None, model=self.vectors.model, now=datetime.now(UTC))
+    async def fill(self, owned: Sequence[tuple[Owner, Sequence[Row], Iterable[Tier | None]]]) -> None:
+        """Store facts of owners, also what saving would refuse or retire; each has its rows and their tiers."""
+        now, insert = datetime.now(UTC), load_queries().insert_fact
+        for first in range(0, len(owned), FILLED_AT_ONCE):
+            async with self.store.tenant(self.tenant) as conn:
+                for owner, rows, tiers in owned[first : first + FILLED_AT_ONCE]:
+                    of_owner = [_row_of(owner, row, tier) for row, tier in zip(rows, tiers, strict=False)]
+                    named = {"key": None, "model": self.vectors.model, "retired": None, "now": now}
+                    await conn.executemany(insert, [arguments_of(self.tenant, owner, row, **named) for row in of_owner])
 
     async def recall(self, user_id: str, query: str) -> list[str]:
-        """Return the ids of what is recalled, best first."""
+        """Return what is recalled, best first, by the ids that its rows had."""
         asked = RecallMemories(tenant=self.tenant, user_id=user_id, search_terms=(query,), limit=CUT)
         found = await self.recaller.memories(asked)
         assert found.degraded is None, found.degraded
-        return [fact.fact_id for fact in found.facts]
+        return [fact.fact_id.removeprefix(f"{Owner('memory', user_id=user_id).name} ") for fact in found.facts]
+
+
+def _row_of(owner: Owner, row: Row, tier: Tier | None) -> Row:
+    named = {"kind": owner.kind, "user_id": owner.user_id, "subject": owner.subject, "tier": tier}
+    return replace(row, fact=row.fact.model_copy(update=named | {"fact_id": f"{owner.name} {row.fact.fact_id}"}))
 
 
 async def measure_recall(memory: Memory, folder: Path) -> Quality:
@@ -142,7 +150,8 @@ async def measure_recall(memory: Memory, folder: Path) -> Quality:
     for turn in _lines(folder / "corpus.jsonl.gz"):
         turns.setdefault(turn["owner"], {})[turn["_id"]] = turn["text"]
     for owner, texts in turns.items():
-        await memory.fill(Owner("memory", user_id=owner), await memory.rows(texts), itertools.repeat("core"))
+        rows = await memory.rows(texts)
+        await memory.fill([(Owner("memory", user_id=owner), rows, itertools.repeat("core"))])
     grades: dict[str, dict[str, int]] = {}
     with gzip.open(folder / "qrels.tsv.gz", "rt", encoding="utf-8") as rows:
         for query_id, turn, grade in (row.split("\t") for row in list(rows)[1:]):
@@ -213,12 +222,7 @@ class Crowd:
         known = await memory.rows({str(number): sentence(number) for number in range(SENTENCES)})
         owners = [(subject(number), insights) for number in range(SUBJECTS)]
         owners += [(Owner("memory", user_id=f"u{number}"), tiers) for number in range(users)]
-        for owner, kinds in owners:
-            rows = [
-                replace(row, fact=row.fact.model_copy(update={"fact_id": f"{owner.name} {number}"}))
-                for number, row in enumerate(crowd.chance.sample(known, len(kinds)))
-            ]
-            await memory.fill(owner, rows, kinds)
+        await memory.fill([(owner, crowd.chance.sample(known, len(kinds)), kinds) for owner, kinds in owners])
         return crowd
 
     async def save_memory(self, number: int) -> None:
@@ -275,8 +279,10 @@ async def report_speed(store: Store, server: PostgresServer, facts: int) -> list
     """Return for each embedder the milliseconds that each kind of call takes, and those of CPU."""
     lines: list[list[str]] = []
     for model, name in MODELS.items():
+        began = time.perf_counter()
         crowd = await Crowd.of(Memory.of(store, model, f"facts-{facts}-{model.lower()}"), facts)
         await analyze(server.dsn())
+        print(f"{facts:,} facts were stored in {time.perf_counter() - began:.0f} s", flush=True)
         cells = [f"{facts:,}", name]
         for call in (crowd.save_memory, crowd.recall_memories, crowd.save_insight, crowd.recall_insights):
             seconds: list[float] = []
@@ -300,19 +306,21 @@ def _ms(seconds: Sequence[float]) -> tuple[float, float]:
     return statistics.median(seconds) * 1000, statistics.quantiles(seconds, n=100)[98] * 1000
 
 
-async def main(facts: Sequence[int], write: Path | None) -> None:
+async def main(parts: Collection[str], facts: Sequence[int], write: Path | None) -> None:
     """Measure, print, and write what is asked for."""
     load = os.getloadavg()[0]
-    parts: dict[str, str] = {}
+    made: dict[str, str] = {}
     async with open_tables() as (store, server):
-        if path(SET).exists():
-            parts["recall"] = await report_recall(store)
-        else:
+        if "recall" in parts and path(SET).exists():
+            made["recall"] = await report_recall(store)
+        elif "recall" in parts:
             print(f"recall is not measured: {path(SET)} is not here; set WAYLINE_SHARED")
-        parts["support"] = memory_support.report({name: path(name) for name in memory_support.SETS})
-        lines = [line for count in facts for line in await report_speed(store, server, count)]
-    parts["speed"] = f"{page.table(SPEED_HEAD, lines)}\n{page.machine(load)}\n"
-    for part, text in parts.items():
+        if "support" in parts:
+            made["support"] = memory_support.report({name: path(name) for name in memory_support.SETS})
+        if "speed" in parts:
+            lines = [line for count in facts for line in await report_speed(store, server, count)]
+            made["speed"] = f"{page.table(SPEED_HEAD, lines)}\n{page.machine(load)}\n"
+    for part, text in made.items():
         print(text)
         if write is not None:
             page.write(write, part, text, by=MADE_BY)
@@ -321,6 +329,7 @@ async def main(facts: Sequence[int], write: Path | None) -> None:
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--facts", default="10000", help="how many facts are stored, one number or several")
+    arguments.add_argument("--parts", default="recall,support,speed", help="which tables are made")
     arguments.add_argument("--write", type=Path, help="the page whose tables are replaced")
     given = arguments.parse_args()
-    asyncio.run(main([int(count) for count in given.facts.split(",")], given.write))
+    asyncio.run(main(given.parts.split(","), [int(count) for count in given.facts.split(",")], given.write))
