@@ -38,6 +38,8 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
+PLAIN = frozenset({type(None), str, bool, int, float})
+"""Types of most fields: nothing in them can shrink."""
 _SAME_FIELDS: dict[frozenset[str], set[str]] = {}
 
 
@@ -58,8 +60,9 @@ def slim_all(value: Frozen | tuple[Any, ...]) -> None:
         slim(value)
         inside = vars(value).values()
     for held in inside:
-        # Not `isinstance`, which pydantic answers in Python for whatever is not of the very class.
-        if isinstance(held, tuple) or Frozen in type(held).__mro__:
+        kind = type(held)
+        # Not `isinstance`, which pydantic answers in Python for whatever is not of the very class; most are plain.
+        if kind not in PLAIN and (tuple in kind.__mro__ or Frozen in kind.__mro__):
             slim_all(held)
 
 

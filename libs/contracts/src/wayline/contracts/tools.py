@@ -120,6 +120,8 @@ BUILTIN = "builtin"
 """The server of the tools that Wayline brings itself."""
 USE_TOOL = "use_tool"
 """Calls another tool by its name: how a model reaches what was not there when its tools were listed."""
+NOT_ITSELF = frozenset({USE_TOOL, *_HYPHENED})
+"""Names by which a model may call another tool than one of that name."""
 RECALL = "recall_details"
 """Reads the whole of a result that was shown in a shorter form."""
 

@@ -10,7 +10,7 @@ import orjson
 
 from wayline.contracts import events as e
 from wayline.contracts.chat import ToolCall
-from wayline.contracts.tools import TOOL_SEARCH, USE_TOOL, Effect, ToolDefinition, tool_named
+from wayline.contracts.tools import NOT_ITSELF, TOOL_SEARCH, USE_TOOL, Effect, ToolDefinition, tool_named
 from wayline.journal.repeats import Repeated, repeated
 
 
@@ -62,9 +62,10 @@ class Call(NamedTuple):
         What cannot be read as one stays what it is, and is answered with what is wrong with it.
         """
         wanted = self.wanted
+        if wanted.tool not in NOT_ITSELF:
+            return wanted
         if wanted.tool != USE_TOOL:
-            own = tool_named(wanted.tool)
-            return wanted if own == wanted.tool else wanted.model_copy(update={"tool": own})
+            return wanted.model_copy(update={"tool": tool_named(wanted.tool)})
         name, arguments = wanted.arguments.get("name"), wanted.arguments.get("arguments", {})
         if isinstance(arguments, str):
             # Some models write the inner object as text.

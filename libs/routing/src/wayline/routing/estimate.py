@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
 from math import ceil
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import Attachment, Part, TextPart
@@ -120,18 +120,17 @@ def shape_of(
     `steps_max`: its step limit, where it is known; else `steps_level` is the complexity that the limit follows, if any.
     """
     options, has_tools, parts = job.options, bool(config.tools), (*config.pinned, *job.told_parts())
+    first = first_prompt(parts, config, attachments, prefix_tokens=kept_tokens, tools=tools)
     steps_max = steps_max or adapted(options.max_steps or config.max_steps, steps_level)
     output_max = options.max_output_tokens or config.max_output_tokens
     return Shape(
-        prompt_tokens=first_prompt(parts, config, attachments, prefix_tokens=kept_tokens, tools=tools),
+        prompt_tokens=first.tokens,
         output_tokens=min(OUTPUT_TOKENS[level], output_max),
         output_max=output_max,
         steps=min(STEPS[level] if has_tools else 1, steps_max),
         steps_max=steps_max if has_tools else 1,
         has_tools=has_tools,
-        known_tokens=_instructions_tokens(system_prompt(config))
-        + text_tokens(parts)
-        + (tools.tokens if tools and has_tools else 0),
+        known_tokens=first.known_tokens,
         pieces=FIRST_PIECES + bool(config.pinned) + (tools.count if tools and has_tools else 0),
         thinking_tokens=THINKING_TOKENS[level],
         cap_usd=cap_usd,
@@ -142,6 +141,14 @@ def shape_of(
     )
 
 
+class FirstPrompt(NamedTuple):
+    """The tokens of a job's first prompt, without those of its attachments: each model counts them its way."""
+
+    tokens: int
+    known_tokens: int
+    """Without what is guessed of it."""
+
+
 def first_prompt(
     parts: Sequence[Part],
     config: AgentConfig,
@@ -149,14 +156,14 @@ def first_prompt(
     *,
     prefix_tokens: int = 0,
     tools: ToolsObserved | None = None,
-) -> int:
-    """Count the tokens of instructions, tools and parts; tools are guessed where nobody has counted them.
-
-    Without the attachments: each model counts them its way.
-    """
-    tools_tokens = (tools.tokens if tools else TOOLS_TOKENS) if config.tools else 0
-    prefix = prefix_tokens or _instructions_tokens(system_prompt(config)) + tools_tokens
-    return prefix + text_tokens(parts) + len(undescribed(parts, attachments)) * PART_TOKENS
+) -> FirstPrompt:
+    """Count the tokens of instructions, tools and parts; tools are guessed where nobody has counted them."""
+    instructions, words = _instructions_tokens(system_prompt(config)), text_tokens(parts)
+    counted = tools.tokens if tools and config.tools else 0
+    guessed = TOOLS_TOKENS if config.tools and not tools else 0
+    prefix = prefix_tokens or instructions + counted + guessed
+    unknown = len(undescribed(parts, attachments)) * PART_TOKENS
+    return FirstPrompt(prefix + words + unknown, instructions + words + counted)
 
 
 @lru_cache(INSTRUCTIONS_KEPT)
@@ -209,15 +216,20 @@ def _usage(card: ModelCard, prompt: int, kept: int, output: int) -> Usage:
 
 
 def least_call(card: ModelCard, shape: Shape, *, slot: Slot = "primary") -> Decimal | None:
-    """Price the job's first call where it gets no more room for its output than it needs."""
+    """Price the job's first call where it gets no more room for its output than it needs; None: no price is known."""
+    if not is_known(card):
+        return None
     return worst(card, shape.most_on(card, shape.known_tokens), _needed(card, shape, slot))
 
 
 def first_call(card: ModelCard, shape: Shape, *, slot: Slot = "primary") -> Decimal | None:
     """Price what is held for a job's first call: all the room that it wants, as far as the job's cap pays it.
 
-    More than the cap where not even what it needs can be paid. The executor adds the tools where none were observed.
+    More than the cap where not even what it needs can be paid; None where no price is known. The executor adds the
+    tools where none were observed.
     """
+    if not is_known(card):
+        return None
     prompt, wanted = shape.most_on(card, shape.known_tokens), shape.most_output(card, slot)
     room = room_within(card, prompt, wanted=wanted, needed=_needed(card, shape, slot), usd_max=shape.cap_usd)
     return worst(card, prompt, room)

@@ -66,7 +66,7 @@ def needs_of(
     unknown = undescribed(parts, attachments)
     kinds = {kind_of(attachment.media_type) for attachment in attachments}
     return Needs(
-        tokens=first_prompt(parts, config, attachments, prefix_tokens=kept_tokens, tools=tools) + answer,
+        tokens=first_prompt(parts, config, attachments, prefix_tokens=kept_tokens, tools=tools).tokens + answer,
         images="image" in kinds or any(isinstance(part, ImagePart) for part in unknown),
         files="pdf" in kinds or any(isinstance(part, FilePart) for part in unknown),
         attachments=tuple(attachments),

@@ -22,6 +22,8 @@ ALTERNATIVES_MAX = 200
 """Parts of a schema in which the types that it accepts are looked for."""
 EXACT_MAX = 2**53
 """Below it a float that is whole says the integer exactly."""
+TYPE_NAMES = {str: "string", bool: "boolean", int: "integer", float: "number"}
+"""What a schema calls the type of a value."""
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,17})?([eE][+-]?[0-9]{1,2})?")
 
 
@@ -99,6 +101,9 @@ def _fit_object(value: dict[str, Any], schema: Mapping[str, Any], root: Mapping[
 
 def _fit(value: Any, wanted: Any, root: Mapping[str, Any]) -> Any:
     schema = _resolved(wanted, root)
+    if schema.get("type") == TYPE_NAMES.get(type(value), ""):
+        # Nearly every argument is of the one type that is wanted.
+        return value
     kinds = _kinds(schema, root)
     if isinstance(value, str) and kinds and "string" not in kinds:
         value = _from_text(value, kinds)
