@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 import pytest
@@ -64,14 +64,16 @@ async def forget(
     monkeypatch: pytest.MonkeyPatch,
     *stores: ErasableStore,
     sweep_after_s: float = 60.0,
+    jobs: Sequence[str] = ("j1",),
 ) -> Record:
-    """Forget a user with one settled job, whose log is gone, and return the row once it is done."""
+    """Forget a user with settled jobs, whose logs are gone, and return the row once it is done."""
     for name in ("AGAIN_AFTER_S", "STOPPED_AFTER_S", "AWAY_AGAIN_S"):
         monkeypatch.setattr(saga, name, 0.0)
     await AgentTable(store).seed(bundled())
-    request = AdmissionRequest("j1", "assistant", "ann")
-    assert await AdmissionTable(store, job_budget_usd=Decimal(1)).admit(TENANT, request)
-    await BudgetTable(store, job_budget_usd=Decimal(1)).settle(TENANT, "j1", Decimal(0))
+    for job_id in jobs:
+        request = AdmissionRequest(job_id, "assistant", "ann")
+        assert await AdmissionTable(store, job_budget_usd=Decimal(1)).admit(TENANT, request)
+        await BudgetTable(store, job_budget_usd=Decimal(1)).settle(TENANT, job_id, Decimal(0))
     table = ForgetTable(store)
     forgetter = Forgetter(table, JobsToEnd(platform.bus), stores, sweep_after_s=sweep_after_s)
     row = await table.begin(ASKED, "forget_1", name_sha256=name_sha256(ASKED), look_after_s=0)
@@ -122,6 +124,24 @@ async def test_what_was_sent_late_is_erased_once_more(
     # Of the jobs alone: whose they were is forgotten by then. And so are they from now on.
     assert (before, rows.rows, await table.batches(done)) == ([(1, ("j1",))], Counter(), [])
     await store.close()
+
+
+async def test_jobs_count_as_erased_batch_by_batch(platform: Platform, store: Store, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(saga, "BATCH_JOBS", 1)
+    table, seen = ForgetTable(store), list[int]()
+
+    async def erase(_: ErasureScope) -> None:
+        row = await table.get(TENANT, "forget_1")
+        assert row is not None
+        seen.append(await table.jobs_erased(row))
+
+    async def count(_: ErasureScope, __: Iterable[str]) -> Erased:
+        return Erased()
+
+    row = await forget(platform, store, monkeypatch, ErasableStore("rows", count, erase), jobs=("j1", "j2", "j3"))
+
+    # Three batches, and what is of the user itself.
+    assert (seen, await table.jobs_erased(row)) == ([0, 1, 2, 2], 3)
 
 
 async def test_a_store_that_is_away_is_waited_for(platform: Platform, store: Store, monkeypatch: pytest.MonkeyPatch):

@@ -87,7 +87,8 @@ class Forgetting(Frozen):
     asked_by: str = Field(default="", description="The name of the key.")
     asked_at: datetime
     done_at: datetime | None = None
-    jobs: int = Field(default=0, description="Jobs that were erased whole.")
+    jobs: int = Field(default=0, description="Jobs that are erased whole.")
+    jobs_erased: int = Field(default=0, description="Of these so far; they go in batches, through all stores.")
     waits_for: str | None = Field(default=None, description="What keeps it from going on, where it waits.")
     receipt: tuple[StoreReceipt, ...] = ()
     left: dict[str, int] | None = Field(

@@ -69,6 +69,12 @@ class ForgetTable:
             )
         return tuple(found.values())
 
+    async def jobs_erased(self, row: Record) -> int:
+        """Return of how many jobs all stores have been gone through."""
+        if row["step"] in ("searching", "done"):
+            return row["jobs"]
+        return (await self._fetch(self._sql.jobs_erased, row))[0]["count"]
+
     async def open_users(self) -> dict[tuple[str, str], int | None]:
         """Return the users who are being forgotten, and the last submission that belongs to it."""
         async with self._store.system() as conn:

@@ -86,6 +86,7 @@ class ForgetHandlers:
         return Forgetting(
             **{name: row[name] for name in names},
             subject_ref=subject,
+            jobs_erased=await self._table.jobs_erased(row),
             receipt=receipt,
             left=row["left_over"] if row["step"] == "done" else None,
             may_remain=MAY_REMAIN,

@@ -90,6 +90,12 @@ WHERE tenant = $1 AND forget_id = $2 AND step = 'stopping';
 SELECT batch, array_agg(job_id ORDER BY job_id) AS jobs FROM forget_jobs
 WHERE tenant = $1 AND forget_id = $2 AND batch IS NOT NULL GROUP BY batch ORDER BY batch;
 
+-- name: jobs_erased
+-- Those of the batches before the one that is worked on.
+SELECT count(*) FROM forget_jobs
+WHERE tenant = $1 AND forget_id = $2
+    AND batch < (SELECT max(batch) FROM forget_counts WHERE tenant = $1 AND forget_id = $2);
+
 -- name: count_of
 SELECT counts, erased_at FROM forget_counts WHERE tenant = $1 AND forget_id = $2 AND store = $3 AND batch = $4;
 

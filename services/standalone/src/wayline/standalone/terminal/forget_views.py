@@ -16,7 +16,7 @@ def receipt(told: dict[str, Any]) -> RenderableType:
         ("request", escape(told["forget_id"])),
         ("step", told["step"]),
         ("waits for", escape(told["waits_for"] or "")),
-        ("jobs", str(told["jobs"])),
+        ("jobs", f"{told.get('jobs_erased', 0):,} of {told['jobs']:,} erased"),
         ("left", _left(told["left"])),
     )
     rows = [
