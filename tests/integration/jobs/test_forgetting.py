@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from base64 import b64encode
 from pathlib import Path
-from secrets import token_hex
+from secrets import choice, token_hex
+from string import ascii_lowercase
 from typing import Any
 
 import asyncpg
@@ -13,6 +15,7 @@ import httpx2
 import pytest
 
 from wayline.chassis.stream_limits import Limits
+from wayline.contracts.events import ToolCompleted
 from wayline.contracts.tenants import CreateTenant, Tenant
 from wayline.journal import JobLog
 from wayline.notifier.settings import Settings as NotifierSettings
@@ -49,6 +52,26 @@ async def forgotten(http: httpx2.AsyncClient, asked: httpx2.Response) -> dict[st
     return told[0]
 
 
+def marker() -> str:
+    """Return a word that stands nowhere else, and that no memory takes for a secret."""
+    return "zeppelin" + "".join(choice(ascii_lowercase) for _ in range(10))
+
+
+async def dead_letters(platform: Platform) -> int:
+    return (await platform.bus.js.stream_info("DEAD")).state.messages
+
+
+async def leave_a_memory_and_refusals(platform: Platform, http: httpx2.AsyncClient, word: str, *, user: str) -> None:
+    """Have a fact remembered of a user, and submit what nobody can read and what nobody answers."""
+    liked = {"user_id": user, "facts": [{"text": f"Likes the {word}", "category": "preference"}]}
+    saved = await http.post("/v1/memories", json=liked)
+    assert [one["outcome"] for one in saved.json()["outcomes"]] == ["saved"], saved.text
+    await platform.bus.store("jobs.submit.default", json.dumps({"user_id": user, "input": word}).encode(), {})
+    await platform.publish({"agent": "nobody", "input": word, "job_id": "refused", "user_id": user})
+    await until(lambda: dead_letters(platform), within=10, why="what nobody can read is a dead letter")
+    await platform.wait_for("refused")
+
+
 def files_with(directory: Path, text: str) -> list[str]:
     """Return the files below a directory that hold a text."""
     files = (path for path in directory.rglob("*") if path.is_file())
@@ -81,10 +104,13 @@ def receipt_of(told: dict[str, Any]) -> dict[str, dict[str, int]]:
 @pytest.mark.parametrize("platform", [ON_DISK], indirect=True)
 @pytest.mark.not_replayed("its logs are gone")
 async def test_a_user_is_forgotten_everywhere_with_a_receipt(platform: Platform):
-    word, ann, hold, begun = f"zeppelin{token_hex(6)}", f"ann-{token_hex(6)}", asyncio.Event(), asyncio.Event()
+    word, ann, hold, begun = marker(), f"ann-{token_hex(6)}", asyncio.Event(), asyncio.Event()
 
     def answer(body: dict[str, Any]) -> Say:
-        slow = "wait for it" in body["messages"][-1]["content"]
+        said = body["messages"][-1]
+        if said["role"] == "user" and "Look up" in said["content"]:
+            return Say(tools=(("search_knowledge", {"query": word}),))
+        slow = "wait for it" in said["content"]
         begun.set() if slow else None
         return Say(text=f"You said: {body['messages'][-1]['content']}", hold=hold if slow else None)
 
@@ -97,17 +123,19 @@ async def test_a_user_is_forgotten_everywhere_with_a_receipt(platform: Platform)
         await platform.wait_for("first")
         large = {"agent": "assistant", "input": f"{word} " * 15_000, "job_id": "large", "user_id": ann}
         await http.post("/v1/jobs", json={**large, "options": {"model": "chat/m"}})
-        await submit(platform, "second", f"Why is the {word} so good to me?", user=ann, session="talk")
+        sent = await http.post("/v1/documents", json={"name": "n.md", "text": f"On the {word}.", "user_id": ann})
+        await platform.wait_until_empty("INDEX")
+        await submit(platform, "second", f"Look up why the {word} is so good to me.", user=ann, session="talk")
         await submit(platform, "bobs", "I like trains more than that.", user="bob", session="other")
         await submit(platform, "theirs", "The same user in another tenant.", user=ann, tenant="acme")
         for path in ("/v1/jobs", "/v1/sessions", "/v1/agents/assistant/latest"):
             assert (await http.get(path, params={"user_id": ann})).status_code == 200
-        for job_id in ("second", "bobs", "large"):
-            await platform.wait_for(job_id)
-        await platform.wait_for("theirs", "acme")
-        sent = await http.post("/v1/documents", json={"name": "n.md", "text": f"On the {word}.", "user_id": ann})
+        for job_id, tenant in (("second", "default"), ("bobs", "default"), ("large", "default"), ("theirs", "acme")):
+            await platform.wait_for(job_id, tenant)
+        assert [word in (one.content or "") for one in await platform.events_of("second", ToolCompleted)] == [True]
         await submit(platform, "running", f"Now wait for it, the {word} comes.", user=ann)
         await begun.wait()
+        await leave_a_memory_and_refusals(platform, http, word, user=ann)
         assert files_with(platform.nats.server.data_dir, word) != []
 
         asked = await http.post("/v1/forget", json={"user_id": ann})
@@ -118,12 +146,13 @@ async def test_a_user_is_forgotten_everywhere_with_a_receipt(platform: Platform)
         later = await platform.wait_for("later")
 
         assert again.json()["forget_id"] == asked.json()["forget_id"]
-        assert (told["left"], told["user_id"], told["jobs"]) == ({}, None, 4), told
+        assert (told["left"], told["user_id"], told["jobs"]) == ({}, None, 6), told
         counts = receipt_of(told)
         assert set(counts) == {"logs", "gateway", "registry", "retrieval", "router", "tracing", "notifier"}
         assert counts["logs"]["payloads"] >= 1 and counts["logs"]["log_records"] >= 8 and counts["logs"]["signals"] >= 1
         assert (counts["router"]["sessions"], counts["router"]["latest_results"]) == (1, 1)
-        assert counts["retrieval"]["documents"] == 1 and counts["tracing"]["jobs"] == 4
+        assert counts["logs"]["dead_letters"] >= 1 and counts["tracing"]["jobs"] == 6 and counts["tracing"]["spans"] > 0
+        assert (counts["retrieval"]["documents"], counts["retrieval"]["facts"]) == (1, 1)
         assert later.status == "completed" and (later.answer or "").startswith(
             "You said: What do you know of me by now?"
         )

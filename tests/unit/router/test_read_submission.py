@@ -1,5 +1,6 @@
 """What is read of a submission: its job's id, its caller, and what is left of one that is refused."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -87,6 +88,13 @@ def test_what_can_be_read_of_an_invalid_submission_is_kept(body, job_id, agent, 
 
     assert found.job_id == (job_id_of(None, delivery(body)) if job_id == "derived" else job_id)
     assert (found.job.agent, found.has_log) == (agent, has_log)
+
+
+@pytest.mark.parametrize(("user", "kept"), [("ann", "ann"), ("a\0b", None), ("x" * 129, None), (7, None), ("", None)])
+def test_an_invalid_submission_keeps_its_user_where_that_is_readable(user: object, kept: str | None):
+    body = json.dumps({"job_id": "j1", "agent": 7, "user_id": user}).encode()
+
+    assert read_partial(delivery(body)).job.user_id == kept
 
 
 def test_of_a_valid_submission_that_is_refused_all_is_kept():

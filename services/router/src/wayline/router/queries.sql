@@ -213,6 +213,12 @@ INSERT INTO reservations (tenant, job_id, reserved_usd, agent, user_id, cap_usd,
 VALUES ($1, $2, 0, '', NULL, NULL, false, coalesce($3::timestamptz, now()))
 ON CONFLICT (tenant, job_id) DO NOTHING;
 
+-- name: name_refused_job
+-- Of a job that was never admitted, whose log is forgotten with its user.
+INSERT INTO reservations (tenant, job_id, state, reserved_usd, settled_usd, settled_at, agent, user_id)
+VALUES ($1, $2, 'settled', 0, 0, now(), $3, $4)
+ON CONFLICT (tenant, job_id) DO NOTHING;
+
 -- name: forget_refused_charges
 -- Only where nothing is held: the same call may be made once there is room.
 DELETE FROM reservations

@@ -10,6 +10,7 @@ from typing import Any
 from wayline.contracts.agent_labels import DEFAULT_LABEL
 from wayline.contracts.agents import Agent
 from wayline.contracts.errors import Reject
+from wayline.contracts.events import JobSubmitted
 from wayline.contracts.jobs import Turn
 from wayline.router.admission.conditions import AdmissionRequest, Admitted, unknown_agent
 from wayline.router.admission.version_choice import unknown_label
@@ -39,6 +40,13 @@ class AdmissionTable:
         A Reject is returned where there is no such agent, or no such label.
         """
         return await self._admissions.ask(tenant, request)
+
+    async def name_refused(self, first: JobSubmitted) -> None:
+        """Note whose a job is that was refused before anything was reserved, so that it is forgotten with its user."""
+        job = first.job
+        if job.user_id is not None:
+            named = (job.tenant, first.job_id, job.agent, job.user_id)
+            await self._store.execute(job.tenant, self._store.sql.name_refused_job, *named)
 
     async def consider(self, tenant: str, request: AdmissionRequest) -> Admitted | Reject:
         """Read the same for a job that is only planned: nothing is begun."""

@@ -27,6 +27,8 @@ DOORS = frozenset({"key", "openai", "mcp"})
 """Ways to submit that only a gateway knows of."""
 AGENT_MAX = 64
 """Characters of an agent's name."""
+USER_MAX = 128
+"""Characters of a user's id."""
 
 
 def job_id_of(asked: str | None, delivery: Delivery) -> str:
@@ -124,11 +126,13 @@ def read_partial(delivery: Delivery) -> PartialSubmission:
     with suppress(ValueError):
         value = from_json(delivery.body)
     fields: dict[str, Any] = value if isinstance(value, dict) else {}
-    agent, text = fields.get("agent"), fields.get("input")
+    agent, text, user = fields.get("agent"), fields.get("input"), fields.get("user_id")
     job = SubmitJob(
         tenant=tenant,
         agent=agent if isinstance(agent, str) and 0 < len(agent) <= AGENT_MAX else "unreadable",
         input=text if isinstance(text, str) else "",
+        # With it the job is forgotten with its user.
+        user_id=user if isinstance(user, str) and 0 < len(user) <= USER_MAX and "\0" not in user else None,
     )
     asked = fields.get("job_id")
     own = asked if isinstance(asked, str) and ids.job_id_from(asked) == asked else None

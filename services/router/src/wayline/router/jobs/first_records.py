@@ -179,6 +179,11 @@ class FirstRecords:
         first = await self._turns.first_open(job.tenant, job.session_id, before=admitted.turn.number)
         return first.job_id if first else None
 
+    async def conclude_refused(self, log: JobLog, first: JobSubmitted, record: Sequence[Event]) -> None:
+        """Do what follows the end of a job for which nothing was reserved; each part may be repeated."""
+        await self._admissions.name_refused(first)
+        await self.conclude(log, record)
+
     async def conclude(self, log: JobLog, record: Sequence[Event]) -> None:
         """Send the result and settle the job that no executor ever held; each part may be repeated."""
         job = fold(record)

@@ -193,7 +193,7 @@ class SubmissionHandlers:
             if found is None:
                 return
             record = found
-        await self._records.conclude(job_log, record)
+        await self._records.conclude_refused(job_log, first, record)
 
     @staticmethod
     async def _own_refusal(job_log: JobLog, head: Head | None) -> list[Event] | None:
