@@ -122,4 +122,6 @@ def test_limits_are_the_jobs_own_where_it_has_them():
     ],
 )
 def test_only_a_door_may_say_who_submitted_a_job(told: str, read: SubmittedBy):
-    assert submitted_by(delivery(**{"Wayline-Submitted-By": told})) == read
+    said = replace(delivery(), headers={"Wayline-Submitted-By": told})
+
+    assert submitted_by(said) == read
