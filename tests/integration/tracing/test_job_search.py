@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, get_args
 
 import asyncpg
 import orjson
@@ -15,7 +15,8 @@ import pytest
 
 from wayline.contracts.jobs import Status
 from wayline.contracts.overview import GetJobsOverview
-from wayline.contracts.traces import JobPage, ListJobs
+from wayline.contracts.traces import JobOrder, JobPage, ListJobs
+from wayline.testkit import until
 from wayline.tracing.adapters.tables import PostgresTables
 from wayline.tracing.errors import BadCursor
 from wayline.tracing.handlers.answers import ViewHandlers
@@ -24,7 +25,7 @@ from wayline.tracing.rows import JobRow, Rows, StepRow
 from wayline.tracing.views import job_counts
 from wayline.tracing.views.job_counts import counts_statement
 from wayline.tracing.views.job_search import page_statements
-from wayline.tracing.views.spent_lately import REST_MAX_S, SpentSums
+from wayline.tracing.views.spent_lately import QUICK_S, REST_MAX_S, SpentSums
 
 from .conftest import TracingPlatform
 
@@ -143,7 +144,7 @@ def conditions(rng: random.Random, now: datetime) -> Iterator[tuple[dict[str, An
 
 
 def cited_by(row: JobRow) -> list[str]:
-    return [one["document_id"] for one in orjson.loads(row.citations)]
+    return [one["document_id"] for one in orjson.loads(str(row.citations))]
 
 
 def took(row: JobRow, now: datetime) -> float:
@@ -194,7 +195,7 @@ async def test_filters_and_orders_agree_with_a_walk_over_all_jobs(
         chosen = rng.sample(list(conditions(rng, datetime.now(UTC))), rng.choice([1, 1, 2, 3]))
         asked: dict[str, Any] = {name: value for condition, _ in chosen for name, value in condition.items()}
         meets = [meet for condition, meet in chosen if all(asked[name] == value for name, value in condition.items())]
-        sort = rng.choice(["newest", "dearest", "slowest"])
+        sort = rng.choice(get_args(JobOrder))
         if {"agent", "agents"} <= asked.keys() or {"status", "statuses"} <= asked.keys():
             continue
         wanted = [row for row, tools in stored if all(meet(row, tools) for meet in meets)]
@@ -254,7 +255,7 @@ async def test_what_was_spent_is_summed_again_after_a_rest(platform: TracingPlat
 
     def clock() -> float:
         nonlocal now
-        now += 0.1
+        now += QUICK_S / 10
         return now
 
     await admin.execute("UPDATE tracing.jobs SET created_at = now()")
@@ -268,6 +269,46 @@ async def test_what_was_spent_is_summed_again_after_a_rest(platform: TracingPlat
         assert await sums.of("acme") != first
     finally:
         await admin.close()
+
+
+async def test_a_slow_sum_is_shown_while_the_next_is_made(platform: TracingPlatform, stored: list[Any]):
+    now, admin = 0.0, await asyncpg.connect(platform.database.dsn)
+
+    def clock() -> float:
+        nonlocal now
+        now += QUICK_S * 2
+        return now
+
+    await admin.execute("UPDATE tracing.jobs SET created_at = now()")
+    sums = SpentSums(platform.tables, clock=clock)
+    first = await sums.of("acme")
+    await admin.execute("DELETE FROM tracing.jobs WHERE tenant = 'acme'")
+    await admin.close()
+    now += REST_MAX_S
+
+    assert await sums.of("acme") == first
+
+    async def is_new() -> bool:
+        return await sums.of("acme") != first
+
+    await until(is_new, why="the next sum is made without a caller that waits")
+
+
+async def test_the_sums_of_day_and_week_are_those_of_their_rows(platform: TracingPlatform, stored: list[Any]):
+    admin = await asyncpg.connect(platform.database.dsn)
+    try:
+        moved = "UPDATE tracing.jobs SET created_at = now() - make_interval(hours => 10 * (ctid::text::point)[1]::int)"
+        await admin.execute(moved)
+        rows = await admin.fetch("SELECT *, now() - created_at AS age FROM tracing.jobs WHERE tenant = 'acme'")
+    finally:
+        await admin.close()
+
+    for lately in await SpentSums(platform.tables).of("acme"):
+        ended = [row for row in rows if row["ended_at"] and row["age"] < timedelta(hours=lately.hours)]
+        known = [row for row in ended if None not in (row["cost_usd"], row["estimated_cost_usd"])]
+        assert lately.ended == Counter(row["status"] for row in ended) and len(ended) > 10
+        assert lately.actual_usd == sum(row["cost_usd"] for row in known)
+        assert lately.predicted_usd == sum(row["estimated_cost_usd"] for row in known)
 
 
 async def test_a_cursor_of_another_order_is_refused(platform: TracingPlatform, stored: list[Any]):

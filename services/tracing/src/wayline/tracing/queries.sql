@@ -174,25 +174,23 @@ WHERE tenant = $1 AND words IS NULL AND ended_at IS NULL
 GROUP BY 1, 2, 3
 ORDER BY oldest_at
 
--- name: spent_lately
-WITH ended AS (
-    SELECT status, cost_usd, estimated_cost_usd
-    FROM jobs
-    WHERE tenant = $1 AND created_at >= now() - make_interval(hours => $2) AND ended_at IS NOT NULL
-), paid AS (
-    SELECT coalesce(sum(cost_usd), 0) AS cost_usd, count(*) FILTER (WHERE settled AND cost_usd IS NULL) AS calls_unknown
-    FROM ledger
-    WHERE tenant = $1 AND at >= now() - make_interval(hours => $2) AND NOT open
-)
+-- name: jobs_ended_lately
+-- The longer of two windows has the shorter one in it: one reading is enough for both.
 SELECT
-    paid.cost_usd, paid.calls_unknown,
-    (SELECT coalesce(jsonb_object_agg(status, jobs), '{}') FROM (
-        SELECT status, count(*) AS jobs FROM ended GROUP BY status
-    ) AS counted) AS ended,
-    coalesce(sum(estimated_cost_usd) FILTER (WHERE ended.cost_usd IS NOT NULL), 0) AS predicted_usd,
-    coalesce(sum(ended.cost_usd) FILTER (WHERE estimated_cost_usd IS NOT NULL), 0) AS actual_usd
-FROM paid LEFT JOIN ended ON true
-GROUP BY paid.cost_usd, paid.calls_unknown
+    status, created_at >= now() - make_interval(hours => $2) AS is_recent, count(*) AS jobs,
+    coalesce(sum(estimated_cost_usd) FILTER (WHERE cost_usd IS NOT NULL), 0) AS predicted_usd,
+    coalesce(sum(cost_usd) FILTER (WHERE estimated_cost_usd IS NOT NULL), 0) AS actual_usd
+FROM jobs
+WHERE tenant = $1 AND created_at >= now() - make_interval(hours => $3) AND ended_at IS NOT NULL
+GROUP BY 1, 2
+
+-- name: calls_paid_lately
+SELECT
+    at >= now() - make_interval(hours => $2) AS is_recent, coalesce(sum(cost_usd), 0) AS cost_usd,
+    count(*) FILTER (WHERE settled AND cost_usd IS NULL) AS calls_unknown
+FROM ledger
+WHERE tenant = $1 AND at >= now() - make_interval(hours => $3) AND NOT open
+GROUP BY 1
 
 -- name: tool_call_counts
 -- The row without a tool counts the jobs of all of them.

@@ -25,12 +25,16 @@ class SingleFlight(Generic[K, A]):
 
     async def fetch(self, key: K, doing: Callable[[], Coroutine[Any, Any, A]]) -> A:
         """Return the result of `doing`, or of the fetch of the same key that is under way."""
+        return await asyncio.shield(self.begin(key, doing))
+
+    def begin(self, key: K, doing: Callable[[], Coroutine[Any, Any, A]]) -> asyncio.Task[A]:
+        """Begin `doing` where no fetch of the same key is under way, and return its task."""
         task = self._flights.get(key)
         if task is None:
             # A task of its own: the first caller may be cancelled, and the others still need the answer.
             task = self._flights[key] = asyncio.create_task(doing())
             task.add_done_callback(lambda done: self._landed(key, done))
-        return await asyncio.shield(task)
+        return task
 
     def _landed(self, key: K, task: asyncio.Task[A]) -> None:
         del self._flights[key]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import platform
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -53,10 +54,13 @@ async def get_me(gateway: GatewayDependency, caller: Annotated[Caller, Depends(i
 async def get_overview(gateway: GatewayDependency, caller: Reader) -> Overview:
     """Return what waits and since when, what was spent against what was predicted, and what needs a person."""
     require_all_users(caller, "an overview is")
-    jobs = await gateway.bus.ask(GetJobsOverview(tenant=caller.tenant), JobsOverview)
-    budgets = await gateway.bus.ask(ListBudgets(tenant=caller.tenant), BudgetList)
-    waiting = [kind for kind in jobs.open if kind.waiting_for in DECISIONS]
     letters = DeadLetters(gateway.bus, gateway.store, caller.tenant) if "admin" in caller.scopes else None
+    jobs, budgets, dead = await asyncio.gather(
+        gateway.bus.ask(GetJobsOverview(tenant=caller.tenant), JobsOverview),
+        gateway.bus.ask(ListBudgets(tenant=caller.tenant), BudgetList),
+        letters.count() if letters else asyncio.sleep(0),
+    )
+    waiting = [kind for kind in jobs.open if kind.waiting_for in DECISIONS]
     return Overview(
         at=datetime.now(UTC),
         open=jobs.open,
@@ -64,5 +68,5 @@ async def get_overview(gateway: GatewayDependency, caller: Reader) -> Overview:
         decisions_oldest_at=min((kind.oldest_at for kind in waiting), default=None),
         spent=jobs.spent,
         budgets=tuple(budget for budget in budgets.budgets if budget.raised),
-        dead_letters=await letters.count() if letters else None,
+        dead_letters=dead,
     )

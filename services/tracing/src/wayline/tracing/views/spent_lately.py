@@ -3,20 +3,41 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 from typing import Final
 
 from wayline.chassis.concurrency.single_flight import SingleFlight
+from wayline.contracts.jobs import Status
 from wayline.contracts.overview import SpentLately
-from wayline.store import Store
+from wayline.store import Record, Store
 
-SPENT_HOURS: Final = (24, 7 * 24)
+DAY_HOURS: Final = 24
+WEEK_HOURS: Final = 7 * 24
 REST_FACTOR: Final = 20.0
 """A sum is kept for so many times as long as it took: each reads all jobs of a week, and an open page asks often."""
 REST_MAX_S: Final = 30.0
+QUICK_S: Final = 0.05
+"""A sum that takes no longer is waited for; of a slower one the last is shown, and the next one begun."""
+SHOWN_MAX_S: Final = 120.0
+"""An older sum is not shown any more."""
 TENANTS_KEPT_MAX: Final = 1_000
+
+Sums = tuple[SpentLately, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    sums: Sums
+    made_s: float
+    took_s: float
+
+    @property
+    def rests_until_s(self) -> float:
+        return self.made_s + min(REST_FACTOR * self.took_s, REST_MAX_S)
 
 
 class SpentSums:
@@ -25,24 +46,49 @@ class SpentSums:
     def __init__(self, store: Store, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._store = store
         self._clock = clock
-        self._kept: OrderedDict[str, tuple[float, tuple[SpentLately, ...]]] = OrderedDict()
-        self._flight: SingleFlight[str, tuple[SpentLately, ...]] = SingleFlight()
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._flight: SingleFlight[str, Sums] = SingleFlight()
 
-    async def of(self, tenant: str) -> tuple[SpentLately, ...]:
-        """Return the sums of a tenant, the shortest window first; at most REST_MAX_S old."""
-        until, spent = self._kept.get(tenant, (0.0, ()))
-        if self._clock() < until:
-            return spent
+    async def of(self, tenant: str) -> Sums:
+        """Return the sums of a tenant, the shortest window first; at most SHOWN_MAX_S old."""
+        kept, now_s = self._kept.get(tenant), self._clock()
+        if kept is not None and now_s < kept.rests_until_s:
+            return kept.sums
+        if kept is not None and kept.took_s > QUICK_S and now_s < kept.made_s + SHOWN_MAX_S:
+            self._flight.begin(tenant, partial(self._sum, tenant))
+            return kept.sums
         return await self._flight.fetch(tenant, partial(self._sum, tenant))
 
-    async def _sum(self, tenant: str) -> tuple[SpentLately, ...]:
-        began = self._clock()
+    async def _sum(self, tenant: str) -> Sums:
+        began_s = self._clock()
+        sql, asked = self._store.sql, (tenant, DAY_HOURS, WEEK_HOURS)
         async with self._store.tenant(tenant) as conn:
-            rows = [(hours, await conn.fetchrow(self._store.sql.spent_lately, tenant, hours)) for hours in SPENT_HOURS]
-        spent = tuple(SpentLately(hours=hours, **dict(row)) for hours, row in rows if row is not None)
-        ended = self._clock()
-        self._kept[tenant] = ended + min(REST_FACTOR * (ended - began), REST_MAX_S), spent
+            jobs, calls = (
+                await conn.fetch(sql.jobs_ended_lately, *asked),
+                await conn.fetch(sql.calls_paid_lately, *asked),
+            )
+        day = _spent(DAY_HOURS, [row for row in jobs if row["is_recent"]], [row for row in calls if row["is_recent"]])
+        ended_s = self._clock()
+        self._kept[tenant] = _Kept((day, _spent(WEEK_HOURS, jobs, calls)), ended_s, ended_s - began_s)
         self._kept.move_to_end(tenant)
         if len(self._kept) > TENANTS_KEPT_MAX:
             self._kept.popitem(last=False)
-        return spent
+        return self._kept[tenant].sums
+
+
+def _spent(hours: int, jobs: Sequence[Record], calls: Sequence[Record]) -> SpentLately:
+    ended = Counter[Status]()
+    for row in jobs:
+        ended[Status(row["status"])] += row["jobs"]
+    return SpentLately(
+        hours=hours,
+        cost_usd=_total(calls, "cost_usd"),
+        calls_unknown=sum(row["calls_unknown"] for row in calls),
+        ended=dict(ended),
+        predicted_usd=_total(jobs, "predicted_usd"),
+        actual_usd=_total(jobs, "actual_usd"),
+    )
+
+
+def _total(rows: Sequence[Record], column: str) -> Decimal:
+    return sum((row[column] for row in rows), Decimal(0))
