@@ -8,7 +8,7 @@ import pytest
 
 from wayline.client.client import Client
 from wayline.console.access import visitor
-from wayline.console.access.visitor import CLIENTS_MAX, Clients
+from wayline.console.access.visitor import CLIENTS_MAX, ME_KEPT_S, Clients
 
 
 @pytest.fixture
@@ -49,3 +49,22 @@ async def test_more_clients_than_are_kept_close_once_unused(closed: list[str | N
 
     assert len(closed) == 5
     await clients.close()
+
+
+async def test_what_a_key_may_do_is_asked_again_after_seconds(monkeypatch: pytest.MonkeyPatch):
+    now_s, asked = 100.0, list[str]()
+
+    async def get(self: Client, path: str, **_: object) -> dict[str, object]:
+        asked.append(f"{self.address.key} {path}")
+        return {"scopes": [len(asked)]}
+
+    monkeypatch.setattr(Client, "get", get)
+    clients = Clients("http://127.0.0.1:1", clock=lambda: now_s)
+    async with clients.borrowed("a"), clients.borrowed("b"):
+        first = [await clients.me_of(key) for key in ("a", "b", "a")]
+        now_s += ME_KEPT_S + 0.1
+        later = await clients.me_of("a")
+    await clients.close()
+
+    assert first == [{"scopes": [1]}, {"scopes": [2]}, {"scopes": [1]}] and later == {"scopes": [3]}
+    assert asked == ["a /v1/me", "b /v1/me", "a /v1/me"]

@@ -299,3 +299,16 @@ async def test_a_copy_needs_the_name_of_an_agent(name: str):
         answer = await http.get("/new-agent", params={"copy_of": name})
 
     assert answer.status_code == 404 and api.sent == []
+
+
+async def test_a_key_that_was_just_revoked_leads_to_sign_in():
+    def revoked(**_: Any) -> Any:
+        raise ApiError("this key was revoked", code="unauthorized", status=401)
+
+    api = Api(**{"/v1/budgets": revoked, "/v1/costs": revoked, "/v1/jobs": revoked})
+    async with browser_of(signed_in(api)) as http:
+        answer = await http.get("/jobs?s=a", headers={"sec-fetch-dest": "document"})
+        region = await http.get("/jobs?s=a", headers={"sec-fetch-dest": "empty"})
+
+    assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in?then=%2Fjobs%3Fs%3Da")
+    assert region.status_code == 401

@@ -173,8 +173,10 @@ async def _foreign_form(request: Request, _: Exception) -> HTMLResponse:
     return problem_page(request, 403, "This form is too old", "Go back, reload the page, and send it again.")
 
 
-async def _api_error(request: Request, error: Exception) -> HTMLResponse:
+async def _api_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, ApiError)
+    if error.status == 401:
+        return await _sign_in(request, error)
     if error.status is None or error.status >= 500:
         log.warning("the gateway did not answer", code=error.code, status=error.status)
         return problem_page(request, 503, "The gateway does not answer", str(error))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from secrets import compare_digest
@@ -17,6 +18,8 @@ from wayline.client.address import Address
 from wayline.client.client import Client
 from wayline.console.access.sealed_cookie import CookieSeal, Session
 
+ME_KEPT_S = 5.0
+"""What a key may do is asked again after so long; whether it is still one, the gateway says with every answer."""
 CLIENTS_MAX = 64
 """API keys whose connections are kept open."""
 COOKIE = "wayline-console"
@@ -40,13 +43,18 @@ class _OpenClient:
     client: Client
     users: int = 0
     """Requests that are being answered with it; streams last long."""
+    me: dict[str, Any] | None = None
+    """What `GET /v1/me` said of its key."""
+    asked_s: float = 0.0
+    """When that was asked, by a clock that only goes on."""
 
 
 class Clients:
     """One client for each API key, as their connections are dear to begin."""
 
-    def __init__(self, gateway_url: str) -> None:
+    def __init__(self, gateway_url: str, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._url = gateway_url
+        self._clock = clock
         self._clients: OrderedDict[str | None, _OpenClient] = OrderedDict()
 
     def begin(self, key: str | None) -> Client:
@@ -66,6 +74,15 @@ class Clients:
         finally:
             kept.users -= 1
             await self._close_idle()
+
+    async def me_of(self, key: str | None) -> dict[str, Any]:
+        """Return what the gateway says of a key whose client is borrowed, at most ME_KEPT_S old. Raises ApiError."""
+        kept, now_s = self._clients[key], self._clock()
+        me = kept.me if now_s - kept.asked_s <= ME_KEPT_S else None
+        if me is None:
+            me = kept.me = await kept.client.get("/v1/me")
+            kept.asked_s = now_s
+        return me
 
     async def _close_idle(self) -> None:
         idle = [key for key, kept in self._clients.items() if not kept.users]
@@ -122,7 +139,7 @@ async def _visitor(request: Request) -> AsyncIterator[Visitor]:
         request.state.begun = session = renewed
     async with request.app.state.clients.borrowed(session.key) as client:
         try:
-            me = await client.get("/v1/me")
+            me = await request.app.state.clients.me_of(session.key)
         except ApiError as error:
             if error.status == 401:
                 raise SignInNeeded from None

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from wayline.console.access.visitor import Visitor
+from wayline.console.pages.compressed_page import compressed, may_compress
 from wayline.console.render.environment import Templates
 from wayline.console.render.formats import utc_now
 
@@ -97,13 +100,22 @@ class Frame:
 async def show(request: Request, template: str, frame: Frame, *, status: int = 200, **values: Any) -> HTMLResponse:
     """Answer with a page. A thread renders it: what strangers wrote may take long, and others wait for theirs."""
     templates: Templates = request.app.state.templates
-    return HTMLResponse(await asyncio.to_thread(templates.render, template, frame=frame, **values), status)
+    return await _answer(request, partial(templates.render, template, frame=frame, **values), status)
 
 
 async def show_region(request: Request, template: str, block: str, frame: Frame, **values: Any) -> HTMLResponse:
     """Answer with one region of a page, which a browser puts in the place of the one that it has."""
     templates: Templates = request.app.state.templates
-    return HTMLResponse(await asyncio.to_thread(templates.region, template, block, frame=frame, **values))
+    return await _answer(request, partial(templates.region, template, block, frame=frame, **values))
+
+
+async def _answer(request: Request, render: Callable[[], bytes], status: int = 200) -> HTMLResponse:
+    def packed() -> tuple[bytes, bytes | None]:
+        page = render()
+        return page, compressed(page) if may_compress(request.headers) else None
+
+    page, small = await asyncio.to_thread(packed)
+    return HTMLResponse(page if small is None else small, status, {"Content-Encoding": "gzip"} if small else None)
 
 
 def go(address: str, *, done: str = "") -> RedirectResponse:
