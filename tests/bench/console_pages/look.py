@@ -1,0 +1,135 @@
+"""Looks at one page in Chromium: when it shows, what it sends, how it scrolls."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from statistics import median
+
+from playwright.async_api import Browser, BrowserContext, CDPSession, Page
+from playwright.async_api import Error as PlaywrightError
+
+WITHIN_MS = 120_000
+LOADED = """() => {
+  const all = [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')];
+  const paint = performance.getEntriesByName('first-contentful-paint')[0];
+  return {
+    painted: paint ? paint.startTime : null,
+    answered: all[0].responseStart,
+    sent: all.reduce((sum, one) => sum + one.transferSize, 0),
+  };
+}"""
+TWO_FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+SCROLLED = """async () => {
+  // A window of which the browser makes no more frames, as happens where many come and go, is not measured.
+  const stalled = new Promise((_, fail) => setTimeout(() => fail(new Error('no frames')), 20000));
+  const frame = () => Promise.race([new Promise(requestAnimationFrame), stalled]);
+  const most = document.documentElement.scrollHeight - innerHeight, frames = [];
+  const step = Math.max(most / 120, 40);
+  await frame();
+  let last = performance.now();
+  for (let y = 0; y <= most; y += step) {
+    scrollTo(0, y);
+    await frame();
+    frames.push(performance.now() - last);
+    last = performance.now();
+  }
+  return frames;
+}"""
+
+
+@dataclass
+class Measured:
+    """What one page took, a value a round."""
+
+    name: str
+    asked: str
+    answered: list[float] = field(default_factory=list)
+    painted: list[float] = field(default_factory=list)
+    drawn: list[float] = field(default_factory=list)
+    """Processor time of the page's main thread until it was shown, in milliseconds."""
+    sent: list[float] = field(default_factory=list)
+    longest: list[float] = field(default_factory=list)
+    work: list[float] = field(default_factory=list)
+    """The same for one frame of scrolling."""
+
+    def cells(self) -> list[str]:
+        kilobytes = [sent / 1_000 for sent in self.sent]
+        columns = (self.answered, self.painted, self.drawn, kilobytes, self.longest, self.work)
+        return [self.name, self.asked, *map(_middle, columns)]
+
+
+def _middle(values: list[float]) -> str:
+    return f"{median(values):,.0f} [{min(values):,.0f}..{max(values):,.0f}]" if values else ""
+
+
+class Window:
+    """A page in a browser that has nothing cached, and what its main thread has done."""
+
+    def __init__(self, context: BrowserContext, page: Page, session: CDPSession) -> None:
+        self.context = context
+        self.page = page
+        self._session = session
+
+    async def loaded(self, address: str, into: Measured) -> None:
+        """Open a page, and keep when it was answered and shown, what was sent, and what that took."""
+        before = await self._work_ms()
+        await self.page.goto(address)
+        await self.page.evaluate(
+            "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        )
+        found = await self.page.evaluate(LOADED)
+        into.answered.append(found["answered"])
+        into.painted.append(found["painted"] or 0)
+        into.sent.append(found["sent"])
+        into.drawn.append(await self._work_ms() - before)
+
+    async def scrolled(self, into: Measured) -> None:
+        """Scroll the page to its end, and keep how long its frames took."""
+        await self.page.bring_to_front()
+        before = await self._work_ms()
+        try:
+            frames = await self.page.evaluate(SCROLLED)
+        except PlaywrightError as error:
+            if "no frames" not in str(error):
+                raise
+            return
+        if frames:
+            into.longest.append(max(frames))
+            into.work.append((await self._work_ms() - before) / len(frames))
+
+    async def _work_ms(self) -> float:
+        """Return the main thread's processor time so far, which other work on the machine changes little."""
+        metrics = await self._session.send("Performance.getMetrics")
+        return next(one["value"] for one in metrics["metrics"] if one["name"] == "TaskDuration") * 1_000
+
+
+@asynccontextmanager
+async def window_of(browser: Browser) -> AsyncIterator[Window]:
+    """Yield a window with nothing cached."""
+    context = await browser.new_context(viewport={"width": 1280, "height": 900})
+    page = await context.new_page()
+    page.set_default_timeout(WITHIN_MS)
+    session = await context.new_cdp_session(page)
+    await session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    yield Window(context, page, session)
+    await context.close()
+
+
+async def look(browser: Browser, into: Measured, address: str, *, scrolls: bool = False, warm: bool = False) -> None:
+    """Look at a page; `warm`: once more."""
+    async with window_of(browser) as window:
+        if warm:
+            await window.page.goto(address)
+            await window.page.goto("about:blank")
+        await window.loaded(address, into)
+        if scrolls:
+            await window.scrolled(into)
+
+
+async def blank(browser: Browser, into: Measured) -> None:
+    """Scroll a page with nothing on it."""
+    async with window_of(browser) as window:
+        await window.page.set_content("<div style='height: 60000px'>nothing</div>")
+        await window.scrolled(into)
