@@ -14,7 +14,8 @@ from wayline.console.pages.frame import Frame
 from wayline.console.pages.job import TEMPLATE, VIEWS, JobPage, read
 from wayline.console.render.environment import Templates
 from wayline.console.render.waterfall import ROWS_MAX
-from wayline.contracts.jobs import JobView, Status, Waiting
+from wayline.contracts.jobs import JobView, QueuePlace, Status, Waiting
+from wayline.contracts.progress import Progress
 
 ME = {"tenant": "acme", "name": "ann", "scopes": ["read"], "open": False, "version": "1"}
 FRAME = Frame("j1", "/jobs", ME, "token", "system", "/jobs/j1", now=datetime(2026, 5, 1, tzinfo=UTC))
@@ -46,15 +47,14 @@ def test_what_a_parked_job_waits_for_is_said_with_its_form():
 
 
 def test_a_running_job_says_its_step_and_a_queued_one_waits():
-    job = JobView(job_id="j1", agent="a", status=Status.RUNNING).model_dump(mode="json")
-    routed = {"type": "job.routed", "seq": 2, "limits": {"max_steps": 5, "budget_usd": None}}
-    events = [{"type": "job.submitted", "seq": 1}, routed, {"type": "model.requested", "seq": 3, "step": 2}]
-    page = JobPage(job, "conversation", [], events, None, [])
-    html = Templates().render(TEMPLATE, page=page, frame=FRAME, views=VIEWS).decode()
+    doing = Progress(state="reasoning", phase="started", iteration=2, of=5, message="Thinking")
+    place = QueuePlace(job_id="j1", lane="batch", position=3, queued=12)
+    html = page_of("conversation", status="running", progress=doing)
 
-    assert '<span data-progress="2/reasoning">Step 2 of 5: Thinking about the next step</span>' in html
+    assert '<span data-progress="2/reasoning">Step 2 of 5: Thinking</span>' in html
     assert '<progress value="2" max="5"' in html
     assert "Waiting for an executor" in page_of("conversation", status="queued")
+    assert "Number 3 of 12 in the queue batch" in page_of("conversation", status="queued", queue=place)
     assert "data-progress" not in page_of("conversation", status="parked") + page_of("raw", status="completed")
 
 

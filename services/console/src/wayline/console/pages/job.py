@@ -25,7 +25,7 @@ from wayline.console.pages.refusal import reason_of
 from wayline.console.render.formats import lasted_ms, utc_now
 from wayline.console.render.prompt_context import ModelCall, model_calls
 from wayline.console.render.schema_fields import SchemaField, fields_of
-from wayline.console.render.shown_progress import ShownProgress, progress_of, queue_words, told_progress
+from wayline.console.render.shown_progress import ShownProgress, queue_words, told_progress
 from wayline.console.render.steps import Step, newest_of, steps_of
 from wayline.console.render.waterfall import ROWS_MAX, Waterfall, waterfall
 
@@ -132,7 +132,12 @@ class JobPage:
     @property
     def progress(self) -> ShownProgress | None:
         """Return what the job does right now; None: it waits, or has ended."""
-        return progress_of(self.events) if self.is_live and not self.is_queued else None
+        return told_progress(self.job.get("progress")) if self.is_live else None
+
+    @property
+    def queue(self) -> str:
+        """Return where a job stands that no executor has begun, in words."""
+        return queue_words(self.job.get("queue"))
 
     @property
     def call_chars(self) -> int:
