@@ -90,10 +90,15 @@ async def test_signing_out_forgets_the_key(console: Console, keys: dict[str, str
     async with console.browser() as browser:
         await sign_in(browser, key)
         await browser.open("/")
+        await browser.send("/jobs/searches", s="secret words", name="mine")
+        kept = [one.name for one in browser.http.cookies.jar]
+        await browser.open("/")
         out = await browser.send("/sign-out")
         page = await browser.open("/")
 
     assert (out.status_code, out.headers["location"]) == (303, "/sign-in")
+    assert "wayline-job-searches" in kept
+    assert "wayline-job-searches" not in [one.name for one in browser.http.cookies.jar]
     assert page.status_code == 303
 
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
@@ -105,6 +105,7 @@ def test_the_list_has_the_columns_that_were_chosen(columns: tuple[str, ...]):
     assert 'href="/jobs/export?s=a&amp;format=csv"' in html
     assert '<a class="chip" href="/jobs?s=status%3Afailed" title="status:failed">&lt;i&gt;late' in html
     assert '<a class="chip" href="/jobs?s=a" aria-current="page"' in html
+    assert re.search(r'data-news="/jobs/news\?since=[^"&]*&amp;s=a"', html)
 
 
 async def test_the_stream_of_the_list_tells_new_jobs_from_changed_ones():
@@ -138,6 +139,34 @@ async def test_a_new_stream_tells_which_jobs_came_meanwhile():
 
     assert [json.loads(one.partition("data: ")[2])["job_id"] for one in sent] == ["j1", "j3", "j2", "j4"]
     assert ["new" in one for one in sent] == [False, True, True, True]
+
+
+async def test_only_new_jobs_that_meet_the_search_are_told():
+    later = (NOW + timedelta(minutes=5)).isoformat()
+    looked: list[dict[str, Any]] = []
+
+    class Told:
+        def __init__(self) -> None:
+            self.goes_on = asyncio.Event()
+
+        async def tenant_events(self, **asked: Any) -> AsyncGenerator[dict[str, Any]]:
+            yield {"type": "job.submitted", "job_id": "j1"}
+            yield {"type": "job.completed", "job_id": "j2"}
+            await self.goes_on.wait()
+
+        async def get(self, path: str, **asked: Any) -> dict[str, Any]:
+            looked.append(asked)
+            self.goes_on.set()
+            return {"jobs": [{"job_id": "j2"}]}
+
+    narrowed = {"status": ["failed"], "since": later}
+    sent = [one.decode() async for one in news_of(cast(Client, Told()), NOW, narrowed, look_after_s=0.01)]
+
+    assert [(one.split()[1], json.loads(one.partition("data: ")[2])["job_id"]) for one in sent] == [
+        ("changed", "j2"),
+        ("new", "j2"),
+    ]
+    assert [one | {"limit": 0} for one in looked] == [narrowed | {"limit": 0}]
 
 
 def test_of_kept_searches_the_oldest_go_first():

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import json
 import re
 from datetime import UTC, datetime
+from io import BytesIO
+from typing import Any, cast
 
 import pytest
-from starlette.datastructures import FormData
+from starlette.datastructures import FormData, UploadFile
 
+from wayline.client import ApiError
+from wayline.client.client import Client
+from wayline.client.uploads import AT_ONCE
 from wayline.console.pages.frame import Frame
-from wayline.console.pages.job_files import GivenFile, read_back
+from wayline.console.pages.job_files import GivenFile, read_back, upload_all
 from wayline.console.pages.submit import TEMPLATE, Draft, Submit
 from wayline.console.render.environment import Templates
 
@@ -46,3 +52,29 @@ def test_what_is_no_file_is_left_out(value: str):
 
 def test_a_part_of_another_kind_is_left_out():
     assert read_back(FormData([("given", json.dumps({**FILE.part, "name": "x", "type": "text"}))])) == []
+
+
+async def test_files_go_up_side_by_side_and_each_refusal_is_told():
+    sending, most, all_begun = 0, 0, asyncio.Event()
+
+    class Gateway:
+        async def post(self, path: str, fields: dict[str, Any], **_: Any) -> dict[str, Any]:
+            nonlocal sending, most
+            sending += 1
+            most = max(most, sending)
+            if most == AT_ONCE:
+                all_begun.set()
+            async with asyncio.timeout(10):
+                await all_begun.wait()
+            sending -= 1
+            if fields["name"] in ("2", "5"):
+                raise ApiError("it is empty", code="document_unusable", status=422)
+            return {"document_id": fields["document_id"], "status": "ready", "sha256": "0" * 64, "width": None}
+
+    files = [UploadFile(BytesIO(b"words"), filename=str(number)) for number in range(AT_ONCE * 2)]
+
+    given, refused = await upload_all(cast(Client, Gateway()), files)
+
+    assert most == AT_ONCE
+    assert [one.name for one in given] == ["0", "1", "3", "4", "6", "7"]
+    assert [str(one) for one in refused] == ["2: it is empty", "5: it is empty"]

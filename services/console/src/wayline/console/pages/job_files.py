@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict, dataclass
@@ -11,8 +12,9 @@ from typing import Annotated, Any, Final, TypeAlias
 from fastapi import Depends, Request
 from starlette.datastructures import FormData, UploadFile
 
+from wayline.client import ApiError
 from wayline.client.client import Client
-from wayline.client.uploads import upload_part
+from wayline.client.uploads import AT_ONCE, upload_part
 from wayline.console.access.visitor import VisitorDependency, require_token
 
 FILES_MAX: Final = 20
@@ -63,10 +65,20 @@ def files_in(form: FormData) -> list[UploadFile]:
     return [one for one in form.getlist("file") if isinstance(one, UploadFile) and one.filename]
 
 
-async def uploaded(client: Client, file: UploadFile) -> GivenFile:
-    """Upload a file. Raises ApiError for one that no job can be given."""
-    name = PurePosixPath(file.filename or "").name[-NAME_MAX_CHARS:]
-    return GivenFile(name, **await upload_part(client, name, file.file))
+async def upload_all(client: Client, files: Sequence[UploadFile]) -> tuple[list[GivenFile], list[ApiError]]:
+    """Upload files side by side; return those that a job can be given, in their order, and why others cannot."""
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def upload(file: UploadFile) -> GivenFile:
+        name = PurePosixPath(file.filename or "").name[-NAME_MAX_CHARS:]
+        async with gate:
+            return GivenFile(name, **await upload_part(client, name, file.file))
+
+    ended = await asyncio.gather(*map(upload, files), return_exceptions=True)
+    for one in ended:
+        if isinstance(one, BaseException) and not isinstance(one, ApiError):
+            raise one
+    return [one for one in ended if isinstance(one, GivenFile)], [one for one in ended if isinstance(one, ApiError)]
 
 
 async def _sent(request: Request, visitor: VisitorDependency) -> AsyncIterator[FormData]:

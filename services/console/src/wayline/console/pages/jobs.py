@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import APIRouter, Query, Request
@@ -48,6 +49,9 @@ LOOK_AFTER_S: Final = 1.5
 """How long after a stream begins the list has what came before it."""
 ROW_TYPES: Final = "job.*,model.completed,approval.*"
 """Events after which a row of the list is another."""
+
+NOTHING: Final[Mapping[str, str | list[str]]] = MappingProxyType({})
+"""What the jobs of a list without a search meet."""
 
 Id: TypeAlias = Annotated[str, StringConstraints(pattern=JOB_ID)]
 Search = Annotated[str, Query(max_length=SEARCH_MAX_CHARS)]
@@ -142,18 +146,30 @@ async def rows(
 
 
 @router.get("/jobs/news")
-async def news(visitor: VisitorDependency, since: Annotated[AwareDatetime | None, Query()] = None) -> Response:
-    """Stream which jobs are new and which have changed, without end; `since`: when the list was read."""
-    return stream_of(heartbeats(news_of(visitor.client, since)))
+async def news(
+    request: Request, visitor: VisitorDependency, since: Annotated[AwareDatetime | None, Query()] = None, s: Search = ""
+) -> Response:
+    """Stream which jobs are new in the list of a search and which have changed, without end.
+
+    `since`: when the list was read.
+    """
+    search = job_search.parse(s, now=utc_now(), zone=request.app.state.templates.zone)
+    narrowed = {name: value for name, value in search.parameters.items() if name != "sort"}
+    return stream_of(heartbeats(news_of(visitor.client, since, narrowed)))
 
 
 async def news_of(
-    client: Client, since: datetime | None = None, *, look_after_s: float = LOOK_AFTER_S
+    client: Client,
+    since: datetime | None = None,
+    narrowed: Mapping[str, str | list[str]] = NOTHING,
+    *,
+    look_after_s: float = LOOK_AFTER_S,
 ) -> AsyncIterator[bytes]:
     """Yield one event for each of any job after which its row is another.
 
     A moment after the beginning, and after a gap, the list is asked too which jobs are new since it was read: of those
-    that came while nobody listened no event tells.
+    that came while nobody listened no event tells. `narrowed`: what the list's jobs meet. No event tells that of a job,
+    so the list is asked after each.
     """
     clock = asyncio.get_running_loop().time
     looks_at = clock() + look_after_s if since else None
@@ -166,7 +182,7 @@ async def news_of(
                 done, _ = await asyncio.wait({following}, timeout=left)
                 if not done:
                     looks_at = None
-                    for job_id in await _newer(client, since):
+                    for job_id in await _newer(client, since, narrowed):
                         yield sse("new", {"job_id": job_id})
                     continue
                 finished, following = following, None
@@ -174,25 +190,39 @@ async def news_of(
                     event = finished.result()
                 except StopAsyncIteration:
                     return
-                if event["type"] == "gap":
-                    looks_at = clock() + look_after_s if since else None
-                    yield sse("gap", {})
-                elif "job_id" in event:
-                    yield sse("new" if event["type"] in NEWS else "changed", {"job_id": event["job_id"]})
+                if since and (narrowed or event["type"] == "gap"):
+                    looks_at = looks_at or clock() + look_after_s
+                for told in _told(event, is_narrowed=bool(narrowed)):
+                    yield told
         finally:
             if following is not None:
                 following.cancel()
                 await asyncio.wait({following})
 
 
+def _told(event: dict[str, Any], *, is_narrowed: bool) -> Iterator[bytes]:
+    """Yield what a list is told of an event."""
+    if event["type"] == "gap":
+        yield sse("gap", {})
+    elif "job_id" in event and event["type"] not in NEWS:
+        yield sse("changed", {"job_id": event["job_id"]})
+    elif "job_id" in event and not is_narrowed:
+        yield sse("new", {"job_id": event["job_id"]})
+
+
 async def _next(events: AsyncIterator[dict[str, Any]]) -> dict[str, Any]:
     return await anext(events)
 
 
-async def _newer(client: Client, since: datetime | None) -> list[str]:
-    """Return the jobs that were accepted since; none where the list cannot be read now."""
+async def _newer(client: Client, since: datetime | None, narrowed: Mapping[str, str | list[str]]) -> list[str]:
+    """Return the jobs that were accepted since and meet a search; none where the list cannot be read now."""
+    least = [since] if since else []
+    if isinstance(own := narrowed.get("since"), str):
+        least.append(datetime.fromisoformat(own))
     try:
-        page = await client.get("/v1/jobs", since=since.isoformat() if since else None, limit=PAGE_SIZE)
+        page = await client.get(
+            "/v1/jobs", **{**narrowed, "since": max(least).isoformat() if least else None, "limit": PAGE_SIZE}
+        )
     except ApiError:
         return []
     return [job["job_id"] for job in page["jobs"]]

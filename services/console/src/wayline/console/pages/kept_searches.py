@@ -18,6 +18,7 @@ from wayline.console.pages.job_search import address
 
 router = APIRouter()
 COOKIE: Final = "wayline-job-searches"
+PATH: Final = "/jobs"
 KEPT_MAX: Final = 20
 NAME_MAX_CHARS: Final = 40
 SEARCH_MAX_CHARS: Final = 500
@@ -73,5 +74,5 @@ async def keep(request: Request, visitor: VisitorDependency, form: PostedForm) -
         kept.append(KeptSearch(name, text))
     answer = go(address(text))
     secure = request.app.state.is_tls
-    answer.set_cookie(COOKIE, written(kept), max_age=KEPT_S, path="/jobs", secure=secure, httponly=True, samesite="lax")
+    answer.set_cookie(COOKIE, written(kept), max_age=KEPT_S, path=PATH, secure=secure, httponly=True, samesite="lax")
     return answer

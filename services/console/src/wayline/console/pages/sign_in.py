@@ -10,6 +10,7 @@ from fastapi.responses import HTMLResponse, Response
 from wayline.client import ApiError
 from wayline.console.access.visitor import THEME_COOKIE, THEMES, PostedForm, VisitorDependency, cookie_name, theme_of
 from wayline.console.access.visitor import field as field_of
+from wayline.console.pages import kept_searches
 from wayline.console.pages.frame import go, own_address
 from wayline.console.render.environment import Templates
 
@@ -56,9 +57,11 @@ async def sign_in(
 
 @router.post("/sign-out")
 async def sign_out(request: Request, visitor: VisitorDependency, form: PostedForm) -> Response:
-    """Forget the key."""
+    """Forget the key, and the searches that were kept: the next person at this browser may be another."""
     answer = go("/sign-in")
-    answer.delete_cookie(cookie_name(request), path="/", secure=request.app.state.is_tls, httponly=True, samesite="lax")
+    secure = request.app.state.is_tls
+    for name, path in ((cookie_name(request), "/"), (kept_searches.COOKIE, kept_searches.PATH)):
+        answer.delete_cookie(name, path=path, secure=secure, httponly=True, samesite="lax")
     request.state.begun = None
     return answer
 

@@ -15,7 +15,15 @@ from wayline.console.access.visitor import VisitorDependency
 from wayline.console.access.visitor import field as field_of
 from wayline.console.pages.form_values import key_of, new_key
 from wayline.console.pages.frame import Frame, go, show
-from wayline.console.pages.job_files import FILES_MAX, FormWithFiles, GivenFile, files_in, input_of, read_back, uploaded
+from wayline.console.pages.job_files import (
+    FILES_MAX,
+    FormWithFiles,
+    GivenFile,
+    files_in,
+    input_of,
+    read_back,
+    upload_all,
+)
 from wayline.console.pages.refusal import reason_of
 
 router = APIRouter()
@@ -82,8 +90,10 @@ async def submit_job(request: Request, visitor: VisitorDependency, form: FormWit
         new = files_in(form)
         if len(files) + len(new) > FILES_MAX:
             raise ApiError(f"A job takes at most {FILES_MAX} files", code="too_many_files", status=422)
-        for file in new:
-            files.append(await uploaded(visitor.client, file))
+        given, refused = await upload_all(visitor.client, new)
+        files += given
+        if refused:
+            raise _of_all(refused)
         draft = Draft(**typed, files=files)
         if "preview" not in form:
             accepted = await visitor.client.submit(draft.body(), key=key_of(form))
@@ -94,6 +104,14 @@ async def submit_job(request: Request, visitor: VisitorDependency, form: FormWit
     frame = Frame.of(request, visitor, title="New job", section="/jobs")
     page = Submit(Draft(**typed, files=files), await read_agents(visitor.client), planned, problem)
     return await _show(request, frame, page)
+
+
+def _of_all(refused: Sequence[ApiError]) -> ApiError:
+    """Return one error for all files that no job can be given; the others stay in the form."""
+    reasons = " · ".join(dict.fromkeys(map(str, refused)))
+    # Where another was not answered, the form with what is in it is worth more than a page that says so.
+    first = next((one for one in refused if one.status is not None and one.status < 500), refused[0])
+    return ApiError(f"The job was not sent. {reasons}", code=first.code, status=first.status)
 
 
 async def _show(request: Request, frame: Frame, page: Submit) -> HTMLResponse:
