@@ -69,7 +69,7 @@ async def test_a_job_is_found_by_a_word(window: Window, looks: Looks):
         problems = await shown.accessible()
         await page.keyboard.press("j")
         await page.keyboard.press("Enter")
-        await expect(page.locator("h1")).to_have_text(job["job_id"])
+        await expect(page.locator("h1 span")).to_have_text(job["job_id"])
 
     assert problems == []
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import re
-from dataclasses import replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from typing import Any, cast
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 from starlette.datastructures import FormData
 
 from wayline.client.client import Client
-from wayline.console.pages.approvals import Approvals, Review, decision_of, edited, read
+from wayline.console.pages.approvals import PAGE_SIZE, Approvals, Review, decision_of, edited, read
 from wayline.console.pages.frame import Frame
 from wayline.console.render.diffs.card import of_versions
 from wayline.console.render.environment import Templates
@@ -184,18 +183,35 @@ def test_changes_are_shown_as_a_difference_before_they_are_sent():
     assert html.count('form="several"') == 2 and 'value="j1/a1/h"' in html
 
 
-async def test_several_refused_on_the_second_page_show_it_again():
+def told(*asked_at: str) -> Client:
+    """Return a client of an API where these wait, the newest job first, one on each of its pages."""
+    waits = [{**WAIT, "id": f"a{at}", "asked_at": at} for at in asked_at]
+
     class Api:
         async def approvals(self, *, limit: int, cursor: str | None) -> dict[str, Any]:
-            return {"approvals": [WAIT, {**WAIT, "id": cursor or "first"}], "next_cursor": None}
+            place = int(cursor or 0)
+            following = str(place + 1) if place + 1 < len(waits) else None
+            return {"approvals": waits[place : place + 1], "next_cursor": following}
 
         async def get(self, path: str) -> dict[str, Any]:
             return {"definition": {"input_schema": {}}}
 
-    page = await read(cast(Client, Api()), "c2")
+    return cast(Client, Api())
+
+
+async def test_what_was_asked_first_stands_first():
+    page = await read(told("2026-05-03T00:00Z", "2026-05-01T00:00Z", "2026-05-02T00:00Z"))
+
+    assert [wait["id"] for wait in page.waits] == [f"a2026-05-0{day}T00:00Z" for day in (1, 2, 3)]
+    assert page.next_cursor is None
+
+
+async def test_several_refused_on_the_second_page_show_it_again():
+    api = told(*(f"2026-05-01T00:{minute:02}Z" for minute in range(PAGE_SIZE + 2, 0, -1)))
+    page = await read(api, str(PAGE_SIZE))
     first, html = (
-        Templates().render("approvals.html", page=one, frame=FRAME).decode() for one in (replace(page, cursor=""), page)
+        Templates().render("approvals.html", page=one, frame=FRAME).decode() for one in (await read(api), page)
     )
 
-    assert '<input type="hidden" name="cursor" value="c2">' in html and "j1/c2/h" in html
-    assert 'name="cursor"' not in first
+    assert f'<input type="hidden" name="cursor" value="{PAGE_SIZE}">' in html and f"T00:{PAGE_SIZE + 2}" in html
+    assert 'name="cursor"' not in first and f'href="/approvals?cursor={PAGE_SIZE}"' in first

@@ -82,3 +82,23 @@ def test_of_many_calls_the_newest_are_shown():
     assert [(step.number, list(step.calls)) for step in shown] == [(3, ["2"]), (4, calls)]
     assert left_out == 8
     assert newest_of(steps, 100) == (steps, 0)
+
+
+def test_what_the_platform_told_stands_with_the_step_that_read_it():
+    note = {"label": "MEMORY", "text": "Ann likes short answers."}
+    asked = {"type": "model.requested", "attempt": 1}
+    log = [
+        {"type": "memory.injected", "note": note},
+        {**asked, "step": 1},
+        said(1, "I look.", "1"),
+        {"type": "context.injected", "note": {**note, "label": "CORRECTION"}},
+        {**asked, "step": 2},
+        said(2, "So it is."),
+        {**asked, "step": 3},
+        said(3, "That is all."),
+    ]
+
+    assert [(step.number, [note.label for note in step.notes]) for step in steps_of(log)] == [
+        (1, ["MEMORY"]),
+        (2, ["CORRECTION"]),
+    ]

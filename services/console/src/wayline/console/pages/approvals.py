@@ -26,6 +26,9 @@ router = APIRouter()
 TEMPLATE = "approvals.html"
 HISTORY_TEMPLATE = "approvals_history.html"
 PAGE_SIZE = 50
+READ_AT_ONCE: Final = 200
+WAITS_MAX: Final = 2_000
+"""Calls that are put into order; of more that wait the oldest may be missing."""
 SCHEMAS_MAX: Final = 20
 """Tools whose schemas one page asks for; calls of others are edited as JSON."""
 CHOSEN_MAX: Final = 50
@@ -67,7 +70,7 @@ class Approvals:
     chosen: frozenset[str] = frozenset()
     """The calls that were chosen in it."""
     cursor: str = ""
-    """Of this page; empty: it is the first."""
+    """The place of its first call among all that wait; empty: it is the first page."""
 
     def fields(self, wait: dict[str, Any]) -> list[SchemaField]:
         """Return the fields of a call's arguments; none: they are edited as JSON."""
@@ -86,15 +89,26 @@ async def read(
     client: Client, cursor: str | None = None, *, problem: str = "", review: Review | None = None
 ) -> Approvals:
     """Ask the API for what waits, and for the schemas of its tools; with a review for the page that it stands on."""
-    first = page = await client.approvals(limit=PAGE_SIZE, cursor=cursor)
-    while review and not any(review.is_of(wait) for wait in page["approvals"]):
-        if page["next_cursor"] is None:
-            page = first
+    waits = await _oldest_first(client)
+    begin = int(cursor) if cursor and cursor.isdecimal() else 0
+    if review is not None:
+        at = next((place for place, wait in enumerate(waits) if review.is_of(wait)), begin)
+        begin = at - at % PAGE_SIZE
+    shown, end = waits[begin : begin + PAGE_SIZE], begin + PAGE_SIZE
+    schemas = await schemas_of(client, shown)
+    return Approvals(shown, str(end) if end < len(waits) else None, problem, schemas, review, cursor=cursor or "")
+
+
+async def _oldest_first(client: Client) -> list[dict[str, Any]]:
+    """Return what waits, what was asked first before the others: the API has the newest jobs first."""
+    waits, cursor = list[dict[str, Any]](), None
+    while len(waits) < WAITS_MAX:
+        page = await client.approvals(limit=READ_AT_ONCE, cursor=cursor)
+        waits += page["approvals"]
+        cursor = page["next_cursor"]
+        if cursor is None:
             break
-        page = await client.approvals(limit=PAGE_SIZE, cursor=page["next_cursor"])
-    waits = page["approvals"]
-    schemas = await schemas_of(client, waits)
-    return Approvals(waits, page["next_cursor"], problem, schemas, review, cursor=cursor or "")
+    return sorted(waits, key=lambda wait: wait["asked_at"] or "")
 
 
 async def schemas_of(client: Client, waits: list[dict[str, Any]]) -> dict[str, Any]:
@@ -113,7 +127,7 @@ async def _schema(client: Client, name: str) -> Any:
 
 @router.get("/approvals")
 async def approvals(
-    request: Request, visitor: VisitorDependency, cursor: Annotated[str | None, Query()] = None
+    request: Request, visitor: VisitorDependency, cursor: Annotated[str | None, Query(max_length=6)] = None
 ) -> HTMLResponse:
     """Show what waits for a person."""
     frame = Frame.of(request, visitor, title="Approvals", section="/approvals")

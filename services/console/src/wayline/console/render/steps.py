@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
+
+TOLD: Final = frozenset({"context.injected", "memory.injected", "context.compacted"})
+"""Events with a note, which the model is told with its next request."""
 
 
 @dataclass(slots=True)
@@ -29,6 +32,14 @@ class ToolCall:
     """The identical call whose result this is."""
 
 
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What the platform told the model: memories, guidance about tools, a summary."""
+
+    label: str
+    text: str
+
+
 @dataclass(slots=True)
 class Step:
     """What the model said in one step, and the calls that it asked for."""
@@ -37,6 +48,8 @@ class Step:
     thought: str = ""
     thinking: str = ""
     calls: dict[str, ToolCall] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+    """What it was told before it."""
 
     @property
     def cards(self) -> list[tuple[str, ToolCall, dict[str, ToolCall]]]:
@@ -51,11 +64,17 @@ class Step:
 def steps_of(events: Iterable[dict[str, Any]]) -> list[Step]:
     """Return the steps of a log that did something beside answering."""
     steps: dict[int, Step] = {}
+    told = list[Note]()
     for event in _with_shared(events):
-        if event["type"] in ("model.completed", "tool.requested", "tool.completed"):
+        if event["type"] in TOLD:
+            told.append(Note(event["note"]["label"], event["note"]["text"]))
+        elif event["type"] == "model.requested":
+            step = steps.setdefault(event["step"], Step(event["step"]))
+            step.notes, told = (*step.notes, *told), []
+        elif event["type"] in _TAKE:
             step = steps.setdefault(event["step"], Step(event["step"]))
             _TAKE[event["type"]](step, event)
-    return [step for _, step in sorted(steps.items()) if step.calls or step.thinking]
+    return [step for _, step in sorted(steps.items()) if step.calls or step.thinking or step.notes]
 
 
 def _with_shared(events: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:

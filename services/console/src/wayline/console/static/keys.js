@@ -30,16 +30,16 @@
     if (shown) shown.value = target.value;
   });
 
-  // A block of code; where a browser has no clipboard for us (http elsewhere), it is selected.
+  // An id or a block of code; without a clipboard it is selected.
   document.documentElement.classList.add("scripted");
   document.addEventListener("click", async ({ target }) => {
     if (!target.matches("[data-copy]")) return;
-    const code = target.closest(".code-card").querySelector("pre");
+    const copied = target.closest(".code-card, h1").querySelector("pre, span");
     try {
-      await navigator.clipboard.writeText(code.textContent);
+      await navigator.clipboard.writeText(copied.textContent);
       target.textContent = "Copied";
     } catch {
-      getSelection().selectAllChildren(code);
+      getSelection().selectAllChildren(copied);
     }
   });
 
