@@ -32,7 +32,7 @@ async def stored(console: Console, job_id: str) -> None:
 
 
 async def parked(console: Console, job_id: str) -> dict[str, Any]:
-    async def waits() -> dict[str, Any] | None:
+    async def waits() -> Any:
         job = (await console.api.get(f"/v1/jobs/{job_id}")).json()
         return job if job["status"] == "parked" else None
 
