@@ -21,6 +21,7 @@ from wayline.documents.formats.text_formats import json_page, notebook_page, rtf
 from wayline.documents.readable import PageClock, PageTimeout, ReadableDocument, ReadLimits, TextPage, no_clock
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_LINE_END = re.compile("\r+\n|\r")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,9 @@ def decode_file(file: FileToRead, kind: str, limits: ReadLimits, clock: PageCloc
 
 
 def storable(text: str) -> str:
-    """Return the text without what no database takes: NUL bytes, and halves of surrogate pairs."""
-    return _SURROGATE.sub("\ufffd", without_nuls(text)).replace("\r\n", "\n")
+    """Return the text without what no database takes: NUL bytes, and halves of surrogate pairs; its lines end alike."""
+    text = _SURROGATE.sub("\ufffd", without_nuls(text))
+    return _LINE_END.sub("\n", text) if "\r" in text else text
 
 
 def _bounded(found: ReadableDocument, limits: ReadLimits) -> ReadableDocument:

@@ -80,7 +80,7 @@ OLD_OFFICE = "application/x-ole-storage"
 _OLE = bytes.fromhex("d0cf11e0a1b11ae1")
 _WORKBOOK = "Workbook".encode("utf-16-le")
 _MIMETYPE_MAX = 100
-_PARTS = (("word/document.xml", DOCX), ("ppt/presentation.xml", PPTX), ("xl/workbook.", XLSX))
+_PARTS = (("word/document", DOCX), ("ppt/presentation", PPTX), ("xl/workbook.", XLSX))
 _RTF = re.compile(rb"\s{0,10}\{\\rtf")
 
 
@@ -107,7 +107,7 @@ def _zipped(content: bytes) -> str | None:
     """Return what kind of document a zip file holds. Only its directory is read, and a part of a few bytes."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            names = archive.namelist()
+            names = [name.replace("\\", "/").lstrip("/") for name in archive.namelist()]
             if "mimetype" in names:
                 with archive.open("mimetype") as part:
                     stated = part.read(_MIMETYPE_MAX).decode("ascii", "replace").strip()

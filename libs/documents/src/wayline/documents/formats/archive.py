@@ -10,6 +10,14 @@ from typing import Any
 from wayline.documents.errors import Unreadable
 
 PARTS_MAX = 20_000
+_STRICT, _USUAL = b"http://purl.oclc.org/ooxml/", b"http://schemas.openxmlformats.org/"
+STRICT_NAMES = (
+    *((_STRICT + name + b"/main", _USUAL + name + b"/2006/main") for name in (b"wordprocessingml", b"presentationml")),
+    (_STRICT + b"drawingml/", _USUAL + b"drawingml/2006/"),
+    (_STRICT + b"officeDocument/relationships", _USUAL + b"officeDocument/2006/relationships"),
+    (_STRICT + b"officeDocument/math", _USUAL + b"officeDocument/2006/math"),
+)
+"""Of the strict form of Office files, and of the usual one."""
 _BROKEN = (zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError, EOFError, OSError, ValueError)
 
 
@@ -21,7 +29,8 @@ class Archive:
             self._zip = zipfile.ZipFile(io.BytesIO(content))
         except _BROKEN as error:
             raise _damaged(type(error).__name__) from error
-        self._names = set(self._zip.namelist()[:PARTS_MAX])
+        # Some programs part folders as Windows does, or begin names with a slash.
+        self._names = {name.replace("\\", "/").lstrip("/"): name for name in self._zip.namelist()[:PARTS_MAX]}
         self._max = self._left = unpacked_max_bytes
         self._cut = cut
         self.is_cut = False
@@ -42,7 +51,7 @@ class Archive:
         if name not in self._names:
             return None
         try:
-            with self._zip.open(name) as part:
+            with self._zip.open(self._names[name]) as part:
                 # Read with a limit: the size that a zip file states may be a lie.
                 found = part.read(self._left + 1)
         except _BROKEN as error:
@@ -77,15 +86,24 @@ class Archive:
             if relation.get("TargetMode") != "External"
         }
 
-
-def _absolute(folder: str, target: str) -> str:
-    return posixpath.normpath(posixpath.join("/", folder, target)).lstrip("/")
+    def main(self, usual: str) -> str:
+        """Return the name of an Office file's main part, where it has not the usual one."""
+        if usual in self._names:
+            return usual
+        root = self.optional_xml("_rels/.rels")
+        for relation in () if root is None else root:
+            if relation.get("Type", "").endswith("/officeDocument"):
+                return posixpath.normpath(relation.get("Target", "").replace("\\", "/")).lstrip("/")
+        return usual
 
 
 def parse_xml(content: bytes, *, recover: bool = False) -> Any:
     """Return the root element of XML, without what it would fetch or expand. Raises Unreadable."""
     from lxml import etree  # pyright: ignore[reportAttributeAccessIssue] - it has no types
 
+    if _STRICT in content:
+        for strict, usual in STRICT_NAMES:
+            content = content.replace(strict, usual)
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=recover)
     try:
         root = etree.fromstring(content, parser)

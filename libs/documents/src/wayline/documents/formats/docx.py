@@ -21,6 +21,9 @@ _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallba
 _HEADING = re.compile(r"heading ?([1-9])", re.I)
 _LEFT_OUT = frozenset({_FALLBACK, f"{_W}del", f"{_W}moveFrom", f"{_W}pPr", f"{_W}rPr"})
 """A text box comes in two forms, a change with what it removed."""
+_AROUND = frozenset({f"{_W}customXml", f"{_W}ins", f"{_W}moveTo", f"{_W}smartTag"})
+"""What may stand around blocks, and says nothing itself."""
+_TEXTS = frozenset({f"{_W}t", "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"})
 _SIGNS = {f"{_W}tab": "\t", f"{_W}br": "\n", f"{_W}cr": "\n", f"{_W}noBreakHyphen": "-"}
 
 
@@ -30,7 +33,7 @@ def docx_text(content: bytes, *, unpacked_max_bytes: int = PART_MAX_BYTES, cut: 
     With `cut` what is beyond the limit is left out instead.
     """
     archive = Archive(content, unpacked_max_bytes=unpacked_max_bytes, cut=cut)
-    body = archive.xml(_MAIN).find(f"{_W}body")
+    body = archive.xml(archive.main(_MAIN)).find(f"{_W}body")
     if body is None:
         return ""
     reader = _Reader(_Styles.of(archive))
@@ -100,6 +103,8 @@ class _Reader:
                     yield "\n".join(lines)
             elif element.tag == f"{_W}sdt" and (inner := element.find(f"{_W}sdtContent")) is not None:
                 yield from self.blocks(inner)
+            elif element.tag in _AROUND:
+                yield from self.blocks(element)
 
     def _paragraph(self, element: Any) -> Iterator[str]:
         boxes: list[Any] = []
@@ -130,7 +135,7 @@ class _Reader:
         while waiting:
             node = waiting.pop()
             tag = node.tag
-            if tag == f"{_W}t":
+            if tag in _TEXTS:
                 parts.append(node.text or "")
             elif tag in _SIGNS:
                 parts.append(_SIGNS[tag])

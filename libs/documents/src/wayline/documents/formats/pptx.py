@@ -20,9 +20,10 @@ _REPEATED = frozenset({"sldNum", "dt", "ftr", "sldImg"})
 
 def pptx_pages(archive: Archive, *, pages_max: int) -> list[TextPage]:
     """Return the text of each slide, in the order in which they are shown. Blocking; raises Unreadable."""
-    related = archive.related(_MAIN)
+    main = archive.main(_MAIN)
+    related = archive.related(main)
     pages: list[TextPage] = []
-    for number, shown in enumerate(archive.xml(_MAIN).iter(f"{_P}sldId"), start=1):
+    for number, shown in enumerate(archive.xml(main).iter(f"{_P}sldId"), start=1):
         if number > pages_max:
             break
         name = related.get(shown.get(f"{_R}id", ""), "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from html import unescape
 from typing import Any
 
 from wayline.documents.errors import Unreadable
@@ -17,8 +18,11 @@ LINE_CHARS_MAX = 1_000
 SUBTITLES_S = 30
 """Of what was said, in one paragraph."""
 
-_TIME = re.compile(r"(?:(\d{1,3}):)?(\d{1,2}):(\d{2})[.,]\d{1,3}[ \t]+-->")
-_TAG = re.compile(r"</?[a-zA-Z][^>]{0,200}>")
+_TIME = re.compile(r"(?:(\d{1,3}):)?(\d{1,2}):(\d{2})(?:[.,]\d{1,3})?[ \t]*-->")
+_TAG = re.compile(r"</?[a-zA-Z][^>]{0,200}>|<[\d:.]{5,15}>|\{\\[^}]{1,50}\}")
+"""Of styles, of the time when a word is said, and of places on the screen."""
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+')
+_COUNT = re.compile(r"\d{1,6}")
 _VOICE = re.compile(r"<v(?:\.[^ >]{0,50})?[ \t]+([^>]{1,100})>")
 
 
@@ -26,22 +30,32 @@ def notebook_page(text: str) -> TextPage:
     """Return the cells of a notebook as Markdown, with the text that they printed."""
     book = _json(text)
     cells = book.get("cells") if isinstance(book, dict) else None
+    sheets = _at(book, "worksheets")
+    if cells is None and isinstance(sheets, list):
+        # As version 3 had it.
+        cells = [cell for sheet in sheets for cell in _list(_at(sheet, "cells"))]
     if not isinstance(cells, list):
-        raise Unreadable("This is no notebook of Jupyter (version 4 or later): save it anew.")
+        raise Unreadable("This is no notebook of Jupyter: save it anew.")
     language = _at(book, "metadata", "language_info", "name") or _at(book, "metadata", "kernelspec", "language") or ""
     return TextPage("\n\n".join(block for cell in cells for block in _cell(cell, str(language))), markdown=True)
 
 
 def _cell(cell: Any, language: str) -> Iterator[str]:
-    source = _joined(_at(cell, "source")).strip("\n")
+    source = _joined(_at(cell, "source") or _at(cell, "input")).strip("\n")
     if not source.strip():
+        return
+    if _at(cell, "cell_type") == "heading":
+        level = _at(cell, "level")
+        yield f"{'#' * level if level in range(1, 7) else '#'} {' '.join(source.split())}"
         return
     if _at(cell, "cell_type") != "code":
         yield source
         return
     yield f"```{language}\n{source}\n```"
-    for output in _at(cell, "outputs") or ():
+    for output in _list(_at(cell, "outputs")):
         printed = _joined(_at(output, "text") or _at(output, "data", "text/plain")).strip("\n")
+        if _at(output, "output_type") in ("error", "pyerr"):
+            printed = f"{_joined(_at(output, 'ename'))}: {_joined(_at(output, 'evalue'))}"
         if printed.strip():
             yield f"```\n{printed[:OUTPUT_CHARS_MAX]}\n```"
 
@@ -50,6 +64,10 @@ def _joined(value: Any) -> str:
     if isinstance(value, list):
         return "".join(one for one in value if isinstance(one, str))
     return value if isinstance(value, str) else ""
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _at(value: Any, *path: str) -> Any:
@@ -64,40 +82,64 @@ def subtitles_page(text: str) -> TextPage:
     for start, said in _cues(text):
         if not paragraphs or start - paragraphs[-1][0] >= SUBTITLES_S:
             paragraphs.append((start, []))
-        # Rolling captions repeat the line before.
-        if not paragraphs[-1][1] or paragraphs[-1][1][-1] != said:
-            paragraphs[-1][1].append(said)
+        paragraphs[-1][1].append(said)
     shown = (f"[{at // 3600:02}:{at // 60 % 60:02}:{at % 60:02}] {' '.join(said)}" for at, said in paragraphs)
     return TextPage("\n\n".join(shown))
 
 
 def _cues(text: str) -> Iterator[tuple[int, str]]:
-    start, said = None, list[str]()
+    """Yield when something is said, and what; rolling captions repeat the line before, which counts once."""
+    start, said, last = None, list[str](), ""
     for line in [*text.splitlines(), ""]:
-        if found := _TIME.match(line.strip()):
-            start, said = int(found[1] or 0) * 3600 + int(found[2]) * 60 + int(found[3]), []
-        elif start is not None and line.strip():
-            said.append(_TAG.sub("", _VOICE.sub(r"\1: ", line)).strip())
+        found = _TIME.match(line.strip())
+        if found and said and _COUNT.fullmatch(said[-1]):
+            # Where no blank line parts two cues this is the number of the next one.
+            said.pop()
+        if start is not None and (found or not line.strip()):
+            fresh = said[1:] if said and said[0] == last else said
+            last = said[-1] if said else last
+            if any(fresh):
+                yield start, " ".join(fresh)
+            start, said = None, []
+        if found:
+            start = int(found[1] or 0) * 3600 + int(found[2]) * 60 + int(found[3])
         elif start is not None:
-            if any(said):
-                yield start, " ".join(said)
-            start = None
+            said.append(unescape(_TAG.sub("", _VOICE.sub(r"\1: ", line))).strip())
 
 
 def json_page(text: str) -> TextPage:
     """Return JSON as it is, laid out anew where its lines are long; what is no JSON is text all the same."""
     if max(map(len, text.splitlines()), default=0) > LINE_CHARS_MAX:
         try:
-            text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+            json.loads(text)
         except (ValueError, RecursionError):
             return TextPage(text)
+        text = "".join(_laid_out(text))
     return TextPage(text, code=True)
+
+
+def _laid_out(text: str) -> Iterator[str]:
+    """Yield the tokens of valid JSON on lines of their own: numbers and names stay as they are written."""
+    deep, before = 0, ""
+    for found in _TOKEN.finditer(text):
+        token = found[0]
+        if token in "]}":
+            deep -= 1
+            yield token if before in ("[", "{") else "\n" + "  " * deep + token
+        else:
+            if before in ("[", "{", ","):
+                yield "\n" + "  " * deep
+            deep += token in ("[", "{")
+            readable = json.dumps(json.loads(token), ensure_ascii=False) if "\\" in token else token
+            yield ": " if token == ":" else readable
+        before = token
 
 
 def rtf_page(text: str) -> TextPage:
     """Return the text of an RTF file."""
     from striprtf.striprtf import rtf_to_text
 
+    text = text.lstrip()
     if not text.startswith("{\\rtf"):
         raise Unreadable("This is no RTF: check the file and its media type.")
     return TextPage(rtf_to_text(text, errors="ignore"))
