@@ -304,7 +304,7 @@ def test_an_error_after_message_and_usage_changes_nothing():
 
 def test_lines_that_are_no_data_say_nothing():
     reply = Reply()
-    odd = (b"", b": ping", b"event: error", b"data:", b"data: : keepalive", b"data: null", b"data: [DONE]\r")
+    odd = (b"", b": ping", b"event: ping", b"data:", b"data: : keepalive", b"data: null", b"data: [DONE]\r")
 
     assert [reply.take_line(line) for line in odd] == [""] * len(odd)
     assert reply.done

@@ -109,3 +109,17 @@ def test_missing_details_count_nothing_and_odd_ones_are_unknown(read: Any):
 def test_an_answer_that_counts_none_of_its_words_has_no_usage():
     assert plausible(Usage(input=9), wrote=True) is None
     assert plausible(Usage(input=9), wrote=False) == Usage(input=9)
+
+
+@pytest.mark.parametrize(
+    ("counts", "usage"),
+    [
+        ({"prompt_tokens_details": {"cached_tokens": 500}}, Usage(input=600, cache_read=500, output=10)),
+        ({"completion_tokens_details": {"reasoning_tokens": 50}}, Usage(input=100, output=60, reasoning=50)),
+        ({"prompt_cache_hit_tokens": 60}, Usage(input=100, cache_read=60, output=10)),
+        ({"cached_tokens": 60}, Usage(input=100, cache_read=60, output=10)),
+    ],
+    ids=["more cached than read", "more thought than written", "as DeepSeek names it", "as Moonshot does"],
+)
+def test_a_part_above_its_whole_was_not_counted_in_it(counts: dict[str, Any], usage: Usage):
+    assert from_chat({"prompt_tokens": 100, "completion_tokens": 10, **counts}) == usage

@@ -85,6 +85,14 @@ UNSAID = frozenset({"", "null", "none"})
 """What stands where no reason is given yet."""
 
 
+def last_word(before: str | None, word: object) -> str | None:
+    """Return the word that counts of those told until now: one that says that the message is not whole stays."""
+    if word is None or word is False or str(word).strip().lower() in UNSAID:
+        return before
+    stays = before is not None and STOPS.get(before.strip().lower(), "unknown") not in WHOLE
+    return before if stays else str(word)
+
+
 def stop_reason(word: object, *, calls: bool, refused: bool = False, usage: Usage | None = None) -> StopReason:
     """Return our word for why a model stopped; a word that nobody knows is `unknown`.
 

@@ -67,7 +67,10 @@ def from_chat(counts: Any) -> Usage | None:
         thought = _count(_details(counts, "completion_tokens_details"), "reasoning_tokens")
         return _usage(
             input=prompt,
-            cache_read=_count(read, "cached_tokens"),
+            # In the standard's place, DeepSeek's, or Moonshot's.
+            cache_read=_count(read, "cached_tokens")
+            or _count(counts, "prompt_cache_hit_tokens")
+            or _count(counts, "cached_tokens"),
             cache_write_5m=_count(read, "cache_write_tokens"),
             output=written + only_in_total,
             reasoning=max(thought, only_in_total),
@@ -85,6 +88,12 @@ def _usage(*, input: int, **counts: int) -> Usage:
     # Every call reads something: an endpoint that says otherwise does not count.
     if not input:
         raise _Unreadable
+    cached = sum(counts.get(name, 0) for name in ("cache_read", "cache_write_5m", "cache_write_1h"))
+    if cached > input:
+        # A part that is more than the whole was not counted in it.
+        input += cached
+    if counts.get("reasoning", 0) > counts["output"]:
+        counts["output"] += counts["reasoning"]
     return Usage(input=input, **counts)
 
 

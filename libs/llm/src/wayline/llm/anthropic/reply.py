@@ -15,7 +15,7 @@ from wayline.llm.calls import Call, numbered
 from wayline.llm.characters import joined_all
 from wayline.llm.model import Finished
 from wayline.llm.refusals import told
-from wayline.llm.stops import stop_reason
+from wayline.llm.stops import last_word, stop_reason
 from wayline.llm.transport import provider_errors
 
 Json = dict[str, Any]
@@ -30,6 +30,8 @@ class Reply:
     def __init__(self, *, provider: str, model: str) -> None:
         self._provider, self._model = provider, model
         self._blocks: dict[int, Json] = {}
+        self._places: dict[Any, int] = {}
+        """By the index that a block came under: some servers number all of them 0, or none."""
         self._inputs: dict[int, list[str]] = {}
         self._begun: Json = {}
         self._texts: dict[int, list[str]] = {}
@@ -42,15 +44,15 @@ class Reply:
     def take(self, event: Json) -> str:
         kind = event.get("type")
         if kind == "content_block_delta":
-            return self._grow(event.get("index", 0), event.get("delta") or {})
+            return self._grow(event.get("index"), event.get("delta") or {})
         if kind == "content_block_start":
-            return self._start(event.get("index", 0), dict(event.get("content_block") or {}))
+            return self._start(event.get("index"), dict(event.get("content_block") or {}))
         if kind == "message_start":
             self._begun = (event.get("message") or {}).get("usage") or {}
             self.seen = usage.from_anthropic(self._begun) if self._begun else None
         elif kind == "message_delta":
             delta = event.get("delta") or {}
-            self._stop = delta.get("stop_reason") or self._stop
+            self._stop = last_word(self._stop, delta.get("stop_reason"))
             self._details = delta.get("stop_details") or self._details
             self._counted = event.get("usage") or self._counted
         elif kind == "message_stop":
@@ -67,6 +69,8 @@ class Reply:
     def finished(self) -> Finished:
         if not self.whole:
             raise provider_errors.stream_cut()
+        if not self._blocks and self._stop is None:
+            raise provider_errors.empty_answer()
         for at, texts in self._texts.items():
             self._blocks[at]["text"] = (self._blocks[at].get("text") or "") + "".join(texts)
         places = sorted(self._blocks)
@@ -86,12 +90,22 @@ class Reply:
     def _input(self, at: int) -> str | Json:
         return "".join(self._inputs.get(at, ())) or self._blocks[at].get("input") or {}
 
-    def _start(self, at: int, block: Json) -> str:
+    def _start(self, index: Any, block: Json) -> str:
+        known = self._places.get(index)
+        if known is not None and self._blocks[known] == block and known not in self._inputs | self._texts:
+            # Told twice.
+            return ""
+        free = isinstance(index, int) and index not in self._blocks
+        at = index if free else max(self._blocks, default=-1) + 1
+        self._places[index] = at
         self._blocks[at] = block
         return (block.get("text") or "") if block.get("type") == "text" else ""
 
-    def _grow(self, at: int, delta: Json) -> str:
-        block = self._blocks.setdefault(at, {"type": "text", "text": ""})
+    def _grow(self, index: Any, delta: Json) -> str:
+        if index not in self._places:
+            self._start(index, {"type": "text", "text": ""})
+        at = self._places[index]
+        block = self._blocks[at]
         kind = delta.get("type")
         if kind == "text_delta":
             text = delta.get("text") or ""
@@ -111,9 +125,13 @@ class Reply:
 
 def events(body: Json) -> list[Json]:
     """Turn a message that came in one piece into the events of a stream."""
-    if body.get("type") == "error":
-        return [body]
-    blocks = [block for block in body.get("content") or () if isinstance(block, dict)]
+    if error := provider_errors.within(body):
+        return [{"type": "error", "error": error}]
+    content = body.get("content")
+    if content is None:
+        return []
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    blocks = [block for block in blocks if isinstance(block, dict)]
     told: list[Json] = []
     for at, block in enumerate(blocks):
         told.append({"type": "content_block_start", "index": at, "content_block": block})

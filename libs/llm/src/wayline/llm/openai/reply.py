@@ -21,6 +21,8 @@ from wayline.llm.transport import provider_errors
 Json = dict[str, Any]
 
 ENDS = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
+ITEM_ADDED = "response.output_item.added"
+ITEM = frozenset({ITEM_ADDED, "response.output_item.done"})
 SPOKEN = frozenset({"response.output_text.delta", "response.refusal.delta"})
 UNFINISHED = frozenset({"queued", "in_progress"})
 UNSAID = frozenset({"id", "status"})
@@ -32,28 +34,30 @@ class Reply:
 
     def __init__(self, *, provider: str, model: str) -> None:
         self._provider, self._model = provider, model
-        self._done: dict[int, Json] = {}
-        self._growing: dict[int, _Growing] = {}
+        self._items: list[_Item] = []
         self._last: Json = {}
         self.seen: Usage | None = None
         self.over = False
 
     def take(self, event: Json) -> str:
         kind = event.get("type")
-        at = event.get("output_index", 0)
         if kind in SPOKEN:
             text = event.get("delta") or ""
-            self._at(at).text.append(text)
+            self._item_of(event).text.append(text)
             return text
         if kind == "response.function_call_arguments.delta":
-            self._at(at).arguments.append(event.get("delta") or "")
-        elif kind == "response.output_item.added":
-            self._at(at).item.update(event.get("item") or {})
-        elif kind == "response.output_item.done":
-            self._done[at] = event.get("item") or {}
+            self._item_of(event).arguments.append(event.get("delta") or "")
+        elif kind == "response.function_call_arguments.done":
+            self._item_of(event).arguments = [event.get("arguments") or ""]
+        elif kind in ITEM:
+            item = event.get("item") or {}
+            found = self._item_of(event, item, begins=kind == ITEM_ADDED)
+            found.item.update(item)
+            found.done = found.done if kind == ITEM_ADDED else item
         elif kind in ENDS:
             # What an event leaves out, its name says.
-            self._last = {"status": str(kind).removeprefix("response."), **(event.get("response") or {})}
+            told = {name: value for name, value in (event.get("response") or {}).items() if value is not None}
+            self._last = {"status": str(kind).removeprefix("response."), **told}
             self.over = True
         elif kind == "error":
             raise provider_errors.from_stream(event.get("error") or event)
@@ -66,29 +70,71 @@ class Reply:
     def finished(self) -> Finished:
         if not self.over:
             raise provider_errors.stream_cut()
-        # An item's own event has the final form of its sealed reasoning; the last event has what came without one.
-        items = {at: growing.whole() for at, growing in self._growing.items()}
-        items |= dict(enumerate(self._last.get("output") or ()))
-        items |= self._done
+        self._take_output([item for item in self._last.get("output") or () if isinstance(item, dict)])
         # A half of a character may have had its other half in the next piece.
-        whole = [joined_all(items[at]) for at in sorted(items)]
+        whole = [joined_all(each.whole()) for each in sorted(self._items, key=lambda each: each.at)]
         finished = _finished(self._last, whole, provider=self._provider, model=self._model)
         details = self._last.get("incomplete_details") or {}
         return told(finished, details.get("reason"), details)
 
-    def _at(self, at: int) -> _Growing:
-        return self._growing.setdefault(at, _Growing())
+    def _item_of(self, event: Json, item: Json | None = None, *, begins: bool = False) -> _Item:
+        """Return the item that an event is of: some servers number all of them 0, or none."""
+        named, at = (item or {}).get("id") or event.get("item_id"), event.get("output_index")
+        for each in reversed(self._items):
+            known = each.item.get("id")
+            if named and known:
+                if named == known:
+                    return each
+            elif each.done is None and (at == each.at or (at is None and not begins)):
+                return each
+        return self._begin(at if isinstance(at, int) else len(self._items))
+
+    def _begin(self, at: int) -> _Item:
+        self._items.append(_Item(at))
+        return self._items[-1]
+
+    def _take_output(self, output: list[Json]) -> None:
+        """Add what the last event tells of items. An item's own event has the final form of its sealed reasoning."""
+        left, missing = list(self._items), list[tuple[int, Json]]()
+        for at, item in enumerate(output):
+            known = next((each for each in left if _is_named_so(each.item, item)), None)
+            if known is None:
+                missing.append((at, item))
+            else:
+                known.told = item
+                left.remove(known)
+        for at, item in missing:
+            # Some servers name an item anew in the end.
+            known = next((each for each in left if each.kind == item.get("type")), None)
+            if known is None:
+                known = self._begin(at)
+            else:
+                left.remove(known)
+            known.told = item
 
 
-class _Growing:
-    """An item of which only its pieces are known."""
+def _is_named_so(one: Json, other: Json) -> bool:
+    return any(one.get(name) and one.get(name) == other.get(name) for name in ("id", "call_id"))
 
-    def __init__(self) -> None:
+
+class _Item:
+    """An item as it was told: in pieces, whole in its own event, and once more in the last one."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
         self.item: Json = {}
         self.text: list[str] = []
         self.arguments: list[str] = []
+        self.done: Json | None = None
+        self.told: Json | None = None
+
+    @property
+    def kind(self) -> str | None:
+        return self.item.get("type") or ("message" if self.text else "function_call" if self.arguments else None)
 
     def whole(self) -> Json:
+        if self.done is not None or self.told is not None:
+            return self.done or self.told or {}
         if self.text:
             part = {"type": "output_text", "text": "".join(self.text)}
             return {"type": "message", "role": "assistant", **self.item, "content": [part]}
@@ -99,11 +145,18 @@ class _Growing:
 
 def events(body: Json) -> list[Json]:
     """Turn a response that came in one piece into the events of a stream: its text, then its end."""
-    items = [item for item in body.get("output") or () if isinstance(item, dict)]
+    output = body.get("output")
+    if output is None and body.get("status") is None:
+        error = provider_errors.within(body)
+        return [{"type": "error", "error": error}] if error else []
+    items = [item for item in output or () if isinstance(item, dict)]
     deltas = [
         {"type": "response.output_text.delta", "output_index": n, "delta": _text(each)} for n, each in enumerate(items)
     ]
-    return [*(each for each in deltas if each["delta"]), {"type": f"response.{body.get('status')}", "response": body}]
+    return [
+        *(each for each in deltas if each["delta"]),
+        {"type": f"response.{body.get('status') or 'completed'}", "response": body},
+    ]
 
 
 def _finished(response: Mapping[str, Any], items: list[Json], *, provider: str, model: str) -> Finished:
@@ -154,6 +207,8 @@ def _only_named(item: Json) -> bool:
 
 def _parts(item: Json) -> list[Json]:
     content = item.get("content")
+    if isinstance(content, str) and item.get("type") == "message":
+        return [{"type": "output_text", "text": content}]
     return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
 
 
@@ -193,6 +248,6 @@ def _plain(items: list[Json], *, calls: Any) -> list[Json]:
 def _stop_reason(response: Mapping[str, Any], items: list[Json], *, calls: bool, used: Usage | None) -> StopReason:
     status = response.get("status")
     why = (response.get("incomplete_details") or {}).get("reason")
-    said = "stop" if status == "completed" else why if status == "incomplete" else None
+    said = why or ("stop" if status == "completed" else status)
     refused = any(part.get("type") == "refusal" for item in items for part in _parts(item))
     return stop_reason(said, calls=calls, refused=refused and said == "stop", usage=used)

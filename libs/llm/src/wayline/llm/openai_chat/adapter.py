@@ -43,11 +43,13 @@ class ChatCompletions:
         """Yield the endpoint's answer, piece by piece. Raises ModelError."""
         reply, counted, answering, halves = Reply(), None, False, Joiner()
         notes: tuple[str, ...] = ()
+        begun = b""
         try:
             response, notes = await self._ask(request)
             answering = True
             async with response:
-                async for batch in await _lines(response):
+                begun = await _begun(response)
+                async for batch in _lines(response, begun):
                     for line in batch:
                         if (piece := reply.take_line(line)) and (text := halves.add(piece)):
                             yield TextDelta(text)
@@ -62,7 +64,7 @@ class ChatCompletions:
         except provider_errors.MALFORMED as error:
             if not reply.whole:
                 raise provider_errors.malformed(error) from error
-        finished = _finished(reply, request, notes)
+        finished = _finished(reply, request, notes, begun)
         if rest := halves.rest():
             yield TextDelta(rest)
         yield finished
@@ -99,10 +101,12 @@ class ChatCompletions:
         return await self._session.post(self._url, data=data, headers={ATTEMPT_HEADER: request.attempt_id}), notes
 
 
-def _finished(reply: Reply, request: ModelRequest, notes: tuple[str, ...]) -> Finished:
+def _finished(reply: Reply, request: ModelRequest, notes: tuple[str, ...], begun: bytes) -> Finished:
     """Build the message, of which any part may be other than it should be."""
     try:
         return reply.finished(provider=request.card.provider, model=request.model, notes=notes)
+    except ModelError as error:
+        raise provider_errors.no_answer(begun, error) from error
     except provider_errors.MALFORMED as error:
         raise provider_errors.malformed(error) from error
 
@@ -114,11 +118,16 @@ async def _refusal(response: aiohttp.ClientResponse) -> ModelError:
         )
 
 
-async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:
-    """Return the lines of an answer, by what it begins with: some endpoints never stream, whatever they call it."""
+async def _begun(response: aiohttp.ClientResponse) -> bytes:
+    """Return the beginning of an answer, as far as it takes to know whether it is a stream or comes in one piece."""
     begun = b""
     while not begun.strip() and len(begun) <= frames.BLANK_MAX_BYTES and (chunk := await response.content.readany()):
         begun += chunk
+    return begun
+
+
+def _lines(response: aiohttp.ClientResponse, begun: bytes) -> AsyncIterator[list[bytes]]:
+    """Return the lines of an answer, by what it begins with: some endpoints never stream, whatever they call it."""
     return _whole(response, begun) if begins_object(begun) else _Lines(response.content, begun)
 
 

@@ -13,9 +13,9 @@ from wayline.llm.calls import Call, numbered
 from wayline.llm.characters import joined, joined_all
 from wayline.llm.model import Finished, ModelError, StopReason
 from wayline.llm.refusals import told
-from wayline.llm.stops import UNSAID, stop_reason
+from wayline.llm.stops import last_word, stop_reason
 from wayline.llm.transport import provider_errors
-from wayline.llm.transport.server_sent_events import begins_object, broken, json_object
+from wayline.llm.transport.server_sent_events import begins_object, broken, json_object, named_error
 from wayline.llm.usage import from_chat, plausible
 
 THINKING = ("reasoning_content", "reasoning")
@@ -23,7 +23,7 @@ THINKING = ("reasoning_content", "reasoning")
 LINES_MAX_BYTES = 256 * 1024
 LINES_MAX = 1_000
 """Of an object that is told in several lines: each that may be its last reads it anew."""
-_OUR_CALL_FIELDS = frozenset({"index", "id", "type", "function"})
+_OUR_CALL_FIELDS = frozenset({"index", "id", "type", "function", "name", "arguments"})
 
 
 class Reply:
@@ -33,9 +33,12 @@ class Reply:
         "_at",
         "_begun",
         "_calls",
+        "_choice",
         "_counted",
         "_filters",
+        "_in_deltas",
         "_lines",
+        "_names_error",
         "_pending",
         "_refusal",
         "_stop",
@@ -60,6 +63,12 @@ class Reply:
         """An object that goes on in the next line."""
         self._lines = 0
         """Of it."""
+        self._names_error = False
+        """The event that the next lines are of is named an error."""
+        self._choice: str | None = None
+        """The number of the choice that is taken: others would be alternatives, and we ask for one."""
+        self._in_deltas = False
+        """Something has come in pieces, so a whole message beside them says it once more."""
         self._begun = False
         """A choice has come, though it may be empty."""
         self._text: list[str] = []
@@ -84,9 +93,7 @@ class Reply:
     def take_line(self, line: bytes) -> str:
         """Add a line of a stream, and return its part of the text."""
         if not line.startswith(b"data:"):
-            if self._pending and not line.strip():
-                raise broken(self._pending)
-            return ""
+            return self._take_other(line)
         data = line[5:].strip()
         if data == b"[DONE]":
             self.done = True
@@ -104,70 +111,91 @@ class Reply:
                 raise
             return ""
         self._pending, self._lines = b"", 0
+        if self._names_error:
+            chunk = named_error(data, chunk)
         return self.take(chunk) if chunk else ""
+
+    def _take_other(self, line: bytes) -> str:
+        """Take a line without data."""
+        if line.startswith(b"event:"):
+            self._names_error = line[6:].strip() == b"error"
+        elif not line.strip():
+            self._names_error = False
+            if self._pending:
+                raise broken(self._pending)
+        elif line.startswith(b"error:") and (told := json_object(line[6:])):
+            # So llama.cpp's server has told errors.
+            return self.take({"error": told})
+        return ""
 
     def take(self, chunk: dict[str, Any]) -> str:
         """Add a chunk or a whole body, and return its part of the text. Raises ModelError for an error told inside."""
-        if chunk.get("error") and not self.whole:
-            raise provider_errors.from_stream(chunk["error"])
-        counted = chunk.get("usage")
-        if counted is None and "x_groq" in chunk:
-            counted = (chunk["x_groq"] or {}).get("usage")
+        choices = chunk.get("choices")
+        error = chunk.get("error") if choices else provider_errors.within(chunk)
+        if error and not self.whole:
+            raise provider_errors.from_stream(error)
+        self._take_usage(chunk.get("usage") or _within(chunk.get("x_groq"), "usage"))
+        if self.done:
+            return ""
+        found = [choice for choice in choices or () if isinstance(choice, dict)]
+        if found and self._choice is None:
+            self._choice = min(map(_number, found))
+        for choice in found:
+            if _number(choice) == self._choice:
+                return self._take_choice(choice)
+        return ""
+
+    def _take_usage(self, counted: Any) -> None:
         if counted:
             self._counted = counted
             self._used = from_chat(counted)
             self.seen = self._used or self.seen
-        for choice in chunk.get("choices") or ():
-            # More than one would be alternatives, and we ask for one.
-            if not choice.get("index"):
-                return self._take_choice(choice)
-        return ""
 
     def _take_choice(self, choice: dict[str, Any]) -> str:
         if choice.get("error"):
             raise provider_errors.from_stream(choice["error"])
         self._begun = True
-        said = choice.get("finish_reason")
-        self._stop = self._stop if said is None or str(said).lower() in UNSAID else str(said)
+        self._stop = last_word(self._stop, choice.get("finish_reason"))
         self._filters = choice.get("content_filter_results") or self._filters
-        delta = choice.get("delta") or choice.get("message")
+        # There, and in no other place, Moonshot tells it.
+        self._take_usage(choice.get("usage"))
+        delta = choice.get("delta")
+        if delta:
+            self._in_deltas = True
+        elif not self._in_deltas:
+            delta = choice.get("message")
         if not delta:
             return ""
         text = delta.get("content") or ""
         if not isinstance(text, str):
-            text = self._parts(text)
+            self._thinking.extend(_thoughts(text))
+            text = _words(text)
         if text:
             self._text.append(text)
         if "reasoning_content" in delta or "reasoning" in delta:
             self._take_thinking(delta)
         if "tool_calls" in delta:
-            for call in delta["tool_calls"] or ():
-                self._take_call(call)
+            calls = delta["tool_calls"] or ()
+            for call in (calls,) if isinstance(calls, dict) else calls:
+                if call:
+                    self._take_call(call)
         if delta.get("function_call"):
             self._take_call({"index": 0, "function": delta["function_call"]})
-        if delta.get("refusal"):
-            self._refusal.append(delta["refusal"])
-            return text + delta["refusal"]
+        if refusal := _words(delta.get("refusal")):
+            self._refusal.append(refusal)
+            return text + refusal
         return text
 
     def _take_thinking(self, delta: dict[str, Any]) -> None:
         for field in THINKING:
-            if delta.get(field):
+            if thought := _words(delta.get(field)):
                 self._thinking_field = field
-                self._thinking.append(delta[field])
+                self._thinking.append(thought)
                 return
 
-    def _parts(self, parts: list[dict[str, Any]]) -> str:
-        """Read content that is a list of parts: text, and thinking that is itself a list of texts."""
-        text = ""
-        for part in parts:
-            if part.get("type") == "thinking":
-                self._thinking.extend(piece.get("text") or "" for piece in part.get("thinking") or ())
-            else:
-                text += part.get("text") or ""
-        return text
-
     def _take_call(self, piece: dict[str, Any]) -> None:
+        if any(call.is_told_again(piece) for call in self._calls):
+            return
         call = self._call_of(piece)
         if call is None:
             call = _Call()
@@ -181,8 +209,8 @@ class Reply:
 
         Endpoints number all calls 0, or each piece anew, or none; and some give all calls one id.
         """
-        given, index = piece.get("id") or "", piece.get("index")
-        function = piece.get("function") or {}
+        given, index = str(piece.get("id") or ""), piece.get("index")
+        function = piece.get("function") or piece
         named, brings = bool(function.get("name")), bool(function.get("arguments"))
         numbered_so = self._at.get(index) if index is not None else None
         if numbered_so is not None and (not given or not numbered_so.id or numbered_so.id == given):
@@ -236,26 +264,37 @@ class Reply:
 class _Call:
     """One tool call being put together."""
 
-    __slots__ = ("_arguments", "_name", "extra", "id")
+    __slots__ = ("_arguments", "_index", "_name", "extra", "id")
 
     def __init__(self) -> None:
         self.id = ""
+        self._index: Any = None
         self.extra: dict[str, Any] = {}
         self._name = ""
         self._arguments: list[str] = []
 
     def take(self, piece: dict[str, Any]) -> None:
-        function = piece.get("function") or {}
-        self.id = piece.get("id") or self.id
+        function = piece.get("function") or piece
+        self.id = str(piece.get("id") or self.id)
+        self._index = piece.get("index", self._index)
         name = function.get("name")
-        # The name comes in pieces from some endpoints, and again with every piece from others.
-        if name and name != self._name:
-            self._name += name
-        arguments = function.get("arguments")
-        if arguments:
-            self._arguments.append(arguments if isinstance(arguments, str) else json.dumps(arguments))
+        # The name comes in pieces from some endpoints, and from others with every piece again, as far as it is known.
+        if name:
+            self._name = name if name.startswith(self._name) else self._name + name
+        if arguments := _written(function):
+            self._arguments.append(arguments)
         if not _OUR_CALL_FIELDS.issuperset(piece):
             self.extra.update({key: value for key, value in piece.items() if key not in _OUR_CALL_FIELDS})
+
+    def is_told_again(self, piece: dict[str, Any]) -> bool:
+        """Return whether a piece is this whole call once more, as some endpoints end with."""
+        if not self.id or (self.id, self._index) != (str(piece.get("id") or ""), piece.get("index")):
+            return False
+        function = piece.get("function") or piece
+        written = _written(function)
+        if self._name != function.get("name") or len(written) != sum(map(len, self._arguments)):
+            return False
+        return "".join(self._arguments) == written and self.is_whole
 
     @property
     def is_whole(self) -> bool:
@@ -268,6 +307,35 @@ class _Call:
     @property
     def wire_form(self) -> Call:
         return joined(self.id), joined(self._name), "".join(self._arguments)
+
+
+def _written(function: dict[str, Any]) -> str:
+    """Return the arguments of a call as text, which they should be."""
+    arguments = function.get("arguments") or ""
+    return arguments if isinstance(arguments, str) else json.dumps(arguments)
+
+
+def _number(choice: dict[str, Any]) -> str:
+    return str(choice.get("index") or 0)
+
+
+def _within(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, dict) else None
+
+
+def _words(value: Any) -> str:
+    """Return the text of a value that is text, a part that has some, or a list of those; any other has none."""
+    if isinstance(value, list):
+        return "".join(map(_words, value))
+    if isinstance(value, dict):
+        return "" if value.get("type") == "thinking" else _words(value.get("text") or value.get("content"))
+    return value if isinstance(value, str) else ""
+
+
+def _thoughts(parts: Any) -> list[str]:
+    """Return the thinking among the parts of a content: a text, or a list of texts."""
+    found = parts if isinstance(parts, list) else [parts]
+    return [_words(part.get("thinking")) for part in found if _within(part, "type") == "thinking"]
 
 
 def wanted_call(call: ToolCall, wire_id: str) -> dict[str, Any]:

@@ -49,7 +49,8 @@ class Frames:
             return chunk
         if chunk.endswith(b"\r"):
             chunk, self._return = chunk[:-1], b"\r"
-        return chunk.replace(b"\r\n", b"\n")
+        # A carriage return alone ends a line too; within JSON it is white space.
+        return chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
     def _split(self, data: bytes) -> list[bytes]:
         if not self._begun:

@@ -13,9 +13,11 @@ import orjson
 
 from wayline.contracts.money import Usage
 from wayline.llm.model import ErrorCode, ModelError
+from wayline.llm.transport.server_sent_events import begins_stream
 from wayline.llm.transport.too_long import TOO_LONG
 
 MESSAGE_MAX_CHARS = 500
+QUOTED_MAX_CHARS = 200
 RETRYABLE: frozenset[ErrorCode] = frozenset(
     {"rate_limited", "overloaded", "server_error", "connection", "timeout", "stream_cut"}
 )
@@ -110,6 +112,32 @@ def from_stream(error: Any, *, usage: Usage | None = None) -> ModelError:
     code = _code(status, fields)
     message = str(fields.get("message") or orjson.dumps(error, default=str).decode())[:MESSAGE_MAX_CHARS]
     return ModelError(code, f"in the stream: {message}", retryable=code in RETRYABLE, billable=True, usage=usage)
+
+
+def within(fields: Mapping[str, Any]) -> Any:
+    """Return the error that an object tells which is no part of an answer; None where it tells none."""
+    if fields.get("error"):
+        return fields["error"]
+    kinds = (str(fields.get(key)).lower() for key in ("code", "type"))
+    statuses = (fields.get(key) for key in ("code", "status", "status_code"))
+    if (
+        "error" in (fields.get("object"), fields.get("type"))
+        or any(kind in KINDS for kind in kinds)
+        or any(isinstance(status, int) and status >= 400 for status in statuses)
+    ):
+        return fields
+    return None
+
+
+def no_answer(begins: bytes, error: ModelError) -> ModelError:
+    """Return the error of a 200 that holds something else than an answer, with what that is; any other as it is.
+
+    A proxy may answer with a page of its own, and an endpoint with an excuse.
+    """
+    text = " ".join(begins[: 4 * QUOTED_MAX_CHARS].decode(errors="replace").split())[:QUOTED_MAX_CHARS]
+    if error.code != "stream_cut" or not text or begins_stream(begins):
+        return error
+    return ModelError("stream_cut", f"this is no answer: {text}", retryable=True, billable=True)
 
 
 def stream_cut() -> ModelError:

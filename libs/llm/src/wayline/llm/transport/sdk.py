@@ -125,8 +125,10 @@ class Sdk(ABC):
         reply = self.reply(request)
         response, notes = await self._begin(request)
         chunks, halves = response.aiter_bytes(), Joiner()
+        begun = b""
         try:
-            async with aclosing(self._events(chunks)) as batches:
+            begun = await _begun(chunks)
+            async with aclosing(self._events(begun, chunks)) as batches:
                 async for batch in batches:
                     for piece in _pieces(reply, batch, halves):
                         yield piece
@@ -142,14 +144,13 @@ class Sdk(ABC):
                 raise provider_errors.malformed(error) from error
         finally:
             await response.aclose()
-        finished = _finished(reply)
+        finished = _finished(reply, begun)
         if rest := halves.rest():
             yield TextDelta(rest)
         yield replace(finished, notes=notes)
 
-    async def _events(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[Iterable[Json | None]]:
+    async def _events(self, begun: bytes, chunks: AsyncIterator[bytes]) -> AsyncGenerator[Iterable[Json | None]]:
         """Yield the events of an answer that came together, by what it begins with: some servers never stream."""
-        begun = await _begun(chunks)
         if begins_object(begun):
             yield self.events_of(await _whole(begun, chunks))
             return
@@ -216,10 +217,12 @@ def _pieces(reply: Reply, events: Iterable[Json | None], halves: Joiner) -> Iter
         raise error
 
 
-def _finished(reply: Reply) -> Finished:
+def _finished(reply: Reply, begun: bytes) -> Finished:
     """Build the message, of which any part may be other than it should be."""
     try:
         return reply.finished()
+    except ModelError as error:
+        raise provider_errors.no_answer(begun, error) from error
     except provider_errors.MALFORMED as error:
         raise provider_errors.malformed(error) from error
 

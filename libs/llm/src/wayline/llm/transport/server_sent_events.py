@@ -12,6 +12,10 @@ import orjson
 from wayline.llm.model import ModelError
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+ERROR_NAMES = (b"event: error\n", b"event:error\n")
+"""How an event begins whose name says that it is an error."""
+_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
+"""How a line of a stream begins."""
 _LONG_NUMBER = re.compile(rb"[0-9]{19,}")
 """Digits of which the fast reader may keep the first only: it makes a float of an integer that is too long for it."""
 _LONG_NUMBER_DIGITS = 19
@@ -19,11 +23,26 @@ _NO_DIGITS = bytes(sorted({*range(256)} - {*b"0123456789"}))
 
 
 def event(frame: bytes) -> dict[str, Any] | None:
-    """Read one event, its name as `type` where it has none of its own; None if it holds no JSON object."""
-    fields = json_object(_data(frame))
+    """Read one event, its name as `type` where it has none of its own; None if it holds no JSON object.
+
+    An error has the type `error`, whatever the endpoint has put into it.
+    """
+    data = _data(frame)
+    fields = json_object(data)
+    if frame.startswith(ERROR_NAMES):
+        return named_error(data, fields)
     if fields is not None and "type" not in fields:
-        fields["type"] = b"".join(_values(frame, b"event:")).strip().decode(errors="replace")
+        name = b"".join(_values(frame, b"event:")).strip().decode(errors="replace")
+        fields["type"] = "error" if fields.get("error") else name
     return fields
+
+
+def named_error(data: bytes, fields: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return the error that an event of that name tells; None where it tells nothing."""
+    if fields is None:
+        text = data.decode(errors="replace").strip()
+        return {"type": "error", "error": {"message": text}} if text else None
+    return fields if fields.get("type") == "error" else {"type": "error", "error": fields.get("error") or fields}
 
 
 def last_event(rest: bytes) -> dict[str, Any] | None:
@@ -63,6 +82,11 @@ def begins_object(data: bytes) -> bool:
     return data.removeprefix(BYTE_ORDER_MARK).lstrip()[:1] == b"{"
 
 
+def begins_stream(data: bytes) -> bool:
+    """Return whether an event stream seems to begin here."""
+    return data.removeprefix(BYTE_ORDER_MARK).lstrip().startswith(_FIELDS)
+
+
 def broken(data: bytes) -> ModelError:
     """Make the error of an object that cannot be read."""
     begins = data[:200].decode(errors="replace")
@@ -72,7 +96,8 @@ def broken(data: bytes) -> ModelError:
 def _read_slowly(data: bytes) -> Any:
     """Read JSON with integers of any length, whose texts may hold halves of characters; None: it is no JSON."""
     try:
-        return json.loads(data.removeprefix(BYTE_ORDER_MARK).decode(errors="surrogateescape"))
+        # Some endpoints write tabs and the like into texts as they are.
+        return json.loads(data.removeprefix(BYTE_ORDER_MARK).decode(errors="surrogateescape"), strict=False)
     except (ValueError, RecursionError):
         return None
 
