@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
+from base64 import b64encode, encodebytes
+from collections.abc import Callable
 from decimal import Decimal
 from hashlib import sha256
 from typing import Any
@@ -83,6 +84,25 @@ def test_an_image_is_kept_beside_the_words_that_stand_for_it():
             content_base64=b64encode(content).decode(),
         ),
     )
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda content: f"data:image/png;base64,{b64encode(content).decode()}",
+        lambda content: encodebytes(content).decode(),
+    ],
+    ids=["as an address", "in lines"],
+)
+def test_an_image_in_any_base64_is_an_image(written: Callable[[bytes], str], large: bool):
+    content = png(64, 48).ljust(3 * IMAGE_MAX_BYTES if large else 100, b"\0")
+    image = ImageContent(type="image", data=written(content), mime_type="image/png")
+
+    received = reply(CallToolResult(content=[image]))
+
+    assert received.content.startswith("[image image/png, 64x48")
+    assert [image.content_base64 for image in received.images] == ([] if large else [b64encode(content).decode()])
 
 
 @pytest.mark.parametrize("size", [IMAGE_MAX_BYTES, IMAGE_MAX_BYTES + 1, 3 * IMAGE_MAX_BYTES])

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import binascii
 import json
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
@@ -24,6 +23,7 @@ from wayline.llm.tokens import estimate
 from wayline.tool_registry.calls.server_answers import UNREAD, text_in, unread, whole_characters
 from wayline.tool_registry.calls.structured_content import ENTITIES, json_object_in, with_structured
 from wayline.tool_registry.calls.whole_result import value_text, whole_result
+from wayline.tool_registry.images.image_bytes import decoded, decoded_head
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, ImageContent
@@ -131,8 +131,8 @@ def _image(block: ImageContent, images: list[ToolImage]) -> str:
     """Name an image in words, and add it to `images` where a model can be shown it."""
     large = len(block.data) > IMAGE_MAX_BYTES * 4 // 3 + 4
     try:
-        content = b64decode(block.data[:IMAGE_HEAD_CHARS] if large else block.data, validate=True)
-    except (binascii.Error, ValueError):
+        content = decoded_head(block.data[:IMAGE_HEAD_CHARS]) if large else decoded(block.data)
+    except ValueError:
         content = b""
     found = seen(content)
     if found is None:
@@ -177,7 +177,7 @@ def _text_of_blob(blob: str, mime_type: str) -> str | None:
     if not (kind.startswith("text/") or kind in TEXT_TYPES or kind.endswith(("+json", "+xml"))):
         return None
     try:
-        return text_in(b64decode(blob, validate=True))
+        return text_in(decoded(blob))
     except ValueError:
         return None
 

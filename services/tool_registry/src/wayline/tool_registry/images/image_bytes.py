@@ -12,11 +12,21 @@ _URL_ALPHABET = str.maketrans("-_", "+/")
 
 def decoded(text: str) -> bytes:
     """Return the bytes of base64, also with line breaks, as a `data:` URI or without padding. Raises ValueError."""
+    plain = _plain(text)
+    return b64decode(plain + "=" * (-len(plain) % 4), validate=True)
+
+
+def decoded_head(text: str) -> bytes:
+    """Return the bytes that base64 begins with, which was cut anywhere. Raises ValueError."""
+    plain = _plain(text)
+    return b64decode(plain[: len(plain) // 4 * 4], validate=True)
+
+
+def _plain(text: str) -> str:
     text = text.lstrip()
     if is_data_uri(text):
         text = unquote(text.partition(",")[2])
-    plain = "".join(text.split()).translate(_URL_ALPHABET).rstrip("=")
-    return b64decode(plain + "=" * (-len(plain) % 4), validate=True)
+    return "".join(text.split()).translate(_URL_ALPHABET).rstrip("=")
 
 
 def is_data_uri(text: str) -> bool:
