@@ -1,15 +1,25 @@
 """A history in turns: calls with their results, notes where they may stand, ids used once."""
 
+from types import ModuleType
+
+import orjson
+import pytest
+
 from wayline.contracts.chat import AssistantMessage, NoteMessage, TextPart, ToolCall, ToolMessage, UserMessage, Verbatim
+from wayline.llm.anthropic import request as anthropic
 from wayline.llm.history_turns import Answer, Input, Result, turns
+from wayline.llm.openai import request as openai
+from wayline.llm.openai_chat import request as openai_chat
+
+from .cards import card, request
 
 ASKED = UserMessage(parts=(TextPart(text="hi"),))
 NOTE = NoteMessage(label="CONTEXT", text="it rains")
 
 
-def calling(*calls: tuple[str, str | None], verbatim: Verbatim | None = None) -> AssistantMessage:
+def calling(*calls: tuple[str, str | None], verbatim: Verbatim | None = None, tool: str = "look") -> AssistantMessage:
     return AssistantMessage(
-        tool_calls=tuple(ToolCall(call=call, tool="look", provider_id=wire_id) for call, wire_id in calls),
+        tool_calls=tuple(ToolCall(call=call, tool=tool, provider_id=wire_id) for call, wire_id in calls),
         verbatim=verbatim,
     )
 
@@ -34,6 +44,7 @@ def test_results_come_first_in_a_turn_with_their_calls_ids():
 def test_an_unanswered_call_gets_an_empty_result():
     [_, _, last] = cut(ASKED, calling(("1", "a")), ASKED)
 
+    assert isinstance(last, Input)
     assert last.results == [Result("a", 1, None)]
     assert last.others == [(2, ASKED)]
 
@@ -53,13 +64,46 @@ def test_call_ids_are_unique_and_of_allowed_characters():
 
 
 def test_calls_that_no_provider_numbered_are_numbered_by_their_place():
-    assert cut(ASKED, calling(("1", None), ("2", None)))[1].ids == ("call_1_1", "call_1_2")
+    answer = cut(ASKED, calling(("1", None), ("2", None)))[1]
+
+    assert isinstance(answer, Answer)
+    assert answer.ids == ("call_1_1", "call_1_2")
 
 
 def test_an_echoed_answer_keeps_its_ids_as_they_are():
     verbatim = Verbatim(provider="p", model="m", blocks=({"type": "tool_use", "id": "x.y"},))
 
-    assert cut(ASKED, calling(("1", "x.y"), verbatim=verbatim), echoes=True)[1].ids == ("x.y",)
+    answer = cut(ASKED, calling(("1", "x.y"), verbatim=verbatim), echoes=True)[1]
+
+    assert isinstance(answer, Answer)
+    assert answer.ids == ("x.y",)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [calling(("1", None)), calling(("1", "a"), ("2", "a")), calling(("1", "before")), calling(("1", "a"), tool="a b")],
+    ids=["no id", "one id twice", "an id of before", "a name that no tool can have"],
+)
+def test_an_answer_that_its_provider_would_refuse_is_rebuilt(message: AssistantMessage):
+    odd = message.model_copy(update={"verbatim": Verbatim(provider="p", model="m", blocks=({"type": "x"},))})
+
+    [_, _, _, answer, _] = cut(ASKED, calling(("1", "before")), result("1"), odd, echoes=True)
+
+    assert isinstance(answer, Answer)
+    assert not answer.echoed
+    assert len({"before", *answer.ids}) == 1 + len(odd.tool_calls)
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"), [("", "unnamed"), ("functions.look now!", "functions_look_now_"), ("x" * 70, "x" * 64)]
+)
+@pytest.mark.parametrize("wire", [anthropic, openai, openai_chat])
+def test_a_name_that_a_model_invented_goes_back_as_one(wire: ModuleType, name: str, sent: str):
+    history = [ASKED, calling(("1", "a"), tool=name), result("1")]
+
+    body, _ = wire.build_body(request(*history, model=card()))
+
+    assert orjson.dumps({"name": sent})[1:-1] in orjson.dumps(body)
 
 
 def test_only_notes_closing_a_turn_may_be_system_messages():

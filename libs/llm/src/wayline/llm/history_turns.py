@@ -19,6 +19,7 @@ from wayline.contracts.chat import (
 
 ID_MAX_CHARS = 64
 NO_RESULT = "(this call was never answered)"
+UNNAMED = "unnamed"
 NO_ANSWER = "(no answer)"
 
 
@@ -65,6 +66,11 @@ def plain(wire_id: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]", "_", wire_id)[:ID_MAX_CHARS]
 
 
+def called_name(tool: str) -> str:
+    """Return the name of a tool that a model called as every provider takes it back: models invent names."""
+    return plain(tool) or UNNAMED
+
+
 def turns(
     messages: Sequence[ChatMessage], *, echoes: Callable[[Verbatim], bool], fit: Callable[[str], str] = plain
 ) -> list[Input | Answer]:
@@ -79,7 +85,7 @@ def turns(
         # By its role, not by `isinstance`, which pydantic answers in Python for whatever is not of the very class.
         if message.role == "assistant":
             _close(found, heard, asked)
-            echoed = message.verbatim is not None and echoes(message.verbatim)
+            echoed = message.verbatim is not None and echoes(message.verbatim) and _can_echo(message.tool_calls, seen)
             ids = tuple([_id(c, index, seen, fit=None if echoed else fit) for c in message.tool_calls])
             answer = Answer(index, message, ids, echoed)
             found.append(answer)
@@ -110,6 +116,12 @@ def orphan_result(result: ToolMessage) -> str:
 def asides(message: UserMessage) -> str | None:
     """Return what a model is told beside the user's own words; None if nothing."""
     return "\n\n".join(message.asides) or None
+
+
+def _can_echo(calls: Sequence[ToolCall], seen: set[str]) -> bool:
+    """Return whether a provider takes its own calls back: each with an id of its own, and a name that can be one."""
+    ids = [call.provider_id for call in calls if call.provider_id and call.provider_id not in seen]
+    return len(set(ids)) == len(calls) and all(call.tool == called_name(call.tool) for call in calls)
 
 
 def _close(found: list[Input | Answer], heard: Input, asked: dict[str, str]) -> None:

@@ -30,6 +30,7 @@ from wayline.llm.history_turns import (
     Other,
     Result,
     asides,
+    called_name,
     label,
     orphan_result,
     turns,
@@ -110,7 +111,7 @@ def rebuilt(message: AssistantMessage, ids: Iterable[str]) -> list[Json]:
 
 
 def _call(call: ToolCall, wire_id: str) -> Json:
-    return {"type": "tool_use", "id": wire_id, "name": call.tool, "input": call.arguments}
+    return {"type": "tool_use", "id": wire_id, "name": called_name(call.tool), "input": call.arguments}
 
 
 def _text(text: str) -> Json:

@@ -32,6 +32,7 @@ from wayline.llm.history_turns import (
     Other,
     Result,
     asides,
+    called_name,
     is_ours,
     label,
     orphan_result,
@@ -132,7 +133,7 @@ def _spoken(role: str, content: str | list[Json]) -> Json:
 
 def _call(call: ToolCall, wire_id: str) -> Json:
     arguments = orjson.dumps(call.arguments).decode()
-    return {"type": "function_call", "call_id": wire_id, "name": call.tool, "arguments": arguments}
+    return {"type": "function_call", "call_id": wire_id, "name": called_name(call.tool), "arguments": arguments}
 
 
 def _search(call: ToolCall, wire_id: str) -> Json:

@@ -11,6 +11,7 @@ from wayline.contracts.chat import AssistantMessage, ToolCall, Verbatim
 from wayline.contracts.money import Usage
 from wayline.llm.calls import Call, numbered
 from wayline.llm.characters import joined, joined_all
+from wayline.llm.history_turns import called_name
 from wayline.llm.model import Finished, ModelError, StopReason
 from wayline.llm.refusals import told
 from wayline.llm.stops import last_word, stop_reason
@@ -343,5 +344,5 @@ def wanted_call(call: ToolCall, wire_id: str) -> dict[str, Any]:
     return {
         "id": wire_id,
         "type": "function",
-        "function": {"name": call.tool, "arguments": orjson.dumps(call.arguments).decode()},
+        "function": {"name": called_name(call.tool), "arguments": orjson.dumps(call.arguments).decode()},
     }
