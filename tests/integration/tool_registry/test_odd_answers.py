@@ -68,6 +68,8 @@ class OddServer:
     calls: list[dict] = field(default_factory=list)
     sessions: set[str] = field(default_factory=set)
     begun: int = 0
+    unknown_session: tuple[int, str] = (404, "")
+    """Its answer to a session that it does not know."""
     broken: bool = False
     """Whether a call's connection is cut in the middle of the answer."""
 
@@ -82,7 +84,9 @@ class OddServer:
             method not in ("initialize", "server/discover")
             and request.headers.get("mcp-session-id") not in self.sessions
         ):
-            return web.Response(status=404)
+            return web.Response(
+                body=self.unknown_session[1], status=self.unknown_session[0], content_type="application/json"
+            )
         if method == "tools/call":
             self.calls.append(body["params"])
             answer = self._cut(request, body["id"]) if self.broken else self.answer(request, body["id"])
@@ -220,9 +224,18 @@ async def test_a_result_that_breaks_off_has_acted(platform):
     assert len(server.calls) == 1 + 3
 
 
-async def test_a_session_that_ended_is_opened_again_before_an_effect(platform):
+@pytest.mark.parametrize(
+    "unknown_session",
+    [
+        (404, ""),
+        (400, error(-32000, "Bad Request: No valid session ID provided").replace("ID,", "null,")),
+        (400, error(-32600, "Session not found").replace("ID,", '"server-error",')),
+    ],
+)
+async def test_a_session_that_ended_is_opened_again_before_an_effect(platform, unknown_session):
     done = answering('{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"done"}]}}')
     async with odd_server(platform, done, probe_every_s=60, available_within_s=10) as server:
+        server.unknown_session = unknown_session
         server.sessions.clear()
         acted = await platform.call(platform.ask("odd__act"))
         server.sessions.clear()

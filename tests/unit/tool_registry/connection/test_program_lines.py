@@ -49,7 +49,7 @@ async def test_lines_are_the_same_however_they_are_cut_into_pieces(size: int):
 
     found = await all_of(lines_of(*pieces)[0])
 
-    assert [line.text for line in found] == [b"hello", MESSAGE, b"", MESSAGE]
+    assert [line.text for line in found] == [b"hello", MESSAGE, b"", MESSAGE, b"rest without an end"]
     assert not any(line.is_cut for line in found)
 
 

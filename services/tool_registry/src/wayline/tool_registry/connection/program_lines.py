@@ -76,12 +76,15 @@ class ProgramLines(asyncio.Protocol):
         self._more.set()
 
     async def next(self) -> Line | None:
-        """Return the next line; None: the output has ended, perhaps within a line. Raises LineTooLong."""
+        """Return the next line, also one that the output ends in; None: it has ended. Raises LineTooLong."""
         while not self._lines:
             if self._length > self._line_max:
                 raise LineTooLong
-            if self._has_ended:
+            if self._has_ended and not self._length:
                 return None
+            if self._has_ended:
+                self._end_line()
+                break
             self._more.clear()
             await self._more.wait()
         line = self._lines.popleft()

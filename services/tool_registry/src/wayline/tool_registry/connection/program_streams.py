@@ -168,8 +168,8 @@ def _name(number: int) -> str:
 
 async def _message(line: Line, result_bytes: int) -> SessionMessage | None:
     """Return the message of a line; None: it is something else, such as a program's greeting."""
-    # Some write half a line of their own before it.
-    begins = line.text.find(MESSAGE_BEGIN, 1) if not line.text.startswith(b"{") else 0
+    # Some write half a line of their own before it, and some batches, as one version of the protocol had them.
+    begins = 0 if line.text.startswith((b"{", b"[{")) else line.text.find(MESSAGE_BEGIN, 1)
     if begins < 0:
         return None
     from mcp.shared.message import SessionMessage

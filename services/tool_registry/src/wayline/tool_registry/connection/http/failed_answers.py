@@ -5,6 +5,7 @@ A module of its own, because httpx2 takes a while to import.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from http import HTTPStatus
 
@@ -19,6 +20,12 @@ READ_MAX_BYTES = 1024 * 1024
 """Of an error that a server explains itself."""
 KEY_MISSING = "it needs a login (`wayline mcp add … --oauth`) or its key in `headers`"
 KEY_REFUSED = "its key in `headers` is missing or wrong"
+UNKNOWN_SESSION = re.compile(
+    r"(no valid|not? (a )?valid|invalid|unknown|missing|expired|no such).{0,20}session"
+    r"|session.{0,20}(not found|unknown|invalid|expired|terminated|does not exist|not valid)",
+    re.IGNORECASE,
+)
+"""How servers say so that have restarted, many of them with 400."""
 LATE_STATUSES = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, 499})
 """Below 500, and yet no refusal: what stands before the server waited in vain."""
 
@@ -48,7 +55,7 @@ class FailedAnswer(httpx2.AsyncByteStream):
         if (login := answer.extensions.get(REFUSED_LOGIN)) is not None:
             is_login = answer.status_code == HTTPStatus.UNAUTHORIZED
             return own_error(Proof.NEEDS_LOGIN if is_login else Proof.NEEDS_SCOPE, login, call_id=call_id)
-        if answer.status_code == HTTPStatus.NOT_FOUND and self._asked.in_session:
+        if self._asked.in_session and _ends_session(answer.status_code, said.words):
             words = said.words or "the server does not know its session any more"
             return own_error(Proof.SESSION_ENDED, words, call_id=call_id)
         if said.verdict is Verdict.REFUSED:
@@ -75,6 +82,11 @@ class FailedAnswer(httpx2.AsyncByteStream):
             return answer_in(message_in(bytes(body)))
         except (httpx2.TransportError, Unreadable):
             return Answer(Verdict.UNKNOWN)
+
+
+def _ends_session(status: int, words: str) -> bool:
+    """Return whether a server says that it does not know a session: by the protocol's status, or in words with 400."""
+    return status == HTTPStatus.NOT_FOUND or (status == HTTPStatus.BAD_REQUEST and bool(UNKNOWN_SESSION.search(words)))
 
 
 def why_failed(answer: httpx2.Response) -> str:
