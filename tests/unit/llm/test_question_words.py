@@ -52,6 +52,45 @@ def test_forms_of_a_word_have_one_stem(one: str, other: str, language: str):
     assert stems_of(one, language=language) == stems_of(other, language=language) != frozenset()
 
 
+WHETHER = [
+    "Is there a café?",
+    "Can I bring a dog?",
+    "Gibt es Kaffee?",
+    "Peut-on louer un vélo ?",
+    "¿Hay sauna?",
+    "Есть ли сауна?",
+    "هل يوجد مصعد؟",
+    "有咖啡吗？",
+    "犬はいますか？",
+    "오토바이도 수리합니까?",
+]
+NOT_WHETHER = [
+    "Who can I ask?",
+    "How many are there?",
+    "Wo gibt es Kaffee?",
+    "Quand peut-on venir ?",
+    "¿Dónde está?",
+    "Когда он открыт?",
+    "متى يبدأ؟",
+    "什么时候开门？",
+    "犬はどこにいますか？",
+    "누가 수리합니까?",
+]
+
+
+@pytest.mark.parametrize(("questions", "whether"), [(WHETHER, True), (NOT_WHETHER, False)])
+def test_a_question_whether_something_is_so_is_known_in_nine_languages(questions: list[str], whether: bool):
+    assert [question for question in questions if wanted_of(question).whether is not whether] == []
+
+
+def test_whether_something_is_so_needs_more_of_the_question_to_be_held():
+    passage = "The mill at Carrow Creek ground barley until 1941."
+
+    assert answered("Where is the mill at Carrow Creek?", passage, 0.6) != ()
+    assert answered("Is there a café at Carrow Creek?", passage, 0.6) == ()
+    assert answered("Is the mill at Carrow Creek?", passage, 0.7) != ()
+
+
 def test_words_that_only_ask_are_no_stems_in_any_language():
     for question in ("Was kostet das?", "Combien coûte-t-il ?", "¿Cuánto cuesta?", "Сколько стоит?", "كم ثمن"):
         assert stems_of(question, language=language_of(question)) == frozenset(), question

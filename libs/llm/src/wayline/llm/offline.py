@@ -25,7 +25,9 @@ UNSPACED_CHARS = 3
 """A character of Chinese, Japanese or Korean says about as much as so many letters."""
 COVERED_MIN = 0.52
 """The share of a question's words, weighed by how rare they are, that a passage must hold to count as an answer."""
-COVERED_MIN_OF_KIND = 0.4
+COVERED_MIN_OF_WHETHER = 0.67
+"""The same where a question asks whether something is so: what is not named is not said to be so, nor not."""
+COVERED_MIN_OF_KIND = 0.45
 """The same where a question asks for a number or a time, the stretch of a passage that would be quoted has one, and the
 passage lacks no name."""
 REST_MIN = 0.3
@@ -193,7 +195,9 @@ def _answers(asked: _Question, passage: Citation, stretch: str, whole: float, *,
         return False
     if passage.covered is None:
         return whole - missing * NAME_COVERS >= COVERED_MIN_UNWEIGHED
-    least = COVERED_MIN if missing or asked.wanted.kind is None else COVERED_MIN_OF_KIND
+    least = COVERED_MIN_OF_WHETHER if asked.wanted.whether else COVERED_MIN
+    if asked.wanted.kind is not None and not missing:
+        least = COVERED_MIN_OF_KIND
     return passage.covered - missing * NAME_COVERS >= least
 
 

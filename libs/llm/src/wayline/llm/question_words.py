@@ -31,6 +31,8 @@ class Wanted:
     """What of which the number is asked for: `jars` of "how many jars"."""
     chosen: str | None = None
     """What one of is asked for: `line` of "which line"."""
+    whether: bool = False
+    """Whether it asks if something is so."""
     counter: str | None = None
     """In Chinese, Japanese and Korean, the sign that follows the number."""
 
@@ -45,6 +47,7 @@ def wanted_of(question: str) -> Wanted:
         next((has for asks, has in known.units if asks.search(lowered)), None),
         None if counted in _TIMES_OVER else counted,
         _first(known.chosen, lowered),
+        kind is None and known.whether.search(lowered.strip()) is not None,
         _first(known.counter, lowered),
     )
 
@@ -89,6 +92,7 @@ class _Known:
     pairs: frozenset[str]
     time: re.Pattern[str]
     number: re.Pattern[str]
+    whether: re.Pattern[str]
     counted: re.Pattern[str]
     counter: re.Pattern[str]
     chosen: re.Pattern[str]
@@ -106,7 +110,7 @@ def _known() -> _Known:
     return _Known(
         small={language: frozenset(words.split()) for language, words in told["small"].items()},
         pairs=frozenset(told["pairs"]["asking"].split()),
-        **{name: _any_of(told["asks"][name]) for name in ("time", "number")},
+        **{name: _any_of(told["asks"][name]) for name in ("time", "number", "whether")},
         **{name: _any_of(told["named"][name]) for name in ("counted", "counter", "chosen")},
         units=tuple((_any_of(unit["asks"]), _any_of(unit["has"])) for unit in told["units"].values()),
         has_number=re.compile(rf"(?:\d[\d.,:]*|{_HAN}+|{_KOREAN}|\b(?:{numbers})\b)"),
