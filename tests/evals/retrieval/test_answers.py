@@ -9,6 +9,8 @@ import pytest
 from tests.bench import answer_quality as quality
 
 ANSWERED_MIN, DECLINED_MIN = 0.8, 0.85
+HELD_OUT_DECLINED_MIN = 0.68
+"""Of the questions that are held out fewer are declined than is aimed at: measured, and not to fall."""
 
 
 @pytest.mark.timeout(1_200)
@@ -16,10 +18,11 @@ ANSWERED_MIN, DECLINED_MIN = 0.8, 0.85
 async def test_it_quotes_the_right_passage_and_declines_what_nothing_answers(tell: Callable[[str], None]):
     answered = await quality.main()
     tell(quality.table(answered))
-    right = [one.good for one in answered if one.question.words is not None]
-    declined = [one.good for one in answered if one.question.words is None]
 
-    assert len(right) >= 100
-    assert len(declined) >= 50
-    assert sum(right) > ANSWERED_MIN * len(right)
-    assert sum(declined) > DECLINED_MIN * len(declined)
+    for half, declined_min in (("dev", DECLINED_MIN), ("held-out", HELD_OUT_DECLINED_MIN)):
+        of_half = [one for one in answered if one.question.half == half]
+        right = [one.good for one in of_half if one.question.words is not None]
+        declined = [one.good for one in of_half if one.question.words is None]
+        assert len(right) >= 100 and len(declined) >= 50
+        assert sum(right) > ANSWERED_MIN * len(right), half
+        assert sum(declined) > declined_min * len(declined), half
