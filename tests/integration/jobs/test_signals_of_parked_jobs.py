@@ -72,6 +72,30 @@ async def test_a_cancel_wakes_a_job_before_its_turn_whenever_it_comes(platform: 
     assert others & await tickets(platform) == set(), "they are read when the turn has come"
 
 
+async def test_a_signal_found_while_parking_waits_for_the_tenants_turn(platform: Platform):
+    await platform.start("router")
+    await asyncio.gather(platform.submit("first"), platform.submit("second"))
+    parked = await asyncio.gather(park(platform, "first", "approval"), park(platform, "second", "approval"))
+    for job, head in zip(("first", "second"), parked, strict=True):
+        await platform.signal(job, SIGNALS["cancel"])
+        await let_go(platform, job, head)
+
+    state = (await platform.bus.js.stream_info("RUN", subjects_filter=">")).state
+    assert state.subjects == {"jobs.run.interactive.default": 1, "jobs.run.interactive_backlog.default": 3}
+
+
+async def test_a_signal_found_while_parking_wakes_without_a_router(platform: Platform):
+    await platform.start("router")
+    await platform.submit("j1")
+    head = await park(platform, "j1", "approval")
+    await platform.stop("router")
+    await platform.signal("j1", SIGNALS["cancel"])
+
+    await let_go(platform, "j1", head)
+
+    await tickets_hold(platform, {f"default/j1:{head.sequence}"})
+
+
 async def test_the_end_of_a_wait_signals_no_ended_or_unknown_job(platform: Platform):
     await platform.start("router")
     await platform.submit("ended", dry_run=True)

@@ -25,7 +25,7 @@ from wayline.contracts.base import Message
 from wayline.contracts.budgets import ReleaseBudget, SettleJob
 from wayline.contracts.chat import AssistantMessage
 from wayline.contracts.errors import Reject
-from wayline.contracts.jobs import RunJob, StartChild, SubmitJob
+from wayline.contracts.jobs import RunJob, StartChild, SubmitJob, WakeJob
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import ToolDefinition
 from wayline.executor import run_job
@@ -257,6 +257,8 @@ class MortalWorld:
                 return await handlers.settlements.on_settle(request)
             case StartChild():
                 return await handlers.children.on_start(request)
+            case WakeJob():
+                return await handlers.signals.on_wake(request)
             case ReleaseBudget():
                 return await handlers.money.on_release(request)
             case _:

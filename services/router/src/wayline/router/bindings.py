@@ -20,7 +20,17 @@ from wayline.contracts import (
 )
 from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.forgetting import Forget, GetForgetting
-from wayline.contracts.jobs import CheckAgent, DecideApproval, Due, GetLatestRun, PlanJob, Signal, StartChild, SubmitJob
+from wayline.contracts.jobs import (
+    CheckAgent,
+    DecideApproval,
+    Due,
+    GetLatestRun,
+    PlanJob,
+    Signal,
+    StartChild,
+    SubmitJob,
+    WakeJob,
+)
 from wayline.contracts.tool_use import FindAgentsUsing
 from wayline.router.admission.read_submission import job_id_of
 from wayline.router.advisories import Advisory, put_aside
@@ -84,6 +94,7 @@ def asks_of(handlers: Handlers) -> list[Ask[Any]]:
         asks(CheckAgent, handlers.routes.on_check),
         asks(budgets.SettleJob, handlers.settlements.on_settle),
         asks(StartChild, handlers.children.on_start),
+        asks(WakeJob, handlers.signals.on_wake),
         asks(GetLatestRun, handlers.results.on_get_latest),
         asks(Forget, handlers.forgetting.on_forget),
         asks(GetForgetting, handlers.forgetting.on_get),

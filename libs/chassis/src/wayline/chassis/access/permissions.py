@@ -265,6 +265,7 @@ IDENTITIES = {
                 CHECK_PLACE,
                 "jobs.plan.*",
                 "jobs.start.*",
+                "jobs.wake.*",
                 AGENTS_USING,
             ),
             subscribe=(f"$KV.{PROVIDERS}.>", f"$KV.{CONTROLS}.>"),
@@ -287,6 +288,7 @@ IDENTITIES = {
                 *(f"tools.{verb}.*" for verb in ("call", "cancel", "list", "resolve", "search", "void")),
                 *(f"budgets.{verb}.*" for verb in ("settle", "extend", "release")),
                 "jobs.start.*",
+                "jobs.wake.*",
                 *PERMITS,
                 "documents.read.*",
                 # What its jobs planned.

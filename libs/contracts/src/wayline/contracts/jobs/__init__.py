@@ -38,7 +38,7 @@ from wayline.contracts.jobs.submission import (
     Turn,
     WhenBusy,
 )
-from wayline.contracts.jobs.tickets import Carried, RunJob, backlog_of, waiting_of
+from wayline.contracts.jobs.tickets import Carried, JobWoken, RunJob, WakeJob, backlog_of, waiting_of
 from wayline.contracts.jobs.view import (
     ANSWER_SHOWN_MAX,
     CallProgress,
@@ -98,6 +98,7 @@ __all__ = [
     "JobOptions",
     "JobResult",
     "JobView",
+    "JobWoken",
     "Lane",
     "Origin",
     "Outcome",
@@ -125,6 +126,7 @@ __all__ = [
     "ToolResults",
     "Turn",
     "Waiting",
+    "WakeJob",
     "WakeLater",
     "WhenBusy",
     "backlog_of",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from wayline.contracts.base import Frozen, Message
+from wayline.contracts.base import Frozen, Message, Request
 
 
 class Carried(Frozen):
@@ -38,3 +38,15 @@ class RunJob(Message, subject="jobs.run.{lane}.{tenant}"):
     def msg_id(self) -> str:
         """Return the id of the ticket: the same for everyone who queues the job from the same record."""
         return f"{self.tenant}/{self.job}:{self.at}"
+
+
+class JobWoken(Frozen):
+    """The job is queued."""
+
+
+class WakeJob(Request, subject="jobs.wake.{tenant}", replies=JobWoken):
+    """Queue a parked job that has something to read, where its tenant's turn in the lane has it; again is harmless."""
+
+    job_id: str
+    at: int = Field(description="The record that parked it.")
+    lane: str

@@ -8,7 +8,7 @@ from wayline.chassis import Bus, Failpoint, reach
 from wayline.contracts.budgets import ReleaseBudget
 from wayline.contracts.errors import Retry
 from wayline.contracts.events import JobParked
-from wayline.contracts.jobs import RunJob
+from wayline.contracts.jobs import JobWoken, RunJob, WakeJob
 from wayline.executor.adapters.budgets import Budgets
 from wayline.executor.adapters.children import Children
 from wayline.executor.adapters.permits import Permits
@@ -58,8 +58,7 @@ class FollowUp:
         await self._permits.parked(tenant, job_id, at=head.sequence, lane=head.lane, why=last.waiting.why)
         signalled = await newest(self._bus, tenant, job_id) > head.signals_seen
         if signalled or await self._turn_has_come(tenant, last) or await self._children_have_ended(tenant, last):
-            wake = RunJob(tenant=tenant, lane=head.lane, job=job_id, at=head.sequence)
-            await self._bus.publish(wake, msg_id=wake.msg_id)
+            await self._queue(tenant, job_id, head)
 
     async def steered(self, job: Job, told: set[str]) -> None:
         """Wake the jobs whose words a call of this one says, so that they end; `told`: those that were woken.
@@ -81,9 +80,17 @@ class FollowUp:
         if head is None or not is_for(head, job.job_id):
             return
         reach(Failpoint.EXECUTOR_STEER_BEFORE)
-        wake = RunJob(tenant=job.tenant, lane=head.lane, job=job_id, at=head.sequence)
-        await self._bus.publish(wake, msg_id=wake.msg_id)
+        await self._queue(job.tenant, job_id, head)
         reach(Failpoint.EXECUTOR_STEER_AFTER)
+
+    async def _queue(self, tenant: str, job_id: str, head: Head) -> None:
+        """Have the router queue a parked job where its tenant's turn has it."""
+        try:
+            await self._bus.ask(WakeJob(tenant=tenant, job_id=job_id, at=head.sequence, lane=head.lane), JobWoken)
+        except Retry:
+            # No router answers, or one of a version that does not know of it: no job waits for its place in a queue.
+            wake = RunJob(tenant=tenant, lane=head.lane, job=job_id, at=head.sequence)
+            await self._bus.publish(wake, msg_id=wake.msg_id)
 
     async def _children_have_ended(self, tenant: str, last: JobParked) -> bool:
         """Return whether all jobs ended meanwhile for which a job is parked: their own ends found it not parked yet."""

@@ -18,9 +18,9 @@ class ParkedSignals:
         self._bus = bus
         self._ticket_lanes = ticket_lanes
 
-    async def queue(self, tenant: str, job_id: str, head: Head) -> RunJob:
-        """Return the ticket of a job that goes on from its parked record."""
-        return await self._ticket_lanes.queue(RunJob(tenant=tenant, lane=head.lane, job=job_id, at=head.sequence))
+    async def queue(self, tenant: str, job_id: str, *, lane: str, at: int) -> RunJob:
+        """Return the ticket of a job that goes on from its parked record, which is at this place."""
+        return await self._ticket_lanes.queue(RunJob(tenant=tenant, lane=lane, job=job_id, at=at))
 
     async def ticket(self, tenant: str, job_id: str, head: Head) -> RunJob | None:
         """Return the ticket of a job that waits for its turn and was cancelled before its record was there."""
@@ -28,7 +28,9 @@ class ParkedSignals:
         if not wakes(head, cancelled_at, early=True):
             return None
         last = await JobLog(self._bus, tenant, job_id).last()
-        return None if last is None or last.sequence != head.sequence else await self.queue(tenant, job_id, head)
+        if last is None or last.sequence != head.sequence:
+            return None
+        return await self.queue(tenant, job_id, lane=head.lane, at=head.sequence)
 
     async def _cancelled_at(self, tenant: str, job_id: str) -> int:
         """Return the stream sequence of a job's first cancel; 0: there is none."""

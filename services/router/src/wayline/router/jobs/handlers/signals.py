@@ -5,7 +5,18 @@ from __future__ import annotations
 from wayline.chassis import Bus, Delivery, Failpoint, reach
 from wayline.contracts.base import Message
 from wayline.contracts.errors import Reject
-from wayline.contracts.jobs import Cancel, DecideApproval, Due, Expire, RaiseBudget, Signal, Steer, ToolResults
+from wayline.contracts.jobs import (
+    Cancel,
+    DecideApproval,
+    Due,
+    Expire,
+    JobWoken,
+    RaiseBudget,
+    Signal,
+    Steer,
+    ToolResults,
+    WakeJob,
+)
 from wayline.journal import JobLog, State
 from wayline.router.jobs.approvals import Approvals
 from wayline.router.jobs.families import Families
@@ -16,7 +27,7 @@ from wayline.router.tenants.signal_share import SignalShare
 
 
 class SignalHandlers:
-    """Answers signals, decisions on approvals, and the ends of waits."""
+    """Answers signals, decisions on approvals, the ends of waits, and executors that wake a job."""
 
     def __init__(
         self,
@@ -73,7 +84,13 @@ class SignalHandlers:
         if head is None or not wakes(head, delivery.sequence, early=early):
             return []
         reach(Failpoint.ROUTER_WAKE_BEFORE)
-        return [await self._parked_signals.queue(tenant, job_id, head)]
+        return [await self._parked_signals.queue(tenant, job_id, lane=head.lane, at=head.sequence)]
+
+    async def on_wake(self, asked: WakeJob) -> JobWoken:
+        """Queue a job of which its executor found, after it had parked it, that it has something to read."""
+        ticket = await self._parked_signals.queue(asked.tenant, asked.job_id, lane=asked.lane, at=asked.at)
+        await self._bus.publish(ticket, msg_id=ticket.msg_id)
+        return JobWoken()
 
     async def on_due(self, due: Due, _: Delivery) -> list[Message]:
         """Turn the end of a wait into a signal like any other; a job that has ended or has no log needs none."""
