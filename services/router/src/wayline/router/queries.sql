@@ -61,7 +61,10 @@ INSERT INTO lane_turns (lane) VALUES ($1) ON CONFLICT DO NOTHING;
 
 -- name: lock_lane_turns
 -- No row: another router is giving turns in this lane.
-SELECT turns, given_at > clock_timestamp() - make_interval(secs => $2) AS fresh
+SELECT
+    turns,
+    given_at > clock_timestamp() - make_interval(secs => $2) AS fresh,
+    given_at > clock_timestamp() - make_interval(secs => $3) AS recent
 FROM lane_turns WHERE lane = $1 FOR UPDATE SKIP LOCKED;
 
 -- name: save_lane_turns

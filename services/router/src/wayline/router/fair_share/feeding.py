@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from dataclasses import dataclass
+from secrets import token_hex
 
 import orjson
 import structlog
@@ -26,6 +27,7 @@ from wayline.contracts.jobs import backlog_of, waiting_of
 from wayline.journal import Stored, leader_next
 from wayline.router.fair_share.backlogs import STREAM, Backlogs, first_tenant, waiting_tickets
 from wayline.router.fair_share.fair_order import WaitingTenant, charge, next_turns
+from wayline.router.fair_share.look_pace import FEED_EVERY_S, LaneCounts, LookPace
 from wayline.router.fair_share.share_table import HeldLane, LaneTurns, ShareTable
 from wayline.telemetry import metrics
 
@@ -33,8 +35,8 @@ log = structlog.get_logger()
 
 LOOK_EVERY_S = 2.0
 """How often each router looks for tickets that another one left waiting."""
-FEED_EVERY_S = 0.05
-"""How often turns are given while tickets wait."""
+LEFT_FOR_S = 0.5
+"""How long a lane is left to another router that has just given turns in it."""
 AHEAD_LEAST = 16
 """As many tickets that have been given their turn wait for a slot, at least: executors are not to wait for a look."""
 IN_FRONT_LEAST = 4
@@ -49,13 +51,9 @@ FOREVER = 10**9
 class LaneQueues:
     """What stands in a lane at one look."""
 
-    taken: int
-    """Tickets of the backlog that executors have been given, since it was made."""
-    taken_in_front: int
-    backlog: int
+    counts: LaneCounts
     owner: str | None
     """Whose queue the backlog is; None: nobody's, or what is in it has been given its turn."""
-    front: int
     waiting: dict[str, int]
 
 
@@ -69,47 +67,76 @@ class Feeder:
         self._periodic = Periodic("turns of tenants", self.look, every_s=LOOK_EVERY_S)
         backlogs.waits = self._soon
         self._next: asyncio.TimerHandle | None = None
+        self._paces: defaultdict[str, LookPace] = defaultdict(LookPace)
+        self._router = token_hex(4)
         self.start = self._periodic.start
         self.stop = self._periodic.stop
 
     async def look(self) -> None:
         """Give the turns that are due, and come back soon while any ticket waits."""
-        waits = [await self._feed(front) for front in RUN_WAITING]
-        if any(waits):
-            self._soon()
+        pauses = [await self._feed(front) for front in RUN_WAITING]
+        if soonest := min((pause for pause in pauses if pause is not None), default=None):
+            self._soon(soonest)
 
-    def _soon(self) -> None:
-        if self._next is None or self._next.cancelled() or self._next.when() <= asyncio.get_running_loop().time():
-            self._next = asyncio.get_running_loop().call_later(FEED_EVERY_S, self._periodic.now)
+    def _soon(self, pause_s: float = FEED_EVERY_S) -> None:
+        loop = asyncio.get_running_loop()
+        if self._next is not None:
+            if loop.time() < self._next.when() <= loop.time() + pause_s and not self._next.cancelled():
+                return
+            self._next.cancel()
+        self._next = loop.call_later(pause_s, self._periodic.now)
 
-    async def _feed(self, front: Consumer) -> bool:
-        """Give the turns of one lane; return whether tickets waited in it."""
+    async def _feed(self, front: Consumer) -> float | None:
+        """Give the turns of one lane; return after how many seconds it is looked at again; None: nothing waits."""
+        loop, pace = asyncio.get_running_loop(), self._paces[front.name]
+        if rest_s := pace.rests(now=loop.time()):
+            return rest_s
+        counts = await self._counts(front)
+        metrics.tickets_waiting.labels(front.name).set(counts.waiting if counts else 0)
+        if counts is None:
+            return None
+        began = loop.time()
+        if pace.spares(counts, now=began):
+            return pace.spared()
+        async with self._table.held(front.name, by=self._router, left_s=LEFT_FOR_S) as held:
+            if held is None:
+                # Another router gives turns here, and all know how far the tenants have come.
+                return LEFT_FOR_S
+            # Again: another router may have given turns since.
+            if (counts := await self._counts(front)) is None:
+                return None
+            given = await self._give_turns(front, held, counts)
+        ended = loop.time()
+        return pace.looked(counts, given=given, now=ended, took_s=ended - began)
+
+    async def _counts(self, front: Consumer) -> LaneCounts | None:
+        """Return what the consumers of a lane tell; None: nothing waits there, or it is not made yet."""
         try:
-            waiting = await self._bus.js.consumer_info(STREAM, RUN_WAITING[front].name)
+            waiting = (await self._bus.js.consumer_info(STREAM, RUN_WAITING[front].name)).num_pending
         except js_errors.NotFoundError:
-            return False
-        metrics.tickets_waiting.labels(front.name).set(waiting.num_pending or 0)
-        if not waiting.num_pending:
-            return False
-        async with self._table.held(front.name) as held:
-            if held is not None:
-                await self._give_turns(front, held)
-        return True
+            return None
+        if not waiting:
+            return None
+        backlog = await self._bus.js.consumer_info(STREAM, RUN_BACKLOGS[front].name)
+        lane = await self._bus.js.consumer_info(STREAM, front.name)
+        (taken, upto), (taken_in_front, _) = _delivered(backlog), _delivered(lane)
+        return LaneCounts(taken, upto, taken_in_front, backlog.num_pending or 0, lane.num_pending or 0, waiting)
 
-    async def _give_turns(self, front: Consumer, held: HeldLane) -> None:
+    async def _give_turns(self, front: Consumer, held: HeldLane, counts: LaneCounts) -> int:
+        """Give the turns of one lane that are due; return how many tickets were moved."""
         before = held.turns
-        queues = await self._queues(front, before)
+        queues = await self._queues(front, counts, before)
         owner, names = queues.owner, {*queues.waiting, *([queues.owner] if queues.owner else [])}
         weights = await held.weights(names)
         waiting = {
             name: WaitingTenant(weights.get(name, 1), FOREVER if name == owner else queues.waiting[name])
             for name in names
         }
-        taken, order = _since(before.taken, queues.taken), before.order
+        taken, order = _since(before.taken, counts.taken), before.order
         if owner is not None and taken > before.fed:
             order = charge(order, waiting, owner, tickets=taken - before.fed)
-        fed = min(max(0, before.fed - taken), queues.backlog)
-        if self._shared and len(names) == 1 and (queues.backlog == 0 or (owner is not None and not fed)):
+        fed = min(max(0, before.fed - taken), counts.backlog)
+        if self._shared and len(names) == 1 and (counts.backlog == 0 or (owner is not None and not fed)):
             # The backlog is its queue, of which executors take by themselves: who comes next takes turns with it. Not
             # while others' tickets that had their turn are in it: then the first one does not tell whose it is.
             turns = [name for name, count in queues.waiting.items() for _ in range(min(AHEAD_MOST, count))]
@@ -118,27 +145,26 @@ class Feeder:
             turns, order = next_turns(order, waiting, most=self._room(queues, before), until=owner)
             moved = await self._move(front.name, front.name if owner else backlog_of(front.name), turns)
             fed += 0 if owner else moved
-        await held.save(LaneTurns(order, queues.taken, queues.taken_in_front, fed))
+        await held.save(LaneTurns(order, counts.taken, counts.taken_in_front, fed))
+        return moved
 
     def _room(self, queues: LaneQueues, before: LaneTurns) -> int:
         """Return how many turns may be given now: what executors take until the next look, and not much more."""
         if not self._shared:
             return AHEAD_MOST
-        taken = _since(before.taken, queues.taken) + _since(before.taken_in_front, queues.taken_in_front)
+        counts = queues.counts
+        taken = _since(before.taken, counts.taken) + _since(before.taken_in_front, counts.taken_in_front)
         ahead = min(AHEAD_MOST, 2 * taken)
         if queues.owner is None:
-            return max(0, max(AHEAD_LEAST, ahead) - queues.backlog)
-        return max(0, max(IN_FRONT_LEAST, ahead) - queues.front)
+            return max(0, max(AHEAD_LEAST, ahead) - counts.backlog)
+        return max(0, max(IN_FRONT_LEAST, ahead) - counts.front)
 
-    async def _queues(self, front: Consumer, before: LaneTurns) -> LaneQueues:
-        backlog = await self._bus.js.consumer_info(STREAM, RUN_BACKLOGS[front].name)
-        lane = await self._bus.js.consumer_info(STREAM, front.name)
+    async def _queues(self, front: Consumer, counts: LaneCounts, before: LaneTurns) -> LaneQueues:
         waiting, _ = await waiting_tickets(self._bus, front.name)
-        (taken, at), (taken_in_front, _) = _delivered(backlog), _delivered(lane)
-        count, owner = backlog.num_pending or 0, None
-        if self._shared and count > max(0, before.fed - _since(before.taken, taken)):
-            owner = await first_tenant(self._bus, front.name, after=at)
-        return LaneQueues(taken, taken_in_front, count, owner, lane.num_pending or 0, waiting)
+        owner = None
+        if self._shared and counts.backlog > max(0, before.fed - _since(before.taken, counts.taken)):
+            owner = await first_tenant(self._bus, front.name, after=counts.taken_upto)
+        return LaneQueues(counts, owner, waiting)
 
     async def _move(self, lane: str, target: str, turns: list[str]) -> int:
         """Queue a ticket for each turn, in this order; return for how many there was one.

@@ -29,8 +29,9 @@ class LaneTurns:
 class HeldLane:
     """A lane in which this process alone gives turns, for as long as its transaction lasts."""
 
-    def __init__(self, store: Store, conn: Connection, lane: str, turns: LaneTurns) -> None:
+    def __init__(self, store: Store, conn: Connection, lane: str, by: str, turns: LaneTurns) -> None:
         self._store = store
+        self._by = by
         self._conn = conn
         self._lane = lane
         self.turns = turns
@@ -44,7 +45,7 @@ class HeldLane:
         """Keep how far the tenants have come now."""
         order = turns.order
         kept = {"clock": order.clock, "due": {**order.due}, "weights": {**order.weights}}
-        value = {**kept, "taken": turns.taken, "taken_in_front": turns.taken_in_front, "fed": turns.fed}
+        value = {**kept, "by": self._by, "taken": turns.taken, "taken_in_front": turns.taken_in_front, "fed": turns.fed}
         await self._conn.execute(self._store.sql.save_lane_turns, self._lane, value)
 
 
@@ -55,15 +56,15 @@ class ShareTable:
         self._store = store
 
     @asynccontextmanager
-    async def held(self, lane: str) -> AsyncIterator[HeldLane | None]:
-        """Hold a lane; None: another router holds it."""
+    async def held(self, lane: str, *, by: str, left_s: float) -> AsyncIterator[HeldLane | None]:
+        """Hold a lane; None: another router holds it, or has given turns in it in the last `left_s` seconds."""
         async with self._store.system() as conn:
             await conn.execute(self._store.sql.add_lane_turns, lane)
-            row = await conn.fetchrow(self._store.sql.lock_lane_turns, lane, KEPT_S)
-            if row is None:
+            row = await conn.fetchrow(self._store.sql.lock_lane_turns, lane, KEPT_S, left_s)
+            if row is None or (row["recent"] and row["turns"].get("by", by) != by):
                 yield None
             else:
-                yield HeldLane(self._store, conn, lane, _read(row["turns"]) if row["fresh"] else LaneTurns())
+                yield HeldLane(self._store, conn, lane, by, _read(row["turns"]) if row["fresh"] else LaneTurns())
 
 
 def _read(kept: dict[str, Any]) -> LaneTurns:

@@ -1,0 +1,62 @@
+"""When a router looks at a lane again in which tickets wait. Pure.
+
+A whole look reads who waits, which grows with the tenants. It is spared while what few numbers tell has not changed
+since a look that could give nothing; and the pause after one grows with how long it took.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FEED_EVERY_S = 0.05
+"""How often turns are given while executors take tickets."""
+PAUSE_MOST_S = 0.2
+"""How seldom a router looks, at most, while nothing can be given."""
+REST_FACTOR = 4
+"""So many times as long as a whole look took there is none: thousands of tenants take a fifth of the time at most."""
+BELIEVED_S = 5.0
+"""How long a look is spared: what is known of a lane's turns is forgotten after twice that."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaneCounts:
+    """What the consumers of a lane tell."""
+
+    taken: int
+    """Tickets of the backlog that executors have been given, since it was made."""
+    taken_upto: int
+    """The place in the stream of the last one."""
+    taken_in_front: int
+    backlog: int
+    front: int
+    waiting: int
+
+
+class LookPace:
+    """The pace of one router in one lane."""
+
+    def __init__(self) -> None:
+        self._fruitless: LaneCounts | None = None
+        """What stood in the lane at the last look, where that gave nothing."""
+        self._looked_at = self._rests_until = 0.0
+        self._pause_s = FEED_EVERY_S
+
+    def rests(self, *, now: float) -> float:
+        """Return how many seconds nothing is looked at yet, whatever has changed."""
+        return max(0.0, self._rests_until - now)
+
+    def spares(self, counts: LaneCounts, *, now: float) -> bool:
+        """Return whether a look would give nothing, as it did before."""
+        return counts == self._fruitless and now - self._looked_at < BELIEVED_S
+
+    def looked(self, counts: LaneCounts, *, given: int, now: float, took_s: float) -> float:
+        """Note a whole look that has ended, and return how soon the next one comes."""
+        self._looked_at, self._fruitless = now, None if given else counts
+        self._rests_until = now + REST_FACTOR * took_s
+        self._pause_s = FEED_EVERY_S
+        return max(FEED_EVERY_S, REST_FACTOR * took_s)
+
+    def spared(self) -> float:
+        """Note that a look was spared, and return how soon the next one comes."""
+        self._pause_s = min(PAUSE_MOST_S, 2 * self._pause_s)
+        return self._pause_s
