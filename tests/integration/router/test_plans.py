@@ -1,10 +1,13 @@
 """What a statement costs does not grow with the jobs there have been, also where nobody has analyzed the tables."""
 
+import re
 from decimal import Decimal
+from importlib.resources import files
 
 import asyncpg
 
 from wayline.router.app import open_store
+from wayline.store.queries import Queries
 from wayline.testkit import Database
 
 from .conftest import PASSWORD, ROLE, TENANT, Office, Offices
@@ -28,6 +31,7 @@ WHERE relname IN ('agent_labels', 'session_turns', 'reservations')
 """
 BATCH = 8
 WAITING_MAX = 1_000
+FORGETTING = Queries.load(files("wayline.router.forgetting").joinpath("queries.sql"))
 READ_MAX = 100
 """Reservations that a round of decisions about a batch may look at, whatever there is."""
 
@@ -77,3 +81,14 @@ async def test_admissions_without_labels_keep_one_plan_and_read_no_labels(office
 
         assert await conn.fetchval(PLANNED, sql) == PLANNED_MAX
         assert await conn.fetchval(LABELS_READ) == 0
+
+
+async def test_due_forgetting_is_found_by_its_index(offices: Offices):
+    office = await offices()
+    async with office.store.system() as conn:
+        # The tables are empty: what is asked is whether the index can serve at all.
+        await conn.execute("SET LOCAL enable_seqscan = off")
+        rows = await conn.fetch(f"EXPLAIN {FORGETTING.claim_due}", 60.0, 10)
+    plan = "\n".join(row[0] for row in rows)
+
+    assert re.search(r"forgets_due .*\n *Index Cond: .*look_at <= now\(\)", plan), plan

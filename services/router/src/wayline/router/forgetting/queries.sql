@@ -32,7 +32,8 @@ SELECT tenant, user_id, submitted_upto FROM forgets WHERE user_id IS NOT NULL AN
 -- Another router takes it up where this one dies.
 UPDATE forgets SET look_at = clock_timestamp() + make_interval(secs => $1)
 WHERE (tenant, forget_id) IN (
-    SELECT tenant, forget_id FROM forgets WHERE look_at <= clock_timestamp()
+    -- By the index of those that are not done: `clock_timestamp()` may change from row to row.
+    SELECT tenant, forget_id FROM forgets WHERE look_at <= now() AND look_at < 'infinity'
     ORDER BY look_at LIMIT $2 FOR UPDATE SKIP LOCKED
 )
 RETURNING *;
