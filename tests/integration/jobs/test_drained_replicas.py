@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,14 @@ class Calls:
     def __init__(self) -> None:
         self.held: list[asyncio.Event] = []
         self.over = False
+        self.first = Say(text="done")
 
     def answer(self, body: dict[str, Any]) -> Say:
         hold = asyncio.Event()
         if self.over:
             hold.set()
         self.held.append(hold)
-        return Say(text="done", hold=hold)
+        return replace(self.first if len(self.held) == 1 else Say(text="done"), hold=hold)
 
     def end_all(self) -> None:
         self.over = True
@@ -66,8 +68,14 @@ def name_of(process: ServiceProcess, found: dict[str, ReplicaState]) -> str:
     return next(name for name in found if name.endswith(f"-{process.pid}"))
 
 
-async def drain(bus: Bus, name: str, *, undo: bool = False) -> ReplicaState:
-    return await bus.ask(DrainReplica(tenant="default", service="executor", name=name, undo=undo), ReplicaState)
+async def drain(bus: Bus, name: str, **how: Any) -> ReplicaState:
+    return await bus.ask(DrainReplica(tenant="default", service="executor", name=name, **how), ReplicaState)
+
+
+async def empty(bus: Bus, name: str) -> ReplicaState | None:
+    """Return a replica that has nothing in hand; None: it has something."""
+    one = (await executors(bus))[name]
+    return None if one.in_hand else one
 
 
 async def submit(platform: Platform, *jobs: str) -> None:
@@ -120,6 +128,29 @@ async def test_a_drained_executor_takes_work_again_when_that_is_undone(platform:
 
     assert (waiting, undone.ready, undone.drained_at) == (3, True, None)
     assert len(calls.held) == 3
+
+
+async def test_a_job_that_goes_on_beyond_finish_is_handed_to_another(platform: Platform, fleet: Fleet, calls: Calls):
+    calls.first = Say(tools=(("get_current_time", {}),))
+    process = await fleet.start("executor")
+    await submit(platform, "j1")
+    await until(lambda: len(calls.held) == 1, within=40, why="the first step runs")
+    name = name_of(process, await executors(platform.bus))
+    await drain(platform.bus, name, finish_s=0)
+    other = await fleet.start("executor")
+
+    calls.held[0].set()
+    await until(lambda: len(calls.held) == 2, within=40, why="another executor runs the second step")
+    found = await executors(platform.bus)
+    calls.end_all()
+    await platform.wait_until_empty("RUN")
+    drained = await until(lambda: empty(platform.bus, name), why="the first one has nothing in hand")
+
+    names = [one.removeprefix("executor-") for one in (name, name_of(other, found))]
+    claims = await platform.events_of("j1", JobClaimed)
+    assert [claim.executor for claim in claims] == names
+    assert drained is not None and not drained.ready, "it is empty, and stays"
+    assert len(calls.held) == 2, "no step was done twice"
 
 
 async def test_only_the_replica_that_is_named_is_drained(platform: Platform, fleet: Fleet):
