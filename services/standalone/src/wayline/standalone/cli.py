@@ -203,7 +203,10 @@ def upgrade(
 
 @app.command()
 def replicas(as_json: AsJson = False) -> None:
-    """List the running processes of every service: its version, from where it is connected, and since when."""
+    """List the running processes of every service: version, address, whether it is ready, what it has in hand.
+
+    Into a pipe: one line a process, name, service, version, state and what is in hand, parted by tabs.
+    """
     import asyncio
 
     from wayline.standalone.commands.error_exit import exit_on_error

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -30,6 +32,11 @@ async def show_replicas(settings: Settings, *, as_json: bool = False) -> None:
         print(f"wayline: {unseen}", file=sys.stderr)
     if as_json:
         print(json.dumps({"replicas": [asdict(one) for one in found.replicas], "states": states}, indent=2))
+        return
+    if not sys.stdout.isatty():
+        # Into a pipe one table: two of other columns in one stream are parsed by nobody.
+        lines = table(("name", "service", "version", "state", "in hand"), _lines(found, states), nothing="")
+        Console().print(lines, soft_wrap=True)
         return
     if found.replicas or not states:
         rows = ((one.service, one.version, one.where, one.since.replace("T", " ")) for one in found.replicas)
@@ -58,6 +65,17 @@ async def _states() -> list[dict[str, Any]]:
     except ApiError as error:
         print(f"wayline: whether they are ready is not known: {error}", file=sys.stderr)
         return []
+
+
+def _lines(found: Replicas, states: list[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
+    """Yield a line for each process: those that tell of themselves, then connected ones that do not."""
+    for one in states:
+        name, service, state, in_hand = _row(one)
+        yield name, service, one["version"], state, in_hand
+    told = Counter((one["service"], one["version"]) for one in states)
+    silent = Counter((one.service, one.version) for one in found.replicas) - told
+    for service, version in silent.elements():
+        yield "-", service, version, "not known", "-"
 
 
 def _row(one: dict[str, Any]) -> tuple[str, str, str, str]:
