@@ -167,7 +167,7 @@ async def test_an_executor_that_was_cut_off_writes_nothing(platform: FaultPlatfo
     await platform.until_ended(job_id, within=60)
     records = await platform.records(job_id)
     await network_of(platform).heal()
-    await until(lambda: FENCED.search(log_of(platform, first)), why="the first is refused")
+    await until(lambda: FENCED.search(log_of(platform, first)), within=90, why="the first is refused")
     await end_well(platform, [job_id])
 
     after = await platform.records(job_id)

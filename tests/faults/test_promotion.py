@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import pytest_asyncio
 
+from wayline.chassis.topology import TELEMETRY_TRACING
 from wayline.testkit.postgres_pair import PostgresPair
 
 from .conftest import ACK_WAIT_S, MakePlatform
@@ -17,6 +18,9 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow, pytest
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def platform(make_platform: MakePlatform, pair: PostgresPair) -> FaultPlatform:
     platform = await make_platform("tracing", postgres=pair)
+    # As operators have it: a connection to a Postgres that is gone takes longer than the tests' second, three times.
+    spans = (await platform.bus.js.consumer_info(TELEMETRY_TRACING.stream, TELEMETRY_TRACING.name)).config
+    await platform.bus.js.add_consumer(TELEMETRY_TRACING.stream, spans.evolve(ack_wait=TELEMETRY_TRACING.ack_wait_s))
     await platform.fleet.ensure(*SERVICES, "tracing")
     return platform
 

@@ -142,6 +142,23 @@ async def test_a_retry_waits_in_place_and_costs_no_delivery(bus, bind):
     assert await left(bus, "DEAD") == 0
 
 
+async def test_a_replica_without_what_it_needs_hands_over_to_another(bus, bind, monkeypatch):
+    monkeypatch.setattr("wayline.chassis.handling.worker.HELD_MAX_S", 0.3)
+    cut_off, whole = asyncio.Event(), Noting()
+
+    async def on_job(job, delivery):
+        cut_off.set()
+        raise Retry("this zone reaches no database", after_s=0.1)
+
+    await bind(on_job)
+    await submit(bus, "j1")
+    await asyncio.wait_for(cut_off.wait(), 10)
+    await bind(whole)
+
+    await until(lambda: whole.inputs == ["j1"], within=20, why="the other replica has it")
+    await empty(bus)
+
+
 async def test_a_rejected_message_is_put_aside_whole(bus, bind):
     await bind(refuse)
     await submit(bus, "j1")

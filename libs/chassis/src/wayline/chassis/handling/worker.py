@@ -42,6 +42,8 @@ NAK_FIRST_S = 0.2
 NAK_MAX_S = 30.0
 WAIT_MAX_S = 15.0
 """The longest pause between two tries while something is away."""
+HELD_MAX_S = 15.0
+"""How long a message is held while something is away, before another replica may try."""
 TRIES_ALIKE = 4
 """Tries after which such a pause doubles."""
 HANDED_BACK_S = 5.0
@@ -212,7 +214,7 @@ class Worker(Generic[M]):
 
     async def _in_turn(self, doing: Callable[[], Awaitable[R]], delivery: Delivery, held: HeldMessage) -> R:
         """Handle a message in its turn; while something is away, give its slot to another message."""
-        tries = 0
+        tries, began = 0, asyncio.get_running_loop().time()
         while True:
             try:
                 await self._slots.take_turn(held)
@@ -227,10 +229,17 @@ class Worker(Generic[M]):
                 await self._wait(error, after_s=error.after_s)
             except Retry as error:
                 tries += 1
-                if not self._slots.step_aside(held) and delivery.deliveries <= self._attempts_max // 2:
+                again = delivery.deliveries <= self._attempts_max // 2
+                if not self._slots.step_aside(held) and again:
                     # Its tenant has as many in hand as it may; what comes back later leaves room for others'.
                     raise _HandBack(after_s=HANDED_BACK_S * delivery.deliveries) from None
+                if again and self._work.consumer.max_deliver < 0 and self._waited_long(began):
+                    # Another replica may reach what this one does not: its zone is cut off, the others' are not.
+                    raise _HandBack(after_s=NAK_FIRST_S) from None
                 await self._wait(error, after_s=min(WAIT_MAX_S, error.after_s * 2 ** (tries // TRIES_ALIKE)))
+
+    def _waited_long(self, began: float) -> bool:
+        return asyncio.get_running_loop().time() - began >= HELD_MAX_S
 
     async def _wait(self, error: Retry, *, after_s: float) -> None:
         """Wait for what is away or full. Raises _Stopping when the service stops meanwhile."""
