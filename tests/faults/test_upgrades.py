@@ -18,8 +18,10 @@ import pytest_asyncio
 
 from tests.releases.builds import MIGRATE, last_release
 from wayline.chassis.declare import declare
+from wayline.contracts.tenants import CreateTenant, Tenant
 from wayline.embedded import NatsServer, PostgresServer
 from wayline.embedded.ports import free_port
+from wayline.router.fair_share.backlogs import OWNED_FROM
 from wayline.simulator.chat_server import ChatServer, Say, turns
 from wayline.store import migrate
 from wayline.testkit import until
@@ -32,7 +34,7 @@ from .accidents import Accidents, metered, set_up
 from .books import PAYMENT_USD
 from .conftest import DELAY_MS, LIMITS, equip, shorten_ack_waits
 from .hot_tables import HOT, longest_wait, role_of_schema, with_changes_of_a_hot_table
-from .platform import EVERY_EFFECT, IDEMPOTENT, ONCE, FaultPlatform, calls, says
+from .platform import EVERY_EFFECT, IDEMPOTENT, ONCE, TENANT, FaultPlatform, calls, says
 from .test_conservation import balanced, read_books, seed_of_this_run
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow, pytest.mark.timeout(900)]
@@ -47,6 +49,8 @@ BETWEEN = 3
 """How many jobs end between two replacements: both builds have worked on some."""
 LOAD_WITHIN_S = 800.0
 MONEY_JOBS = 240
+WAITING = 8
+"""Jobs of a tenant that wait for its turn, or a few more."""
 RECORDS_BETWEEN = 10
 """How much is written to logs between two replacements."""
 PATHS = ("jobs", "agents", "tools", "mcp/servers", "providers", "models", "sessions", "schedules", "costs", "overview")
@@ -254,6 +258,40 @@ async def test_services_are_replaced_in_any_order_and_back(upgrade: Upgrade, ord
         await running
 
     await end_well(platform, load.jobs)
+
+
+async def test_a_router_rolls_back_once_no_ticket_waits_for_a_turn(postgres_server: PostgresServer, server_dir: Path):
+    async with opened(postgres_server, server_dir) as upgrade:
+        platform = upgrade.platform
+        await migrate_to_this_version(platform)
+        for process in [upgrade.start(name, old=True) for name in ("tool_registry", "tracing")]:
+            await process.ready()
+        await upgrade.start("router", old=False).ready()
+        await platform.bus.ask(CreateTenant(tenant="other"), Tenant)
+        # The backlog is the other tenant's, and nobody runs its jobs.
+        for tenant in ("other", TENANT):
+            for n in range(OWNED_FROM + WAITING):
+                await platform.submit_plan(f"{tenant}-{n}", says("done"), tenant=tenant)
+            await platform.wait_until_empty("SUBMIT")
+        left_waiting = await waiting(platform)
+
+        platform.fleet.set("router", WAYLINE_ROUTER_SHARE_LANES="false")
+        await upgrade.replace("router", old=False)
+        await until(lambda: nobody_waits(platform), within=60, why="the waiting tickets are in the backlog")
+        await upgrade.replace("router", old=True)
+        await upgrade.start("executor", old=True).ready()
+
+        await platform.wait_until_empty("RUN")
+        assert left_waiting > 0
+        await end_well(platform, [f"{TENANT}-{n}" for n in range(OWNED_FROM + WAITING)])
+
+
+async def waiting(platform: FaultPlatform) -> int:
+    return (await platform.bus.js.consumer_info("RUN", "interactive_waiting")).num_pending or 0
+
+
+async def nobody_waits(platform: FaultPlatform) -> bool:
+    return await waiting(platform) == 0
 
 
 @pytest.mark.timeout(600)

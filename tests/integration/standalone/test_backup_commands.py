@@ -1,9 +1,12 @@
-"""`wayline backup` and `wayline restore` that are killed, and run once more."""
+"""`wayline backup` and `wayline restore` that are killed and run once more, and what needs no backup."""
 
 from __future__ import annotations
 
+import re
 import secrets
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -95,3 +98,21 @@ def test_a_full_disk_ends_a_backup_with_one_line(source: Source, tmp_path: Path)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "No space left on device. What is there is no backup: remove it" in done.stderr
+
+
+def test_the_documented_rebuild_makes_jobs_anew_from_their_logs(source: Source):
+    written = (source.data / "credentials" / "tracing.env").read_text().splitlines()
+    variables = dict(line.split("=", 1) for line in written if "=" in line)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "wayline.tracing", "rebuild"],
+        env={**source.env, **variables},
+        capture_output=True,
+        text=True,
+        timeout=START_WITHIN_S,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"[1-9]\d* records read, 0 unreadable", done.stdout)
+    assert source.run_json("jobs", "show", source.job)["status"] == "completed"
