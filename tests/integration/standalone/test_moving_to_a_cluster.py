@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 from collections.abc import Iterator
@@ -57,15 +58,14 @@ def test_a_laptops_jobs_are_shown_and_run_on_three_servers(fresh: Installed, pos
     assert fresh.stop() == 0
     fresh.run_json("backup", str(home / "move.tar"))
 
-    servers = members(home)
-    url = ",".join(server.url for server in servers)
-    own = {"WAYLINE_NATS_URL": url, "WAYLINE_POSTGRES_ADMIN_DSN": postgres.dsn()}
-    moved = Installed(home / "moved", more={**own, "WAYLINE_NATS_ACCOUNTS_FILE": str(home / "accounts.conf")})
+    moved = Installed(home / "moved", more={"WAYLINE_NATS_ACCOUNTS_FILE": str(home / "accounts.conf")})
     succeeded(moved.wayline("credentials", "write"))
+    servers = members(home)
     with ExitStack() as stack:
-        for server in servers:
-            stack.callback(lambda server=server: run(server.kill()))
-            run(server.start())
+        stack.callback(lambda: run(ended(servers)))
+        run(started(servers))
+        moved.more["WAYLINE_NATS_URL"] = ",".join(server.url for server in servers)
+        moved.more["WAYLINE_POSTGRES_ADMIN_DSN"] = postgres.dsn()
         succeeded(moved.wayline("restore", str(home / "move.tar"), "--replicas", "3", "--nothing-after"))
         told = json.loads(succeeded(moved.wayline("credentials", "write", "--json")))
         serving = moved.spawn("serve", *SERVICES)
@@ -78,6 +78,14 @@ def test_a_laptops_jobs_are_shown_and_run_on_three_servers(fresh: Installed, pos
         copies = [one["state"] for one in moved.run_json("doctor")["findings"] if one["about"] == "copies"]
         assert (copies, told["servers_told"]) == (["ok"], len(servers))
         run(connects(servers[-1], seed))
+
+
+async def started(servers: list[NatsServer]) -> None:
+    await asyncio.gather(*(server.start() for server in servers))
+
+
+async def ended(servers: list[NatsServer]) -> None:
+    await asyncio.gather(*(server.kill() for server in servers))
 
 
 async def connects(server: NatsServer, seed: str) -> None:

@@ -7,6 +7,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any, Final
 
 import nats
 import orjson
@@ -26,6 +27,8 @@ RELOADS = 2
 WITHIN_S = 5.0
 SERVERS_WITHIN_S = 0.5
 """How long the servers of a cluster have to answer a ping."""
+ONCE_MORE: Final[dict[str, Any]] = {"max_reconnect_attempts": 1, "reconnect_time_wait": 0.2}
+"""Of each server; by itself the client tries each sixty times, two seconds apart."""
 SERVERS_MAX = 100
 FOR_THE_SERVER = 0o644
 """Public keys and permissions; a server in a container runs as another user."""
@@ -100,7 +103,9 @@ async def as_system(
     """Connect to the bus as the identity that may see connections and have servers reload. Raises NotReached."""
     url, seed = bus_url(settings, installation) or "", credentials.seeds[SYSTEM]
     try:
-        nc = await nats.connect(url.split(","), nkeys_seed_str=seed, allow_reconnect=False, error_cb=_quiet)
+        nc = await nats.connect(
+            url.split(","), nkeys_seed_str=seed, allow_reconnect=False, error_cb=_quiet, **ONCE_MORE
+        )
     except (OSError, TimeoutError, nats_errors.Error) as error:
         raise NotReached(str(error) or type(error).__name__) from None
     try:
