@@ -7,6 +7,7 @@ from collections import Counter
 import nats
 from nats import errors as nats_errors
 
+from wayline.standalone.bus.accounts_file import ONCE_MORE
 from wayline.standalone.errors import CannotRotate
 from wayline.standalone.rotation.rotated_installation import RotatedInstallation, named
 from wayline.standalone.rotation.rotation_step import RotationOutcome, RotationStep
@@ -76,7 +77,12 @@ async def _accepts(url: str, seed: str) -> bool:
 
     try:
         nc = await nats.connect(
-            url, nkeys_seed_str=seed, allow_reconnect=False, error_cb=ignore, connect_timeout=CONNECT_WITHIN_S
+            url,
+            nkeys_seed_str=seed,
+            allow_reconnect=False,
+            error_cb=ignore,
+            connect_timeout=CONNECT_WITHIN_S,
+            **ONCE_MORE,
         )
     except nats_errors.Error as error:
         if "authorization violation" in str(error).lower():
