@@ -7,7 +7,6 @@ from dataclasses import replace
 from wayline.router.fair_share.look_pace import (
     BELIEVED_S,
     FEED_EVERY_S,
-    PAUSE_MOST_S,
     REST_FACTOR,
     LaneCounts,
     LookPace,
@@ -38,14 +37,8 @@ def test_a_spared_look_is_made_before_the_lanes_turns_are_forgotten():
     assert not looked().spares(COUNTS, now=10.0 + BELIEVED_S)
 
 
-def test_pauses_grow_while_nothing_is_given_and_shrink_with_a_look():
-    pace = looked()
-
-    grown = [pace.spared() for _ in range(5)]
-    again = pace.looked(COUNTS, given=1, now=11.0, took_s=0.004)
-
-    assert grown == [2 * FEED_EVERY_S, *[PAUSE_MOST_S] * 4]
-    assert (again, pace.spared()) == (FEED_EVERY_S, 2 * FEED_EVERY_S)
+def test_a_short_look_is_followed_by_the_usual_pause():
+    assert LookPace().looked(COUNTS, given=1, now=10.0, took_s=0.004) == FEED_EVERY_S
 
 
 def test_a_long_look_is_followed_by_a_longer_rest_whatever_changes():

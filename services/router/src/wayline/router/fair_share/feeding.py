@@ -97,7 +97,7 @@ class Feeder:
             return None
         began = loop.time()
         if pace.spares(counts, now=began):
-            return pace.spared()
+            return FEED_EVERY_S
         async with self._table.held(front.name, by=self._router, left_s=LEFT_FOR_S) as held:
             if held is None:
                 # Another router gives turns here, and all know how far the tenants have come.
