@@ -7,7 +7,7 @@ from dataclasses import replace
 from wayline.router.fair_share.look_pace import (
     BELIEVED_S,
     FEED_EVERY_S,
-    REST_FACTOR,
+    REST_EACH_S,
     LaneCounts,
     LookPace,
 )
@@ -15,9 +15,9 @@ from wayline.router.fair_share.look_pace import (
 COUNTS = LaneCounts(taken=100, taken_upto=140, taken_in_front=3, backlog=20, front=4, waiting=5_000)
 
 
-def looked(*, given: int = 0, took_s: float = 0.004) -> LookPace:
+def looked(*, given: int = 0) -> LookPace:
     pace = LookPace()
-    pace.looked(COUNTS, given=given, now=10.0, took_s=took_s)
+    pace.looked(COUNTS, given=given, tenants=3, now=10.0)
     return pace
 
 
@@ -37,17 +37,17 @@ def test_a_spared_look_is_made_before_the_lanes_turns_are_forgotten():
     assert not looked().spares(COUNTS, now=10.0 + BELIEVED_S)
 
 
-def test_a_short_look_is_followed_by_the_usual_pause():
-    assert LookPace().looked(COUNTS, given=1, now=10.0, took_s=0.004) == FEED_EVERY_S
+def test_a_look_at_few_tenants_is_followed_by_the_usual_pause():
+    assert LookPace().looked(COUNTS, given=1, tenants=3, now=10.0) == FEED_EVERY_S
 
 
-def test_a_long_look_is_followed_by_a_longer_rest_whatever_changes():
-    pace = LookPace()
+def test_a_look_at_many_tenants_is_followed_by_a_longer_rest():
+    pace, many = LookPace(), 5_000
 
-    pause = pace.looked(COUNTS, given=16, now=10.0, took_s=0.125)
+    pause = pace.looked(COUNTS, given=16, tenants=many, now=0.0)
 
-    assert pause == REST_FACTOR * 0.125
-    assert (pace.rests(now=10.0), pace.rests(now=10.0 + pause)) == (pause, 0.0)
+    assert pause == many * REST_EACH_S > FEED_EVERY_S
+    assert (pace.rests(now=0.0), pace.rests(now=pause)) == (pause, 0.0)
 
 
 def test_a_lane_that_was_never_looked_at_is_looked_at_now():

@@ -95,8 +95,7 @@ class Feeder:
         metrics.tickets_waiting.labels(front.name).set(counts.waiting if counts else 0)
         if counts is None:
             return None
-        began = loop.time()
-        if pace.spares(counts, now=began):
+        if pace.spares(counts, now=loop.time()):
             return FEED_EVERY_S
         async with self._table.held(front.name, by=self._router, left_s=LEFT_FOR_S) as held:
             if held is None:
@@ -105,9 +104,8 @@ class Feeder:
             # Again: another router may have given turns since.
             if (counts := await self._counts(front)) is None:
                 return None
-            given = await self._give_turns(front, held, counts)
-        ended = loop.time()
-        return pace.looked(counts, given=given, now=ended, took_s=ended - began)
+            given, tenants = await self._give_turns(front, held, counts)
+        return pace.looked(counts, given=given, tenants=tenants, now=loop.time())
 
     async def _counts(self, front: Consumer) -> LaneCounts | None:
         """Return what the consumers of a lane tell; None: nothing waits there, or it is not made yet."""
@@ -122,8 +120,8 @@ class Feeder:
         (taken, upto), (taken_in_front, _) = _delivered(backlog), _delivered(lane)
         return LaneCounts(taken, upto, taken_in_front, backlog.num_pending or 0, lane.num_pending or 0, waiting)
 
-    async def _give_turns(self, front: Consumer, held: HeldLane, counts: LaneCounts) -> int:
-        """Give the turns of one lane that are due; return how many tickets were moved."""
+    async def _give_turns(self, front: Consumer, held: HeldLane, counts: LaneCounts) -> tuple[int, int]:
+        """Give the turns of one lane that are due; return how many tickets were moved, and how many tenants waited."""
         before = held.turns
         queues = await self._queues(front, counts, before)
         owner, names = queues.owner, {*queues.waiting, *([queues.owner] if queues.owner else [])}
@@ -146,7 +144,7 @@ class Feeder:
             moved = await self._move(front.name, front.name if owner else backlog_of(front.name), turns)
             fed += 0 if owner else moved
         await held.save(LaneTurns(order, counts.taken, counts.taken_in_front, fed))
-        return moved
+        return moved, len(names)
 
     def _room(self, queues: LaneQueues, before: LaneTurns) -> int:
         """Return how many turns may be given now: what executors take until the next look, and not much more."""
