@@ -40,7 +40,8 @@ def members(home: Path) -> list[NatsServer]:
     for name, port in ports.items():
         routes = [f"nats://127.0.0.1:{other}" for other in ports.values() if other != port]
         cluster = {"name": "wayline", "listen": f"127.0.0.1:{port}", "routes": routes, **ROUTES}
-        text = f"server_name: {name}\ncluster: {json.dumps(cluster)}\n{minimal_config(home / name / 'jetstream')}"
+        text = f"server_name: {name}\ncluster: {json.dumps(cluster)}\n"
+        text += minimal_config(home / name / "jetstream", sync_interval="always")
         servers.append(NatsServer(home / name, config=f"{text}include ../accounts.conf\n", port=free_port()))
     return servers
 
@@ -75,6 +76,7 @@ def test_a_laptops_jobs_are_shown_and_run_on_three_servers(fresh: Installed, pos
 
         assert moved.run_json("jobs", "show", job)["status"] == "completed"
         assert moved.run_json("run", "What time is it?")["status"] == "completed"
+        moved.more["WAYLINE_URL"] = f"http://127.0.0.1:{moved.http_port}"
         copies = [one["state"] for one in moved.run_json("doctor")["findings"] if one["about"] == "copies"]
         assert (copies, told["servers_told"]) == (["ok"], len(servers))
         run(connects(servers[-1], seed))

@@ -11,6 +11,7 @@ from pathlib import Path
 from wayline.embedded import BinaryMissing, is_free
 from wayline.embedded.binaries import nats_server, postgres_bin
 from wayline.standalone.doctor.finding import Finding, Findings, note, ok, problem, warning
+from wayline.standalone.doctor.gateway import gateway_url
 from wayline.standalone.errors import RestoreUnfinished
 from wayline.standalone.services import MEMBERS
 from wayline.standalone.settings import Settings
@@ -120,7 +121,8 @@ async def ports(settings: Settings, installation: Installation) -> Findings:
         return
     if not settings.nats_url:
         yield _port("NATS", settings.nats_port, "WAYLINE_NATS_PORT")
-    yield _port("the gateway", settings.http_port, "WAYLINE_HTTP_PORT")
+    if gateway_url(settings, installation) is None:
+        yield _port("the gateway", settings.http_port, "WAYLINE_HTTP_PORT")
 
 
 def _port(who: str, port: int, variable: str) -> Finding:
