@@ -251,7 +251,7 @@ class MortalWorld:
 
     async def ask(self, request: Any, *_: Any, **__: Any) -> Any:
         """Answer an executor as a router does."""
-        _, handlers = self.router()
+        handlers = self.router()[1]
         match request:
             case SettleJob():
                 return await handlers.settlements.on_settle(request)

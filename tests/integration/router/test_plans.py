@@ -41,7 +41,7 @@ async def test_no_decision_about_money_reads_every_reservation(offices: Offices,
     await office.put("march", "1000", window="month")
     admin = await asyncpg.connect(database.dsn)
     store = await open_store(database.as_role(ROLE, PASSWORD))
-    sql = store.sql
+    sql, read = store.sql, 0
     try:
         async with store.system() as conn:
             for number in range(UNTIL_KEPT + 1):
